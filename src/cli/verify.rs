@@ -5,7 +5,9 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
-use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant, descriptors};
+use lodestone_catalog::{
+    Catalog, CatalogOptions, FilePage, JobFilter, JobScope, Tenant, descriptors,
+};
 use lodestone_embed::{Embedder, Model, ModelFiles};
 use lodestone_engine::CATALOG_NAME;
 use lodestone_io::store::{BlobStore, LocalBlobs};
@@ -68,7 +70,7 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Checks one tenant and the originals of its unfinished jobs.
+/// Checks one tenant, the originals of its unfinished jobs, and its files.
 fn verify_tenant(
     catalog: &Catalog,
     store: &Arc<dyn BlobStore>,
@@ -89,12 +91,16 @@ fn verify_tenant(
         0 => String::new(),
         waiting => format!("; {} of unfinished jobs too", counted(waiting as u64, "original")),
     };
+    let files = match verify_files(catalog, &**store, id)? {
+        0 => String::new(),
+        files => format!("; {} too", counted(files as u64, "uploaded file")),
+    };
     let snapshot = collection.snapshot();
     let made_by = loaded.and_then(|loaded| snapshot.manifest.foreign_model(loaded));
     let model = made_by.map_or_else(String::new, |made_by| {
         format!("; made by another model ({made_by}): searched by words only, takes no uploads")
     });
-    Ok(format!("{found}{waiting}{model}"))
+    Ok(format!("{found}{waiting}{files}{model}"))
 }
 
 /// The fingerprint of the model in a directory.
@@ -171,4 +177,25 @@ fn verify_waiting(
         }
     }
     Ok(checked)
+}
+
+/// Checks the files that are no sources; returns how many there are.
+fn verify_files(
+    catalog: &Catalog,
+    store: &dyn BlobStore,
+    id: CollectionId,
+) -> Result<usize, Box<dyn Error>> {
+    let (mut checked, mut after) = (0, None);
+    loop {
+        let (sub_tenants, purpose) = (None, None);
+        let page = FilePage { sub_tenants, purpose, after, is_ascending: true, limit: 1000 };
+        let files = catalog.files(id, &page)?;
+        let Some(last) = files.last() else { return Ok(checked) };
+        after = Some(last.id.clone());
+        for file in &files {
+            uploads::get(store, &file.raw_key)
+                .map_err(|error| format!("the uploaded file {}: {error}", file.id))?;
+            checked += 1;
+        }
+    }
 }

@@ -20,6 +20,7 @@
 //! - `ingest`: the client verb, through changes and kills
 //! - `image`: the recipe of its container image
 //! - `watch`: metrics, logs and traces
+//! - `vector_stores`: files and vector stores through kills, a lost catalog and a backup
 //! - `documentation`: the README and `docs/`, example by example
 
 mod archives;
@@ -48,6 +49,7 @@ mod sockets;
 mod streams;
 mod tls;
 mod unreadable;
+mod vector_stores;
 mod watch;
 
 use std::path::{Path, PathBuf};

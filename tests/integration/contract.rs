@@ -211,6 +211,7 @@ fn sample_value(name: &str, schema: &Value) -> Value {
         "query" | "question" | "content" | "name" => json!("word"),
         "user_memory" | "user_message" => json!("word"),
         "file" | "files" => json!("content of a file"),
+        "purpose" => json!("assistants"),
         "role" => json!("read"),
         "items" if schema["items"]["properties"].get("web_url").is_some() => {
             json!([{"web_url": UNREACHABLE}])

@@ -142,7 +142,7 @@ fn a_body_announced_too_large_is_refused_unread_everywhere() {
             _ if operation.is_multipart() => 100,
             path if path.ends_with("_text") => 64,
             "/embeddings/search" => 8,
-            path if path.starts_with("/v1/") && operation.method == "POST" => 8,
+            "/v1/embeddings" | "/v1/rerank" | "/v1/chat/completions" => 8,
             path if path.contains("embeddings") && operation.takes("embeddings") => 256,
             "/upload/upload_app_sources" => 256,
             "/tenant/import" => 4096,

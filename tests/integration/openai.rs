@@ -257,6 +257,27 @@ fn documents_are_ranked_by_the_reranker() {
     assert_eq!(ids["data"][1]["kind"], "reranker");
 }
 
+#[test]
+fn a_ranker_of_a_vector_store_is_the_reranker() {
+    let reranker = Arc::new(Longest::default());
+    let part = Arc::clone(&reranker);
+    let server = TestServer::start_with_parts(|_| {}, |parts| parts.reranker = Some(part));
+    server.index("acme", "north", "s", "The Forth Bridge was opened in 1890 in Scotland.");
+    let tenant = [("x-lodestone-tenant", "acme")];
+    for (options, is_asked) in [
+        (json!(null), false),
+        (json!({"ranker": "none"}), false),
+        (json!({"ranker": "auto"}), true),
+        (json!({"ranker": "default-2024-11-15"}), true),
+    ] {
+        reranker.0.lock().clear();
+        let body = json!({"query": "Forth Bridge", "ranking_options": options});
+        let found = with_headers(&server, "/v1/vector_stores/north/search", &body, &tenant).ok();
+        assert_eq!(found["data"].as_array().map(Vec::len), Some(1), "{options}");
+        assert_eq!(!reranker.0.lock().is_empty(), is_asked, "{options}");
+    }
+}
+
 /// Scores in hundredths, as a float in JSON has more digits.
 fn timeless_scores(results: &Value) -> Vec<(u64, i64, Value)> {
     let entry = |result: &Value| {

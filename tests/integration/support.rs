@@ -185,6 +185,11 @@ impl TestServer {
 
     /// Sends a multipart form with the operator's key.
     pub fn form(&self, method: &str, path: &str, parts: &[Part<'_>]) -> Reply {
+        self.form_as(KEY, method, path, parts)
+    }
+
+    /// Sends a multipart form with a key.
+    pub fn form_as(&self, key: &str, method: &str, path: &str, parts: &[Part<'_>]) -> Reply {
         const BOUNDARY: &str = "boundary-of-the-tests";
         let mut body = Vec::new();
         for (name, filename, bytes) in parts {
@@ -199,7 +204,7 @@ impl TestServer {
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header("authorization", format!("Bearer {KEY}"))
+            .header("authorization", format!("Bearer {key}"))
             .header("content-type", format!("multipart/form-data; boundary={BOUNDARY}"))
             .body(Body::from(body))
             .expect("a request");

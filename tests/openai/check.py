@@ -150,6 +150,87 @@ def check_chat(client):
         )
 
 
+def check_files(client):
+    """The life of files in a vector store, alone and in batches."""
+    tower = ("tower.txt", b"The Eiffel Tower was designed by Gustave Eiffel and opened in 1889.")
+    bridge = ("bridge.md", b"# Bridges\n\nThe Forth Bridge was opened in 1890 in Scotland.")
+    dome = ("dome.html", b"<h1>Domes</h1><p>The dome of Florence was built by Brunelleschi.</p>")
+    store = client.vector_stores.create(name="Buildings", metadata={"team": "red"})
+    assert store.status == "completed" and store.file_counts.total == 0, store
+    stored = client.files.create(file=tower, purpose="assistants")
+    assert (stored.filename, stored.bytes, stored.status) == (tower[0], len(tower[1]), "processed")
+    assert client.files.retrieve(stored.id) == stored
+    assert client.files.content(stored.id).read() == tower[1]
+    search = lambda query, **more: [
+        found for found in client.vector_stores.search(store.id, query=query, **more)
+    ]
+    assert search("Who designed the tower?") == [], "it is no part of the store yet"
+    taken = client.vector_stores.files.create_and_poll(
+        stored.id, vector_store_id=store.id, attributes={"year": 1889, "kind": "tower", "open": True}
+    )
+    assert (taken.status, taken.last_error) == ("completed", None), taken
+    alone = client.vector_stores.files.upload_and_poll(
+        vector_store_id=store.id, file=bridge, attributes={"year": 1890, "kind": "bridge"}
+    )
+    assert alone.status == "completed" and alone.attributes == {"year": 1890, "kind": "bridge"}
+    picture = ("a.png", b"\x89PNG\r\n\x1a\n\0\0")
+    batch = client.vector_stores.file_batches.upload_and_poll(
+        store.id, files=[dome, picture], file_ids=[stored.id]
+    )
+    counts = batch.file_counts
+    assert batch.status == "completed", batch
+    assert (counts.completed, counts.failed, counts.total) == (2, 1, 3), counts
+    of_batch = client.vector_stores.file_batches.list_files(batch.id, vector_store_id=store.id)
+    codes = [file.last_error and file.last_error.code for file in of_batch]
+    assert sorted(codes, key=str) == [None, None, "unsupported_file"], codes
+    canceled = client.vector_stores.file_batches.cancel(batch.id, vector_store_id=store.id)
+    assert canceled.status == "cancelled", canceled
+
+    found = search("Who designed the Eiffel Tower?", max_num_results=1)[0]
+    assert (found.file_id, found.filename) == (stored.id, tower[0]), found
+    assert found.content[0].text == tower[1].decode() and 0 < found.score <= 1, found
+    later = {"type": "gt", "key": "year", "value": 1889}
+    known = {"type": "in", "key": "kind", "value": ["tower", "bridge"]}
+    both = {"type": "and", "filters": [later, known]}
+    for filters in (later, both):
+        assert {one.file_id for one in search("building", filters=filters)} == {alone.id}
+    assert search("building", filters=known, ranking_options={"score_threshold": 1.0}) == []
+    error = refused(
+        openai.BadRequestError,
+        "invalid_filter",
+        lambda: search("x", filters={"type": "like", "key": "kind", "value": "t"}),
+    )
+    assert error.param == "filters.type", error
+    changed = client.vector_stores.files.update(
+        alone.id, vector_store_id=store.id, attributes={"kind": "railway"}
+    )
+    assert changed.attributes == {"kind": "railway"}, changed
+    railway = {"type": "eq", "key": "kind", "value": "railway"}
+    assert [one.file_id for one in search("building", filters=railway)] == [alone.id]
+    text = client.vector_stores.files.content(alone.id, vector_store_id=store.id)
+    assert "Forth Bridge" in " ".join(piece.text for piece in text)
+    assert len(list(client.vector_stores.files.list(store.id, limit=1))) == 3, "page by page"
+    assert {one.id for one in client.files.list(limit=1)} >= {stored.id, alone.id}
+    named = client.vector_stores.update(store.id, name="Houses")
+    assert (named.name, named.metadata) == ("Houses", {"team": "red"}), named
+    assert store.id in [one.id for one in client.vector_stores.list(limit=1)]
+
+    gone = client.vector_stores.files.delete(alone.id, vector_store_id=store.id)
+    assert gone.deleted and search("building", filters=railway) == []
+    assert client.files.delete(stored.id).deleted
+    assert stored.id not in {one.file_id for one in search("Eiffel Tower")}
+    refused(openai.NotFoundError, "file_not_found", lambda: client.files.retrieve(stored.id))
+    assert client.vector_stores.delete(store.id).deleted
+    refused(
+        openai.NotFoundError,
+        "vector_store_not_found",
+        lambda: client.vector_stores.retrieve(store.id),
+    )
+    for left in client.files.list():
+        client.files.delete(left.id)
+    assert client.files.list().data == []
+
+
 def main():
     address, key, model = sys.argv[1:]
     begun = time.monotonic()
@@ -163,6 +244,8 @@ def main():
     check_models(client, model)
     check_rerank(client, model)
     check_chat(client)
+    check_files(client.with_options(default_headers={"x-lodestone-tenant": "acme"}))
+    refused(openai.BadRequestError, "missing_field", lambda: client.files.list())
     stranger = openai.OpenAI(base_url=address + "/v1", api_key="wrong", max_retries=0)
     refused(openai.AuthenticationError, "invalid_api_key", lambda: stranger.models.list())
     print(f"openai {openai.__version__}: all checks passed in {time.monotonic() - begun:.1f} s")

@@ -79,14 +79,16 @@ impl Catalog {
         })
     }
 
-    /// Keys of the originals that any job of a collection refers to.
+    /// Keys of the originals that any job or file of a collection refers to.
     ///
     /// # Errors
     /// Storage errors.
     pub fn raw_keys(&self, collection: CollectionId) -> Result<HashSet<String>> {
         self.read(|connection| {
-            let mut find =
-                connection.prepare_cached("SELECT raw_key FROM jobs WHERE collection = ?1")?;
+            let mut find = connection.prepare_cached(
+                "SELECT raw_key FROM jobs WHERE collection = ?1
+                 UNION ALL SELECT raw_key FROM files WHERE collection = ?1",
+            )?;
             let rows = find.query([blob(collection)])?;
             Ok(Cells::collect(rows, |cells| cells.next())?.into_iter().collect())
         })

@@ -61,6 +61,8 @@ impl Catalog {
 fn is_empty(connection: &Connection, collection: CollectionId) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM jobs WHERE collection = ?1)
         OR EXISTS (SELECT 1 FROM known_sources WHERE collection = ?1)
+        OR EXISTS (SELECT 1 FROM files WHERE collection = ?1)
+        OR EXISTS (SELECT 1 FROM vector_stores WHERE collection = ?1)
         OR EXISTS (SELECT 1 FROM tenants WHERE collection = ?1 AND sources_known = 0)";
     let is_used: bool =
         connection.prepare_cached(sql)?.query_row([blob(collection)], |row| row.get(0))?;

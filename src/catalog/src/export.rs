@@ -20,7 +20,7 @@ use super::{Catalog, migrations, readers};
 use lodestone_types::{CollectionId, Sequence, TenantId};
 
 /// Tables with rows of tenants, each with the query for those of one. Parents come first.
-const OF_TENANT: [(&str, &str); 7] = [
+const OF_TENANT: [(&str, &str); 10] = [
     ("tenants", "SELECT * FROM tenants WHERE collection = ?1 AND deleting = 0"),
     ("tenant_limits", "SELECT * FROM tenant_limits WHERE collection = ?1"),
     ("sub_tenants", "SELECT * FROM sub_tenants WHERE collection = ?1 ORDER BY name"),
@@ -35,6 +35,9 @@ const OF_TENANT: [(&str, &str); 7] = [
         "SELECT t.* FROM turns t JOIN sessions s ON s.id = t.session WHERE s.collection = ?1
          ORDER BY t.id",
     ),
+    ("files", "SELECT * FROM files WHERE collection = ?1 ORDER BY id"),
+    ("vector_stores", "SELECT * FROM vector_stores WHERE collection = ?1 ORDER BY name"),
+    ("file_batches", "SELECT * FROM file_batches WHERE collection = ?1 ORDER BY sub_tenant, id"),
 ];
 /// Tables of keys.
 const OF_KEYS: [(&str, &str); 2] = [

@@ -10,15 +10,18 @@
 //! callers --closures--> writer thread: BEGIN [savepoint ...]* COMMIT+fsync --answers--> callers
 //! callers <--rows------ up to 4 read-only connections (WAL: they never wait for the writer)
 //!
-//! catalog.sqlite, format 4                    key                         also found by
+//! catalog.sqlite, format 5                    key                         also found by
 //!   tenants       one row each, also those    collection                  name, unless deleted
 //!                 with a pending delete
 //!     sub_tenants all but `default`           collection, name
 //!     jobs        newest and recent ones      seq = types::Sequence       source; status; ready
 //!       job_counts, queue_total               kept by triggers on jobs
 //!     known_sources scopes of source ids      source, scope               scope
-//!       tenant_use  kept by triggers on it    collection
+//!       tenant_use  kept by triggers on it and files  collection
 //!     tenant_limits those with own limits     collection
+//!     files       uploads that are no sources collection, id
+//!     vector_stores named sub-tenants         collection, name
+//!     file_batches the last 200 of a tenant   collection, sub-tenant, id  age
 //!     sessions    one row each                id                          scope and name; age
 //!       turns     the last 10 of a session    id                          session
 //!   api_keys      hash of the secret          id
@@ -49,6 +52,8 @@
 //! - `submit`, `amend`, `claim`, `fetched`, `settle`, `cancel`, `recovery`: operations on jobs
 //! - `listing`: jobs as status and listings show them; `known`: scopes of source ids
 //! - `allowance`: limits of tenants, and what they store
+//! - `files`: uploads that are no sources; `vector_stores`: sub-tenants by their names as vector
+//!   stores; `file_batches`: files taken in together
 //! - `keys`, `key_text`: API keys and their text
 //! - `sessions`: past turns; `idempotency`: repeated requests
 //! - `export`: rows for a backup, and into a fresh catalog
@@ -65,6 +70,8 @@ pub mod descriptors;
 mod error;
 mod export;
 mod fetched;
+mod file_batches;
+mod files;
 mod gauges;
 mod idempotency;
 pub mod job;
@@ -85,6 +92,7 @@ mod settle;
 mod sub_tenants;
 mod submit;
 mod tenants;
+mod vector_stores;
 mod work;
 mod writer;
 
@@ -103,6 +111,8 @@ pub use amend::Amended;
 pub use cancel::Canceled;
 pub use error::CatalogError;
 pub use export::{Import, Moment};
+pub use file_batches::{BatchFile, FileBatch, FileProblem};
+pub use files::{FilePage, StoredFile};
 pub use gauges::CatalogGauges;
 pub use idempotency::{IDEMPOTENCY_MILLIS, RequestGuard, RequestStart};
 pub use key_text::KeyText;
@@ -111,6 +121,7 @@ pub use listing::{JobCounts, JobFilter, JobPage, JobScope, OpenSource};
 pub use sessions::Turn;
 pub use settle::{RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
 pub use tenants::{RestoredTenant, Tenant};
+pub use vector_stores::{StorePage, VectorStore};
 
 use crate::job::QueueLimits;
 use lodestone_types::{Clock, IdSource, TenantId};

@@ -8,7 +8,7 @@ use super::allowance::Place;
 use super::cancel::{self, Canceled};
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, blob};
-use super::{known, sequences, tenants};
+use super::{files, known, sequences, tenants};
 use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId, Timestamp};
 
 impl Catalog {
@@ -84,9 +84,9 @@ impl Catalog {
         self.read(|connection| exists(connection, collection, name))
     }
 
-    /// Removes a sub-tenant with its jobs and conversations. The caller has removed its rows from
-    /// the collection before and holds the collection's lock, so that a crash in between leaves a
-    /// sub-tenant that can be deleted again, never data without one.
+    /// Removes a sub-tenant with its jobs, files and conversations. The caller has removed its
+    /// rows from the collection before and holds the collection's lock, so that a crash in between
+    /// leaves a sub-tenant that can be deleted again, never data without one.
     ///
     /// # Errors
     /// [`CatalogError::SubTenantProtected`], [`CatalogError::SubTenantUnknown`], storage errors.
@@ -105,10 +105,14 @@ impl Catalog {
             if !exists(connection, collection, &name)? {
                 return Err(CatalogError::SubTenantUnknown { sub_tenant: name });
             }
-            let canceled = cancel::remove_sub_tenant_jobs(connection, collection, &name)?;
+            let mut canceled = cancel::remove_sub_tenant_jobs(connection, collection, &name)?;
+            let files = files::remove_of_sub_tenant(connection, collection, &name)?;
+            canceled.raw_keys.extend(files);
             let tables = [
                 "sessions WHERE sub_tenant",
                 "known_sources WHERE sub_tenant",
+                "file_batches WHERE sub_tenant",
+                "vector_stores WHERE name",
                 "sub_tenants WHERE name",
             ];
             for table in tables {

@@ -240,6 +240,13 @@ impl Catalog {
                 (SELECT source, collection, sub_tenant FROM known_sources
                  WHERE collection = ?1 LIMIT ?2)",
             "sessions WHERE id IN (SELECT id FROM sessions WHERE collection = ?1 LIMIT ?2)",
+            "files WHERE collection = ?1 AND id IN
+                (SELECT id FROM files WHERE collection = ?1 LIMIT ?2)",
+            "vector_stores WHERE collection = ?1 AND name IN
+                (SELECT name FROM vector_stores WHERE collection = ?1 LIMIT ?2)",
+            "file_batches WHERE (collection, sub_tenant, id) IN
+                (SELECT collection, sub_tenant, id FROM file_batches
+                 WHERE collection = ?1 LIMIT ?2)",
             "sub_tenants WHERE collection = ?1 AND name IN
                 (SELECT name FROM sub_tenants WHERE collection = ?1 LIMIT ?2)",
             "tenant_use WHERE collection = ?1 AND ?2 > 0",

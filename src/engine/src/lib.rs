@@ -10,7 +10,8 @@
 //! blocks.
 //!
 //! - `access`: from a key to the data of a tenant
-//! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`: the operations
+//! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`, `files`, `vector_stores`: the
+//!   operations
 //! - `models`: the embedding models; `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
 //! - `archive`: tenants as files of lines, out and in
@@ -28,6 +29,7 @@ pub mod backup;
 mod backups;
 mod device;
 mod error;
+mod files;
 mod health;
 pub mod ingest;
 mod keys;
@@ -48,6 +50,7 @@ mod stage;
 pub mod statements;
 mod status;
 mod tenants;
+mod vector_stores;
 
 #[cfg(test)]
 mod tests;
@@ -61,7 +64,7 @@ pub use access::TenantAccess;
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
 pub use health::{ComponentState, Health};
-pub use listing::SourcePage;
+pub use listing::{SourceCounts, SourcePage, Span};
 pub use lodestone_io::{FileSlice, IoError, Spill, Spilled, SpilledFile, Spills};
 pub use lodestone_rank::settle;
 pub use models::Models;

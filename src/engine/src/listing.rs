@@ -10,7 +10,7 @@
 //! newest job waits, runs or has failed.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::query::SourceView;
 use crate::{Engine, EngineError, TenantAccess};
@@ -40,6 +40,42 @@ struct Open {
     visible: BTreeMap<SourceId, JobStatus>,
 }
 
+/// The part of a listing that is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Span {
+    /// The sources behind a place; `None`: from the newest on.
+    After(Option<(Timestamp, SourceId)>),
+    /// The last sources before a place; `None`: the oldest. Costs a look at every source before
+    /// them.
+    Before(Option<(Timestamp, SourceId)>),
+}
+
+/// Numbers of sources by the states of their newest jobs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SourceCounts {
+    /// Queued or in progress.
+    pub waiting: u64,
+    /// Processed.
+    pub success: u64,
+    /// Failed.
+    pub errored: u64,
+}
+
+/// A source of a listing before its record is read.
+enum Listed<'a> {
+    Visible(FoundSource<'a>),
+    Waiting(Place),
+}
+
+impl Listed<'_> {
+    fn is_before(&self, (at, id): &Place) -> bool {
+        match self {
+            Self::Visible(found) => (Reverse(found.uploaded_at()), found.id()) < (*at, id.as_str()),
+            Self::Waiting(place) => *place < (*at, id.clone()),
+        }
+    }
+}
+
 impl Engine {
     /// Sources of a scope, in any state or in one; those behind the place of `after`, `limit` at
     /// most.
@@ -53,50 +89,101 @@ impl Engine {
         after: Option<(Timestamp, SourceId)>,
         limit: Option<usize>,
     ) -> Result<SourcePage, EngineError> {
+        let states = status.as_ref().map(std::slice::from_ref);
+        self.source_page(access, states, &Span::After(after), limit.unwrap_or(usize::MAX))
+    }
+
+    /// Sources of a scope, in any state or in some, in the order of listings.
+    ///
+    /// # Errors
+    /// Errors of the catalog or the disk.
+    pub fn source_page(
+        &self,
+        access: &TenantAccess,
+        states: Option<&[JobStatus]>,
+        span: &Span,
+        limit: usize,
+    ) -> Result<SourcePage, EngineError> {
         let TenantAccess { sub_tenant, collection, .. } = access;
         let (open, snapshot) = (self.open_sources(access)?, collection.snapshot());
         let open = Open::of(open, access, &snapshot);
-        let total = open.total(status, snapshot.source_count(sub_tenant));
-        let behind = after.as_ref().map(|(at, id)| (*at, id));
-        let after = after.clone().map(|(at, id)| (Reverse(at), id));
-        let mut waiting = open.places(status, access, &snapshot);
+        let total = open.total(states, snapshot.source_count(sub_tenant));
+        let from = match span {
+            Span::After(after) => after.as_ref(),
+            Span::Before(_) => None,
+        };
+        let after = from.cloned().map(|(at, id)| (Reverse(at), id));
+        let mut waiting = open.places(states, access, &snapshot);
         waiting.retain(|place| after.as_ref().is_none_or(|after| place > after));
         waiting.sort_unstable();
-        let mut waiting = waiting.into_iter().peekable();
-        let is_listed = |found: &FoundSource<'_>| match status {
-            None => true,
-            Some(JobStatus::Success) => !open.is_open(found.id()),
-            Some(_) => false,
+        let is_listed = |found: &FoundSource<'_>| {
+            let is_success = || !open.is_open(found.id());
+            states.is_none_or(|states| states.contains(&JobStatus::Success) && is_success())
         };
-        let mut visible = snapshot.newest_first(sub_tenant, behind).filter(is_listed).peekable();
+        let visible = snapshot.newest_first(sub_tenant, from.map(|(at, id)| (*at, id)));
+        let visible = visible.filter(is_listed);
+        let mut listed = merged(visible, waiting);
         let mut sources = Vec::new();
-        while limit.is_none_or(|limit| sources.len() < limit) {
-            let is_visible_first = match (visible.peek(), waiting.peek()) {
-                (None, None) => break,
-                (found, None) => found.is_some(),
-                (None, Some(_)) => false,
-                (Some(found), Some((at, id))) => {
-                    (Reverse(found.uploaded_at()), found.id()) < (*at, id.as_str())
+        let has_more = match span {
+            Span::After(_) => {
+                while sources.len() < limit
+                    && let Some(one) = listed.next()
+                {
+                    // One that was deleted meanwhile is left out.
+                    sources.extend(self.view_of(access, &open, one)?);
                 }
-            };
-            let view = match is_visible_first {
-                true => {
-                    let found = visible.next().expect("it was looked at");
-                    match SourceId::parse(found.id()) {
-                        Ok(id) if open.visible.contains_key(&id) => self.source(access, &id)?,
-                        _ => SourceView::join(Some(found), None)?,
+                listed.next().is_some()
+            }
+            Span::Before(end) => {
+                let end = end.clone().map(|(at, id)| (Reverse(at), id));
+                let (mut last, mut has_more) = (VecDeque::new(), false);
+                for one in
+                    listed.take_while(|one| end.as_ref().is_none_or(|end| one.is_before(end)))
+                {
+                    last.push_back(one);
+                    if last.len() > limit {
+                        last.pop_front();
+                        has_more = true;
                     }
                 }
-                false => {
-                    let (_, id) = waiting.next().expect("it was looked at");
-                    self.source(access, &id)?
+                for one in last {
+                    sources.extend(self.view_of(access, &open, one)?);
                 }
-            };
-            // One that was deleted meanwhile is left out.
-            sources.extend(view);
-        }
-        let has_more = visible.peek().is_some() || waiting.peek().is_some();
+                has_more
+            }
+        };
         self.sound(collection, &snapshot, SourcePage { sources, total, has_more })
+    }
+
+    fn view_of(
+        &self,
+        access: &TenantAccess,
+        open: &Open,
+        listed: Listed<'_>,
+    ) -> Result<Option<SourceView>, EngineError> {
+        match listed {
+            Listed::Waiting((_, id)) => self.source(access, &id),
+            Listed::Visible(found) => match SourceId::parse(found.id()) {
+                Ok(id) if open.visible.contains_key(&id) => self.source(access, &id),
+                _ => Ok(SourceView::join(Some(found), None)?),
+            },
+        }
+    }
+
+    /// The numbers of sources of a scope by their states.
+    ///
+    /// # Errors
+    /// Errors of the catalog.
+    pub fn source_counts(&self, access: &TenantAccess) -> Result<SourceCounts, EngineError> {
+        let (open, snapshot) = (self.open_sources(access)?, access.collection.snapshot());
+        let open = Open::of(open, access, &snapshot);
+        let visible = snapshot.source_count(&access.sub_tenant);
+        let of = |states: &[JobStatus]| open.total(Some(states), visible);
+        Ok(SourceCounts {
+            waiting: of(&[JobStatus::Queued, JobStatus::InProgress]),
+            success: of(&[JobStatus::Success]),
+            errored: of(&[JobStatus::Errored]),
+        })
     }
 
     /// Every source of a scope, in every state: newest upload first, then by id.
@@ -124,6 +211,28 @@ impl Engine {
     }
 }
 
+/// Both kinds of sources in the order of listings; each of them is sorted.
+fn merged<'a>(
+    visible: impl Iterator<Item = FoundSource<'a>>,
+    waiting: Vec<Place>,
+) -> impl Iterator<Item = Listed<'a>> {
+    let (mut visible, mut waiting) = (visible.peekable(), waiting.into_iter().peekable());
+    std::iter::from_fn(move || {
+        let is_visible_first = match (visible.peek(), waiting.peek()) {
+            (None, None) => return None,
+            (found, None) => found.is_some(),
+            (None, Some(_)) => false,
+            (Some(found), Some((at, id))) => {
+                (Reverse(found.uploaded_at()), found.id()) < (*at, id.as_str())
+            }
+        };
+        match is_visible_first {
+            true => visible.next().map(Listed::Visible),
+            false => waiting.next().map(Listed::Waiting),
+        }
+    })
+}
+
 impl Open {
     fn of(open: Vec<OpenSource>, access: &TenantAccess, snapshot: &Snapshot) -> Self {
         let (mut waiting, mut visible) = (Vec::new(), BTreeMap::new());
@@ -142,29 +251,29 @@ impl Open {
         SourceId::parse(id).is_ok_and(|id| self.visible.contains_key(&id))
     }
 
-    /// The number of sources in a state, of so many visible ones.
-    fn total(&self, status: Option<JobStatus>, visible: u64) -> u64 {
+    /// The number of sources in any of these states, of so many visible ones.
+    fn total(&self, states: Option<&[JobStatus]>, visible: u64) -> u64 {
+        let Some(states) = states else { return visible + self.waiting.len() as u64 };
         let waiting = self.waiting.iter().map(|(_, status)| status);
-        match status {
-            None => visible + self.waiting.len() as u64,
-            Some(JobStatus::Success) => visible - self.visible.len() as u64,
-            Some(wanted) => {
-                waiting.chain(self.visible.values()).filter(|has| **has == wanted).count() as u64
-            }
-        }
+        let open = waiting.chain(self.visible.values()).filter(|has| states.contains(has));
+        let success = match states.contains(&JobStatus::Success) {
+            true => visible - self.visible.len() as u64,
+            false => 0,
+        };
+        success + open.count() as u64
     }
 
     /// The places of those that do not come with the visible ones of a listing.
     fn places(
         &self,
-        status: Option<JobStatus>,
+        states: Option<&[JobStatus]>,
         access: &TenantAccess,
         snapshot: &Snapshot,
     ) -> Vec<Place> {
-        let is_meant = |has: &JobStatus| status.is_none_or(|wanted| wanted == *has);
+        let is_meant = |has: &JobStatus| states.is_none_or(|states| states.contains(has));
         let waiting = self.waiting.iter().filter(|(_, has)| is_meant(has));
         let mut places: Vec<Place> = waiting.map(|(place, _)| place.clone()).collect();
-        if status.is_some() {
+        if states.is_some() {
             let visible = self.visible.iter().filter(|(_, has)| is_meant(has));
             places.extend(visible.filter_map(|(id, _)| {
                 let found = snapshot.find(&access.sub_tenant, id)?;

@@ -139,6 +139,27 @@ pub const RERANK_DOCUMENTS_MAX: usize = 1000;
 /// Messages of one chat.
 pub const CHAT_MESSAGES_MAX: usize = 1000;
 
+/// Named vector stores of one tenant.
+pub const VECTOR_STORES_MAX: usize = 10_000;
+/// Vector stores, or files of one, in a page, as in OpenAI's interface.
+pub const STORE_PAGE_MAX: usize = 100;
+/// Results of one search of a vector store, as in OpenAI's interface.
+pub const STORE_RESULTS_MAX: usize = 50;
+/// Uploaded files in a page, as in OpenAI's interface.
+pub const FILES_PAGE_MAX: usize = 10_000;
+/// Files of one batch.
+pub const FILE_BATCH_MAX: usize = 500;
+/// Batches of files of one tenant that are kept.
+pub const FILE_BATCHES_KEPT: usize = 200;
+/// Attributes of a file, or notes of a vector store, as in OpenAI's interface.
+pub const ATTRIBUTES_MAX: usize = 16;
+/// Characters of the name of an attribute, as in OpenAI's interface.
+pub const ATTRIBUTE_KEY_CHARS_MAX: usize = 64;
+/// Characters of an attribute that is a text, as in OpenAI's interface.
+pub const ATTRIBUTE_CHARS_MAX: usize = 512;
+/// Bytes of the texts that one answer gives of a file in a vector store.
+pub const STORE_TEXT_BYTES_MAX: usize = 8 << 20;
+
 /// Failed attempts after which a job is errored.
 pub const ATTEMPTS_MAX: u32 = 3;
 /// Restarts of the server during one job that together count as one attempt (API 8.21).

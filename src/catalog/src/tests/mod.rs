@@ -2,6 +2,7 @@
 
 mod allowance;
 mod durability;
+mod files;
 mod keys;
 mod listing;
 mod model;

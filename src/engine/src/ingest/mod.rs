@@ -19,6 +19,7 @@
 //!
 //! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
 //! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
+//! - `files`: files that no sub-tenant searches yet
 //! - `import`: a tenant built from an archive, visible in one step
 //! - `turns`: workers shared among tenants
 //! - `claims`: triplets that a language model adds to graphs
@@ -37,6 +38,7 @@ mod delete;
 mod embed;
 mod error;
 mod failure;
+mod files;
 mod import;
 mod kept;
 mod maintenance;
@@ -70,6 +72,8 @@ pub use claims::{ClaimCounts, GraphReader};
 pub use delete::Deleted;
 pub use embed::VectorMeters;
 pub use error::IngestError;
+pub(crate) use files::FILE_WORD;
+pub use files::NewFile;
 pub(crate) use import::NewTenant;
 pub use memories::{AddedMemory, NewMemory};
 pub use memory::{MemoryBudget, MemoryShare};

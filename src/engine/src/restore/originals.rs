@@ -1,14 +1,17 @@
-//! Jobs of a rebuilt catalog: uploads that were accepted and have no rows yet.
+//! Jobs and files of a rebuilt catalog: uploads that were accepted and have no rows yet, and files
+//! that never have any.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
 
 use crate::EngineError;
-use lodestone_catalog::Catalog;
+use crate::ingest::FILE_WORD;
 use lodestone_catalog::job::{MetadataChange, NewJob};
+use lodestone_catalog::{Catalog, StoredFile};
 use lodestone_io::store::BlobStore;
-use lodestone_storage::collection::{CollectionError, Snapshot, uploads};
+use lodestone_storage::collection::uploads::{self, Upload};
+use lodestone_storage::collection::{CollectionError, Snapshot};
 use lodestone_types::{
     CollectionId, Metadata, Sequence, SourceId, SourceKind, SubTenantId, Timestamp,
 };
@@ -57,7 +60,8 @@ impl Contents {
 }
 
 /// Makes jobs of the uploads that were accepted and have no rows yet: of each source the newest
-/// original, if it is newer than that of the visible version. Older ones were replaced.
+/// original, if it is newer than that of the visible version. Older ones were replaced. Files are
+/// taken up as they are.
 pub(super) fn resubmit(
     catalog: &Catalog,
     store: &dyn BlobStore,
@@ -74,6 +78,12 @@ pub(super) fn resubmit(
                 continue;
             }
         };
+        if upload.label.kind == FILE_WORD {
+            if let Some(file) = file_of(&upload, key.as_str()) {
+                catalog.add_file(collection, file)?;
+            }
+            continue;
+        }
         let label = upload.label;
         let names = (SubTenantId::parse(&label.sub_tenant), SourceId::parse(&label.source));
         let (Ok(sub_tenant), Ok(source)) = names else { continue };
@@ -120,4 +130,19 @@ pub(super) fn resubmit(
         catalog.submit(job)?;
     }
     Ok(count)
+}
+
+/// The file of an original.
+fn file_of(upload: &Upload, raw_key: &str) -> Option<StoredFile> {
+    let label = &upload.label;
+    Some(StoredFile {
+        id: SourceId::parse(&label.source).ok()?,
+        sub_tenant: SubTenantId::parse(&label.sub_tenant).ok()?,
+        purpose: label.origin.detail.note.clone(),
+        filename: label.filename.clone(),
+        content_type: label.content_type.clone(),
+        size_bytes: upload.content.len() as u64,
+        created_at: Timestamp(label.uploaded_at),
+        raw_key: raw_key.to_owned(),
+    })
 }

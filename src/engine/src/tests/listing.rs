@@ -52,4 +52,22 @@ fn a_page_costs_less_than_the_whole_listing() {
         assert_eq!((paged.len() as u64, &paged), (whole.total, &whole.sources));
     }
     assert_eq!(list(Some(JobStatus::Errored), None).sources[0].record.id, id("bad"));
+    let states = [JobStatus::Errored, JobStatus::Success];
+    let both = engine.source_page(&access, Some(&states), &Span::After(None), usize::MAX);
+    assert_eq!(both.unwrap(), all);
+    let counts = engine.source_counts(&access).unwrap();
+    assert_eq!((counts.waiting, counts.success, counts.errored), (0, SOURCES as u64, 1));
+    // From the oldest on.
+    let mut oldest_first = Vec::new();
+    loop {
+        let newest: Option<&SourceView> = oldest_first.last();
+        let end = newest.map(|view| (view.record.uploaded_at, view.record.id.clone()));
+        let page = engine.source_page(&access, None, &Span::Before(end), 70).unwrap();
+        oldest_first.extend(page.sources.into_iter().rev());
+        if !page.has_more {
+            break;
+        }
+    }
+    oldest_first.reverse();
+    assert_eq!(oldest_first, all.sources);
 }

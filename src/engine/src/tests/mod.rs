@@ -3,6 +3,7 @@
 mod amendments;
 mod client_vectors;
 mod fairness;
+mod files;
 mod full_disk;
 mod gate;
 mod links;

@@ -4,6 +4,7 @@ use lodestone_types::Origin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::ingest::NewFile;
 use lodestone_io::store::Key;
 use lodestone_storage::collection::uploads::{self, UploadLabel};
 
@@ -39,6 +40,13 @@ fn only_old_orphans_go() {
     rig.upload("visible", "some words");
     submit(&rig.engine, "failed", "  ", &Metadata::new());
     assert_eq!(settled(&rig.engine, "failed").status, JobStatus::Errored);
+    let new = NewFile {
+        purpose: "assistants".into(),
+        filename: "a.txt".into(),
+        content_type: String::new(),
+        content: "words of a file".into(),
+    };
+    let file = rig.engine.add_file(&grant(), &scope(), new).unwrap();
     let old = orphan(&rig.engine, Timestamp(START.0 - 2 * HOUR));
     let fresh = orphan(&rig.engine, START);
     let rig = rig.restart(GatedEmbedder::with_passes(0), |_| {});
@@ -53,6 +61,7 @@ fn only_old_orphans_go() {
     for source in ["visible", "failed", "waiting"] {
         engine.original(&access(engine), &id(source)).unwrap();
     }
+    engine.file_content(&file).unwrap().verify(|_| {}).unwrap();
     rig.gate.open();
     assert_eq!(settled(engine, "waiting").status, JobStatus::Success);
 }

@@ -24,7 +24,7 @@ use crate::request::Call;
 use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::{EngineError, FileSlice, Original};
 use lodestone_types::access::TenantGrant;
-use lodestone_types::{Grant, KeyScope, Role, Scope, SourceRecord, TenantMode};
+use lodestone_types::{Grant, KeyScope, Role, Scope, TenantMode};
 
 /// Media type of what is not known better.
 const BYTES_TYPE: &str = "application/octet-stream";
@@ -164,7 +164,13 @@ fn claimed(app: &App, claim: Claim) -> Result<File, ApiError> {
     match app.engine.original(&access, &source) {
         Ok(original) => {
             original.verify(|_| ())?;
-            Ok(File(original))
+            let record = &original.record;
+            let filename = match record.filename.as_str() {
+                "" => format!("{}.txt", record.id),
+                filename => filename.to_owned(),
+            };
+            let content_type = record.content_type.clone();
+            Ok(File { content: original.content().cloned(), content_type, filename })
         }
         Err(error) => match lookup_error(&access, error) {
             error if error.condition() == Condition::SourceNotFound => Err(gone()),
@@ -195,7 +201,14 @@ fn media_type(given: &str) -> &str {
 }
 
 /// An original as a file to be saved.
-struct File(Original);
+pub(super) struct File {
+    /// Its content, verified.
+    pub(super) content: Option<FileSlice>,
+    /// Its media type, whatever its uploader said.
+    pub(super) content_type: String,
+    /// Its name.
+    pub(super) filename: String,
+}
 
 impl Reply for File {
     // The header names the type of the file; what it may be is for its uploader to say.
@@ -206,24 +219,24 @@ impl Reply for File {
     }
 
     fn into_response(self) -> Result<Response, ApiError> {
-        let Self(original) = self;
-        let body = original.content().cloned().map_or_else(Body::empty, |file| {
+        let Self { content, content_type, filename } = self;
+        let body = content.map_or_else(Body::empty, |file| {
             let bytes = file.len();
             file_body::body(Bytes::new(), file, Coding::Raw, bytes, Bytes::new())
         });
         let mut response = Response::new(body);
         response.extensions_mut().insert(FromFile);
-        describe(response.headers_mut(), &original.record)?;
+        describe(response.headers_mut(), &content_type, &filename)?;
         Ok(response)
     }
 }
 
 /// Uploaded content is somebody else's: no browser may show it as a page of this server.
-fn describe(headers: &mut HeaderMap, record: &SourceRecord) -> Result<(), ApiError> {
-    let content_type = HeaderValue::try_from(media_type(&record.content_type))
+fn describe(headers: &mut HeaderMap, content_type: &str, filename: &str) -> Result<(), ApiError> {
+    let content_type = HeaderValue::try_from(media_type(content_type))
         .unwrap_or(HeaderValue::from_static(BYTES_TYPE));
     headers.insert(CONTENT_TYPE, content_type);
-    let disposition = HeaderValue::try_from(disposition(record))
+    let disposition = HeaderValue::try_from(disposition(filename))
         .map_err(|error| ApiError::internal(format!("a file name is no header: {error}")))?;
     headers.insert(CONTENT_DISPOSITION, disposition);
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -237,16 +250,12 @@ fn describe(headers: &mut HeaderMap, record: &SourceRecord) -> Result<(), ApiErr
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
 /// `attachment` with the name twice, as RFC 6266 advises: in ASCII, and whole.
-fn disposition(record: &SourceRecord) -> String {
-    let name = match record.filename.as_str() {
-        "" => format!("{}.txt", record.id),
-        filename => filename.to_owned(),
-    };
+fn disposition(name: &str) -> String {
     let plain = |c: char| match c {
         c if c.is_ascii_alphanumeric() || " ._-()".contains(c) => c,
         _ => '_',
     };
     let ascii: String = name.chars().map(plain).collect();
-    let whole = utf8_percent_encode(&name, RESERVED);
+    let whole = utf8_percent_encode(name, RESERVED);
     format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{whole}")
 }

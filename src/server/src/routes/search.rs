@@ -44,23 +44,34 @@ async fn retrieve(
     call: Call,
     input: Retrieve,
 ) -> Result<Json<RetrieveResponse>, ApiError> {
+    let (scope, mode) = (input.scope.clone(), input.request.mode);
+    searched(app, call, scope, mode, |app, call, access| found(app, call, access, input)).await
+}
+
+/// Searches a scope: in its turn, where a reranker reads what is found.
+pub(super) async fn searched<T: Send + 'static>(
+    app: App,
+    call: Call,
+    scope: Scope,
+    mode: Mode,
+    work: impl FnOnce(&App, &Call, &TenantAccess) -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
     let context = app.search_context();
     // Dropped with this future, when the client has gone.
     let _listening = context.cancel().on_drop();
-    let is_reranked = input.request.mode == Mode::Accurate && app.engine.reranker().is_some();
+    let is_reranked = mode == Mode::Accurate && app.engine.reranker().is_some();
     if !is_reranked {
         return off_thread(move || {
-            let access = opened(&app, &call, &context, &input.scope)?;
-            found(&app, &call, &access, input)
+            let access = opened(&app, &call, &context, &scope)?;
+            work(&app, &call, &access)
         })
         .await;
     }
     let (opening, asked, within) = (app.clone(), call.clone(), context.clone());
-    let opened = off_thread(move || Ok((opened(&opening, &asked, &within, &input.scope)?, input)));
-    let (access, input) = opened.await?;
+    let access = off_thread(move || opened(&opening, &asked, &within, &scope)).await?;
     let turn = app.turn(&call, &context, &access).await?;
     off_thread(move || {
-        let found = found(&app, &call, &access, input);
+        let found = work(&app, &call, &access);
         drop(turn);
         found
     })

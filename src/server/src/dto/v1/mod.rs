@@ -3,25 +3,55 @@
 //! - `models`: what can be named as a model; `embeddings`: vectors of texts
 //! - `rerank`: relevance of documents, in the form of Cohere and Jina
 //! - `chat`, `completion`: questions and answers as chats
+//! - `files`: uploaded files; `vector_stores`, `store_files`, `store_search`: vector stores, their
+//!   files and batches, and searches; `attributes`, `filters`, `pages`: parts of these
 
+pub mod attributes;
 pub mod chat;
 pub mod completion;
 pub mod embeddings;
+pub mod files;
+mod filters;
 pub mod models;
+pub mod pages;
 pub mod rerank;
+pub mod store_files;
+pub mod store_search;
+pub mod vector_stores;
 
 use crate::request::{Field, Kind};
-use lodestone_types::{Scope, SubTenantId, TenantId};
+use lodestone_types::{Scope, SubTenantId, TenantId, limits};
 
 /// Characters of the name of a model.
 const MODEL_CHARS_MAX: usize = 1024;
 const MODEL_NAME: Kind = Kind::Text { chars_max: MODEL_CHARS_MAX, is_filled: false };
 
-static TENANT_HEADER: Field = Field::header(
+/// The tenant of a request.
+pub static TENANT_HEADER: Field = Field::header(
     "x-lodestone-tenant",
     Kind::Identifier,
     "The tenant, for a key that reaches several.",
 );
+/// The sub-tenant of a file.
+pub static SUB_TENANT_HEADER: Field = Field::header(
+    "x-lodestone-sub-tenant",
+    Kind::Identifier,
+    "The sub-tenant that it belongs to, for a key that reaches several; absent: `default`.",
+);
+
+/// Ids in paths are looked up whatever they hold: one that nothing can have is not found.
+const PATH_ID: Kind = Kind::Text { chars_max: 4 * limits::ID_BYTES_MAX, is_filled: false };
+const FILE_IDS_DOC: &str = "Files that it takes in; up to 500.";
+
+static VECTOR_STORE_ID: Field = Field::path("vector_store_id", PATH_ID, "The vector store.");
+static FILE_ID: Field = Field::path("file_id", PATH_ID, "The file.");
+static BATCH_ID: Field = Field::path("batch_id", PATH_ID, "The batch.");
+static CHUNKING: Field = Field::body(
+    "chunking_strategy",
+    Kind::Json { values_max: 64, bytes_max: 4096, schema: store_files::chunking_schema },
+    "Without effect: chunks have at most 200 tokens and follow the headings of the document.",
+)
+.without_effect();
 
 /// The scope that the name of a model means: `tenant` or `tenant/sub_tenant`. `None` for a name
 /// that no scope can have.

@@ -4,16 +4,24 @@
 //! - `models`: the installed models and the tenants of the key
 //! - `embeddings`, `rerank`: the models by themselves
 //! - `chat`: a tenant as a model that knows its documents
+//! - `files`: uploads before a vector store takes them in
+//! - `vector_stores`, `store_files`, `file_batches`, `store_search`: sub-tenants as vector stores
 
 pub mod chat;
 mod embeddings;
+mod file_batches;
+mod files;
 mod models;
 mod rerank;
+mod store_files;
+mod store_search;
+mod vector_stores;
 
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
-use crate::error::ApiError;
+use crate::dto::v1::TENANT_HEADER;
+use crate::error::{ApiError, Location};
 use crate::routes::{Group, Route};
 use lodestone_types::{CollectionId, Grant, Role, TenantId, limits};
 
@@ -24,7 +32,7 @@ pub fn routes() -> Vec<Route<App>> {
         let draft = Route::<App>::post(path, Group::OpenAi, Role::Read, summary);
         draft.json(limits::BODY_BYTES_MAX_INPUTS)
     };
-    vec![
+    let own = vec![
         get("/v1/models", "List the models and tenants that this key may name as `model`")
             .handle(crate::app::blocking(models::list)),
         get("/v1/models/{model}", "Look up one of them").handle(crate::app::blocking(models::get)),
@@ -32,7 +40,25 @@ pub fn routes() -> Vec<Route<App>> {
         post("/v1/rerank", "Relevance of documents to a query").handle(rerank::rerank),
         post("/v1/chat/completions", "An answer from the documents of a tenant")
             .handle(chat::complete),
-    ]
+    ];
+    let stores = [
+        files::routes(),
+        vector_stores::routes(),
+        store_files::routes(),
+        file_batches::routes(),
+        store_search::routes(),
+    ];
+    own.into_iter().chain(stores.into_iter().flatten()).collect()
+}
+
+/// The tenant that a request works in: the one that it names, else the only one of its key.
+fn tenant_of(grant: &Grant, named: Option<&TenantId>) -> Result<TenantId, ApiError> {
+    let tenant = named.or_else(|| grant.scope.only_tenant()).cloned();
+    tenant.ok_or_else(|| {
+        let problem = "is required: this key reaches several tenants";
+        let (code, place) = ("missing_field", Location::Header);
+        ApiError::field(code, place, TENANT_HEADER.name, problem)
+    })
 }
 
 /// The owner of the turns of a request that reads no tenant's data: the tenant that it names or the

@@ -1,0 +1,165 @@
+//! Uploaded files that are no sources: kept byte for byte until a sub-tenant takes them in.
+//!
+//! A file is a row here and an original in the blob store. No search reads it, and it counts
+//! against the limits of its tenant like a source. It belongs to a sub-tenant, whose keys reach it
+//! and with which it ends. Ids begin with their time, so files are listed in the order of their
+//! ids.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+
+use super::Catalog;
+use super::allowance::Place;
+use super::error::Result;
+use super::listing::among;
+use super::rows::{Cells, blob};
+use super::{sub_tenants, tenants};
+use lodestone_types::{CollectionId, SourceId, SubTenantId, Timestamp};
+
+const COLUMNS: &str =
+    "f.id, f.sub_tenant, f.purpose, f.filename, f.content_type, f.bytes, f.created_at, f.raw_key";
+
+/// An uploaded file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredFile {
+    /// Its id.
+    pub id: SourceId,
+    /// The sub-tenant that it belongs to.
+    pub sub_tenant: SubTenantId,
+    /// The purpose that its uploader named.
+    pub purpose: String,
+    /// Its name, without path parts; possibly empty.
+    pub filename: String,
+    /// Media type as the uploader said it; possibly empty.
+    pub content_type: String,
+    /// Its bytes.
+    pub size_bytes: u64,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// Key of its original in the blob store.
+    pub raw_key: String,
+}
+
+/// The part of a listing of files that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePage {
+    /// Only files of these sub-tenants; `None`: all files.
+    pub sub_tenants: Option<Vec<SubTenantId>>,
+    /// Only files of this purpose.
+    pub purpose: Option<String>,
+    /// Only files behind this one, which need not exist.
+    pub after: Option<SourceId>,
+    /// Whether the oldest come first.
+    pub is_ascending: bool,
+    /// Files at most.
+    pub limit: usize,
+}
+
+impl Catalog {
+    /// Adds a file whose original is stored, and its sub-tenant if needed. Durable on return.
+    ///
+    /// # Errors
+    /// [`super::CatalogError::TenantLimit`], [`super::CatalogError::CollectionUnknown`], storage
+    /// errors.
+    pub fn add_file(&self, collection: CollectionId, file: StoredFile) -> Result<()> {
+        let (defaults, now) = (self.inner.options.tenant_limits, self.inner.clock.now());
+        self.write(move |connection| {
+            tenants::require(connection, collection)?;
+            let place = Place { collection, sub_tenant: &file.sub_tenant };
+            place.require(connection, None, file.size_bytes, defaults)?;
+            sub_tenants::ensure(connection, collection, &file.sub_tenant, now)?;
+            let mut insert = connection
+                .prepare_cached("INSERT INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+            insert.execute(params![
+                blob(collection),
+                file.id.as_str(),
+                file.sub_tenant.as_str(),
+                file.purpose,
+                file.filename,
+                file.content_type,
+                file.size_bytes as i64,
+                file.created_at.0 as i64,
+                file.raw_key,
+            ])?;
+            Ok(())
+        })
+    }
+
+    /// A file.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn file(&self, collection: CollectionId, id: &SourceId) -> Result<Option<StoredFile>> {
+        let sql = format!("SELECT {COLUMNS} FROM files f WHERE f.collection = ?1 AND f.id = ?2");
+        self.read(|connection| {
+            let mut find = connection.prepare_cached(&sql)?;
+            let found = find.query(params![blob(collection), id.as_str()])?;
+            Ok(Cells::collect(found, read_file)?.pop())
+        })
+    }
+
+    /// Files of a collection.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn files(&self, collection: CollectionId, page: &FilePage) -> Result<Vec<StoredFile>> {
+        let text = |text: Option<&str>| text.map_or(Value::Null, |text| Value::Text(text.into()));
+        let mut values = vec![
+            Value::Blob(blob(collection).to_vec()),
+            text(page.purpose.as_deref()),
+            text(page.after.as_ref().map(SourceId::as_str)),
+            Value::Integer(page.limit as i64),
+        ];
+        let of_names = among(page.sub_tenants.as_deref(), "f", &mut values);
+        let (behind, order) = if page.is_ascending { (">", "ASC") } else { ("<", "DESC") };
+        let sql = format!(
+            "SELECT {COLUMNS} FROM files f
+             WHERE f.collection = ?1 AND (?2 IS NULL OR f.purpose = ?2)
+                AND (?3 IS NULL OR f.id {behind} ?3) {of_names} ORDER BY f.id {order} LIMIT ?4"
+        );
+        self.read(|connection| {
+            let mut find = connection.prepare_cached(&sql)?;
+            Cells::collect(find.query(params_from_iter(values))?, read_file)
+        })
+    }
+
+    /// Removes a file; returns the key of its original, which the caller deletes.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn remove_file(&self, collection: CollectionId, id: &SourceId) -> Result<Option<String>> {
+        let id = id.clone();
+        self.write(move |connection| {
+            let sql = "DELETE FROM files WHERE collection = ?1 AND id = ?2 RETURNING raw_key";
+            let mut delete = connection.prepare_cached(sql)?;
+            let removed =
+                delete.query_row(params![blob(collection), id.as_str()], |row| row.get(0));
+            Ok(removed.optional()?)
+        })
+    }
+}
+
+/// Removes the files of a sub-tenant inside a transaction; returns the keys of their originals.
+pub(super) fn remove_of_sub_tenant(
+    connection: &Connection,
+    collection: CollectionId,
+    sub_tenant: &SubTenantId,
+) -> Result<Vec<String>> {
+    let sql = "DELETE FROM files WHERE collection = ?1 AND sub_tenant = ?2 RETURNING raw_key";
+    let mut delete = connection.prepare_cached(sql)?;
+    let removed = delete.query(params![blob(collection), sub_tenant.as_str()])?;
+    Cells::collect(removed, |cells| cells.next())
+}
+
+fn read_file(cells: &mut Cells<'_>) -> Result<StoredFile> {
+    Ok(StoredFile {
+        id: cells.source()?,
+        sub_tenant: cells.sub_tenant()?,
+        purpose: cells.next()?,
+        filename: cells.next()?,
+        content_type: cells.next()?,
+        size_bytes: cells.number()?,
+        created_at: cells.time()?,
+        raw_key: cells.next()?,
+    })
+}

@@ -1,0 +1,157 @@
+//! Vector stores: sub-tenants with the names and notes that a client gave them.
+//!
+//! Every sub-tenant is one, `default` too; a row is kept of those alone that were given a name or
+//! metadata. The sub-tenants to which a key is limited count as there for it before anything is in
+//! them, as they do for its uploads.
+
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, params, params_from_iter};
+
+use super::Catalog;
+use super::error::{CatalogError, Result};
+use super::rows::{Cells, blob};
+use super::{sub_tenants, tenants};
+use lodestone_types::{CollectionId, Metadata, SubTenantId, Timestamp, limits};
+
+/// A sub-tenant as a vector store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorStore {
+    /// The sub-tenant.
+    pub name: SubTenantId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// The name that a client gave it; possibly empty.
+    pub title: String,
+    /// Notes of a client.
+    pub metadata: Metadata,
+}
+
+/// The part of a listing of vector stores that is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StorePage {
+    /// The sub-tenants to which the key is limited; `None`: it reaches all of them.
+    pub reached: Option<Vec<SubTenantId>>,
+    /// Only this one.
+    pub only: Option<SubTenantId>,
+    /// Only those behind this place.
+    pub after: Option<(Timestamp, SubTenantId)>,
+    /// Whether the oldest come first.
+    pub is_ascending: bool,
+    /// Stores at most.
+    pub limit: usize,
+}
+
+impl Catalog {
+    /// Vector stores of a collection, by the time of their creation and their name.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn vector_stores(
+        &self,
+        collection: CollectionId,
+        page: &StorePage,
+    ) -> Result<Vec<VectorStore>> {
+        let text = |name: &SubTenantId| Value::Text(name.as_str().into());
+        let (at, name) = match &page.after {
+            Some((at, name)) => (Value::Integer(at.0 as i64), text(name)),
+            None => (Value::Null, Value::Null),
+        };
+        let mut values = vec![
+            Value::Blob(blob(collection).to_vec()),
+            page.only.as_ref().map_or(Value::Null, text),
+            at,
+            name,
+            Value::Integer(page.limit as i64),
+        ];
+        let known = match &page.reached {
+            None => "SELECT name, created_at FROM sub_tenants WHERE collection = ?1 UNION ALL
+                SELECT 'default', created_at FROM tenants WHERE collection = ?1"
+                .to_owned(),
+            Some(names) => {
+                let places: Vec<String> =
+                    (1..=names.len()).map(|at| format!("(?{})", values.len() + at)).collect();
+                values.extend(names.iter().map(text));
+                let places = if places.is_empty() { "(NULL)".into() } else { places.join(", ") };
+                format!(
+                    "SELECT k.column1 AS name, coalesce(s.created_at, t.created_at) AS created_at
+                     FROM (VALUES {places}) k JOIN tenants t ON t.collection = ?1
+                     LEFT JOIN sub_tenants s ON s.collection = ?1 AND s.name = k.column1
+                     WHERE k.column1 IS NOT NULL"
+                )
+            }
+        };
+        let (behind, order) = if page.is_ascending { (">", "ASC") } else { ("<", "DESC") };
+        let sql = format!(
+            "SELECT s.name, s.created_at, coalesce(v.title, ''), coalesce(v.metadata, '{{}}')
+             FROM (SELECT name, created_at FROM ({known})
+                WHERE (?2 IS NULL OR name = ?2)
+                    AND (?3 IS NULL OR (created_at, name) {behind} (?3, ?4))
+                ORDER BY created_at {order}, name {order} LIMIT ?5) s
+             LEFT JOIN vector_stores v ON v.collection = ?1 AND v.name = s.name
+             ORDER BY s.created_at {order}, s.name {order}"
+        );
+        self.read(|connection| {
+            let mut find = connection.prepare_cached(&sql)?;
+            Cells::collect(find.query(params_from_iter(values))?, |cells| {
+                let (name, created_at, title) = (cells.sub_tenant()?, cells.time()?, cells.next()?);
+                let metadata = serde_json::from_str(&cells.next::<String>()?)
+                    .map_err(|error| CatalogError::corrupt(format!("a vector store: {error}")))?;
+                Ok(VectorStore { name, created_at, title, metadata })
+            })
+        })
+    }
+
+    /// Names a sub-tenant, which is created if needed; what is `None` stays as it is.
+    ///
+    /// # Errors
+    /// [`CatalogError::TenantLimit`] where the tenant has [`limits::VECTOR_STORES_MAX`] named ones;
+    /// [`CatalogError::CollectionUnknown`], storage errors.
+    pub fn set_vector_store(
+        &self,
+        collection: CollectionId,
+        name: &SubTenantId,
+        title: Option<String>,
+        metadata: Option<Metadata>,
+    ) -> Result<()> {
+        let (name, now) = (name.clone(), self.inner.clock.now());
+        let metadata = metadata
+            .map(|map| serde_json::to_string(&map).expect("a map of JSON values is valid JSON"));
+        self.write(move |connection| {
+            tenants::require(connection, collection)?;
+            let others = "SELECT count(*) FROM vector_stores WHERE collection = ?1 AND name <> ?2";
+            let key = params![blob(collection), name.as_str()];
+            let used = connection
+                .prepare_cached(others)?
+                .query_row(key, |row| row.get::<_, i64>(0))
+                .optional()?
+                .unwrap_or_default() as u64;
+            let max = limits::VECTOR_STORES_MAX as u64;
+            if used >= max {
+                let limit = "vector stores";
+                return Err(CatalogError::TenantLimit { limit, max, used, needed: used + 1 });
+            }
+            sub_tenants::ensure(connection, collection, &name, now)?;
+            let mut set = connection.prepare_cached(
+                "INSERT INTO vector_stores VALUES (?1, ?2, coalesce(?3, ''), coalesce(?4, '{}'))
+                 ON CONFLICT DO UPDATE SET title = coalesce(?3, title),
+                    metadata = coalesce(?4, metadata)",
+            )?;
+            set.execute(params![blob(collection), name.as_str(), title, metadata])?;
+            Ok(())
+        })
+    }
+
+    /// Bytes of the originals of a sub-tenant's sources.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn stored_bytes(&self, collection: CollectionId, sub_tenant: &SubTenantId) -> Result<u64> {
+        let sql = "SELECT coalesce(sum(bytes), 0) FROM known_sources
+            WHERE collection = ?1 AND sub_tenant = ?2";
+        self.read(|connection| {
+            let key = params![blob(collection), sub_tenant.as_str()];
+            let mut sum = connection.prepare_cached(sql)?;
+            Ok(sum.query_row(key, |row| row.get::<_, i64>(0))? as u64)
+        })
+    }
+}

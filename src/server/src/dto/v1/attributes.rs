@@ -1,0 +1,71 @@
+//! Attributes of files and notes of vector stores: flat maps of few small values.
+
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, Location};
+use crate::request::{Field, Fields, Kind};
+use lodestone_types::{Metadata, limits};
+
+/// Bytes that the greatest map can have: each character escaped, and all of its numbers long.
+const BYTES_MAX: usize = 1 << 20;
+/// Values of a map that is read, so that the reader below can say what is wrong with it.
+const VALUES_MAX: usize = 1000;
+
+/// A flat map.
+pub(super) const FLAT: Kind = Kind::Json {
+    values_max: VALUES_MAX,
+    bytes_max: BYTES_MAX,
+    schema: || {
+        let (key, text) = (limits::ATTRIBUTE_KEY_CHARS_MAX, limits::ATTRIBUTE_CHARS_MAX);
+        let value = json!({"anyOf": [
+            {"type": "string", "maxLength": text}, {"type": "number"}, {"type": "boolean"},
+        ]});
+        json!({
+            "type": "object", "maxProperties": limits::ATTRIBUTES_MAX,
+            "propertyNames": {"minLength": 1, "maxLength": key}, "additionalProperties": value,
+        })
+    },
+};
+
+/// The map of a field of the kind [`FLAT`]: of texts, numbers and truth values, or of texts alone.
+pub(super) fn read(
+    fields: &mut Fields,
+    field: &Field,
+    is_text_only: bool,
+) -> Result<Option<Metadata>, ApiError> {
+    let wrong =
+        |problem: &str| Err(ApiError::field("invalid_value", Location::Body, field.name, problem));
+    let map = match fields.json(field)? {
+        None => return Ok(None),
+        Some(Value::Object(map)) => map,
+        Some(_) => return wrong("must be a JSON object"),
+    };
+    if map.len() > limits::ATTRIBUTES_MAX {
+        return wrong(&format!("holds more than {} entries", limits::ATTRIBUTES_MAX));
+    }
+    for (key, value) in &map {
+        let max = limits::ATTRIBUTE_KEY_CHARS_MAX;
+        if key.is_empty() || key.chars().count() > max {
+            return wrong(&format!("has a key that is not of 1 to {max} characters"));
+        }
+        let problem = match value {
+            Value::String(text) if text.chars().count() <= limits::ATTRIBUTE_CHARS_MAX => continue,
+            Value::String(_) => {
+                format!("is a text of more than {} characters", limits::ATTRIBUTE_CHARS_MAX)
+            }
+            Value::Number(_) | Value::Bool(_) if !is_text_only => continue,
+            _ if is_text_only => "is not a string".to_owned(),
+            _ => "is not a string, a number or a boolean".to_owned(),
+        };
+        return wrong(&format!("has a value that {problem}: {key}"));
+    }
+    Ok(Some(map))
+}
+
+/// The attributes among the metadata of a document: its flat values.
+pub fn of_document(metadata: &Metadata) -> Metadata {
+    let flat = metadata
+        .iter()
+        .filter(|(_, value)| matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_)));
+    flat.map(|(key, value)| (key.clone(), value.clone())).collect()
+}

@@ -1,0 +1,148 @@
+//! Uploaded files.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::pages::{AFTER, ORDER};
+use super::{FILE_ID, SUB_TENANT_HEADER, TENANT_HEADER};
+use crate::error::{ApiError, Location};
+use crate::request::fields::{missing, wrong};
+use crate::request::{Field, Fields, Kind, Request, UploadedFile};
+use lodestone_types::{SubTenantId, TenantId, limits};
+
+const PURPOSES: &[&str] = &["assistants", "batch", "fine-tune", "vision", "user_data", "evals"];
+const PURPOSE_DOC: &str = "Its purpose in OpenAI's words; kept and returned, without effect.";
+
+static FILE: Field = Field::form("file", Kind::File, "The file; up to 100 MiB.").required();
+static PURPOSE: Field = Field::form(
+    "purpose",
+    Kind::Choice { words: PURPOSES, default: None, is_exact: true },
+    PURPOSE_DOC,
+)
+.required();
+static EXPIRES_AFTER: Field = Field::form(
+    "expires_after",
+    Kind::Text { chars_max: limits::ID_CHARS_MAX, is_filled: false },
+    "Refused: files stay until they are deleted.",
+);
+static OF_PURPOSE: Field = Field::query(
+    "purpose",
+    Kind::Text { chars_max: limits::ID_CHARS_MAX, is_filled: false },
+    "List only files of this purpose.",
+);
+static LIMIT: Field = Field::query(
+    "limit",
+    Kind::Integer {
+        min: 1,
+        max: limits::FILES_PAGE_MAX as u64,
+        default: Some(limits::FILES_PAGE_MAX as u64),
+    },
+    "Files of one page.",
+);
+
+/// `POST /v1/files`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateFile {
+    /// The tenant, if it is named.
+    pub tenant: Option<TenantId>,
+    /// The sub-tenant that it is to belong to, if it is named.
+    pub sub_tenant: Option<SubTenantId>,
+    /// The file.
+    pub file: UploadedFile,
+    /// Its purpose.
+    pub purpose: String,
+}
+
+impl Request for CreateFile {
+    const FIELDS: &'static [&'static Field] =
+        &[&FILE, &PURPOSE, &EXPIRES_AFTER, &TENANT_HEADER, &SUB_TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let file = fields.files(&FILE).pop().ok_or_else(|| missing(&FILE))?;
+        let purpose = fields.choice(&PURPOSE)?.ok_or_else(|| missing(&PURPOSE))?.to_owned();
+        // Its members come as parts of their own: `expires_after[anchor]`.
+        let base = |name: &str| name.split('[').next() == Some(EXPIRES_AFTER.name);
+        if fields.form.texts.iter().any(|(name, _)| base(name)) {
+            let (code, place) = ("unsupported_parameter", Location::Form);
+            let problem = "cannot be kept: files stay until they are deleted";
+            return Err(ApiError::field(code, place, EXPIRES_AFTER.name, problem));
+        }
+        if file.bytes.is_empty() {
+            return Err(wrong(&FILE, Location::Form, "is empty"));
+        }
+        let tenant = fields.id(&TENANT_HEADER, TenantId::parse_field)?;
+        let sub_tenant = fields.id(&SUB_TENANT_HEADER, SubTenantId::parse_field)?;
+        Ok(Self { tenant, sub_tenant, file, purpose })
+    }
+}
+
+/// `GET /v1/files`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListFiles {
+    /// The tenant, if it is named.
+    pub tenant: Option<TenantId>,
+    /// Only files of this purpose.
+    pub purpose: Option<String>,
+    /// Only files behind the one of this id.
+    pub after: Option<String>,
+    /// Whether the oldest come first.
+    pub is_ascending: bool,
+    /// Files at most.
+    pub limit: usize,
+}
+
+impl Request for ListFiles {
+    const FIELDS: &'static [&'static Field] =
+        &[&OF_PURPOSE, &AFTER, &ORDER, &LIMIT, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        Ok(Self {
+            purpose: fields.text(&OF_PURPOSE)?.filter(|text| !text.is_empty()),
+            after: fields.text(&AFTER)?.filter(|text| !text.is_empty()),
+            is_ascending: fields.choice(&ORDER)? == Some("asc"),
+            limit: fields.integer(&LIMIT)?.unwrap_or_default() as usize,
+            tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?,
+        })
+    }
+}
+
+/// `GET` and `DELETE /v1/files/{file_id}`, `GET /v1/files/{file_id}/content`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneFile {
+    /// The tenant, if it is named.
+    pub tenant: Option<TenantId>,
+    /// Its id, as it was given.
+    pub id: String,
+}
+
+impl Request for OneFile {
+    const FIELDS: &'static [&'static Field] = &[&FILE_ID, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let id = fields.required_text(&FILE_ID)?;
+        Ok(Self { tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?, id })
+    }
+}
+
+/// An uploaded file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileView {
+    /// Its id.
+    pub id: String,
+    /// Always `file`.
+    pub object: &'static str,
+    /// Its bytes.
+    pub bytes: u64,
+    /// When it was accepted, epoch seconds.
+    pub created_at: u64,
+    /// Always null: files stay until they are deleted.
+    pub expires_at: Option<u64>,
+    /// Its name; its id where it came without one.
+    pub filename: String,
+    /// Its purpose.
+    pub purpose: String,
+    /// Always `processed`: a file is stored before its upload is answered.
+    pub status: &'static str,
+    /// Always null.
+    pub status_details: Option<String>,
+}

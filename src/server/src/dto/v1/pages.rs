@@ -1,0 +1,123 @@
+//! Pages of listings: their fields, and a list with the ids of its ends.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::{ApiError, Location};
+use crate::request::{Field, Fields, Kind};
+use lodestone_types::limits;
+
+const ORDER_WORDS: Kind =
+    Kind::Choice { words: &["asc", "desc"], default: Some("desc"), is_exact: true };
+const CURSOR: Kind = Kind::Text { chars_max: limits::ID_CHARS_MAX, is_filled: false };
+
+pub(super) static LIMIT: Field = Field::query(
+    "limit",
+    Kind::Integer { min: 1, max: limits::STORE_PAGE_MAX as u64, default: Some(20) },
+    "Entries of one page.",
+);
+pub(super) static ORDER: Field =
+    Field::query("order", ORDER_WORDS, "By the time of their creation: newest first, or oldest.");
+pub(super) static AFTER: Field =
+    Field::query("after", CURSOR, "Id of the last entry of the page before.");
+pub(super) static BEFORE: Field =
+    Field::query("before", CURSOR, "Id of the first entry of the page behind.");
+
+/// The entry at which a page ends or begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cursor {
+    /// The page begins behind it.
+    After(String),
+    /// The page ends before it.
+    Before(String),
+}
+
+impl Cursor {
+    /// 400 for an entry that is not in the list.
+    pub fn unknown(&self) -> ApiError {
+        let name = match self {
+            Self::After(_) => AFTER.name,
+            Self::Before(_) => BEFORE.name,
+        };
+        ApiError::field("invalid_value", Location::Query, name, "is no entry of this list")
+    }
+}
+
+/// A page that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageQuery {
+    /// Entries at most.
+    pub limit: usize,
+    /// Whether the oldest come first.
+    pub is_ascending: bool,
+    /// The entry at which it begins or ends; `None`: at the beginning.
+    pub cursor: Option<Cursor>,
+}
+
+impl PageQuery {
+    pub(super) fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let after = filled(fields.text(&AFTER)?);
+        let before = filled(fields.text(&BEFORE)?);
+        let cursor = match (after, before) {
+            (Some(_), Some(_)) => {
+                let problem = "and after are given both; one of them is enough";
+                let location = Location::Query;
+                return Err(ApiError::field("conflicting_values", location, BEFORE.name, problem));
+            }
+            (Some(after), None) => Some(Cursor::After(after)),
+            (None, before) => before.map(Cursor::Before),
+        };
+        Ok(Self {
+            limit: fields.integer(&LIMIT)?.unwrap_or_default() as usize,
+            is_ascending: fields.choice(&ORDER)? == Some("asc"),
+            cursor,
+        })
+    }
+
+    /// Whether entries are to be looked for from the newest to the oldest.
+    pub fn is_backwards(&self) -> bool {
+        self.is_ascending == matches!(self.cursor, Some(Cursor::Before(_)))
+    }
+}
+
+/// A page of entries.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Page<T> {
+    /// Always `list`.
+    pub object: &'static str,
+    /// The entries.
+    pub data: Vec<T>,
+    /// Id of the first one; null where there is none.
+    pub first_id: Option<String>,
+    /// Id of the last one.
+    pub last_id: Option<String>,
+    /// Whether there are more in the direction of the page.
+    pub has_more: bool,
+}
+
+impl<T> Page<T> {
+    /// A page of entries in their order.
+    pub fn of(data: Vec<T>, has_more: bool, id: fn(&T) -> &String) -> Self {
+        let (first_id, last_id) = (data.first().map(id).cloned(), data.last().map(id).cloned());
+        Self { object: "list", data, first_id, last_id, has_more }
+    }
+}
+
+/// Answer to the deletion of something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct DeletedObject {
+    /// Its id.
+    pub id: String,
+    /// Its kind: `file`, `vector_store.deleted` or `vector_store.file.deleted`.
+    pub object: &'static str,
+    /// Always true.
+    pub deleted: bool,
+}
+
+impl DeletedObject {
+    /// The deletion of the thing with this id.
+    pub fn new(id: impl Into<String>, object: &'static str) -> Self {
+        Self { id: id.into(), object, deleted: true }
+    }
+}

@@ -1,0 +1,357 @@
+//! Files of vector stores, alone and in batches.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::pages::{AFTER, BEFORE, LIMIT, ORDER, PageQuery};
+use super::vector_stores::{FileCounts, OneStore};
+use super::{
+    BATCH_ID, CHUNKING, FILE_ID, FILE_IDS_DOC, TENANT_HEADER, VECTOR_STORE_ID, attributes,
+};
+use crate::error::{ApiError, Location};
+use crate::request::fields::missing;
+use crate::request::{Field, Fields, Kind, Request};
+use lodestone_types::{Metadata, SourceId, limits};
+
+static TAKEN_FILE: Field = Field::body("file_id", Kind::Identifier, "The file.").required();
+static ATTRIBUTES: Field = Field::body(
+    "attributes",
+    attributes::FLAT,
+    "Up to 16 texts, numbers or truth values, by which searches can filter.",
+);
+static FILTER: Field = Field::query(
+    "filter",
+    Kind::Choice {
+        words: &["in_progress", "completed", "failed", "cancelled"],
+        default: None,
+        is_exact: true,
+    },
+    "List only files in this state.",
+);
+static FILE_IDS: Field =
+    Field::body("file_ids", Kind::Texts { min: 1, max: limits::FILE_BATCH_MAX }, FILE_IDS_DOC);
+static FILES: Field = Field::body(
+    "files",
+    Kind::Objects {
+        item: &[&TAKEN_FILE, &ATTRIBUTES, &CHUNKING],
+        min: 1,
+        max: limits::FILE_BATCH_MAX,
+    },
+    "Files with attributes of their own, in place of `file_ids`.",
+);
+static PART: Field = Field::query(
+    "page",
+    Kind::Integer { min: 0, max: u32::MAX as u64, default: Some(0) },
+    "`next_page` of the answer before.",
+);
+
+/// A file with its attributes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TakenFile {
+    /// The file.
+    pub file_id: SourceId,
+    /// Its attributes.
+    pub attributes: Metadata,
+}
+
+fn taken_file(fields: &mut Fields) -> Result<TakenFile, ApiError> {
+    let file_id = fields.id(&TAKEN_FILE, SourceId::parse_field)?;
+    let file_id = file_id.ok_or_else(|| missing(&TAKEN_FILE))?;
+    let attributes = attributes::read(fields, &ATTRIBUTES, false)?.unwrap_or_default();
+    Ok(TakenFile { file_id, attributes })
+}
+
+/// `POST /v1/vector_stores/{vector_store_id}/files`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttachFile {
+    /// The vector store.
+    pub store: OneStore,
+    /// The file.
+    pub file: TakenFile,
+}
+
+impl Request for AttachFile {
+    const FIELDS: &'static [&'static Field] =
+        &[&VECTOR_STORE_ID, &TAKEN_FILE, &ATTRIBUTES, &CHUNKING, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let file = taken_file(fields)?;
+        Ok(Self { store: OneStore::of(fields)?, file })
+    }
+}
+
+/// `GET /v1/vector_stores/{vector_store_id}/files`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListStoreFiles {
+    /// The vector store.
+    pub store: OneStore,
+    /// Only files in this state.
+    pub filter: Option<&'static str>,
+    /// The page.
+    pub page: PageQuery,
+}
+
+impl Request for ListStoreFiles {
+    const FIELDS: &'static [&'static Field] =
+        &[&VECTOR_STORE_ID, &FILTER, &LIMIT, &ORDER, &AFTER, &BEFORE, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let (filter, page) = (fields.choice(&FILTER)?, PageQuery::read(fields)?);
+        Ok(Self { store: OneStore::of(fields)?, filter, page })
+    }
+}
+
+/// A file of a vector store as a request names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneStoreFile {
+    /// The vector store.
+    pub store: OneStore,
+    /// Its id, as it was given.
+    pub file_id: String,
+}
+
+impl Request for OneStoreFile {
+    const FIELDS: &'static [&'static Field] = &[&VECTOR_STORE_ID, &FILE_ID, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let file_id = fields.required_text(&FILE_ID)?;
+        Ok(Self { store: OneStore::of(fields)?, file_id })
+    }
+}
+
+/// `GET /v1/vector_stores/{vector_store_id}/files/{file_id}/content`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreFileContent {
+    /// The file.
+    pub file: OneStoreFile,
+    /// Pieces passed over.
+    pub page: usize,
+}
+
+impl Request for StoreFileContent {
+    const FIELDS: &'static [&'static Field] = &[&VECTOR_STORE_ID, &FILE_ID, &PART, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let page = fields.integer(&PART)?.unwrap_or_default() as usize;
+        Ok(Self { file: OneStoreFile::read(fields)?, page })
+    }
+}
+
+/// `POST /v1/vector_stores/{vector_store_id}/files/{file_id}`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdateStoreFile {
+    /// The file.
+    pub file: OneStoreFile,
+    /// Its new attributes; `None` keeps them.
+    pub attributes: Option<Metadata>,
+}
+
+impl Request for UpdateStoreFile {
+    const FIELDS: &'static [&'static Field] =
+        &[&VECTOR_STORE_ID, &FILE_ID, &ATTRIBUTES, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let attributes = attributes::read(fields, &ATTRIBUTES, false)?;
+        Ok(Self { file: OneStoreFile::read(fields)?, attributes })
+    }
+}
+
+/// `POST /v1/vector_stores/{vector_store_id}/file_batches`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateBatch {
+    /// The vector store.
+    pub store: OneStore,
+    /// The files.
+    pub files: Vec<TakenFile>,
+}
+
+impl Request for CreateBatch {
+    const FIELDS: &'static [&'static Field] =
+        &[&VECTOR_STORE_ID, &FILE_IDS, &FILES, &ATTRIBUTES, &CHUNKING, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let ids = fields.source_ids(&FILE_IDS)?;
+        let attributes = attributes::read(fields, &ATTRIBUTES, false)?.unwrap_or_default();
+        let mut files: Vec<TakenFile> = match (ids, fields.items(&FILES)?) {
+            (Some(_), Some(_)) => {
+                let problem = "and file_ids are given both; one of them is enough";
+                let code = "conflicting_values";
+                return Err(ApiError::field(code, Location::Body, FILES.name, problem));
+            }
+            (None, None) => return Err(missing(&FILE_IDS)),
+            (Some(ids), None) => ids
+                .into_iter()
+                .map(|file_id| TakenFile { file_id, attributes: attributes.clone() })
+                .collect(),
+            (None, Some(items)) => {
+                let read = |(at, item): (usize, crate::request::json::Item)| {
+                    let file = item.fields().and_then(|mut fields| taken_file(&mut fields));
+                    file.map_err(|error| error.within(&format!("{}[{at}]", FILES.name)))
+                };
+                items.into_iter().enumerate().map(read).collect::<Result<_, _>>()?
+            }
+        };
+        // A file stands in a batch once.
+        let mut seen = HashSet::new();
+        files.retain(|file| seen.insert(file.file_id.clone()));
+        Ok(Self { store: OneStore::of(fields)?, files })
+    }
+}
+
+/// A batch as a request names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneBatch {
+    /// The vector store.
+    pub store: OneStore,
+    /// Its id, as it was given.
+    pub id: String,
+}
+
+impl Request for OneBatch {
+    const FIELDS: &'static [&'static Field] = &[&VECTOR_STORE_ID, &BATCH_ID, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let id = fields.required_text(&BATCH_ID)?;
+        Ok(Self { store: OneStore::of(fields)?, id })
+    }
+}
+
+/// `GET /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListBatchFiles {
+    /// The batch.
+    pub batch: OneBatch,
+    /// Only files in this state.
+    pub filter: Option<&'static str>,
+    /// The page.
+    pub page: PageQuery,
+}
+
+impl Request for ListBatchFiles {
+    const FIELDS: &'static [&'static Field] =
+        &[&VECTOR_STORE_ID, &BATCH_ID, &FILTER, &LIMIT, &ORDER, &AFTER, &BEFORE, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let (filter, page) = (fields.choice(&FILTER)?, PageQuery::read(fields)?);
+        Ok(Self { batch: OneBatch::read(fields)?, filter, page })
+    }
+}
+
+/// The reason why a file could not be processed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LastError {
+    /// `unsupported_file`, `invalid_file` or `server_error`.
+    pub code: &'static str,
+    /// The same in words.
+    pub message: String,
+}
+
+/// The sizes of the chunks of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ChunkingView {
+    /// Always `static`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// The sizes.
+    #[serde(rename = "static")]
+    pub sizes: ChunkSizesView,
+}
+
+/// Sizes in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ChunkSizesView {
+    /// Of a chunk at most.
+    pub max_chunk_size_tokens: usize,
+    /// Of what neighbouring chunks share at most.
+    pub chunk_overlap_tokens: usize,
+}
+
+impl ChunkingView {
+    /// The sizes of this server.
+    pub fn own() -> Self {
+        let sizes = ChunkSizesView {
+            max_chunk_size_tokens: limits::CHUNK_TOKENS,
+            chunk_overlap_tokens: limits::CHUNK_OVERLAP_TOKENS,
+        };
+        Self { kind: "static", sizes }
+    }
+}
+
+/// A file of a vector store.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct StoreFileView {
+    /// Its id: that of the file, else of the source.
+    pub id: String,
+    /// Always `vector_store.file`.
+    pub object: &'static str,
+    /// Bytes of its original.
+    pub usage_bytes: u64,
+    /// When it was taken in, epoch seconds.
+    pub created_at: u64,
+    /// The vector store.
+    pub vector_store_id: String,
+    /// `in_progress`, `completed`, `failed` or, in a batch, `cancelled`.
+    pub status: &'static str,
+    /// Why it failed; null otherwise.
+    pub last_error: Option<LastError>,
+    /// The sizes of its chunks, whatever was asked for.
+    pub chunking_strategy: ChunkingView,
+    /// The flat values of its metadata.
+    pub attributes: Metadata,
+}
+
+/// A batch of files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileBatchView {
+    /// Its id.
+    pub id: String,
+    /// Always `vector_store.files_batch`.
+    pub object: &'static str,
+    /// When it was made, epoch seconds.
+    pub created_at: u64,
+    /// The vector store.
+    pub vector_store_id: String,
+    /// `in_progress` while a file is; `cancelled` once it was; `failed` where every file did;
+    /// `completed` else.
+    pub status: &'static str,
+    /// Its files.
+    pub file_counts: FileCounts,
+}
+
+/// A piece of text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TextPiece {
+    /// Always `text`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// The text.
+    pub text: String,
+}
+
+impl TextPiece {
+    /// A piece.
+    pub fn new(text: String) -> Self {
+        Self { kind: "text", text }
+    }
+}
+
+/// The text of a file, in the chunks that searches find.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct StoreFileText {
+    /// Always `vector_store.file_content.page`.
+    pub object: &'static str,
+    /// The chunks in their order; neighbours may share words.
+    pub data: Vec<TextPiece>,
+    /// Whether there are more than fit into one answer.
+    pub has_more: bool,
+    /// `page` of the next ones; null at the end.
+    pub next_page: Option<String>,
+}
+
+/// The JSON schema of a wish for sizes of chunks.
+pub(super) fn chunking_schema() -> serde_json::Value {
+    json!({"type": "object", "additionalProperties": true})
+}

@@ -1,0 +1,169 @@
+//! Vector stores.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::pages::{AFTER, BEFORE, LIMIT, ORDER, PageQuery};
+use super::{CHUNKING, FILE_IDS_DOC, TENANT_HEADER, VECTOR_STORE_ID, attributes};
+use crate::error::{ApiError, Location};
+use crate::request::{Field, Fields, Kind, Request};
+use lodestone_types::{Metadata, SourceId, TenantId, limits};
+
+const TITLE: Kind = Kind::Text { chars_max: limits::ID_CHARS_MAX, is_filled: false };
+
+static NAME: Field = Field::body("name", TITLE, "Its name; absent: its id.");
+static NOTES: Field =
+    Field::body("metadata", attributes::FLAT, "Notes: up to 16 texts, kept and returned.");
+static FILE_IDS: Field =
+    Field::body("file_ids", Kind::Texts { min: 0, max: limits::FILE_BATCH_MAX }, FILE_IDS_DOC);
+static EXPIRES_AFTER: Field = Field::body(
+    "expires_after",
+    Kind::Json { values_max: 64, bytes_max: 4096, schema: || json!({"type": ["object", "null"]}) },
+    "Refused unless null: vector stores stay until they are deleted.",
+);
+
+/// 400 for a wish that a vector store ends by itself.
+fn refuse_expiry(fields: &mut Fields) -> Result<(), ApiError> {
+    if fields.json(&EXPIRES_AFTER)?.is_none() {
+        return Ok(());
+    }
+    let problem = "cannot be kept: vector stores stay until they are deleted";
+    let code = "unsupported_parameter";
+    Err(ApiError::field(code, Location::Body, EXPIRES_AFTER.name, problem))
+}
+
+/// `POST /v1/vector_stores`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateStore {
+    /// The tenant, if it is named.
+    pub tenant: Option<TenantId>,
+    /// Its name; possibly empty.
+    pub name: String,
+    /// Notes.
+    pub metadata: Metadata,
+    /// Files that it takes in.
+    pub file_ids: Vec<SourceId>,
+}
+
+impl Request for CreateStore {
+    const FIELDS: &'static [&'static Field] =
+        &[&NAME, &NOTES, &FILE_IDS, &CHUNKING, &EXPIRES_AFTER, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        refuse_expiry(fields)?;
+        Ok(Self {
+            name: fields.text(&NAME)?.unwrap_or_default(),
+            metadata: attributes::read(fields, &NOTES, true)?.unwrap_or_default(),
+            file_ids: fields.source_ids(&FILE_IDS)?.unwrap_or_default(),
+            tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?,
+        })
+    }
+}
+
+/// `GET /v1/vector_stores`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListStores {
+    /// The tenant, if it is named.
+    pub tenant: Option<TenantId>,
+    /// The page.
+    pub page: PageQuery,
+}
+
+impl Request for ListStores {
+    const FIELDS: &'static [&'static Field] = &[&LIMIT, &ORDER, &AFTER, &BEFORE, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let page = PageQuery::read(fields)?;
+        Ok(Self { tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?, page })
+    }
+}
+
+/// A vector store as a request names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneStore {
+    /// The tenant, if it is named.
+    pub tenant: Option<TenantId>,
+    /// Its id, as it was given.
+    pub id: String,
+}
+
+impl OneStore {
+    pub(super) fn of(fields: &mut Fields) -> Result<Self, ApiError> {
+        let id = fields.required_text(&VECTOR_STORE_ID)?;
+        Ok(Self { tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?, id })
+    }
+}
+
+impl Request for OneStore {
+    const FIELDS: &'static [&'static Field] = &[&VECTOR_STORE_ID, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        Self::of(fields)
+    }
+}
+
+/// `POST /v1/vector_stores/{vector_store_id}`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdateStore {
+    /// The vector store.
+    pub store: OneStore,
+    /// Its new name.
+    pub name: Option<String>,
+    /// Its new notes.
+    pub metadata: Option<Metadata>,
+}
+
+impl Request for UpdateStore {
+    const FIELDS: &'static [&'static Field] =
+        &[&VECTOR_STORE_ID, &NAME, &NOTES, &EXPIRES_AFTER, &TENANT_HEADER];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        refuse_expiry(fields)?;
+        let name = fields.text(&NAME)?;
+        let metadata = attributes::read(fields, &NOTES, true)?;
+        Ok(Self { store: OneStore::of(fields)?, name, metadata })
+    }
+}
+
+/// Numbers of files by their states.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileCounts {
+    /// Queued or being processed.
+    pub in_progress: u64,
+    /// Processed.
+    pub completed: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Of a batch: those that are no longer there. Of a vector store always 0.
+    pub cancelled: u64,
+    /// All of them.
+    pub total: u64,
+}
+
+/// A vector store.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct VectorStoreView {
+    /// Its id: the name of the sub-tenant.
+    pub id: String,
+    /// Always `vector_store`.
+    pub object: &'static str,
+    /// When it was created, epoch seconds.
+    pub created_at: u64,
+    /// Its name; its id where it has none.
+    pub name: String,
+    /// Bytes of the files in it.
+    pub usage_bytes: u64,
+    /// The files in it.
+    pub file_counts: FileCounts,
+    /// `in_progress` while a file is, else `completed`.
+    pub status: &'static str,
+    /// Always null: vector stores stay until they are deleted.
+    pub expires_after: Option<String>,
+    /// Always null.
+    pub expires_at: Option<u64>,
+    /// Always null.
+    pub last_active_at: Option<u64>,
+    /// Notes.
+    pub metadata: Metadata,
+}

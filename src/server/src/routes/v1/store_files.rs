@@ -1,0 +1,271 @@
+//! Files of vector stores: sources of the sub-tenant, whichever interface brought them.
+//!
+//! Taking a file in is the upload of its bytes as a source with its id, by the path of every other
+//! upload: durable before the answer, processed in the background, replaced where it is taken in
+//! again. Deleting it here deletes that source; the file stays. Attributes are the metadata of the
+//! document. Sizes of chunks are the server's own: searches and answers count on them.
+
+use crate::app::{App, blocking, degraded, lookup_error};
+use crate::dto::v1::attributes;
+use crate::dto::v1::pages::{Cursor, DeletedObject, Page, PageQuery};
+use crate::dto::v1::store_files::{
+    AttachFile, ChunkingView, LastError, ListStoreFiles, OneStoreFile, StoreFileContent,
+    StoreFileText, StoreFileView, TakenFile, TextPiece, UpdateStoreFile,
+};
+use crate::error::{ApiError, Condition, Location};
+use crate::reply::Bare;
+use crate::request::Call;
+use crate::routes::route::share_of;
+use crate::routes::v1::files::file_not_found;
+use crate::routes::v1::vector_stores::{opened, scope_of};
+use crate::routes::{Group, Route};
+use lodestone_catalog::StoredFile;
+use lodestone_engine::ingest::Amendment;
+use lodestone_engine::query::SourceView;
+use lodestone_engine::{EngineError, Span, TenantAccess};
+use lodestone_types::{
+    Fault, JobStatus, Metadata, Role, SourceId, TenantId, TenantMode, Timestamp, limits,
+};
+
+/// Chunks that are read at once.
+const CHUNKS_AT_ONCE: usize = 1000;
+
+/// The operations.
+pub(super) fn routes() -> Vec<Route<App>> {
+    const ALL: &str = "/v1/vector_stores/{vector_store_id}/files";
+    const ONE: &str = "/v1/vector_stores/{vector_store_id}/files/{file_id}";
+    const TEXT: &str = "/v1/vector_stores/{vector_store_id}/files/{file_id}/content";
+    let (group, read, write) = (Group::OpenAi, Role::Read, Role::Write);
+    vec![
+        Route::<App>::post(ALL, group, write, "Take an uploaded file into a vector store")
+            .handle(blocking(attach)),
+        Route::<App>::get(ALL, group, read, "List the files of a vector store")
+            .handle(blocking(list)),
+        Route::<App>::get(ONE, group, read, "Look up a file of a vector store")
+            .handle(blocking(get)),
+        Route::<App>::post(ONE, group, write, "Replace the attributes of a file")
+            .handle(blocking(update)),
+        Route::<App>::delete(
+            ONE,
+            group,
+            write,
+            "Delete a file from a vector store; the file stays",
+        )
+        .handle(blocking(detach)),
+        Route::<App>::get(TEXT, group, read, "The text of a file of a vector store, in chunks")
+            .handle(blocking(content)),
+    ]
+}
+
+/// Files of a request that the key reaches; one that it does not reach is 404.
+pub(super) fn existing(
+    app: &App,
+    call: &Call,
+    tenant: &TenantId,
+    files: Vec<TakenFile>,
+) -> Result<Vec<(StoredFile, Metadata)>, ApiError> {
+    let grant = call.grant()?;
+    let find = |TakenFile { file_id, attributes }| {
+        let found = app.engine.file(grant, tenant, &file_id)?;
+        Ok((found.ok_or_else(|| file_not_found(Location::Body))?, attributes))
+    };
+    files.into_iter().map(find).collect()
+}
+
+/// Takes a file in. Its bytes are in memory once, for which there has to be a share.
+pub(super) fn take_in(
+    app: &App,
+    call: &Call,
+    access: &TenantAccess,
+    file: &StoredFile,
+    attributes: Metadata,
+) -> Result<(), ApiError> {
+    let _memory = share_of(file.size_bytes, &call.gate)?;
+    match app.engine.take_in(access, file, attributes) {
+        Err(EngineError::SourceNotFound { .. }) => Err(file_not_found(Location::Body)),
+        taken => Ok(taken.map(|_| ())?),
+    }
+}
+
+fn attach(app: &App, call: &Call, request: AttachFile) -> Result<Bare<StoreFileView>, ApiError> {
+    let AttachFile { store, file } = request;
+    let scope = scope_of(app, call, &store)?;
+    let id = file.file_id.clone();
+    let files = existing(app, call, &scope.tenant, vec![file])?;
+    let access = app.engine.open(call.grant()?, &scope, Some(TenantMode::Standard))?;
+    for (file, attributes) in files {
+        take_in(app, call, &access, &file, attributes)?;
+    }
+    seen(app, &access, &id)
+}
+
+fn list(
+    app: &App,
+    call: &Call,
+    request: ListStoreFiles,
+) -> Result<Bare<Page<StoreFileView>>, ApiError> {
+    let ListStoreFiles { store, filter, page } = request;
+    let access = opened(app, call, &store)?;
+    let place = place_of(app, &access, &page)?;
+    let states: Option<&[JobStatus]> = filter.map(|word| match word {
+        "in_progress" => &[JobStatus::Queued, JobStatus::InProgress][..],
+        "completed" => &[JobStatus::Success][..],
+        "failed" => &[JobStatus::Errored][..],
+        // Whose processing is canceled is no longer there.
+        _ => &[][..],
+    });
+    let span = if page.is_backwards() { Span::After(place) } else { Span::Before(place) };
+    let found = app.engine.source_page(&access, states, &span, page.limit)?;
+    let mut views: Vec<StoreFileView> =
+        found.sources.iter().map(|source| view(&access, source)).collect();
+    if page.is_ascending {
+        views.reverse();
+    }
+    let body = Page::of(views, found.has_more, |file: &StoreFileView| &file.id);
+    Ok(Bare { degraded: degraded(&access), ..Bare::new(body) })
+}
+
+/// The place of the entry at which a page begins or ends.
+fn place_of(
+    app: &App,
+    access: &TenantAccess,
+    page: &PageQuery,
+) -> Result<Option<(Timestamp, SourceId)>, ApiError> {
+    let Some(cursor @ (Cursor::After(id) | Cursor::Before(id))) = &page.cursor else {
+        return Ok(None);
+    };
+    let id = SourceId::parse(id).map_err(|_| cursor.unknown())?;
+    let found = app.engine.source(access, &id)?.ok_or_else(|| cursor.unknown())?;
+    Ok(Some((found.record.uploaded_at, id)))
+}
+
+/// The vector store and the file that a request names; whether the file is there is not known.
+fn named(
+    app: &App,
+    call: &Call,
+    request: &OneStoreFile,
+) -> Result<(TenantAccess, SourceId), ApiError> {
+    let access = opened(app, call, &request.store)?;
+    let id = SourceId::parse(&request.file_id).map_err(|_| file_not_found(Location::Path))?;
+    Ok((access, id))
+}
+
+/// The error of a file that is not found; absence cannot be told from damage.
+fn lacking(access: &TenantAccess, error: EngineError) -> ApiError {
+    let error = lookup_error(access, error);
+    match error.condition() {
+        Condition::SourceNotFound => file_not_found(Location::Path),
+        _ => error,
+    }
+}
+
+/// A file as it is now.
+fn seen(app: &App, access: &TenantAccess, id: &SourceId) -> Result<Bare<StoreFileView>, ApiError> {
+    let found = app
+        .engine
+        .source(access, id)?
+        .ok_or_else(|| lacking(access, EngineError::SourceNotFound { source_id: id.clone() }))?;
+    Ok(Bare { degraded: degraded(access), ..Bare::new(view(access, &found)) })
+}
+
+fn get(app: &App, call: &Call, request: OneStoreFile) -> Result<Bare<StoreFileView>, ApiError> {
+    let (access, id) = named(app, call, &request)?;
+    seen(app, &access, &id)
+}
+
+fn update(
+    app: &App,
+    call: &Call,
+    request: UpdateStoreFile,
+) -> Result<Bare<StoreFileView>, ApiError> {
+    let UpdateStoreFile { file, attributes } = request;
+    let (access, id) = named(app, call, &file)?;
+    if attributes.is_some() {
+        let amendment = Amendment { tenant_metadata: None, document_metadata: attributes };
+        let amended = app.engine.amend(&access, &id, amendment);
+        amended.map_err(|error| lacking(&access, error))?;
+    }
+    seen(app, &access, &id)
+}
+
+fn detach(app: &App, call: &Call, request: OneStoreFile) -> Result<Bare<DeletedObject>, ApiError> {
+    let (access, id) = named(app, call, &request)?;
+    let found = app.engine.delete_sources(&access, std::slice::from_ref(&id))?;
+    if found.deleted.is_empty() {
+        return Err(lacking(&access, EngineError::SourceNotFound { source_id: id }));
+    }
+    Ok(Bare::new(DeletedObject::new(request.file_id, "vector_store.file.deleted")))
+}
+
+/// As many chunks as fit into one answer, for which there has to be memory.
+fn content(
+    app: &App,
+    call: &Call,
+    request: StoreFileContent,
+) -> Result<Bare<StoreFileText>, ApiError> {
+    let StoreFileContent { file, page } = request;
+    let (access, id) = named(app, call, &file)?;
+    let held = share_of(limits::STORE_TEXT_BYTES_MAX as u64, &call.gate)?;
+    let (mut data, mut bytes, mut at) = (Vec::new(), 0, page);
+    let next_page = loop {
+        let read = app.engine.passages(&access, &id, None, at..at + CHUNKS_AT_ONCE);
+        let read = read.map_err(|error| lacking(&access, error))?;
+        if read.passages.is_empty() {
+            break None;
+        }
+        at += read.passages.len();
+        for passage in read.passages {
+            bytes += passage.text.len();
+            data.push(TextPiece::new(passage.text));
+        }
+        if at < read.total && bytes > limits::STORE_TEXT_BYTES_MAX / 2 {
+            break Some(at.to_string());
+        }
+    };
+    let object = "vector_store.file_content.page";
+    let body = StoreFileText { object, data, has_more: next_page.is_some(), next_page };
+    Ok(Bare { degraded: degraded(&access), held: Some(held), body })
+}
+
+/// A source as a file of its vector store.
+pub(super) fn view(access: &TenantAccess, source: &SourceView) -> StoreFileView {
+    let record = &source.record;
+    let (status, last_error) = match source.status {
+        JobStatus::Queued | JobStatus::InProgress => ("in_progress", None),
+        JobStatus::Success => ("completed", None),
+        JobStatus::Errored => {
+            let code = source.fault.map_or("server_error", code_of);
+            let message = match source.message.as_str() {
+                "" => "processing failed".to_owned(),
+                message => message.to_owned(),
+            };
+            ("failed", Some(LastError { code, message }))
+        }
+    };
+    StoreFileView {
+        id: record.id.to_string(),
+        object: "vector_store.file",
+        usage_bytes: record.size_bytes,
+        created_at: record.uploaded_at.0 / 1000,
+        vector_store_id: access.sub_tenant.to_string(),
+        status,
+        last_error,
+        chunking_strategy: ChunkingView::own(),
+        attributes: attributes::of_document(&record.document_metadata),
+    }
+}
+
+/// The fault of a file in OpenAI's words.
+fn code_of(fault: Fault) -> &'static str {
+    match fault {
+        Fault::EncryptedFile | Fault::CorruptFile | Fault::TooLarge | Fault::NoText => {
+            "invalid_file"
+        }
+        Fault::FetchFailed
+        | Fault::UrlBlocked
+        | Fault::EmbeddingFailed
+        | Fault::Timeout
+        | Fault::TenantLimit
+        | Fault::Internal => "server_error",
+    }
+}
