@@ -11,6 +11,7 @@
 //!
 //! - `access`: from a key to the data of a tenant
 //! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`: the operations
+//! - `webhooks`: events to their receivers; `components`: parts that tests replace
 //! - `models`: the embedding models; `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
 //! - `archive`: tenants as files of lines, out and in
@@ -26,6 +27,7 @@ pub mod answer;
 pub mod archive;
 pub mod backup;
 mod backups;
+mod components;
 mod device;
 mod error;
 mod health;
@@ -48,6 +50,7 @@ mod stage;
 pub mod statements;
 mod status;
 mod tenants;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;
@@ -58,6 +61,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 pub use access::TenantAccess;
+pub use components::Components;
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
 pub use health::{ComponentState, Health};
@@ -69,6 +73,7 @@ pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;
 pub use status::FoundStatus;
 pub use tenants::Stats;
+pub use webhooks::TestedWebhook;
 
 use crate::answer::Answerer;
 use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
@@ -77,17 +82,17 @@ use crate::ingest::{ClaimCounts, Ingest, IngestParts, MemoryBudget};
 use crate::query::Query;
 use crate::reading::GeneratorReader;
 use crate::settings::Settings;
+use crate::webhooks::Webhooks;
 use lodestone_catalog::job::QueueLimits;
 use lodestone_catalog::{Catalog, CatalogOptions, JobScope, KeyText};
-use lodestone_compute::{ComputeBackend, SimdBackend};
+use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
-use lodestone_extract::sandbox::{InProcess, Parser};
 use lodestone_fetch::{Authorities, Fetcher, Rules, SystemResolver};
 use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
-use lodestone_io::{DataDir, Disk, ProcessMemory, RealDisk, SpaceGauge, memory_of_machine};
+use lodestone_io::{DataDir, ProcessMemory, SpaceGauge, memory_of_machine};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::Registry;
-use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, WebClient};
+use lodestone_types::{Clock, IdSource};
 
 /// The catalog in the data directory.
 pub const CATALOG_NAME: &str = "catalog.sqlite";
@@ -138,50 +143,6 @@ fn budget_of(settings: &Settings) -> Arc<MemoryBudget> {
     Arc::new(MemoryBudget::new(Box::new(ProcessMemory), limit_bytes, connection_bytes))
 }
 
-/// Live parts that tests replace.
-#[derive(Debug, Clone)]
-pub struct Components {
-    /// The disk under everything but the catalog.
-    pub disk: Arc<dyn Disk>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Ids and secrets.
-    pub ids: Arc<dyn IdSource>,
-    /// The model of new tenants.
-    pub embedder: Arc<dyn Embedder>,
-    /// Another model whose vectors are searched as well.
-    pub previous_embedder: Option<Arc<dyn Embedder>>,
-    /// The reranker of `accurate` searches, if there is one.
-    pub reranker: Option<Arc<dyn Reranker>>,
-    /// The parser of documents.
-    pub parser: Arc<dyn Parser>,
-    /// The client that fetches pages; `None`: that of the settings, over the machine's network.
-    pub web: Option<Arc<dyn WebClient>>,
-    /// The vector kernels.
-    pub backend: Arc<dyn ComputeBackend>,
-    /// The generator that writes answers; `None`: that of the settings.
-    pub generator: Option<Arc<dyn Generator>>,
-}
-
-impl Components {
-    /// The parts of a real machine, with a model. Documents are parsed in this process; a program
-    /// that can start itself as a sandboxed parser replaces that part.
-    pub fn real(embedder: Arc<dyn Embedder>) -> Self {
-        Self {
-            disk: Arc::new(RealDisk),
-            clock: Arc::new(SystemClock),
-            ids: Arc::new(RandomIds),
-            embedder,
-            previous_embedder: None,
-            reranker: None,
-            parser: Arc::new(InProcess),
-            web: None,
-            backend: Arc::new(SimdBackend),
-            generator: None,
-        }
-    }
-}
-
 /// The engine: all of the server but HTTP.
 #[derive(Debug)]
 pub struct Engine {
@@ -203,6 +164,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     backups: Arc<Backups>,
+    webhooks: Arc<Webhooks>,
     /// Held once by each export and each import that is under way.
     exports: Arc<()>,
     imports: Arc<()>,
@@ -247,7 +209,7 @@ impl Engine {
             gauge: Arc::clone(&gauge),
             models: models.clone(),
             parser: components.parser,
-            web: components.web.unwrap_or_else(|| fetcher(&settings, &authorities)),
+            web: components.web.unwrap_or_else(|| Arc::new(fetcher(&settings, &authorities))),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             workers: settings.ingest_threads,
@@ -255,7 +217,11 @@ impl Engine {
             graph_reader: GeneratorReader::configured(&settings, generator.as_ref()),
             keep_other_millis: settings.reembed.previous_vectors_hours * MILLIS_PER_HOUR,
         }));
-        let threads = resume(&ingest, &catalog)?;
+        let mut threads = resume(&ingest, &catalog)?;
+        let client = components.webhook_client;
+        let client = client.unwrap_or_else(|| Arc::new(fetcher(&settings, &authorities)));
+        let webhooks = Webhooks::new(catalog.clone(), client, Arc::clone(&clock), Arc::clone(&ids));
+        threads.push(webhooks.start());
         let backups = Backups::started(BackupParts {
             settings: settings.backups.clone(),
             catalog: catalog.clone(),
@@ -285,6 +251,7 @@ impl Engine {
             clock,
             ids,
             backups,
+            webhooks,
             exports: Arc::default(),
             imports: Arc::default(),
             creating: Mutex::new(()),
@@ -350,6 +317,7 @@ impl Engine {
     pub fn shut_down(&self) {
         self.backups.stop();
         self.ingest.stop();
+        self.webhooks.stop();
         self.models.all().for_each(|model| model.close());
         if let Some(reranker) = &self.reranker {
             reranker.close();
@@ -381,10 +349,11 @@ fn configured_generator(
     Ok(settings.generator()?.map(made))
 }
 
-/// The one way out to the web.
-fn fetcher(settings: &Settings, authorities: &Authorities) -> Arc<dyn WebClient> {
+/// The one way out to the web. Pages and webhooks have one each: neither waits for names of the
+/// other.
+fn fetcher(settings: &Settings, authorities: &Authorities) -> Fetcher {
     let rules = Rules::new(settings.fetch_allow.clone());
-    Arc::new(Fetcher::new(rules, SystemResolver, authorities))
+    Fetcher::new(rules, SystemResolver, authorities)
 }
 
 impl Drop for Engine {
