@@ -19,7 +19,7 @@
 //! - `client`: the verbs for people: tables, JSON, profiles, failures, hostile text
 //! - `ingest`: the client verb, through changes and kills
 //! - `image`: the recipe of its container image
-//! - `watch`: metrics, logs and traces
+//! - `watch`: metrics, logs and traces; `webhooks`: receivers that fail, and events of jobs
 //! - `documentation`: the README and `docs/`, example by example
 
 mod archives;
@@ -49,6 +49,7 @@ mod streams;
 mod tls;
 mod unreadable;
 mod watch;
+mod webhooks;
 
 use std::path::{Path, PathBuf};
 

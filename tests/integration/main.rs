@@ -50,3 +50,4 @@ mod uploads;
 mod upstream;
 mod usage;
 mod vectors;
+mod webhooks;

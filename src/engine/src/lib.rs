@@ -111,10 +111,15 @@ fn catalog_options(settings: &Settings) -> CatalogOptions {
 
 /// The catalog with the admin key of the settings; without one, with the first key if it is made
 /// now.
-fn with_admin_key(
-    catalog: Catalog,
+fn open_catalog(
     settings: &Settings,
+    data: &DataDir,
+    store: &Arc<dyn BlobStore>,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn IdSource>,
 ) -> Result<(Catalog, Option<KeyText>), EngineError> {
+    let options = catalog_options(settings);
+    let catalog = restore::open_catalog(data.root(), store, clock, ids, options)?;
     Ok(match &settings.admin_key {
         Some(key) => (catalog.with_operator_key(key)?, None),
         None => {
@@ -122,6 +127,18 @@ fn with_admin_key(
             (catalog, first_key)
         }
     })
+}
+
+fn open_registry(
+    settings: &Settings,
+    epoch: u64,
+    store: &Arc<dyn BlobStore>,
+    ids: &Arc<dyn IdSource>,
+    backend: &Arc<dyn ComputeBackend>,
+) -> Arc<Registry> {
+    let open_max = settings.open_collections;
+    let registry = Registry::new(Arc::clone(store), Arc::clone(ids), epoch, open_max);
+    Arc::new(registry.with_backend(Arc::clone(backend)))
 }
 
 /// Starts the workers, which go on with the jobs of the last run.
@@ -190,18 +207,16 @@ impl Engine {
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
         let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
-        let options = catalog_options(&settings);
-        let catalog = restore::open_catalog(data.root(), &store, &clock, &ids, options)?;
-        let (catalog, first_key) = with_admin_key(catalog, &settings)?;
+        let (catalog, first_key) = open_catalog(&settings, &data, &store, &clock, &ids)?;
         // The lock on the data directory keeps other writers out; the epoch only has to rise.
         let epoch = clock.now().0;
-        let registry =
-            Registry::new(Arc::clone(&store), Arc::clone(&ids), epoch, settings.open_collections);
-        let registry = Arc::new(registry.with_backend(Arc::clone(&backend)));
+        let registry = open_registry(&settings, epoch, &store, &ids, &backend);
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         // Not asked for anything yet: a start never waits for it.
         let generator = components.generator.or(configured_generator(&settings, &authorities)?);
+        let web = components.web.unwrap_or_else(|| fetcher(&settings, &authorities));
+        let posting = components.webhook_client.unwrap_or_else(|| fetcher(&settings, &authorities));
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),
             registry: Arc::clone(&registry),
@@ -209,7 +224,7 @@ impl Engine {
             gauge: Arc::clone(&gauge),
             models: models.clone(),
             parser: components.parser,
-            web: components.web.unwrap_or_else(|| Arc::new(fetcher(&settings, &authorities))),
+            web,
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             workers: settings.ingest_threads,
@@ -217,11 +232,8 @@ impl Engine {
             graph_reader: GeneratorReader::configured(&settings, generator.as_ref()),
             keep_other_millis: settings.reembed.previous_vectors_hours * MILLIS_PER_HOUR,
         }));
-        let mut threads = resume(&ingest, &catalog)?;
-        let client = components.webhook_client;
-        let client = client.unwrap_or_else(|| Arc::new(fetcher(&settings, &authorities)));
-        let webhooks = Webhooks::new(catalog.clone(), client, Arc::clone(&clock), Arc::clone(&ids));
-        threads.push(webhooks.start());
+        let threads = resume(&ingest, &catalog)?;
+        let webhooks = Webhooks::started(&catalog, posting, &clock, &ids);
         let backups = Backups::started(BackupParts {
             settings: settings.backups.clone(),
             catalog: catalog.clone(),
@@ -351,9 +363,9 @@ fn configured_generator(
 
 /// The one way out to the web. Pages and webhooks have one each: neither waits for names of the
 /// other.
-fn fetcher(settings: &Settings, authorities: &Authorities) -> Fetcher {
+fn fetcher(settings: &Settings, authorities: &Authorities) -> Arc<Fetcher> {
     let rules = Rules::new(settings.fetch_allow.clone());
-    Fetcher::new(rules, SystemResolver, authorities)
+    Arc::new(Fetcher::new(rules, SystemResolver, authorities))
 }
 
 impl Drop for Engine {

@@ -55,6 +55,7 @@ pub(crate) struct Webhooks {
     /// Webhooks that are being tested.
     testing: Mutex<HashSet<String>>,
     pub(crate) meters: WebhookMeters,
+    dispatcher: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Attempts that are under way, by webhook.
@@ -114,34 +115,34 @@ struct Sent {
 }
 
 impl Webhooks {
-    /// Webhooks whose events are not yet sent.
-    pub(crate) fn new(
-        catalog: Catalog,
+    /// Webhooks whose events are sent from now on.
+    pub(crate) fn started(
+        catalog: &Catalog,
         client: Arc<dyn WebhookClient>,
-        clock: Arc<dyn Clock>,
-        ids: Arc<dyn IdSource>,
+        clock: &Arc<dyn Clock>,
+        ids: &Arc<dyn IdSource>,
     ) -> Arc<Self> {
-        Arc::new(Self {
-            catalog,
+        let webhooks = Arc::new(Self {
+            catalog: catalog.clone(),
             client,
-            clock,
-            ids,
+            clock: Arc::clone(clock),
+            ids: Arc::clone(ids),
             senders: Mutex::default(),
             changed: Condvar::new(),
             testing: Mutex::default(),
             meters: WebhookMeters::default(),
-        })
-    }
-
-    /// Starts the dispatcher.
-    pub(crate) fn start(self: &Arc<Self>) -> JoinHandle<()> {
-        let me = Arc::clone(self);
+            dispatcher: Mutex::default(),
+        });
+        let dispatching = Arc::clone(&webhooks);
         let thread = std::thread::Builder::new().name("webhooks".to_owned());
-        thread.spawn(move || me.dispatch()).expect("the system provides threads at start")
+        let thread = thread.spawn(move || dispatching.dispatch());
+        let thread = thread.expect("the system provides threads at start");
+        *webhooks.dispatcher.lock() = Some(thread);
+        webhooks
     }
 
-    /// Asks the dispatcher to end. Attempts that are under way have a moment to be recorded; those
-    /// that take longer are made again after the next start.
+    /// Ends the dispatcher. Attempts that are under way have a moment to be recorded; those that
+    /// take longer are made again after the next start.
     pub(crate) fn stop(&self) {
         let mut senders = self.senders.lock();
         senders.is_stopping = true;
@@ -149,6 +150,11 @@ impl Webhooks {
         self.catalog.wake_senders();
         let until = Instant::now() + STOP_WAIT;
         while senders.count > 0 && !self.changed.wait_until(&mut senders, until).timed_out() {}
+        drop(senders);
+        let dispatcher = self.dispatcher.lock().take();
+        if dispatcher.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread of webhooks panicked");
+        }
     }
 
     fn dispatch(self: &Arc<Self>) {
