@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver as Channel, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -46,8 +48,6 @@ enum Answer {
     Redirect(String),
     /// Until the test ends.
     Nothing,
-    /// Not TLS, whatever the client says.
-    Garbage,
 }
 
 /// A receiver on a port of its own.
@@ -103,10 +103,6 @@ fn serve(
     messages: &Sender<Message>,
 ) -> std::io::Result<Option<TcpStream>> {
     stream.set_read_timeout(Some(STILL))?;
-    if matches!(answer, Answer::Garbage) {
-        (&stream).write_all(b"this is no greeting of TLS\r\n")?;
-        return Ok(None);
-    }
     let mut reader = BufReader::new(stream.try_clone()?);
     let mut headers = HashMap::new();
     let mut line = String::new();
@@ -127,9 +123,43 @@ fn serve(
         Answer::Nothing => return Ok(Some(stream)),
         Answer::Status(status) => write!(&stream, "HTTP/1.1 {status} X\r\n{end}")?,
         Answer::Redirect(to) => write!(&stream, "HTTP/1.1 307 X\r\nlocation: {to}\r\n{end}")?,
-        Answer::Garbage => {}
     }
     Ok(None)
+}
+
+/// A receiver with a certificate for another name, by `openssl`.
+struct Liar {
+    server: Child,
+    address: String,
+}
+
+impl Liar {
+    fn new(dir: &Path) -> Self {
+        let run = |command: &str| {
+            let mut words = command.split_whitespace();
+            let mut command = Command::new(words.next().expect("a program"));
+            command.current_dir(dir).args(words).stdin(Stdio::null());
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("openssl")
+        };
+        let made =
+            run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+             -keyout other.key -out other.pem -subj /CN=other.example \
+             -addext subjectAltName=DNS:other.example");
+        assert!(made.wait_with_output().expect("an end").status.success());
+        let serve = "openssl s_server -accept 127.0.0.1:0 -cert other.pem -key other.key -www";
+        let mut server = run(serve);
+        let lines = BufReader::new(server.stdout.take().expect("a pipe")).lines();
+        let mut lines = lines.map_while(Result::ok);
+        let address = lines.find_map(|line| Some(line.strip_prefix("ACCEPT ")?.to_owned()));
+        Self { server, address: address.expect("a port") }
+    }
+}
+
+impl Drop for Liar {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
 }
 
 /// The setting that lets the server reach these receivers and nothing else on loopback.
@@ -215,12 +245,13 @@ fn events_arrive_signed_and_in_order_after_failures() {
 
 /// Checks a signature with another implementation: that of `openssl`.
 fn check_signature(secret: &str, message: &Message) {
-    let script = "printf %s \"$SIGNED\" | openssl dgst -sha256 -mac HMAC -macopt \
-        \"hexkey:$(printf %s \"${SECRET#whsec_}\" | openssl base64 -d -A | od -An -v -tx1 | tr -d ' \\n')\" \
-        -binary | openssl base64 -A";
+    let script = "KEY=$(printf %s \"${SECRET#whsec_}\" | openssl base64 -d -A | od -An -v -tx1)
+        KEY=$(printf %s \"$KEY\" | tr -d ' \\n')
+        printf %s \"$SIGNED\" | openssl dgst -sha256 -mac HMAC -macopt \"hexkey:$KEY\" -binary |
+        openssl base64 -A";
     let of = |name: &str| message.headers[name].clone();
     let signed = format!("{}.{}.{}", of("webhook-id"), of("webhook-timestamp"), message.body);
-    let run = std::process::Command::new("sh")
+    let run = Command::new("sh")
         .args(["-c", script])
         .env("SECRET", secret)
         .env("SIGNED", signed)
@@ -268,9 +299,12 @@ fn nothing_is_sent_where_it_may_not() {
     let inside = Receiver::ok();
     let target = format!("http://{}/secret", inside.address);
     let redirecting = Receiver::new(move |_| Answer::Redirect(target.clone()));
-    let liar = Receiver::new(|_| Answer::Garbage);
-    let allow = allowing(&[&redirecting, &liar]);
-    let (_server, client) = installation.start_with(&[("LODESTONE_FETCH_ALLOW", &allow)]);
+    let liar = Liar::new(installation.dir.path());
+    let allow = format!("{},{}", allowing(&[&redirecting]), liar.address);
+    // Its authority is believed, but not that it speaks for this address.
+    let authority = installation.dir.path().join("other.pem").display().to_string();
+    let variables = [("LODESTONE_FETCH_ALLOW", &*allow), ("LODESTONE_CA_FILE", &*authority)];
+    let (_server, client) = installation.start_with(&variables);
     for url in [
         inside.url(),
         "http://169.254.169.254/latest".to_owned(),

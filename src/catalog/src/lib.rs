@@ -1,5 +1,5 @@
-//! The catalog: tenants, sub-tenants, jobs, keys, webhooks, conversations and idempotency keys in one
-//! SQLite file.
+//! The catalog: tenants, sub-tenants, jobs, keys, webhooks, conversations and idempotency keys in
+//! one SQLite file.
 //!
 //! It knows no documents, chunks or vectors, and of collections only their ids. It is the only
 //! crate that speaks SQL. One thread writes in group commits (`writer`), so any number of callers
@@ -14,7 +14,7 @@
 //!   tenants       one row each, also those    collection                  name, unless deleted
 //!                 with a pending delete
 //!     sub_tenants all but `default`           collection, name
-//!     jobs        newest and recent ones      seq = types::Sequence       source; status; ready; id
+//!     jobs        newest and recent ones      seq = types::Sequence       source; status; id
 //!       job_counts, queue_total               kept by triggers on jobs
 //!     known_sources scopes of source ids      source, scope               scope
 //!       tenant_use  kept by triggers on it    collection

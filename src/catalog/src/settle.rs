@@ -110,8 +110,8 @@ impl End {
 
 pub(super) fn find(connection: &Connection, sequence: Sequence) -> Result<Option<Ended>> {
     let mut find = connection.prepare_cached(
-        "SELECT seq, collection, job_id, sub_tenant, source, raw_key, status, attempts, interruptions
-         FROM jobs WHERE seq = ?1",
+        "SELECT seq, collection, job_id, sub_tenant, source, raw_key, status, attempts,
+            interruptions FROM jobs WHERE seq = ?1",
     )?;
     let mut rows = find.query([sequence.0 as i64])?;
     let Some(row) = rows.next()? else { return Ok(None) };

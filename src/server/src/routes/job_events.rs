@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! look-up, scope -> `job` -> [woken by its own job, or 15 s of silence -> `job` where it differs]
-//!                                                     -> `done` | `removed` | `error`: stopping
+//!                                                     -> `done` | `error`: removed, stopping
 //! ```
 //! A stream holds no slot and no thread while it waits; what it costs is its connection, of which
 //! there is a bound. It looks again at most ten times a second, however fast the job moves, and at
@@ -19,7 +19,6 @@ use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
 use axum::response::Response;
-use serde::Serialize;
 
 use crate::app::App;
 use crate::dto::operations::{JobEvents, JobView};
@@ -30,7 +29,6 @@ use crate::request::Call;
 use crate::routes::operations::job;
 use crate::routes::{Group, Route, off_thread};
 use crate::sse::{self, Disconnected, EventSender, EventStream};
-use lodestone_engine::EngineError;
 use lodestone_types::Role;
 
 /// Longest time without a look.
@@ -66,13 +64,6 @@ impl Reply for EventReply {
     }
 }
 
-/// A job that is not there any more.
-#[derive(Serialize)]
-struct Removed<'a> {
-    job_id: &'a str,
-    message: &'a str,
-}
-
 async fn job_events(app: App, call: Call, request: JobEvents) -> Result<EventReply, ApiError> {
     let JobEvents { job_id } = request;
     let changed = Arc::new(Notify::new());
@@ -91,12 +82,12 @@ async fn job_events(app: App, call: Call, request: JobEvents) -> Result<EventRep
         let gone = events.clone();
         let mut stop = app.stop.clone();
         tokio::select! {
-            told = tell(&app, &call, &job_id, events, &changed) => drop(told),
+            _ = tell(&app, &call, &job_id, events, &changed) => {}
             () = gone.closed() => {}
             () = reached(&mut stop, Stop::Drain) => {
                 let told = "the server is stopping: ask again";
                 let error = ApiError::new(Condition::Unavailable, "stopping", told);
-                drop(off_thread(move || Ok(gone.fail(&error))).await);
+                let _ = off_thread(move || Ok(gone.fail(&error))).await;
             }
         }
         drop(watch);
@@ -122,9 +113,10 @@ async fn tell(
         let before = last.take();
         let look = off_thread(move || {
             let grant = grant.ok_or_else(|| ApiError::internal("this route has no grant"))?;
+            // A client that has gone gets no last event; nothing else has to end for it.
             Ok(match engine.job(&grant, &id) {
                 Ok(row) if row.status.is_settled() => {
-                    drop(sender.send_last("done", &job(&row)));
+                    let _ = sender.send_last("done", &job(&row));
                     None
                 }
                 Ok(row) => {
@@ -134,13 +126,9 @@ async fn tell(
                     }
                     Some(view)
                 }
-                Err(EngineError::JobNotFound) => {
-                    let message = "the job was deleted, or a newer upload took its place";
-                    drop(sender.send_last("removed", &Removed { job_id: &id, message }));
-                    None
-                }
+                // Deleted, or a newer upload took its place.
                 Err(error) => {
-                    drop(sender.fail(&error.into()));
+                    let _ = sender.fail(&error.into());
                     None
                 }
             })
