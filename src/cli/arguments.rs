@@ -13,7 +13,7 @@ use lodestone_engine::settings::Settings;
 use crate::cli::backup::{BackupOptions, RestoreArguments};
 use crate::cli::client::{
     AskOptions, ExportOptions, GraphOptions, ImportOptions, JobsOptions, KeyOptions, McpOptions,
-    MemoryOptions, ReembedOptions, SearchOptions, SourcesOptions, TenantOptions,
+    MemoryOptions, ReembedOptions, SearchOptions, SourcesOptions, TenantOptions, WebhookOptions,
 };
 use crate::cli::ingest::IngestOptions;
 use crate::cli::model::ModelVerb;
@@ -58,6 +58,8 @@ pub enum Verb {
     Reembed(Box<ReembedOptions>),
     /// List, make and revoke API keys.
     Key(Box<KeyOptions>),
+    /// List, add, test and remove webhooks, and list their deliveries.
+    Webhook(Box<WebhookOptions>),
     /// Offer the tools of a server to a language model's program over standard input and output.
     Mcp(Box<McpOptions>),
     /// Back up the data of a server that runs or is stopped; list, check and remove backups.

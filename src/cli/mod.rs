@@ -93,6 +93,7 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
         Verb::Tenant(options) => return Ok(client::run(&*options)),
         Verb::Reembed(options) => return Ok(client::run(&*options)),
         Verb::Key(options) => return Ok(client::run(&*options)),
+        Verb::Webhook(options) => return Ok(client::run(&*options)),
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "lodestone", &mut script);

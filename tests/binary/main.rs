@@ -19,8 +19,8 @@
 //! - `client`: the verbs for people: tables, JSON, profiles, failures, hostile text
 //! - `ingest`: the client verb, through changes and kills
 //! - `image`: the recipe of its container image
-//! - `watch`: metrics, logs and traces
 //! - `vector_stores`: files and vector stores through kills, a lost catalog and a backup
+//! - `watch`: metrics, logs and traces; `webhooks`: receivers that fail, and events of jobs
 //! - `documentation`: the README and `docs/`, example by example
 
 mod archives;
@@ -51,6 +51,7 @@ mod tls;
 mod unreadable;
 mod vector_stores;
 mod watch;
+mod webhooks;
 
 use std::path::{Path, PathBuf};
 

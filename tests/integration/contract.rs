@@ -218,6 +218,8 @@ fn sample_value(name: &str, schema: &Value) -> Value {
         }
         "items" => json!([{"content": "word"}]),
         "web_url" => json!(UNREACHABLE),
+        "url" => json!("https://hooks.invalid/"),
+        "state" => json!("paused"),
         "input" => json!("word"),
         "documents" => json!(["word"]),
         "messages" => json!([{"role": "user", "content": "word"}]),

@@ -51,3 +51,4 @@ mod upstream;
 mod usage;
 mod vector_stores;
 mod vectors;
+mod webhooks;

@@ -46,6 +46,41 @@ export class AdminOperations {
     return this.transport.call({method: "DELETE", path: "/admin/api_keys/{key_id}", retry: true}, request, options);
   }
 
+  /** Create a webhook. */
+  createWebhooks(request: models.AdminCreateWebhooksRequest, options?: Options): Promise<models.CreatedWebhook> {
+    return this.transport.call({method: "POST", path: "/admin/webhooks", media: "json"}, request, options);
+  }
+
+  /** List webhooks, without their secrets. */
+  getWebhooks(options?: Options): Promise<models.WebhookList> {
+    return this.transport.call({method: "GET", path: "/admin/webhooks"}, {}, options);
+  }
+
+  /** Pause a webhook or make it active. */
+  updateWebhooks(request: models.AdminUpdateWebhooksRequest, options?: Options): Promise<models.ChangedWebhook> {
+    return this.transport.call({method: "PATCH", path: "/admin/webhooks/{webhook_id}", media: "json", retry: true}, request, options);
+  }
+
+  /** Remove a webhook with its events and its log. */
+  deleteWebhooks(request: models.AdminDeleteWebhooksRequest, options?: Options): Promise<models.DeletedWebhook> {
+    return this.transport.call({method: "DELETE", path: "/admin/webhooks/{webhook_id}", retry: true}, request, options);
+  }
+
+  /** List the deliveries of a webhook, newest first. */
+  deliveries(request: models.AdminDeliveriesRequest, options?: Options): Promise<models.DeliveryList> {
+    return this.transport.call({method: "GET", path: "/admin/webhooks/{webhook_id}/deliveries", query: ["limit", "cursor"]}, request, options);
+  }
+
+  /** List the deliveries of a webhook, newest first: all pages, one after the other. */
+  iterateDeliveries(request: models.AdminDeliveriesRequest, options?: Options): AsyncGenerator<models.Delivery> {
+    return this.transport.pages({method: "GET", path: "/admin/webhooks/{webhook_id}/deliveries", query: ["limit", "cursor"]}, request, options, "deliveries");
+  }
+
+  /** Send a test message to a webhook and tell its result. */
+  test(request: models.AdminTestRequest, options?: Options): Promise<models.WebhookTest> {
+    return this.transport.call({method: "POST", path: "/admin/webhooks/{webhook_id}/test"}, request, options);
+  }
+
   /** Begin a backup. */
   createBackups(request: models.AdminCreateBackupsRequest = {}, options?: Options): Promise<models.BackupStatus> {
     return this.transport.call({method: "POST", path: "/admin/backups", media: "json"}, request, options);
@@ -224,6 +259,16 @@ export class OperationsOperations {
   /** Documentation of the API for people. */
   docs(options?: Options): Promise<string> {
     return this.transport.call({method: "GET", path: "/docs", result: "text", retry: true}, {}, options);
+  }
+
+  /** The state of a job and each change of it, as events. */
+  events(request: models.OperationsEventsRequest, options?: Options): Promise<string> {
+    return this.transport.call({method: "GET", path: "/jobs/{job_id}/events", result: "text", retry: true, streams: true}, request, options);
+  }
+
+  /** The state of a job and each change of it, as events: events as they come. */
+  eventsStream(request: models.OperationsEventsRequest, options?: Options): AsyncGenerator<AnswerEvent<string>> {
+    return this.transport.stream({method: "GET", path: "/jobs/{job_id}/events", result: "text", retry: true, streams: true}, request, options);
   }
 
   /** This document. */

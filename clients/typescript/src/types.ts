@@ -1114,6 +1114,160 @@ export interface RevokedKey {
   message: string;
 }
 
+export interface CreatedWebhook {
+  /** The secret that signs its messages; shown this once. */
+  secret: string;
+  /** Its id. */
+  webhook_id: string;
+  /** The receiver. */
+  url: string;
+  /** Text for people. */
+  description: string;
+  /** Kinds of events that it gets. */
+  events: Array<string>;
+  /** Tenants whose events it gets; null means all. */
+  tenants: Array<KeyTenant> | null;
+  /** `active`, `paused`, or `disabled`: it failed for days, and is told nothing until it is
+made active. */
+  state: string;
+  /** Creation time, epoch seconds. */
+  created_at: string;
+  /** First failure since the last message that arrived, epoch seconds; null without one. */
+  failing_since: string | null;
+  /** Events that wait. */
+  pending: number;
+  /** Events that were not kept, because too many waited or it was disabled. */
+  dropped: number;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
+export interface WebhookList {
+  /** Webhooks within the caller's scope, oldest first. */
+  webhooks: Array<WebhookView>;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
+export interface WebhookView {
+  /** Its id. */
+  webhook_id: string;
+  /** The receiver. */
+  url: string;
+  /** Text for people. */
+  description: string;
+  /** Kinds of events that it gets. */
+  events: Array<string>;
+  /** Tenants whose events it gets; null means all. */
+  tenants: Array<KeyTenant> | null;
+  /** `active`, `paused`, or `disabled`: it failed for days, and is told nothing until it is
+made active. */
+  state: string;
+  /** Creation time, epoch seconds. */
+  created_at: string;
+  /** First failure since the last message that arrived, epoch seconds; null without one. */
+  failing_since: string | null;
+  /** Events that wait. */
+  pending: number;
+  /** Events that were not kept, because too many waited or it was disabled. */
+  dropped: number;
+}
+
+export interface ChangedWebhook {
+  /** Its id. */
+  webhook_id: string;
+  /** The receiver. */
+  url: string;
+  /** Text for people. */
+  description: string;
+  /** Kinds of events that it gets. */
+  events: Array<string>;
+  /** Tenants whose events it gets; null means all. */
+  tenants: Array<KeyTenant> | null;
+  /** `active`, `paused`, or `disabled`: it failed for days, and is told nothing until it is
+made active. */
+  state: string;
+  /** Creation time, epoch seconds. */
+  created_at: string;
+  /** First failure since the last message that arrived, epoch seconds; null without one. */
+  failing_since: string | null;
+  /** Events that wait. */
+  pending: number;
+  /** Events that were not kept, because too many waited or it was disabled. */
+  dropped: number;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
+export interface DeletedWebhook {
+  /** Its id. */
+  webhook_id: string;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
+export interface DeliveryList {
+  /** Newest first. */
+  deliveries: Array<Delivery>;
+  /** Cursor of the next page; null on the last page. */
+  next_cursor: string | null;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
+export interface Delivery {
+  /** Id of the event. */
+  event_id: string;
+  /** Kind of the event. */
+  type: string;
+  /** Sub-tenant of the source; empty for `jobs.drained`. */
+  sub_tenant_id: string;
+  /** The source; empty for `jobs.drained`. */
+  file_id: string;
+  /** Time of the event, epoch seconds. */
+  created_at: string;
+  /** `pending`, `delivered` or `given_up`. */
+  state: string;
+  /** Attempts so far. */
+  attempts: number;
+  /** Time of the last attempt, epoch seconds; null before the first. */
+  attempted_at: string | null;
+  /** Status of the last answer; null without one. */
+  status: number | null;
+  /** The reason of the last failure, or empty. */
+  problem: string;
+  /** Time of the next attempt, epoch seconds; null at the end, and while an earlier event of
+the source waits. */
+  next_attempt_at: string | null;
+}
+
+export interface WebhookTest {
+  /** Id of the message. */
+  event_id: string;
+  /** Whether the receiver has taken it. */
+  delivered: boolean;
+  /** Status of its answer; null without one. */
+  status: number | null;
+  /** The reason of the failure, or empty. */
+  problem: string;
+  /** Milliseconds that it took. */
+  duration_ms: number;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
 export interface BackupStatus {
   /** Whether one is under way. */
   running: boolean;
@@ -2075,6 +2229,50 @@ export interface AdminDeleteApiKeysRequest {
   key_id: string;
 }
 
+export interface AdminCreateWebhooksTenantsItem {
+  /** The tenant. */
+  tenant_id: string;
+  /** Sub-tenants that it reaches; absent: all. */
+  sub_tenant_ids?: Array<string>;
+}
+
+export interface AdminCreateWebhooksRequest {
+  /** Receiver: an absolute http or https address, on the public internet unless the operator allows others. */
+  url: string;
+  /** The tenants that it reaches; absent: all. */
+  tenants?: Array<AdminCreateWebhooksTenantsItem> | null;
+  /** Kinds of events: source.success, source.errored, source.deleted, jobs.drained; absent: all. */
+  events?: Array<string> | null;
+  /** Text for people. */
+  description?: string | null;
+}
+
+export interface AdminUpdateWebhooksRequest {
+  /** The webhook. */
+  webhook_id: string;
+  /** `paused` keeps events until it is `active` again. */
+  state: "active" | "paused";
+}
+
+export interface AdminDeleteWebhooksRequest {
+  /** The webhook. */
+  webhook_id: string;
+}
+
+export interface AdminDeliveriesRequest {
+  /** The webhook. */
+  webhook_id: string;
+  /** Entries per page. */
+  limit?: number | null;
+  /** `next_cursor` of the previous page. */
+  cursor?: string | null;
+}
+
+export interface AdminTestRequest {
+  /** The webhook. */
+  webhook_id: string;
+}
+
 export interface AdminCreateBackupsRequest {
   /** The folder of the setting backup-to, or one in it; absent: that of the setting. */
   to?: string | null;
@@ -2111,4 +2309,9 @@ export interface OperationsJobsRequest {
   limit?: number | null;
   /** `next_cursor` of the previous page. */
   cursor?: string | null;
+}
+
+export interface OperationsEventsRequest {
+  /** The job. */
+  job_id: string;
 }

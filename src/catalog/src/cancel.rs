@@ -4,8 +4,8 @@ use rusqlite::{Connection, params};
 
 use super::error::Result;
 use super::rows::{Cells, blob};
-use super::{Catalog, known};
-use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId};
+use super::{Catalog, known, outbox};
+use lodestone_types::{CollectionId, JobStatus, Sequence, SourceId, SubTenantId};
 
 /// Rows in one step of a long removal, so that others write in between.
 pub(super) const ROWS_PER_STEP: i64 = 1000;
@@ -20,10 +20,13 @@ pub struct Canceled {
     pub raw_keys: Vec<String>,
     /// The jobs removed.
     pub sequences: Vec<Sequence>,
+    /// Whether one of them had not ended.
+    pub had_open: bool,
 }
 
 impl Catalog {
-    /// Removes every job of these sources. A worker that has one finds it no longer live.
+    /// Removes every job of these sources, which are deleted. A worker that has one finds it no
+    /// longer live.
     ///
     /// # Errors
     /// Storage errors.
@@ -34,19 +37,28 @@ impl Catalog {
         sources: &[SourceId],
     ) -> Result<Canceled> {
         let (sub_tenant, removed) = (sub_tenant.clone(), sources.to_vec());
-        let canceled = self.write(move |connection| {
+        let canceled = self.write_telling(move |connection, teller| {
             let mut canceled = Canceled::default();
             for source in &removed {
                 let before = canceled.sequences.len();
                 remove_source_jobs(connection, collection, &sub_tenant, source, &mut canceled)?;
-                known::forget(connection, collection, &sub_tenant, source)?;
-                if canceled.sequences.len() > before {
+                let was_known = known::forget(connection, collection, &sub_tenant, source)?;
+                let had_job = canceled.sequences.len() > before;
+                if was_known || had_job {
+                    let event = outbox::deleted(collection, &sub_tenant, source.as_str());
+                    teller.tell(connection, event)?;
+                }
+                if had_job {
                     canceled.existed.push(source.clone());
                 }
+            }
+            if canceled.had_open {
+                teller.tell_drained(connection, collection)?;
             }
             Ok(canceled)
         })?;
         self.inner.stages.cancel(&canceled.sequences);
+        self.inner.job_watchers.wake(&canceled.sequences);
         for source in sources {
             self.inner.changes.note(source.as_str());
         }
@@ -85,7 +97,7 @@ fn remove_source_jobs(
 ) -> Result<()> {
     let mut remove = connection.prepare_cached(
         "DELETE FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
-         RETURNING seq, raw_key",
+         RETURNING seq, raw_key, status",
     )?;
     let scope = params![source.as_str(), blob(collection), sub_tenant.as_str()];
     take_removed(&mut remove.query(scope)?, canceled)
@@ -102,6 +114,7 @@ pub(super) fn remove_sub_tenant_jobs(
     loop {
         let step = remove_in_sub_tenant(connection, collection, sub_tenant, every)?;
         let is_last = (step.sequences.len() as i64) < ROWS_PER_STEP;
+        canceled.had_open |= step.had_open;
         canceled.raw_keys.extend(step.raw_keys);
         canceled.sequences.extend(step.sequences);
         if is_last {
@@ -119,7 +132,7 @@ fn remove_in_sub_tenant(
     let sql = format!(
         "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs
             WHERE collection = ?1 AND sub_tenant = ?2 {condition})
-         RETURNING seq, raw_key"
+         RETURNING seq, raw_key, status"
     );
     let mut canceled = Canceled::default();
     let mut remove = connection.prepare_cached(&sql)?;
@@ -136,6 +149,7 @@ fn take_removed(rows: &mut rusqlite::Rows<'_>, canceled: &mut Canceled) -> Resul
         if !raw_key.is_empty() {
             canceled.raw_keys.push(raw_key);
         }
+        canceled.had_open |= !cells.word(JobStatus::from_word)?.is_settled();
     }
     Ok(())
 }

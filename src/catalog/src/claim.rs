@@ -66,7 +66,11 @@ impl Catalog {
             next_claim(connection, &served, duty, limits, &except, now)
         })?;
         match &claim {
-            Some(claim) => self.inner.stages.begin(claim.jobs.iter().map(|job| job.sequence)),
+            Some(claim) => {
+                let jobs = || claim.jobs.iter().map(|job| &job.sequence);
+                self.inner.stages.begin(jobs().copied());
+                self.inner.job_watchers.wake(jobs());
+            }
             None => work.found_nothing(changes, due_at.filter(|due| *due > now)),
         }
         Ok(claim)
@@ -75,6 +79,7 @@ impl Catalog {
     /// Notes the step of claimed jobs, for status. Not durable.
     pub fn set_stage(&self, sequences: &[Sequence], stage: Stage) {
         self.inner.stages.set(sequences, stage);
+        self.inner.job_watchers.wake(sequences);
     }
 
     /// Counter of changes of the jobs of a source, in any collection. It rises when one is
@@ -86,6 +91,7 @@ impl Catalog {
     /// Notes how many chunks of a claimed job have their vectors, for status. Not durable.
     pub fn set_progress(&self, sequence: Sequence, chunks_done: u32, chunks: u32) {
         self.inner.stages.set_chunks(sequence, chunks_done, chunks);
+        self.inner.job_watchers.wake([&sequence]);
     }
 
     /// The jobs of `sequences` that are still in progress, in the order given. Canceled jobs and

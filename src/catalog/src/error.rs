@@ -121,6 +121,20 @@ pub enum CatalogError {
     /// The maker of a key has fewer rights than the key would have.
     #[error("a key cannot make one with a wider scope or role")]
     ScopeTooWide,
+    /// No webhook has this id, or none that the caller may see.
+    #[error("webhook {id:?} does not exist")]
+    WebhookUnknown {
+        /// The id.
+        id: String,
+    },
+    /// As many webhooks as may be are there already.
+    #[error("{whose} has {max} webhooks already, which is the limit")]
+    WebhookLimit {
+        /// A tenant, or all of them.
+        whose: String,
+        /// The limit.
+        max: usize,
+    },
     /// A key given by the operator is too short.
     #[error("an operator's key has {chars} characters, at least {min} are needed")]
     KeyTooShort {
@@ -191,11 +205,13 @@ impl CatalogError {
             Self::TenantExists { .. }
             | Self::CollectionExists { .. }
             | Self::CollectionInUse { .. }
-            | Self::TenantLimit { .. } => ErrorKind::Conflict,
+            | Self::TenantLimit { .. }
+            | Self::WebhookLimit { .. } => ErrorKind::Conflict,
             Self::TenantUnknown { .. }
             | Self::CollectionUnknown { .. }
             | Self::SubTenantUnknown { .. }
-            | Self::KeyUnknown { .. } => ErrorKind::NotFound,
+            | Self::KeyUnknown { .. }
+            | Self::WebhookUnknown { .. } => ErrorKind::NotFound,
             Self::SubTenantProtected | Self::ScopeTooWide | Self::KeyTooShort { .. } => {
                 ErrorKind::Invalid
             }

@@ -13,6 +13,10 @@ pub struct CatalogGauges {
     pub tenants: u64,
     /// Deleted tenants whose files are not gone yet.
     pub deleting: u64,
+    /// Events that wait for their webhooks.
+    pub webhook_backlog: u64,
+    /// Webhooks that failed for days.
+    pub webhooks_disabled: u64,
 }
 
 impl Catalog {
@@ -25,12 +29,20 @@ impl Catalog {
         let (queued_jobs, gauges) = self.read(|connection| {
             let sql = "SELECT jobs, bytes,
                 (SELECT count(*) FROM tenants WHERE deleting = 0),
-                (SELECT count(*) FROM tenants WHERE deleting = 1) FROM queue_total";
+                (SELECT count(*) FROM tenants WHERE deleting = 1),
+                (SELECT coalesce(sum(pending), 0) FROM webhooks),
+                (SELECT count(*) FROM webhooks WHERE state = 'disabled') FROM queue_total";
             let mut read = connection.prepare_cached(sql)?;
             let numbers = read.query_row([], |row| {
                 let number = |at| row.get::<_, i64>(at).map(|number| number.max(0) as u64);
-                let (queued_bytes, tenants, deleting) = (number(1)?, number(2)?, number(3)?);
-                Ok((number(0)?, CatalogGauges { queued_bytes, tenants, deleting }))
+                let gauges = CatalogGauges {
+                    queued_bytes: number(1)?,
+                    tenants: number(2)?,
+                    deleting: number(3)?,
+                    webhook_backlog: number(4)?,
+                    webhooks_disabled: number(5)?,
+                };
+                Ok((number(0)?, gauges))
             })?;
             Ok(numbers)
         })?;

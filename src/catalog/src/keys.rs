@@ -238,7 +238,7 @@ fn is_equal(stored: Option<&[u8; 32]>, given: &[u8; 32]) -> bool {
 }
 
 /// Tenants in ascending order, each once.
-fn in_order(scope: KeyScope) -> KeyScope {
+pub(super) fn in_order(scope: KeyScope) -> KeyScope {
     let KeyScope::Tenants(mut grants) = scope else { return scope };
     grants.sort_by(|a, b| a.tenant.cmp(&b.tenant));
     let mut merged: Vec<TenantGrant> = Vec::with_capacity(grants.len());
@@ -279,16 +279,26 @@ fn insert(connection: &Connection, key: &CreatedKey) -> Result<()> {
         expires_at.map(|time| time.0 as i64),
         created_at.0 as i64,
     ])?;
+    insert_scope(connection, "key_scopes (key_id, tenant, sub_tenants)", id, scope)
+}
+
+/// Stores the tenants of a scope; `columns` names the table and those of the owner, the tenant and
+/// its sub-tenants.
+pub(super) fn insert_scope(
+    connection: &Connection,
+    columns: &str,
+    owner: &str,
+    scope: &KeyScope,
+) -> Result<()> {
     let KeyScope::Tenants(grants) = scope else { return Ok(()) };
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO key_scopes (key_id, tenant, sub_tenants) VALUES (?1, ?2, ?3)",
-    )?;
+    let sql = format!("INSERT INTO {columns} VALUES (?1, ?2, ?3)");
+    let mut insert = connection.prepare_cached(&sql)?;
     for TenantGrant { tenant, sub_tenants } in grants {
         let names = sub_tenants.as_ref().map(|names| {
             let names: Vec<&str> = names.iter().map(SubTenantId::as_str).collect();
             serde_json::to_string(&names).expect("a list of texts is valid JSON")
         });
-        insert.execute(params![id, tenant.as_str(), names])?;
+        insert.execute(params![owner, tenant.as_str(), names])?;
     }
     Ok(())
 }
@@ -323,17 +333,20 @@ fn read_key(connection: &Connection, id: &str) -> Result<Option<(KeyInfo, [u8; 3
 fn read_scope(connection: &Connection, id: &str) -> Result<Vec<TenantGrant>> {
     let sql = "SELECT tenant, sub_tenants FROM key_scopes WHERE key_id = ?1 ORDER BY tenant";
     let mut list = connection.prepare_cached(sql)?;
-    let damaged = |what: String| CatalogError::corrupt(format!("scope of key {id}: {what}"));
-    Cells::collect(list.query([id])?, |cells| {
-        let tenant: TenantId = cells.tenant()?;
-        let mut sub_tenants = None;
-        if let Some(text) = cells.next::<Option<String>>()? {
-            let names: Vec<String> =
-                serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-            let names = names.iter().map(|name| SubTenantId::parse(name));
-            let names = names.collect::<std::result::Result<Vec<_>, _>>();
-            sub_tenants = Some(names.map_err(|error| damaged(error.to_string()))?);
-        }
-        Ok(TenantGrant { tenant, sub_tenants })
-    })
+    Cells::collect(list.query([id])?, read_tenant_grant)
+}
+
+/// Reads a tenant and its sub-tenants.
+pub(super) fn read_tenant_grant(cells: &mut Cells<'_>) -> Result<TenantGrant> {
+    let tenant: TenantId = cells.tenant()?;
+    let damaged = |what: String| CatalogError::corrupt(format!("scope in tenant {tenant}: {what}"));
+    let mut sub_tenants = None;
+    if let Some(text) = cells.next::<Option<String>>()? {
+        let names: Vec<String> =
+            serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+        let names = names.iter().map(|name| SubTenantId::parse(name));
+        let names = names.collect::<std::result::Result<Vec<_>, _>>();
+        sub_tenants = Some(names.map_err(|error| damaged(error.to_string()))?);
+    }
+    Ok(TenantGrant { tenant, sub_tenants })
 }

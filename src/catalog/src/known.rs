@@ -86,26 +86,31 @@ impl Catalog {
         })
     }
 
-    /// Forgets the sources of a sub-tenant in steps, as [`Self::remove_settled_jobs`] does.
+    /// Forgets the sources of a sub-tenant, and events of them, in steps as
+    /// [`Self::remove_settled_jobs`] does.
     pub(super) fn forget_sub_tenant(
         &self,
         collection: CollectionId,
         sub_tenant: &SubTenantId,
     ) -> Result<()> {
-        loop {
-            let name = sub_tenant.clone();
-            let forgotten = self.write(move |connection| {
-                let mut delete = connection.prepare_cached(
-                    "DELETE FROM known_sources WHERE (source, collection, sub_tenant) IN
-                        (SELECT source, collection, sub_tenant FROM known_sources
-                         WHERE collection = ?1 AND sub_tenant = ?2 LIMIT ?3)",
-                )?;
-                Ok(delete.execute(params![blob(collection), name.as_str(), ROWS_PER_STEP])?)
-            })?;
-            if (forgotten as i64) < ROWS_PER_STEP {
-                return Ok(());
-            }
+        let tables = [
+            "known_sources WHERE (source, collection, sub_tenant) IN
+                (SELECT source, collection, sub_tenant FROM known_sources
+                 WHERE collection = ?1 AND sub_tenant = ?2 LIMIT ?3)",
+            "deliveries WHERE id IN
+                (SELECT id FROM deliveries WHERE collection = ?1 AND sub_tenant = ?2 LIMIT ?3)",
+        ];
+        for table in tables {
+            let step = || {
+                let name = sub_tenant.clone();
+                self.write(move |connection| {
+                    let mut delete = connection.prepare_cached(&format!("DELETE FROM {table}"))?;
+                    Ok(delete.execute(params![blob(collection), name.as_str(), ROWS_PER_STEP])?)
+                })
+            };
+            while step()? == ROWS_PER_STEP as usize {}
         }
+        Ok(())
     }
 
     /// Notes that every source of a collection is known.
@@ -165,16 +170,15 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Forgets a source inside a transaction.
+/// Forgets a source inside a transaction; returns whether it was known.
 pub(super) fn forget(
     connection: &Connection,
     collection: CollectionId,
     sub_tenant: &SubTenantId,
     source: &SourceId,
-) -> Result<()> {
+) -> Result<bool> {
     let mut delete = connection.prepare_cached(
         "DELETE FROM known_sources WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3",
     )?;
-    delete.execute(params![source.as_str(), blob(collection), sub_tenant.as_str()])?;
-    Ok(())
+    Ok(delete.execute(params![source.as_str(), blob(collection), sub_tenant.as_str()])? > 0)
 }

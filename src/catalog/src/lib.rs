@@ -1,5 +1,5 @@
-//! The catalog: tenants, sub-tenants, jobs, keys, conversations and idempotency keys in one SQLite
-//! file.
+//! The catalog: tenants, sub-tenants, jobs, keys, webhooks, conversations and idempotency keys in
+//! one SQLite file.
 //!
 //! It knows no documents, chunks or vectors, and of collections only their ids. It is the only
 //! crate that speaks SQL. One thread writes in group commits (`writer`), so any number of callers
@@ -10,11 +10,11 @@
 //! callers --closures--> writer thread: BEGIN [savepoint ...]* COMMIT+fsync --answers--> callers
 //! callers <--rows------ up to 4 read-only connections (WAL: they never wait for the writer)
 //!
-//! catalog.sqlite, format 5                    key                         also found by
+//! catalog.sqlite, format 6                    key                         also found by
 //!   tenants       one row each, also those    collection                  name, unless deleted
 //!                 with a pending delete
 //!     sub_tenants all but `default`           collection, name
-//!     jobs        newest and recent ones      seq = types::Sequence       source; status; ready
+//!     jobs        newest and recent ones      seq = types::Sequence       source; status; id
 //!       job_counts, queue_total               kept by triggers on jobs
 //!     known_sources scopes of source ids      source, scope               scope
 //!       tenant_use  kept by triggers on it and files  collection
@@ -26,6 +26,9 @@
 //!       turns     the last 10 of a session    id                          session
 //!   api_keys      hash of the secret          id
 //!     key_scopes  tenants of a scoped key     key, tenant                 tenant
+//!   webhooks      receivers of events         id                          all tenants
+//!     webhook_scopes tenants of a scoped one  webhook, tenant             tenant
+//!     deliveries  an event for a webhook      id                          due; source; webhook
 //!   idempotency   first response to a key     id                          key, path, name; age
 //! ```
 //!
@@ -50,6 +53,9 @@
 //!   catalog; `sequences`: the numbers of accepted operations
 //! - `job`: data of a job, and the queue as a trait; `queue`: the catalog as that trait
 //! - `submit`, `amend`, `claim`, `fetched`, `settle`, `cancel`, `recovery`: operations on jobs
+//! - `job_watch`: watchers of single jobs
+//! - `webhooks`: receivers; `outbox`: events in the transactions that make them true; `deliveries`:
+//!   their attempts, and the log
 //! - `listing`: jobs as status and listings show them; `known`: scopes of source ids
 //! - `allowance`: limits of tenants, and what they store
 //! - `files`: uploads that are no sources; `vector_stores`: sub-tenants by their names as vector
@@ -66,6 +72,7 @@ mod built;
 mod cache;
 mod cancel;
 mod claim;
+mod deliveries;
 pub mod descriptors;
 mod error;
 mod export;
@@ -75,6 +82,7 @@ mod files;
 mod gauges;
 mod idempotency;
 pub mod job;
+mod job_watch;
 mod key_text;
 mod keys;
 mod known;
@@ -82,6 +90,7 @@ mod listing;
 mod meters;
 mod migrations;
 mod open;
+mod outbox;
 mod queue;
 mod readers;
 mod recovery;
@@ -93,6 +102,7 @@ mod sub_tenants;
 mod submit;
 mod tenants;
 mod vector_stores;
+mod webhooks;
 mod work;
 mod writer;
 
@@ -109,12 +119,14 @@ use parking_lot::{Mutex, RwLock};
 pub use allowance::{Allowance, TenantLimits, TenantUse};
 pub use amend::Amended;
 pub use cancel::Canceled;
+pub use deliveries::{Attempt, DeliveryRow, DueDelivery, NextDelivery};
 pub use error::CatalogError;
 pub use export::{Import, Moment};
 pub use file_batches::{BatchFile, FileBatch, FileProblem};
 pub use files::{FilePage, StoredFile};
 pub use gauges::CatalogGauges;
 pub use idempotency::{IDEMPOTENCY_MILLIS, RequestGuard, RequestStart};
+pub use job_watch::{JobWatch, Wake};
 pub use key_text::KeyText;
 pub use keys::{AuthError, CreatedKey, KeyInfo, NewKey};
 pub use listing::{JobCounts, JobFilter, JobPage, JobScope, OpenSource};
@@ -122,6 +134,7 @@ pub use sessions::Turn;
 pub use settle::{RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
 pub use tenants::{RestoredTenant, Tenant};
 pub use vector_stores::{StorePage, VectorStore};
+pub use webhooks::{NewWebhook, Webhook, WebhookSecret};
 
 use crate::job::QueueLimits;
 use lodestone_types::{Clock, IdSource, TenantId};
@@ -167,6 +180,8 @@ struct Inner {
     stages: work::Stages,
     work: work::WorkSignals,
     changes: work::Changes,
+    job_watchers: job_watch::JobWatchers,
+    deliveries: work::WorkSignal,
     last_served: claim::LastServed,
     is_recovered: AtomicBool,
     in_flight: Mutex<HashSet<idempotency::Name>>,

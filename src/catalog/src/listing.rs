@@ -139,7 +139,7 @@ impl Catalog {
         self.read(|connection| count(connection, scope))
     }
 
-    fn staged(&self, mut row: JobRow) -> JobRow {
+    pub(super) fn staged(&self, mut row: JobRow) -> JobRow {
         if row.status == JobStatus::InProgress {
             row.progress = self.inner.stages.get(row.job.sequence);
         }
@@ -147,7 +147,7 @@ impl Catalog {
     }
 }
 
-fn select(
+pub(super) fn select(
     connection: &Connection,
     rest: &str,
     parameters: impl rusqlite::Params,

@@ -11,9 +11,10 @@ use rusqlite::Connection;
 
 use super::cache::Cache;
 use super::error::{CatalogError, Result};
+use super::job_watch::JobWatchers;
 use super::readers::{self, Readers};
 use super::rows::Cells;
-use super::work::{Changes, Stages, WorkSignals};
+use super::work::{Changes, Stages, WorkSignal, WorkSignals};
 use super::writer::Writer;
 use super::{Catalog, CatalogOptions, Inner, migrations};
 use lodestone_io::store::{BlobStore, Key};
@@ -93,6 +94,8 @@ impl Catalog {
             stages: Stages::default(),
             work: WorkSignals::default(),
             changes: Changes::default(),
+            job_watchers: JobWatchers::default(),
+            deliveries: WorkSignal::default(),
             last_served: Arc::default(),
             is_recovered: AtomicBool::new(!has_interrupted),
             in_flight: Mutex::default(),

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use uuid::Uuid;
+
 use super::Catalog;
 use super::error::Result;
 use super::rows::{Cells, blob};
@@ -65,8 +67,7 @@ impl Catalog {
         if self.inner.is_recovered.load(Ordering::SeqCst) {
             return Ok(0);
         }
-        let now = self.inner.clock.now();
-        let count = self.write(move |connection| {
+        let count = self.write_telling(move |connection, teller| {
             let mut list = connection
                 .prepare_cached("SELECT seq FROM jobs WHERE status = 'in_progress' ORDER BY seq")?;
             let running = Cells::collect(list.query([])?, |cells| cells.number())?;
@@ -81,7 +82,11 @@ impl Catalog {
                 // reference.
                 let mut settled = Settled::default();
                 if let Some(job) = find(connection, Sequence(*sequence))? {
-                    apply(connection, &job, end, now, &mut settled)?;
+                    apply(connection, &job, end, teller, &mut settled)?;
+                    if settled.states.iter().any(|(_, state)| state.is_settled()) {
+                        let collection = CollectionId(Uuid::from_bytes(job.collection));
+                        teller.tell_drained(connection, collection)?;
+                    }
                 }
             }
             Ok(running.len())

@@ -9,14 +9,16 @@
 //! The newest errored row stays because it may be the only record of its source.
 
 use rusqlite::{Connection, params};
+use uuid::Uuid;
 
 use super::Catalog;
 use super::error::Result;
+use super::outbox::{SourceEvent, Teller};
 use super::rows::{Cells, blob, read_state};
 use super::{allowance, tenants};
 use crate::job::{Outcome, Settled, Settlement};
 use lodestone_types::{
-    CollectionId, CommitHead, Fault, JobEvent, JobState, JobStatus, Sequence, Timestamp,
+    CollectionId, CommitHead, EventKind, Fault, JobEvent, JobState, JobStatus, Sequence, Timestamp,
 };
 
 /// Time for which the row of an ended job is kept: 7 days.
@@ -40,28 +42,31 @@ impl Catalog {
         settlements: Vec<Settlement>,
         head: Option<CommitHead>,
     ) -> Result<Settled> {
-        let now = self.inner.clock.now();
         let sequences: Vec<Sequence> = settlements.iter().map(|end| end.sequence).collect();
-        let (settled, sources) = self.write(move |connection| {
+        let (settled, sources) = self.write_telling(move |connection, teller| {
             let (mut settled, mut sources) = (Settled::default(), Vec::new());
             for Settlement { sequence, outcome } in settlements {
                 let Some(ended) = find(connection, sequence)? else { continue };
                 if ended.collection == blob(collection) {
                     let end = End::of(outcome);
-                    apply(connection, &ended, end, now, &mut settled)?;
+                    apply(connection, &ended, end, teller, &mut settled)?;
                     sources.push(ended.source);
                 }
+            }
+            if settled.states.iter().any(|(_, state)| state.is_settled()) {
+                teller.tell_drained(connection, collection)?;
             }
             if let Some(head) = head {
                 tenants::store_head(connection, collection, head)?;
             }
-            purge(connection, now)?;
+            purge(connection, teller.now)?;
             Ok((settled, sources))
         })?;
         for source in &sources {
             self.inner.changes.note(source);
         }
-        self.inner.stages.end(sequences.into_iter());
+        self.inner.stages.end(sequences.iter().copied());
+        self.inner.job_watchers.wake(&sequences);
         for (_, state) in &settled.states {
             self.inner.stages.meters.settled(*state);
         }
@@ -74,6 +79,7 @@ impl Catalog {
 pub(super) struct Ended {
     pub(super) sequence: Sequence,
     pub(super) collection: [u8; 16],
+    job_id: String,
     sub_tenant: String,
     source: String,
     raw_key: String,
@@ -104,8 +110,8 @@ impl End {
 
 pub(super) fn find(connection: &Connection, sequence: Sequence) -> Result<Option<Ended>> {
     let mut find = connection.prepare_cached(
-        "SELECT seq, collection, sub_tenant, source, raw_key, status, attempts, interruptions
-         FROM jobs WHERE seq = ?1",
+        "SELECT seq, collection, job_id, sub_tenant, source, raw_key, status, attempts,
+            interruptions FROM jobs WHERE seq = ?1",
     )?;
     let mut rows = find.query([sequence.0 as i64])?;
     let Some(row) = rows.next()? else { return Ok(None) };
@@ -113,6 +119,7 @@ pub(super) fn find(connection: &Connection, sequence: Sequence) -> Result<Option
     Ok(Some(Ended {
         sequence: Sequence(cells.number()?),
         collection: cells.next()?,
+        job_id: cells.next()?,
         sub_tenant: cells.next()?,
         source: cells.next()?,
         raw_key: cells.next()?,
@@ -125,15 +132,19 @@ pub(super) fn apply(
     connection: &Connection,
     ended: &Ended,
     end: End,
-    now: Timestamp,
+    teller: &mut Teller,
     settled: &mut Settled,
 ) -> Result<()> {
     let Some(state) = ended.state.after(end.event) else { return Ok(()) };
+    let now = teller.now;
     if state.status == JobStatus::Success {
         allowance::published(connection, ended.sequence)?;
     }
     match state.status {
-        JobStatus::Success | JobStatus::Errored => finish(connection, ended, state, &end, now)?,
+        JobStatus::Success | JobStatus::Errored => {
+            finish(connection, ended, state, &end, now)?;
+            teller.tell(connection, event_of(ended, state.status, &end))?;
+        }
         JobStatus::Queued if has_newer(connection, ended)? => {
             // A later upload was accepted meanwhile and supersedes this one.
             let mut remove = connection.prepare_cached("DELETE FROM jobs WHERE seq = ?1")?;
@@ -149,6 +160,20 @@ pub(super) fn apply(
     }
     settled.states.push((ended.sequence, state.status));
     Ok(())
+}
+
+fn event_of<'a>(ended: &'a Ended, status: JobStatus, end: &'a End) -> SourceEvent<'a> {
+    let is_success = status == JobStatus::Success;
+    SourceEvent {
+        kind: if is_success { EventKind::SourceSuccess } else { EventKind::SourceErrored },
+        collection: CollectionId(Uuid::from_bytes(ended.collection)),
+        sub_tenant: &ended.sub_tenant,
+        source: &ended.source,
+        job_id: Some(&ended.job_id),
+        chunks: end.chunks,
+        fault: end.fault,
+        message: Some(end.message.as_str()).filter(|_| !is_success),
+    }
 }
 
 /// Marks a job as ended. The maps of a success are in the segment, so the row drops them.
@@ -231,7 +256,7 @@ fn release_older(
     now: Timestamp,
     settled: &mut Settled,
 ) -> Result<()> {
-    let Ended { sequence, collection, sub_tenant, source, raw_key, state: _ } = ended;
+    let Ended { sequence, collection, sub_tenant, source, raw_key, .. } = ended;
     let before = params![source, collection, sub_tenant, sequence.0 as i64];
     let mut find = connection.prepare_cached(
         "SELECT seq, status, raw_key, purge_at IS NULL FROM jobs

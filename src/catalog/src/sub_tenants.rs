@@ -101,7 +101,7 @@ impl Catalog {
         let mut raw_keys = self.remove_settled_jobs(collection, name)?;
         self.forget_sub_tenant(collection, name)?;
         let name = name.clone();
-        let mut canceled = self.write(move |connection| {
+        let mut canceled = self.write_telling(move |connection, teller| {
             if !exists(connection, collection, &name)? {
                 return Err(CatalogError::SubTenantUnknown { sub_tenant: name });
             }
@@ -113,6 +113,7 @@ impl Catalog {
                 "known_sources WHERE sub_tenant",
                 "file_batches WHERE sub_tenant",
                 "vector_stores WHERE name",
+                "deliveries WHERE sub_tenant",
                 "sub_tenants WHERE name",
             ];
             for table in tables {
@@ -120,9 +121,13 @@ impl Catalog {
                 let mut delete = connection.prepare_cached(&sql)?;
                 delete.execute(params![blob(collection), name.as_str()])?;
             }
+            if canceled.had_open {
+                teller.tell_drained(connection, collection)?;
+            }
             Ok(canceled)
         })?;
         self.inner.stages.cancel(&canceled.sequences);
+        self.inner.job_watchers.wake(&canceled.sequences);
         raw_keys.append(&mut canceled.raw_keys);
         canceled.raw_keys = raw_keys;
         Ok(canceled)

@@ -43,8 +43,10 @@ impl Catalog {
         let job_id = self.inner.ids.wire_id("job_", self.inner.clock.now());
         let options = self.inner.options;
         let source = job.source.clone();
-        let submitted = self.write(move |connection| accept(connection, &job, job_id, &options))?;
+        let accepted = self.write(move |connection| accept(connection, &job, job_id, &options));
+        let (submitted, superseded) = accepted?;
         self.inner.changes.note(source.as_str());
+        self.inner.job_watchers.wake(&superseded);
         self.inner.work.notify();
         Ok(submitted)
     }
@@ -55,12 +57,12 @@ fn accept(
     job: &NewJob,
     job_id: String,
     options: &CatalogOptions,
-) -> Result<Submitted> {
+) -> Result<(Submitted, Vec<Sequence>)> {
     tenants::require(connection, job.collection)?;
     let place = Place { collection: job.collection, sub_tenant: &job.sub_tenant };
     place.require(connection, Some(&job.source), job.size_bytes, options.tenant_limits)?;
     let earlier = newest_of_source(connection, job)?;
-    let mut obsolete_raw_keys = supersede(connection, job)?;
+    let (superseded, mut obsolete_raw_keys) = supersede(connection, job)?;
     check_limits(connection, job, &options.queue)?;
     sub_tenants::ensure(connection, job.collection, &job.sub_tenant, job.uploaded_at)?;
 
@@ -111,7 +113,7 @@ fn accept(
     known::add(connection, job.collection, &job.sub_tenant, &job.source, sequence)?;
     place.hold(connection, &job.source, job.size_bytes)?;
     obsolete_raw_keys.retain(|key| *key != job.raw_key);
-    Ok(Submitted { job_id, sequence, version, overwritten, obsolete_raw_keys })
+    Ok((Submitted { job_id, sequence, version, overwritten, obsolete_raw_keys }, superseded))
 }
 
 fn newest_of_source(connection: &Connection, job: &NewJob) -> Result<Option<Earlier>> {
@@ -133,15 +135,19 @@ fn newest_of_source(connection: &Connection, job: &NewJob) -> Result<Option<Earl
     }))
 }
 
-/// Removes queued jobs of the same source; returns the keys of their originals.
-fn supersede(connection: &Connection, job: &NewJob) -> Result<Vec<String>> {
+/// Removes queued jobs of the same source; returns them and the keys of their originals.
+fn supersede(connection: &Connection, job: &NewJob) -> Result<(Vec<Sequence>, Vec<String>)> {
     let mut remove = connection.prepare_cached(
         "DELETE FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
-            AND status = 'queued' RETURNING raw_key",
+            AND status = 'queued' RETURNING seq, raw_key",
     )?;
     let scope = params![job.source.as_str(), blob(job.collection), job.sub_tenant.as_str()];
-    let keys: Vec<String> = Cells::collect(remove.query(scope)?, |cells| cells.next())?;
-    Ok(keys.into_iter().filter(|key| !key.is_empty()).collect())
+    let removed = Cells::collect(remove.query(scope)?, |cells| {
+        Ok((Sequence(cells.number()?), cells.next::<String>()?))
+    })?;
+    let (sequences, mut keys): (Vec<_>, Vec<_>) = removed.into_iter().unzip();
+    keys.retain(|key| !key.is_empty());
+    Ok((sequences, keys))
 }
 
 /// Waiting jobs and bytes: in all, or of one collection.

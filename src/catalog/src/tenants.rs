@@ -204,10 +204,12 @@ impl Catalog {
                 mark.query_row([name.as_str()], |row| row.get(0)).optional()?;
             let collection =
                 collection.ok_or(CatalogError::TenantUnknown { tenant: name.clone() })?;
-            // A tenant created later under the same name must not open to the old keys.
-            connection
-                .prepare_cached("DELETE FROM key_scopes WHERE tenant = ?1")?
-                .execute([name.as_str()])?;
+            // A tenant created later under the same name must not open to the old keys, nor be
+            // told to the old webhooks.
+            for table in ["key_scopes", "webhook_scopes"] {
+                let sql = format!("DELETE FROM {table} WHERE tenant = ?1");
+                connection.prepare_cached(&sql)?.execute([name.as_str()])?;
+            }
             Ok(CollectionId(uuid::Uuid::from_bytes(collection)))
         });
         self.inner.tenants.forget(id);
@@ -249,6 +251,10 @@ impl Catalog {
                  WHERE collection = ?1 LIMIT ?2)",
             "sub_tenants WHERE collection = ?1 AND name IN
                 (SELECT name FROM sub_tenants WHERE collection = ?1 LIMIT ?2)",
+            "deliveries WHERE id IN (SELECT id FROM deliveries WHERE collection = ?1 LIMIT ?2)",
+            // Those that reached this tenant alone.
+            "webhooks WHERE all_tenants = 0 AND ?1 IS NOT NULL AND ?2 > 0
+                AND id NOT IN (SELECT webhook FROM webhook_scopes)",
             "tenant_use WHERE collection = ?1 AND ?2 > 0",
             "tenant_limits WHERE collection = ?1 AND ?2 > 0",
             "tenants WHERE collection = ?1 AND ?2 > 0",

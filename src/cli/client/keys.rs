@@ -95,7 +95,7 @@ impl ClientVerb for KeyOptions {
 }
 
 /// Scopes as the API takes them: a tenant once, with its sub-tenants or with all.
-fn tenants(scopes: &[String]) -> Value {
+pub(super) fn tenants(scopes: &[String]) -> Value {
     let mut listed: Vec<(&str, Option<Vec<&str>>)> = Vec::new();
     for scope in scopes {
         let (tenant, sub_tenant) = match scope.split_once('/') {
@@ -117,7 +117,8 @@ fn tenants(scopes: &[String]) -> Value {
     listed.into_iter().map(scope).collect()
 }
 
-fn row(key: &Value) -> Vec<String> {
+/// The scope of a key or a webhook in one line.
+pub(super) fn scopes(tenants: &Value) -> String {
     let scope = |one: &Value| {
         let subs: Vec<String> =
             one["sub_tenant_ids"].as_array().into_iter().flatten().map(cell).collect();
@@ -126,15 +127,18 @@ fn row(key: &Value) -> Vec<String> {
             false => format!("{}/{}", cell(&one["tenant_id"]), subs.join("+")),
         }
     };
-    let scopes = match key["tenants"].as_array() {
+    match tenants.as_array() {
         Some(tenants) => tenants.iter().map(scope).collect::<Vec<_>>().join(","),
         None => "all".to_owned(),
-    };
+    }
+}
+
+fn row(key: &Value) -> Vec<String> {
     vec![
         cell(&key["key_id"]),
         cell(&key["name"]),
         cell(&key["role"]),
-        scopes,
+        scopes(&key["tenants"]),
         moment(&key["created_at"]),
         moment(&key["expires_at"]),
     ]

@@ -6,7 +6,7 @@
 //! - `mcp`: the tools of a server on standard input and output
 //! - `archive`: tenants out of a server and into another
 //! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists;
-//!   `reembed`: the model of tenants
+//!   `reembed`: the model of tenants; `webhooks`: receivers of events
 
 mod archive;
 mod ask;
@@ -24,6 +24,7 @@ mod screen;
 mod search;
 mod sources;
 mod tenants;
+mod webhooks;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,7 @@ pub use reembed::ReembedOptions;
 pub use search::SearchOptions;
 pub use sources::SourcesOptions;
 pub use tenants::TenantOptions;
+pub use webhooks::WebhookOptions;
 
 use failure::Failure;
 

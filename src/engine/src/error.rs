@@ -13,7 +13,7 @@ use lodestone_io::IoError;
 use lodestone_io::store::StoreError;
 use lodestone_rank::RerankError;
 use lodestone_storage::collection::CollectionError;
-use lodestone_types::{ErrorKind, SourceId, SubTenantId, TenantId, TenantMode};
+use lodestone_types::{BlockedReason, ErrorKind, SourceId, SubTenantId, TenantId, TenantMode};
 
 /// A refused or failed operation.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +65,18 @@ pub enum EngineError {
         /// The source.
         source_id: SourceId,
     },
+    /// No such job, or none that the key reaches.
+    #[error("job_id does not exist or this key has no access to it")]
+    JobNotFound,
+    /// The receiver of a webhook is not one that this server sends to.
+    #[error("url is not allowed: {reason}")]
+    WebhookUrl {
+        /// The rule.
+        reason: BlockedReason,
+    },
+    /// A test of the webhook, or too many of others, are under way.
+    #[error("a test of this webhook is under way, or too many of others are")]
+    WebhookTestBusy,
     /// The catalog is missing and cannot be rebuilt without a decision.
     #[error("catalog.sqlite is missing and cannot be rebuilt: {problem}")]
     CatalogLost {
@@ -128,12 +140,15 @@ impl EngineError {
             Self::TenantNotFound
             | Self::SubTenantNotFound
             | Self::SubTenantUnknown { .. }
-            | Self::SourceNotFound { .. } => ErrorKind::NotFound,
+            | Self::SourceNotFound { .. }
+            | Self::JobNotFound => ErrorKind::NotFound,
+            Self::WebhookTestBusy => ErrorKind::Overloaded,
             Self::CatalogLost { .. } => ErrorKind::Corrupt,
             Self::NoDevice { .. } => ErrorKind::Unavailable,
             Self::TenantExists { .. } | Self::ModeMismatch { .. } => ErrorKind::Conflict,
             Self::Forbidden { .. }
             | Self::DefaultProtected
+            | Self::WebhookUrl { .. }
             | Self::Schema(_)
             | Self::Setting(_) => ErrorKind::Invalid,
             Self::Ingest(error) => error.kind(),

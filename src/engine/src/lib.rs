@@ -12,6 +12,7 @@
 //! - `access`: from a key to the data of a tenant
 //! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`, `files`, `vector_stores`: the
 //!   operations
+//! - `webhooks`: events to their receivers; `components`: parts that tests replace
 //! - `models`: the embedding models; `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
 //! - `archive`: tenants as files of lines, out and in
@@ -27,6 +28,7 @@ pub mod answer;
 pub mod archive;
 pub mod backup;
 mod backups;
+mod components;
 mod device;
 mod error;
 mod files;
@@ -51,6 +53,7 @@ pub mod statements;
 mod status;
 mod tenants;
 mod vector_stores;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;
@@ -61,6 +64,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 pub use access::TenantAccess;
+pub use components::Components;
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
 pub use health::{ComponentState, Health};
@@ -72,6 +76,7 @@ pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;
 pub use status::FoundStatus;
 pub use tenants::Stats;
+pub use webhooks::TestedWebhook;
 
 use crate::answer::Answerer;
 use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
@@ -80,17 +85,17 @@ use crate::ingest::{ClaimCounts, Ingest, IngestParts, MemoryBudget};
 use crate::query::Query;
 use crate::reading::GeneratorReader;
 use crate::settings::Settings;
+use crate::webhooks::Webhooks;
 use lodestone_catalog::job::QueueLimits;
 use lodestone_catalog::{Catalog, CatalogOptions, JobScope, KeyText};
-use lodestone_compute::{ComputeBackend, SimdBackend};
+use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
-use lodestone_extract::sandbox::{InProcess, Parser};
 use lodestone_fetch::{Authorities, Fetcher, Rules, SystemResolver};
 use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
-use lodestone_io::{DataDir, Disk, ProcessMemory, RealDisk, SpaceGauge, memory_of_machine};
+use lodestone_io::{DataDir, ProcessMemory, SpaceGauge, memory_of_machine};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::Registry;
-use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, WebClient};
+use lodestone_types::{Clock, IdSource};
 
 /// The catalog in the data directory.
 pub const CATALOG_NAME: &str = "catalog.sqlite";
@@ -109,10 +114,15 @@ fn catalog_options(settings: &Settings) -> CatalogOptions {
 
 /// The catalog with the admin key of the settings; without one, with the first key if it is made
 /// now.
-fn with_admin_key(
-    catalog: Catalog,
+fn open_catalog(
     settings: &Settings,
+    data: &DataDir,
+    store: &Arc<dyn BlobStore>,
+    clock: &Arc<dyn Clock>,
+    ids: &Arc<dyn IdSource>,
 ) -> Result<(Catalog, Option<KeyText>), EngineError> {
+    let options = catalog_options(settings);
+    let catalog = restore::open_catalog(data.root(), store, clock, ids, options)?;
     Ok(match &settings.admin_key {
         Some(key) => (catalog.with_operator_key(key)?, None),
         None => {
@@ -120,6 +130,18 @@ fn with_admin_key(
             (catalog, first_key)
         }
     })
+}
+
+fn open_registry(
+    settings: &Settings,
+    epoch: u64,
+    store: &Arc<dyn BlobStore>,
+    ids: &Arc<dyn IdSource>,
+    backend: &Arc<dyn ComputeBackend>,
+) -> Arc<Registry> {
+    let open_max = settings.open_collections;
+    let registry = Registry::new(Arc::clone(store), Arc::clone(ids), epoch, open_max);
+    Arc::new(registry.with_backend(Arc::clone(backend)))
 }
 
 /// Starts the workers, which go on with the jobs of the last run.
@@ -139,50 +161,6 @@ fn budget_of(settings: &Settings) -> Arc<MemoryBudget> {
     let limit_bytes = settings.memory_limit.or_else(of_machine);
     let connection_bytes = settings.connections as u64 * CONNECTION_BYTES;
     Arc::new(MemoryBudget::new(Box::new(ProcessMemory), limit_bytes, connection_bytes))
-}
-
-/// Live parts that tests replace.
-#[derive(Debug, Clone)]
-pub struct Components {
-    /// The disk under everything but the catalog.
-    pub disk: Arc<dyn Disk>,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
-    /// Ids and secrets.
-    pub ids: Arc<dyn IdSource>,
-    /// The model of new tenants.
-    pub embedder: Arc<dyn Embedder>,
-    /// Another model whose vectors are searched as well.
-    pub previous_embedder: Option<Arc<dyn Embedder>>,
-    /// The reranker of `accurate` searches, if there is one.
-    pub reranker: Option<Arc<dyn Reranker>>,
-    /// The parser of documents.
-    pub parser: Arc<dyn Parser>,
-    /// The client that fetches pages; `None`: that of the settings, over the machine's network.
-    pub web: Option<Arc<dyn WebClient>>,
-    /// The vector kernels.
-    pub backend: Arc<dyn ComputeBackend>,
-    /// The generator that writes answers; `None`: that of the settings.
-    pub generator: Option<Arc<dyn Generator>>,
-}
-
-impl Components {
-    /// The parts of a real machine, with a model. Documents are parsed in this process; a program
-    /// that can start itself as a sandboxed parser replaces that part.
-    pub fn real(embedder: Arc<dyn Embedder>) -> Self {
-        Self {
-            disk: Arc::new(RealDisk),
-            clock: Arc::new(SystemClock),
-            ids: Arc::new(RandomIds),
-            embedder,
-            previous_embedder: None,
-            reranker: None,
-            parser: Arc::new(InProcess),
-            web: None,
-            backend: Arc::new(SimdBackend),
-            generator: None,
-        }
-    }
 }
 
 /// The engine: all of the server but HTTP.
@@ -206,6 +184,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     backups: Arc<Backups>,
+    webhooks: Arc<Webhooks>,
     /// Held once by each export and each import that is under way.
     exports: Arc<()>,
     imports: Arc<()>,
@@ -231,18 +210,16 @@ impl Engine {
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
         let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
-        let options = catalog_options(&settings);
-        let catalog = restore::open_catalog(data.root(), &store, &clock, &ids, options)?;
-        let (catalog, first_key) = with_admin_key(catalog, &settings)?;
+        let (catalog, first_key) = open_catalog(&settings, &data, &store, &clock, &ids)?;
         // The lock on the data directory keeps other writers out; the epoch only has to rise.
         let epoch = clock.now().0;
-        let registry =
-            Registry::new(Arc::clone(&store), Arc::clone(&ids), epoch, settings.open_collections);
-        let registry = Arc::new(registry.with_backend(Arc::clone(&backend)));
+        let registry = open_registry(&settings, epoch, &store, &ids, &backend);
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         // Not asked for anything yet: a start never waits for it.
         let generator = components.generator.or(configured_generator(&settings, &authorities)?);
+        let web = components.web.unwrap_or_else(|| fetcher(&settings, &authorities));
+        let posting = components.webhook_client.unwrap_or_else(|| fetcher(&settings, &authorities));
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),
             registry: Arc::clone(&registry),
@@ -250,7 +227,7 @@ impl Engine {
             gauge: Arc::clone(&gauge),
             models: models.clone(),
             parser: components.parser,
-            web: components.web.unwrap_or_else(|| fetcher(&settings, &authorities)),
+            web,
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             workers: settings.ingest_threads,
@@ -259,6 +236,7 @@ impl Engine {
             keep_other_millis: settings.reembed.previous_vectors_hours * MILLIS_PER_HOUR,
         }));
         let threads = resume(&ingest, &catalog)?;
+        let webhooks = Webhooks::started(&catalog, posting, &clock, &ids);
         let backups = Backups::started(BackupParts {
             settings: settings.backups.clone(),
             catalog: catalog.clone(),
@@ -288,6 +266,7 @@ impl Engine {
             clock,
             ids,
             backups,
+            webhooks,
             exports: Arc::default(),
             imports: Arc::default(),
             creating: Mutex::new(()),
@@ -353,6 +332,7 @@ impl Engine {
     pub fn shut_down(&self) {
         self.backups.stop();
         self.ingest.stop();
+        self.webhooks.stop();
         self.models.all().for_each(|model| model.close());
         if let Some(reranker) = &self.reranker {
             reranker.close();
@@ -384,8 +364,9 @@ fn configured_generator(
     Ok(settings.generator()?.map(made))
 }
 
-/// The one way out to the web.
-fn fetcher(settings: &Settings, authorities: &Authorities) -> Arc<dyn WebClient> {
+/// The one way out to the web. Pages and webhooks have one each: neither waits for names of the
+/// other.
+fn fetcher(settings: &Settings, authorities: &Authorities) -> Arc<Fetcher> {
     let rules = Rules::new(settings.fetch_allow.clone());
     Arc::new(Fetcher::new(rules, SystemResolver, authorities))
 }

@@ -150,6 +150,7 @@ impl Engine {
         if let Some(meters) = self.embedder().meters() {
             meters.enter(registry);
         }
+        self.webhooks.meters.enter(registry);
         self.meters.enter(registry);
     }
 
@@ -161,6 +162,8 @@ impl Engine {
         match self.catalog.gauges() {
             Ok(now) => {
                 meters.queued_bytes.set(now.queued_bytes);
+                self.webhooks.meters.backlog.set(now.webhook_backlog);
+                self.webhooks.meters.disabled.set(now.webhooks_disabled);
                 let idle = now.tenants.saturating_sub(open.len() as u64);
                 let states = [open.len() as u64, idle, now.deleting];
                 states.into_iter().enumerate().for_each(|(at, n)| meters.tenants.at(at).set(n));

@@ -183,8 +183,8 @@ pub struct Settings {
     /// Origins whose pages may call the server from a browser, separated by commas [default: none].
     #[arg(long, env = "LODESTONE_CORS_ORIGINS", value_name = "ORIGINS", value_delimiter = ',')]
     pub cors_origins: Vec<String>,
-    /// Hosts, host:port and networks that pages may be fetched from although they are private or on
-    /// another port than 80 and 443, separated by commas [default: none].
+    /// Hosts, host:port and networks that pages may be fetched from and webhooks sent to although
+    /// they are private or on another port than 80 and 443, separated by commas [default: none].
     #[arg(
         long,
         env = "LODESTONE_FETCH_ALLOW",

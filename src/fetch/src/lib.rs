@@ -1,4 +1,5 @@
-//! The one outbound HTTP client: web pages that users ask to ingest, and nothing else.
+//! The one outbound HTTP client: web pages that users ask to ingest, messages to the receivers of
+//! their webhooks, and nothing else.
 //!
 //! Users choose the addresses, so every request could be used to reach hosts that only this machine
 //! can reach (server-side request forgery). Nothing else in the server opens connections
@@ -22,9 +23,11 @@
 //! - `address`: public IP addresses; `allowed`: exceptions of the operator
 //! - `authorities`: certificate authorities that vouch for other servers
 //! - `names`: names to addresses; `gate`: the verdict on one request
-//! - `connection`: to checked addresses only; `request`: one GET; `body`: limited decompression
+//! - `connection`: to checked addresses only; `request`: one GET or POST; `body`: limited
+//!   decompression
 //! - `media`: types worth fetching; `robots`: paths that a site does not want fetched
-//! - `page`: from an address to a page; `error`: errors of one request
+//! - `page`: from an address to a page; `post`: a message to a receiver
+//! - `error`: errors of one request
 
 #![forbid(unsafe_code)]
 
@@ -38,6 +41,7 @@ mod gate;
 mod media;
 mod names;
 mod page;
+mod post;
 mod request;
 mod robots;
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! One request: a GET without cookies, credentials, proxies or redirects.
+//! One request: a GET of a page or a POST of a message, without cookies, credentials, proxies or
+//! redirects.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,12 +15,13 @@ use crate::body::{self, Overflow};
 use crate::connection::{Dialer, Meter, Pinned};
 use crate::error::RequestError;
 use lodestone_types::limits::WEB_HEAD_BYTES_MAX;
-use lodestone_types::{FetchProblem, WebUrl};
+use lodestone_types::{FetchProblem, WebPost, WebUrl};
 
 /// The name of this client in `robots.txt`, and before the version in each request.
 pub(super) const PRODUCT: &str = "Lodestone";
 
 const USER_AGENT: &str = concat!("Lodestone/", env!("CARGO_PKG_VERSION"), " (page on request)");
+const POST_AGENT: &str = concat!("Lodestone/", env!("CARGO_PKG_VERSION"), " (webhook)");
 const ACCEPT: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,text/*;q=0.9,\
      application/pdf;q=0.9,*/*;q=0.5";
 const ACCEPT_ENCODING: &str = "gzip, br, zstd";
@@ -51,12 +53,7 @@ impl HttpClient {
         addresses: Vec<SocketAddr>,
         meter: &Arc<Meter>,
     ) -> Result<Answer, RequestError> {
-        let pinned = || Pinned {
-            dialer: Arc::clone(&self.dialer),
-            addresses: addresses.clone(),
-            meter: Arc::clone(meter),
-        };
-        let agent = self.agent(pinned(), pinned(), meter)?;
+        let agent = self.agent(USER_AGENT, &addresses, meter)?;
         let request = agent
             .get(url.as_str())
             .header(header::ACCEPT, ACCEPT)
@@ -77,8 +74,40 @@ impl HttpClient {
         }
     }
 
+    /// Sends a message to one of `addresses`, all of which passed the gate; returns the status of
+    /// the answer.
+    pub(super) fn post(
+        &self,
+        post: &WebPost<'_>,
+        addresses: Vec<SocketAddr>,
+        meter: &Arc<Meter>,
+    ) -> Result<u16, RequestError> {
+        let agent = self.agent(POST_AGENT, &addresses, meter)?;
+        let mut request = agent
+            .post(post.url.as_str())
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONNECTION, "close");
+        for (name, value) in post.headers {
+            request = request.header(*name, value);
+        }
+        match request.send(post.body) {
+            Ok(answer) => Ok(answer.status().as_u16()),
+            Err(error) => Err(explain(&error, meter, post.url.is_https())),
+        }
+    }
+
     /// A client for one request: nothing is kept from one to the next.
-    fn agent(&self, pinned: Pinned, known: Pinned, meter: &Meter) -> Result<Agent, FetchProblem> {
+    fn agent(
+        &self,
+        user_agent: &'static str,
+        addresses: &[SocketAddr],
+        meter: &Arc<Meter>,
+    ) -> Result<Agent, FetchProblem> {
+        let pinned = || Pinned {
+            dialer: Arc::clone(&self.dialer),
+            addresses: addresses.to_vec(),
+            meter: Arc::clone(meter),
+        };
         let tls = TlsConfig::builder().root_certs(self.roots.clone()).build();
         let config = Config::builder()
             .proxy(None)
@@ -88,11 +117,11 @@ impl HttpClient {
             .http_status_as_error(false)
             .max_idle_connections(0)
             .max_response_header_size(WEB_HEAD_BYTES_MAX)
-            .user_agent(USER_AGENT)
+            .user_agent(user_agent)
             .timeout_global(Some(meter.left()?))
             .build();
-        let connector = pinned.chain(RustlsConnector::default());
-        Ok(Agent::with_parts(config, connector, known))
+        let connector = pinned().chain(RustlsConnector::default());
+        Ok(Agent::with_parts(config, connector, pinned()))
     }
 }
 

@@ -32,6 +32,11 @@ impl From<EngineError> for ApiError {
             EngineError::ModeMismatch { .. } => conflict("tenant_mode_mismatch", message),
             EngineError::DefaultProtected => Self::invalid("default_sub_tenant_protected", message),
             EngineError::SourceNotFound { .. } => Self::source_not_found(),
+            EngineError::JobNotFound => Self::new(Condition::JobNotFound, "job_not_found", message),
+            EngineError::WebhookUrl { .. } => {
+                Self::invalid("url_blocked", message).at(Location::Body, "url")
+            }
+            EngineError::WebhookTestBusy => unavailable("overloaded", &message),
             EngineError::Schema(error) => schema(&error),
             EngineError::Setting(_)
             | EngineError::CatalogLost { .. }
@@ -163,6 +168,11 @@ fn catalog(error: &CatalogError) -> ApiError {
             let message = "key_id does not exist or this key has no access to it";
             ApiError::new(Condition::KeyNotFound, "api_key_not_found", message)
         }
+        CatalogError::WebhookUnknown { .. } => {
+            let message = "webhook_id does not exist or this key has no access to it";
+            ApiError::new(Condition::WebhookNotFound, "webhook_not_found", message)
+        }
+        CatalogError::WebhookLimit { .. } => conflict("webhook_limit", message),
         CatalogError::ScopeTooWide => insufficient_scope(&message),
         CatalogError::CollectionExists { .. }
         | CatalogError::CollectionInUse { .. }

@@ -40,6 +40,10 @@ pub enum Condition {
     EmbeddingsNotFound,
     /// Unknown API key.
     KeyNotFound,
+    /// Unknown webhook.
+    WebhookNotFound,
+    /// Unknown job.
+    JobNotFound,
     /// Unknown model, or a tenant outside the key's scope that is named as one.
     ModelNotFound,
     /// No such path.
@@ -78,6 +82,8 @@ impl Condition {
             Self::MemoryNotFound => not_found("Memory not found"),
             Self::EmbeddingsNotFound => not_found("Embeddings not found"),
             Self::KeyNotFound => not_found("API key not found"),
+            Self::WebhookNotFound => not_found("Webhook not found"),
+            Self::JobNotFound => not_found("Job not found"),
             Self::ModelNotFound => not_found("Model not found"),
             Self::RouteNotFound => not_found("Not found"),
             Self::MethodNotAllowed => {

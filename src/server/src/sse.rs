@@ -137,6 +137,11 @@ impl EventSender {
         self.events.reserve_many(WAITING_MAX).await.map(drop).map_err(|_| Disconnected)
     }
 
+    /// Resolves when the client has gone.
+    pub async fn closed(&self) {
+        self.events.closed().await;
+    }
+
     /// Whether the client has gone.
     pub fn is_closed(&self) -> bool {
         self.events.is_closed()

@@ -43,6 +43,7 @@
 //! - `warning`: parts of a document that were not read
 //! - `relation`: entities and triplets of a result
 //! - `web`: addresses of web pages, and the results of fetching them
+//! - `webhook`: kinds of events, and the trait of the client that delivers them
 //! - `limits`: every bound in one place; `error`: kinds of errors by the caller's remedy
 //! - `access`: roles, scopes and grants of API keys
 //! - `script`: classes of characters by script
@@ -100,6 +101,7 @@ pub mod script;
 pub mod source;
 pub mod warning;
 pub mod web;
+mod webhook;
 
 pub use access::{Grant, KeyScope, Role, TenantGrant};
 pub use chunk::{ChunkDraft, ChunkPlace, PageRef};
@@ -127,3 +129,4 @@ pub use source::{Origin, SourceDetail, SourceKind, SourceRecord};
 pub use warning::Warning;
 pub use web::{BlockedReason, FetchProblem, WebClient, WebFailure, WebHost, WebPage};
 pub use web::{WebStep, WebUrl, WebUrlError};
+pub use webhook::{DeliveryState, EventKind, PostFailure, WebPost, WebhookClient, WebhookState};

@@ -47,6 +47,25 @@ pub const WEB_WIRE_BYTES_MAX: usize = 24 << 20;
 /// Bytes of the head of one HTTP response while fetching a web page.
 pub const WEB_HEAD_BYTES_MAX: usize = 64 << 10;
 
+/// Webhooks that reach one tenant at most, beside as many that reach every tenant.
+pub const WEBHOOKS_MAX: usize = 8;
+/// Events that wait for one webhook; later ones are counted and not kept. As many as the jobs of
+/// one tenant that may wait.
+pub const WEBHOOK_BACKLOG_MAX: u64 = 100_000;
+/// Entries of the delivery log of one webhook, besides events that wait.
+pub const WEBHOOK_LOG_MAX: usize = 1000;
+/// Messages that are being sent to all receivers at once.
+pub const WEBHOOK_SENDERS_MAX: usize = 32;
+/// Messages that are being sent to one receiver at once, while it takes them.
+pub const WEBHOOK_SENDERS_EACH: usize = 2;
+/// Seconds that sending one message takes in all.
+pub const WEBHOOK_SECONDS_MAX: u64 = 10;
+/// Bytes that are received for one message: the head of the answer and the certificates of the
+/// receiver. The body of the answer is not read.
+pub const WEBHOOK_WIRE_BYTES_MAX: usize = 256 << 10;
+/// Characters of the description of a webhook.
+pub const WEBHOOK_DESCRIPTION_CHARS_MAX: usize = 256;
+
 /// Characters of a title, a type or an address that is given with an upload.
 pub const APP_LINE_CHARS_MAX: usize = 2048;
 /// Characters of a description or a note that an application gives.
@@ -192,6 +211,8 @@ const _: () = assert!(MODEL_TOKENS_MAX <= EMBED_BATCH_TOKENS);
 const _: () = assert!(MODEL_TOKENS_MAX <= RERANK_TOKENS_MAX);
 const _: () = assert!(MODEL_TOKENS_MAX <= EMBEDDING_IDS_MAX);
 const _: () = assert!(EMBED_BATCH_TOKENS <= EMBED_DEVICE_BATCH_TOKENS);
+const _: () = assert!(2 * WEBHOOKS_MAX * WEBHOOK_SENDERS_EACH <= WEBHOOK_SENDERS_MAX);
+const _: () = assert!(WEB_HEAD_BYTES_MAX < WEBHOOK_WIRE_BYTES_MAX);
 const _: () = assert!(WEB_PAGE_BYTES_MAX < WEB_WIRE_BYTES_MAX);
 const _: () = assert!(WEB_PAGE_BYTES_MAX <= FILE_BYTES_MAX);
 const _: () = assert!(TEXT_BYTES_MAX <= BODY_BYTES_MAX_TEXT);

@@ -416,6 +416,92 @@ class RevokedKey(TypedDict):
     message: str
 
 
+class CreatedWebhook(TypedDict):
+    """Answer to the creation of a webhook."""
+
+    secret: str
+    webhook_id: str
+    url: str
+    description: str
+    events: list[str]
+    tenants: list[KeyTenant] | None
+    state: str
+    created_at: str
+    failing_since: str | None
+    pending: int
+    dropped: int
+    success: bool
+    message: str
+
+
+class WebhookView(TypedDict):
+    """A webhook without its secret."""
+
+    webhook_id: str
+    url: str
+    description: str
+    events: list[str]
+    tenants: list[KeyTenant] | None
+    state: str
+    created_at: str
+    failing_since: str | None
+    pending: int
+    dropped: int
+
+
+class ChangedWebhook(TypedDict):
+    """Answer to a change of a webhook."""
+
+    webhook_id: str
+    url: str
+    description: str
+    events: list[str]
+    tenants: list[KeyTenant] | None
+    state: str
+    created_at: str
+    failing_since: str | None
+    pending: int
+    dropped: int
+    success: bool
+    message: str
+
+
+class DeletedWebhook(TypedDict):
+    """Answer to the removal of a webhook."""
+
+    webhook_id: str
+    success: bool
+    message: str
+
+
+class Delivery(TypedDict):
+    """One event for a webhook."""
+
+    event_id: str
+    type: str
+    sub_tenant_id: str
+    file_id: str
+    created_at: str
+    state: str
+    attempts: int
+    attempted_at: str | None
+    status: int | None
+    problem: str
+    next_attempt_at: str | None
+
+
+class WebhookTest(TypedDict):
+    """The result of a test message."""
+
+    event_id: str
+    delivered: bool
+    status: int | None
+    problem: str
+    duration_ms: int
+    success: bool
+    message: str
+
+
 class MissingTenant(TypedDict):
     """A tenant that a backup lacks."""
 
@@ -972,6 +1058,37 @@ class AdminDeleteApiKeysRequest(TypedDict):
     key_id: str
 
 
+class AdminCreateWebhooksTenantsItem(TypedDict):
+    tenant_id: str
+    sub_tenant_ids: NotRequired[list[str]]
+
+
+class AdminCreateWebhooksRequest(TypedDict):
+    url: str
+    tenants: NotRequired[list[AdminCreateWebhooksTenantsItem] | None]
+    events: NotRequired[list[str] | None]
+    description: NotRequired[str | None]
+
+
+class AdminUpdateWebhooksRequest(TypedDict):
+    webhook_id: str
+    state: Literal["active", "paused"]
+
+
+class AdminDeleteWebhooksRequest(TypedDict):
+    webhook_id: str
+
+
+class AdminDeliveriesRequest(TypedDict):
+    webhook_id: str
+    limit: NotRequired[int | None]
+    cursor: NotRequired[str | None]
+
+
+class AdminTestRequest(TypedDict):
+    webhook_id: str
+
+
 class AdminCreateBackupsRequest(TypedDict):
     to: NotRequired[str | None]
     tenant_id: NotRequired[str | None]
@@ -995,6 +1112,10 @@ class OperationsJobsRequest(TypedDict):
     status: NotRequired[Literal["queued", "in_progress", "success", "errored"] | None]
     limit: NotRequired[int | None]
     cursor: NotRequired[str | None]
+
+
+class OperationsEventsRequest(TypedDict):
+    job_id: str
 
 
 class Accepted(TypedDict):
@@ -1240,6 +1361,23 @@ class KeyList(TypedDict):
     """Answer to the listing of keys."""
 
     api_keys: list[KeyView]
+    success: bool
+    message: str
+
+
+class WebhookList(TypedDict):
+    """Answer to the listing of webhooks."""
+
+    webhooks: list[WebhookView]
+    success: bool
+    message: str
+
+
+class DeliveryList(TypedDict):
+    """Answer to the listing of deliveries."""
+
+    deliveries: list[Delivery]
+    next_cursor: str | None
     success: bool
     message: str
 

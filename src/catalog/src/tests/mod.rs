@@ -9,6 +9,7 @@ mod model;
 mod queue;
 mod scopes;
 mod sessions;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -18,6 +18,7 @@ mod reembed;
 mod restore;
 mod resume;
 mod sweep;
+mod webhooks;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ use crate::query::SourceView;
 use gate::GatedEmbedder;
 use lodestone_catalog::job::MetadataChange;
 use lodestone_extract::Format;
-use lodestone_extract::sandbox::Parsed;
-use lodestone_io::StandInDisk;
+use lodestone_extract::sandbox::{InProcess, Parsed, Parser};
+use lodestone_io::{Disk, RealDisk, StandInDisk};
 use lodestone_types::{
     Grant, JobStatus, KeyScope, ManualClock, Metadata, Origin, Role, Scope, SourceId, SourceKind,
     SubTenantId, TenantId, TenantMode, Timestamp,

@@ -25,7 +25,7 @@ static ROLE: Field = Field::body(
     "Role of the key.",
 )
 .required();
-static TENANTS: Field = Field::body(
+pub(super) static TENANTS: Field = Field::body(
     "tenants",
     Kind::Objects { item: &[&TENANT, &SUB_TENANTS], min: 1, max: TENANTS_MAX },
     "The tenants that it reaches; absent: all.",
@@ -64,15 +64,16 @@ impl Request for CreateKey {
         let name = fields.required_text(&NAME)?;
         let role = fields.choice(&ROLE)?.and_then(Role::from_word);
         let role = role.ok_or_else(|| missing(&ROLE))?;
-        let scope = match fields.items(&TENANTS)? {
-            None => KeyScope::AllTenants,
-            Some(items) => {
-                KeyScope::Tenants(items.into_iter().map(tenant_grant).collect::<Result<_, _>>()?)
-            }
-        };
+        let scope = scope(fields)?;
         let expires_at = fields.moment(&EXPIRES_AT)?;
         Ok(Self { name, role, scope, expires_at })
     }
+}
+
+/// The tenants that a request lists; all of them where it does not.
+pub(super) fn scope(fields: &mut Fields) -> Result<KeyScope, ApiError> {
+    let Some(items) = fields.items(&TENANTS)? else { return Ok(KeyScope::AllTenants) };
+    Ok(KeyScope::Tenants(items.into_iter().map(tenant_grant).collect::<Result<_, _>>()?))
 }
 
 fn tenant_grant(item: Item) -> Result<TenantGrant, ApiError> {

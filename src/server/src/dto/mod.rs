@@ -23,7 +23,7 @@
 //! - `chunks`: chunks and cited sources; `answers`: responses of searches, stream events
 //! - `graph`: entities, triplets and paths
 //! - `v1`: the interface of OpenAI, whose names and forms are that interface's
-//! - `operations`: jobs and health; `keys`: API keys
+//! - `operations`: jobs and health; `keys`: API keys; `webhooks`: receivers of events
 
 pub mod answers;
 pub mod apps;
@@ -47,6 +47,7 @@ pub mod tenants;
 pub mod upload;
 pub mod v1;
 pub mod web;
+pub mod webhooks;
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use crate::error::ApiError;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{JobStatus, SubTenantId, TenantId, limits};
 
-static LIMIT: Field = Field::query(
+pub(super) static LIMIT: Field = Field::query(
     "limit",
     Kind::Integer { min: 1, max: limits::LISTING_PAGE_MAX as u64, default: Some(50) },
     "Entries per page.",
@@ -45,6 +45,23 @@ impl Request for ListJobs {
             limit: fields.integer(&LIMIT)?.unwrap_or(50) as usize,
             cursor: fields.text(&CURSOR)?,
         })
+    }
+}
+
+static JOB_ID: Field = Field::path("job_id", Kind::Identifier, "The job.");
+
+/// `GET /jobs/{job_id}/events`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobEvents {
+    /// Id of the job.
+    pub job_id: String,
+}
+
+impl Request for JobEvents {
+    const FIELDS: &'static [&'static Field] = &[&JOB_ID];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        Ok(Self { job_id: fields.required_text(&JOB_ID)? })
     }
 }
 

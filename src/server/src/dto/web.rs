@@ -10,7 +10,8 @@ use crate::request::fields::wrong;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{Metadata, Scope, SourceId, WebUrl, limits};
 
-const ADDRESS: Kind = Kind::Text { chars_max: limits::WEB_URL_CHARS_MAX, is_filled: true };
+pub(super) const ADDRESS: Kind =
+    Kind::Text { chars_max: limits::WEB_URL_CHARS_MAX, is_filled: true };
 const ADDRESS_DOC: &str = "Absolute http or https address, up to 2,048 characters.";
 
 static WEB_URL: Field = Field::query("web_url", ADDRESS, ADDRESS_DOC).required().anywhere();
@@ -121,7 +122,7 @@ impl Request for BatchScrapeWebpage {
     }
 }
 
-fn address(field: &Field, text: &str) -> Result<WebUrl, ApiError> {
+pub(super) fn address(field: &Field, text: &str) -> Result<WebUrl, ApiError> {
     WebUrl::parse(text.trim())
         .map_err(|error| wrong(field, field.location, &format!("is refused: {error}")))
 }

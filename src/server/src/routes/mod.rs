@@ -32,7 +32,8 @@
 //! - `embeddings`: client vectors; `memories`: personal memories
 //! - `archives`: tenants out and in
 //! - `v1`: the interface of OpenAI
-//! - `tenants`, `keys`, `backups`, `reembed`, `operations`: administration
+//! - `tenants`, `keys`, `webhooks`, `backups`, `reembed`, `operations`: administration
+//! - `job_events`: the events of one job
 
 pub mod archives;
 pub mod backups;
@@ -41,6 +42,7 @@ mod chunks_out;
 pub mod embeddings;
 pub mod fetch;
 pub mod graph;
+pub mod job_events;
 pub mod keys;
 pub mod memories;
 pub mod once;
@@ -55,6 +57,7 @@ pub mod tenants;
 pub mod upload;
 pub mod v1;
 pub mod web;
+pub mod webhooks;
 
 #[cfg(test)]
 mod search_tests;
@@ -81,9 +84,11 @@ pub fn table() -> Vec<Route<App>> {
         archives::routes(),
         tenants::routes(),
         keys::routes(),
+        webhooks::routes(),
         backups::routes(),
         reembed::routes(),
         operations::routes(),
+        job_events::routes(),
         v1::routes(),
     ]
     .concat()

@@ -81,7 +81,7 @@ fn read_cursor(cursor: &str) -> Result<Sequence, ApiError> {
     })
 }
 
-fn job(row: &JobRow) -> JobView {
+pub(super) fn job(row: &JobRow) -> JobView {
     JobView {
         job_id: row.job.job_id.clone(),
         file_id: row.job.source.to_string(),

@@ -81,6 +81,62 @@ class AdminOperations:
         answer: models.RevokedKey = self._transport.call(Operation("DELETE", "/admin/api_keys/{key_id}", retry=True), request, options)
         return answer
 
+    def create_webhooks(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateWebhooksRequest]) -> models.CreatedWebhook:
+        """Create a webhook.
+
+        url: Receiver: an absolute http or https address, on the public internet unless the operator allows others.
+        tenants: The tenants that it reaches; absent: all.
+        events: Kinds of events: source.success, source.errored, source.deleted, jobs.drained; absent: all.
+        description: Text for people.
+        """
+        answer: models.CreatedWebhook = self._transport.call(Operation("POST", "/admin/webhooks", media="json"), request, options)
+        return answer
+
+    def get_webhooks(self, *, options: Options | None = None) -> models.WebhookList:
+        """List webhooks, without their secrets."""
+        answer: models.WebhookList = self._transport.call(Operation("GET", "/admin/webhooks"), {}, options)
+        return answer
+
+    def update_webhooks(self, *, options: Options | None = None, **request: Unpack[models.AdminUpdateWebhooksRequest]) -> models.ChangedWebhook:
+        """Pause a webhook or make it active.
+
+        webhook_id: The webhook.
+        state: `paused` keeps events until it is `active` again.
+        """
+        answer: models.ChangedWebhook = self._transport.call(Operation("PATCH", "/admin/webhooks/{webhook_id}", media="json", retry=True), request, options)
+        return answer
+
+    def delete_webhooks(self, *, options: Options | None = None, **request: Unpack[models.AdminDeleteWebhooksRequest]) -> models.DeletedWebhook:
+        """Remove a webhook with its events and its log.
+
+        webhook_id: The webhook.
+        """
+        answer: models.DeletedWebhook = self._transport.call(Operation("DELETE", "/admin/webhooks/{webhook_id}", retry=True), request, options)
+        return answer
+
+    def deliveries(self, *, options: Options | None = None, **request: Unpack[models.AdminDeliveriesRequest]) -> models.DeliveryList:
+        """List the deliveries of a webhook, newest first.
+
+        webhook_id: The webhook.
+        limit: Entries per page.
+        cursor: `next_cursor` of the previous page.
+        """
+        answer: models.DeliveryList = self._transport.call(Operation("GET", "/admin/webhooks/{webhook_id}/deliveries", query=["limit", "cursor"]), request, options)
+        return answer
+
+    def iter_deliveries(self, *, options: Options | None = None, **request: Unpack[models.AdminDeliveriesRequest]) -> Iterator[models.Delivery]:
+        """List the deliveries of a webhook, newest first: all pages, one after the other."""
+        for item in self._transport.pages(Operation("GET", "/admin/webhooks/{webhook_id}/deliveries", query=["limit", "cursor"]), request, options, "deliveries"):
+            yield item
+
+    def test(self, *, options: Options | None = None, **request: Unpack[models.AdminTestRequest]) -> models.WebhookTest:
+        """Send a test message to a webhook and tell its result.
+
+        webhook_id: The webhook.
+        """
+        answer: models.WebhookTest = self._transport.call(Operation("POST", "/admin/webhooks/{webhook_id}/test"), request, options)
+        return answer
+
     def create_backups(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateBackupsRequest]) -> models.BackupStatus:
         """Begin a backup.
 
@@ -411,6 +467,19 @@ class OperationsOperations:
         """Documentation of the API for people."""
         answer: str = self._transport.call(Operation("GET", "/docs", result="text", retry=True), {}, options)
         return answer
+
+    def events(self, *, options: Options | None = None, **request: Unpack[models.OperationsEventsRequest]) -> str:
+        """The state of a job and each change of it, as events.
+
+        job_id: The job.
+        """
+        answer: str = self._transport.call(Operation("GET", "/jobs/{job_id}/events", result="text", retry=True, streams=True), request, options)
+        return answer
+
+    def events_stream(self, *, options: Options | None = None, **request: Unpack[models.OperationsEventsRequest]) -> Iterator[Event]:
+        """The state of a job and each change of it, as events: events as they come."""
+        for event in self._transport.stream(Operation("GET", "/jobs/{job_id}/events", result="text", retry=True, streams=True), request, options):
+            yield event
 
     def openapi_json(self, *, options: Options | None = None) -> dict[str, Any]:
         """This document."""

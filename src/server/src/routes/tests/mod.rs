@@ -146,6 +146,7 @@ impl Server {
             reranker: None,
             parser: Arc::new(InProcess),
             web: None,
+            webhook_client: None,
             backend: Arc::new(SimdBackend),
             generator: None,
         };

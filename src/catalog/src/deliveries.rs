@@ -1,0 +1,388 @@
+//! Deliveries: the next event to be sent, the end of an attempt, and the log.
+//!
+//! ```text
+//! pending, due -> an attempt -> delivered                     the next event of the source is due
+//!      ^              |-------> given_up   after three days   the next event of the source is due
+//!      +-- later -----+         (or 410: the webhook is disabled)
+//! ```
+//! Rules of time:
+//! - An event waits 5 s after its first failure and twice as long after each further one, up to 6 h
+//!   and a fifth more or less: some 20 attempts in three days.
+//! - A webhook at which the first attempts of three events failed, with nothing delivered in
+//!   between, is left alone for 5 s, then for twice as long at each further such event, up to 15
+//!   minutes: a receiver that is down is not asked once for each of its events, and one event that
+//!   it refuses delays no other.
+//! - A webhook that gives up an event after failing for two days without a success is disabled.
+//!
+//! An attempt that was under way at a crash is made again.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, params};
+
+use super::Catalog;
+use super::error::Result;
+use super::rows::Cells;
+use super::webhooks::{self, WebhookSecret};
+use lodestone_types::{DeliveryState, EventKind, Grant, Timestamp, WebUrl, WebhookState, limits};
+
+const RETRY_FIRST_MILLIS: u64 = 5_000;
+const RETRY_LAST_MILLIS: u64 = 6 * 3_600_000;
+/// Time after an event at which it is not tried again.
+const GIVE_UP_MILLIS: u64 = 72 * 3_600_000;
+/// Time of failing after which a webhook is disabled when an event is given up.
+const DISABLE_MILLIS: u64 = 48 * 3_600_000;
+/// Events whose first attempt fails before a webhook is left alone for a time.
+const FAILURES_FREE: u32 = 2;
+const PAUSE_LAST_MILLIS: u64 = 15 * 60_000;
+/// The status of a receiver that is gone for good (RFC 9110, 15.5.11).
+const GONE: u16 = 410;
+
+/// An event that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueDelivery {
+    /// Position in the log.
+    pub id: u64,
+    /// The webhook.
+    pub webhook: String,
+    /// The receiver.
+    pub url: WebUrl,
+    /// The key for signing.
+    pub secret: WebhookSecret,
+    /// The event's id, the same for each attempt.
+    pub event: String,
+    /// The message.
+    pub body: String,
+}
+
+/// The next thing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextDelivery {
+    /// This one.
+    Due(Box<DueDelivery>),
+    /// Nothing before this time; `None`: nothing waits for a time.
+    Wait(Option<Timestamp>),
+}
+
+/// The end of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// Status of the answer, if there was one.
+    pub status: Option<u16>,
+    /// The reason of a failure; empty where the receiver has taken the message.
+    pub problem: String,
+    /// A random number, which spreads further attempts.
+    pub jitter: u64,
+}
+
+/// An entry of the delivery log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryRow {
+    /// Position in the log.
+    pub id: u64,
+    /// The event's id.
+    pub event: String,
+    /// Its kind.
+    pub kind: EventKind,
+    /// Sub-tenant of the source; empty for an event of a tenant.
+    pub sub_tenant: String,
+    /// The source; empty for an event of a tenant.
+    pub source: String,
+    /// When it came about.
+    pub created_at: Timestamp,
+    /// Its state.
+    pub state: DeliveryState,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// The last attempt.
+    pub attempted_at: Option<Timestamp>,
+    /// Status of the last answer.
+    pub status: Option<u16>,
+    /// The reason of the last failure.
+    pub problem: String,
+    /// The next attempt; `None` at the end, and while an earlier event of the source waits.
+    pub due_at: Option<Timestamp>,
+}
+
+/// A pending event and its webhook, as an attempt found them.
+struct Tried {
+    webhook: String,
+    lane: ([u8; 16], String, String),
+    created_at: Timestamp,
+    attempts: u32,
+    failing_since: Option<Timestamp>,
+    failures: u32,
+}
+
+impl Catalog {
+    /// The next event that is due, of the next webhook in turn after `after`. Those `in_flight`, by
+    /// webhook, are being sent; a webhook that fails gets one at a time.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn next_delivery(
+        &self,
+        after: &str,
+        in_flight: &HashMap<String, Vec<u64>>,
+    ) -> Result<NextDelivery> {
+        let (now, signal) = (self.inner.clock.now(), &self.inner.deliveries);
+        let changes = signal.changes();
+        let next = self.read(|connection| {
+            let mut soonest = None;
+            let (mut position, mut is_second_round) = (after.to_owned(), false);
+            loop {
+                let Some(webhook) = next_webhook(connection, &position)? else {
+                    if is_second_round {
+                        return Ok(NextDelivery::Wait(soonest));
+                    }
+                    (position, is_second_round) = (String::new(), true);
+                    continue;
+                };
+                if is_second_round && *webhook > *after {
+                    return Ok(NextDelivery::Wait(soonest));
+                }
+                let sending = in_flight.get(&webhook).map_or(&[][..], Vec::as_slice);
+                match due(connection, &webhook, sending, now)? {
+                    NextDelivery::Wait(at) => soonest = soonest.into_iter().chain(at).min(),
+                    due => return Ok(due),
+                }
+                position = webhook;
+            }
+        })?;
+        if let NextDelivery::Wait(at) = &next {
+            signal.found_nothing(changes, *at);
+        }
+        Ok(next)
+    }
+
+    /// Blocks until there may be an event to send, or for `timeout`.
+    pub fn wait_for_deliveries(&self, timeout: std::time::Duration) {
+        self.inner.deliveries.wait(timeout, || self.inner.clock.now());
+    }
+
+    /// Ends such a wait.
+    pub fn wake_senders(&self) {
+        self.inner.deliveries.notify();
+    }
+
+    /// Records the end of an attempt; returns the state of the event, or `None` where it is gone.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn record_attempt(&self, id: u64, attempt: Attempt) -> Result<Option<DeliveryState>> {
+        let now = self.inner.clock.now();
+        let state = self.write(move |connection| {
+            let Some(tried) = tried(connection, id)? else { return Ok(None) };
+            let Attempt { status, problem, jitter } = attempt;
+            let attempts = tried.attempts + 1;
+            let retry_at = now.plus_millis(retry_millis(attempts, jitter));
+            let is_over =
+                status == Some(GONE) || retry_at > tried.created_at.plus_millis(GIVE_UP_MILLIS);
+            let (state, due_at) = match (problem.is_empty(), is_over) {
+                (true, _) => (DeliveryState::Delivered, None),
+                (false, true) => (DeliveryState::GivenUp, None),
+                (false, false) => (DeliveryState::Pending, Some(retry_at.0 as i64)),
+            };
+            let mut update = connection.prepare_cached(
+                "UPDATE deliveries SET state = ?2, due_at = ?3, attempts = ?4, attempted_at = ?5,
+                    status = ?6, problem = ?7, body = iif(?2 = 'pending', body, '') WHERE id = ?1",
+            )?;
+            let (state_word, at) = (state.as_str(), now.0 as i64);
+            update
+                .execute(params![id as i64, state_word, due_at, attempts, at, status, problem])?;
+            note(connection, &tried, state, status, now)?;
+            if state != DeliveryState::Pending {
+                release_next(connection, &tried, now)?;
+                prune(connection, &tried.webhook)?;
+            }
+            Ok(Some(state))
+        });
+        self.inner.deliveries.notify();
+        state
+    }
+
+    /// One page of the log of a webhook, newest first, and the start of the next page.
+    ///
+    /// # Errors
+    /// [`super::CatalogError::WebhookUnknown`], storage errors.
+    pub fn delivery_log(
+        &self,
+        viewer: &Grant,
+        webhook: &str,
+        limit: usize,
+        before: Option<u64>,
+    ) -> Result<(Vec<DeliveryRow>, Option<u64>)> {
+        self.webhook(viewer, webhook)?;
+        let before = before.map_or(i64::MAX, |id| id as i64);
+        let mut rows = self.read(|connection| {
+            let mut list = connection.prepare_cached(
+                "SELECT id, event, kind, sub_tenant, source, created_at, state, attempts,
+                    attempted_at, status, problem, due_at FROM deliveries
+                 WHERE webhook = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
+            )?;
+            Cells::collect(list.query(params![webhook, before, limit as i64 + 1])?, read_row)
+        })?;
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| has_more).map(|row| row.id);
+        Ok((rows, next))
+    }
+}
+
+fn read_row(cells: &mut Cells<'_>) -> Result<DeliveryRow> {
+    Ok(DeliveryRow {
+        id: cells.number()?,
+        event: cells.next()?,
+        kind: cells.word(EventKind::from_word)?,
+        sub_tenant: cells.next()?,
+        source: cells.next()?,
+        created_at: cells.time()?,
+        state: cells.word(DeliveryState::from_word)?,
+        attempts: cells.next()?,
+        attempted_at: cells.optional_time()?,
+        status: cells.next()?,
+        problem: cells.next()?,
+        due_at: cells.optional_time()?,
+    })
+}
+
+/// The next webhook after `position` for which an event has a time.
+fn next_webhook(connection: &Connection, position: &str) -> Result<Option<String>> {
+    let mut find = connection.prepare_cached(
+        "SELECT webhook FROM deliveries WHERE due_at IS NOT NULL AND webhook > ?1
+         ORDER BY webhook LIMIT 1",
+    )?;
+    let mut rows = find.query([position])?;
+    rows.next()?.map(|row| Cells::of(row).next()).transpose()
+}
+
+/// The event of a webhook that is due, or the time of the next one.
+fn due(
+    connection: &Connection,
+    webhook: &str,
+    sending: &[u64],
+    now: Timestamp,
+) -> Result<NextDelivery> {
+    let mut look = connection
+        .prepare_cached("SELECT state, failures, not_before FROM webhooks WHERE id = ?1")?;
+    let (state, failures, not_before) = look.query_row([webhook], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?, row.get::<_, i64>(2)?))
+    })?;
+    let at_once = if failures > 0 { 1 } else { limits::WEBHOOK_SENDERS_EACH };
+    if state != WebhookState::Active.as_str() || sending.len() >= at_once {
+        return Ok(NextDelivery::Wait(None));
+    }
+    let not_before = Timestamp(not_before as u64);
+    if not_before > now {
+        return Ok(NextDelivery::Wait(Some(not_before)));
+    }
+    let mut find = connection.prepare_cached(
+        "SELECT d.id, d.due_at, d.event, d.body
+         FROM deliveries d JOIN tenants t ON t.collection = d.collection
+         WHERE d.webhook = ?1 AND d.due_at IS NOT NULL AND t.deleting = 0
+         ORDER BY d.due_at, d.id LIMIT ?2",
+    )?;
+    let found = find.query(params![webhook, limits::WEBHOOK_SENDERS_EACH as i64 + 1])?;
+    let found = Cells::collect(found, |cells| {
+        Ok((cells.number()?, cells.time()?, cells.next::<String>()?, cells.next::<String>()?))
+    })?;
+    let first = found.into_iter().find(|(id, ..)| !sending.contains(id));
+    let Some((id, due_at, event, body)) = first else { return Ok(NextDelivery::Wait(None)) };
+    if due_at > now {
+        return Ok(NextDelivery::Wait(Some(due_at)));
+    }
+    let Some((found, secret)) = webhooks::find(connection, webhook)? else {
+        return Ok(NextDelivery::Wait(None));
+    };
+    let (url, webhook) = (found.url, found.id);
+    Ok(NextDelivery::Due(Box::new(DueDelivery { id, webhook, url, secret, event, body })))
+}
+
+fn tried(connection: &Connection, id: u64) -> Result<Option<Tried>> {
+    let mut find = connection.prepare_cached(
+        "SELECT d.webhook, d.collection, d.sub_tenant, d.source, d.created_at, d.attempts,
+            w.failing_since, w.failures
+         FROM deliveries d JOIN webhooks w ON w.id = d.webhook
+         WHERE d.id = ?1 AND d.state = 'pending'",
+    )?;
+    let mut rows = find.query([id as i64])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let mut cells = Cells::of(row);
+    Ok(Some(Tried {
+        webhook: cells.next()?,
+        lane: (cells.next()?, cells.next()?, cells.next()?),
+        created_at: cells.time()?,
+        attempts: cells.next()?,
+        failing_since: cells.optional_time()?,
+        failures: cells.next()?,
+    }))
+}
+
+/// Notes the attempt at its webhook.
+fn note(
+    connection: &Connection,
+    tried: &Tried,
+    state: DeliveryState,
+    status: Option<u16>,
+    now: Timestamp,
+) -> Result<()> {
+    let Tried { webhook, failing_since, failures, attempts, .. } = tried;
+    if state == DeliveryState::Delivered {
+        if failing_since.is_some() {
+            let fresh = "UPDATE webhooks SET failing_since = NULL, failures = 0, not_before = 0
+                WHERE id = ?1";
+            connection.prepare_cached(fresh)?.execute([webhook])?;
+        }
+        return Ok(());
+    }
+    let failing_since = failing_since.unwrap_or(now);
+    let failures = failures.saturating_add(u32::from(*attempts == 0));
+    let not_before = now.plus_millis(pause_millis(failures));
+    let is_dead = status == Some(GONE)
+        || state == DeliveryState::GivenUp && now >= failing_since.plus_millis(DISABLE_MILLIS);
+    let mut update = connection.prepare_cached(
+        "UPDATE webhooks SET failing_since = ?2, failures = ?3, not_before = ?4,
+            state = iif(?5, 'disabled', state) WHERE id = ?1",
+    )?;
+    let (since, not_before) = (failing_since.0 as i64, not_before.0 as i64);
+    update.execute(params![webhook, since, failures, not_before, is_dead])?;
+    Ok(())
+}
+
+/// Gives the next event of the same source its time.
+fn release_next(connection: &Connection, tried: &Tried, now: Timestamp) -> Result<()> {
+    let (collection, sub_tenant, source) = &tried.lane;
+    let mut release = connection.prepare_cached(
+        "UPDATE deliveries SET due_at = ?5 WHERE id = (SELECT min(id) FROM deliveries
+            WHERE collection = ?1 AND sub_tenant = ?2 AND source = ?3 AND webhook = ?4
+              AND state = 'pending')",
+    )?;
+    release.execute(params![collection, sub_tenant, source, tried.webhook, now.0 as i64])?;
+    Ok(())
+}
+
+/// Removes the oldest entries of a log that is too long.
+fn prune(connection: &Connection, webhook: &str) -> Result<()> {
+    let mut prune = connection.prepare_cached(
+        "DELETE FROM deliveries WHERE webhook = ?1 AND state <> 'pending' AND id <=
+            (SELECT id FROM deliveries WHERE webhook = ?1 AND state <> 'pending'
+             ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+    )?;
+    prune.execute(params![webhook, limits::WEBHOOK_LOG_MAX as i64])?;
+    Ok(())
+}
+
+/// Pause of an event after so many attempts, a fifth more or less.
+fn retry_millis(attempts: u32, jitter: u64) -> u64 {
+    let doubled = RETRY_FIRST_MILLIS << attempts.saturating_sub(1).min(16);
+    let pause = doubled.min(RETRY_LAST_MILLIS);
+    pause / 100 * (80 + jitter % 41)
+}
+
+/// Pause of a webhook after the first attempts of so many events failed.
+fn pause_millis(failures: u32) -> u64 {
+    match failures.checked_sub(FAILURES_FREE + 1) {
+        None => 0,
+        Some(more) => (RETRY_FIRST_MILLIS << more.min(16)).min(PAUSE_LAST_MILLIS),
+    }
+}

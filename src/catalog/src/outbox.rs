@@ -1,0 +1,236 @@
+//! Events for webhooks, written in the transaction that makes them true: a crash loses none and
+//! invents none.
+//!
+//! One row for each webhook that the event is for. Events of one source keep their order: the later
+//! ones have no due time until the earlier one has ended (`deliveries`). Where no webhook is for an
+//! event nothing is written.
+//!
+//! A deleted tenant or sub-tenant takes its events along: its sources are not told one by one.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+use serde::Serialize;
+
+use super::error::Result;
+use super::rows::Cells;
+use super::{Catalog, tenants};
+use lodestone_types::{
+    CollectionId, EventKind, Fault, IdSource, SubTenantId, TenantId, Timestamp, WebhookState,
+    limits,
+};
+
+/// Tells events inside a transaction.
+pub(super) struct Teller {
+    ids: Arc<dyn IdSource>,
+    /// The time of the events.
+    pub(super) now: Timestamp,
+    told: usize,
+}
+
+/// An event of a source.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SourceEvent<'a> {
+    pub(super) kind: EventKind,
+    pub(super) collection: CollectionId,
+    pub(super) sub_tenant: &'a str,
+    pub(super) source: &'a str,
+    pub(super) job_id: Option<&'a str>,
+    pub(super) chunks: Option<u64>,
+    pub(super) fault: Option<Fault>,
+    pub(super) message: Option<&'a str>,
+}
+
+/// The message, as the receiver gets it. What does not belong to its kind is left out.
+#[derive(Serialize)]
+struct Body<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    created_at: String,
+    tenant_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sub_tenant_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chunk_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_code: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+}
+
+/// A webhook that an event is for.
+struct Listener {
+    id: String,
+    state: WebhookState,
+    pending: u64,
+}
+
+impl Catalog {
+    /// As [`Self::write`], for a change that may be told; senders are woken after the commit.
+    pub(super) fn write_telling<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, &mut Teller) -> Result<T> + Send + 'static,
+    {
+        let (ids, now) = (Arc::clone(&self.inner.ids), self.inner.clock.now());
+        let mut teller = Teller { ids, now, told: 0 };
+        let (value, told) = self.write(move |connection| {
+            let value = body(connection, &mut teller)?;
+            Ok((value, teller.told))
+        })?;
+        if told > 0 {
+            self.inner.deliveries.notify();
+        }
+        Ok(value)
+    }
+}
+
+impl Teller {
+    /// Tells what became of a source.
+    pub(super) fn tell(&mut self, connection: &Connection, event: SourceEvent<'_>) -> Result<()> {
+        let Some(tenant) = listened_tenant(connection, event.collection)? else { return Ok(()) };
+        self.enqueue(connection, &tenant, event)
+    }
+
+    /// Tells that a tenant has no job left that waits or runs, if that is so. The caller has ended
+    /// one.
+    pub(super) fn tell_drained(
+        &mut self,
+        connection: &Connection,
+        collection: CollectionId,
+    ) -> Result<()> {
+        let Some(tenant) = listened_tenant(connection, collection)? else { return Ok(()) };
+        let open = "SELECT 1 FROM job_counts
+            WHERE collection = ?1 AND status IN ('queued', 'in_progress')";
+        if connection.prepare_cached(open)?.exists([super::rows::blob(collection)])? {
+            return Ok(());
+        }
+        let event = SourceEvent {
+            kind: EventKind::JobsDrained,
+            collection,
+            sub_tenant: "",
+            source: "",
+            job_id: None,
+            chunks: None,
+            fault: None,
+            message: None,
+        };
+        self.enqueue(connection, &tenant, event)
+    }
+
+    fn enqueue(
+        &mut self,
+        connection: &Connection,
+        tenant: &TenantId,
+        event: SourceEvent<'_>,
+    ) -> Result<()> {
+        let listeners = listeners(connection, tenant, &event)?;
+        if listeners.is_empty() {
+            return Ok(());
+        }
+        let id = self.ids.wire_id("evt_", self.now);
+        let is_of_source = event.kind != EventKind::JobsDrained;
+        let body = Body {
+            id: &id,
+            kind: event.kind.as_str(),
+            created_at: self.now.to_string(),
+            tenant_id: tenant.as_str(),
+            sub_tenant_id: is_of_source.then_some(event.sub_tenant),
+            file_id: is_of_source.then_some(event.source),
+            job_id: event.job_id,
+            chunk_count: event.chunks,
+            error_code: event.fault.map(Fault::as_str),
+            message: event.message,
+        };
+        let body = serde_json::to_string(&body).expect("plain data always prints");
+        for Listener { id: webhook, state, pending } in listeners {
+            if state == WebhookState::Disabled || pending >= limits::WEBHOOK_BACKLOG_MAX {
+                let count = "UPDATE webhooks SET dropped = dropped + 1 WHERE id = ?1";
+                connection.prepare_cached(count)?.execute([&webhook])?;
+                continue;
+            }
+            let mut insert = connection.prepare_cached(
+                "INSERT INTO deliveries (webhook, event, kind, collection, sub_tenant, source,
+                    body, created_at, state, due_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', iif(EXISTS (
+                    SELECT 1 FROM deliveries WHERE collection = ?4 AND sub_tenant = ?5
+                        AND source = ?6 AND webhook = ?1 AND state = 'pending'), NULL, ?8))",
+            )?;
+            insert.execute(params![
+                webhook,
+                id,
+                event.kind.as_str(),
+                super::rows::blob(event.collection),
+                event.sub_tenant,
+                event.source,
+                body,
+                self.now.0 as i64,
+            ])?;
+            self.told += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The tenant of a collection, where there is any webhook and the tenant is not deleted.
+fn listened_tenant(connection: &Connection, collection: CollectionId) -> Result<Option<TenantId>> {
+    match connection.prepare_cached("SELECT 1 FROM webhooks")?.exists([])? {
+        true => tenants::owner(connection, collection),
+        false => Ok(None),
+    }
+}
+
+/// The webhooks that an event is for: of a source, those that reach its sub-tenant; of a tenant,
+/// those that reach all of it.
+fn listeners(
+    connection: &Connection,
+    tenant: &TenantId,
+    event: &SourceEvent<'_>,
+) -> Result<Vec<Listener>> {
+    let mut find = connection.prepare_cached(
+        "SELECT id, state, pending, kinds, NULL FROM webhooks WHERE all_tenants = 1
+         UNION ALL
+         SELECT w.id, w.state, w.pending, w.kinds, s.sub_tenants
+         FROM webhook_scopes s JOIN webhooks w ON w.id = s.webhook WHERE s.tenant = ?1",
+    )?;
+    let found = Cells::collect(find.query([tenant.as_str()])?, |cells| {
+        let (id, state) = (cells.next()?, cells.word(WebhookState::from_word)?);
+        let listener = Listener { id, state, pending: cells.number()? };
+        let kinds: String = cells.next()?;
+        let is_of_kind = kinds.split(' ').any(|kind| kind == event.kind.as_str());
+        let names: Option<String> = cells.next()?;
+        let names = names.map(|text| serde_json::from_str::<Vec<String>>(&text));
+        let is_reached = match names {
+            None => true,
+            Some(names) => {
+                event.kind != EventKind::JobsDrained
+                    && names.is_ok_and(|names| names.iter().any(|name| name == event.sub_tenant))
+            }
+        };
+        Ok((listener, is_of_kind && is_reached))
+    })?;
+    Ok(found.into_iter().filter(|(_, is_for)| *is_for).map(|(listener, _)| listener).collect())
+}
+
+/// An event without anything but its source.
+pub(super) fn deleted<'a>(
+    collection: CollectionId,
+    sub_tenant: &'a SubTenantId,
+    source: &'a str,
+) -> SourceEvent<'a> {
+    SourceEvent {
+        kind: EventKind::SourceDeleted,
+        collection,
+        sub_tenant: sub_tenant.as_str(),
+        source,
+        job_id: None,
+        chunks: None,
+        fault: None,
+        message: None,
+    }
+}

@@ -1,0 +1,291 @@
+//! Webhooks: receivers of events, made and managed within the scope of a key, as keys are.
+//!
+//! The secret is stored as it is: signing needs it. It is shown once, and no listing, log or backup
+//! has it; the file can be read by its owner alone.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+
+use super::Catalog;
+use super::cancel::ROWS_PER_STEP;
+use super::error::{CatalogError, Result};
+use super::keys::{in_order, insert_scope, read_tenant_grant};
+use super::rows::Cells;
+use lodestone_types::{EventKind, Grant, KeyScope, Timestamp, WebUrl, WebhookState, limits};
+
+/// Delayed attempts that are due at once when a webhook becomes active.
+const HURRIED_MAX: i64 = 1000;
+const COLUMNS: &str = "id, url, description, secret, kinds, all_tenants, state, created_at,
+    failing_since, pending, dropped";
+
+/// Parameters of a new webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewWebhook {
+    /// The receiver.
+    pub url: WebUrl,
+    /// Text for people.
+    pub description: String,
+    /// Kinds of events that it gets.
+    pub kinds: Vec<EventKind>,
+    /// Tenants whose events it gets.
+    pub scope: KeyScope,
+}
+
+/// The public properties of a webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// Its id.
+    pub id: String,
+    /// The receiver.
+    pub url: WebUrl,
+    /// Text for people.
+    pub description: String,
+    /// Kinds of events that it gets.
+    pub kinds: Vec<EventKind>,
+    /// Tenants whose events it gets, in ascending order.
+    pub scope: KeyScope,
+    /// Whether it gets them.
+    pub state: WebhookState,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The first failure since the last message that arrived.
+    pub failing_since: Option<Timestamp>,
+    /// Events that wait.
+    pub pending: u64,
+    /// Events that were not kept: too many waited, or it was disabled.
+    pub dropped: u64,
+}
+
+/// The key with which messages are signed. It does not print.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookSecret(pub(super) [u8; 32]);
+
+impl WebhookSecret {
+    /// The bytes, for signing and to be shown once.
+    pub fn expose(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for WebhookSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WebhookSecret(...)")
+    }
+}
+
+impl Catalog {
+    /// Makes a webhook on behalf of `maker`, within whose scope it must be.
+    ///
+    /// # Errors
+    /// [`CatalogError::ScopeTooWide`], [`CatalogError::WebhookLimit`], storage errors.
+    pub fn create_webhook(
+        &self,
+        maker: &Grant,
+        new: NewWebhook,
+    ) -> Result<(Webhook, WebhookSecret)> {
+        if !maker.scope.covers(&new.scope) {
+            return Err(CatalogError::ScopeTooWide);
+        }
+        let NewWebhook { url, description, kinds, scope } = new;
+        let created_at = self.inner.clock.now();
+        let mut secret = WebhookSecret([0; 32]);
+        self.inner.ids.fill(&mut secret.0);
+        let webhook = Webhook {
+            id: self.inner.ids.wire_id("whk_", created_at),
+            url,
+            description,
+            kinds,
+            scope: in_order(scope),
+            state: WebhookState::Active,
+            created_at,
+            failing_since: None,
+            pending: 0,
+            dropped: 0,
+        };
+        self.write(move |connection| {
+            check_limit(connection, &webhook.scope)?;
+            insert(connection, &webhook, &secret)?;
+            Ok((webhook, secret))
+        })
+    }
+
+    /// Webhooks within the viewer's scope, oldest first.
+    ///
+    /// # Errors
+    /// Storage errors.
+    pub fn webhooks(&self, viewer: &Grant) -> Result<Vec<Webhook>> {
+        let sql = format!("SELECT {COLUMNS} FROM webhooks ORDER BY id");
+        self.read(|connection| {
+            let mut list = connection.prepare_cached(&sql)?;
+            let all = Cells::collect(list.query([])?, |cells| read(connection, cells))?;
+            let webhooks = all.into_iter().map(|(webhook, _)| webhook);
+            Ok(webhooks.filter(|webhook| viewer.scope.covers(&webhook.scope)).collect())
+        })
+    }
+
+    /// A webhook within the viewer's scope, with its secret.
+    ///
+    /// # Errors
+    /// [`CatalogError::WebhookUnknown`], storage errors.
+    pub fn webhook(&self, viewer: &Grant, id: &str) -> Result<(Webhook, WebhookSecret)> {
+        self.read(|connection| require(connection, &viewer.scope, id))
+    }
+
+    /// Pauses a webhook, or makes it active: it is then as if it had never failed, and attempts
+    /// that were delayed are due.
+    ///
+    /// # Errors
+    /// [`CatalogError::WebhookUnknown`], storage errors.
+    pub fn set_webhook_state(
+        &self,
+        viewer: &Grant,
+        id: &str,
+        state: WebhookState,
+    ) -> Result<Webhook> {
+        let (id, scope, now) = (id.to_owned(), Arc::clone(&viewer.scope), self.inner.clock.now());
+        let changed = self.write(move |connection| {
+            require(connection, &scope, &id)?;
+            let set = "UPDATE webhooks SET state = ?2 WHERE id = ?1";
+            connection.prepare_cached(set)?.execute([id.as_str(), state.as_str()])?;
+            if state == WebhookState::Active {
+                let fresh = "UPDATE webhooks SET failing_since = NULL, failures = 0, not_before = 0
+                    WHERE id = ?1";
+                connection.prepare_cached(fresh)?.execute([&id])?;
+                let mut hurry = connection.prepare_cached(
+                    "UPDATE deliveries SET due_at = ?2 WHERE id IN (SELECT id FROM deliveries
+                        WHERE webhook = ?1 AND due_at > ?2 ORDER BY due_at LIMIT ?3)",
+                )?;
+                hurry.execute(params![id, now.0 as i64, HURRIED_MAX])?;
+            }
+            require(connection, &scope, &id)
+        });
+        self.inner.deliveries.notify();
+        Ok(changed?.0)
+    }
+
+    /// Removes a webhook with its events and its log. Works in steps, so that others write in
+    /// between: it gets no more events from the first one on.
+    ///
+    /// # Errors
+    /// [`CatalogError::WebhookUnknown`], storage errors.
+    pub fn delete_webhook(&self, viewer: &Grant, id: &str) -> Result<()> {
+        let (first, scope) = (id.to_owned(), Arc::clone(&viewer.scope));
+        self.write(move |connection| {
+            require(connection, &scope, &first)?;
+            let end = "UPDATE webhooks SET state = 'disabled', kinds = '' WHERE id = ?1";
+            connection.prepare_cached(end)?.execute([&first])?;
+            Ok(())
+        })?;
+        let tables = [
+            "deliveries WHERE id IN (SELECT id FROM deliveries WHERE webhook = ?1 LIMIT ?2)",
+            "webhooks WHERE id = ?1 AND ?2 > 0",
+        ];
+        for table in tables {
+            let step = || {
+                let id = id.to_owned();
+                self.write(move |connection| {
+                    let mut delete = connection.prepare_cached(&format!("DELETE FROM {table}"))?;
+                    Ok(delete.execute(params![id, ROWS_PER_STEP])?)
+                })
+            };
+            while step()? == ROWS_PER_STEP as usize {}
+        }
+        Ok(())
+    }
+}
+
+/// Refuses one more webhook for a tenant, or for all of them, that has as many as may be: each
+/// event is written once for each of them.
+fn check_limit(connection: &Connection, scope: &KeyScope) -> Result<()> {
+    let max = limits::WEBHOOKS_MAX;
+    let count = |sql: &str, parameters: &[&str]| -> Result<usize> {
+        let mut count = connection.prepare_cached(sql)?;
+        let parameters = rusqlite::params_from_iter(parameters);
+        Ok(count.query_row(parameters, |row| row.get::<_, i64>(0))? as usize)
+    };
+    let KeyScope::Tenants(grants) = scope else {
+        return match count("SELECT count(*) FROM webhooks WHERE all_tenants = 1", &[])? >= max {
+            true => Err(CatalogError::WebhookLimit { whose: "all tenants".to_owned(), max }),
+            false => Ok(()),
+        };
+    };
+    for grant in grants {
+        let tenant = grant.tenant.as_str();
+        if count("SELECT count(*) FROM webhook_scopes WHERE tenant = ?1", &[tenant])? >= max {
+            return Err(CatalogError::WebhookLimit { whose: format!("tenant {tenant}"), max });
+        }
+    }
+    Ok(())
+}
+
+fn insert(connection: &Connection, webhook: &Webhook, secret: &WebhookSecret) -> Result<()> {
+    let Webhook { id, url, description, kinds, scope, state, created_at, .. } = webhook;
+    let kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO webhooks (id, url, description, secret, kinds, all_tenants, state, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    insert.execute(params![
+        id,
+        url.as_str(),
+        description,
+        secret.0,
+        kinds.join(" "),
+        scope.is_all_tenants(),
+        state.as_str(),
+        created_at.0 as i64,
+    ])?;
+    insert_scope(connection, "webhook_scopes (webhook, tenant, sub_tenants)", id, scope)
+}
+
+fn require(
+    connection: &Connection,
+    scope: &KeyScope,
+    id: &str,
+) -> Result<(Webhook, WebhookSecret)> {
+    let found = find(connection, id)?.filter(|(webhook, _)| scope.covers(&webhook.scope));
+    found.ok_or_else(|| CatalogError::WebhookUnknown { id: id.to_owned() })
+}
+
+/// The webhook of this id.
+pub(super) fn find(connection: &Connection, id: &str) -> Result<Option<(Webhook, WebhookSecret)>> {
+    let sql = format!("SELECT {COLUMNS} FROM webhooks WHERE id = ?1");
+    let mut find = connection.prepare_cached(&sql)?;
+    let found = Cells::collect(find.query([id])?, |cells| read(connection, cells))?;
+    Ok(found.into_iter().next())
+}
+
+fn read(connection: &Connection, cells: &mut Cells<'_>) -> Result<(Webhook, WebhookSecret)> {
+    let (id, url): (String, String) = (cells.next()?, cells.next()?);
+    let url = WebUrl::parse(&url).map_err(|error| CatalogError::corrupt(error.to_string()))?;
+    let (description, secret) = (cells.next()?, WebhookSecret(cells.next()?));
+    let kinds: String = cells.next()?;
+    let kinds = kinds.split(' ').filter_map(EventKind::from_word).collect();
+    let scope = match cells.next::<bool>()? {
+        true => KeyScope::AllTenants,
+        false => {
+            let sql = "SELECT tenant, sub_tenants FROM webhook_scopes WHERE webhook = ?1
+                ORDER BY tenant";
+            let mut list = connection.prepare_cached(sql)?;
+            KeyScope::Tenants(Cells::collect(list.query([&id])?, read_tenant_grant)?)
+        }
+    };
+    let state = cells.word(WebhookState::from_word)?;
+    let (created_at, failing_since) = (cells.time()?, cells.optional_time()?);
+    let (pending, dropped) = (cells.number()?, cells.number()?);
+    let webhook = Webhook {
+        id,
+        url,
+        description,
+        kinds,
+        scope,
+        state,
+        created_at,
+        failing_since,
+        pending,
+        dropped,
+    };
+    Ok((webhook, secret))
+}

@@ -1,0 +1,280 @@
+//! Webhooks: events that the catalog keeps, sent to their receivers.
+//!
+//! ```text
+//! catalog: state change + event in one transaction
+//!    | wakes
+//! dispatcher: the next due event, webhooks in turn -> a thread for this attempt, up to 32 at once
+//!                                                        | sign, post, record the end
+//! ```
+//! An event is sent once or more: an attempt whose end was not recorded, as at a crash, is made
+//! again. Order, pauses and ends are rules of the catalog (`lodestone_catalog`, `deliveries`).
+//!
+//! No receiver delays another: an attempt takes ten seconds at most, a webhook has two of the
+//! threads at most and one while it fails, and as few webhooks may reach one tenant as leave half
+//! of the threads to others. The client has a name look-up of its own, apart from that of pages.
+//!
+//! - `signature`: headers of a message; `operations`: webhooks as their administrators manage them
+
+mod operations;
+mod signature;
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+pub use operations::TestedWebhook;
+
+use lodestone_catalog::{Attempt, Catalog, DueDelivery, NextDelivery, WebhookSecret};
+use lodestone_metrics::{Counter, Gauge, Labelled, Registry};
+use lodestone_types::limits::WEBHOOK_SENDERS_MAX;
+use lodestone_types::{Clock, DeliveryState, IdSource, WebPost, WebUrl, WebhookClient};
+
+/// Sleep of an idle dispatcher, which is woken by events.
+const IDLE: Duration = Duration::from_secs(30);
+/// Pause after an error of the catalog or of the system.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Time for which a stop waits for attempts that are under way.
+const STOP_WAIT: Duration = Duration::from_secs(1);
+/// Stack of an attempt: TLS and a request of a few kilobytes.
+const STACK_BYTES: usize = 512 << 10;
+
+/// Sends events to their receivers.
+#[derive(Debug)]
+pub(crate) struct Webhooks {
+    catalog: Catalog,
+    client: Arc<dyn WebhookClient>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    senders: Mutex<Senders>,
+    /// Signalled when a sender ends, and at the stop.
+    changed: Condvar,
+    /// Webhooks that are being tested.
+    testing: Mutex<HashSet<String>>,
+    pub(crate) meters: WebhookMeters,
+    dispatcher: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Attempts that are under way, by webhook.
+#[derive(Debug, Default)]
+struct Senders {
+    sending: HashMap<String, Vec<u64>>,
+    count: usize,
+    is_stopping: bool,
+}
+
+/// Measurements of webhooks.
+#[derive(Debug)]
+pub(crate) struct WebhookMeters {
+    /// Delivered, failed, given up.
+    attempts: Labelled<Counter, 3>,
+    pub(crate) backlog: Gauge,
+    pub(crate) disabled: Gauge,
+}
+
+impl Default for WebhookMeters {
+    fn default() -> Self {
+        let outcomes = ["delivered", "failed", "given_up"];
+        Self {
+            attempts: Labelled::new("outcome", outcomes, Counter::default),
+            backlog: Gauge::default(),
+            disabled: Gauge::default(),
+        }
+    }
+}
+
+impl WebhookMeters {
+    /// Enters them into a registry.
+    pub(crate) fn enter(&self, registry: &mut Registry) {
+        let help = "Attempts to deliver an event to a webhook; failed ones are repeated";
+        registry.enter("webhook_attempts_total", help, &self.attempts);
+        registry.enter("webhook_backlog", "Events that wait for their webhooks", &self.backlog);
+        let help = "Webhooks that are disabled because they failed for days";
+        registry.enter("webhooks_disabled", help, &self.disabled);
+    }
+
+    fn attempted(&self, state: DeliveryState) {
+        let outcome = match state {
+            DeliveryState::Delivered => 0,
+            DeliveryState::Pending => 1,
+            DeliveryState::GivenUp => 2,
+        };
+        self.attempts.at(outcome).inc();
+    }
+}
+
+/// The result of sending one message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Sent {
+    status: Option<u16>,
+    /// Empty where the receiver has taken it.
+    problem: String,
+}
+
+impl Webhooks {
+    /// Webhooks whose events are sent from now on.
+    pub(crate) fn started(
+        catalog: &Catalog,
+        client: Arc<dyn WebhookClient>,
+        clock: &Arc<dyn Clock>,
+        ids: &Arc<dyn IdSource>,
+    ) -> Arc<Self> {
+        let webhooks = Arc::new(Self {
+            catalog: catalog.clone(),
+            client,
+            clock: Arc::clone(clock),
+            ids: Arc::clone(ids),
+            senders: Mutex::default(),
+            changed: Condvar::new(),
+            testing: Mutex::default(),
+            meters: WebhookMeters::default(),
+            dispatcher: Mutex::default(),
+        });
+        let dispatching = Arc::clone(&webhooks);
+        let thread = std::thread::Builder::new().name("webhooks".to_owned());
+        let thread = thread.spawn(move || dispatching.dispatch());
+        let thread = thread.expect("the system provides threads at start");
+        *webhooks.dispatcher.lock() = Some(thread);
+        webhooks
+    }
+
+    /// Ends the dispatcher. Attempts that are under way have a moment to be recorded; those that
+    /// take longer are made again after the next start.
+    pub(crate) fn stop(&self) {
+        let mut senders = self.senders.lock();
+        senders.is_stopping = true;
+        self.changed.notify_all();
+        self.catalog.wake_senders();
+        let until = Instant::now() + STOP_WAIT;
+        while senders.count > 0 && !self.changed.wait_until(&mut senders, until).timed_out() {}
+        drop(senders);
+        let dispatcher = self.dispatcher.lock().take();
+        if dispatcher.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread of webhooks panicked");
+        }
+    }
+
+    fn dispatch(self: &Arc<Self>) {
+        let mut last = String::new();
+        while let Some(sending) = self.wait_for_slot() {
+            match self.catalog.next_delivery(&last, &sending) {
+                Ok(NextDelivery::Due(due)) => {
+                    last.clone_from(&due.webhook);
+                    self.begin(*due);
+                }
+                Ok(NextDelivery::Wait(_)) => self.catalog.wait_for_deliveries(IDLE),
+                Err(error) => {
+                    tracing::warn!(%error, "events for webhooks cannot be read");
+                    self.pause();
+                }
+            }
+        }
+    }
+
+    /// Waits until one more attempt may be made; the attempts under way, or `None` at the stop.
+    fn wait_for_slot(&self) -> Option<HashMap<String, Vec<u64>>> {
+        let mut senders = self.senders.lock();
+        while senders.count >= WEBHOOK_SENDERS_MAX && !senders.is_stopping {
+            self.changed.wait(&mut senders);
+        }
+        (!senders.is_stopping).then(|| senders.sending.clone())
+    }
+
+    fn pause(&self) {
+        let mut senders = self.senders.lock();
+        let until = Instant::now() + PAUSE;
+        while !senders.is_stopping && !self.changed.wait_until(&mut senders, until).timed_out() {}
+    }
+
+    /// Makes one attempt on a thread of its own.
+    fn begin(self: &Arc<Self>, due: DueDelivery) {
+        let slot = Slot::take(self, &due);
+        let thread = std::thread::Builder::new().name("webhook".to_owned()).stack_size(STACK_BYTES);
+        let attempt = move || slot.webhooks.attempt(&due);
+        if let Err(error) = thread.spawn(attempt) {
+            tracing::warn!(%error, "no thread for a webhook");
+            self.pause();
+        }
+    }
+
+    fn attempt(&self, due: &DueDelivery) {
+        let DueDelivery { id, webhook, url, secret, event, body } = due;
+        // An attempt that panics has failed: it is not made again at once.
+        let sent = catch_unwind(AssertUnwindSafe(|| self.post(url, secret, event, body)));
+        let Sent { status, problem } = sent.unwrap_or_else(|_| Sent {
+            status: None,
+            problem: "not delivered: an error of this server".to_owned(),
+        });
+        let mut jitter = [0; 8];
+        self.ids.fill(&mut jitter);
+        let attempt = Attempt { status, problem, jitter: u64::from_le_bytes(jitter) };
+        match self.catalog.record_attempt(*id, attempt) {
+            Ok(None) => {}
+            Ok(Some(state)) => {
+                self.meters.attempted(state);
+                if state == DeliveryState::GivenUp {
+                    // Its address may hold a secret.
+                    tracing::warn!(webhook, event, "an event for a webhook was given up");
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, webhook, "an attempt for a webhook was not recorded");
+                self.pause();
+            }
+        }
+    }
+
+    /// Signs and sends one message.
+    fn post(&self, url: &WebUrl, secret: &WebhookSecret, event: &str, body: &str) -> Sent {
+        let headers = signature::headers(secret.expose(), event, body, self.clock.now());
+        match self.client.post(&WebPost { url, headers: &headers, body }) {
+            Ok(status) => {
+                let problem = match status {
+                    200..=299 => String::new(),
+                    300..=399 => {
+                        format!("the server answered {status}; redirects are not followed")
+                    }
+                    _ => format!("the server answered {status}"),
+                };
+                Sent { status: Some(status), problem }
+            }
+            Err(failure) => Sent { status: None, problem: failure.to_string() },
+        }
+    }
+}
+
+/// One attempt that is under way; ends when dropped.
+struct Slot {
+    webhooks: Arc<Webhooks>,
+    webhook: String,
+    id: u64,
+}
+
+impl Slot {
+    fn take(webhooks: &Arc<Webhooks>, due: &DueDelivery) -> Self {
+        let mut senders = webhooks.senders.lock();
+        senders.count += 1;
+        senders.sending.entry(due.webhook.clone()).or_default().push(due.id);
+        Self { webhooks: Arc::clone(webhooks), webhook: due.webhook.clone(), id: due.id }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut senders = self.webhooks.senders.lock();
+        senders.count -= 1;
+        if let Some(ids) = senders.sending.get_mut(&self.webhook) {
+            ids.retain(|id| *id != self.id);
+            if ids.is_empty() {
+                senders.sending.remove(&self.webhook);
+            }
+        }
+        drop(senders);
+        self.webhooks.changed.notify_all();
+        // The dispatcher may have looked while this event was still under way.
+        self.webhooks.catalog.wake_senders();
+    }
+}

@@ -1,0 +1,158 @@
+//! Webhooks as their administrators manage them, and single jobs as their clients watch them.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::{Sent, Webhooks, signature};
+use crate::{Engine, EngineError};
+use lodestone_catalog::job::JobRow;
+use lodestone_catalog::{CatalogError, DeliveryRow, JobWatch, NewWebhook, Wake, Webhook};
+use lodestone_types::{Grant, Sequence, WebhookState};
+
+/// Tests that run at once.
+const TESTS_MAX: usize = 8;
+
+/// The result of a test message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestedWebhook {
+    /// Id of the message.
+    pub event: String,
+    /// Status of the answer, if there was one.
+    pub status: Option<u16>,
+    /// The reason of a failure; empty where the receiver has taken it.
+    pub problem: String,
+    /// Milliseconds that it took.
+    pub millis: u64,
+}
+
+impl Webhooks {
+    fn test(&self, viewer: &Grant, id: &str) -> Result<TestedWebhook, EngineError> {
+        let (webhook, secret) = self.catalog.webhook(viewer, id)?;
+        let busy = || EngineError::WebhookTestBusy;
+        let _testing = Testing::begin(self, id).ok_or_else(busy)?;
+        let now = self.clock.now();
+        let event = self.ids.wire_id("evt_", now);
+        let body = json!({"id": event, "type": "webhook.test", "created_at": now.to_string()});
+        let begun = Instant::now();
+        let Sent { status, problem } = self.post(&webhook.url, &secret, &event, &body.to_string());
+        let millis = begun.elapsed().as_millis() as u64;
+        Ok(TestedWebhook { event, status, problem, millis })
+    }
+}
+
+/// A test that is under way; ends when dropped.
+struct Testing<'a> {
+    webhooks: &'a Webhooks,
+    id: &'a str,
+}
+
+impl<'a> Testing<'a> {
+    /// `None` where too many run, or one of this webhook.
+    fn begin(webhooks: &'a Webhooks, id: &'a str) -> Option<Self> {
+        let mut testing = webhooks.testing.lock();
+        let is_free = testing.len() < TESTS_MAX && testing.insert(id.to_owned());
+        is_free.then_some(Self { webhooks, id })
+    }
+}
+
+impl Drop for Testing<'_> {
+    fn drop(&mut self) {
+        self.webhooks.testing.lock().remove(self.id);
+    }
+}
+
+impl Engine {
+    /// Makes a webhook that reaches no further than its maker; returns it with the secret that
+    /// signs its messages, to be shown once.
+    ///
+    /// # Errors
+    /// [`EngineError::Forbidden`] for a wider scope; [`EngineError::WebhookUrl`];
+    /// [`CatalogError::WebhookLimit`].
+    pub fn create_webhook(
+        &self,
+        maker: &Grant,
+        new: NewWebhook,
+    ) -> Result<(Webhook, String), EngineError> {
+        self.webhooks
+            .client
+            .permits(&new.url)
+            .map_err(|reason| EngineError::WebhookUrl { reason })?;
+        match self.catalog.create_webhook(maker, new) {
+            Err(CatalogError::ScopeTooWide) => {
+                let need = "a key cannot make a webhook with a wider scope";
+                Err(EngineError::Forbidden { need })
+            }
+            made => {
+                let (webhook, secret) = made?;
+                Ok((webhook, signature::secret_text(secret.expose())))
+            }
+        }
+    }
+
+    /// Webhooks within the viewer's scope, oldest first.
+    ///
+    /// # Errors
+    /// Errors of the catalog.
+    pub fn webhooks(&self, viewer: &Grant) -> Result<Vec<Webhook>, EngineError> {
+        Ok(self.catalog.webhooks(viewer)?)
+    }
+
+    /// Pauses a webhook, or makes it active.
+    ///
+    /// # Errors
+    /// [`CatalogError::WebhookUnknown`] where the viewer sees no such webhook.
+    pub fn set_webhook_state(
+        &self,
+        viewer: &Grant,
+        id: &str,
+        state: WebhookState,
+    ) -> Result<Webhook, EngineError> {
+        Ok(self.catalog.set_webhook_state(viewer, id, state)?)
+    }
+
+    /// Removes a webhook with its events and its log.
+    ///
+    /// # Errors
+    /// As [`Self::set_webhook_state`].
+    pub fn delete_webhook(&self, viewer: &Grant, id: &str) -> Result<(), EngineError> {
+        Ok(self.catalog.delete_webhook(viewer, id)?)
+    }
+
+    /// One page of the delivery log of a webhook, newest first, and the start of the next page.
+    ///
+    /// # Errors
+    /// As [`Self::set_webhook_state`].
+    pub fn delivery_log(
+        &self,
+        viewer: &Grant,
+        id: &str,
+        limit: usize,
+        before: Option<u64>,
+    ) -> Result<(Vec<DeliveryRow>, Option<u64>), EngineError> {
+        Ok(self.catalog.delivery_log(viewer, id, limit, before)?)
+    }
+
+    /// Sends a test message now, whatever the state of the webhook. Blocks for ten seconds at most.
+    ///
+    /// # Errors
+    /// As [`Self::set_webhook_state`]; [`EngineError::WebhookTestBusy`].
+    pub fn test_webhook(&self, viewer: &Grant, id: &str) -> Result<TestedWebhook, EngineError> {
+        self.webhooks.test(viewer, id)
+    }
+
+    /// The job of this id, in any state.
+    ///
+    /// # Errors
+    /// [`EngineError::JobNotFound`] where there is none, or none that the key reaches.
+    pub fn job(&self, grant: &Grant, job_id: &str) -> Result<JobRow, EngineError> {
+        let found = self.catalog.job(job_id)?;
+        let found = found.filter(|row| grant.allows(&row.tenant, &row.job.sub_tenant));
+        found.ok_or(EngineError::JobNotFound)
+    }
+
+    /// Calls `wake` at each change of a job until the watch is dropped.
+    pub fn watch_job(&self, job: Sequence, wake: Wake) -> JobWatch {
+        self.catalog.watch_job(job, wake)
+    }
+}

@@ -1,0 +1,143 @@
+//! The events of one job: its state now, then each change, until its end.
+//!
+//! ```text
+//! look-up, scope -> `job` -> [woken by its own job, or 15 s of silence -> `job` where it differs]
+//!                                                     -> `done` | `error`: removed, stopping
+//! ```
+//! A stream holds no slot and no thread while it waits; what it costs is its connection, of which
+//! there is a bound. It looks again at most ten times a second, however fast the job moves, and at
+//! the latest when a heartbeat is due, with the key's scope. When the client has gone nothing is
+//! left. Each event tells the whole state, so a client that comes back needs none that it missed:
+//! `Last-Event-ID` has no effect.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::{Schema, SchemaGenerator};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+use tracing::Instrument;
+
+use axum::response::Response;
+
+use crate::app::App;
+use crate::dto::operations::{JobEvents, JobView};
+use crate::error::{ApiError, Condition, ErrorForm};
+use crate::listen::{Stop, reached};
+use crate::reply::Reply;
+use crate::request::Call;
+use crate::routes::operations::job;
+use crate::routes::{Group, Route, off_thread};
+use crate::sse::{self, Disconnected, EventSender, EventStream};
+use lodestone_types::Role;
+
+/// Longest time without a look.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+/// Pause after an event.
+const PACE: Duration = Duration::from_millis(100);
+
+/// The operation.
+pub fn routes() -> Vec<Route<App>> {
+    vec![
+        Route::<App>::get(
+            "/jobs/{job_id}/events",
+            Group::Operations,
+            Role::Read,
+            "The state of a job and each change of it, as events",
+        )
+        .handle(job_events),
+    ]
+}
+
+/// A response that is a stream of events and nothing else.
+pub struct EventReply(EventStream);
+
+impl Reply for EventReply {
+    const MEDIA_TYPES: &'static [&'static str] = &["text/event-stream"];
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({"type": "string"})
+    }
+
+    fn into_response(self) -> Result<Response, ApiError> {
+        Ok(self.0.into_response())
+    }
+}
+
+async fn job_events(app: App, call: Call, request: JobEvents) -> Result<EventReply, ApiError> {
+    let JobEvents { job_id } = request;
+    let changed = Arc::new(Notify::new());
+    let (engine, grant) = (Arc::clone(&app.engine), call.grant()?.clone());
+    let (id, notify) = (job_id.clone(), Arc::clone(&changed));
+    let watch = off_thread(move || {
+        let row = engine.job(&grant, &id)?;
+        // Before the first event is made, so that no change is missed.
+        Ok(engine.watch_job(row.job.sequence, Arc::new(move || notify.notify_one())))
+    })
+    .await?;
+    call.give_back();
+    let (events, stream) =
+        sse::channel(ErrorForm::Own, Arc::clone(&call.request_id), call.spooler());
+    let telling = async move {
+        let gone = events.clone();
+        let mut stop = app.stop.clone();
+        tokio::select! {
+            _ = tell(&app, &call, &job_id, events, &changed) => {}
+            () = gone.closed() => {}
+            () = reached(&mut stop, Stop::Drain) => {
+                let told = "the server is stopping: ask again";
+                let error = ApiError::new(Condition::Unavailable, "stopping", told);
+                let _ = off_thread(move || Ok(gone.fail(&error))).await;
+            }
+        }
+        drop(watch);
+    };
+    tokio::spawn(telling.instrument(tracing::Span::current()));
+    Ok(EventReply(stream))
+}
+
+/// Sends the events of a job until its end.
+async fn tell(
+    app: &App,
+    call: &Call,
+    job_id: &str,
+    events: EventSender,
+    changed: &Notify,
+) -> Result<(), Disconnected> {
+    let mut last: Option<JobView> = None;
+    loop {
+        // A slow client is waited for here, without a thread; what comes after does not wait.
+        events.drained().await?;
+        let (engine, id, sender) = (Arc::clone(&app.engine), job_id.to_owned(), events.clone());
+        let grant = call.grant.clone();
+        let before = last.take();
+        let look = off_thread(move || {
+            let grant = grant.ok_or_else(|| ApiError::internal("this route has no grant"))?;
+            // A client that has gone gets no last event; nothing else has to end for it.
+            Ok(match engine.job(&grant, &id) {
+                Ok(row) if row.status.is_settled() => {
+                    let _ = sender.send_last("done", &job(&row));
+                    None
+                }
+                Ok(row) => {
+                    let view = job(&row);
+                    if before.as_ref() != Some(&view) && sender.send("job", &view).is_err() {
+                        return Ok(None);
+                    }
+                    Some(view)
+                }
+                // Deleted, or a newer upload took its place.
+                Err(error) => {
+                    let _ = sender.fail(&error.into());
+                    None
+                }
+            })
+        });
+        // A panic drops the senders, and the stream ends with an `error` event.
+        let Ok(Some(view)) = look.await else { return Ok(()) };
+        last = Some(view);
+        sleep(PACE).await;
+        // What has changed meanwhile is kept by the notification.
+        let _ = timeout(LOOK_AGAIN, changed.notified()).await;
+    }
+}

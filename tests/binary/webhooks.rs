@@ -1,0 +1,419 @@
+//! Webhooks against receivers that fail, hang, redirect and lie, over kills of the server.
+//!
+//! Receivers listen on loopback, which the operator's setting allows for their ports alone.
+
+#![allow(clippy::disallowed_methods)] // Receivers are sockets of these tests.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver as Channel, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use crate::process::http::Client;
+use crate::process::patience::{Patience, STILL};
+use crate::{Installation, ask, settled, upload};
+
+/// A message as it was received.
+#[derive(Debug, Clone)]
+struct Message {
+    headers: HashMap<String, String>,
+    body: String,
+}
+
+impl Message {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).expect("JSON")
+    }
+
+    /// Kind and source.
+    fn event(&self) -> (String, String) {
+        let body = self.json();
+        let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+        (text("type"), text("file_id"))
+    }
+}
+
+/// Behaviour of a receiver at its connection of this number, from 0.
+type Behaviour = Arc<dyn Fn(usize) -> Answer + Send + Sync>;
+
+#[derive(Debug, Clone)]
+enum Answer {
+    Status(u16),
+    Redirect(String),
+    /// Until the test ends.
+    Nothing,
+}
+
+/// A receiver on a port of its own.
+struct Receiver {
+    address: SocketAddr,
+    messages: Channel<Message>,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Receiver {
+    fn new(behaviour: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (sender, messages) = channel();
+        let (behaviour, connections): (Behaviour, _) = (Arc::new(behaviour), Arc::default());
+        let counter: Arc<AtomicUsize> = Arc::clone(&connections);
+        std::thread::spawn(move || {
+            let held = Arc::new(Mutex::new(Vec::new()));
+            for stream in listener.incoming().map_while(Result::ok) {
+                let number = counter.fetch_add(1, Ordering::SeqCst);
+                let (answer, sender, held) = (behaviour(number), sender.clone(), Arc::clone(&held));
+                std::thread::spawn(move || {
+                    // Clients that leave are part of these tests.
+                    let kept = serve(stream, &answer, &sender).ok().flatten();
+                    held.lock().expect("a lock").extend(kept);
+                });
+            }
+        });
+        Self { address, messages, connections }
+    }
+
+    fn ok() -> Self {
+        Self::new(|_| Answer::Status(200))
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}/hook", self.address)
+    }
+
+    fn next(&self) -> Message {
+        self.messages.recv_timeout(STILL).expect("a message arrives")
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+/// Reads one request, tells it, answers it; gives back a stream that is to stay open.
+fn serve(
+    stream: TcpStream,
+    answer: &Answer,
+    messages: &Sender<Message>,
+) -> std::io::Result<Option<TcpStream>> {
+    stream.set_read_timeout(Some(STILL))?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut headers = HashMap::new();
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    loop {
+        line.clear();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+        headers.insert(name.to_ascii_lowercase(), value.to_owned());
+    }
+    let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let body = String::from_utf8(body).expect("UTF-8");
+    let _ = messages.send(Message { headers, body });
+    let end = "content-length: 0\r\nconnection: close\r\n\r\n";
+    match answer {
+        Answer::Nothing => return Ok(Some(stream)),
+        Answer::Status(status) => write!(&stream, "HTTP/1.1 {status} X\r\n{end}")?,
+        Answer::Redirect(to) => write!(&stream, "HTTP/1.1 307 X\r\nlocation: {to}\r\n{end}")?,
+    }
+    Ok(None)
+}
+
+/// A receiver with a certificate for another name, by `openssl`.
+struct Liar {
+    server: Child,
+    address: String,
+}
+
+impl Liar {
+    fn new(dir: &Path) -> Self {
+        let run = |command: &str| {
+            let mut words = command.split_whitespace();
+            let mut command = Command::new(words.next().expect("a program"));
+            command.current_dir(dir).args(words).stdin(Stdio::null());
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("openssl")
+        };
+        let made =
+            run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
+             -keyout other.key -out other.pem -subj /CN=other.example \
+             -addext subjectAltName=DNS:other.example");
+        assert!(made.wait_with_output().expect("an end").status.success());
+        let serve = "openssl s_server -accept 127.0.0.1:0 -cert other.pem -key other.key -www";
+        let mut server = run(serve);
+        let lines = BufReader::new(server.stdout.take().expect("a pipe")).lines();
+        let mut lines = lines.map_while(Result::ok);
+        let address = lines.find_map(|line| Some(line.strip_prefix("ACCEPT ")?.to_owned()));
+        Self { server, address: address.expect("a port") }
+    }
+}
+
+impl Drop for Liar {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+/// The setting that lets the server reach these receivers and nothing else on loopback.
+fn allowing(receivers: &[&Receiver]) -> String {
+    receivers.iter().map(|one| one.address.to_string()).collect::<Vec<_>>().join(",")
+}
+
+fn add(client: &Client, url: &str, events: &[&str]) -> (String, String) {
+    let body = json!({"url": url, "events": events});
+    let made = ask(client, "POST", "/admin/webhooks", body);
+    let text = |name: &str| made[name].as_str().expect("a text").to_owned();
+    (text("webhook_id"), text("secret"))
+}
+
+const SOURCES: &[&str] = &["source.success", "source.errored", "source.deleted"];
+
+fn delete(client: &Client, id: &str) {
+    let body = json!({"tenant_id": "acme", "source_ids": [id]});
+    ask(client, "DELETE", "/delete_source", body);
+}
+
+fn log_of(client: &Client, webhook: &str) -> Vec<Value> {
+    let path = format!("/admin/webhooks/{webhook}/deliveries");
+    ask(client, "GET", &path, Value::Null)["deliveries"].as_array().expect("a list").clone()
+}
+
+/// Waits until the newest deliveries are as they should be.
+fn log_with(client: &Client, webhook: &str, is_right: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    let mut patience = Patience::new();
+    loop {
+        let log = log_of(client, webhook);
+        if is_right(&log) {
+            return log;
+        }
+        assert!(!patience.is_over(log.clone()), "{log:?}");
+    }
+}
+
+fn test(client: &Client, webhook: &str) -> Value {
+    ask(client, "POST", &format!("/admin/webhooks/{webhook}/test"), Value::Null)
+}
+
+/// Goal: events arrive signed, in the order of their source, also when the receiver fails at first.
+/// Method: the receiver refuses the first message; a deletion follows while it waits.
+#[test]
+fn events_arrive_signed_and_in_order_after_failures() {
+    let Some(installation) = Installation::new("events_arrive_signed_and_in_order") else { return };
+    let receiver = Receiver::new(|number| Answer::Status(if number == 0 { 500 } else { 200 }));
+    let allow = allowing(&[&receiver]);
+    let (_server, client) = installation.start_with(&[("LODESTONE_FETCH_ALLOW", &allow)]);
+    let (id, secret) = add(&client, &receiver.url(), SOURCES);
+    upload(&client, "a", "A text about pears.");
+    let first = receiver.next();
+    assert_eq!(first.event(), ("source.success".into(), "a".into()));
+    delete(&client, "a");
+    upload(&client, "b", "A text about apples.");
+    // The other source does not wait; the first one comes again before its deletion.
+    assert_eq!(receiver.next().event(), ("source.success".into(), "b".into()));
+    let again = receiver.next();
+    assert_eq!((again.event(), &again.body), (first.event(), &first.body));
+    assert_eq!(receiver.next().event(), ("source.deleted".into(), "a".into()));
+    check_signature(&secret, &first);
+    check_signature(&secret, &again);
+    let body = first.json();
+    assert_eq!((&body["tenant_id"], &body["chunk_count"]), (&json!("acme"), &json!(1)));
+    assert_eq!(first.headers["webhook-id"], body["id"].as_str().expect("an id"));
+    let log = log_with(&client, &id, |log| log.iter().all(|one| one["state"] == "delivered"));
+    let attempts: Vec<_> = log.iter().map(|one| (&one["type"], &one["attempts"])).collect();
+    assert_eq!(attempts.len(), 3);
+    assert!(attempts.contains(&(&json!("source.success"), &json!(2))), "{attempts:?}");
+    let listed = ask(&client, "GET", "/admin/webhooks", Value::Null);
+    assert!(!listed.to_string().contains(&secret[6..]), "the secret is shown once");
+    let metrics = client.call("GET", "/metrics", &Value::Null).expect("an answer").body;
+    let metrics = String::from_utf8(metrics).expect("UTF-8");
+    for line in [
+        "lodestone_webhook_attempts_total{outcome=\"delivered\"} 3",
+        "lodestone_webhook_attempts_total{outcome=\"failed\"} 1",
+        "lodestone_webhook_backlog 0",
+    ] {
+        assert!(metrics.contains(line), "{line} in\n{metrics}");
+    }
+}
+
+/// Checks a signature with another implementation: that of `openssl`.
+fn check_signature(secret: &str, message: &Message) {
+    let script = "KEY=$(printf %s \"${SECRET#whsec_}\" | openssl base64 -d -A | od -An -v -tx1)
+        KEY=$(printf %s \"$KEY\" | tr -d ' \\n')
+        printf %s \"$SIGNED\" | openssl dgst -sha256 -mac HMAC -macopt \"hexkey:$KEY\" -binary |
+        openssl base64 -A";
+    let of = |name: &str| message.headers[name].clone();
+    let signed = format!("{}.{}.{}", of("webhook-id"), of("webhook-timestamp"), message.body);
+    let run = Command::new("sh")
+        .args(["-c", script])
+        .env("SECRET", secret)
+        .env("SIGNED", signed)
+        .output()
+        .expect("a shell");
+    let computed = String::from_utf8(run.stdout).expect("UTF-8");
+    assert!(!computed.is_empty(), "openssl: {}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(of("webhook-signature"), format!("v1,{computed}"));
+}
+
+/// Goal: a receiver that hangs delays no other, and nothing ends with it.
+#[test]
+fn a_receiver_that_hangs_delays_no_other() {
+    let Some(installation) = Installation::new("a_receiver_that_hangs_delays_no_other") else {
+        return;
+    };
+    let (hanging, other) = (Receiver::new(|_| Answer::Nothing), Receiver::ok());
+    let allow = allowing(&[&hanging, &other]);
+    let (_server, client) = installation.start_with(&[("LODESTONE_FETCH_ALLOW", &allow)]);
+    let (stuck, _) = add(&client, &hanging.url(), SOURCES);
+    add(&client, &other.url(), SOURCES);
+    let names: Vec<String> = (0..12).map(|n| format!("s{n}")).collect();
+    for name in &names {
+        upload(&client, name, &format!("The text {name}."));
+    }
+    let mut told: Vec<String> = names.iter().map(|_| other.next().event().1).collect();
+    told.sort();
+    let mut expected = names.clone();
+    expected.sort();
+    assert_eq!(told, expected);
+    // By then the first attempt at the other has not even run out of its time.
+    assert!(hanging.connections() <= 2, "two at once at most");
+    let log = log_of(&client, &stuck);
+    assert!(log.iter().all(|one| one["state"] == "pending"), "{log:?}");
+    let log = log_with(&client, &stuck, |log| log.iter().any(|one| one["attempts"] == 1));
+    let failed = log.iter().find(|one| one["attempts"] == 1).expect("one");
+    assert_eq!(failed["problem"], "not delivered: it took longer than 10 seconds");
+    assert!(failed["status"].is_null() && !failed["next_attempt_at"].is_null(), "{failed}");
+}
+
+/// Goal: nothing reaches an address that is not allowed: named, redirected to, or by name.
+#[test]
+fn nothing_is_sent_where_it_may_not() {
+    let Some(installation) = Installation::new("nothing_is_sent_where_it_may_not") else { return };
+    let inside = Receiver::ok();
+    let target = format!("http://{}/secret", inside.address);
+    let redirecting = Receiver::new(move |_| Answer::Redirect(target.clone()));
+    let liar = Liar::new(installation.dir.path());
+    let allow = format!("{},{}", allowing(&[&redirecting]), liar.address);
+    // Its authority is believed, but not that it speaks for this address.
+    let authority = installation.dir.path().join("other.pem").display().to_string();
+    let variables = [("LODESTONE_FETCH_ALLOW", &*allow), ("LODESTONE_CA_FILE", &*authority)];
+    let (_server, client) = installation.start_with(&variables);
+    for url in [
+        inside.url(),
+        "http://169.254.169.254/latest".to_owned(),
+        "http://10.0.0.1/".to_owned(),
+        "http://[::1]/".to_owned(),
+        "http://0x7f.1/".to_owned(),
+        "https://hooks.example:8443/".to_owned(),
+    ] {
+        let body = json!({"url": url});
+        let reply = client.call("POST", "/admin/webhooks", &body).expect("an answer");
+        assert_eq!(reply.status, 400, "{url}");
+        assert_eq!(reply.json()["reason"], "url_blocked", "{url}");
+        assert_eq!(reply.json()["detail"]["errors"][0]["field"], "url");
+    }
+    // A name is looked up at each attempt, so that it may mean something else by then.
+    let (by_name, _) = add(&client, "http://localhost/", SOURCES);
+    let tested = test(&client, &by_name);
+    assert_eq!((&tested["delivered"], &tested["status"]), (&json!(false), &Value::Null));
+    let problem = tested["problem"].as_str().expect("a text");
+    assert!(problem.starts_with("not sent: its host is on a private"), "{problem}");
+
+    let (redirected, _) = add(&client, &redirecting.url(), SOURCES);
+    let tested = test(&client, &redirected);
+    assert_eq!((&tested["delivered"], &tested["status"]), (&json!(false), &json!(307)));
+    let https = format!("https://{}/", liar.address);
+    let (lied, _) = add(&client, &https, SOURCES);
+    let tested = test(&client, &lied);
+    let problem = tested["problem"].as_str().expect("a text");
+    assert!(problem.contains("no secure connection could be made"), "{problem}");
+
+    upload(&client, "a", "A text about pears.");
+    assert_eq!(settled(&client, "a"), "success");
+    for webhook in [&by_name, &redirected, &lied] {
+        let log = log_with(&client, webhook, |log| log.len() == 1 && log[0]["attempts"] != 0);
+        assert_eq!(log[0]["state"], "pending", "it is tried again");
+    }
+    assert_eq!(inside.connections(), 0, "nobody came");
+    assert!(inside.messages.try_recv().is_err());
+}
+
+/// Goal: a kill between the commit and the delivery loses no event. Method: the receiver takes no
+/// message until the server was killed and started again.
+#[test]
+fn a_kill_before_the_delivery_loses_nothing() {
+    let Some(installation) = Installation::new("a_kill_before_the_delivery") else { return };
+    let is_open = Arc::new(AtomicUsize::new(0));
+    let open = Arc::clone(&is_open);
+    let receiver = Receiver::new(move |_| match open.load(Ordering::SeqCst) {
+        0 => Answer::Nothing,
+        _ => Answer::Status(204),
+    });
+    let allow = allowing(&[&receiver]);
+    let variables = [("LODESTONE_FETCH_ALLOW", &*allow)];
+    let (server, client) = installation.start_with(&variables);
+    let events = [SOURCES, &["jobs.drained"]].concat();
+    add(&client, &receiver.url(), &events);
+    upload(&client, "a", "A text about pears.");
+    assert_eq!(settled(&client, "a"), "success");
+    delete(&client, "a");
+    let first = receiver.next();
+    server.kill();
+    is_open.store(1, Ordering::SeqCst);
+    let (_server, client) = installation.start_with(&variables);
+    let mut told = Vec::new();
+    while !(told.contains(&"source.deleted".to_owned()) && told.contains(&"jobs.drained".into())) {
+        let message = receiver.next();
+        if message.event().0 == first.event().0 {
+            assert_eq!(message.body, first.body, "the same event again");
+        }
+        told.push(message.event().0);
+    }
+    let place = |kind: &str| told.iter().position(|one| one == kind).expect(kind);
+    assert!(place("source.success") < place("source.deleted"), "{told:?}");
+    let webhooks = ask(&client, "GET", "/admin/webhooks", Value::Null);
+    let id = webhooks["webhooks"][0]["webhook_id"].as_str().expect("an id").to_owned();
+    log_with(&client, &id, |log| {
+        log.len() == 3 && log.iter().all(|one| one["state"] == "delivered")
+    });
+}
+
+/// Goal: the events of a job come as they happen, from the queue to the end, and end.
+#[test]
+fn a_job_is_followed_to_its_end() {
+    let Some(installation) = Installation::new("a_job_is_followed_to_its_end") else { return };
+    let (_server, client) = installation.start();
+    upload(&client, "a", &"A text about pears and the months in which they ripen. ".repeat(400));
+    let jobs = ask(&client, "GET", "/jobs?tenant_id=acme", Value::Null);
+    let job_id = jobs["jobs"][0]["job_id"].as_str().expect("an id").to_owned();
+    let mut stream = TcpStream::connect(client.address).expect("a connection");
+    stream.set_read_timeout(Some(STILL)).expect("a time above zero");
+    let head = format!(
+        "GET /jobs/{job_id}/events HTTP/1.1\r\nhost: lodestone\r\nauthorization: Bearer {}\r\n\
+         last-event-id: 7\r\nconnection: close\r\n\r\n",
+        client.key
+    );
+    stream.write_all(head.as_bytes()).expect("the server reads");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("the stream ends by itself");
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    let (last, before) = names.split_last().expect("events");
+    assert_eq!(*last, "done");
+    assert!(before.iter().all(|name| *name == "job"), "{names:?}");
+    let data: Vec<Value> = (text.lines().filter_map(|line| line.strip_prefix("data: ")))
+        .map(|data| serde_json::from_str(data).expect("JSON"))
+        .collect();
+    let end = data.last().expect("an event");
+    assert_eq!((&end["status"], &end["job_id"]), (&json!("success"), &json!(job_id)));
+    assert!(data.windows(2).all(|pair| pair[0] != pair[1]), "changes alone: {data:?}");
+    let missing = client.call("GET", "/jobs/job_none/events", &Value::Null).expect("an answer");
+    assert_eq!((missing.status, &missing.json()["reason"]), (404, &json!("job_not_found")));
+}
