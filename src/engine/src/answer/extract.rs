@@ -11,7 +11,7 @@ use crate::answer::evidence::Evidence;
 use crate::answer::question::Question;
 use crate::answer::score::{by_words, dot};
 use crate::answer::vectors::{PassageVectors, key_of};
-use lodestone_embed::{Embedder, Lane};
+use lodestone_embed::{Embedder, Lane, Role};
 use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 
 /// The text of an answer when nothing in the chunks answers.
@@ -126,13 +126,13 @@ impl Answerer {
         let keys: Vec<_> =
             candidates.iter().map(|candidate| key_of(tenant, candidate, chunks)).collect();
         let mut vectors: Vec<_> = keys.iter().map(|key| self.known.get(*key)).collect();
-        let mut texts = vec![question.to_owned()];
+        let mut texts = vec![(Role::Query, question.to_owned())];
         for (candidate, vector) in candidates.iter().zip(&vectors) {
             if vector.is_none() {
-                texts.push(candidate.compared.clone());
+                texts.push((Role::Document, candidate.compared.clone()));
             }
         }
-        let mut embedded = self.embedder.embed_within(Lane::Answer, context, texts)?.into_iter();
+        let mut embedded = self.embedder.embed_as(Lane::Answer, context, texts)?.into_iter();
         let mut next = || embedded.next().expect("a vector for each text");
         let question_vector = next();
         for (key, vector) in keys.into_iter().zip(&mut vectors) {
