@@ -24,7 +24,7 @@ use lodestone_types::{Clock, SystemClock};
 
 use crate::cli::arguments::PARSE;
 use crate::cli::counted;
-use crate::cli::model::reranker;
+use crate::cli::model::{prompts, reranker};
 use crate::cli::serve::certificates;
 
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -125,7 +125,8 @@ fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Result<(String,
         engine => format!("by {engine}, behind it {arithmetic} on the CPU"),
     };
     let (name, dimension) = (model.name(), model.dimension());
-    let found = format!("{name}, {dimension} dimensions, {place}, in {dir}");
+    let prompts = prompts(&model);
+    let found = format!("{name}, {dimension} dimensions{prompts}, {place}, in {dir}");
     model.close();
     Ok((found, model.fingerprint().to_owned()))
 }

@@ -67,7 +67,8 @@ fn load(
         format!("{error}; put a model into {dir} (scripts/setup does) or name one: {flag}")
     })?;
     let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
-    Ok(Model::load_on(&files, threads, precision, device)?)
+    let model = Model::load_on(&files, threads, precision, device);
+    Ok(model.map_err(|error| format!("{}: {error}", dir.display()))?)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, Box<dyn Error>> {

@@ -165,6 +165,82 @@ fn a_named_reranker_that_is_none_is_told() {
     }
 }
 
+fn embedding(client: &Client, body: Value) -> Vec<f64> {
+    let found = ask(client, "POST", "/v1/embeddings", body);
+    let numbers = found["data"][0]["embedding"].as_array().expect("a vector");
+    numbers.iter().map(|number| number.as_f64().expect("a number")).collect()
+}
+
+/// Installed with the prefixes that its files lack, told by listing and doctor, and served; a
+/// directory that is not whole is told by the file, and keeps a server from starting.
+#[test]
+fn an_embedding_model_is_installed_with_its_prefixes_and_served() {
+    let test = "an_embedding_model_is_installed_with_its_prefixes";
+    let Some(mut installation) = Installation::new(test) else { return };
+    let folder = installation.dir.path().to_owned();
+    let (from, models) = (folder.join("tiny-e5"), folder.join("models"));
+    let words = ["query", "passage", ":"].into_iter().chain(WORDS).map(str::to_owned);
+    let words: Vec<String> =
+        WORDS[..3].iter().map(|word| (*word).to_owned()).chain(words).collect();
+    write_tiny(&from, "BertModel", &words, HIDDEN, 1);
+    std::fs::create_dir(from.join("1_Pooling")).expect("a directory");
+    let pooling = from.join("1_Pooling/config.json");
+    std::fs::write(&pooling, "{\"pooling_mode\": \"cls\"}").expect("a file");
+    let module = |kind: &str, path: &str| json!({"path": path, "type": kind});
+    let modules = json!([module("x.Transformer", ""), module("x.Pooling", "1_Pooling")]);
+    std::fs::write(from.join("modules.json"), modules.to_string()).expect("a file");
+
+    let from = from.to_str().expect("UTF-8");
+    let installed = models.join("tiny-e5");
+    let (to, current) = (installed.to_str().expect("UTF-8"), models.join("current"));
+    let current = current.to_str().expect("UTF-8");
+    let prefixes = ["--query-prefix", "query: ", "--passage-prefix", "passage: "];
+    let install = ["model", "install", "embedding", from, "--model-dir", current];
+    let (is_done, told) = run(&[&install[..], &prefixes].concat(), &folder.join("none"));
+    assert!(is_done && told.contains(to), "{told}");
+    let behind = "8 dimensions, queries behind \"query: \", documents behind \"passage: \"";
+    assert!(told.contains(behind), "{told}");
+    let (is_done, told) = run(&install, &folder.join("none"));
+    assert!(!is_done && told.contains("--replace"), "{told}");
+    let (is_done, told) =
+        run(&[&install[..], &["--dimension", "4"]].concat(), &folder.join("none"));
+    assert!(!is_done && told.contains("truncate_dim is 4 of 8"), "{told}");
+    let (is_listed, told) = run(&["model", "ls", "--model-dir", to], &folder.join("none"));
+    assert!(is_listed && told.contains(behind), "{told}");
+    let (is_done, told) =
+        run(&[&install[..2], &["reranker", from], &prefixes].concat(), &folder.join("none"));
+    assert!(!is_done && told.contains("no prefixes"), "{told}");
+
+    installation.model.clone_from(&installed);
+    let (server, client) = installation.start();
+    upload(&client, "s", "A wall of granite.");
+    assert_eq!(settled(&client, "s"), "success");
+    let body = json!({"tenant_id": "acme", "query": "granite stone", "alpha": 1.0});
+    let found = ask(&client, "POST", "/search/retrieve", body);
+    assert_eq!(found["chunks"][0]["source_id"], "s", "{found}");
+    let document = embedding(&client, json!({"input": "stone"}));
+    let asked = embedding(&client, json!({"input": "granite", "input_type": "query"}));
+    let body = json!({"query": "granite", "documents": ["stone"]});
+    let ranked = ask(&client, "POST", "/v1/rerank", body)["results"][0]["relevance_score"].clone();
+    server.kill();
+    installation.model = Path::new(from).to_owned();
+    let (server, client) = installation.start();
+    assert_eq!(document, embedding(&client, json!({"input": "passage: stone"})));
+    let query = embedding(&client, json!({"input": "query: granite"}));
+    assert_eq!(query, asked);
+    let cosine: f64 = query.iter().zip(&document).map(|(x, y)| x * y).sum();
+    assert!((ranked.as_f64().expect("a number") - cosine).abs() < 1e-4, "{ranked} for {cosine}");
+    server.kill();
+
+    std::fs::remove_file(installed.join("1_Pooling/config.json")).expect("a file");
+    let mut serve = lodestone(&["serve", "--listen", "127.0.0.1:0", "--model-dir", to]);
+    let refused = serve.arg("--data-dir").arg(installation.data()).output().expect("it runs");
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("1_Pooling/config.json"), "{told}");
+    let (is_listed, told) = run(&["model", "ls", "--model-dir", to], &folder.join("none"));
+    assert!(!is_listed && told.contains("1_Pooling/config.json"), "{told}");
+}
+
 /// A copy of a model that is another one by a byte.
 fn another_model(model: &Path, dir: &Path) {
     std::fs::create_dir_all(dir.join("1_Pooling")).expect("a directory");

@@ -42,7 +42,7 @@ pub fn files(kind: &Kind) -> ModelFiles {
     ModelFiles {
         name: "small".to_owned(),
         config: config.to_string().into_bytes(),
-        pooling: Some(pooling.to_string().into_bytes()),
+        parts: [("1_Pooling/config.json".to_owned(), pooling.to_string().into_bytes())].into(),
         tokenizer: tokenizer().to_string().into_bytes(),
         weights: safetensors(&shapes(hidden, kind.wide)),
     }

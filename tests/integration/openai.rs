@@ -144,6 +144,7 @@ fn wrong_inputs_are_named() {
         (json!({"input": [[1, 2]]}), 400, "invalid_value", "input"),
         (json!({"input": "a", "dimensions": 32}), 400, "invalid_value", "dimensions"),
         (json!({"input": "a", "encoding_format": "hex"}), 400, "invalid_value", "encoding_format"),
+        (json!({"input": "a", "input_type": "answer"}), 400, "invalid_value", "input_type"),
         (json!({"input": "a", "model": "text-embedding-3-small"}), 404, "model_not_found", "model"),
     ] {
         let reply = server.post("/v1/embeddings", body.clone());
@@ -151,7 +152,7 @@ fn wrong_inputs_are_named() {
     }
     let message = embed(&server, json!(["a", ""])).json()["error"]["message"].clone();
     assert_eq!(message, "input[1] is empty");
-    let own = json!({"input": "a", "dimensions": 64});
+    let own = json!({"input": "a", "dimensions": 64, "input_type": "search_query"});
     server.post("/v1/embeddings", own).ok();
     let large = json!({"input": "x".repeat(9 << 20)});
     server.post("/v1/embeddings", large).error(413, "body_too_large");

@@ -11,7 +11,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use lodestone_embed::{CrossEncoder, EmbedError, Embedder, Model, ModelFiles};
+use lodestone_embed::{CrossEncoder, EmbedError, Embedder, Model, ModelFiles, Prompts};
 use lodestone_engine::settings::Settings;
 use lodestone_rank::Reranker;
 
@@ -30,7 +30,8 @@ pub struct InstallOptions {
     /// Purpose of the model.
     #[arg(value_enum)]
     kind: ModelKind,
-    /// Its directory: config.json, tokenizer.json, model.safetensors.
+    /// Its directory: config.json, tokenizer.json, model.safetensors, and the files of
+    /// sentence-transformers where it has some.
     #[arg(required_unless_present = "from")]
     dir: Option<PathBuf>,
     /// The same.
@@ -42,6 +43,16 @@ pub struct InstallOptions {
     /// Replace one that is installed.
     #[arg(long)]
     replace: bool,
+    /// Text that an embedding model wants before queries, where its files do not say so
+    /// ("query: " for models of the E5 family).
+    #[arg(long, value_name = "TEXT")]
+    query_prefix: Option<String>,
+    /// The same for documents ("passage: ").
+    #[arg(long, value_name = "TEXT")]
+    passage_prefix: Option<String>,
+    /// Numbers in a vector, fewer than the embedding model makes, where its config.json allows it.
+    #[arg(long, value_name = "N")]
+    dimension: Option<usize>,
     #[command(flatten)]
     places: ModelPlaces,
 }
@@ -49,6 +60,8 @@ pub struct InstallOptions {
 /// Purposes of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModelKind {
+    /// Turns texts into vectors; installed under its own name beside `--model-dir`.
+    Embedding,
     /// Reads query and passage together; used by `accurate` searches.
     Reranker,
 }
@@ -77,6 +90,7 @@ impl ModelPlaces {
 pub fn run(verb: &ModelVerb) -> Result<(), Box<dyn Error>> {
     match verb {
         ModelVerb::Install(options) => match options.kind {
+            ModelKind::Embedding => install::embedding(options),
             ModelKind::Reranker => install::reranker(options),
         },
         ModelVerb::Ls(places) => list(places),
@@ -126,7 +140,18 @@ fn listed(
 fn embeds(files: &ModelFiles) -> Result<String, EmbedError> {
     let model = Model::load(files, 1)?;
     model.close();
-    Ok(format!("{} dimensions, fingerprint {}", model.dimension(), model.fingerprint()))
+    let (dimension, fingerprint) = (model.dimension(), model.fingerprint());
+    Ok(format!("{dimension} dimensions{}, fingerprint {fingerprint}", prompts(&model)))
+}
+
+/// The prompts of a model that has some, to be told behind its dimensions.
+pub fn prompts(model: &Model) -> String {
+    let Prompts { query, document } = model.prompts();
+    let told = |texts: &str, prompt: &str| match prompt {
+        "" => String::new(),
+        prompt => format!(", {texts} behind {prompt:?}"),
+    };
+    told("queries", query) + &told("documents", document)
 }
 
 fn reranks(files: &ModelFiles) -> Result<String, EmbedError> {

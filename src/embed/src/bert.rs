@@ -1,4 +1,5 @@
-//! The BERT encoder (Devlin et al. 2018) over packed passages.
+//! The BERT encoder (Devlin et al. 2018) over packed passages, and RoBERTa, which differs in the
+//! rows of its position table alone.
 //!
 //! The tokens of all passages of a batch lie one behind the other, without padding: dense
 //! layers see one matrix (tokens, hidden), attention runs passage by passage. So a batch costs
@@ -7,22 +8,24 @@
 
 use std::ops::Range;
 
-use candle_core::{CpuStorage, Device, InplaceOp1, InplaceOp2, Layout, Tensor};
+use candle_core::{Device, Tensor};
 
 use crate::EmbedError;
-use crate::config::{Activation, ModelConfig, Pooling};
+use crate::attention::{self, InPlace, InPlaceWith};
+use crate::config::{Activation, ModelConfig};
 use crate::elementwise::{self, Norm};
 use crate::forward::Forward;
 use crate::int16;
+use crate::pooling;
 use crate::precision::{Arithmetic, Precision};
 use crate::weights::{Dense, Weights};
+use crate::words::Words;
 
 /// A loaded encoder.
 #[derive(Debug)]
 pub(super) struct Bert {
     config: ModelConfig,
-    /// (vocabulary, hidden).
-    words: Vec<f32>,
+    words: Words,
     /// (window, hidden): position plus the first token type.
     positions: Vec<f32>,
     /// Difference of the second token type from the first.
@@ -62,8 +65,7 @@ impl Bert {
         // cores. The matrix library only splits products above this size.
         gemm::set_threading_threshold(usize::MAX);
         let ModelConfig { hidden, norm_epsilon, .. } = config;
-        let words =
-            weights.table("embeddings.word_embeddings.weight", config.vocabulary, hidden)?;
+        let words = Words::new(&config, weights, "embeddings.word_embeddings")?;
         let positions = weights.positions(&config)?;
         let second_type = weights.second_type(&config)?;
         let norm = weights.norm("embeddings.LayerNorm", hidden, norm_epsilon)?;
@@ -88,72 +90,31 @@ impl Bert {
         second_from: Option<&[usize]>,
         pause: &mut dyn FnMut(),
     ) -> Result<(Vec<f32>, Vec<Range<usize>>), EmbedError> {
-        let mut spans: Vec<Range<usize>> = Vec::with_capacity(batch.len());
-        let mut tokens = 0;
-        for ids in batch {
-            spans.push(tokens..tokens + ids.len());
-            tokens += ids.len();
-        }
-        let states = self.embeddings(batch, second_from, tokens)?;
+        let (mut states, spans) = self.words.gather(batch)?;
+        self.add_positions(&mut states, &spans, second_from);
         let states = self.layers.forward(states, self.config.hidden, &spans, pause)?;
         Ok((states, spans))
     }
 
-    /// (tokens, hidden) of the packed batch before the first layer.
-    fn embeddings(
+    /// From words to the states before the first layer.
+    fn add_positions(
         &self,
-        batch: &[&[u32]],
+        states: &mut [f32],
+        spans: &[Range<usize>],
         second_from: Option<&[usize]>,
-        tokens: usize,
-    ) -> Result<Vec<f32>, EmbedError> {
+    ) {
         let hidden = self.config.hidden;
-        let mut states = Vec::with_capacity(tokens * hidden);
-        let mut positions = Vec::with_capacity(tokens * hidden);
-        for (passage, ids) in batch.iter().enumerate() {
-            if ids.is_empty() || ids.len() > self.config.window() {
-                let problem = format!("a passage of {} tokens", ids.len());
-                return Err(EmbedError::Compute { problem });
-            }
-            for id in *ids {
-                let start = *id as usize * hidden;
-                let word = self.words.get(start..start + hidden).ok_or_else(|| {
-                    EmbedError::Compute { problem: format!("token {id} is not in the vocabulary") }
-                })?;
-                states.extend_from_slice(word);
-            }
+        let mut positions = Vec::with_capacity(states.len());
+        for (passage, span) in spans.iter().enumerate() {
             let of_passage = positions.len();
-            positions.extend_from_slice(&self.positions[..ids.len() * hidden]);
-            if let Some(from) = second_from.map(|all| all[passage].min(ids.len())) {
+            positions.extend_from_slice(&self.positions[..span.len() * hidden]);
+            if let Some(from) = second_from.map(|all| all[passage].min(span.len())) {
                 let second = &mut positions[of_passage + from * hidden..];
                 elementwise::add_bias(second, &self.second_type);
             }
         }
         let no_bias = vec![0.0; hidden];
-        elementwise::add_norm(&mut states, &no_bias, &positions, &self.norm);
-        Ok(states)
-    }
-
-    fn pool(&self, states: &[f32]) -> Result<Vec<f32>, EmbedError> {
-        let hidden = self.config.hidden;
-        let mut pooled = match self.config.pooling {
-            Pooling::First => states[..hidden].to_vec(),
-            Pooling::Mean => {
-                let mut sum = vec![0.0; hidden];
-                elementwise::add_rows(&mut sum, states);
-                sum
-            }
-        };
-        // The mean's division is left to this: it changes the length only.
-        let square: f64 = pooled.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
-        if !(square.is_finite() && square > 0.0) {
-            let problem = format!("a vector of squared length {square}");
-            return Err(EmbedError::Compute { problem });
-        }
-        let inverse = (1.0 / square.sqrt()) as f32;
-        for x in &mut pooled {
-            *x *= inverse;
-        }
-        Ok(pooled)
+        elementwise::add_norm(states, &no_bias, &positions, &self.norm);
     }
 }
 
@@ -167,7 +128,10 @@ impl Forward for Bert {
         let (states, spans) = self.states(batch, None, pause)?;
         spans
             .iter()
-            .map(|span| self.pool(&states[span.start * hidden..span.end * hidden]))
+            .map(|span| {
+                let states = &states[span.start * hidden..span.end * hidden];
+                pooling::unit(self.config.pooling.sum(states, hidden))
+            })
             .collect()
     }
 }
@@ -247,7 +211,11 @@ impl Layer {
     }
 
     fn forward(&self, states: &Tensor, spans: &[Range<usize>]) -> Result<Tensor, EmbedError> {
-        let context = self.attention(states, spans)?;
+        let fused = states.apply_op1_no_bwd(&self.query_key_value.weight)?;
+        fused.inplace_op1(&InPlace(|rows: &mut [f32]| {
+            elementwise::add_bias(rows, &self.query_key_value.bias);
+        }))?;
+        let context = attention::mixed(&fused, spans, self.heads, None)?;
         let attended = context.apply_op1_no_bwd(&self.attended.weight)?;
         let add_norm = |rows: &mut [f32], residual: &[f32]| {
             elementwise::add_norm(rows, &self.attended.bias, residual, &self.attended_norm);
@@ -264,95 +232,5 @@ impl Layer {
         };
         output.inplace_op2(&attended, &InPlaceWith(add_norm))?;
         Ok(output)
-    }
-
-    /// Scaled dot-product attention within each span: (tokens, hidden).
-    fn attention(&self, states: &Tensor, spans: &[Range<usize>]) -> Result<Tensor, EmbedError> {
-        let (tokens, hidden) = states.dims2()?;
-        let heads = self.heads;
-        let head = hidden / heads;
-        let fused = states.apply_op1_no_bwd(&self.query_key_value.weight)?;
-        fused.inplace_op1(&InPlace(|rows: &mut [f32]| {
-            elementwise::add_bias(rows, &self.query_key_value.bias);
-        }))?;
-        let context = Tensor::zeros((tokens, hidden), states.dtype(), &Device::Cpu)?;
-        for span in spans {
-            let length = span.len();
-            // (3, heads, length, head), all of it views of `fused`.
-            let parts = fused.narrow(0, span.start, length)?;
-            let parts = parts.reshape((length, 3, heads, head))?.permute((1, 2, 0, 3))?;
-            let (query, key, value) = (parts.get(0)?, parts.get(1)?, parts.get(2)?);
-            let scores = query.matmul(&key.transpose(1, 2)?)?;
-            scores.inplace_op1(&InPlace(|rows: &mut [f32]| elementwise::softmax(rows, length)))?;
-            let mixed = scores.matmul(&value)?;
-            let place = |context: &mut [f32], mixed: &[f32]| {
-                let rows = &mut context[span.start * hidden..span.end * hidden];
-                interleave_heads(rows, mixed, heads, head);
-            };
-            context.inplace_op2(&mixed, &InPlaceWith(place))?;
-        }
-        Ok(context)
-    }
-}
-
-/// (heads, length, head) into (length, heads, head).
-fn interleave_heads(rows: &mut [f32], mixed: &[f32], heads: usize, head: usize) {
-    let length = rows.len() / (heads * head);
-    for (number, of_head) in mixed.chunks_exact(length * head).enumerate() {
-        for (token, numbers) in of_head.chunks_exact(head).enumerate() {
-            let start = (token * heads + number) * head;
-            rows[start..start + head].copy_from_slice(numbers);
-        }
-    }
-}
-
-/// A function over the numbers of one contiguous tensor, as candle's in-place operation.
-struct InPlace<F>(F);
-
-impl<F: Fn(&mut [f32])> InplaceOp1 for InPlace<F> {
-    fn name(&self) -> &'static str {
-        "in-place"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> candle_core::Result<()> {
-        (self.0)(contiguous_mut(storage, layout)?);
-        Ok(())
-    }
-}
-
-/// As [`InPlace`], reading a second contiguous tensor.
-struct InPlaceWith<F>(F);
-
-impl<F: Fn(&mut [f32], &[f32])> InplaceOp2 for InPlaceWith<F> {
-    fn name(&self) -> &'static str {
-        "in-place with"
-    }
-
-    fn cpu_fwd(
-        &self,
-        storage: &mut CpuStorage,
-        layout: &Layout,
-        other: &CpuStorage,
-        other_layout: &Layout,
-    ) -> candle_core::Result<()> {
-        let Some((start, end)) = other_layout.contiguous_offsets() else {
-            candle_core::bail!("the second tensor is not contiguous");
-        };
-        let other = &other.as_slice::<f32>()?[start..end];
-        (self.0)(contiguous_mut(storage, layout)?, other);
-        Ok(())
-    }
-}
-
-fn contiguous_mut<'a>(
-    storage: &'a mut CpuStorage,
-    layout: &Layout,
-) -> candle_core::Result<&'a mut [f32]> {
-    let Some((start, end)) = layout.contiguous_offsets() else {
-        candle_core::bail!("the tensor is not contiguous");
-    };
-    match storage {
-        CpuStorage::F32(numbers) => Ok(&mut numbers[start..end]),
-        _ => candle_core::bail!("the numbers are not f32"),
     }
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::EmbedError;
+use crate::modern::ModernConfig;
 use lodestone_types::limits;
 
 /// The nonlinearity between the two dense layers of a block.
@@ -17,6 +18,21 @@ pub(super) enum Activation {
     /// max(x, 0).
     #[serde(rename = "relu")]
     Relu,
+    /// x by its logistic function (Hendrycks and Gimpel 2016, section 4).
+    #[serde(rename = "silu", alias = "swish")]
+    Silu,
+}
+
+/// Kinds of encoders.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Family {
+    /// BERT (Devlin et al. 2018).
+    Bert,
+    /// RoBERTa (Liu et al. 2019) and XLM-RoBERTa (Conneau et al. 2019): BERT whose positions are
+    /// counted from behind the id of padding.
+    Roberta { padding: usize },
+    /// ModernBERT (Warner et al. 2024).
+    Modern(ModernConfig),
 }
 
 /// Pooling of token states to one vector.
@@ -28,7 +44,7 @@ pub(super) enum Pooling {
     First,
 }
 
-/// The sizes and choices of a BERT encoder, validated.
+/// The sizes and choices of an encoder, validated.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ModelConfig {
     pub hidden: usize,
@@ -41,14 +57,20 @@ pub(super) struct ModelConfig {
     pub norm_epsilon: f32,
     pub activation: Activation,
     pub pooling: Pooling,
+    pub family: Family,
 }
 
-/// The fields of `config.json` that matter here.
+/// The fields of `config.json` that name the family.
 #[derive(Debug, Deserialize)]
-struct RawConfig {
+struct RawFamily {
     model_type: Option<String>,
     #[serde(default)]
     architectures: Vec<String>,
+}
+
+/// The fields of `config.json` that matter for BERT and RoBERTa.
+#[derive(Debug, Deserialize)]
+struct RawConfig {
     hidden_size: usize,
     num_hidden_layers: usize,
     num_attention_heads: usize,
@@ -59,31 +81,31 @@ struct RawConfig {
     layer_norm_eps: f64,
     hidden_act: serde_json::Value,
     position_embedding_type: Option<String>,
-}
-
-/// The fields of sentence-transformers' `1_Pooling/config.json` that matter here.
-#[derive(Debug, Deserialize)]
-struct RawPooling {
-    #[serde(default)]
-    pooling_mode_cls_token: bool,
-    #[serde(default)]
-    pooling_mode_mean_tokens: bool,
+    /// Read for RoBERTa alone.
+    pad_token_id: Option<serde_json::Value>,
 }
 
 impl ModelConfig {
-    /// Reads `config.json` and, where the directory has one, `1_Pooling/config.json`.
-    pub fn parse(config: &[u8], pooling: Option<&[u8]>) -> Result<Self, EmbedError> {
-        let raw: RawConfig = serde_json::from_slice(config).map_err(|error| {
-            EmbedError::Malformed { file: "config.json", problem: error.to_string() }
-        })?;
-        check_family(&raw)?;
-        let activation =
-            Activation::deserialize(&raw.hidden_act).map_err(|_| EmbedError::Unsupported {
-                field: "hidden_act",
-                found: raw.hidden_act.to_string(),
-                expected: "gelu, gelu_new or relu",
-            })?;
-        let parsed = Self {
+    /// Reads `config.json`; the pooling is that of the directory's modules.
+    pub fn parse(config: &[u8], pooling: Pooling) -> Result<Self, EmbedError> {
+        let family: RawFamily = parsed(config)?;
+        let parsed = match family_of(&family)? {
+            "modernbert" => ModernConfig::parse(config, pooling)?,
+            family => Self::parse_bert(config, family, pooling)?,
+        };
+        parsed.check_sizes()?;
+        Ok(parsed)
+    }
+
+    fn parse_bert(config: &[u8], family: &str, pooling: Pooling) -> Result<Self, EmbedError> {
+        let raw: RawConfig = parsed(config)?;
+        let positions = raw.position_embedding_type.as_deref().unwrap_or("absolute");
+        if positions != "absolute" {
+            let field = "position_embedding_type";
+            let found = positions.to_owned();
+            return Err(EmbedError::Unsupported { field, found, expected: "absolute" });
+        }
+        Ok(Self {
             hidden: raw.hidden_size,
             layers: raw.num_hidden_layers,
             heads: raw.num_attention_heads,
@@ -92,11 +114,39 @@ impl ModelConfig {
             positions: raw.max_position_embeddings,
             token_types: raw.type_vocab_size,
             norm_epsilon: raw.layer_norm_eps as f32,
-            activation,
-            pooling: pooling.map_or(Ok(Pooling::Mean), parse_pooling)?,
-        };
-        parsed.check_sizes()?;
-        Ok(parsed)
+            activation: activation("hidden_act", &raw.hidden_act)?,
+            pooling,
+            family: match family {
+                "bert" => Family::Bert,
+                // 1 is RoBERTa's own default.
+                _ => Family::Roberta { padding: raw.pad_token_id.map_or(Ok(1), padding)? },
+            },
+        })
+    }
+
+    /// The configuration as text for fingerprints. That of a BERT model never changes: tenants
+    /// are bound to it.
+    pub fn identity(&self) -> String {
+        let Self { hidden, layers, heads, intermediate, vocabulary, .. } = self;
+        let Self { positions, token_types, norm_epsilon, activation, pooling, family, .. } = self;
+        let sizes = format!(
+            "ModelConfig {{ hidden: {hidden}, layers: {layers}, heads: {heads}, \
+             intermediate: {intermediate}, vocabulary: {vocabulary}, positions: {positions}, \
+             token_types: {token_types}, norm_epsilon: {norm_epsilon:?}, \
+             activation: {activation:?}, pooling: {pooling:?} }}"
+        );
+        match family {
+            Family::Bert => sizes,
+            Family::Roberta { .. } | Family::Modern(_) => format!("{sizes}\n{family:?}"),
+        }
+    }
+
+    /// Row of the position table that the first token takes.
+    pub fn first_position(&self) -> usize {
+        match self.family {
+            Family::Roberta { padding } => padding + 1,
+            Family::Bert | Family::Modern(_) => 0,
+        }
     }
 
     /// Numbers in one attention head.
@@ -106,7 +156,7 @@ impl ModelConfig {
 
     /// Tokens of one passage at most, framing included.
     pub fn window(&self) -> usize {
-        self.positions.min(limits::MODEL_TOKENS_MAX)
+        (self.positions - self.first_position()).min(limits::MODEL_TOKENS_MAX)
     }
 
     /// Upper bounds keep a damaged file from asking for absurd memory; real BERT models stay far
@@ -126,10 +176,11 @@ impl ModelConfig {
         within("vocab_size", self.vocabulary, 1 << 20, "1 to 1048576")?;
         within("type_vocab_size", self.token_types, 16, "1 to 16")?;
         within("max_position_embeddings", self.positions, 1 << 16, "8 to 65536")?;
-        if self.positions < 8 {
+        if self.positions < 8 + self.first_position() {
             let found = self.positions.to_string();
             let field = "max_position_embeddings";
-            return Err(EmbedError::Unsupported { field, found, expected: "8 to 65536" });
+            let expected = "8 to 65536, beyond pad_token_id in RoBERTa";
+            return Err(EmbedError::Unsupported { field, found, expected });
         }
         if !self.hidden.is_multiple_of(self.heads) {
             let found = format!("{} with {} heads", self.hidden, self.heads);
@@ -145,36 +196,46 @@ impl ModelConfig {
     }
 }
 
-fn check_family(raw: &RawConfig) -> Result<(), EmbedError> {
-    let is_bert = match &raw.model_type {
-        Some(family) => family == "bert",
-        None => raw.architectures.iter().any(|name| name.starts_with("Bert")),
-    };
-    if !is_bert {
-        let found = raw.model_type.clone().unwrap_or_else(|| format!("{:?}", raw.architectures));
-        return Err(EmbedError::Unsupported { field: "model_type", found, expected: "bert" });
-    }
-    let positions = raw.position_embedding_type.as_deref().unwrap_or("absolute");
-    if positions != "absolute" {
-        let field = "position_embedding_type";
-        let found = positions.to_owned();
-        return Err(EmbedError::Unsupported { field, found, expected: "absolute" });
-    }
-    Ok(())
+/// The id of padding, which is small: positions begin behind it.
+fn padding(found: serde_json::Value) -> Result<usize, EmbedError> {
+    let id = found.as_u64().filter(|id| *id < 1 << 16);
+    id.map(|id| id as usize).ok_or_else(|| EmbedError::Unsupported {
+        field: "pad_token_id",
+        found: found.to_string(),
+        expected: "0 to 65535",
+    })
 }
 
-fn parse_pooling(bytes: &[u8]) -> Result<Pooling, EmbedError> {
-    let raw: RawPooling = serde_json::from_slice(bytes).map_err(|error| EmbedError::Malformed {
-        file: "1_Pooling/config.json",
+/// The activation that a field names.
+pub(super) fn activation(
+    field: &'static str,
+    found: &serde_json::Value,
+) -> Result<Activation, EmbedError> {
+    Activation::deserialize(found).map_err(|_| EmbedError::Unsupported {
+        field,
+        found: found.to_string(),
+        expected: "gelu, gelu_new, relu or silu",
+    })
+}
+
+/// Fields of `config.json`.
+pub(super) fn parsed<'a, T: Deserialize<'a>>(config: &'a [u8]) -> Result<T, EmbedError> {
+    serde_json::from_slice(config).map_err(|error| EmbedError::Malformed {
+        file: "config.json".to_owned(),
         problem: error.to_string(),
-    })?;
-    match (raw.pooling_mode_mean_tokens, raw.pooling_mode_cls_token) {
-        (true, false) => Ok(Pooling::Mean),
-        (false, true) => Ok(Pooling::First),
-        (mean, first) => Err(EmbedError::Unsupported {
-            field: "pooling_mode",
-            found: format!("mean tokens {mean}, first token {first}"),
-            expected: "exactly one of mean tokens and first token",
+    })
+}
+
+fn family_of(raw: &RawFamily) -> Result<&str, EmbedError> {
+    match raw.model_type.as_deref() {
+        Some(family @ ("bert" | "modernbert")) => Ok(family),
+        // Of one code with RoBERTa.
+        Some("roberta" | "xlm-roberta" | "camembert") => Ok("roberta"),
+        None if raw.architectures.iter().any(|name| name.starts_with("Bert")) => Ok("bert"),
+        found => Err(EmbedError::Unsupported {
+            field: "model_type",
+            found: found.map_or_else(|| format!("{:?}", raw.architectures), str::to_owned),
+            expected: "bert, roberta, xlm-roberta, camembert or modernbert",
         }),
     }
 }

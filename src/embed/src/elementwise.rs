@@ -28,6 +28,23 @@ pub(super) fn activate(numbers: &mut [f32], activation: Activation) {
     Arch::new().dispatch(Activate { numbers, activation });
 }
 
+/// The first half of every row of `width` numbers, activated, times the second half (Shazeer
+/// 2020).
+pub(super) fn gate(rows: &[f32], width: usize, activation: Activation) -> Vec<f32> {
+    let mut gated = vec![0.0; rows.len() / 2];
+    let halves = rows.chunks_exact(width).map(|row| row.split_at(width / 2));
+    for (gated, (first, _)) in gated.chunks_exact_mut(width / 2).zip(halves.clone()) {
+        gated.copy_from_slice(first);
+    }
+    activate(&mut gated, activation);
+    for (gated, (_, gates)) in gated.chunks_exact_mut(width / 2).zip(halves) {
+        for (x, gate) in gated.iter_mut().zip(gates) {
+            *x *= gate;
+        }
+    }
+    gated
+}
+
 /// Scale and shift of a layer norm (Ba, Kiros, Hinton 2016).
 #[derive(Debug, Clone)]
 pub(super) struct Norm {
@@ -51,12 +68,17 @@ pub(super) fn softmax(rows: &mut [f32], width: usize) {
     Arch::new().dispatch(Softmax { rows, width });
 }
 
+/// Adds `others` to `numbers`, one by one.
+pub(super) fn add(numbers: &mut [f32], others: &[f32]) {
+    for (x, other) in numbers.iter_mut().zip(others) {
+        *x += other;
+    }
+}
+
 /// Adds every row of `rows` to `sum`.
 pub(super) fn add_rows(sum: &mut [f32], rows: &[f32]) {
     for row in rows.chunks_exact(sum.len()) {
-        for (total, x) in sum.iter_mut().zip(row) {
-            *total += x;
-        }
+        add(sum, row);
     }
 }
 
@@ -93,6 +115,7 @@ impl WithSimd for AddBiasActivate<'_> {
             Activation::Gelu => map_biased(self.rows, self.bias, gelu),
             Activation::GeluTanh => map_biased(self.rows, self.bias, gelu_tanh),
             Activation::Relu => map_biased(self.rows, self.bias, |x| x.max(0.0)),
+            Activation::Silu => map_biased(self.rows, self.bias, silu),
         }
     }
 }
@@ -120,6 +143,7 @@ impl WithSimd for Activate<'_> {
             Activation::Gelu => map(self.numbers, gelu),
             Activation::GeluTanh => map(self.numbers, gelu_tanh),
             Activation::Relu => map(self.numbers, |x| x.max(0.0)),
+            Activation::Silu => map(self.numbers, silu),
         }
     }
 }
@@ -254,6 +278,12 @@ fn gelu_tanh(x: f32) -> f32 {
     x / (1.0 + exp((-2.0 * inner).min(80.0)))
 }
 
+/// x / (1 + e^-x).
+#[inline(always)]
+fn silu(x: f32) -> f32 {
+    x / (1.0 + exp((-x).min(80.0)))
+}
+
 /// The error function as x P(x^2) / Q(x^2) on [-4, 4], beyond which an f32 cannot tell it from
 /// 1: the rational approximation of Eigen's `generic_fast_erf_float`. Absolute error below
 /// 5e-7, checked by the tests.
@@ -330,6 +360,8 @@ mod tests {
         for step in -60..60 {
             let x = step as f32 / 5.0;
             assert!((f64::from(gelu_tanh(x)) - tanh_form(f64::from(x))).abs() < 2e-6);
+            let logistic = 1.0 / (1.0 + (-f64::from(x)).exp());
+            assert!((f64::from(silu(x)) - f64::from(x) * logistic).abs() < 2e-6);
         }
     }
 

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::{EmbedError, EmbedMeters};
+use crate::{EmbedError, EmbedMeters, Role};
 use lodestone_types::RequestContext;
 
-/// Priority of an embedding call.
+/// Priority of an embedding call, and the role of its texts unless [`Embedder::embed_as`] tells
+/// another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Lane {
     /// A query that a user waits for: goes before everything else.
@@ -19,6 +20,14 @@ pub enum Lane {
 
 impl Lane {
     pub(super) const ALL: [Self; 3] = [Self::Query, Self::Answer, Self::Bulk];
+
+    /// The role of its texts: those of the query lane are queries.
+    pub(super) fn role(self) -> Role {
+        match self {
+            Self::Query => Role::Query,
+            Self::Answer | Self::Bulk => Role::Document,
+        }
+    }
 
     /// Its name in measurements.
     pub fn as_str(self) -> &'static str {
@@ -84,9 +93,15 @@ pub trait Embedder: Send + Sync + fmt::Debug {
         dimension == self.dimension()
     }
 
+    /// Whether its vocabulary is made for many scripts, some of which it reads letter by letter.
+    fn is_multilingual(&self) -> bool {
+        false
+    }
+
     /// Share of the letters of `text` that the model cannot read: those of unknown words, and
     /// those outside ASCII that are a token each. A model knows its own languages by words and
-    /// pieces of words, and spells what it does not know. 0 for a text without letters.
+    /// pieces of words, and spells what it does not know, unless it is made for many scripts. 0
+    /// for a text without letters.
     fn unread_share(&self, text: &str) -> f32 {
         if text.is_ascii() {
             return 0.0;
@@ -97,10 +112,13 @@ pub trait Embedder: Send + Sync + fmt::Debug {
             let mut own = letters(range.clone());
             own.next().is_some_and(|c| !c.is_ascii()) && own.next().is_none()
         };
-        let spelt = self.token_offsets(text).into_iter().filter(is_spelt).count();
+        let spelt = match self.is_multilingual() {
+            true => 0,
+            false => self.token_offsets(text).into_iter().filter(is_spelt).count(),
+        };
         let in_unknown = |range: Range<usize>| match letters(range).count() {
             // Counted above, unless it is ASCII, of which no vocabulary lacks a letter.
-            0 | 1 => 0,
+            0 | 1 if !self.is_multilingual() => 0,
             count => count,
         };
         let unknown: usize = self.unknown(text).into_iter().map(in_unknown).sum();
@@ -122,7 +140,20 @@ pub trait Embedder: Send + Sync + fmt::Debug {
         texts: Vec<String>,
     ) -> Result<Vec<Vec<f32>>, EmbedError>;
 
-    /// The same for work of the server's own, which has all the time.
+    /// The same for texts with roles of their own, which models with prompts tell apart.
+    ///
+    /// # Errors
+    /// As [`Self::embed_within`].
+    fn embed_as(
+        &self,
+        lane: Lane,
+        context: &RequestContext,
+        texts: Vec<(Role, String)>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        self.embed_within(lane, context, texts.into_iter().map(|(_, text)| text).collect())
+    }
+
+    /// The same as [`Self::embed_within`] for work of the server's own, which has all the time.
     ///
     /// # Errors
     /// As [`Self::embed_within`].

@@ -19,8 +19,8 @@ pub enum EmbedError {
     /// A file of the model directory was read but does not parse.
     #[error("the model's {file} is malformed: {problem}")]
     Malformed {
-        /// The file's name.
-        file: &'static str,
+        /// Its path in the directory.
+        file: String,
         /// Description of the problem.
         problem: String,
     },

@@ -1,4 +1,4 @@
-//! Text to vectors: a BERT-family sentence model on the CPU or on a GPU, and its request queue.
+//! Text to vectors: a sentence model on the CPU or on a GPU, and its request queue.
 //! Beside it, where one is installed, a model that reads query and passage together.
 //!
 //! Not here: cutting documents into chunks (`text`), storing or comparing vectors (`storage`,
@@ -9,7 +9,7 @@
 //!   tokens   text -> ids, framed, cut at the window
 //!   lanes    ids wait in the lane of queries, answers or documents; tenants take turns
 //!   queue    worker: queries first, then answers, else a batch of documents of 1,024 tokens
-//!   bert     packed batch -> token states -> one vector of length 1 a passage;
+//!   sentence packed batch -> token states -> one vector of length 1 a passage;
 //!            after each layer the worker serves what stands higher
 //!   device   the same on a GPU where there is one, in batches of 16,384 tokens; candle there where
 //!            our kernels do not serve, in builds that have it for GPUs
@@ -29,11 +29,14 @@
 //!
 //! Modules:
 //! - `embedder`: the trait that the rest of the server uses
-//! - `model`: a model directory behind that trait; `config`, `tokens`, `weights`: its files
+//! - `model`: a model directory behind that trait; `files`: what is in it; `config`, `modules`,
+//!   `prompts`, `tokens`, `weights`: what those say
+//! - `sentence`: an encoder of any family with the steps behind it; `pooling`: the first of them
 //! - `shorter`: models whose vectors may be cut
 //! - `device`: the forward pass on a GPU, with a CPU fallback; `candle`: the same by candle's own
 //!   layers, which is also the reference that the others are tested against
-//! - `bert`: the forward pass; `product`: its dense layers; `elementwise`: the loops between
+//! - `bert`, `modern`: the forward passes of BERT with RoBERTa, and of ModernBERT; `words`: their
+//!   word table; `attention`; `product`: dense layers; `elementwise`: the loops between
 //! - `int16`: the same layers in 16-bit integers; `precision`: the choice between the two
 //! - `cross`: query and passage together to one score
 //! - `lanes`: the order of waiting work; `queue`: the worker threads; `reply`: a call that waits;
@@ -42,6 +45,7 @@
 //! - `hashing`: an embedder without a model, with the feature `testing`
 //! - `error`: errors of models and texts
 
+mod attention;
 mod bert;
 #[cfg(any(test, feature = "candle-cuda"))]
 mod candle;
@@ -51,6 +55,9 @@ mod device;
 mod elementwise;
 mod embedder;
 mod error;
+#[cfg(test)]
+mod families;
+mod files;
 mod forward;
 #[cfg(feature = "testing")]
 mod hashing;
@@ -58,23 +65,31 @@ mod int16;
 mod lanes;
 mod meters;
 mod model;
+mod modern;
+mod modules;
+mod pooling;
 mod precision;
 mod product;
+mod prompts;
 mod queue;
 mod reply;
+mod sentence;
 mod shorter;
 mod tokens;
 mod weights;
+mod words;
 
 pub use cross::CrossEncoder;
 pub use device::{COSINE_MIN, DeviceLimits, EmbedDevice, Engine};
 pub use embedder::{EmbedStats, Embedder, Lane};
 pub use error::EmbedError;
+pub use files::ModelFiles;
 #[cfg(feature = "testing")]
 pub use hashing::{EmbedderDouble, HashEmbedder};
 pub use meters::EmbedMeters;
-pub use model::{Model, ModelFiles};
+pub use model::Model;
 pub use precision::{Arithmetic, Precision};
+pub use prompts::{Prompts, Role};
 
 #[cfg(test)]
 mod tests;

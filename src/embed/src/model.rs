@@ -1,8 +1,6 @@
 //! A model directory, loaded: tokenizer, encoder and queue behind [`Embedder`].
 
-use std::io;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -10,11 +8,16 @@ use sha2::{Digest, Sha256};
 use crate::bert::Bert;
 use crate::config::ModelConfig;
 use crate::device::{EmbedDevice, Engine, with_fallback};
+use crate::files::{ModelFiles, PROMPTS};
 use crate::forward::BatchPolicy;
 use crate::lanes::QueuedText;
+use crate::modules::Steps;
+use crate::pooling;
 use crate::precision::{Arithmetic, Precision};
+use crate::prompts::{Prompts, Role};
 use crate::queue::{Queue, QueueBounds, SHARE_TOKENS_MIN};
 use crate::reply::Reply;
+use crate::sentence::{Encoder, Projection, SentenceEncoder};
 use crate::shorter::Shorter;
 use crate::tokens::Tokeniser;
 use crate::weights::Weights;
@@ -49,51 +52,14 @@ const CALL_DEVICE_BATCHES: usize = 4;
 /// Workers beside a device at least: two keep it busy, one is there for queries.
 const DEVICE_WORKERS_MIN: usize = 3;
 
-/// The bytes of a model directory.
-#[derive(Debug, Clone)]
-pub struct ModelFiles {
-    /// The directory's name, which is the model's name on the wire.
-    pub name: String,
-    /// `config.json`.
-    pub config: Vec<u8>,
-    /// `1_Pooling/config.json`, which sentence-transformers writes; without it the mean is used.
-    pub pooling: Option<Vec<u8>>,
-    /// `tokenizer.json`.
-    pub tokenizer: Vec<u8>,
-    /// `model.safetensors`.
-    pub weights: Vec<u8>,
-}
+/// Share of the window that a prompt may take: a chunk has to fit behind it.
+const PROMPT_SHARE: usize = 5;
 
-impl ModelFiles {
-    /// Reads the files of `directory` through `read`.
-    ///
-    /// # Errors
-    /// [`EmbedError::Unreadable`] names the file that is missing or refused.
-    pub fn read(
-        directory: &Path,
-        read: &dyn Fn(&Path) -> io::Result<Vec<u8>>,
-    ) -> Result<Self, EmbedError> {
-        let required = |name: &str| {
-            let path = directory.join(name);
-            read(&path).map_err(|error| EmbedError::Unreadable {
-                path: path.display().to_string(),
-                problem: error.to_string(),
-            })
-        };
-        let name = directory
-            .file_name()
-            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Ok(Self {
-            name,
-            config: required("config.json")?,
-            pooling: read(&directory.join("1_Pooling").join("config.json")).ok(),
-            tokenizer: required("tokenizer.json")?,
-            weights: required("model.safetensors")?,
-        })
-    }
-}
+/// Tokens of a vocabulary from which on it is made for many scripts. Those of English models have
+/// 30,000 to 50,000, that of multilingual BERT 120,000, that of XLM-RoBERTa 250,000.
+const MULTILINGUAL_TOKENS_MIN: usize = 100_000;
 
-/// A BERT-family sentence model with its worker threads.
+/// A sentence model with its worker threads.
 #[derive(Debug)]
 pub struct Model {
     name: String,
@@ -101,7 +67,10 @@ pub struct Model {
     dimension: usize,
     arithmetic: Arithmetic,
     tokeniser: Tokeniser,
+    prompts: Prompts,
     shorter: Shorter,
+    /// Width to which vectors are cut.
+    cut: Option<usize>,
     queue: Queue,
 }
 
@@ -127,18 +96,51 @@ impl Model {
         precision: Precision,
         device: Option<EmbedDevice>,
     ) -> Result<Self, EmbedError> {
-        let config = ModelConfig::parse(&files.config, files.pooling.as_deref())?;
+        let steps = Steps::of(files)?;
+        let config = ModelConfig::parse(&files.config, steps.pooling)?;
         let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, config.window())?;
+        let prompts = Prompts::parse(files.parts.get(PROMPTS).map(Vec::as_slice))?;
+        check_prompts(&prompts, &tokeniser)?;
         let weights = Weights::parse(&files.weights)?;
-        let fingerprint = fingerprint(&config, files);
-        let dimension = config.hidden;
+        let projection = Projection::load(files, &steps, config.hidden)?;
+        let whole = projection.width(config.hidden);
         let shorter = Shorter::parse(&files.config);
-        let bert = Bert::new(config.clone(), &weights, precision)?;
-        let arithmetic = bert.arithmetic();
-        let queue = start(&config, bert, &weights, workers, device);
+        let cut = shorter.width(files, whole)?;
+        let dimension = cut.unwrap_or(whole);
+        let fingerprint = fingerprint_of(&config, files, &steps, &projection, (&prompts, cut));
+        let encoder = Encoder::new(&config, &weights, precision)?;
+        let arithmetic = encoder.arithmetic();
+        let queue = match encoder {
+            Encoder::Bert(bert) if projection.is_empty() => {
+                start(&config, bert, &weights, workers, device)
+            }
+            encoder => {
+                if device.is_some() {
+                    tracing::warn!("there are no kernels for this model: the CPU embeds");
+                }
+                let pooling = config.pooling;
+                let forward = SentenceEncoder { encoder, pooling, projection };
+                Queue::start(Arc::new(forward), workers, BOUNDS)
+            }
+        };
         drop(weights);
         let name = files.name.clone();
-        Ok(Self { name, fingerprint, dimension, arithmetic, tokeniser, shorter, queue })
+        Ok(Self {
+            name,
+            fingerprint,
+            dimension,
+            arithmetic,
+            tokeniser,
+            prompts,
+            shorter,
+            cut,
+            queue,
+        })
+    }
+
+    /// The prompts that stand before texts.
+    pub fn prompts(&self) -> &Prompts {
+        &self.prompts
     }
 
     /// Arithmetic on the CPU.
@@ -153,11 +155,19 @@ impl Model {
 
     /// Tokenises in the caller's thread and hands over in groups of a batch: the workers start
     /// while the rest is tokenised, and with full batches.
-    fn submit(&self, lane: Lane, texts: Vec<String>, reply: &Arc<Reply>) -> Result<(), EmbedError> {
+    fn submit(
+        &self,
+        lane: Lane,
+        texts: impl Iterator<Item = (Role, String)>,
+        reply: &Arc<Reply>,
+    ) -> Result<(), EmbedError> {
         let mut group = Vec::new();
         let mut tokens = 0;
-        for (index, text) in texts.into_iter().enumerate() {
-            let ids = self.tokeniser.ids(&text)?;
+        for (index, (role, text)) in texts.enumerate() {
+            let ids = match self.prompts.of(role) {
+                "" => self.tokeniser.ids(&text)?,
+                _ => self.tokeniser.ids(&self.prompts.before(role, &text))?,
+            };
             tokens += ids.len();
             group.push(QueuedText::new(ids, reply, index));
             if tokens >= limits::EMBED_BATCH_TOKENS {
@@ -191,12 +201,17 @@ impl Embedder for Model {
     }
 
     fn tokens_read(&self, text: &str) -> (usize, bool) {
-        self.tokeniser.count(text).expect("loading has tried the tokenizer's only failure")
+        let prompted = self.prompts.before(Role::Document, text);
+        self.tokeniser.count(&prompted).expect("loading has tried the tokenizer's only failure")
     }
 
     fn text_of_tokens(&self, ids: &[u32]) -> Option<String> {
         // What cannot be decoded is no text.
         self.tokeniser.text(ids).ok().flatten()
+    }
+
+    fn is_multilingual(&self) -> bool {
+        self.tokeniser.size() >= MULTILINGUAL_TOKENS_MIN
     }
 
     fn may_shorten_to(&self, dimension: usize) -> bool {
@@ -209,9 +224,25 @@ impl Embedder for Model {
         context: &RequestContext,
         texts: Vec<String>,
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let role = lane.role();
+        self.embed_as(lane, context, texts.into_iter().map(|text| (role, text)).collect())
+    }
+
+    fn embed_as(
+        &self,
+        lane: Lane,
+        context: &RequestContext,
+        texts: Vec<(Role, String)>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
         let reply = self.queue.call(context, texts.len());
-        let vectors = self.submit(lane, texts, &reply).and_then(|()| reply.wait());
-        vectors.inspect_err(|_| self.queue.abandon(&reply))
+        let vectors = self.submit(lane, texts.into_iter(), &reply).and_then(|()| reply.wait());
+        let vectors = vectors.inspect_err(|_| self.queue.abandon(&reply))?;
+        let Some(width) = self.cut else { return Ok(vectors) };
+        let cut = |mut vector: Vec<f32>| {
+            vector.truncate(width);
+            pooling::unit(vector)
+        };
+        vectors.into_iter().map(cut).collect()
     }
 
     fn stats(&self) -> EmbedStats {
@@ -249,12 +280,59 @@ fn start(
     Queue::start(forward, workers.max(DEVICE_WORKERS_MIN), bounds)
 }
 
-/// SHA-256 over the computation, the configuration as understood, tokenizer and weights. The
-/// configuration's text is left out: the same model is published with different comments in it.
-pub(super) fn fingerprint(config: &ModelConfig, files: &ModelFiles) -> String {
+/// Refuses prompts that leave a chunk too few tokens.
+fn check_prompts(prompts: &Prompts, tokeniser: &Tokeniser) -> Result<(), EmbedError> {
+    let max = tokeniser.window() / PROMPT_SHARE;
+    for prompt in [&prompts.query, &prompts.document] {
+        let (tokens, _) = tokeniser.count(prompt)?;
+        if tokens > max {
+            let problem = format!("a prompt of {tokens} tokens, at most {max} may be: {prompt:?}");
+            return Err(EmbedError::Malformed { file: PROMPTS.to_owned(), problem });
+        }
+    }
+    Ok(())
+}
+
+/// The fingerprint of a sentence model. Dense layers, the prompt of documents and the width of cut
+/// vectors are parts of it where there are some, so that models without keep theirs; the prompt of
+/// queries is none, since no stored vector is made with it.
+fn fingerprint_of(
+    config: &ModelConfig,
+    files: &ModelFiles,
+    steps: &Steps,
+    projection: &Projection,
+    (prompts, cut): (&Prompts, Option<usize>),
+) -> String {
+    let mut more = String::new();
+    let mut weights: Vec<&[u8]> = Vec::new();
+    if !projection.is_empty() {
+        more.push_str(&format!("\n{}", projection.identity()));
+        let folders = steps.dense.iter().flatten();
+        let files_of = |folder| files.parts.get(&format!("{folder}/model.safetensors"));
+        weights.extend(folders.filter_map(files_of).map(Vec::as_slice));
+    }
+    if !prompts.document.is_empty() {
+        more.push_str(&format!("\ndocuments behind {:?}", prompts.document));
+    }
+    if let Some(width) = cut {
+        more.push_str(&format!("\ncut to {width}"));
+    }
+    fingerprint(config, files, &more, &weights)
+}
+
+/// SHA-256 over the computation, the configuration as understood and `more` of it, tokenizer and
+/// weights. The configuration's text is left out: the same model is published with different
+/// comments in it.
+pub(super) fn fingerprint(
+    config: &ModelConfig,
+    files: &ModelFiles,
+    more: &str,
+    more_weights: &[&[u8]],
+) -> String {
     let mut hash = Sha256::new();
-    let settings = format!("{COMPUTATION}\n{}\n{config:?}", config.window());
-    for part in [settings.as_bytes(), &files.tokenizer, &files.weights] {
+    let settings = format!("{COMPUTATION}\n{}\n{}{more}", config.window(), config.identity());
+    let parts = [settings.as_bytes(), &files.tokenizer, &files.weights];
+    for part in parts.into_iter().chain(more_weights.iter().copied()) {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }

@@ -22,12 +22,15 @@ pub(super) struct Tokeniser {
     window: usize,
     /// The token of words that the vocabulary does not hold, if it has one.
     unknown: Option<u32>,
+    /// Tokens of the vocabulary.
+    size: usize,
 }
 
 impl Tokeniser {
     /// Reads `tokenizer.json` for a model of `vocabulary` words and a window of `window` tokens.
     pub fn parse(json: &[u8], vocabulary: usize, window: usize) -> Result<Self, EmbedError> {
-        let malformed = |problem| EmbedError::Malformed { file: "tokenizer.json", problem };
+        let malformed =
+            |problem| EmbedError::Malformed { file: "tokenizer.json".to_owned(), problem };
         let mut inner = Tokenizer::from_bytes(json).map_err(|e| malformed(e.to_string()))?;
         inner.with_padding(None);
         inner.with_truncation(None).map_err(|e| malformed(e.to_string()))?;
@@ -40,14 +43,26 @@ impl Tokeniser {
         if frame == 0 || frame >= window {
             return Err(malformed(format!("{frame} framing tokens in a window of {window}")));
         }
-        // A letter of Linear B, which no vocabulary holds: a tokenizer without an unknown token
-        // fails here and not in the middle of a document.
-        let lacking = inner.encode("\u{10000}", false).map_err(|e| malformed(e.to_string()))?;
-        let unknown = match lacking.get_ids() {
-            [id] => Some(*id),
-            _ => None,
+        // Letters of Linear B, which no vocabulary holds: a tokenizer without an unknown token
+        // fails here and not in the middle of a document. Byte-level tokenizers end them in
+        // different bytes, others in their unknown token.
+        let last_of = |letter: &str| -> Result<Option<u32>, EmbedError> {
+            let found = inner.encode(letter, false).map_err(|e| malformed(e.to_string()))?;
+            Ok(found.get_ids().last().copied())
         };
-        Ok(Self { inner, frame, window, unknown })
+        let (first, second) = (last_of("\u{10000}")?, last_of("\u{10081}")?);
+        let unknown = first.filter(|id| second == Some(*id));
+        Ok(Self { inner, frame, window, unknown, size })
+    }
+
+    /// Tokens of the vocabulary.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Tokens that frame one passage.
+    pub fn frame(&self) -> usize {
+        self.frame
     }
 
     /// The ids that the model gets for `text`: framed, cut at the window.
@@ -134,9 +149,9 @@ fn failed(error: tokenizers::Error) -> EmbedError {
     EmbedError::Tokenise { problem: error.to_string() }
 }
 
-/// End of the first piece of `text`: behind the last white space within [`PIECE_BYTES`], else
-/// behind the last character there. White space is no part of any token, so cutting there
-/// changes nothing.
+/// End of the first piece of `text`: before the last white space within [`PIECE_BYTES`], else
+/// behind the last character there. White space is no part of a token, or begins one, so cutting
+/// there changes nothing.
 fn piece_end(text: &str) -> usize {
     if text.len() <= PIECE_BYTES {
         return text.len();
@@ -144,7 +159,7 @@ fn piece_end(text: &str) -> usize {
     let limit = text.floor_char_boundary(PIECE_BYTES);
     let head = &text[..limit];
     let last_space = head.char_indices().rev().find(|(_, c)| c.is_whitespace());
-    last_space.map_or(limit, |(at, space)| at + space.len_utf8())
+    last_space.map_or(limit, |(at, _)| if at > 0 { at } else { limit })
 }
 
 #[cfg(test)]
@@ -152,16 +167,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_cover_the_text_and_end_behind_white_space() {
+    fn pieces_cover_the_text_and_end_before_white_space() {
         let text = "wörter und ".repeat(5_000);
         let mut start = 0;
         while start < text.len() {
             let end = start + piece_end(&text[start..]);
             assert!(end > start && end - start <= PIECE_BYTES);
-            assert!(end == text.len() || text[..end].ends_with(' '));
+            assert!(end == text.len() || text[end..].starts_with(' '));
             start = end;
         }
         let unbroken = "é".repeat(PIECE_BYTES);
         assert_eq!(piece_end(&unbroken), PIECE_BYTES);
+        assert_eq!(piece_end(&format!(" {unbroken}")), PIECE_BYTES - 1);
     }
 }

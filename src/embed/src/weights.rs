@@ -18,9 +18,23 @@ pub(super) struct Dense {
     pub bias: Vec<f32>,
 }
 
+/// Prefixes of an encoder's tensors in exports with a head beside it.
+const PREFIXES: [&str; 3] = ["bert.", "roberta.", "model."];
+
+impl Dense {
+    /// `states` (tokens, inputs) through the layer: (tokens, outputs).
+    pub fn forward(&self, states: &[f32]) -> Vec<f32> {
+        let mut output = self.weight.multiply(states);
+        elementwise::add_bias(&mut output, &self.bias);
+        output
+    }
+}
+
 /// The tensors of a file by name, without the prefix that some exports put before them.
 #[derive(Debug)]
 pub(super) struct Weights {
+    /// Folder of the file in the model's directory, empty or ending with `/`.
+    folder: String,
     tensors: HashMap<String, Tensor>,
 }
 
@@ -28,17 +42,25 @@ impl Weights {
     /// Parses the bytes of a safetensors file. Copies them: mapping the file would need unsafe
     /// code here, and a change of the file would change vectors of a running server.
     pub fn parse(bytes: &[u8]) -> Result<Self, EmbedError> {
-        let malformed = |problem| EmbedError::Malformed { file: "model.safetensors", problem };
+        Self::parse_in("", bytes)
+    }
+
+    /// The same for the file of a folder of the model's directory.
+    pub fn parse_in(folder: &str, bytes: &[u8]) -> Result<Self, EmbedError> {
+        let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+        let file = format!("{folder}model.safetensors");
+        let malformed = |problem| EmbedError::Malformed { file: file.clone(), problem };
         let loaded = candle_core::safetensors::load_buffer(bytes, &Device::Cpu)
             .map_err(|error| malformed(error.to_string()))?;
         let mut tensors = HashMap::with_capacity(loaded.len());
         for (name, tensor) in loaded {
-            let bare = name.strip_prefix("bert.").unwrap_or(&name).to_owned();
+            let bare = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+            let bare = bare.unwrap_or(&name).to_owned();
             if tensors.insert(bare, tensor).is_some() {
                 return Err(malformed(format!("two tensors of the name {name}")));
             }
         }
-        Ok(Self { tensors })
+        Ok(Self { folder, tensors })
     }
 
     /// A matrix of `rows` by `columns` as it is in the file.
@@ -62,6 +84,7 @@ impl Weights {
         let hidden = config.hidden;
         let name = "embeddings.position_embeddings.weight";
         let mut positions = self.table(name, config.positions, hidden)?;
+        positions.drain(..config.first_position() * hidden);
         positions.truncate(config.window() * hidden);
         elementwise::add_bias(&mut positions, &self.types(config)?[..hidden]);
         Ok(positions)
@@ -104,6 +127,21 @@ impl Weights {
         Ok(Dense { weight: Packed::new(&weight, hidden, 3 * hidden), bias })
     }
 
+    /// The dense layer `name`, with zeros for a bias that it may lack.
+    pub fn dense_with(
+        &self,
+        name: &str,
+        (inputs, outputs): (usize, usize),
+        has_bias: bool,
+    ) -> Result<Dense, EmbedError> {
+        if has_bias {
+            return self.dense(name, inputs, outputs);
+        }
+        let weight = self.table(&format!("{name}.weight"), outputs, inputs)?;
+        let weight = beside_each_other(&[&weight], inputs);
+        Ok(Dense { weight: Packed::new(&weight, inputs, outputs), bias: vec![0.0; outputs] })
+    }
+
     /// Weights (inputs, outputs) of the dense layer `name`, row by row, and its bias.
     pub fn plain(
         &self,
@@ -139,6 +177,26 @@ impl Weights {
         Ok((beside_each_other(&[&query, &key, &value], hidden), bias))
     }
 
+    /// Query, key and value that the file has as one layer, (3 * hidden, hidden), likewise scaled.
+    pub fn query_key_value_in_one(
+        &self,
+        name: &str,
+        hidden: usize,
+        head: usize,
+        has_bias: bool,
+    ) -> Result<Dense, EmbedError> {
+        let scale = (1.0 / (head as f64).sqrt()) as f32;
+        let mut weight = self.table(&format!("{name}.weight"), 3 * hidden, hidden)?;
+        weight[..hidden * hidden].iter_mut().for_each(|number| *number *= scale);
+        let mut bias = vec![0.0; 3 * hidden];
+        if has_bias {
+            bias = self.vector(&format!("{name}.bias"), 3 * hidden)?;
+            bias[..hidden].iter_mut().for_each(|number| *number *= scale);
+        }
+        let weight = beside_each_other(&[&weight], hidden);
+        Ok(Dense { weight: Packed::new(&weight, hidden, 3 * hidden), bias })
+    }
+
     /// The layer norm `name`; exports from TensorFlow call its parts gamma and beta.
     pub fn norm(&self, name: &str, width: usize, epsilon: f32) -> Result<Norm, EmbedError> {
         let is_old = self.contains(&format!("{name}.gamma"));
@@ -149,13 +207,12 @@ impl Weights {
     }
 
     fn shaped(&self, name: &str, expected: &[usize]) -> Result<Tensor, EmbedError> {
-        let tensor = self
-            .tensors
-            .get(name)
-            .ok_or_else(|| EmbedError::MissingTensor { tensor: name.to_owned() })?;
+        let named = || format!("{}{name}", self.folder);
+        let tensor =
+            self.tensors.get(name).ok_or_else(|| EmbedError::MissingTensor { tensor: named() })?;
         if tensor.dims() != expected {
             return Err(EmbedError::WrongShape {
-                tensor: name.to_owned(),
+                tensor: named(),
                 expected: expected.to_vec(),
                 found: tensor.dims().to_vec(),
             });

@@ -17,6 +17,7 @@ pub(super) struct PaddedBert {
     pooling: Pooling,
     vocabulary: usize,
     window: usize,
+    first_position: u32,
     words: Embedding,
     places: Embedding,
     /// (hidden): the first token type.
@@ -108,6 +109,7 @@ impl PaddedBert {
             pooling,
             vocabulary,
             window: config.window(),
+            first_position: config.first_position() as u32,
             words: Embedding::new(words, hidden),
             places: Embedding::new(places, hidden),
             first_type: types.get(0)?,
@@ -150,7 +152,8 @@ impl PaddedBert {
         let (passages, length) = shape;
         let ids = Tensor::from_vec(ids, shape, &self.device)?;
         let kept = Tensor::from_vec(kept, shape, &self.device)?;
-        let places = Tensor::arange(0, length as u32, &self.device)?;
+        let first = self.first_position;
+        let places = Tensor::arange(first, first + length as u32, &self.device)?;
         let places = self.places.forward(&places)?.broadcast_add(&self.first_type)?;
         let states = self.words.forward(&ids)?.broadcast_add(&places)?;
         let mut states = self.norm.forward(&states)?;
@@ -180,6 +183,7 @@ impl Layer {
             Activation::Gelu => wide.gelu_erf()?,
             Activation::GeluTanh => wide.gelu()?,
             Activation::Relu => wide.relu()?,
+            Activation::Silu => wide.silu()?,
         };
         self.output_norm.forward(&(self.narrow.forward(&wide)? + attended)?)
     }

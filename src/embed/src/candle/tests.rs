@@ -7,7 +7,7 @@ use candle_core::Device;
 
 use super::*;
 use crate::bert::Bert;
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, Pooling};
 use crate::device::check;
 use crate::forward::Forward;
 use crate::precision::Precision;
@@ -21,10 +21,8 @@ const EVERY: [(&str, bool); 4] =
 fn config(activation: &str, only_first: bool) -> ModelConfig {
     let mut config = tiny_config();
     config["hidden_act"] = json!(activation);
-    let pooling = json!({"pooling_mode_cls_token": only_first,
-        "pooling_mode_mean_tokens": !only_first});
-    let pooling = pooling.to_string().into_bytes();
-    ModelConfig::parse(config.to_string().as_bytes(), Some(&pooling)).expect("a configuration")
+    let pooling = if only_first { Pooling::First } else { Pooling::Mean };
+    ModelConfig::parse(config.to_string().as_bytes(), pooling).expect("a configuration")
 }
 
 fn padded(config: &ModelConfig, weights: &Weights) -> PaddedBert {
@@ -62,7 +60,7 @@ fn vectors_are_those_of_our_own_forward_pass() {
 #[test]
 fn the_real_model_gives_the_vectors_of_the_reference() {
     let Some(files) = model_files() else { return };
-    let config = ModelConfig::parse(&files.config, files.pooling.as_deref()).expect("a model");
+    let config = ModelConfig::parse(&files.config, Pooling::Mean).expect("a model");
     let weights = Weights::parse(&files.weights).expect("weights");
     let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, config.window());
     let tokeniser = tokeniser.expect("a tokenizer");

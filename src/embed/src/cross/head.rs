@@ -1,18 +1,29 @@
-//! The head of a sequence classifier: from the state of the first token to a score.
+//! The head of a sequence classifier: from the states of a pair to a score.
 //!
 //! ```text
-//! state (hidden) -> tanh(pooler), where the weights have one -> classifier: 1 logit, or 2
-//!                -> sigmoid(logit), or sigmoid(logit 1 - logit 0), which is their softmax
+//! BERT        first state -> tanh(pooler), where the weights have one -> classifier
+//! RoBERTa     first state -> tanh(classifier.dense)                   -> classifier.out_proj
+//! ModernBERT  first state, or the mean -> norm(activation(head))      -> classifier
+//!             1 logit, or 2 -> sigmoid(logit), or sigmoid(logit 1 - logit 0): their softmax
 //! ```
 //! One token of a pair comes here: plain sums in f64 are nothing beside the encoder.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::EmbedError;
+use crate::config::{self, Activation, Family, ModelConfig, Pooling, parsed};
+use crate::elementwise::{self, Norm};
+use crate::modern;
 use crate::weights::Weights;
 
-/// The architecture that `config.json` of a cross-encoder names.
-const ARCHITECTURE: &str = "BertForSequenceClassification";
+/// Architectures that `config.json` of a cross-encoder may name.
+const ARCHITECTURES: [&str; 4] = [
+    "BertForSequenceClassification",
+    "RobertaForSequenceClassification",
+    "XLMRobertaForSequenceClassification",
+    "ModernBertForSequenceClassification",
+];
 /// Labels of a classifier whose configuration lists none.
 const LABELS_DEFAULT: usize = 2;
 
@@ -21,8 +32,17 @@ const LABELS_DEFAULT: usize = 2;
 struct RawHead {
     #[serde(default)]
     architectures: Vec<String>,
-    id2label: Option<serde_json::Map<String, serde_json::Value>>,
+    id2label: Option<serde_json::Map<String, Value>>,
     num_labels: Option<usize>,
+}
+
+/// Those that matter for the head of ModernBERT.
+#[derive(Debug, Deserialize)]
+struct RawModernHead {
+    classifier_pooling: Option<String>,
+    classifier_activation: Option<Value>,
+    #[serde(default)]
+    classifier_bias: bool,
 }
 
 /// Labels of the classifier that a `config.json` describes: one, relevance, or two, of which the
@@ -31,15 +51,13 @@ struct RawHead {
 /// # Errors
 /// [`EmbedError::Unsupported`] for a model that is no cross-encoder.
 pub(super) fn labels(config: &[u8]) -> Result<usize, EmbedError> {
-    let raw: RawHead = serde_json::from_slice(config).map_err(|error| EmbedError::Malformed {
-        file: "config.json",
-        problem: error.to_string(),
-    })?;
-    if !raw.architectures.iter().any(|name| name == ARCHITECTURE) {
+    let raw: RawHead = parsed(config)?;
+    if !raw.architectures.iter().any(|name| ARCHITECTURES.contains(&name.as_str())) {
         return Err(EmbedError::Unsupported {
             field: "architectures",
             found: format!("{:?}", raw.architectures),
-            expected: "BertForSequenceClassification, which reads query and passage together",
+            expected: "BertForSequenceClassification, or that of RoBERTa, XLM-RoBERTa or \
+                       ModernBERT, which reads query and passage together",
         });
     }
     let listed = raw.id2label.map(|labels| labels.len()).or(raw.num_labels);
@@ -53,29 +71,70 @@ pub(super) fn labels(config: &[u8]) -> Result<usize, EmbedError> {
     }
 }
 
-/// Pooler and classifier.
+/// From the states of a pair to one, that to the classifier's input, and the classifier.
 #[derive(Debug)]
 pub(super) struct Head {
-    pooler: Option<Plain>,
+    pooling: Pooling,
+    pooler: Option<Pooler>,
     classifier: Plain,
 }
 
+#[derive(Debug)]
+enum Pooler {
+    Tanh(Plain),
+    Normed { dense: Plain, activation: Activation, norm: Norm },
+}
+
 impl Head {
-    /// Takes the tensors of the head out of `weights`.
-    pub fn new(weights: &Weights, hidden: usize, labels: usize) -> Result<Self, EmbedError> {
-        let name = "pooler.dense";
-        let pooler = match weights.contains(&format!("{name}.weight")) {
-            true => Some(Plain::new(weights, name, hidden, hidden)?),
-            false => None,
+    /// Takes the tensors of the head out of `weights`; `raw` is the text of `config.json`.
+    pub fn new(
+        config: &ModelConfig,
+        raw: &[u8],
+        weights: &Weights,
+        labels: usize,
+    ) -> Result<Self, EmbedError> {
+        let hidden = config.hidden;
+        let dense = |name, has_bias| Plain::new(weights, name, (hidden, hidden), has_bias);
+        let (pooling, pooler, classifier) = match &config.family {
+            Family::Bert => {
+                let has_pooler = weights.contains("pooler.dense.weight");
+                let pooler = has_pooler.then(|| dense("pooler.dense", true)).transpose()?;
+                (Pooling::First, pooler.map(Pooler::Tanh), "classifier")
+            }
+            Family::Roberta { .. } => {
+                let pooler = Pooler::Tanh(dense("classifier.dense", true)?);
+                (Pooling::First, Some(pooler), "classifier.out_proj")
+            }
+            Family::Modern(modern) => {
+                let raw: RawModernHead = parsed(raw)?;
+                let name = "classifier_activation";
+                let usual = Ok(Activation::Gelu);
+                let activation = raw.classifier_activation.as_ref();
+                let pooler = Pooler::Normed {
+                    dense: dense("head.dense", raw.classifier_bias)?,
+                    activation: activation
+                        .map_or(usual, |value| config::activation(name, value))?,
+                    norm: modern::norm(config, modern, weights, "head.norm")?,
+                };
+                (modern_pooling(raw.classifier_pooling)?, Some(pooler), "classifier")
+            }
         };
-        Ok(Self { pooler, classifier: Plain::new(weights, "classifier", hidden, labels)? })
+        let classifier = Plain::new(weights, classifier, (hidden, labels), true)?;
+        Ok(Self { pooling, pooler, classifier })
     }
 
-    /// The relevance of a pair, 0 to 1, from the state of its first token.
-    pub fn score(&self, state: &[f32]) -> Result<f32, EmbedError> {
+    /// The relevance of a pair, 0 to 1, from the states of its tokens.
+    pub fn score(&self, states: &[f32], hidden: usize) -> Result<f32, EmbedError> {
+        let state = self.pooling.state(states, hidden);
         let state: Vec<f64> = state.iter().map(|x| f64::from(*x)).collect();
         let state = match &self.pooler {
-            Some(pooler) => pooler.forward(&state).map(f64::tanh).collect(),
+            Some(Pooler::Tanh(dense)) => dense.forward(&state).map(f64::tanh).collect(),
+            Some(Pooler::Normed { dense, activation, norm }) => {
+                let mut row: Vec<f32> = dense.forward(&state).map(|x| x as f32).collect();
+                elementwise::activate(&mut row, *activation);
+                elementwise::normalise(&mut row, norm);
+                row.iter().map(|x| f64::from(*x)).collect()
+            }
             None => state,
         };
         // The last logit speaks for relevance, the one before it against.
@@ -85,6 +144,17 @@ impl Head {
             return Err(EmbedError::Compute { problem: format!("a pair has the logit {logit}") });
         }
         Ok(score as f32)
+    }
+}
+
+fn modern_pooling(named: Option<String>) -> Result<Pooling, EmbedError> {
+    match named.as_deref() {
+        None | Some("cls") => Ok(Pooling::First),
+        Some("mean") => Ok(Pooling::Mean),
+        Some(found) => {
+            let (field, found) = ("classifier_pooling", found.to_owned());
+            Err(EmbedError::Unsupported { field, found, expected: "cls or mean" })
+        }
     }
 }
 
@@ -100,11 +170,15 @@ impl Plain {
     fn new(
         weights: &Weights,
         name: &str,
-        inputs: usize,
-        outputs: usize,
+        (inputs, outputs): (usize, usize),
+        has_bias: bool,
     ) -> Result<Self, EmbedError> {
         let weight = weights.table(&format!("{name}.weight"), outputs, inputs)?;
-        Ok(Self { weight, bias: weights.vector(&format!("{name}.bias"), outputs)? })
+        let bias = match has_bias {
+            true => weights.vector(&format!("{name}.bias"), outputs)?,
+            false => vec![0.0; outputs],
+        };
+        Ok(Self { weight, bias })
     }
 
     fn forward(&self, input: &[f64]) -> impl Iterator<Item = f64> {

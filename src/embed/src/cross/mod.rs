@@ -1,12 +1,12 @@
-//! Query and passage read together: a BERT sequence classifier (Nogueira and Cho 2019), such as
-//! cross-encoder/ms-marco-MiniLM-L-6-v2, behind [`Reranker`].
+//! Query and passage read together: a sequence classifier (Nogueira and Cho 2019) of any family of
+//! encoders, such as cross-encoder/ms-marco-MiniLM-L-6-v2, behind [`Reranker`].
 //!
 //! Not here: the choice of candidates and the weight of their scores (`engine`, `rank`).
 //!
 //! ```text
 //! query, passages -> pairs   [CLS] query [SEP] passage [SEP], cut at the window
 //!                 -> queue   workers of its own, the query lane alone
-//!                 -> bert    packed batch -> token states
+//!                 -> encoder packed batch -> token states
 //!                 -> head    state of the first token -> pooler -> classifier -> 0 to 1
 //! ```
 //!
@@ -23,15 +23,16 @@ mod pairs;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::bert::Bert;
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, Pooling};
 use crate::forward::Forward;
 use crate::lanes::QueuedText;
 use crate::model::fingerprint;
 use crate::precision::Precision;
 use crate::queue::{Queue, QueueBounds};
+use crate::sentence::Encoder;
 use crate::tokens::Tokeniser;
 use crate::weights::Weights;
 use crate::{EmbedError, Lane, ModelFiles};
@@ -53,7 +54,7 @@ const BOUNDS: QueueBounds = QueueBounds {
     query: WAITING_TOKENS_MAX,
 };
 
-/// A BERT-family cross-encoder with its worker threads.
+/// A cross-encoder with its worker threads.
 #[derive(Debug)]
 pub struct CrossEncoder {
     name: String,
@@ -70,14 +71,14 @@ impl CrossEncoder {
     /// does not classify pairs is unsupported.
     pub fn load(files: &ModelFiles, workers: usize) -> Result<Self, EmbedError> {
         let labels = head::labels(&files.config)?;
-        let config = ModelConfig::parse(&files.config, None)?;
+        let config = ModelConfig::parse(&files.config, Pooling::Mean)?;
         let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, config.window())?;
-        let pairs = Pairs::new(tokeniser)?;
+        let pairs = Pairs::new(tokeniser, config.token_types)?;
         let weights = Weights::parse(&files.weights)?;
-        let fingerprint = fingerprint(&config, files);
-        let head = Head::new(&weights, config.hidden, labels)?;
-        let bert = Bert::new(config, &weights, Precision::F32)?;
-        let queue = Queue::start(Arc::new(PairScorer { bert, head }), workers, BOUNDS);
+        let fingerprint = fingerprint(&config, files, "", &[]);
+        let head = Head::new(&config, &files.config, &weights, labels)?;
+        let encoder = Encoder::new(&config, &weights, Precision::F32)?;
+        let queue = Queue::start(Arc::new(PairScorer { encoder, head }), workers, BOUNDS);
         Ok(Self { name: files.name.clone(), fingerprint, pairs, queue })
     }
 
@@ -147,7 +148,7 @@ impl Reranker for CrossEncoder {
 /// The encoder with its head, as a forward pass. The vector of a pair is its score alone.
 #[derive(Debug)]
 struct PairScorer {
-    bert: Bert,
+    encoder: Encoder,
     head: Head,
 }
 
@@ -159,9 +160,12 @@ impl Forward for PairScorer {
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
         let (second_from, ids): (Vec<usize>, Vec<&[u32]>) =
             batch.iter().map(|pair| pairs::split(pair)).unzip();
-        let (states, spans) = self.bert.states(&ids, Some(&second_from), pause)?;
+        let (states, spans) = self.encoder.states(&ids, Some(&second_from), pause)?;
         let hidden = states.len() / spans.last().map_or(1, |span| span.end);
-        let first_state = |at: usize| &states[at * hidden..(at + 1) * hidden];
-        spans.iter().map(|span| Ok(vec![self.head.score(first_state(span.start))?])).collect()
+        let score = |span: &Range<usize>| {
+            let states = &states[span.start * hidden..span.end * hidden];
+            Ok(vec![self.head.score(states, hidden)?])
+        };
+        spans.iter().map(score).collect()
     }
 }

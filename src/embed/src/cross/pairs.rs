@@ -17,20 +17,24 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Finds out how `tokeniser` frames pairs.
+    /// Finds out how `tokeniser` frames pairs for a model of `token_types` token types.
     ///
     /// # Errors
     /// [`EmbedError::Malformed`] where it has no frame for them, or its window is too small.
-    pub fn new(tokeniser: Tokeniser) -> Result<Self, EmbedError> {
+    pub fn new(tokeniser: Tokeniser, token_types: usize) -> Result<Self, EmbedError> {
         let (first, second) = (tokeniser.content("", 1)?, tokeniser.content("", 1)?);
         let framed = tokeniser.pair(first, second)?;
         let (frame, window) = (framed.len(), tokeniser.window());
         let types = framed.get_type_ids();
-        // Around the first text two tokens, or one behind it; behind the second one.
-        if frame < 2 || frame + 2 > window || types.first() != Some(&0) || types.last() != Some(&1)
-        {
+        // Around the first text two tokens, or one behind it; behind the second one. A model of
+        // one token type needs no types, but more of a frame than single texts have.
+        let is_told = match token_types {
+            1 => frame > tokeniser.frame(),
+            _ => types.first() == Some(&0) && types.last() == Some(&1),
+        };
+        if frame < 2 || frame + 2 > window || !is_told {
             let problem = format!("no pairs: frame {types:?} in a window of {window}");
-            return Err(EmbedError::Malformed { file: "tokenizer.json", problem });
+            return Err(EmbedError::Malformed { file: "tokenizer.json".to_owned(), problem });
         }
         Ok(Self { tokeniser, frame })
     }

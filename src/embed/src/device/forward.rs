@@ -195,6 +195,10 @@ impl Pass<'_> {
             Activation::Gelu => encoder::Activation::Gelu,
             Activation::GeluTanh => encoder::Activation::GeluTanh,
             Activation::Relu => encoder::Activation::Relu,
+            Activation::Silu => {
+                let reason = "silu has no kernel".to_owned();
+                return Err(DeviceError::Refused { action: "embed", reason });
+            }
         };
         let widen = self.product(&layer.widen, attended, broad, (hidden, wide));
         self.send(Product { activation, ..widen })?;

@@ -21,6 +21,9 @@
 //! - Memory is freed only after the work that uses it was waited for.
 //! - The weights stay in the host's memory as f16 too, for a device that was lost and came back.
 //!
+//! It serves BERT and RoBERTa without dense layers behind the pooling; `model` leaves all others to
+//! the CPU.
+//!
 //! In builds with the feature `candle-cuda`, `candle` embeds on the GPU models that have no kernels
 //! here, and models whose vectors differ from the CPU's; [`with_fallback`] decides at the start.
 //!
@@ -43,7 +46,7 @@ use parking_lot::Mutex;
 use crate::bert::Bert;
 #[cfg(feature = "candle-cuda")]
 use crate::candle::CandleModel;
-use crate::config::ModelConfig;
+use crate::config::{Activation, ModelConfig};
 use crate::device::forward::EncoderStream;
 use crate::device::weights::{DeviceWeights, HostWeights};
 use crate::forward::{BatchPolicy, Forward};
@@ -179,7 +182,10 @@ pub(super) fn with_fallback(
 
 /// The reason why there are no kernels for a model, if there are none.
 fn unsupported(config: &ModelConfig) -> Option<String> {
-    let ModelConfig { hidden, intermediate, .. } = *config;
+    let ModelConfig { hidden, intermediate, activation, .. } = *config;
+    if activation == Activation::Silu {
+        return Some("silu has no kernel".to_owned());
+    }
     if !HEADS.contains(&config.head()) {
         return Some(format!("heads of {} numbers, not 32 or 64", config.head()));
     }

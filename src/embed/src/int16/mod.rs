@@ -2,7 +2,7 @@
 //! within a cosine of .99998 of those of f32.
 //!
 //! Not here: embeddings before the layers and pooling behind them (`bert`), which stay f32, as do
-//! softmax, layer norm and activation.
+//! softmax, layer norm and activation; ModernBERT (`modern`), which is computed in f32 alone.
 //!
 //! ```text
 //! weights  once: each column by its largest number      -> codes in -WEIGHT_MAX..=WEIGHT_MAX

@@ -11,7 +11,7 @@ use crate::answer::evidence::Evidence;
 use crate::answer::question::Question;
 use crate::answer::score::{by_words, dot};
 use crate::models::{Models, OwnedText};
-use lodestone_embed::Lane;
+use lodestone_embed::{Lane, Role};
 use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 
 /// The text of an answer when nothing in the chunks answers.
@@ -122,10 +122,13 @@ impl Answerer {
         chunks: &[&RetrievedChunk],
     ) -> Result<(Vec<f32>, Vec<Vec<f32>>), AnswerError> {
         let sub_tenant = |chunk: usize| chunks[chunk].source.sub_tenant.as_str();
-        let mut texts: Vec<OwnedText<'_>> = vec![(sub_tenant(0), question)];
-        for candidate in candidates {
-            texts.push((sub_tenant(candidate.hit), &candidate.compared));
-        }
+        let asked = OwnedText { sub_tenant: sub_tenant(0), role: Role::Query, text: question };
+        let mut texts = vec![asked];
+        texts.extend(candidates.iter().map(|candidate| OwnedText {
+            sub_tenant: sub_tenant(candidate.hit),
+            role: Role::Document,
+            text: &candidate.compared,
+        }));
         let mut vectors =
             self.models.recent().embed(&**self.models.current(), Lane::Answer, context, &texts)?;
         let question_vector = vectors.remove(0);

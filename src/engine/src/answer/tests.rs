@@ -11,7 +11,9 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::answer::*;
-use lodestone_embed::{EmbedError, EmbedStats, Embedder, HashEmbedder, Lane, Model, ModelFiles};
+use lodestone_embed::{
+    EmbedError, EmbedStats, Embedder, HashEmbedder, Lane, Model, ModelFiles, Role,
+};
 use lodestone_types::*;
 
 /// A chunk of a source, at a place of its text.
@@ -347,6 +349,71 @@ proptest! {
         check(&answer, &chunks);
         prop_assert_eq!(deltas(&answer.text).concat(), answer.text);
     }
+}
+
+/// Keeps the roles of what it embeds.
+#[derive(Debug, Default)]
+struct Roles(Mutex<Vec<(Role, String)>>);
+
+impl Embedder for Roles {
+    fn dimension(&self) -> usize {
+        HashEmbedder.dimension()
+    }
+
+    fn name(&self) -> &str {
+        HashEmbedder.name()
+    }
+
+    fn fingerprint(&self) -> &str {
+        HashEmbedder.fingerprint()
+    }
+
+    fn token_offsets(&self, text: &str) -> Vec<std::ops::Range<usize>> {
+        HashEmbedder.token_offsets(text)
+    }
+
+    fn embed_within(
+        &self,
+        lane: Lane,
+        context: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        HashEmbedder.embed_within(lane, context, texts)
+    }
+
+    fn embed_as(
+        &self,
+        lane: Lane,
+        context: &RequestContext,
+        texts: Vec<(Role, String)>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        self.0.lock().extend(texts.iter().cloned());
+        self.embed_within(lane, context, texts.into_iter().map(|(_, text)| text).collect())
+    }
+
+    fn stats(&self) -> EmbedStats {
+        HashEmbedder.stats()
+    }
+
+    fn close(&self) {}
+}
+
+#[test]
+fn the_question_is_a_query_and_sentences_are_documents() {
+    let roles = Arc::new(Roles::default());
+    let chunks = [chunk("parking", 0, "Visitors park on level 1. Employees park on level 2.", 0.9)];
+    let question = "Where do visitors park?";
+    let answer = Answerer::new(Arc::clone(&roles)).answer(
+        &RequestContext::default(),
+        question,
+        &chunks,
+        &[],
+        SourceOrder::ByUse,
+    );
+    assert!(answer.unwrap().text.contains("level 1"));
+    let seen = roles.0.lock();
+    assert_eq!(seen[0], (Role::Query, question.to_owned()));
+    assert!(seen.len() > 1 && seen[1..].iter().all(|(role, _)| *role == Role::Document));
 }
 
 /// A model that remembers: the tests compare the same sentences again and again.

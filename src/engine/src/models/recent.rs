@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::Xxh3;
 
-use lodestone_embed::{EmbedError, Embedder, Lane};
+use lodestone_embed::{EmbedError, Embedder, Lane, Role};
 use lodestone_types::{CollectionId, RequestContext};
 
 /// Vectors of the younger half at most: both are some 13 MiB at 384 numbers a vector.
@@ -27,14 +27,19 @@ struct Halves {
 }
 
 /// A text with the sub-tenant that asks it or stores it.
-pub(crate) type OwnedText<'a> = (&'a str, &'a str);
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnedText<'a> {
+    pub(crate) sub_tenant: &'a str,
+    pub(crate) role: Role,
+    pub(crate) text: &'a str,
+}
 
 impl RecentVectors {
-    /// The vectors of texts, each after its sub-tenant, in their order. Blocking: one call of the
+    /// The vectors of texts, in their order. Blocking: one call of the
     /// model for those that are not known.
     ///
     /// # Errors
-    /// As [`Embedder::embed_within`].
+    /// As [`Embedder::embed_as`].
     pub(crate) fn embed(
         &self,
         model: &dyn Embedder,
@@ -46,9 +51,9 @@ impl RecentVectors {
             texts.iter().map(|text| key_of(model.fingerprint(), context.tenant(), *text)).collect();
         let mut vectors: Vec<_> = keys.iter().map(|key| self.get(*key)).collect();
         let missing = texts.iter().zip(&vectors).filter(|(_, vector)| vector.is_none());
-        let missing: Vec<String> = missing.map(|((_, text), _)| (*text).to_owned()).collect();
+        let missing: Vec<_> = missing.map(|(one, _)| (one.role, one.text.to_owned())).collect();
         if !missing.is_empty() {
-            let mut made = model.embed_within(lane, context, missing)?.into_iter();
+            let mut made = model.embed_as(lane, context, missing)?.into_iter();
             for (key, vector) in keys.into_iter().zip(&mut vectors) {
                 if vector.is_none() {
                     *vector = made.next();
@@ -83,9 +88,11 @@ impl Halves {
     }
 }
 
-fn key_of(model: &str, tenant: Option<CollectionId>, (sub_tenant, text): OwnedText<'_>) -> Key {
+fn key_of(model: &str, tenant: Option<CollectionId>, owned: OwnedText<'_>) -> Key {
+    let OwnedText { sub_tenant, role, text } = owned;
     let mut hash = Xxh3::new();
     hash.update(&tenant.map_or(0, |tenant| tenant.0.as_u128()).to_le_bytes());
+    hash.update(&[u8::from(role == Role::Query)]);
     for part in [model, sub_tenant, text] {
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use crate::models::OwnedText;
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::{Ranked, hydrate};
 use crate::query::join::{self, Place, Seat};
@@ -14,7 +15,7 @@ use crate::query::steer::{feed_back, steered};
 use crate::query::timing::{Part, millis};
 use crate::query::{Query, QueryError, Timings, plan, side_by_side};
 use lodestone_compute::PreparedQuery;
-use lodestone_embed::Lane;
+use lodestone_embed::{Lane, Role};
 use lodestone_rank::confidence;
 use lodestone_storage::collection::Snapshot;
 use lodestone_text::HybridQuery;
@@ -212,7 +213,8 @@ impl Query {
         result: &mut Retrieved,
     ) -> Result<PreparedQuery, QueryError> {
         let query = request.steered_query();
-        let texts = [(sub_tenant.as_str(), query.as_str())];
+        let sub_tenant = sub_tenant.as_str();
+        let texts = [OwnedText { sub_tenant, role: Role::Query, text: &query }];
         let model = self.model(snapshot);
         let embed = || self.models.recent().embed(model, Lane::Query, context, &texts);
         let vectors = result.timings.time(Part::Embed, embed)?;

@@ -39,6 +39,16 @@ static TRUNCATE: Field = Field::body(
     Kind::Boolean { default: true },
     "Whether a text longer than the model's window is cut there; `false` refuses it.",
 );
+static INPUT_TYPE: Field = Field::body(
+    "input_type",
+    Kind::Choice {
+        words: &["document", "query", "passage", "search_document", "search_query"],
+        default: Some("document"),
+        is_exact: true,
+    },
+    "Role of the texts, for models that want a prefix before documents or queries; `passage` and \
+     `search_document` are other names of `document`, `search_query` is one of `query`.",
+);
 
 /// `POST /v1/embeddings`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,13 +63,15 @@ pub struct Embed {
     pub dimensions: Option<usize>,
     /// Whether long texts are cut.
     pub truncate: bool,
+    /// Whether the texts are queries, not documents.
+    pub is_query: bool,
     /// The tenant that it is for.
     pub tenant: Option<TenantId>,
 }
 
 impl Request for Embed {
     const FIELDS: &'static [&'static Field] =
-        &[&INPUT, &MODEL, &ENCODING_FORMAT, &DIMENSIONS, &TRUNCATE, &TENANT_HEADER];
+        &[&INPUT, &MODEL, &ENCODING_FORMAT, &DIMENSIONS, &TRUNCATE, &INPUT_TYPE, &TENANT_HEADER];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         Ok(Self {
@@ -68,6 +80,7 @@ impl Request for Embed {
             is_base64: fields.choice(&ENCODING_FORMAT)? == Some("base64"),
             dimensions: fields.integer(&DIMENSIONS)?.map(|width| width as usize),
             truncate: fields.boolean(&TRUNCATE)?,
+            is_query: matches!(fields.choice(&INPUT_TYPE)?, Some("query" | "search_query")),
             tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?,
         })
     }

@@ -20,7 +20,7 @@ use crate::request::{Call, Inputs};
 use crate::routes::off_thread;
 use crate::routes::route::share_of;
 use crate::routes::v1::owner;
-use lodestone_embed::{Embedder, Lane};
+use lodestone_embed::{Embedder, Lane, Role};
 use lodestone_engine::EngineError;
 use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::{CollectionId, RequestContext, limits};
@@ -74,10 +74,10 @@ pub(super) async fn embed(
     let _listening = context.cancel().on_drop();
     let (preparing, asked) = (app.clone(), call.clone());
     let prepared = off_thread(move || prepare(&preparing, &asked, input)).await?;
-    let Prepared { mut passages, owner, dimension, is_base64, held } = prepared;
+    let Prepared { mut passages, role, owner, dimension, is_base64, held } = prepared;
     let prompt_tokens = passages.tokens.iter().sum();
     let truncated = std::mem::take(&mut passages.truncated);
-    let vectors = vectors(&app, &call, &context, owner, passages).await?;
+    let vectors = vectors(&app, &call, &context, owner, passages, role).await?;
     off_thread(move || {
         let shown = |(index, vector)| EmbeddingView {
             object: "embedding",
@@ -99,6 +99,7 @@ pub(super) async fn embed(
 /// A request that is known to be right.
 struct Prepared {
     passages: Passages,
+    role: Role,
     owner: CollectionId,
     dimension: usize,
     is_base64: bool,
@@ -107,7 +108,7 @@ struct Prepared {
 
 fn prepare(app: &App, call: &Call, input: Embed) -> Result<Prepared, ApiError> {
     let embedder = app.engine.embedder();
-    let Embed { input, model, is_base64, dimensions, truncate, tenant } = input;
+    let Embed { input, model, is_base64, dimensions, truncate, is_query, tenant } = input;
     if model.is_some_and(|model| model != embedder.name()) {
         return Err(ApiError::model_not_found(Location::Body));
     }
@@ -132,7 +133,10 @@ fn prepare(app: &App, call: &Call, input: Embed) -> Result<Prepared, ApiError> {
             );
             Err(wrong("input", &problem))
         }
-        _ => Ok(Prepared { passages, owner, dimension, is_base64, held }),
+        _ => {
+            let role = if is_query { Role::Query } else { Role::Document };
+            Ok(Prepared { passages, role, owner, dimension, is_base64, held })
+        }
     }
 }
 
@@ -162,19 +166,22 @@ fn wrong(member: &str, problem: &str) -> ApiError {
     ApiError::invalid("invalid_value", message).at(Location::Body, member)
 }
 
-/// The vectors of texts, in their order.
+/// The vectors of texts of one role, in their order.
 pub(super) async fn vectors(
     app: &App,
     call: &Call,
     context: &RequestContext,
     owner: CollectionId,
     mut passages: Passages,
+    role: Role,
 ) -> Result<Vec<Vec<f32>>, ApiError> {
     let context = context.of_tenant(owner);
+    let with_role = move |text: String| (role, text);
     if passages.tokens.iter().sum::<usize>() <= limits::MODEL_TOKENS_MAX {
         let engine = app.engine.clone();
         return off_thread(move || {
-            let made = engine.embedder().embed_within(Lane::Query, &context, passages.texts);
+            let texts = passages.texts.into_iter().map(with_role).collect();
+            let made = engine.embedder().embed_as(Lane::Query, &context, texts);
             Ok(made.map_err(EngineError::from)?)
         })
         .await;
@@ -183,10 +190,10 @@ pub(super) async fn vectors(
     let mut vectors = Vec::with_capacity(passages.texts.len());
     for group in passages.groups(tokens_max) {
         let turn = app.turn_of(call, &context.restarted(), owner).await?;
-        let texts: Vec<String> = passages.texts[group].iter_mut().map(std::mem::take).collect();
+        let texts = passages.texts[group].iter_mut().map(std::mem::take).map(with_role).collect();
         let (engine, context) = (app.engine.clone(), context.restarted());
         let made = off_thread(move || {
-            let made = engine.embedder().embed_within(Lane::Answer, &context, texts);
+            let made = engine.embedder().embed_as(Lane::Answer, &context, texts);
             drop(turn);
             Ok(made.map_err(EngineError::from)?)
         });

@@ -10,6 +10,7 @@ use crate::request::Call;
 use crate::routes::off_thread;
 use crate::routes::v1::embeddings::{Passages, vectors};
 use crate::routes::v1::owner;
+use lodestone_embed::Role;
 use lodestone_engine::settle;
 use lodestone_types::{CollectionId, RequestContext};
 
@@ -112,8 +113,8 @@ async fn cosines(
         Ok((Passages::new(embedder, vec![query]), Passages::new(embedder, texts)))
     })
     .await?;
-    let query = vectors(app, call, context, owner, query).await?.remove(0);
-    let of_documents = vectors(app, call, context, owner, passages).await?;
+    let query = vectors(app, call, context, owner, query, Role::Query).await?.remove(0);
+    let of_documents = vectors(app, call, context, owner, passages, Role::Document).await?;
     let cosine = |vector: &Vec<f32>| settle(vector.iter().zip(&query).map(|(a, b)| a * b).sum());
     Ok(of_documents.iter().map(cosine).collect())
 }

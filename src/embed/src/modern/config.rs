@@ -1,0 +1,165 @@
+//! `config.json` of a ModernBERT model.
+//!
+//! Two forms are in use: `global_attn_every_n_layers` with `global_rope_theta` and
+//! `local_rope_theta`, and since version 5 of transformers `layer_types` with `rope_parameters`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::EmbedError;
+use crate::config::{Family, ModelConfig, Pooling, activation, parsed};
+
+const FULL: &str = "full_attention";
+const SLIDING: &str = "sliding_attention";
+
+/// The choices of ModernBERT beyond those of [`ModelConfig`].
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ModernConfig {
+    /// Tokens to either side that a token of a local layer attends to.
+    pub reach: usize,
+    /// Whether a layer attends to the whole passage, one for each layer.
+    pub is_global: Vec<bool>,
+    /// Base of the rotary angles of global layers.
+    pub global_theta: f64,
+    /// Base of the rotary angles of local layers.
+    pub local_theta: f64,
+    /// Whether the dense layers of attention have biases.
+    pub attention_bias: bool,
+    /// Whether the two wide layers have biases.
+    pub wide_bias: bool,
+    /// Whether layer norms have shifts.
+    pub norm_bias: bool,
+}
+
+/// The fields of `config.json` that matter here, with ModernBERT's own defaults.
+#[derive(Debug, Deserialize)]
+struct RawConfig {
+    vocab_size: usize,
+    hidden_size: usize,
+    intermediate_size: usize,
+    num_hidden_layers: usize,
+    num_attention_heads: usize,
+    max_position_embeddings: usize,
+    hidden_activation: Value,
+    #[serde(default = "norm_eps")]
+    norm_eps: f64,
+    #[serde(default = "local_attention")]
+    local_attention: usize,
+    #[serde(default = "every")]
+    global_attn_every_n_layers: usize,
+    #[serde(default = "global_theta")]
+    global_rope_theta: f64,
+    /// `null` stands for the base of global layers.
+    #[serde(default = "local_theta")]
+    local_rope_theta: Option<f64>,
+    layer_types: Option<Vec<String>>,
+    rope_parameters: Option<BTreeMap<String, Option<RawRope>>>,
+    rope_scaling: Option<Value>,
+    #[serde(default)]
+    attention_bias: bool,
+    #[serde(default)]
+    mlp_bias: bool,
+    #[serde(default)]
+    norm_bias: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawRope {
+    rope_type: Option<String>,
+    rope_theta: Option<f64>,
+}
+
+fn norm_eps() -> f64 {
+    1e-5
+}
+
+fn local_attention() -> usize {
+    128
+}
+
+fn every() -> usize {
+    3
+}
+
+fn global_theta() -> f64 {
+    160_000.0
+}
+
+fn local_theta() -> Option<f64> {
+    Some(10_000.0)
+}
+
+impl ModernConfig {
+    /// Reads a `config.json` whose family is known.
+    pub fn parse(config: &[u8], pooling: Pooling) -> Result<ModelConfig, EmbedError> {
+        let raw: RawConfig = parsed(config)?;
+        let modern = Self {
+            reach: raw.local_attention / 2,
+            is_global: raw.is_global()?,
+            global_theta: raw.theta(FULL, raw.global_rope_theta)?,
+            local_theta: raw
+                .theta(SLIDING, raw.local_rope_theta.unwrap_or(raw.global_rope_theta))?,
+            attention_bias: raw.attention_bias,
+            wide_bias: raw.mlp_bias,
+            norm_bias: raw.norm_bias,
+        };
+        let head = raw.hidden_size / raw.num_attention_heads.max(1);
+        if !head.is_multiple_of(2) {
+            let (found, expected) = (format!("heads of {head} numbers"), "heads of an even number");
+            return Err(EmbedError::Unsupported { field: "num_attention_heads", found, expected });
+        }
+        Ok(ModelConfig {
+            hidden: raw.hidden_size,
+            layers: raw.num_hidden_layers,
+            heads: raw.num_attention_heads,
+            intermediate: raw.intermediate_size,
+            vocabulary: raw.vocab_size,
+            positions: raw.max_position_embeddings,
+            token_types: 1,
+            norm_epsilon: raw.norm_eps as f32,
+            activation: activation("hidden_activation", &raw.hidden_activation)?,
+            pooling,
+            family: Family::Modern(modern),
+        })
+    }
+}
+
+impl RawConfig {
+    fn is_global(&self) -> Result<Vec<bool>, EmbedError> {
+        let unsupported =
+            |field, found, expected| Err(EmbedError::Unsupported { field, found, expected });
+        let Some(types) = &self.layer_types else {
+            let every = self.global_attn_every_n_layers;
+            if every == 0 {
+                return unsupported("global_attn_every_n_layers", "0".to_owned(), "1 or more");
+            }
+            // More layers than are allowed are refused with the other sizes.
+            return Ok((0..self.num_hidden_layers.min(64)).map(|at| at % every == 0).collect());
+        };
+        let is_known = |kind: &String| kind == FULL || kind == SLIDING;
+        if types.len() != self.num_hidden_layers || !types.iter().all(is_known) {
+            let expected = "full_attention or sliding_attention for each layer";
+            return unsupported("layer_types", format!("{types:?}"), expected);
+        }
+        Ok(types.iter().map(|kind| kind == FULL).collect())
+    }
+
+    /// The base of the angles of layers of a kind, `usual` where there are no parameters for it.
+    fn theta(&self, kind: &str, usual: f64) -> Result<f64, EmbedError> {
+        let raw = self.rope_parameters.as_ref().and_then(|all| all.get(kind)?.as_ref());
+        let rope_type = raw.and_then(|raw| raw.rope_type.as_deref()).unwrap_or("default");
+        if rope_type != "default" || self.rope_scaling.is_some() {
+            let found = format!("{rope_type}, rope_scaling {:?}", self.rope_scaling);
+            let expected = "default, without scaling";
+            return Err(EmbedError::Unsupported { field: "rope_type", found, expected });
+        }
+        let theta = raw.and_then(|raw| raw.rope_theta).unwrap_or(usual);
+        if theta.is_finite() && theta >= 1.0 {
+            return Ok(theta);
+        }
+        let found = theta.to_string();
+        Err(EmbedError::Unsupported { field: "rope_theta", found, expected: "1 or more" })
+    }
+}

@@ -1,0 +1,108 @@
+//! A block of ModernBERT.
+
+use std::ops::Range;
+
+use candle_core::{Device, Tensor};
+
+use crate::EmbedError;
+use crate::attention;
+use crate::config::{Activation, ModelConfig};
+use crate::elementwise::{self, Norm};
+use crate::modern::ModernConfig;
+use crate::modern::rotation::Rotation;
+use crate::weights::{Dense, Weights};
+
+/// Attention and a gated wide layer.
+#[derive(Debug)]
+pub(super) struct Layer {
+    heads: usize,
+    activation: Activation,
+    /// `None` for the whole passage.
+    reach: Option<usize>,
+    /// The first block has none: the words were normalised.
+    attention_norm: Option<Norm>,
+    query_key_value: Dense,
+    attended: Dense,
+    wide_norm: Norm,
+    widen: Dense,
+    narrow: Dense,
+}
+
+/// The layer norm `name`, whose shift is 0 where the model has none.
+pub(crate) fn norm(
+    config: &ModelConfig,
+    modern: &ModernConfig,
+    weights: &Weights,
+    name: &str,
+) -> Result<Norm, EmbedError> {
+    let (hidden, epsilon) = (config.hidden, config.norm_epsilon);
+    if modern.norm_bias {
+        return weights.norm(name, hidden, epsilon);
+    }
+    let scale = weights.vector(&format!("{name}.weight"), hidden)?;
+    Ok(Norm { scale, shift: vec![0.0; hidden], epsilon })
+}
+
+impl Layer {
+    /// Takes the tensors of block `index` out of `weights`.
+    pub fn new(
+        config: &ModelConfig,
+        modern: &ModernConfig,
+        weights: &Weights,
+        index: usize,
+    ) -> Result<Self, EmbedError> {
+        let ModelConfig { hidden, intermediate, .. } = *config;
+        let at = |part: &str| format!("layers.{index}.{part}");
+        let norm = |part: &str| norm(config, modern, weights, &at(part));
+        let dense = |part: &str, widths, has_bias| weights.dense_with(&at(part), widths, has_bias);
+        let bias = modern.attention_bias;
+        Ok(Self {
+            heads: config.heads,
+            activation: config.activation,
+            reach: (!modern.is_global[index]).then_some(modern.reach),
+            attention_norm: (index > 0).then(|| norm("attn_norm")).transpose()?,
+            query_key_value: weights.query_key_value_in_one(
+                &at("attn.Wqkv"),
+                hidden,
+                config.head(),
+                bias,
+            )?,
+            attended: dense("attn.Wo", (hidden, hidden), bias)?,
+            wide_norm: norm("mlp_norm")?,
+            widen: dense("mlp.Wi", (hidden, 2 * intermediate), modern.wide_bias)?,
+            narrow: dense("mlp.Wo", (intermediate, hidden), modern.wide_bias)?,
+        })
+    }
+
+    /// Whether it attends to the whole passage.
+    pub fn is_global(&self) -> bool {
+        self.reach.is_none()
+    }
+
+    /// Replaces the states of a packed batch, (tokens, hidden), by those behind the block.
+    pub fn forward(
+        &self,
+        states: &mut [f32],
+        spans: &[Range<usize>],
+        rotation: &Rotation,
+    ) -> Result<(), EmbedError> {
+        let hidden = self.wide_norm.scale.len();
+        let mut input = states.to_vec();
+        if let Some(norm) = &self.attention_norm {
+            elementwise::normalise(&mut input, norm);
+        }
+        let mut fused = self.query_key_value.forward(&input);
+        rotation.turn(&mut fused, spans, self.heads);
+        let fused = Tensor::from_vec(fused, (states.len() / hidden, 3 * hidden), &Device::Cpu)?;
+        let context = attention::mixed(&fused, spans, self.heads, self.reach)?;
+        let context: Vec<f32> = context.flatten_all()?.to_vec1()?;
+        elementwise::add(states, &self.attended.forward(&context));
+
+        input.copy_from_slice(states);
+        elementwise::normalise(&mut input, &self.wide_norm);
+        let wide = self.widen.forward(&input);
+        let gated = elementwise::gate(&wide, self.widen.bias.len(), self.activation);
+        elementwise::add(states, &self.narrow.forward(&gated));
+        Ok(())
+    }
+}

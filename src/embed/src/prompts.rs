@@ -1,0 +1,73 @@
+//! Prompts: text that a model wants before queries, or before documents.
+//!
+//! They stand in `config_sentence_transformers.json`. A role takes the prompt of its name (`query`;
+//! `document`, `passage` or `corpus`), otherwise the one that `default_prompt_name` names, unless
+//! that is the other role's, otherwise none. A model without entries there, such as those of the E5
+//! family, gets them when it is installed (`lodestone model install`), which writes that file.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::EmbedError;
+use crate::files::PROMPTS;
+
+/// Purpose of a text that is embedded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It is searched with.
+    Query,
+    /// It is found, or compared with what is found.
+    Document,
+}
+
+/// The prompts of a model; empty for none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prompts {
+    /// Before queries.
+    pub query: String,
+    /// Before documents.
+    pub document: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawPrompts {
+    #[serde(default)]
+    prompts: Option<BTreeMap<String, Option<String>>>,
+    default_prompt_name: Option<String>,
+}
+
+impl Prompts {
+    /// Reads the file, if there is one.
+    pub(super) fn parse(bytes: Option<&[u8]>) -> Result<Self, EmbedError> {
+        let malformed = |problem| EmbedError::Malformed { file: PROMPTS.to_owned(), problem };
+        let Some(bytes) = bytes else { return Ok(Self::default()) };
+        let raw: RawPrompts =
+            serde_json::from_slice(bytes).map_err(|error| malformed(error.to_string()))?;
+        let prompts = raw.prompts.unwrap_or_default();
+        let named = |name: &str| prompts.get(name).cloned().flatten();
+        let default = raw.default_prompt_name;
+        if let Some(name) = default.as_deref().filter(|name| named(name).is_none()) {
+            return Err(malformed(format!("default_prompt_name {name:?} is no prompt")));
+        }
+        let of_role = |own: &[&str], other: &[&str]| {
+            let usual = default.as_deref().filter(|name| !other.contains(name));
+            own.iter().copied().chain(usual).find_map(named).unwrap_or_default()
+        };
+        let (query, document) = (&["query"], &["document", "passage", "corpus"]);
+        Ok(Self { query: of_role(query, document), document: of_role(document, query) })
+    }
+
+    /// The prompt of a role.
+    pub fn of(&self, role: Role) -> &str {
+        match role {
+            Role::Query => &self.query,
+            Role::Document => &self.document,
+        }
+    }
+
+    /// `text` behind the prompt of its role.
+    pub(super) fn before(&self, role: Role, text: &str) -> String {
+        format!("{}{text}", self.of(role))
+    }
+}
