@@ -49,4 +49,5 @@ mod support;
 mod uploads;
 mod upstream;
 mod usage;
+mod vector_metrics;
 mod vectors;
