@@ -38,6 +38,8 @@ pub enum Payload<'a> {
     Empty,
     /// Nothing, with the method DELETE.
     Delete,
+    /// JSON, with the method DELETE.
+    DeleteJson(&'a Value),
     /// JSON.
     Json(&'a Value),
     /// Files.
@@ -87,7 +89,8 @@ pub trait Transport: Sync {
 pub struct Http {
     agent: Agent,
     server: String,
-    authorization: Option<String>,
+    /// Name and value of the header with the key.
+    key: Option<(&'static str, String)>,
 }
 
 impl Http {
@@ -109,8 +112,14 @@ impl Http {
             .user_agent(concat!("lodestone/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        let authorization = api_key.map(|key| format!("Bearer {key}"));
-        Self { agent, server: server.to_owned(), authorization }
+        let key = api_key.map(|key| ("authorization", format!("Bearer {key}")));
+        Self { agent, server: server.to_owned(), key }
+    }
+
+    /// With a key in a header of another name.
+    #[must_use]
+    pub fn with_key(self, header: &'static str, key: Option<String>) -> Self {
+        Self { key: key.map(|key| (header, key)), ..self }
     }
 
     /// Sends a request once and returns as soon as the answer begins.
@@ -138,8 +147,8 @@ impl Http {
         for (name, value) in headers {
             call = call.header(*name, *value);
         }
-        if let Some(authorization) = &self.authorization {
-            call = call.header("authorization", authorization);
+        if let Some((name, key)) = &self.key {
+            call = call.header(*name, key);
         }
         call.send(json.to_string()).map(opened).map_err(lost)
     }
@@ -156,18 +165,21 @@ impl Http {
             Some(_) => None,
         };
         if let Some(mut call) = without_body {
-            if let Some(authorization) = &self.authorization {
-                call = call.header("authorization", authorization);
+            if let Some((name, key)) = &self.key {
+                call = call.header(*name, key);
             }
             return call.call();
         }
-        let mut call = self.agent.post(&url);
-        if let Some(authorization) = &self.authorization {
-            call = call.header("authorization", authorization);
+        let mut call = match &request.body {
+            Some(Payload::DeleteJson(_)) => self.agent.delete(&url).force_send_body(),
+            _ => self.agent.post(&url),
+        };
+        if let Some((name, key)) = &self.key {
+            call = call.header(*name, key);
         }
         match &request.body {
             None | Some(Payload::Empty | Payload::Delete) => call.send_empty(),
-            Some(Payload::Json(json)) => {
+            Some(Payload::Json(json) | Payload::DeleteJson(json)) => {
                 call.header("content-type", "application/json").send(json.to_string())
             }
             Some(Payload::Form(form)) => {
@@ -219,8 +231,8 @@ impl Http {
     /// [`Lost`] without an answer.
     pub fn open_whole(&self, path: &str) -> Result<Opened, Lost> {
         let mut call = self.agent.get(format!("{}{path}", self.server));
-        if let Some(authorization) = &self.authorization {
-            call = call.header("authorization", authorization);
+        if let Some((name, key)) = &self.key {
+            call = call.header(*name, key);
         }
         call.call().map(|response| opened_within(response, u64::MAX)).map_err(lost)
     }
@@ -232,8 +244,8 @@ impl Http {
     pub fn send_lines(&self, path: &str, lines: &mut dyn Read) -> Result<Opened, Lost> {
         let call = self.agent.post(format!("{}{path}", self.server));
         let mut call = call.config().timeout_recv_response(None).timeout_per_read(None).build();
-        if let Some(authorization) = &self.authorization {
-            call = call.header("authorization", authorization);
+        if let Some((name, key)) = &self.key {
+            call = call.header(*name, key);
         }
         let mut lines = lines;
         let sent = call

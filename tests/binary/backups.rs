@@ -283,6 +283,27 @@ fn backups_grow_with_change_and_each_point_can_be_restored() {
     assert_eq!(crate::found(&client, "saffron").iter().filter(|id| *id == "late").count(), 1);
 }
 
+#[test]
+fn a_backup_keeps_the_metric_of_vectors() {
+    let Some(installation) = Installation::new("a_backup_keeps_the_metric_of_vectors") else {
+        return;
+    };
+    let to = installation.dir.path().join("backups");
+    let (server, client) = installation.start();
+    ask(&client, "POST", "/embeddings/create_tenant?tenant_id=l2&metric=l2", Value::Null);
+    let vectors = json!({"embeddings": [[1, 0], [9, 1]], "ids": ["near", "far"]});
+    ask(&client, "POST", "/upload/upload_embeddings?tenant_id=l2", vectors);
+    server.kill();
+    back_up(&installation.data(), &to, &[]);
+    let copy = another(&installation);
+    let (is_done, said) = restore(&to, &copy.data(), &["--tenant", "l2", "--as", "moved"]);
+    assert!(is_done, "{said}");
+    let (_server, client) = copy.start();
+    let query = json!({"tenant_id": "moved", "embeddings": [0, 0]});
+    let found = ask(&client, "POST", "/embeddings/search", query);
+    assert_eq!((&found["chunk_ids"], &found["scores"][0]), (&json!(["near", "far"]), &json!(-1.0)));
+}
+
 /// Vectors of a tenant of their own: some megabytes that no merge touches and nobody embeds.
 pub(super) fn put_vectors(client: &Client, rows: usize) {
     ask(client, "POST", "/embeddings/create_tenant?tenant_id=large", json!({}));

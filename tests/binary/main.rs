@@ -17,6 +17,7 @@
 //! - `full_disk`: disks without a free byte or inode
 //! - `documents`: files of all formats and hostile ones, read by confined children
 //! - `client`: the verbs for people: tables, JSON, profiles, failures, hostile text
+//! - `importers`: what other products hold, through a kill
 //! - `ingest`: the client verb, through changes and kills
 //! - `image`: the recipe of its container image
 //! - `vector_stores`: files and vector stores through kills, a lost catalog and a backup
@@ -36,6 +37,7 @@ mod exposition;
 mod fairness;
 mod full_disk;
 mod image;
+mod importers;
 mod ingest;
 mod lifecycle;
 mod memory;

@@ -145,7 +145,7 @@ fn the_catalog_goes_on_where_it_stopped() {
 fn described() -> Descriptor {
     let tenant = Tenant {
         id: TenantId::parse("acme").unwrap(),
-        mode: TenantMode::Embeddings,
+        mode: TenantMode::EMBEDDINGS,
         schema: None,
         collection: TEXTS,
         dimension: None,

@@ -49,6 +49,7 @@ mod support;
 mod uploads;
 mod upstream;
 mod usage;
+mod vector_metrics;
 mod vector_stores;
 mod vectors;
 mod webhooks;

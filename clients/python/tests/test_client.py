@@ -3,6 +3,9 @@
 import contextlib
 import inspect
 import io
+import uuid
+from array import array
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -10,6 +13,7 @@ import pytest
 
 from lodestone_client import (
     AsyncClient,
+    AsyncVectorCollection,
     AuthenticationError,
     Client,
     ConflictError,
@@ -18,6 +22,7 @@ from lodestone_client import (
     Options,
     PermissionDeniedError,
     ProcessingFailed,
+    VectorCollection,
     WaitTimeout,
 )
 
@@ -177,3 +182,48 @@ def test_vectors_go_and_come_back(client: Client) -> None:
     hits = client.embeddings.search(tenant_id="colours-of-the-client", embeddings=[0.0, 2.0], max_chunks=1)
     assert hits["chunk_ids"] == [ids[1]]
     client.admin.delete(tenant_id="colours-of-the-client", confirm="colours-of-the-client")
+
+
+@pytest.fixture
+def vectors(client: Client) -> Iterator[VectorCollection]:
+    tenant_id = f"t-{uuid.uuid4()}"
+    yield VectorCollection(client, tenant_id).create("dot")
+    client.admin.delete(tenant_id=tenant_id, confirm=tenant_id)
+
+
+def matrix(count: int, width: int) -> memoryview:
+    values = array("f", [float(at) for at in range(count * width)])
+    return memoryview(values).cast("B").cast("f", [count, width])
+
+
+async def test_a_matrix_is_uploaded_in_batches(
+    client: Client, async_client: AsyncClient, vectors: VectorCollection
+) -> None:
+    tenant_id, stored = vectors.tenant_id, []
+    batches = client.upload_vectors(matrix(7, 3), tenant_id, "m", batch_rows=3, on_progress=stored.append)
+    assert batches == ["m:0", "m:1", "m:2"] and stored == [3, 6, 7]
+    assert await async_client.upload_vectors(matrix(7, 3), tenant_id, "m", batch_rows=3) == batches
+    found = {chunk["chunk_id"]: chunk["embedding"] for chunk in vectors.matching(with_vectors=True)}
+    assert len(found) == 7 and found["m:1_2"] == [15.0, 16.0, 17.0] and found["m:2_0"] == [18.0, 19.0, 20.0]
+    for wrong in (array("f", [1.0]), memoryview(array("d", [1.0] * 4)).cast("B").cast("d", [2, 2])):
+        with pytest.raises(ValueError, match="matrix of float32"):
+            client.upload_vectors(wrong, tenant_id, "wrong")
+
+
+async def test_vectors_under_ids_of_the_caller(async_client: AsyncClient, vectors: VectorCollection) -> None:
+    ids = [f"row {at}" for at in range(2500)]
+    vectors.add(ids, [[at, 1.0] for at in range(2500)], [{"even": at % 2 == 0} for at in range(2500)])
+    beside = AsyncVectorCollection(async_client, vectors.tenant_id)
+    best = await beside.search([1.0, 0.0], 2, {"even": True})
+    assert [(hit["chunk_id"], hit["score"], hit["metadata"]) for hit in best] == [
+        ("row 2498", 2498.0, {"even": True}),
+        ("row 2496", 2496.0, {"even": True}),
+    ]
+    # Known ids of several batches, and one twice: the last counts.
+    await beside.add(["row 1", "row 2400", "row 1"], [[0, 9e3], [0, 8e3], [0, 7e3]], [None, None, {"new": True}])
+    assert [hit["chunk_id"] for hit in vectors.search([0.0, 1.0], 2)] == ["row 2400", "row 1"]
+    assert sum(1 for _ in vectors.matching()) == 2500
+    assert await beside.delete_matching({"even": False}) == 1249 and await beside.delete(["row 1", "row 1", "?"]) == 1
+    assert vectors.delete_matching() == 2500 - 1249 - 1 and vectors.search([1.0, 0.0], 0) == []
+    with pytest.raises(ValueError, match="do not match"):
+        vectors.add(["a"], [], [])

@@ -813,7 +813,7 @@ export interface EmbeddingHits {
 export interface ScoredChunk {
   /** Its id. */
   chunk_id: string;
-  /** Cosine similarity. */
+  /** Cosine; of a tenant of metric `dot` the dot product, of `l2` minus the Euclidean distance. */
   score: number;
   /** Its metadata; only `with_metadata`. */
   metadata?: Record<string, unknown> | null;
@@ -823,7 +823,7 @@ export interface ScoredChunk {
 
 export interface EmbeddingPage {
   /** By batch, then by position in it. */
-  chunks: Array<ListedChunk2>;
+  chunks: Array<ListedVector>;
   /** Cursor of the next page; null after the last. */
   next_cursor: string | null;
   /** Always true. */
@@ -832,7 +832,7 @@ export interface EmbeddingPage {
   message: string;
 }
 
-export interface ListedChunk2 {
+export interface ListedVector {
   /** Its id. */
   chunk_id: string;
   /** Id of its batch. */
@@ -982,6 +982,8 @@ export interface TenantStatistics {
   sub_tenant_id: string;
   /** `standard` or `embeddings`. */
   mode: string;
+  /** `cosine`, `dot` or `l2`; null for a tenant of documents. */
+  metric: string | null;
   /** Sources of the sub-tenant. */
   source_count: number;
   /** Memories of the sub-tenant. */
@@ -1045,6 +1047,8 @@ export interface TenantView {
   sub_tenant_id: string;
   /** `standard` or `embeddings`. */
   mode: string;
+  /** `cosine`, `dot` or `l2`; null for a tenant of documents. */
+  metric: string | null;
   /** Creation time, epoch seconds. */
   created_at: string;
   /** Null for an embeddings tenant without vectors. */
@@ -2197,6 +2201,8 @@ export interface TenantCreateTenantRequest {
 export interface EmbeddingsCreateTenantRequest {
   /** The tenant. */
   tenant_id: string;
+  /** Comparison of its vectors; it cannot be changed later. */
+  metric?: "cosine" | "dot" | "l2" | null;
 }
 
 export interface AdminDeleteRequest {

@@ -138,7 +138,7 @@ mod tests {
         let tenant = Tenant {
             id: TenantId::parse("acme").unwrap(),
             collection: CollectionId(Uuid::from_u128(7)),
-            mode: TenantMode::Embeddings,
+            mode: TenantMode::EMBEDDINGS,
             schema: Some(TenantSchema::default()),
             dimension: None,
             created_at: Timestamp(5),

@@ -29,17 +29,6 @@ pub struct ExportOptions {
     server: ServerOptions,
 }
 
-/// Make a tenant from an archive: a new one, or one into which nothing was uploaded. Its name is
-/// that of the archive where none is named.
-#[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
-pub struct ImportOptions {
-    /// File of the archive; `-` is standard input.
-    from: PathBuf,
-    #[command(flatten)]
-    server: ServerOptions,
-}
-
 impl ClientVerb for ExportOptions {
     /// Writes a tenant of a server to a file. The file has its name when it is whole.
     fn run(&self) -> Result<(), Failure> {
@@ -105,35 +94,35 @@ fn write_whole(connection: &Connection, path: &str, part: &Path) -> Result<u64, 
     }
 }
 
-impl ClientVerb for ImportOptions {
-    fn run(&self) -> Result<(), Failure> {
-        let connection = Connection::new(&self.server)?;
-        let pairs: Vec<_> =
-            connection.tenant_if_named().map(|name| ("tenant_id", name)).into_iter().collect();
-        let path = format!("/tenant/import{}", query(&pairs));
-        let mut from: Box<dyn Read> = match self.from == Path::new("-") {
-            true => Box::new(io::stdin()),
-            false => {
-                let named = |error| Failure::Usage(format!("{}: {error}", self.from.display()));
-                Box::new(BufReader::new(File::open(&self.from).map_err(named)?))
-            }
-        };
-        let answer = connection.send_lines(&path, &mut from)?;
-        if connection.is_json {
-            print_json(&answer);
-            return Ok(());
+/// Makes a tenant from an archive: a new one, or one into which nothing was uploaded. Its name is
+/// that of the archive where none is named.
+///
+/// # Errors
+/// [`Failure`].
+pub fn import(connection: &Connection, from: &Path) -> Result<(), Failure> {
+    let pairs: Vec<_> =
+        connection.tenant_if_named().map(|name| ("tenant_id", name)).into_iter().collect();
+    let path = format!("/tenant/import{}", query(&pairs));
+    let mut archive: Box<dyn Read> = match from == Path::new("-") {
+        true => Box::new(io::stdin()),
+        false => {
+            let named = |error| Failure::Usage(format!("{}: {error}", from.display()));
+            Box::new(BufReader::new(File::open(from).map_err(named)?))
         }
-        let made: Value = serde_json::from_slice(&answer).map_err(|error| failed(&error))?;
-        let number = |name: &str| made[name].as_u64().unwrap_or(0);
-        let tenant = one_line(made["tenant_id"].as_str().unwrap_or_default());
-        let (sources, chunks) =
-            (counted(number("sources"), "source"), counted(number("chunks"), "chunk"));
-        println!("{tenant}: {sources}, {chunks}");
-        if made["reembedded"] == true {
-            println!(
-                "the vectors of the archive are of another model: the texts were embedded again"
-            );
-        }
-        Ok(())
+    };
+    let answer = connection.send_lines(&path, &mut archive)?;
+    if connection.is_json {
+        print_json(&answer);
+        return Ok(());
     }
+    let made: Value = serde_json::from_slice(&answer).map_err(|error| failed(&error))?;
+    let number = |name: &str| made[name].as_u64().unwrap_or(0);
+    let tenant = one_line(made["tenant_id"].as_str().unwrap_or_default());
+    let (sources, chunks) =
+        (counted(number("sources"), "source"), counted(number("chunks"), "chunk"));
+    println!("{tenant}: {sources}, {chunks}");
+    if made["reembedded"] == true {
+        println!("the vectors of the archive are of another model: the texts were embedded again");
+    }
+    Ok(())
 }

@@ -71,6 +71,16 @@ impl Connection {
         })
     }
 
+    /// The way to the server.
+    pub fn http(&self) -> &Http {
+        &self.http
+    }
+
+    /// Its address.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
     /// The tenant, where one is named.
     pub fn tenant_if_named(&self) -> Option<&str> {
         self.tenant.as_deref()

@@ -4,7 +4,7 @@
 //!   together, one request and its answer; `failure`: what went wrong, and the exit code
 //! - `screen`: text of documents made harmless, tables, questions before a deletion
 //! - `mcp`: the tools of a server on standard input and output
-//! - `archive`: tenants out of a server and into another
+//! - `archive`: tenants out of a server and into another; `import`: what other products hold
 //! - `search`, `ask`, `graph`: questions; `sources`, `jobs`, `keys`, `tenants`, `memories`: lists;
 //!   `reembed`: the model of tenants; `webhooks`: receivers of events
 
@@ -13,6 +13,7 @@ mod ask;
 mod connection;
 mod failure;
 mod graph;
+mod import;
 mod jobs;
 mod keys;
 mod mcp;
@@ -28,9 +29,10 @@ mod webhooks;
 
 use std::process::ExitCode;
 
-pub use archive::{ExportOptions, ImportOptions};
+pub use archive::ExportOptions;
 pub use ask::AskOptions;
 pub use graph::GraphOptions;
+pub use import::ImportOptions;
 pub use jobs::JobsOptions;
 pub use keys::KeyOptions;
 pub use mcp::McpOptions;

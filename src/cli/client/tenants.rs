@@ -29,6 +29,9 @@ enum TenantVerb {
     Create {
         /// Its id.
         id: String,
+        /// Make it a tenant for vectors of your own, compared by cosine, dot or l2.
+        #[arg(long, value_name = "METRIC", value_parser = ["cosine", "dot", "l2"])]
+        vectors: Option<String>,
     },
     /// Delete a tenant with everything in it; needs an admin key.
     Rm {
@@ -77,8 +80,14 @@ impl ClientVerb for TenantOptions {
                 let rows = answer["tenants"].as_array().into_iter().flatten().map(row).collect();
                 print_table(&["TENANT", "MODE", "CREATED"], rows);
             }),
-            TenantVerb::Create { id } => {
-                let path = format!("/user/create_tenant{}", query(&[("tenant_id", id)]));
+            TenantVerb::Create { id, vectors } => {
+                let path = match vectors {
+                    None => format!("/user/create_tenant{}", query(&[("tenant_id", id)])),
+                    Some(metric) => {
+                        let pairs = [("tenant_id", id.as_str()), ("metric", metric)];
+                        format!("/embeddings/create_tenant{}", query(&pairs))
+                    }
+                };
                 connection.post(path, &json!({}), |answer| {
                     println!("{}", cell(&answer["tenant_id"]));
                 })
@@ -130,6 +139,7 @@ fn stats(connection: &Connection, id: Option<&str>) -> Result<(), Failure> {
             ("tenant", "tenant_id"),
             ("sub-tenant", "sub_tenant_id"),
             ("mode", "mode"),
+            ("metric", "metric"),
             ("sources", "source_count"),
             ("chunks or vectors", "object_count"),
             ("in all sub-tenants", "tenant_object_count"),

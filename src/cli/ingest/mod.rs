@@ -17,7 +17,7 @@
 //! - `stop`: Ctrl-C; `progress`: the bar or the lines; `summary`: the result
 
 mod batch;
-mod call;
+pub mod call;
 mod delete;
 pub mod form;
 mod ids;
@@ -27,7 +27,7 @@ mod progress;
 mod send;
 mod server;
 mod state;
-mod stop;
+pub mod stop;
 mod summary;
 #[cfg(test)]
 mod tests;

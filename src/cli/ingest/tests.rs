@@ -84,7 +84,7 @@ impl Transport for Script {
         let mut body = String::new();
         match &request.body {
             None | Some(Payload::Empty | Payload::Delete) => {}
-            Some(Payload::Json(json)) => body = json.to_string(),
+            Some(Payload::Json(json) | Payload::DeleteJson(json)) => body = json.to_string(),
             Some(Payload::Form(form)) => {
                 let read = form.reader(sent_bytes).unwrap().read_to_string(&mut body);
                 read.map_err(|error| Lost { problem: error.to_string() })?;

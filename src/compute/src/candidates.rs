@@ -65,7 +65,9 @@ pub(super) fn one_by_one<B: ComputeBackend + ?Sized>(
         let (mut candidates, mut estimates) = (Candidates::new(k), estimates.iter());
         selection.for_each(rows.len(), |row| {
             let &estimate = estimates.next().expect("a scan writes one estimate a selected row");
-            candidates.push(RowId(row as u32), estimate, bound.of(rows.residual(row)));
+            let error = bound.of(rows.residual(row));
+            let (estimate, error) = query.bounds(rows, row, estimate, error);
+            candidates.push(RowId(row as u32), estimate, error);
         });
         Ok(candidates.finish())
     };

@@ -21,6 +21,7 @@
 //!   in `bound`, and is what makes a scan over T1 lose nothing.
 //! - A score is a function of query and row alone: never of the other rows asked for with it.
 //! - All backends give bit-equal estimates, and exact scores within [`ErrorBound::rounding`].
+//! - Queries whose scores are no cosines go to [`SimdBackend`] only.
 //! - Scores are never NaN and never minus zero; a zero query and a zero row score 0.
 //!
 //! Children
@@ -28,6 +29,7 @@
 //! - `quantize`: a vector to i8 codes (T1) or to f16 (T2)
 //! - `columns`: the same tiers in the making, for writers
 //! - `prepared`: a query, normalised and quantised once for all segments
+//! - `scoring`: scores by dot product and by distance, from the same tiers
 //! - `bound`: the largest difference of an estimate from the exact score
 //! - `candidates`: rows that may be among the best k by T1, for one query or many at once
 //! - `rotation`, `one_bit`: T0: the rotation that makes components alike, codes, and their scan
@@ -59,6 +61,7 @@ pub mod rotation;
 pub mod rows;
 #[cfg(feature = "testing")]
 pub mod scalar;
+pub mod scoring;
 pub mod select;
 mod serialised;
 pub mod simd;
@@ -77,6 +80,7 @@ pub use quantize::{RowFactors, encode_f16, encode_row};
 pub use rows::{FullRows, VectorRows, code_stride};
 #[cfg(feature = "testing")]
 pub use scalar::ScalarBackend;
+pub use scoring::Scoring;
 pub use select::{RankKey, TopK, select_k};
 pub use simd::{SimdBackend, dot_codes};
 

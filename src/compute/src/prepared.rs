@@ -1,7 +1,9 @@
 //! A query vector, checked, normalised and quantised once for all the segments that it visits.
 
 use crate::quantize::{checked_norm, encode_row, rounded_up};
+use crate::scoring::Scoring;
 use crate::{ComputeError, VectorRows};
+use lodestone_types::Metric;
 
 /// A query in the forms that the tiers need.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,14 +14,24 @@ pub struct PreparedQuery {
     residual: f32,
     decoded_norm: f32,
     is_zero: bool,
+    scoring: Option<Scoring>,
 }
 
 impl PreparedQuery {
-    /// Prepares `vector`; its length does not matter, a zero vector scores 0 with every row.
+    /// Prepares `vector` for scores by cosine; its length does not matter, a zero vector scores 0
+    /// with every row.
     ///
     /// # Errors
     /// [`ComputeError::DimensionOutOfRange`], or [`ComputeError::NotFinite`] for NaN and infinity.
     pub fn new(vector: &[f32]) -> Result<Self, ComputeError> {
+        Self::by(Metric::Cosine, vector)
+    }
+
+    /// Prepares `vector` for scores by a metric.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn by(metric: Metric, vector: &[f32]) -> Result<Self, ComputeError> {
         let norm = checked_norm(vector)?;
         let is_zero = norm == 0.0;
         let divisor = if is_zero { 1.0 } else { norm };
@@ -29,7 +41,8 @@ impl PreparedQuery {
         let squares: i64 = codes.iter().map(|&code| i64::from(code).pow(2)).sum();
         let decoded_norm = rounded_up((squares as f64).sqrt() * f64::from(factors.scale));
         let (scale, residual) = (factors.scale, factors.residual);
-        Ok(Self { unit, codes, scale, residual, decoded_norm, is_zero })
+        let scoring = Scoring::new(metric, vector, norm);
+        Ok(Self { unit, codes, scale, residual, decoded_norm, is_zero, scoring })
     }
 
     /// Components of the query.
@@ -40,6 +53,11 @@ impl PreparedQuery {
     /// Whether every component is zero.
     pub fn is_zero(&self) -> bool {
         self.is_zero
+    }
+
+    /// The scores, where they are no cosines.
+    pub fn scoring(&self) -> Option<&Scoring> {
+        self.scoring.as_ref()
     }
 
     /// The normalised query: `dimension` values.

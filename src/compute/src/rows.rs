@@ -133,6 +133,14 @@ impl<'a> VectorRows<'a> {
         self.residuals[row]
     }
 
+    /// Length of `row`: 0 for a zero vector, infinite beyond the range of f32.
+    pub fn norm(&self, row: usize) -> f32 {
+        match self.full {
+            FullRows::F16(_) => 1.0,
+            FullRows::F32 { norms, .. } => norms[row],
+        }
+    }
+
     /// Prefetches the parts of a row that an estimate and its bound read.
     pub fn prefetch(&self, row: usize) {
         prefetch(self.codes(row));

@@ -16,7 +16,7 @@ use simsimd::SpatialSimilarity;
 
 use crate::backend::{ComputeBackend, begin, cosine, estimate, settled};
 use crate::candidates::{BoundedQuery, TILED_QUERIES_MIN, by_tiles, one_by_one};
-use crate::{ComputeError, FullRows, PreparedQuery, Selection, VectorRows, prefetch};
+use crate::{ComputeError, FullRows, PreparedQuery, Selection, VectorRows, prefetch, scoring};
 use lodestone_types::{Hit, RowId};
 
 /// Lengths between which a dot product in f32 neither overflows nor loses digits to subnormal
@@ -80,9 +80,10 @@ impl ComputeBackend for SimdBackend {
         selection: Selection<'_>,
         k: usize,
     ) -> Result<Vec<Vec<Hit>>, ComputeError> {
-        match queries.len() {
-            TILED_QUERIES_MIN.. => by_tiles(rows, queries, selection, k),
-            _ => one_by_one(self, rows, queries, selection, k),
+        let are_cosines = queries.iter().all(|one| one.query.scoring().is_none());
+        match are_cosines && queries.len() >= TILED_QUERIES_MIN {
+            true => by_tiles(rows, queries, selection, k),
+            false => one_by_one(self, rows, queries, selection, k),
         }
     }
 
@@ -94,9 +95,10 @@ impl ComputeBackend for SimdBackend {
         scores: &mut Vec<f32>,
     ) -> Result<(), ComputeError> {
         begin(rows, query, Selection::Listed(listed), scores)?;
-        match rows.full() {
-            FullRows::F16(bits) => exact_f16(query.unit(), bits, listed, scores),
-            FullRows::F32 { values, norms } => {
+        match (query.scoring(), rows.full()) {
+            (Some(scoring), _) => scoring::exact(scoring, rows, listed, scores),
+            (None, FullRows::F16(bits)) => exact_f16(query.unit(), bits, listed, scores),
+            (None, FullRows::F32 { values, norms }) => {
                 exact_f32(query.unit(), values, norms, listed, scores);
             }
         }

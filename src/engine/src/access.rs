@@ -123,7 +123,9 @@ impl Engine {
         if !grant.allows(&scope.tenant, &scope.sub_tenant) {
             return Err(EngineError::SubTenantNotFound);
         }
-        if let Some(needed) = mode.filter(|needed| *needed != tenant.mode) {
+        if let Some(needed) =
+            mode.filter(|needed| needed.is_embeddings() != tenant.mode.is_embeddings())
+        {
             let (tenant, found) = (tenant.id.clone(), tenant.mode);
             return Err(EngineError::ModeMismatch { tenant, found, needed });
         }

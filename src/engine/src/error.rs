@@ -39,8 +39,8 @@ pub enum EngineError {
     /// The tenant is in another mode.
     #[error(
         "tenant {tenant} is in mode {}, this operation needs mode {}",
-        found.as_str(),
-        needed.as_str()
+        found.name(),
+        needed.name()
     )]
     ModeMismatch {
         /// The tenant.

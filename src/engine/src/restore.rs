@@ -27,7 +27,7 @@ use lodestone_catalog::job::QueueLimits;
 use lodestone_catalog::{Catalog, CatalogOptions, RestoredTenant, Tenant};
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_storage::collection::{Collection, CollectionError};
-use lodestone_types::{Clock, CollectionId, CommitHead, IdSource, Sequence, TenantMode};
+use lodestone_types::{Clock, CollectionId, CommitHead, IdSource, Sequence};
 use originals::{Contents, resubmit};
 
 /// Distance to the highest sequence found where a part of a collection could not be read.
@@ -272,9 +272,8 @@ fn restore_tenant(
     let snapshot = collection.snapshot();
     let contents = Contents::of(&snapshot)?;
     let segment = snapshot.segments.first();
-    tenant.dimension = segment
-        .filter(|_| tenant.mode == TenantMode::Embeddings)
-        .map(|live| live.segment.dimension() as u32);
+    tenant.dimension =
+        segment.filter(|_| tenant.mode.is_embeddings()).map(|live| live.segment.dimension() as u32);
     let gap = if snapshot.unknown_segments() > 0 { SEQUENCE_GAP } else { 0 };
     catalog.restore_tenant(RestoredTenant {
         tenant,

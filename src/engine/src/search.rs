@@ -197,7 +197,7 @@ impl Engine {
         Ok(self.noticed(access, deleted)?)
     }
 
-    /// The nearest stored vectors of each query.
+    /// The nearest stored vectors of each query, by the tenant's metric.
     ///
     /// # Errors
     /// As [`crate::query::Query::nearest_vectors`].
@@ -209,8 +209,9 @@ impl Engine {
         let _stage = stage!("vectors");
         let begun = Instant::now();
         let found = self.read(access, |snapshot| {
-            let TenantAccess { sub_tenant, context, .. } = access;
-            self.query.nearest_vectors(context, snapshot, sub_tenant, search)
+            let TenantAccess { tenant, sub_tenant, context, .. } = access;
+            let metric = tenant.mode.metric().unwrap_or_default();
+            self.query.nearest_vectors(context, snapshot, sub_tenant, metric, search)
         })?;
         self.meters.ended(Leg::Vectors, begun);
         self.tell_slow(access, "vectors", begun);

@@ -188,7 +188,7 @@ impl Engine {
                 let model = self.models.of(&snapshot.manifest);
                 Some(model.unwrap_or(self.models.current()).dimension())
             }
-            TenantMode::Embeddings => access.tenant.dimension.map(|width| width as usize),
+            TenantMode::Embeddings(_) => access.tenant.dimension.map(|width| width as usize),
         };
         Ok(Stats {
             objects: snapshot.rows_in(&access.sub_tenant),

@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn conditions_of_the_contract() {
         let tenant = || TenantId::parse("acme").unwrap();
-        let (found, needed) = (TenantMode::Embeddings, TenantMode::Standard);
+        let (found, needed) = (TenantMode::EMBEDDINGS, TenantMode::Standard);
         let unsupported = ExtractError::Unsupported { name: "a.bin".to_owned() };
         let chunks = IngestError::ChunksUnknown { missing: vec!["e_7".to_owned()] };
         let too_large = IngestError::Metadata {

@@ -124,7 +124,7 @@ pub use relation::{Entity, EntityPath, Relations, Triplet};
 pub use retrieved::{RetrievedChunk, ScoreParts};
 pub use row_payload::{RowPayload, derived_chunk_id, split_chunk_id};
 pub use schema::{FieldType, SchemaField, TenantSchema};
-pub use scope::{Scope, TenantMode};
+pub use scope::{Metric, Scope, TenantMode};
 pub use source::{Origin, SourceDetail, SourceKind, SourceRecord};
 pub use warning::Warning;
 pub use web::{BlockedReason, FetchProblem, WebClient, WebFailure, WebHost, WebPage};

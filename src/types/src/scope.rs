@@ -11,13 +11,81 @@ pub struct Scope {
     pub sub_tenant: SubTenantId,
 }
 
+/// Score of client vectors: higher is nearer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Metric {
+    /// Cosine of the angle, -1 to 1; lengths do not matter.
+    #[default]
+    Cosine,
+    /// Dot product.
+    Dot,
+    /// Minus the square of the Euclidean distance.
+    L2,
+}
+
+words!(Metric { Cosine = "cosine", Dot = "dot", L2 = "l2" });
+
 /// Kind of data of a tenant. Fixed at creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TenantMode {
     /// Documents, text, pages and app records, embedded by the server.
     Standard,
     /// Vectors made by the client, returned bit for bit.
-    Embeddings,
+    Embeddings(Metric),
 }
 
-words!(TenantMode { Standard = "standard", Embeddings = "embeddings" });
+impl TenantMode {
+    /// Client vectors that are compared by cosine.
+    pub const EMBEDDINGS: Self = Self::Embeddings(Metric::Cosine);
+
+    /// The word on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::Embeddings(_) => "embeddings",
+        }
+    }
+
+    /// The word in catalogs, descriptors and archives. A release that does not know a metric does
+    /// not know the word: it refuses the tenant, instead of ranking its vectors otherwise.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Embeddings(Metric::Dot) => "embeddings_dot",
+            Self::Embeddings(Metric::L2) => "embeddings_l2",
+            Self::Embeddings(Metric::Cosine) | Self::Standard => self.name(),
+        }
+    }
+
+    /// The inverse of [`Self::as_str`].
+    pub fn from_word(word: &str) -> Option<Self> {
+        let all = [Metric::Cosine, Metric::Dot, Metric::L2].map(Self::Embeddings);
+        all.into_iter().chain([Self::Standard]).find(|mode| mode.as_str() == word)
+    }
+
+    /// The metric of client vectors; `None` where there are none.
+    pub fn metric(self) -> Option<Metric> {
+        match self {
+            Self::Standard => None,
+            Self::Embeddings(metric) => Some(metric),
+        }
+    }
+
+    /// Whether the data are client vectors.
+    pub fn is_embeddings(self) -> bool {
+        self.metric().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mode_has_a_word_of_its_own() {
+        let words = ["standard", "embeddings", "embeddings_dot", "embeddings_l2"];
+        assert_eq!(words.map(|word| TenantMode::from_word(word).unwrap().as_str()), words);
+        assert_eq!(TenantMode::from_word("embeddings_cosine"), None);
+        assert_eq!(TenantMode::EMBEDDINGS.as_str(), "embeddings");
+        assert_eq!(TenantMode::Embeddings(Metric::L2).name(), "embeddings");
+    }
+}

@@ -3,9 +3,11 @@
 from lodestone_client import models
 from lodestone_client._async.client import AsyncClient
 from lodestone_client._async.collection import AsyncCollection
+from lodestone_client._async.vectors import AsyncVectorCollection
 from lodestone_client._protocol import Event, FileOutcome, Options
 from lodestone_client._sync.client import Client
 from lodestone_client._sync.collection import Collection
+from lodestone_client._sync.vectors import VectorCollection
 from lodestone_client.errors import (
     APIError,
     AuthenticationError,
@@ -30,6 +32,7 @@ __all__ = [
     "APIError",
     "AsyncClient",
     "AsyncCollection",
+    "AsyncVectorCollection",
     "AuthenticationError",
     "BatchFailed",
     "Client",
@@ -50,6 +53,7 @@ __all__ = [
     "ServiceUnavailableError",
     "StreamInterrupted",
     "UnsupportedMediaTypeError",
+    "VectorCollection",
     "WaitTimeout",
     "models",
 ]

@@ -6,7 +6,7 @@ import json
 import os
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +25,9 @@ RETRIED_STATUSES = frozenset({408, 429, 502, 503, 504})
 # Where the change may have happened, the caller decides: verify_processing tells.
 NOT_RETRIED_REASON = "outcome_unknown"
 PAGE_ENTRIES = 500
+# Limits of the server for one npy file.
+NPY_ROWS = 50_000
+NPY_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class Operation:
     method: str
     path: str
     query: list[str] = field(default_factory=list)
-    media: Literal["json", "form", "urlencoded", "whole", "lines"] | None = None
+    media: Literal["json", "form", "urlencoded", "whole", "lines", "npy"] | None = None
     result: Literal["json", "text", "bytes"] = "json"
     retry: bool = False
     keyed: bool = False
@@ -116,8 +119,8 @@ class Request:
             "timeout": settings.timeout if options.timeout is None else options.timeout,
             **_body(operation.media, sent),
         }
-        if operation.media == "lines":
-            headers["content-type"] = "application/x-ndjson"
+        if operation.media in ("lines", "npy"):
+            headers["content-type"] = f"application/x-{'ndjson' if operation.media == 'lines' else 'npy'}"
 
     def delay(self, attempt: int, error: APIError | None) -> float | None:
         """Seconds until the next attempt, or `None` where there is none. `error` is absent where no answer came."""
@@ -137,6 +140,8 @@ def _body(media: str | None, sent: Mapping[str, Any]) -> dict[str, Any]:
         return {"json": sent}
     if media == "whole":
         return {"json": sent["body"]}
+    if media == "npy":
+        return {"content": sent["body"]}
     if media == "lines":
         # An async transport takes no file, so it is read here; `lodestone import` sends large archives.
         body = sent["body"]
@@ -162,6 +167,27 @@ def _files(value: Any) -> list[Any]:
 def _form_text(value: Any) -> str:
     """A member of a form: maps and lists are JSON text."""
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def npy_files(rows: Any, rows_max: int) -> Iterator[tuple[int, bytes]]:
+    """Files as `numpy.save` writes them, of so many rows at most, each with the number of rows up to its end.
+
+    `rows` is a matrix of float32, such as a numpy array or one that `numpy.load` maps from a file.
+    """
+    view = memoryview(rows)
+    if view.shape is None or view.ndim != 2 or view.format != "f" or not view.c_contiguous:
+        raise ValueError("rows must be a matrix of float32 in C order, as of numpy.ascontiguousarray(rows, 'float32')")
+    count, width = view.shape
+    if not count or not width:
+        return
+    data = view.cast("B")
+    step = max(1, min(rows_max, NPY_ROWS, (NPY_BYTES - 256) // (4 * width)))
+    for start in range(0, count, step):
+        end = min(count, start + step)
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({end - start}, {width}), }}"
+        header += " " * (-(len(header) + 11) % 64) + "\n"
+        head = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+        yield end, head + data[4 * width * start : 4 * width * end]
 
 
 def read_answer(operation: Operation, response: httpx.Response) -> Any:

@@ -1,15 +1,25 @@
-"""LlamaIndex: a retriever. The server embeds, so no embedding model is needed."""
+"""LlamaIndex: a retriever of texts, which the server embeds, and a store of nodes with vectors of your own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
+    MetadataFilters,
+    VectorStoreQuery,
+    VectorStoreQueryMode,
+    VectorStoreQueryResult,
+)
+from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
-from lodestone_client import AsyncCollection, Collection
-from lodestone_client.models import Chunk
+from lodestone_client import AsyncCollection, AsyncVectorCollection, Collection, VectorCollection
+from lodestone_client._llama_index_filters import NODE_ID, translated
+from lodestone_client.models import Chunk, ListedVector, ScoredChunk
 
 
 class LodestoneRetriever(BaseRetriever):
@@ -55,3 +65,140 @@ def _node(chunk: Chunk) -> NodeWithScore:
         relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=chunk["source_id"])},
     )
     return NodeWithScore(node=node, score=chunk["relevancy_score"])
+
+
+class LodestoneVectorStore(BasePydanticVectorStore):
+    """Nodes with their embeddings in one sub-tenant of a tenant for vectors, under their own ids.
+
+    A node is stored whole as metadata: 64 KiB with its text at most. Scores are those of the tenant's metric, higher
+    is nearer. The async methods run the sync ones where there is no `async_vectors`.
+    """
+
+    stores_text: bool = True
+    flat_metadata: bool = False
+
+    _vectors: VectorCollection = PrivateAttr()
+    _async_vectors: AsyncVectorCollection | None = PrivateAttr()
+
+    def __init__(self, vectors: VectorCollection, async_vectors: AsyncVectorCollection | None = None) -> None:
+        super().__init__(stores_text=True)
+        self._vectors = vectors
+        self._async_vectors = async_vectors
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name of the class, as LlamaIndex serializes it."""
+        return "LodestoneVectorStore"
+
+    @property
+    def client(self) -> VectorCollection:
+        """The vectors."""
+        return self._vectors
+
+    def add(self, nodes: Sequence[BaseNode], **_: Any) -> list[str]:
+        """Adds nodes with embeddings, or replaces those of the same id."""
+        self._vectors.add(*_rows(nodes))
+        return [node.node_id for node in nodes]
+
+    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        """As `add`."""
+        if self._async_vectors is None:
+            return await super().async_add(nodes, **kwargs)
+        await self._async_vectors.add(*_rows(nodes))
+        return [node.node_id for node in nodes]
+
+    def delete(self, ref_doc_id: str, **_: Any) -> None:
+        """Deletes the nodes of a document."""
+        self._vectors.delete_matching(translated(None, doc_ids=[ref_doc_id]))
+
+    async def adelete(self, ref_doc_id: str, **kwargs: Any) -> None:
+        """As `delete`."""
+        if self._async_vectors is None:
+            await super().adelete(ref_doc_id, **kwargs)
+        else:
+            await self._async_vectors.delete_matching(translated(None, doc_ids=[ref_doc_id]))
+
+    def delete_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **_: Any) -> None:
+        """Deletes nodes by id, by a filter or by both; at least one must be given."""
+        self._vectors.delete_matching(_chosen(node_ids, filters))
+
+    async def adelete_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
+    ) -> None:
+        """As `delete_nodes`."""
+        if self._async_vectors is None:
+            await super().adelete_nodes(node_ids, filters, **kwargs)
+        else:
+            await self._async_vectors.delete_matching(_chosen(node_ids, filters))
+
+    def clear(self) -> None:
+        """Deletes every node of the sub-tenant."""
+        self._vectors.delete_matching()
+
+    async def aclear(self) -> None:
+        """As `clear`."""
+        if self._async_vectors is None:
+            await super().aclear()
+        else:
+            await self._async_vectors.delete_matching()
+
+    def get_nodes(self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None) -> list[BaseNode]:
+        """Nodes with their embeddings by id, by a filter or by both; all where none is given."""
+        found = self._vectors.matching(translated(filters, node_ids), with_vectors=True)
+        return [_stored(chunk) for chunk in found]
+
+    async def aget_nodes(
+        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
+    ) -> list[BaseNode]:
+        """As `get_nodes`."""
+        if self._async_vectors is None:
+            return await super().aget_nodes(node_ids, filters)
+        found = self._async_vectors.matching(translated(filters, node_ids), with_vectors=True)
+        return [_stored(chunk) async for chunk in found]
+
+    def query(self, query: VectorStoreQuery, **_: Any) -> VectorStoreQueryResult:
+        """The nodes nearest to an embedding, up to 200."""
+        return _result(self._vectors.search(*_search(query)))
+
+    async def aquery(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """As `query`."""
+        if self._async_vectors is None:
+            return await super().aquery(query, **kwargs)
+        return _result(await self._async_vectors.search(*_search(query)))
+
+
+def _rows(nodes: Sequence[BaseNode]) -> tuple[list[str], list[list[float]], list[dict[str, Any]]]:
+    ids = [node.node_id for node in nodes]
+    metadata = [{**node_to_metadata_dict(node), NODE_ID: node.node_id} for node in nodes]
+    return ids, [node.get_embedding() for node in nodes], metadata
+
+
+def _chosen(node_ids: list[str] | None, filters: MetadataFilters | None) -> dict[str, Any]:
+    chosen = translated(filters, node_ids)
+    if not chosen:
+        raise ValueError("node_ids or filters is missing; clear deletes all nodes")
+    return chosen
+
+
+def _search(query: VectorStoreQuery) -> tuple[list[float], int, dict[str, Any]]:
+    if query.mode != VectorStoreQueryMode.DEFAULT:
+        raise NotImplementedError(f"queries of mode {query.mode.value} are not offered")
+    if query.query_embedding is None:
+        raise ValueError("query_embedding is missing")
+    # An index without nodes of its own asks with empty lists for all.
+    chosen = translated(query.filters, query.node_ids or None, query.doc_ids or None)
+    return query.query_embedding, query.similarity_top_k, chosen
+
+
+def _result(chunks: list[ScoredChunk]) -> VectorStoreQueryResult:
+    return VectorStoreQueryResult(
+        nodes=[metadata_dict_to_node(chunk["metadata"] or {}) for chunk in chunks],
+        similarities=[chunk["score"] for chunk in chunks],
+        ids=[chunk["chunk_id"] for chunk in chunks],
+    )
+
+
+def _stored(chunk: ListedVector) -> BaseNode:
+    node = metadata_dict_to_node(chunk["metadata"] or {})
+    node.embedding = chunk["embedding"]
+    return node

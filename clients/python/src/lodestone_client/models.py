@@ -276,7 +276,7 @@ class ScoredChunk(TypedDict):
     embedding: NotRequired[list[float] | None]
 
 
-class ListedChunk2(TypedDict):
+class ListedVector(TypedDict):
     """One listed vector."""
 
     chunk_id: str
@@ -367,6 +367,7 @@ class TenantStatistics(TypedDict):
     message: str
     sub_tenant_id: str
     mode: str
+    metric: str | None
     source_count: int
     memory_count: int
     tenant_object_count: int
@@ -1035,6 +1036,7 @@ class TenantCreateTenantRequest(TypedDict):
 
 class EmbeddingsCreateTenantRequest(TypedDict):
     tenant_id: str
+    metric: NotRequired[Literal["cosine", "dot", "l2"] | None]
 
 
 class AdminDeleteRequest(TypedDict):
@@ -1293,7 +1295,7 @@ class EmbeddingHits(TypedDict):
 class EmbeddingPage(TypedDict):
     """Answer to `embeddings/scroll`."""
 
-    chunks: list[ListedChunk2]
+    chunks: list[ListedVector]
     next_cursor: str | None
     success: bool
     message: str
@@ -1338,6 +1340,7 @@ class TenantView(TypedDict):
     tenant_id: str
     sub_tenant_id: str
     mode: str
+    metric: str | None
     created_at: str
     vector_dimension: int | None
     tenant_schema: SchemaView | None

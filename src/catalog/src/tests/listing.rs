@@ -101,7 +101,7 @@ fn a_source_stays_known_without_its_job() {
 #[test]
 fn sources_of_a_restored_tenant_become_known() {
     let fixture = Fixture::new();
-    let tenant = fixture.catalog.fresh_tenant(tenant("a"), TenantMode::Embeddings, None);
+    let tenant = fixture.catalog.fresh_tenant(tenant("a"), TenantMode::EMBEDDINGS, None);
     let collection = tenant.collection;
     let (head, sub_tenants) = (None, vec![sub("x")]);
     let newest_sequence = Sequence(9);
@@ -117,7 +117,7 @@ fn sources_of_a_restored_tenant_become_known() {
     assert_eq!(found[0].sub_tenant, sub("x"));
 
     // A catalog that lacks another tenant may lack sources of this one.
-    let tenant = fixture.catalog.fresh_tenant(super::tenant("b"), TenantMode::Embeddings, None);
+    let tenant = fixture.catalog.fresh_tenant(super::tenant("b"), TenantMode::EMBEDDINGS, None);
     let restored = RestoredTenant { tenant, head, sub_tenants: Vec::new(), newest_sequence };
     fixture.catalog.restore_tenant(restored).unwrap();
     assert_eq!(fixture.catalog.tenants_not_known().unwrap().len(), 2);

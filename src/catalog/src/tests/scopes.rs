@@ -15,7 +15,7 @@ fn schema() -> TenantSchema {
 fn a_tenant_is_created_once() {
     let fixture = Fixture::new();
     let created =
-        fixture.catalog.create_tenant(tenant("a"), TenantMode::Embeddings, Some(schema())).unwrap();
+        fixture.catalog.create_tenant(tenant("a"), TenantMode::EMBEDDINGS, Some(schema())).unwrap();
     let again = fixture.catalog.create_tenant(tenant("a"), TenantMode::Standard, None);
     assert_eq!(again.unwrap_err().kind(), ErrorKind::Conflict);
     fixture.tenant("B");
@@ -145,7 +145,7 @@ fn a_lost_catalog_is_rebuilt() {
     let lost = Tenant {
         id: tenant("a"),
         collection: CollectionId(uuid::Uuid::from_bytes([5; 16])),
-        mode: TenantMode::Embeddings,
+        mode: TenantMode::EMBEDDINGS,
         schema: Some(schema()),
         dimension: Some(16),
         created_at: Timestamp(77),

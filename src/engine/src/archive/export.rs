@@ -67,7 +67,7 @@ impl Engine {
             return Err(ArchiveError::Quarantined { segments }.into());
         }
         let dimension = match tenant.mode {
-            TenantMode::Embeddings => tenant.dimension,
+            TenantMode::Embeddings(_) => tenant.dimension,
             TenantMode::Standard => {
                 snapshot.segments.first().map(|live| live.segment.dimension() as u32)
             }

@@ -66,7 +66,8 @@ pub struct Head {
     pub release: String,
     /// The tenant that it is of.
     pub tenant_id: String,
-    /// `standard` or `embeddings`.
+    /// `standard`; `embeddings`, and `embeddings_dot` or `embeddings_l2` for another metric than
+    /// cosine.
     pub mode: String,
     /// Declared metadata keys.
     pub schema: Option<TenantSchema>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lodestone_types::{Grant, Sequence, TenantId, TenantMode};
+use lodestone_types::{Grant, Sequence, TenantId};
 
 use super::ArchiveError;
 use super::reader::{self, Checked};
@@ -85,7 +85,7 @@ impl Engine {
         let bytes = BUILD_BYTES + checked.source_bytes_max;
         let _memory = self.memory.take(bytes, MEMORY_WAIT).ok_or(ArchiveError::NoMemory)?;
         let mut tenant = self.catalog.fresh_tenant(id.clone(), mode, checked.head.schema.clone());
-        if mode == TenantMode::Embeddings {
+        if mode.is_embeddings() {
             tenant.dimension = checked.head.dimension;
         }
         let collection = tenant.collection;
@@ -114,7 +114,7 @@ impl Engine {
     /// Whether the texts have to be read by the model of this server.
     fn check_model(&self, checked: &Checked) -> Result<bool, ArchiveError> {
         let Checked { head, mode, .. } = checked;
-        if *mode == TenantMode::Embeddings || checked.end.chunks == 0 {
+        if mode.is_embeddings() || checked.end.chunks == 0 {
             return Ok(false);
         }
         if head.model.as_deref() != Some(self.embedder().fingerprint()) {

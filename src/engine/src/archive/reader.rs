@@ -208,7 +208,10 @@ impl<'a> Reader<'a> {
             return refused(self, &problem);
         }
         let Some(mode) = TenantMode::from_word(&head.mode) else {
-            return refused(self, "mode must be standard or embeddings");
+            return refused(
+                self,
+                "mode must be standard, embeddings, embeddings_dot or embeddings_l2",
+            );
         };
         if let Some(schema) = &head.schema {
             schema.validate().map_err(|error| self.refused("archive", &error))?;

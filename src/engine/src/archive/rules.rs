@@ -25,7 +25,7 @@ pub(super) fn names_of(line: &SourceLine, mode: TenantMode) -> Result<Names, Str
     let named = SubTenantId::parse(&line.sub_tenant_id).map_err(|error| error.to_string())?;
     let id = SourceId::parse(&line.file_id).map_err(|error| error.to_string())?;
     let kind = SourceKind::from_word(&line.kind).ok_or("kind is not known")?;
-    if (kind == SourceKind::Embeddings) != (mode == TenantMode::Embeddings) {
+    if (kind == SourceKind::Embeddings) != mode.is_embeddings() {
         return Err(format!(
             "a source of kind {} in a tenant of mode {}",
             line.kind,
@@ -92,7 +92,7 @@ pub(super) fn new_row(
     if index > INDEX_MAX || boxes.len() > BOXES_MAX {
         return Err("index or the number of boxes is beyond its bound".to_owned());
     }
-    let is_of_vectors = mode == TenantMode::Embeddings;
+    let is_of_vectors = mode.is_embeddings();
     let characters = text.chars().count();
     match is_of_vectors {
         true => check_payload(&text, chars)?,

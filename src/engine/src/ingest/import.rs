@@ -130,7 +130,7 @@ impl<'a> NewTenant<'a> {
 
     /// A source without rows, with the words that take part in keyword search.
     fn with_words(&self, record: SourceRecord) -> NewSource {
-        if self.tenant.mode == TenantMode::Embeddings {
+        if self.tenant.mode.is_embeddings() {
             let (title_text, searchable) = (String::new(), String::new());
             return NewSource { record, title_text, searchable, rows: Vec::new() };
         }
@@ -169,7 +169,7 @@ impl<'a> NewTenant<'a> {
         self.ingest.require_room_for_content()?;
         let (dimension, kind) = match self.tenant.mode {
             TenantMode::Standard => (self.ingest.models.current().dimension(), VectorKind::F16),
-            TenantMode::Embeddings => {
+            TenantMode::Embeddings(_) => {
                 (self.tenant.dimension.unwrap_or(1) as usize, VectorKind::F32)
             }
         };

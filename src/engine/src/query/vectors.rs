@@ -9,7 +9,9 @@ use lodestone_compute::PreparedQuery;
 use lodestone_storage::collection::Snapshot;
 use lodestone_storage::segment::Segment;
 use lodestone_storage::segment::flat::Thoroughness;
-use lodestone_types::{Filter, Metadata, RequestContext, RowId, SubTenantId, derived_chunk_id};
+use lodestone_types::{
+    Filter, Metadata, Metric, RequestContext, RowId, SubTenantId, derived_chunk_id,
+};
 
 /// Parts of a stored vector that a caller wants beside its id.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub struct VectorSearch {
 pub struct VectorHit {
     /// The vector.
     pub found: StoredVector,
-    /// Cosine, -1 to 1.
+    /// Cosine, -1 to 1; the dot product; or minus the Euclidean distance.
     pub score: f32,
 }
 
@@ -80,8 +82,8 @@ pub struct VectorPage {
 }
 
 impl Query {
-    /// The nearest stored vectors of each query that pass the filter, best first, ties by batch and
-    /// position.
+    /// The stored vectors nearest to each query by a metric that pass the filter, best first, ties
+    /// by batch and position.
     ///
     /// # Errors
     /// [`QueryError::DimensionMismatch`] where a query has another width than the stored vectors;
@@ -91,6 +93,7 @@ impl Query {
         context: &RequestContext,
         snapshot: &Snapshot,
         sub_tenant: &SubTenantId,
+        metric: Metric,
         search: &VectorSearch,
     ) -> Result<Vec<Vec<VectorHit>>, QueryError> {
         let VectorSearch { queries, max_chunks, filter, parts } = search;
@@ -101,8 +104,8 @@ impl Query {
                 return Err(QueryError::DimensionMismatch { expected, received: other.len() });
             }
         }
-        let queries: Vec<PreparedQuery> =
-            queries.iter().map(|query| PreparedQuery::new(query)).collect::<Result<_, _>>()?;
+        let prepared = queries.iter().map(|query| PreparedQuery::by(metric, query));
+        let queries: Vec<PreparedQuery> = prepared.collect::<Result<_, _>>()?;
         let thoroughness = Thoroughness::default();
         let (all, _) = legs::nearest_of_each(
             context, &*self.backend, &segments, &queries, *max_chunks, thoroughness,
@@ -117,6 +120,10 @@ impl Query {
             found.truncate(*max_chunks);
             let hits = found.into_iter().map(|(RowAddress { segment, row }, score)| {
                 let found = stored(&segments[segment].live.segment, row, *parts)?;
+                let score = match metric {
+                    Metric::L2 => 0.0 - (-score).sqrt(),
+                    Metric::Cosine | Metric::Dot => score,
+                };
                 Ok(VectorHit { found, score })
             });
             results.push(hits.collect::<Result<_, QueryError>>()?);

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
+use super::restore::lose_catalog;
 use super::*;
 use crate::ingest::NewVectors;
 use crate::query::{StoredVector, VectorParts, VectorScroll, VectorSearch};
 use lodestone_storage::filter::parse_for_vectors;
-use lodestone_types::{ErrorKind, Filter};
+use lodestone_types::{ErrorKind, Filter, Metric};
 
 const WIDTH: usize = 6;
 const ALL_PARTS: VectorParts = VectorParts { metadata: true, vector: true };
@@ -23,8 +24,10 @@ impl Dice {
         (self.0 >> 33) % end
     }
 
+    /// Of any direction, and a length up to some hundred.
     fn vector(&mut self) -> Vec<f32> {
-        (0..WIDTH).map(|_| self.below(2001) as f32 / 1000.0 - 1.0).collect()
+        let length = 2_f32.powi(self.below(9) as i32);
+        (0..WIDTH).map(|_| (self.below(2001) as f32 / 1000.0 - 1.0) * length).collect()
     }
 
     fn metadata(&mut self) -> Option<Metadata> {
@@ -44,7 +47,7 @@ type Model = BTreeMap<(String, u32), StoredVector>;
 fn tenant_of_vectors(engine: &Engine) -> TenantAccess {
     let tenant = TenantId::parse("vectors").unwrap();
     // It exists after the first time.
-    let _ = engine.create_tenant(&grant(), Some(tenant.clone()), TenantMode::Embeddings, None);
+    let _ = engine.create_tenant(&grant(), Some(tenant.clone()), TenantMode::EMBEDDINGS, None);
     in_sub_tenant(engine, "default")
 }
 
@@ -54,12 +57,17 @@ fn in_sub_tenant(engine: &Engine, name: &str) -> TenantAccess {
     engine.open(&grant(), &scope, None).unwrap()
 }
 
-fn cosine(a: &[f32], b: &[f32]) -> f64 {
+fn score(metric: Metric, a: &[f32], b: &[f32]) -> f64 {
     let dot = |a: &[f32], b: &[f32]| -> f64 {
         a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
     };
     let norms = dot(a, a).sqrt() * dot(b, b).sqrt();
-    if norms == 0.0 { 0.0 } else { dot(a, b) / norms }
+    match metric {
+        Metric::Cosine if norms == 0.0 => 0.0,
+        Metric::Cosine => dot(a, b) / norms,
+        Metric::Dot => dot(a, b),
+        Metric::L2 => -(dot(a, a) + dot(b, b) - 2.0 * dot(a, b)).max(0.0).sqrt(),
+    }
 }
 
 /// Whether metadata passes a filter.
@@ -122,12 +130,14 @@ fn compare(engine: &Engine, model: &Model, dice: &mut Dice) {
         let queries = vec![query.clone()];
         let search = VectorSearch { queries, max_chunks, filter, parts: ALL_PARTS };
         let found = engine.nearest_vectors(&access, &search).unwrap().remove(0);
-        let mut scores: Vec<f64> =
-            expected.iter().map(|stored| cosine(&query, stored.vector.as_ref().unwrap())).collect();
+        let metric = access.tenant.mode.metric().unwrap();
+        let score = |stored: &StoredVector| score(metric, &query, stored.vector.as_ref().unwrap());
+        let mut scores: Vec<f64> = expected.iter().map(score).collect();
         scores.sort_by(|a, b| b.total_cmp(a));
         assert_eq!(found.len(), expected.len().min(max_chunks), "{json}");
         for (hit, score) in found.iter().zip(scores) {
-            assert!((f64::from(hit.score) - score).abs() < 1e-5, "{json}");
+            let rounding = 1e-5 * score.abs().max(1.0);
+            assert!((f64::from(hit.score) - score).abs() < rounding, "{json}");
             let stored = &model[&(hit.found.batch.clone(), hit.found.index)];
             assert_eq!(&hit.found, stored, "{json}");
         }
@@ -166,12 +176,13 @@ fn upload(engine: &Engine, model: &mut Model, dice: &mut Dice, step: u64) {
     engine.upload_vectors(&access, Some(id(&batch)), NewVectors { rows, ids, metadata }).unwrap();
 }
 
-/// Goal: ids and metadata stay with their vectors, and filters lose none. Method: random uploads,
-/// replacements, deletions and updates, so many that segments are merged, compared with brute
-/// force; then once more after a restart.
-#[test]
-fn ids_and_metadata_stay_with_their_vectors() {
+/// Goal: ids and metadata stay with their vectors, filters lose none, and the metric of a tenant
+/// stays. Method: random uploads, replacements, deletions and updates, so many that segments are
+/// merged, compared with brute force; then once more after a restart without the catalog.
+fn check_a_life(metric: Metric) {
     let rig = Rig::new();
+    let (tenant, mode) = (TenantId::parse("vectors").unwrap(), TenantMode::Embeddings(metric));
+    rig.engine.create_tenant(&grant(), Some(tenant), mode, None).unwrap();
     let (mut model, mut dice) = (Model::new(), Dice(7));
     for step in 0..90 {
         let engine = &rig.engine;
@@ -196,13 +207,29 @@ fn ids_and_metadata_stay_with_their_vectors() {
         }
     }
     assert!(model.len() > 100, "{} vectors", model.len());
-    let rig = rig.restart(GatedEmbedder::default(), |_| {});
+    let rig = rig.restart(GatedEmbedder::default(), lose_catalog);
+    assert_eq!(tenant_of_vectors(&rig.engine).tenant.mode, mode);
     compare(&rig.engine, &model, &mut dice);
     for batch in ["b0", "b1", "b2"] {
         rig.engine.delete_sources(&tenant_of_vectors(&rig.engine), &[id(batch)]).unwrap();
         model.retain(|(of, _), _| of != batch);
     }
     compare(&rig.engine, &model, &mut dice);
+}
+
+#[test]
+fn vectors_by_cosine_stay_what_they_are() {
+    check_a_life(Metric::Cosine);
+}
+
+#[test]
+fn vectors_by_dot_product_stay_what_they_are() {
+    check_a_life(Metric::Dot);
+}
+
+#[test]
+fn vectors_by_distance_stay_what_they_are() {
+    check_a_life(Metric::L2);
 }
 
 /// Goal: one id names one vector of a sub-tenant, whether it was given or derived, and a refused

@@ -37,7 +37,7 @@ fn filled() -> Rig {
         engine.create_tenant(&grant(), Some(tenant(name)), mode, schema).unwrap();
     };
     create("acme", TenantMode::Standard, Some(schema()));
-    create("vectors", TenantMode::Embeddings, None);
+    create("vectors", TenantMode::EMBEDDINGS, None);
     create("empty", TenantMode::Standard, None);
     rig.upload("doc", "first version");
     rig.upload("doc", "everywhere is wind");
@@ -79,7 +79,7 @@ fn look(engine: &Engine) -> Sight {
     sight
 }
 
-fn lose_catalog(data: &Path) {
+pub(super) fn lose_catalog(data: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(data.join(format!("catalog.sqlite{suffix}")));
     }

@@ -290,7 +290,7 @@ pub struct DeletedEmbeddings {
 pub struct ScoredChunk {
     /// Its id.
     pub chunk_id: String,
-    /// Cosine similarity.
+    /// Cosine; of a tenant of metric `dot` the dot product, of `l2` minus the Euclidean distance.
     pub score: f32,
     /// Its metadata; only `with_metadata`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -302,7 +302,7 @@ pub struct ScoredChunk {
 
 /// One listed vector.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ListedChunk {
+pub struct ListedVector {
     /// Its id.
     pub chunk_id: String,
     /// Id of its batch.
@@ -319,7 +319,7 @@ pub struct ListedChunk {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EmbeddingPage {
     /// By batch, then by position in it.
-    pub chunks: Vec<ListedChunk>,
+    pub chunks: Vec<ListedVector>,
     /// Cursor of the next page; null after the last.
     pub next_cursor: Option<String>,
     /// Always true.

@@ -7,11 +7,13 @@ use crate::dto::inputs::{
     SUB_TENANT_QUERY, TENANT_BODY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant,
 };
 use crate::error::{ApiError, Location};
-use crate::request::fields::missing;
+use crate::request::fields::{missing, wrong};
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::schema::SchemaError;
-use lodestone_types::{FieldType, SchemaField, Scope, SubTenantId, TenantId, TenantSchema, limits};
+use lodestone_types::{
+    FieldType, Metric, SchemaField, Scope, SubTenantId, TenantId, TenantSchema, limits,
+};
 
 static SCHEMA: Field = Field::body(
     "tenant_metadata_schema",
@@ -21,6 +23,11 @@ static SCHEMA: Field = Field::body(
         max: limits::SCHEMA_FIELDS_MAX,
     },
     "Declared keys of tenant_metadata; they cannot be changed later.",
+);
+static METRIC: Field = Field::query(
+    "metric",
+    Kind::Choice { words: &["cosine", "dot", "l2"], default: Some("cosine"), is_exact: true },
+    "Comparison of its vectors; it cannot be changed later.",
 );
 static CONFIRM: Field =
     Field::query("confirm", Kind::Identifier, "The tenant_id again, as a confirmation.").required();
@@ -62,7 +69,7 @@ static SEARCHABLE: Field = Field::body(
 static FILTERABLE: Field =
     Field::body("filterable", Kind::Boolean { default: true }, "Whether filters may name it.");
 
-/// A request that names a tenant: `GET /tenant/sub_tenant_ids`, `POST /embeddings/create_tenant`.
+/// A request that names a tenant: `GET /tenant/sub_tenant_ids`, `GET /tenant/usage`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedTenant {
     /// The tenant.
@@ -75,6 +82,24 @@ impl Request for NamedTenant {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let tenant = tenant(fields, &TENANT_QUERY)?.ok_or_else(|| missing(&TENANT_QUERY))?;
         Ok(Self { tenant })
+    }
+}
+
+/// `POST /embeddings/create_tenant`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateVectorTenant {
+    /// Its name.
+    pub tenant: TenantId,
+    /// Comparison of its vectors.
+    pub metric: Metric,
+}
+
+impl Request for CreateVectorTenant {
+    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY, &METRIC];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let metric = fields.choice(&METRIC)?.and_then(Metric::from_word).unwrap_or_default();
+        Ok(Self { tenant: NamedTenant::read(fields)?.tenant, metric })
     }
 }
 
@@ -175,8 +200,7 @@ impl Request for DeleteTenant {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let NamedTenant { tenant } = NamedTenant::read(fields)?;
         if fields.required_text(&CONFIRM)? != tenant.as_str() {
-            let problem = "must equal tenant_id";
-            return Err(ApiError::field("invalid_value", Location::Query, "confirm", problem));
+            return Err(wrong(&CONFIRM, Location::Query, "must equal tenant_id"));
         }
         Ok(Self { tenant })
     }
@@ -318,6 +342,8 @@ pub struct TenantStatistics {
     pub sub_tenant_id: String,
     /// `standard` or `embeddings`.
     pub mode: String,
+    /// `cosine`, `dot` or `l2`; null for a tenant of documents.
+    pub metric: Option<String>,
     /// Sources of the sub-tenant.
     pub source_count: u64,
     /// Memories of the sub-tenant.
@@ -352,6 +378,8 @@ pub struct TenantView {
     pub sub_tenant_id: String,
     /// `standard` or `embeddings`.
     pub mode: String,
+    /// `cosine`, `dot` or `l2`; null for a tenant of documents.
+    pub metric: Option<String>,
     /// Creation time, epoch seconds.
     pub created_at: String,
     /// Null for an embeddings tenant without vectors.

@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 
 use crate::app::{App, blocking, degraded, lookup_error, searching};
 use crate::dto::embeddings::{
-    DeletedEmbeddings, EmbeddingHits, EmbeddingPage, ListedChunk, NamedChunks, RetrievedEmbeddings,
-    ScoredChunk, ScrollEmbeddings, SearchEmbeddings, UpdateEmbeddings, UpdatedEmbeddings,
-    UploadEmbeddings, UploadedEmbeddings,
+    DeletedEmbeddings, EmbeddingHits, EmbeddingPage, ListedVector, NamedChunks,
+    RetrievedEmbeddings, ScoredChunk, ScrollEmbeddings, SearchEmbeddings, UpdateEmbeddings,
+    UpdatedEmbeddings, UploadEmbeddings, UploadedEmbeddings,
 };
 use crate::dto::upload::Status;
 use crate::error::{ApiError, Location};
@@ -23,7 +23,7 @@ use lodestone_engine::query::{QueryError, StoredVector, VectorHit, VectorScroll,
 use lodestone_engine::{EngineError, TenantAccess};
 use lodestone_types::{RequestContext, Role, TenantMode, derived_chunk_id, limits};
 
-const MODE: Option<TenantMode> = Some(TenantMode::Embeddings);
+const MODE: Option<TenantMode> = Some(TenantMode::EMBEDDINGS);
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -189,9 +189,9 @@ fn scroll(
     let next_cursor = last.map(|last| write_cursor(&access, &last.batch, last.index));
     let listed = |stored: StoredVector| {
         let StoredVector { chunk_id, batch, metadata, vector, .. } = stored;
-        ListedChunk { chunk_id, file_id: batch, metadata, embedding: vector }
+        ListedVector { chunk_id, file_id: batch, metadata, embedding: vector }
     };
-    let chunks: Vec<ListedChunk> = page.vectors.into_iter().map(listed).collect();
+    let chunks: Vec<ListedVector> = page.vectors.into_iter().map(listed).collect();
     let message = format!("{} vectors listed", chunks.len());
     let body = EmbeddingPage { chunks, next_cursor, success: true, message };
     Ok(Json::new(body).with_degraded(degraded(&access)))

@@ -2,9 +2,9 @@
 
 use crate::app::{App, blocking, degraded};
 use crate::dto::tenants::{
-    CreateTenant, DeleteSubTenant, DeleteTenant, LimitsView, NamedTenant, SchemaView,
-    SetTenantLimits, SubTenantList, TenantList, TenantOutcome, TenantStatistics, TenantStats,
-    TenantUsage, TenantView,
+    CreateTenant, CreateVectorTenant, DeleteSubTenant, DeleteTenant, LimitsView, NamedTenant,
+    SchemaView, SetTenantLimits, SubTenantList, TenantList, TenantOutcome, TenantStatistics,
+    TenantStats, TenantUsage, TenantView,
 };
 use crate::error::{ApiError, Condition};
 use crate::reply::Json;
@@ -109,7 +109,8 @@ fn stats(app: &App, call: &Call, request: TenantStats) -> Result<Json<TenantStat
         success: true,
         message: "Successfully fetched tenant statistics".to_owned(),
         sub_tenant_id: access.sub_tenant.to_string(),
-        mode: access.tenant.mode.as_str().to_owned(),
+        mode: access.tenant.mode.name().to_owned(),
+        metric: metric_of(&access.tenant),
         source_count: stats.sources,
         memory_count: stats.memories,
         tenant_object_count: stats.tenant_objects,
@@ -180,12 +181,17 @@ fn create_tenant(
 fn create_embeddings_tenant(
     app: &App,
     call: &Call,
-    request: NamedTenant,
+    request: CreateVectorTenant,
 ) -> Result<Json<TenantOutcome>, ApiError> {
-    let (grant, mode) = (call.grant()?, TenantMode::Embeddings);
-    let created = app.engine.create_tenant(grant, Some(request.tenant), mode, None)?;
+    let CreateVectorTenant { tenant, metric } = request;
+    let mode = TenantMode::Embeddings(metric);
+    let created = app.engine.create_tenant(call.grant()?, Some(tenant), mode, None)?;
     call.tell_subject(created.collection);
     Ok(Json::new(outcome("success", &created, "Tenant created")))
+}
+
+fn metric_of(tenant: &Tenant) -> Option<String> {
+    tenant.mode.metric().map(|metric| metric.as_str().to_owned())
 }
 
 fn outcome(status: &str, tenant: &Tenant, message: &str) -> TenantOutcome {
@@ -203,11 +209,12 @@ fn list(app: &App, call: &Call, (): ()) -> Result<Json<TenantList>, ApiError> {
     let view = |tenant: &Tenant| TenantView {
         tenant_id: tenant.id.to_string(),
         sub_tenant_id: SubTenantId::DEFAULT.to_owned(),
-        mode: tenant.mode.as_str().to_owned(),
+        mode: tenant.mode.name().to_owned(),
+        metric: metric_of(tenant),
         created_at: tenant.created_at.to_string(),
         vector_dimension: match tenant.mode {
             TenantMode::Standard => Some(width),
-            TenantMode::Embeddings => tenant.dimension,
+            TenantMode::Embeddings(_) => tenant.dimension,
         },
         tenant_schema: schema_view(tenant.schema.as_ref()),
     };

@@ -30,7 +30,7 @@ use crate::segment::tiers::TierBlocks;
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{
     BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection,
-    TopK, VectorRows,
+    SimdBackend, TopK, VectorRows,
 };
 use lodestone_types::{Hit, RowId, by_rank};
 
@@ -135,8 +135,9 @@ impl<'a> Tiers<'a> {
     }
 }
 
-/// The `k` rows of highest cosine with `query` among those that `filter` lets pass (absent: all
-/// rows). A zero query scores every row 0.
+/// The `k` rows of highest score for `query` among those that `filter` lets pass (absent: all
+/// rows). A zero query scores every row 0, but for distances. Searches by another metric than
+/// cosine are exact, and the processor's.
 ///
 /// # Errors
 /// [`ComputeError::DimensionMismatch`], and errors of the backend.
@@ -150,6 +151,9 @@ pub fn search(
 ) -> Result<FlatHits, ComputeError> {
     let rows = &tiers.rows;
     query.check_rows(rows)?;
+    if query.scoring().is_some() {
+        return by_other_metric(tiers, query, filter, k);
+    }
     tiers.prepare_for(backend);
     let path = choose(backend, tiers, passing_rows(rows, filter), k, thoroughness);
     let hits = if query.is_zero() {
@@ -161,8 +165,26 @@ pub fn search(
     Ok(FlatHits { hits, path })
 }
 
-/// The cosine of `query` with each of `listed`, in that order: the scores that the union of both
-/// legs needs. Rows may repeat.
+/// The search by another metric than cosine: by the processor, and exact.
+fn by_other_metric(
+    tiers: &Tiers<'_>,
+    query: &PreparedQuery,
+    filter: Option<&RowFilter<'_>>,
+    k: usize,
+) -> Result<FlatHits, ComputeError> {
+    if let Some(blocks) = tiers.blocks {
+        blocks.all_norms();
+    }
+    // T0 tells nothing about a query without a direction.
+    let tiers = &Tiers { listed: tiers.listed.filter(|_| !query.is_zero()), ..*tiers };
+    let (backend, thoroughness) = (&SimdBackend, Thoroughness::Exact);
+    let path = choose(backend, tiers, passing_rows(&tiers.rows, filter), k, thoroughness);
+    let hits = search_on(path, backend, tiers, query, filter, k, thoroughness)?;
+    Ok(FlatHits { hits, path })
+}
+
+/// The score of each of `listed` for `query`, in that order: those that the union of both legs
+/// needs. Rows may repeat.
 ///
 /// # Errors
 /// [`ComputeError::DimensionMismatch`], [`ComputeError::RowOutOfRange`], and errors of the backend.
@@ -264,7 +286,20 @@ impl NearRows for SeenRows<'_> {
 
     fn estimate(&self, row: RowId) -> (f32, f32) {
         let row = row.0 as usize;
-        (self.rows.estimate(row, self.query), self.bound.of(self.rows.residual(row)))
+        let error = self.bound.of(self.rows.residual(row));
+        self.query.bounds(self.rows, row, self.rows.estimate(row, self.query), error)
+    }
+
+    fn least_cosine(&self, rows: &[u32], score: f32) -> f32 {
+        let Some(scoring) = self.query.scoring() else { return score };
+        let norms = rows.iter().map(|row| self.rows.norm(*row as usize));
+        let widen = |(low, high): (f32, f32), norm: f32| (low.min(norm), high.max(norm));
+        scoring.least_cosine(norms.fold((f32::INFINITY, 0.0), widen), score)
+    }
+
+    fn highest_score(&self, row: RowId, cosine: f32) -> f32 {
+        let (score, off) = self.query.bounds(self.rows, row.0 as usize, cosine, 0.0);
+        score + off
     }
 }
 

@@ -84,6 +84,11 @@ impl TierBlocks<'_> {
         both.into_iter().all(|section| self.file.verify(section.place.clone()).is_ok())
     }
 
+    /// The lengths of all rows.
+    pub(super) fn all_norms(&self) -> bool {
+        self.file.verify(self.sections.norms.place.clone()).is_ok()
+    }
+
     /// T2 of a row.
     pub(super) fn original_of(&self, row: RowId) -> bool {
         self.check_original(row.0 as usize).is_ok()

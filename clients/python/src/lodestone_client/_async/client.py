@@ -13,7 +13,7 @@ import httpx
 
 from lodestone_client._async.operations import AsyncOperations
 from lodestone_client._async.transport import AsyncTransport
-from lodestone_client._protocol import FileOutcome, Operation, Options, Settings, folder_files
+from lodestone_client._protocol import FileOutcome, Operation, Options, Settings, folder_files, npy_files
 from lodestone_client.errors import InvalidRequestError, NotFoundError, ProcessingFailed, WaitTimeout
 from lodestone_client.models import FailedItem, Source
 
@@ -123,6 +123,33 @@ class AsyncClient(AsyncOperations):
         if errored or missing:
             raise ProcessingFailed(errored, missing)
         return list(ended.values())
+
+    async def upload_vectors(
+        self,
+        rows: Any,
+        tenant_id: str,
+        file_id: str,
+        *,
+        sub_tenant_id: str | None = None,
+        batch_rows: int = 20_000,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> list[str]:
+        """Uploads a matrix of float32 to a tenant for vectors: a numpy array, or one that it maps from a file.
+
+        Batches are `{file_id}:0`, `{file_id}:1` and on, which are returned; row `i` of one gets the id
+        `{batch}_{i}`. A second run replaces. `on_progress` gets the number of rows that are stored.
+        """
+        path, query = "/upload/upload_embeddings", ["tenant_id", "sub_tenant_id", "file_id"]
+        operation = Operation("POST", path, query=query, media="npy", retry=True, keyed=True)
+        batches: list[str] = []
+        for end, body in npy_files(rows, batch_rows):
+            batch = f"{file_id}:{len(batches)}"
+            scope = {"tenant_id": tenant_id, "sub_tenant_id": sub_tenant_id, "file_id": batch}
+            await self._transport.call(operation, {**scope, "body": body}, None)
+            batches.append(batch)
+            if on_progress:
+                on_progress(end)
+        return batches
 
     async def upload_folder(
         self,

@@ -270,8 +270,9 @@ class AsyncEmbeddingsOperations:
         """Create a tenant for client vectors.
 
         tenant_id: The tenant.
+        metric: Comparison of its vectors; it cannot be changed later.
         """
-        answer: models.TenantOutcome = await self._transport.call(Operation("POST", "/embeddings/create_tenant", query=["tenant_id"]), request, options)
+        answer: models.TenantOutcome = await self._transport.call(Operation("POST", "/embeddings/create_tenant", query=["tenant_id", "metric"]), request, options)
         return answer
 
 

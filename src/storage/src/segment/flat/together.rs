@@ -13,8 +13,8 @@ use lodestone_types::Hit;
 const QUERIES_AT_ONCE: usize = 256;
 
 /// The results of [`search`] for each of `queries`, in their order. Searches that read all passing
-/// rows share one pass over them; probing searches run one by one, except on a backend that
-/// searches lists itself.
+/// rows share one pass over them; probing searches and those by another metric than cosine run
+/// one by one, the first except on a backend that searches lists itself.
 ///
 /// # Errors
 /// As [`search`].
@@ -30,9 +30,10 @@ pub fn search_together(
     tiers.prepare_for(backend);
     let path = choose(backend, tiers, passing_rows(rows, filter), k, thoroughness);
     let is_shared = path != SearchPath::Gather;
+    let goes_alone = |query: &PreparedQuery| query.is_zero() || query.scoring().is_some();
     let mut found = Vec::with_capacity(queries.len());
     for part in queries.chunks(QUERIES_AT_ONCE) {
-        if is_shared && part.len() > 1 && !part.iter().any(PreparedQuery::is_zero) {
+        if is_shared && part.len() > 1 && !part.iter().any(goes_alone) {
             part.iter().try_for_each(|query| query.check_rows(rows))?;
             let hits = together(path, backend, tiers, part, filter, k, thoroughness)?;
             found.extend(hits.into_iter().map(|hits| FlatHits { hits, path }));

@@ -68,8 +68,19 @@ pub trait NearRows {
     fn has_any(&self, rows: &[u32]) -> bool;
     /// Makes ready the data that `estimate` will read.
     fn fetch(&self, row: RowId);
-    /// The row's cosine, and how far it may be off.
+    /// The row's score, and how far it may be off.
     fn estimate(&self, row: RowId) -> (f32, f32);
+    /// The least cosine at which one of these rows may reach a score: itself, where scores are
+    /// cosines.
+    fn least_cosine(&self, rows: &[u32], score: f32) -> f32 {
+        let _ = rows;
+        score
+    }
+    /// The highest score of a row whose cosine is at most `cosine`.
+    fn highest_score(&self, row: RowId, cosine: f32) -> f32 {
+        let _ = row;
+        cosine
+    }
 }
 
 /// Result of a probe.
@@ -316,11 +327,18 @@ impl<'a, R: NearRows> Search<'a, R> {
         let blocks = self.lists.one_bit(seen.list);
         let run = blocks.run(first, RUN_BLOCKS.min(blocks.len() - first));
         let mut found = std::mem::take(&mut self.found);
-        run.scan(&self.one_bit, seen.reference, self.threshold(), &mut found);
         // Slots behind the last row only fill up its block.
         let slots = &self.lists.rows(seen.list)[first * BLOCK_ROWS..];
+        let slots = &slots[..slots.len().min(RUN_BLOCKS * BLOCK_ROWS)];
+        let threshold = self.threshold();
+        let least = self.rows.least_cosine(slots, threshold);
+        run.scan(&self.one_bit, seen.reference, least, &mut found);
         let row = |found: &MayReach| slots.get(found.position as usize).map(|row| RowId(*row));
-        found.retain(|found| row(found).is_some_and(|row| self.rows.passes(row)));
+        found.retain_mut(|found| {
+            let Some(row) = row(found).filter(|row| self.rows.passes(*row)) else { return false };
+            found.upper = self.rows.highest_score(row, found.upper);
+            found.upper >= threshold
+        });
         let mut has_news = false;
         while !found.is_empty() {
             let rest = found.len().saturating_sub(ROWS_AT_ONCE);

@@ -9,7 +9,7 @@ use lodestone_compute::kmeans::CodeRows;
 use lodestone_compute::{ListedRows, Probe};
 
 /// Rows round many centres, as texts are: neighbours are near, most others are not.
-fn grouped(seed: u64, rows: usize, dimension: usize, kind: FullKind) -> VectorColumns {
+pub(super) fn grouped(seed: u64, rows: usize, dimension: usize, kind: FullKind) -> VectorColumns {
     let ids = SeededIds::new(seed);
     let centres: Vec<Vec<f32>> = (0..rows / 40).map(|_| vector(&ids, dimension)).collect();
     let mut columns = VectorColumns::new(dimension, kind).unwrap();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use roaring::RoaringBitmap;
 
 use super::*;
-use lodestone_compute::{FullKind, ScalarBackend, SimdBackend, VectorColumns};
+use lodestone_compute::{FullKind, FullRows, ScalarBackend, SimdBackend, VectorColumns};
 use lodestone_types::{IdSource, SeededIds};
 
 /// The scan of the CPU, for a stand-in that differs elsewhere.
@@ -40,6 +40,7 @@ macro_rules! scores_as_the_cpu {
 }
 
 mod lists;
+mod metrics;
 
 const BACKENDS: [&dyn ComputeBackend; 3] = [&ScalarBackend, &SimdBackend, &Worst];
 const EXACT: Thoroughness = Thoroughness::Exact;

@@ -1,0 +1,73 @@
+"""LlamaIndex's metadata filters in the filter language of the API.
+
+What is empty is missing, null or an empty text; an empty list counts as a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+
+NODE_ID = "_node_id"
+# Operator to that of the API and that of its opposite.
+OPERATORS = {
+    FilterOperator.EQ: ("$eq", "$ne"),
+    FilterOperator.NE: ("$ne", "$eq"),
+    FilterOperator.IN: ("$in", "$nin"),
+    FilterOperator.NIN: ("$nin", "$in"),
+    FilterOperator.ANY: ("$in", "$nin"),
+    FilterOperator.CONTAINS: ("$eq", "$ne"),
+}
+ORDER = {
+    FilterOperator.GT: ("$gt", "$lte"),
+    FilterOperator.GTE: ("$gte", "$lt"),
+    FilterOperator.LT: ("$lt", "$gte"),
+    FilterOperator.LTE: ("$lte", "$gt"),
+}
+# Values of a list in a filter of the API.
+VALUES = 1000
+
+
+def translated(
+    filters: MetadataFilters | None, node_ids: Sequence[str] | None = None, doc_ids: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """The filter that means the same, of nodes with these ids and of these documents, where they are given."""
+    conditions = [_all(filters, False)] if filters and filters.filters else []
+    conditions += [
+        _one_of(name, ids) for name, ids in ((NODE_ID, node_ids), ("ref_doc_id", doc_ids)) if ids is not None
+    ]
+    return {"$and": conditions} if conditions else {}
+
+
+def _one_of(name: str, ids: Sequence[str]) -> dict[str, Any]:
+    parts = [{name: {"$in": list(ids[start : start + VALUES])}} for start in range(0, len(ids), VALUES)]
+    return {"$or": parts or [{name: {"$in": []}}]}
+
+
+def _all(filters: MetadataFilters, is_negated: bool) -> dict[str, Any]:
+    condition = filters.condition or FilterCondition.AND
+    # NOT means that none holds; by De Morgan's laws only comparisons are negated.
+    negates = is_negated != (condition == FilterCondition.NOT)
+    is_all = (condition == FilterCondition.AND) != negates
+    parts = [
+        _all(each, negates) if isinstance(each, MetadataFilters) else _comparison(each, negates)
+        for each in filters.filters
+    ]
+    return {"$and" if is_all else "$or": parts}
+
+
+def _comparison(each: MetadataFilter, is_negated: bool) -> dict[str, Any]:
+    name, value, operator = each.key, each.value, each.operator
+    if operator in OPERATORS:
+        return {name: {OPERATORS[operator][is_negated]: value}}
+    if operator in ORDER:
+        chosen = {name: {ORDER[operator][is_negated]: value}}
+        return {"$or": [chosen, {name: None}]} if is_negated else chosen
+    if operator == FilterOperator.ALL and isinstance(value, list):
+        return {"$or" if is_negated else "$and": [{name: {"$ne" if is_negated else "$eq": one}} for one in value]}
+    if operator == FilterOperator.IS_EMPTY:
+        ways = [{name: {"$ne" if is_negated else "$eq": nothing}} for nothing in (None, "")]
+        return {"$and" if is_negated else "$or": ways}
+    raise NotImplementedError(f"a filter by {operator.value} is not offered")

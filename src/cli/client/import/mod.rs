@@ -1,0 +1,132 @@
+//! `lodestone import`: a tenant from an archive, or filled with what another product holds.
+//!
+//! ```text
+//! archive -> POST /tenant/import
+//! qdrant  -> scroll, page by page -+
+//! chroma  -> get, page by page ----+-> records -> batches -+-> upload_embeddings
+//! jsonl   -> files, line by line --+                       +-> batch_upload_text
+//! ```
+//! Ids of records and batches follow from what is read. So a run that ended early can be repeated:
+//! what is there already is replaced, or left out with `--resume`.
+//!
+//! - `record`: one record, checked; `sender`: batches on their way; `tally`: what was taken
+//! - `jsonl`, `qdrant`, `chroma`: places that records are read from; `remote`: a server among them
+
+mod chroma;
+mod jsonl;
+mod qdrant;
+mod record;
+mod remote;
+mod sender;
+mod tally;
+
+use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+
+use clap::{Args, ValueEnum};
+use lodestone_types::Metric;
+
+use super::connection::Connection;
+use super::failure::Failure;
+use super::options::ServerOptions;
+use super::screen::one_line;
+use super::{ClientVerb, EXIT_CODES, archive};
+use crate::cli::ingest::call::{CallError, Caller, LOST_ATTEMPTS_MAX};
+use crate::cli::ingest::stop::{self, HOW_TO_RESUME, Stop};
+use crate::cli::transport::Transport;
+use sender::Sender;
+
+/// Make a tenant from an archive, or fill one with what another product holds. A tenant for vectors
+/// that does not exist is made, which needs an admin key.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct ImportOptions {
+    /// File of an archive (`-` is standard input); file or folder of JSON Lines; address of a
+    /// server of Qdrant or Chroma.
+    #[arg(value_name = "PLACE")]
+    place: PathBuf,
+    /// Kind of PLACE: what `lodestone export` wrote; lines with `text` or `vector`, and `id` and
+    /// `metadata`; a server, whose key is in QDRANT_API_KEY or CHROMA_API_KEY.
+    #[arg(long = "from", value_enum, default_value_t, value_name = "KIND")]
+    kind: Kind,
+    /// Collection of Qdrant or Chroma.
+    #[arg(long, value_name = "NAME")]
+    collection: Option<String>,
+    /// Vector to take, where the points of Qdrant have several.
+    #[arg(long, value_name = "NAME")]
+    vector: Option<String>,
+    /// Comparison of vectors in a tenant that is made: cosine, dot or l2 [default: that of the
+    /// collection, else cosine].
+    #[arg(long, value_parser = metric)]
+    metric: Option<Metric>,
+    /// Leave out what an earlier run has stored, instead of replacing it.
+    #[arg(long)]
+    resume: bool,
+    #[command(flatten)]
+    server: ServerOptions,
+}
+
+/// Kinds of places.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// An archive of a tenant.
+    #[default]
+    Archive,
+    /// JSON Lines.
+    Jsonl,
+    /// A server of Qdrant.
+    Qdrant,
+    /// A server of Chroma.
+    Chroma,
+}
+
+fn metric(word: &str) -> Result<Metric, String> {
+    Metric::from_word(word).ok_or_else(|| "must be one of cosine, dot, l2".to_owned())
+}
+
+impl ClientVerb for ImportOptions {
+    fn run(&self) -> Result<(), Failure> {
+        let connection = Connection::new(&self.server)?;
+        if self.kind == Kind::Archive {
+            return archive::import(&connection, &self.place);
+        }
+        let stop = stop::at_interrupt().map_err(|error| Failure::Failed(error.to_string()))?;
+        let sent_bytes = AtomicU64::new(0);
+        let caller = caller(connection.http(), &stop, &sent_bytes);
+        let mut sender = Sender::new(caller, &connection, self.resume)?;
+        let read = match self.kind {
+            Kind::Qdrant => qdrant::read(self, &stop, &mut sender),
+            Kind::Chroma => chroma::read(self, &stop, &mut sender),
+            Kind::Jsonl | Kind::Archive => jsonl::read(self, &mut sender),
+        };
+        if stderr().is_terminal() {
+            eprintln!();
+        }
+        sender.tally.print(connection.is_json);
+        read?;
+        match sender.tally.refused() {
+            0 => Ok(()),
+            refused => Err(Failure::Failed(format!("{refused} not taken: the list says why"))),
+        }
+    }
+}
+
+/// Requests that are repeated while a server is busy or away.
+fn caller<'a>(transport: &'a dyn Transport, stop: &'a Stop, sent: &'a AtomicU64) -> Caller<'a> {
+    let note = &|text: &str| eprintln!("lodestone: {}", one_line(text));
+    let lost_attempts_max = LOST_ATTEMPTS_MAX;
+    Caller { transport, pause: stop, lost_attempts_max, sent_bytes: sent, note }
+}
+
+/// The failure of a request to a server.
+fn failure(server: &str, error: CallError) -> Failure {
+    match error {
+        CallError::Stopped => Failure::Failed(HOW_TO_RESUME.to_owned()),
+        CallError::Unreachable { .. } => Failure::Failed(format!("{server}: {error}")),
+        CallError::Refused(body) => {
+            let told = serde_json::json!({"message": body.message, "reason": body.reason});
+            Failure::of(server, body.status, None, &told)
+        }
+    }
+}

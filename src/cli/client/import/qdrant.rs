@@ -1,0 +1,178 @@
+//! A collection of Qdrant, read over its REST interface: `GET /collections/{name}` for the width
+//! and the comparison, `POST .../points/scroll` for the points, page by page in the order of ids.
+
+use lodestone_types::{Metadata, Metric, limits};
+use serde_json::{Map, Value, json};
+
+use super::ImportOptions;
+use super::record::{Record, id_text};
+use super::remote::Remote;
+use super::sender::{Contents, Sender};
+use crate::cli::client::failure::Failure;
+use crate::cli::ingest::stop::Stop;
+use crate::cli::transport::escaped;
+
+/// Points of a page, and numbers in it at most.
+const PAGE_POINTS: usize = 500;
+const PAGE_NUMBERS: usize = 1 << 18;
+
+/// Sends the points of a collection.
+///
+/// # Errors
+/// [`Failure`]: a collection that cannot be read, or is compared otherwise; the server.
+pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Result<(), Failure> {
+    let qdrant = Remote::new(options, stop, "api-key", "QDRANT_API_KEY")?;
+    let path = format!("/collections/{}", escaped(qdrant.collection));
+    let found = qdrant.ask(path.clone(), None)?;
+    let shape = shape_of(&found["result"]["config"]["params"], options.vector.as_deref());
+    let named = |problem| Failure::Usage(format!("collection {}: {problem}", qdrant.collection));
+    let shape = shape.map_err(named)?;
+    if shape.has_sparse {
+        sender.tally.leave_out("sparse vectors");
+    }
+    let metric = match options.metric {
+        Some(metric) => metric,
+        None => metric_of(&shape.distance)?,
+    };
+    sender.open_vectors(Some(metric))?;
+    let limit = (PAGE_NUMBERS / shape.width.max(1)).clamp(1, PAGE_POINTS);
+    let mut offset = Value::Null;
+    loop {
+        let body = scroll(&shape, limit, &offset);
+        let mut answer = qdrant.ask(format!("{path}/points/scroll"), Some(&body))?;
+        let Value::Array(points) = answer["result"]["points"].take() else {
+            return Err(qdrant.failed("its answer holds no points; is it a server of Qdrant?"));
+        };
+        let next = answer["result"]["next_page_offset"].take();
+        let mut batch = None;
+        for point in points {
+            let Some(id) = id_text(&point["id"]) else {
+                sender.tally.refuse(&point["id"].to_string(), "an id of another kind");
+                continue;
+            };
+            batch.get_or_insert_with(|| format!("{}:{id}", qdrant.collection));
+            match record(&id, point, shape.name.as_deref()) {
+                Ok(record) => drop(sender.push(Contents::Vectors, &id, record)),
+                Err(reason) => sender.tally.refuse(&id, &reason),
+            }
+        }
+        if let Some(batch) = batch {
+            sender.flush(Contents::Vectors, &batch)?;
+        }
+        if next.is_null() {
+            return Ok(());
+        }
+        if next == offset {
+            return Err(qdrant.failed("it gives the same page again"));
+        }
+        offset = next;
+    }
+}
+
+/// The vectors of a collection that are taken.
+#[derive(Debug, PartialEq)]
+struct Shape {
+    /// Their name, where they have one.
+    name: Option<String>,
+    width: usize,
+    distance: String,
+    has_sparse: bool,
+}
+
+/// The request for a page: points from an id on.
+fn scroll(shape: &Shape, limit: usize, offset: &Value) -> Value {
+    let with_vector = shape.name.as_ref().map_or(json!(true), |name| json!([name]));
+    let mut body = json!({"limit": limit, "with_payload": true, "with_vector": with_vector});
+    if !offset.is_null() {
+        body["offset"] = offset.clone();
+    }
+    body
+}
+
+/// The metric that compares as a distance of Qdrant does.
+fn metric_of(distance: &str) -> Result<Metric, Failure> {
+    match distance {
+        "Cosine" => Ok(Metric::Cosine),
+        "Dot" => Ok(Metric::Dot),
+        "Euclid" => Ok(Metric::L2),
+        other => Err(Failure::Usage(format!(
+            "the collection compares by {other}, which is not offered: choose another with --metric"
+        ))),
+    }
+}
+
+/// The chosen vectors of a collection's parameters; an error is a text for people.
+fn shape_of(params: &Value, wanted: Option<&str>) -> Result<Shape, String> {
+    let has_sparse = params["sparse_vectors"].as_object().is_some_and(|map| !map.is_empty());
+    let all = params["vectors"].as_object().cloned().unwrap_or_default();
+    let (name, one) = match (wanted, all.get("size")) {
+        (None, Some(Value::Number(_))) => (None, Value::Object(all)),
+        (Some(_), Some(Value::Number(_))) => return Err("its vector has no name".to_owned()),
+        (wanted, _) => {
+            let names = all.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let name = match (wanted, all.len()) {
+                (Some(name), _) => name.to_owned(),
+                (None, 1) => names.clone(),
+                (None, 0) => return Err("it has no dense vectors".to_owned()),
+                (None, _) => return Err(format!("choose one of {names} with --vector")),
+            };
+            let one = all.get(&name).cloned();
+            (Some(name), one.ok_or_else(|| format!("it has no such vector, but {names}"))?)
+        }
+    };
+    if !one["multivector_config"].is_null() {
+        return Err("its points have several vectors each, which is not offered".to_owned());
+    }
+    let width = one["size"].as_u64().unwrap_or(0) as usize;
+    let max = limits::VECTOR_DIMENSION_MAX;
+    if !(1..=max).contains(&width) {
+        return Err(format!("its vectors are {width} wide, 1 to {max} are allowed"));
+    }
+    let distance = one["distance"].as_str().unwrap_or("nothing").to_owned();
+    Ok(Shape { name, width, distance, has_sparse })
+}
+
+/// A point as a record; an error is the reason why not.
+fn record(id: &str, mut point: Value, vector: Option<&str>) -> Result<Record, String> {
+    let mut found = point["vector"].take();
+    if let Some(name) = vector {
+        found = found[name].take();
+    }
+    let vector = match found {
+        Value::Array(vector) => vector,
+        _ => return Err("without a vector".to_owned()),
+    };
+    let metadata: Metadata = match point["payload"].take() {
+        Value::Object(payload) => payload,
+        _ => Map::new(),
+    };
+    Record::new(id, None, Some(vector), metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vector_of_a_collection_is_found_or_asked_for() {
+        let one = json!({"size": 4, "distance": "Dot"});
+        let of = |vectors: Value, wanted| shape_of(&json!({"vectors": vectors}), wanted);
+        let plain = of(one.clone(), None).unwrap();
+        assert_eq!((plain.name, plain.width, plain.distance.as_str()), (None, 4, "Dot"));
+        let named = json!({"small": one, "large": {"size": 9, "distance": "Euclid"}});
+        assert_eq!(of(named.clone(), Some("large")).unwrap().width, 9);
+        assert_eq!(of(json!({"small": one}), None).unwrap().name.as_deref(), Some("small"));
+        let multi = json!({"size": 4, "distance": "Dot", "multivector_config": {"a": 1}});
+        for (vectors, wanted, problem) in [
+            (named.clone(), None, "with --vector"),
+            (named, Some("other"), "no such vector"),
+            (one, Some("x"), "no name"),
+            (json!({}), None, "no dense"),
+            (multi, None, "several vectors"),
+            (json!({"size": 90_000, "distance": "Dot"}), None, "90000 wide"),
+        ] {
+            assert!(of(vectors, wanted).unwrap_err().contains(problem), "{problem}");
+        }
+        assert!(metric_of("Manhattan").is_err());
+    }
+}

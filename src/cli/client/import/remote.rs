@@ -1,0 +1,72 @@
+//! Another product's server, which a collection is read from.
+
+use std::sync::atomic::AtomicU64;
+
+use serde_json::Value;
+
+use super::{ImportOptions, caller};
+use crate::cli::authorities;
+use crate::cli::client::failure::Failure;
+use crate::cli::ingest::call::CallError;
+use crate::cli::ingest::stop::{HOW_TO_RESUME, Stop};
+use crate::cli::transport::{Http, Payload, Request};
+
+/// A server, and a collection of it.
+pub struct Remote<'a> {
+    /// The collection's name.
+    pub collection: &'a str,
+    http: Http,
+    address: &'a str,
+    stop: &'a Stop,
+    key: &'static str,
+}
+
+impl<'a> Remote<'a> {
+    /// The server that the options name. The variable `key` has its key, for a header.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`].
+    pub fn new(
+        options: &'a ImportOptions,
+        stop: &'a Stop,
+        header: &'static str,
+        key: &'static str,
+    ) -> Result<Self, Failure> {
+        let address = options.place.to_str().unwrap_or_default().trim_end_matches('/');
+        if !address.starts_with("http://") && !address.starts_with("https://") {
+            return Err(Failure::Usage(format!("{address}: not an http or https address")));
+        }
+        let collection = options.collection.as_deref().unwrap_or_default();
+        if collection.is_empty() {
+            return Err(Failure::Usage("no collection: name one with --collection".to_owned()));
+        }
+        let trusted = authorities(options.server.ca_file.as_deref()).map_err(Failure::Usage)?;
+        let value = std::env::var(key).ok().filter(|value| !value.is_empty());
+        let http = Http::new(address, None, &trusted).with_key(header, value);
+        Ok(Self { collection, http, address, stop, key })
+    }
+
+    /// The answer to GET, or to POST with a body; asked again while the server is busy or away.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn ask(&self, path: String, body: Option<&Value>) -> Result<Value, Failure> {
+        let received = AtomicU64::new(0);
+        let request = Request { path, body: body.map(Payload::Json) };
+        caller(&self.http, self.stop, &received).call(&request).map_err(|error| match error {
+            CallError::Stopped => Failure::Failed(HOW_TO_RESUME.to_owned()),
+            CallError::Refused(body) if body.status == 404 => {
+                Failure::NotFound(format!("{}: no collection {}", self.address, self.collection))
+            }
+            CallError::Refused(body) if matches!(body.status, 401 | 403) => {
+                Failure::NotAllowed(format!("{}: {} holds no key for it", self.address, self.key))
+            }
+            error => self.failed(&error.to_string()),
+        })
+    }
+
+    /// A failure of this server.
+    pub fn failed(&self, problem: &str) -> Failure {
+        Failure::Failed(format!("{}: {problem}", self.address))
+    }
+}

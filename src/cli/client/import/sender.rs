@@ -1,0 +1,247 @@
+//! Records on their way to the server, batch by batch.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal, stderr};
+
+use lodestone_types::{Metric, SourceId};
+use serde_json::{Value, json};
+
+use super::record::Record;
+use super::tally::Tally;
+use super::{failure, metric};
+use crate::cli::client::connection::Connection;
+use crate::cli::client::failure::Failure;
+use crate::cli::ingest::call::{CallError, Caller};
+use crate::cli::transport::{Payload, Request, query};
+
+/// Records of one request: texts, and vectors of few components.
+const TEXTS_MAX: usize = 100;
+const VECTORS_MAX: usize = 1000;
+/// Numbers of one request, each some 12 bytes as text.
+const NUMBERS_MAX: usize = 1 << 20;
+/// Bytes of the texts of one request.
+const TEXT_BYTES_MAX: usize = 8 << 20;
+
+/// Kind of the records of an import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contents {
+    /// Texts, which the server embeds.
+    Texts,
+    /// Vectors, perhaps with texts.
+    Vectors,
+}
+
+/// Takes records, and sends them.
+pub struct Sender<'a> {
+    /// Counts of those that were taken, and that were not.
+    pub tally: Tally,
+    caller: Caller<'a>,
+    connection: &'a Connection,
+    tenant: &'a str,
+    resumes: bool,
+    width: Option<usize>,
+    waiting: Vec<Record>,
+    numbers: usize,
+    text_bytes: usize,
+}
+
+impl<'a> Sender<'a> {
+    /// To the tenant that flags, environment or profile name.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where none is named.
+    pub fn new(
+        caller: Caller<'a>,
+        connection: &'a Connection,
+        resumes: bool,
+    ) -> Result<Self, Failure> {
+        let tenant = connection.tenant()?;
+        let (tally, waiting) = (Tally::default(), Vec::new());
+        let (width, numbers, text_bytes) = (None, 0, 0);
+        Ok(Self { tally, caller, connection, tenant, resumes, width, waiting, numbers, text_bytes })
+    }
+
+    /// Makes the tenant for vectors, unless it is there. One that is there must compare as `wanted`
+    /// says.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn open_vectors(&mut self, wanted: Option<Metric>) -> Result<(), Failure> {
+        let path = format!("/tenant/stats{}", query(&[("tenant_id", self.tenant)]));
+        let tenant = self.tenant;
+        let found = match self.caller.call(&Request { path, body: None }) {
+            Err(CallError::Refused(body)) if body.status == 404 => {
+                let metric = wanted.unwrap_or_default().as_str();
+                let pairs = [("tenant_id", tenant), ("metric", metric)];
+                let path = format!("/embeddings/create_tenant{}", query(&pairs));
+                return self.ask(&Request { path, body: Some(Payload::Empty) }).map(drop);
+            }
+            found => found.map_err(|error| failure(self.connection.server(), error))?,
+        };
+        let found = found["metric"].as_str().unwrap_or_default();
+        let Ok(own) = metric(found) else {
+            return Err(Failure::Usage(format!(
+                "tenant {tenant} is one of documents: name another for vectors"
+            )));
+        };
+        match wanted.filter(|wanted| *wanted != own) {
+            None => Ok(()),
+            Some(wanted) => Err(Failure::Usage(format!(
+                "tenant {tenant} compares vectors by {found}, these are compared by {}: name \
+                 another tenant, or --metric {found}",
+                wanted.as_str()
+            ))),
+        }
+    }
+
+    /// Takes a record; returns whether a batch is full.
+    pub fn push(&mut self, contents: Contents, name: &str, record: Record) -> bool {
+        match (contents, &record.vector) {
+            (Contents::Vectors, None) => self.tally.refuse(name, "without a vector"),
+            (Contents::Texts, Some(_)) => self.tally.refuse(name, "a vector among texts"),
+            (Contents::Vectors, Some(vector))
+                if *self.width.get_or_insert(vector.len()) != vector.len() =>
+            {
+                self.tally.refuse(name, "a vector of another width than the first");
+            }
+            (_, vector) => {
+                self.numbers += vector.as_ref().map_or(0, Vec::len);
+                self.text_bytes += record.text.as_ref().map_or(0, String::len);
+                self.waiting.push(record);
+            }
+        }
+        let most = if contents == Contents::Texts { TEXTS_MAX } else { VECTORS_MAX };
+        self.waiting.len() >= most
+            || self.numbers >= NUMBERS_MAX
+            || self.text_bytes >= TEXT_BYTES_MAX
+    }
+
+    /// Sends what waits; `batch` is the id of a batch of vectors.
+    ///
+    /// # Errors
+    /// [`Failure`] where it could not be stored.
+    pub fn flush(&mut self, contents: Contents, batch: &str) -> Result<(), Failure> {
+        (self.numbers, self.text_bytes) = (0, 0);
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut place_of = HashMap::new();
+        let mut records: Vec<Record> = Vec::with_capacity(waiting.len());
+        for record in waiting {
+            let place = *place_of.entry(record.id.clone()).or_insert(records.len());
+            if place < records.len() {
+                self.tally.refuse(record.id.as_str(), "an id that comes again later");
+                records[place] = record;
+            } else {
+                records.push(record);
+            }
+        }
+        if records.is_empty() {
+            return Ok(());
+        }
+        match contents {
+            Contents::Texts => self.send_texts(records)?,
+            Contents::Vectors => self.send_vectors(batch, &records)?,
+        }
+        if stderr().is_terminal() {
+            eprint!("\r{} taken ", self.tally.taken + self.tally.known);
+        }
+        Ok(())
+    }
+
+    fn send_vectors(&mut self, batch: &str, records: &[Record]) -> Result<(), Failure> {
+        let batch = SourceId::parse(batch).map_err(|error| Failure::Usage(error.to_string()))?;
+        if self.resumes && !self.known(&[batch.as_str()])?.is_empty() {
+            self.tally.known += records.len() as u64;
+            return Ok(());
+        }
+        let ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
+        let metadata: Vec<_> = records.iter().map(|record| &record.metadata).collect();
+        let vectors: Vec<_> = records.iter().map(|record| &record.vector).collect();
+        let body = json!({
+            "file_id": batch.as_str(), "embeddings": vectors, "ids": ids, "metadata": metadata,
+        });
+        let path = self.scoped("/upload/upload_embeddings");
+        let upload = Request { path, body: Some(Payload::Json(&body)) };
+        match self.caller.call(&upload) {
+            // Another batch has some of them: from an earlier run over other contents.
+            Err(CallError::Refused(told)) if told.reason == "chunk_id_exists" => {
+                let named = json!({
+                    "tenant_id": self.tenant, "sub_tenant_id": self.connection.sub_tenant(),
+                    "chunk_ids": ids,
+                });
+                let path = "/embeddings/delete".to_owned();
+                self.ask(&Request { path, body: Some(Payload::DeleteJson(&named)) })?;
+                self.ask(&upload)?;
+            }
+            answer => {
+                answer.map_err(|error| failure(self.connection.server(), error))?;
+            }
+        }
+        self.tally.taken += records.len() as u64;
+        Ok(())
+    }
+
+    fn send_texts(&mut self, mut records: Vec<Record>) -> Result<(), Failure> {
+        if self.resumes {
+            let ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
+            let known = self.known(&ids)?;
+            let before = records.len();
+            records.retain(|record| !known.iter().any(|id| id == record.id.as_str()));
+            self.tally.known += (before - records.len()) as u64;
+        }
+        if records.is_empty() {
+            return Ok(());
+        }
+        let item = |record: &Record| {
+            json!({
+                "content": record.text, "file_id": record.id.as_str(),
+                "document_metadata": record.metadata,
+            })
+        };
+        let body = json!({"items": records.iter().map(item).collect::<Vec<_>>()});
+        let path = self.scoped("/upload/batch_upload_text");
+        let upload = Request { path, body: Some(Payload::Json(&body)) };
+        let failed = match self.caller.call(&upload) {
+            // An answer to a batch of which nothing was taken is an error that lists its items.
+            Err(CallError::Refused(told)) if !told.failed.is_empty() => told.failed,
+            answer => {
+                let answer = answer.map_err(|error| failure(self.connection.server(), error))?;
+                answer["failed"].as_array().cloned().unwrap_or_default()
+            }
+        };
+        self.tally.taken += (records.len() - failed.len().min(records.len())) as u64;
+        for item in failed {
+            let record = item["index"].as_u64().and_then(|at| records.get(at as usize));
+            let id = record.map_or("?", |record| record.id.as_str());
+            let reason = item["message"].as_str().or(item["error_code"].as_str());
+            self.tally.refuse(id, reason.unwrap_or("refused"));
+        }
+        Ok(())
+    }
+
+    /// Ids of sources that the server has, of those given.
+    fn known(&self, ids: &[&str]) -> Result<Vec<String>, Failure> {
+        let body = json!({
+            "tenant_id": self.tenant, "sub_tenant_id": self.connection.sub_tenant(),
+            "source_ids": ids,
+        });
+        let path = "/list/sources_by_id".to_owned();
+        let request = Request { path, body: Some(Payload::Json(&body)) };
+        let answer = match self.caller.call(&request) {
+            // Nothing was uploaded to it yet.
+            Err(CallError::Refused(told)) if told.status == 404 => return Ok(Vec::new()),
+            answer => answer.map_err(|error| failure(self.connection.server(), error))?,
+        };
+        let sources = answer["sources"].as_array().into_iter().flatten();
+        let id = |source: &Value| source["id"].as_str().map(str::to_owned);
+        Ok(sources.filter_map(id).collect())
+    }
+
+    fn scoped(&self, path: &str) -> String {
+        let scope = [("tenant_id", self.tenant), ("sub_tenant_id", self.connection.sub_tenant())];
+        format!("{path}{}", query(&scope))
+    }
+
+    fn ask(&self, request: &Request<'_>) -> Result<Value, Failure> {
+        self.caller.call(request).map_err(|error| failure(self.connection.server(), error))
+    }
+}
