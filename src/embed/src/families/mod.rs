@@ -268,7 +268,7 @@ fn offsets_of_every_tokenizer_are_ranges_of_the_text() {
 fn a_fast_mode_that_is_not_there_is_f32() {
     for name in ["modernbert", "xlm-roberta"] {
         let files = sentence_files(name);
-        let fast = Model::load_on(&files, 1, Precision::Fast, None).expect("a model");
+        let fast = Model::load_on(&files, 1, Precision::Auto, None).expect("a model");
         let exact = Model::load(&files, 1).expect("a model");
         assert_eq!(fast.arithmetic(), Arithmetic::F32);
         let vectors = [fast, exact].map(|model| model.embed(Lane::Bulk, vec!["lamp".to_owned()]));

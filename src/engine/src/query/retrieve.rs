@@ -213,8 +213,8 @@ impl Query {
         result: &mut Retrieved,
     ) -> Result<PreparedQuery, QueryError> {
         let query = request.steered_query();
-        let sub_tenant = sub_tenant.as_str();
-        let texts = [OwnedText { sub_tenant, role: Role::Query, text: &query }];
+        let (owner, role) = (sub_tenant.as_str(), Role::Query);
+        let texts = [OwnedText { sub_tenant: owner, role, text: &query }];
         let model = self.model(snapshot);
         let embed = || self.models.recent().embed(model, Lane::Query, context, &texts);
         let vectors = result.timings.time(Part::Embed, embed)?;
