@@ -63,16 +63,11 @@ impl Query {
         let pool = plan::pool(request.mode, request.max_chunks);
         let words = HybridQuery::analyse(&request.query);
         let mut apart = Timings::default();
+        let embed = || self.vector_of(context, snapshot, sub_tenant, request, now, &mut result);
+        let score = || KeywordLeg::compute(context, &segments, &words, pool);
         let (vector, keyword) = side_by_side::meanwhile(
-            || {
-                let embed =
-                    || self.vector_of(context, snapshot, sub_tenant, request, now, &mut result);
-                (alpha > 0.0).then(embed).transpose()
-            },
-            || {
-                let leg = || KeywordLeg::compute(context, &segments, &words, pool);
-                apart.time(Part::Keyword, || (alpha < 1.0).then(leg).transpose())
-            },
+            || (alpha > 0.0).then(embed).transpose(),
+            || apart.time(Part::Keyword, || (alpha < 1.0).then(score).transpose()),
         );
         let (vector, keyword) = (vector?, keyword?);
         result.timings.keyword = apart.keyword;
