@@ -97,7 +97,8 @@ fn webhooks_and_their_events_go_on_where_they_stopped() {
     fs::copy(fixture().join("catalog.sqlite"), root.path().join("catalog.sqlite")).unwrap();
     let catalog = open(root.path(), NOW.plus_millis(60_000));
     let operator = Catalog::operator_grant();
-    let webhooks = catalog.webhooks(&operator).unwrap();
+    let mut webhooks = catalog.webhooks(&operator).unwrap();
+    webhooks.sort_by_key(|webhook| webhook.scope.is_all_tenants());
     let [scoped, paused] = &webhooks[..] else { panic!("two webhooks: {webhooks:?}") };
     assert_eq!((scoped.url.as_str(), scoped.description.as_str()), (URL, "a search page"));
     assert_eq!(scoped.kinds, [EventKind::SourceSuccess, EventKind::SourceDeleted]);

@@ -17,7 +17,7 @@
 //!     jobs        newest and recent ones      seq = types::Sequence       source; status; id
 //!       job_counts, queue_total               kept by triggers on jobs
 //!     known_sources scopes of source ids      source, scope               scope
-//!       tenant_use  kept by triggers on it and files  collection
+//!       tenant_use  triggers, also on files   collection
 //!     tenant_limits those with own limits     collection
 //!     files       uploads that are no sources collection, id
 //!     vector_stores named sub-tenants         collection, name

@@ -51,8 +51,11 @@ impl<'a> Testing<'a> {
     /// `None` where too many run, or one of this webhook.
     fn begin(webhooks: &'a Webhooks, id: &'a str) -> Option<Self> {
         let mut testing = webhooks.testing.lock();
-        let is_free = testing.len() < TESTS_MAX && testing.insert(id.to_owned());
-        is_free.then_some(Self { webhooks, id })
+        // Made only where it is free: one that is dropped ends the test.
+        match testing.len() < TESTS_MAX && testing.insert(id.to_owned()) {
+            true => Some(Self { webhooks, id }),
+            false => None,
+        }
     }
 }
 
