@@ -10,7 +10,7 @@
 //! blocks.
 //!
 //! - `access`: from a key to the data of a tenant
-//! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`: the operations
+//! - `tenants`, `sources`, `pictures`, `search`, `qna`, `memories`, `keys`: the operations
 //! - `models`: the embedding models; `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
 //! - `archive`: tenants as files of lines, out and in
@@ -35,6 +35,7 @@ mod listing;
 mod memories;
 mod meters;
 mod models;
+mod pictures;
 pub mod qna;
 pub mod query;
 mod reading;
@@ -65,6 +66,7 @@ pub use listing::SourcePage;
 pub use lodestone_io::{FileSlice, IoError, Spill, Spilled, SpilledFile, Spills};
 pub use lodestone_rank::settle;
 pub use models::Models;
+pub use pictures::PictureError;
 pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;
 pub use status::FoundStatus;
@@ -200,6 +202,7 @@ pub struct Engine {
     writer: Option<Writer>,
     pub(crate) models: Models,
     reranker: Option<Arc<dyn Reranker>>,
+    pictures: pictures::Pictures,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     backups: Arc<Backups>,
@@ -223,7 +226,7 @@ impl Engine {
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
         let authorities = settings.tls.authorities()?;
-        let Components { clock, ids, embedder, backend, .. } = components;
+        let Components { clock, ids, embedder, backend, reranker, .. } = components;
         let models = Models::new(Arc::clone(&embedder), components.previous_embedder);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
@@ -246,7 +249,7 @@ impl Engine {
             store: Arc::clone(&store),
             gauge: Arc::clone(&gauge),
             models: models.clone(),
-            parser: components.parser,
+            parser: Arc::clone(&components.parser),
             web: components.web.unwrap_or_else(|| fetcher(&settings, &authorities)),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
@@ -266,8 +269,7 @@ impl Engine {
         });
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
-            query: Query::new(Arc::clone(&backend), models.clone())
-                .with_reranker(components.reranker.clone()),
+            query: Query::new(Arc::clone(&backend), models.clone()).with_reranker(reranker.clone()),
             backend,
             answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)),
             writer: generator
@@ -281,7 +283,8 @@ impl Engine {
             memory,
             ingest,
             models,
-            reranker: components.reranker,
+            reranker,
+            pictures: pictures::Pictures::new(components.parser),
             clock,
             ids,
             backups,

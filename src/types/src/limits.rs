@@ -139,6 +139,13 @@ pub const RERANK_DOCUMENTS_MAX: usize = 1000;
 /// Messages of one chat.
 pub const CHAT_MESSAGES_MAX: usize = 1000;
 
+/// Pixels of the picture of a page from left to right.
+pub const PICTURE_WIDTH_MIN: usize = 64;
+/// The same at most.
+pub const PICTURE_WIDTH_MAX: usize = 2048;
+/// Marks on the picture of a page.
+pub const PICTURE_MARKS_MAX: usize = 64;
+
 /// Failed attempts after which a job is errored.
 pub const ATTEMPTS_MAX: u32 = 3;
 /// Restarts of the server during one job that together count as one attempt (API 8.21).

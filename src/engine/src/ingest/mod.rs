@@ -72,6 +72,7 @@ pub use embed::VectorMeters;
 pub use error::IngestError;
 pub(crate) use import::NewTenant;
 pub use memories::{AddedMemory, NewMemory};
+pub(crate) use memory::drawing_bytes;
 pub use memory::{MemoryBudget, MemoryShare};
 pub use reembed_estimate::ReembedEstimate;
 pub use reembed_runs::ReembedRun;
