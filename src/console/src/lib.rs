@@ -61,6 +61,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         "login.js" SCRIPT,
         "memories.js" SCRIPT,
         "options.js" SCRIPT,
+        "page.js" SCRIPT,
         "passage.js" SCRIPT,
         "picker.js" SCRIPT,
         "sample.js" SCRIPT,
