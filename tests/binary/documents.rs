@@ -2,10 +2,10 @@
 //! that the shared manifest describes ends as it says, and nothing else notices.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use lodestone_extract::sandbox::{Parser, Sandbox};
-use lodestone_extract::{ExtractError, Format};
+use lodestone_extract::sandbox::{Drawn, Parser, Sandbox};
+use lodestone_extract::{Drawing, ExtractError, Format};
 use serde_json::{Value, json};
 
 use crate::process::http::Client;
@@ -182,4 +182,124 @@ fn the_memory_of_a_parser_ends_where_it_is_said_to() {
         assert_eq!(error, ExtractError::OutOfMemory { format: "html" });
         assert!(error.to_string().contains("512 MiB"), "{error}");
     }
+}
+
+/// A PDF of one page that draws `content`, with `more` objects from number 5 on.
+fn page(content: &[u8], resources: &str, more: &[Vec<u8>]) -> Vec<u8> {
+    let stream = |entries: &str, content: &[u8]| {
+        let head = format!("<<{entries} /Length {}>>\nstream\n", content.len());
+        [head.as_bytes(), content, b"\nendstream"].concat()
+    };
+    let mut objects = vec![
+        b"<</Type /Catalog /Pages 2 0 R>>".to_vec(),
+        b"<</Type /Pages /Kids [3 0 R] /Count 1>>".to_vec(),
+        format!(
+            "<</Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R \
+             /Resources <<{resources}>> >>"
+        )
+        .into_bytes(),
+        stream("", content),
+    ];
+    objects.extend_from_slice(more);
+    let mut file = b"%PDF-1.7\n".to_vec();
+    for (number, object) in objects.iter().enumerate() {
+        file.extend(format!("{} 0 obj\n", number + 1).into_bytes());
+        file.extend([object.as_slice(), b"\nendobj\n"].concat());
+    }
+    file.extend(b"trailer\n<</Root 1 0 R>>\n%%EOF\n");
+    file
+}
+
+/// A form or pattern with its entries and what it draws.
+fn form(entries: &str, content: &str) -> Vec<u8> {
+    format!("<<{entries} /Length {}>>\nstream\n{content}\nendstream", content.len()).into_bytes()
+}
+
+/// Draws the first page in a child, within its bounds: neither the machine nor the program is at
+/// fault for what comes of it.
+fn drawn(name: &str, bytes: &[u8]) -> Drawn {
+    let sandbox = Sandbox::new(env!("CARGO_BIN_EXE_lodestone").into(), &["parse"]);
+    let drawing = Drawing { page: 1, width: 1024, marks: Vec::new() };
+    let begun = Instant::now();
+    let outcome = sandbox.draw(Format::Pdf, bytes, &drawing);
+    println!("{name}: {outcome:?} after {:?}", begun.elapsed());
+    // Ten seconds for each of two children, and the time of their start.
+    assert!(begun.elapsed() < Duration::from_secs(30), "{name}: {:?}", begun.elapsed());
+    let is_of_machine = |error: &ExtractError| {
+        matches!(error, ExtractError::NoParser { .. } | ExtractError::Killed { .. })
+    };
+    assert!(!outcome.as_ref().is_err_and(is_of_machine), "{name}: {outcome:?}");
+    outcome
+}
+
+/// Goal: no page takes more than its time and its memory, and none ends anything but its child.
+#[test]
+fn hostile_pages_are_drawn_within_bounds() {
+    let plain = page(b"0 0 200 200 re f", "", &[]);
+    assert!(drawn("plain", &plain).is_ok());
+    let own = "/XObject <</X 5 0 R>>";
+    let itself = format!("/Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources <<{own}>>");
+    let _ = drawn("a form inside of itself", &page(b"/X Do", own, &[form(&itself, "/X Do /X Do")]));
+    let patterns = "/Pattern <</P 5 0 R>>";
+    let tiny = "/Type /Pattern /PatternType 1 /PaintType 1 /TilingType 1 /BBox [0 0 1 1] \
+                /XStep .0001 /YStep .0001 /Resources <<>>";
+    let fill = b"/Pattern cs /P scn 0 0 612 792 re f";
+    let _ = drawn("tiles without number", &page(fill, patterns, &[form(tiny, "0 0 1 1 re f")]));
+    let many = b"0 0 m 600 1 9 780 600 700 c 5 700 300 2 1 9 c f* ".repeat(400_000);
+    let outcome = drawn("paths without end", &page(&many, "", &[]));
+    let is_named = matches!(
+        outcome,
+        Ok(_) | Err(ExtractError::NotDrawn { page: 1, .. } | ExtractError::OutOfMemory { .. })
+    );
+    assert!(is_named, "{outcome:?}");
+    let wide = "/Type /XObject /Subtype /Image /Width 60000 /Height 60000 /BitsPerComponent 8 \
+                /ColorSpace /DeviceRGB";
+    let image = page(b"600 0 0 600 0 0 cm /X Do", own, &[form(wide, "short")]);
+    let _ = drawn("a picture beyond all memory", &image);
+    // Bytes of a whole page, changed here and there.
+    let text = b"BT /F 40 Tf 9 400 Td (A plover) Tj ET q 9 w 1 0 0 RG 5 5 m 500 700 l S Q";
+    let font = "/Font <</F <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> >>";
+    let whole = page(text, font, &[]);
+    assert!(drawn("whole", &whole).is_ok());
+    let mut state = 7_u64;
+    for round in 0..24 {
+        let mut changed = whole.clone();
+        for _ in 0..4 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = (state >> 33) as usize % changed.len();
+            changed[at] = (state >> 20) as u8;
+        }
+        let _ = drawn(&format!("change {round}"), &changed);
+    }
+}
+
+/// Goal: the server answers others while a page takes its ten seconds, and draws the next one.
+#[test]
+fn a_page_that_takes_long_holds_nobody_up() {
+    let Some(installation) = Installation::new("a_page_that_takes_long_holds_nobody_up") else {
+        return;
+    };
+    let (_server, client) = installation.start();
+    let label = b"BT /F 12 Tf 72 700 Td (The plover rests on the shore.) Tj ET ";
+    let many = b"0 0 m 600 1 9 780 600 700 c 5 700 300 2 1 9 c f* ".repeat(400_000);
+    let font = "/Font <</F <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> >>";
+    let slow = page(&[b"BT /F 12 Tf 72 700 Td (Sand.) Tj ET ", &many[..]].concat(), font, &[]);
+    assert_eq!(send(&client, "slow", "slow.pdf", &slow).0, 200);
+    assert_eq!(send(&client, "quick", "quick.pdf", &page(label, font, &[])).0, 200);
+    assert_eq!(outcome(&client, "quick"), "success");
+    let image = |id: &str| {
+        let body = json!({"tenant_id": "acme", "file_id": id, "page": 1, "width": 2048});
+        client.call("POST", "/fetch/page_image", &body).expect("an answer")
+    };
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| image("slow"));
+        while !slow.is_finished() {
+            assert_eq!(found(&client, "plover shore").first().map(String::as_str), Some("quick"));
+        }
+        let slow = slow.join().expect("an answer");
+        let reason = if slow.status == 200 { "" } else { "page_not_drawn" };
+        assert!(slow.status == 200 || slow.json()["reason"] == reason, "{}", slow.status);
+    });
+    let quick = image("quick");
+    assert_eq!((quick.status, &quick.body[..4]), (200, &b"\x89PNG"[..]));
 }

@@ -4,15 +4,17 @@ const SCRIPT = "<script>window.executed = 'script'</script>";
 const IMAGE = "<img src=x onerror=\"window.executed='image'\">";
 const LINK = "[press me](javascript:window.executed='link')";
 
-/** A PDF of one page with lines of text. */
-function pdf(lines) {
-  const text = lines.map((line, i) => `BT /F1 12 Tf 72 ${720 - 20 * i} Td (${line.replace(/[()\\]/g, "\\$&")}) Tj ET`).join("\n");
+/** A PDF of pages with lines of text. */
+function pdf(...pages) {
+  const draw = (lines) => lines.map((line, i) => `BT /F1 12 Tf 72 ${720 - 20 * i} Td (${line.replace(/[()\\]/g, "\\$&")}) Tj ET`).join("\n");
   const objects = [
     "<< /Type /Catalog /Pages 2 0 R >>",
-    "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-    "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
-    `<< /Length ${text.length} >>\nstream\n${text}\nendstream`,
+    `<< /Type /Pages /Kids [${pages.map((_, i) => `${4 + 2 * i} 0 R`).join(" ")}] /Count ${pages.length} >>`,
     "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ...pages.map(draw).flatMap((text, i) => [
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents ${5 + 2 * i} 0 R /Resources << /Font << /F1 3 0 R >> >> >>`,
+      `<< /Length ${text.length} >>\nstream\n${text}\nendstream`,
+    ]),
   ];
   let file = "%PDF-1.4\n";
   const places = objects.map((object, i) => {
@@ -22,7 +24,8 @@ function pdf(lines) {
   });
   const table = file.length;
   const rows = places.map((at) => `${String(at).padStart(10, "0")} 00000 n \n`).join("");
-  return `${file}xref\n0 6\n0000000000 65535 f \n${rows}trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n${table}\n%%EOF\n`;
+  const count = objects.length + 1;
+  return `${file}xref\n0 ${count}\n0000000000 65535 f \n${rows}trailer\n<< /Size ${count} /Root 1 0 R >>\nstartxref\n${table}\n%%EOF\n`;
 }
 
 /** Files that become searchable. */
@@ -31,12 +34,16 @@ export const GOOD = {
   "lamp.txt": "The lamp Alba has a foot of slate and a shade of linen. It weighs 3.2 kilograms.\n\nThe linen is woven by Tessera Mills. Tessera Mills works with Norvik Logistics.\n",
   "glue.html": "<!doctype html><title>Glue</title><h1>Bone glue</h1><p>Bone glue is heated to 60 degrees Celsius. It must never boil.</p>",
   "prices.csv": "item,price in euro\noak board,48\nlinen shade,35\nslate foot,72\n",
-  "order.pdf": pdf(["Order 2291 of the workshop", "The delivery of the slate plates is due on the 14th of March.", "The carrier is Norvik Logistics."]),
+  "order.pdf": pdf(["Order 2291 of the workshop", "The delivery of the slate plates is due on the 14th of March.", "The carrier is Norvik Logistics."],
+    ["Terms of the order", "Payment is due thirty days after the delivery.", "Broken plates are replaced at no cost within a year.", "Claims are sent to the office of the workshop in writing."]),
 };
 
 /** A question, words of its answer, and the file that says so. */
 export const QUESTION = { text: "How hot is bone glue heated?", words: "60 degrees", file: "glue.html" };
 export const PLAIN_QUESTION = { text: "How often is the blade of the band saw changed?", words: "every 40 hours", file: "handbook.md" };
+
+/** The same of a PDF: its second page says so. */
+export const PAGE_QUESTION = { text: "When are broken plates replaced at no cost?", words: "within a year" };
 
 /** A file that no reader understands. */
 export const BROKEN = { "torn.pdf": "%PDF-1.4\nthis is not a document" };

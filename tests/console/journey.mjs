@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { BROKEN, GOOD, HOSTILE, HOSTILE_TITLE, PLAIN_QUESTION, QUESTION } from "./files.mjs";
+import { BROKEN, GOOD, HOSTILE, HOSTILE_TITLE, PAGE_QUESTION, PLAIN_QUESTION, QUESTION } from "./files.mjs";
 import { behindPrefix, call, freePort, KEY, kill, start, startOnTerminal } from "./server.mjs";
 
 const [binary, directory] = process.argv.slice(2).map((one) => path.resolve(one));
@@ -162,6 +162,36 @@ try {
   await look(page, "citation");
   await page.keyboard.press("Escape");
   await viewer.waitFor({ state: "detached" });
+  const paged = await ask(page, PAGE_QUESTION.text, PAGE_QUESTION.words);
+  await paged.locator(".cite").first().click();
+  const image = viewer.getByRole("img", { name: /^Page 2 of/ });
+  await image.waitFor();
+  await viewer.getByText("Page 2 of 2").waitFor();
+  // The box is around dark pixels: the letters of the sentence, on the picture below it.
+  assert.equal(await viewer.locator(".sheet rect").count(), 1);
+  const dark = await viewer.locator(".sheet").evaluate((sheet) => {
+    const [picture, rect] = [sheet.querySelector("img"), sheet.querySelector("rect")];
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [picture.naturalWidth, picture.naturalHeight];
+    const context = canvas.getContext("2d");
+    context.drawImage(picture, 0, 0);
+    const [whole, box] = [picture.getBoundingClientRect(), rect.getBoundingClientRect()];
+    const [right, down] = [canvas.width / whole.width, canvas.height / whole.height];
+    const { data } = context.getImageData((box.x - whole.x) * right, (box.y - whole.y) * down, box.width * right, box.height * down);
+    return data.filter((value, i) => i % 4 === 0 && value < 128).length / (data.length / 4);
+  });
+  assert.ok(dark > 0.04 && dark < 0.5, `${dark} of the box are dark`);
+  await look(page, "citation-page");
+  await viewer.getByRole("button", { name: "Previous page" }).click();
+  await viewer.getByRole("img", { name: /^Page 1 of/ }).waitFor();
+  assert.equal(await viewer.locator(".sheet rect").count(), 0);
+  await page.keyboard.press("ArrowRight");
+  await image.waitFor();
+  await viewer.getByRole("button", { name: "Passages", exact: true }).click();
+  await viewer.locator("mark").first().waitFor();
+  await page.keyboard.press("Escape");
+  await viewer.waitFor({ state: "detached" });
+  step("asked a PDF, and saw the cited sentence boxed on its page");
   const plain = await ask(page, PLAIN_QUESTION.text, PLAIN_QUESTION.words);
   await plain.locator(".cite").first().click();
   assert.ok((await viewer.locator("pre mark").first().innerText()).includes(PLAIN_QUESTION.words));

@@ -93,6 +93,7 @@ fn source(id: &str, sequence: u64, chunks: u32) -> NewSource {
         let place = ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() };
         NewRow {
             boxes: Vec::new(),
+            lines: Vec::new(),
             context: String::new(),
             graph: RowGraph::default(),
             index,

@@ -10,9 +10,10 @@
 //! tests/format/v2/                            additions of version 2 to collections and catalog
 //! tests/format/v3/                            additions of version 3 to segments
 //! tests/format/v4/                            additions of version 4 to segments
+//! tests/format/v5/                            additions of version 5 to segments
 //! tests/format/catalog-6/                     format 6 of the catalog
 //! ```
-//! `version_1` to `version_4` and `catalog_6` describe them and wrote them. They are not written
+//! `version_1` to `version_5` and `catalog_6` describe them and wrote them. They are not written
 //! again when the program changes: a format that changes gets a folder of its own beside this one.
 //! To write the first files of a new version:
 //! `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_`.
@@ -25,3 +26,4 @@ mod version_1;
 mod version_2;
 mod version_3;
 mod version_4;
+mod version_5;

@@ -123,6 +123,7 @@ fn source(record: SourceRecord, texts: &[&str], vector: fn(&str) -> Vec<f32>) ->
         };
         NewRow {
             boxes: Vec::new(),
+            lines: Vec::new(),
             context: String::new(),
             graph: RowGraph::default(),
             index,

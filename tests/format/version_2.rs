@@ -94,6 +94,7 @@ fn source(record: SourceRecord, text: &str, boxes: Vec<PageBox>) -> NewSource {
         text: text.to_owned(),
         place,
         boxes,
+        lines: Vec::new(),
         context: String::new(),
         graph: RowGraph::default(),
         vector,

@@ -85,8 +85,9 @@ pub(crate) fn source(id: &str, title: &str, text: &str, graph: RowGraph) -> NewS
     };
     let place = ChunkPlace { chars: text.len() as u32, ..ChunkPlace::default() };
     let vector = HashEmbedder::vector(text);
-    let (boxes, text) = (Vec::new(), text.to_owned());
-    let rows = vec![NewRow { index: 0, text, place, boxes, context: String::new(), graph, vector }];
+    let (boxes, lines, text) = (Vec::new(), Vec::new(), text.to_owned());
+    let context = String::new();
+    let rows = vec![NewRow { index: 0, text, place, boxes, lines, context, graph, vector }];
     NewSource { record, title_text: title.into(), searchable: String::new(), rows }
 }
 

@@ -84,6 +84,7 @@ fn source(number: usize, chance: &mut Chance) -> NewSource {
             index: index as u32,
             place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },
             boxes: Vec::new(),
+            lines: Vec::new(),
             context: String::new(),
             graph: match index % 10 {
                 0 => lodestone_graph::extract(&title, &text),

@@ -221,6 +221,7 @@ fn sample_value(name: &str, schema: &Value) -> Value {
         "url" => json!("https://hooks.invalid/"),
         "state" => json!("paused"),
         "input" => json!("word"),
+        "page" => json!(1),
         "documents" => json!(["word"]),
         "messages" => json!([{"role": "user", "content": "word"}]),
         "embeddings" if schema["type"] == "object" => json!({"s_0": [1.0, 0.0]}),

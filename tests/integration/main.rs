@@ -34,6 +34,7 @@ mod modes;
 mod names;
 mod openai;
 mod own_vectors;
+mod page_images;
 mod pages;
 #[path = "../process/patience.rs"]
 mod patience;

@@ -27,6 +27,7 @@ const ROLES: &[(&str, &[&str])] = &[
             "POST /embeddings/scroll",
             "POST /embeddings/search",
             "POST /fetch/fetch_content",
+            "POST /fetch/page_image",
             "POST /list/chunks",
             "POST /list/graph_relations_by_id",
             "POST /list/sources_by_id",

@@ -528,7 +528,7 @@ fn a_question_for_the_state_may_wait_for_the_end() {
 
 /// A PDF of one page a line, with the line's baseline 92 points below the upper edge, 72 points
 /// from the left one, in Helvetica of 12 points.
-fn pdf(lines: &[&str]) -> Vec<u8> {
+pub fn pdf(lines: &[&str]) -> Vec<u8> {
     let mut objects = vec![String::new(), String::new()];
     let mut kids = String::new();
     for line in lines {

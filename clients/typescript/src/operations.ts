@@ -165,6 +165,11 @@ export class FetchOperations {
   download(request: models.FetchDownloadRequest, options?: Options): Promise<Blob> {
     return this.transport.call({method: "GET", path: "/fetch/download/{token}", result: "bytes", retry: true}, request, options);
   }
+
+  /** Get a page of a PDF as a picture. */
+  pageImage(request: models.FetchPageImageRequest, options?: Options): Promise<Blob> {
+    return this.transport.call({method: "POST", path: "/fetch/page_image", media: "json", result: "bytes", retry: true}, request, options);
+  }
 }
 
 /** Operations of the group `listing`. */

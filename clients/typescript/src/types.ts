@@ -585,7 +585,8 @@ export interface QnaCitation {
   file_id: string;
   /** The chunk that it stands in: one of `chunks`, or one beside them. */
   chunk_uuid: string;
-  /** Page, slide or sheet on which that chunk begins; null where there are none. */
+  /** Page, slide or sheet on which the passage begins, or, where its lines are not known, the
+chunk; null where there are none. */
   page: number | null;
   /** The passage. */
   text: string;
@@ -593,7 +594,8 @@ export interface QnaCitation {
   start: number;
   /** Position after its last character. */
   end: number;
-  /** Rectangles of the chunk; empty where pages are not fixed. */
+  /** Rectangles of the lines that the passage touches, each as a whole; those of the chunk where
+it was stored by a release that kept no lines. Empty where pages are not fixed. */
   boxes: Array<BoundingBox>;
 }
 
@@ -1831,6 +1833,38 @@ export interface FetchFetchContentRequest {
 export interface FetchDownloadRequest {
   /** Signed token of `download_url`. */
   token: string;
+}
+
+export interface FetchPageImageHighlightItem {
+  /** Its page; those of other pages are passed over. */
+  page?: number;
+  /** Left edge in points. */
+  x: number;
+  /** Top edge in points. */
+  y: number;
+  /** Width in points. */
+  width: number;
+  /** Height in points. */
+  height: number;
+}
+
+export interface FetchPageImageRequest {
+  /** The tenant. */
+  tenant_id: string;
+  /** Sub-tenant; absent and empty mean `default`. */
+  sub_tenant_id?: string | null;
+  /** The source. Other names: `source_id`, `id`. */
+  file_id: string;
+  /** The page, from 1. */
+  page: number;
+  /** Pixels from left to right; the height follows, up to 8,388,608 pixels in all. */
+  width?: number | null;
+  /** Format of the picture. */
+  format?: "png" | null;
+  /** Rectangles to be marked, as `boxes` of citations and chunks have them. */
+  highlight?: Array<FetchPageImageHighlightItem> | null;
+  /** Whether the picture itself is wanted; false gives a signed URL. */
+  return_content?: boolean | null;
 }
 
 export interface ListingGraphRelationsByIdRequest {

@@ -160,6 +160,7 @@ impl Built {
 fn source(number: usize, values: &[f32], width: usize) -> NewSource {
     let row = |(index, vector): (usize, &[f32])| NewRow {
         boxes: Vec::new(),
+        lines: Vec::new(),
         context: String::new(),
         graph: RowGraph::default(),
         index: index as u32,

@@ -58,7 +58,7 @@ function grounds(n, sentences, source, told) {
   const chunks = told.chunks.filter((chunk) => chunk.source_id === source.source_id);
   const holds = (/** @type {any} */ chunk) => find(chunk.chunk_content, passages).length > 0;
   const chunk = rested[0]?.chunk_uuid ?? (chunks.find(holds) ?? chunks[0])?.chunk_uuid ?? "";
-  return { passages, chunk, words: sentences[0] ?? "" };
+  return { passages, chunk, words: sentences[0] ?? "", boxes: rested.flatMap((one) => one.boxes) };
 }
 
 /**

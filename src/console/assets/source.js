@@ -1,16 +1,27 @@
-// A source: its text with cited passages marked, its passages, its details.
+// A source: its pages and its text with cited passages marked, its passages, its details.
 import { ask, call } from "./api.js";
 import { address, age, confirmation, count, field, fill, h, isSafeAddress, plural, problem, size } from "./dom.js";
+import { pageView } from "./page.js";
 import { find, findWords, marked } from "./passage.js";
 import { scope } from "./state.js";
 import { downloadPath, replaceButton, stateOf } from "./upload.js";
 
-/** @typedef {{passages: string[], chunk: string, words: string}} Grounds */
+/** @typedef {import("./page.js").Box} Box */
+/**
+ * What a source is opened for.
+ * @typedef {object} Grounds
+ * @property {string[]} passages
+ * @property {string} chunk
+ * @property {string} words
+ * @property {Box[]} [boxes] of the passages on their pages
+ */
 
 /** Chunks that are shown; the server gives no more at once. */
 const CHUNKS_MAX = 1001;
 /** Bytes of an original that is shown as text. */
 const TEXT_BYTES_MAX = 2_000_000;
+/** Boxes of passages in the address of a source. */
+const BOXES_MAX = 20;
 /** Originals that read best as they are. */
 const PLAIN = /^text\/(plain|markdown|csv|tab-separated-values)/;
 
@@ -22,8 +33,15 @@ const PLAIN = /^text\/(plain|markdown|csv|tab-separated-values)/;
 export async function source(params, leaving) {
   const id = params.get("id") ?? "";
   const passages = params.getAll("mark");
-  const view = await sourceView(id, { passages, chunk: params.get("chunk") ?? "", words: passages[0] ?? "" }, "h1", leaving);
+  const boxes = params.getAll("box").map(boxOfText);
+  const view = await sourceView(id, { passages, chunk: params.get("chunk") ?? "", words: passages[0] ?? "", boxes }, "h1", leaving);
   return h("div", {}, h("p", {}, h("a", { href: address("sources") }, "All sources")), view);
+}
+
+/** @param {string} text */
+function boxOfText(text) {
+  const [page, x, y, width, height] = text.split(",").map((one) => Number(one) || 0);
+  return { page, x, y, width, height };
 }
 
 /**
@@ -37,6 +55,7 @@ export function openSource(id, grounds) {
   const close = h("button", { class: "quiet", type: "button", onclick: () => dialog.close() }, "Close");
   const params = new URLSearchParams({ id, chunk: grounds.chunk });
   for (const passage of grounds.passages.slice(0, 3)) params.append("mark", passage);
+  for (const { page, x, y, width, height } of grounds.boxes?.slice(0, BOXES_MAX) ?? []) params.append("box", [page, ...[x, y, width, height].map((one) => one.toFixed(1))].join(","));
   const page = h("a", { href: `#/source?${params}`, onclick: () => dialog.close() }, "Open as a page");
   const dialog = h("dialog", { class: "viewer", "aria-label": "Source" },
     h("div", { class: "row between dialog-top" }, page, close), body);
@@ -71,6 +90,7 @@ async function sourceView(id, grounds, level, signal) {
   const reading = h("div", { class: "reading", tabindex: "0", role: "region", "aria-label": "Text" });
   const outline = h("ol", { class: "plain outline" });
   let current = grounds.chunk;
+  let boxes = grounds.boxes ?? [];
 
   const showPassages = () => {
     fill(reading, chunks.length === 0 && h("p", { class: "muted" }, "No text is searchable here yet."),
@@ -86,19 +106,33 @@ async function sourceView(id, grounds, level, signal) {
     fill(reading, h("pre", { class: "text" }, marked(text, ranges)));
     reveal(reading);
   };
+  const pages = pageView(record, reading, signal);
+  const showPage = () => {
+    const chunk = chunks.find((one) => one.chunk_uuid === current);
+    const own = chunk ? boxesOf(chunk) : [];
+    if (!reading.contains(pages.node)) fill(reading, pages.node);
+    pages.show(boxes.length > 0 ? boxes : own, 1).then(() => reveal(reading), (error) => {
+      if (signal.aborted) return;
+      tabs.choose("Passages");
+      reading.prepend(problem(error, "The page cannot be shown; this is its text."));
+    });
+  };
   const showDetails = () => fill(reading, details(record));
   /** @type {[string, () => void][]} */
   const views = [["Passages", showPassages]];
   if (original !== null) views.unshift(["Original text", showOriginal]);
   views.push(["Details", showDetails]);
-  const start = isPlain && (isQuoted || !grounds.chunk) ? "Original text" : "Passages";
+  const isPdf = record.content_type === "application/pdf" && chunks.length > 0;
+  if (isPdf) views.unshift(["Page", showPage]);
+  const start = isPdf && grounds.chunk ? "Page" : isPlain && (isQuoted || !grounds.chunk) ? "Original text" : "Passages";
   const tabs = tabList(views, start);
 
   fill(outline, chunks.map((chunk, i) => h("li", {}, h("button", { type: "button", onclick: () => {
     current = chunk.chunk_uuid;
     for (const button of outline.querySelectorAll("button")) button.removeAttribute("aria-current");
     outline.querySelectorAll("button")[i].setAttribute("aria-current", "true");
-    tabs.choose("Passages");
+    boxes = boxesOf(chunk);
+    tabs.choose(reading.contains(pages.node) ? "Page" : "Passages");
   }, "aria-current": chunk.chunk_uuid === current ? "true" : null }, h("span", { class: "number" }, i + 1), h("span", {}, firstWords(chunk.chunk_content), h("small", { class: "muted" }, where(chunk)))))));
   queueMicrotask(() => requestAnimationFrame(() => tabs.choose(start)));
   const facts = [record.type, size(record.size_bytes), record.chunk_count === null ? "" : plural(record.chunk_count, "passage")].filter(Boolean).join(" · ");
@@ -129,6 +163,12 @@ async function chunksOf(record, words, signal) {
 /** @param {any} chunk */
 function startOf(chunk) {
   return JSON.parse(chunk.layout ?? "{}").offsets?.document_level_start_index ?? 0;
+}
+
+/** The box of a chunk on its first page, if it has one. @param {any} chunk @returns {Box[]} */
+function boxesOf(chunk) {
+  const { page, coordinates } = JSON.parse(chunk.layout ?? "{}");
+  return coordinates ? [{ page, ...coordinates }] : [];
 }
 
 /** The page of a chunk in words. @param {any} chunk */
@@ -170,8 +210,8 @@ function reveal(reading) {
   const listed = reading.closest(".split")?.querySelector(".outline [aria-current]");
   const beside = listed?.closest(".beside");
   if (listed && beside) beside.scrollTop += listed.getBoundingClientRect().top - beside.getBoundingClientRect().top - 80;
-  const target = reading.querySelector(".current mark") ?? reading.querySelector("mark") ?? reading.querySelector(".current");
-  if (!(target instanceof HTMLElement)) return;
+  const target = reading.querySelector(".current mark") ?? reading.querySelector("mark") ?? reading.querySelector(".current, .sheet rect");
+  if (!target) return;
   const by = target.getBoundingClientRect().top - reading.getBoundingClientRect().top;
   reading.scrollTop += by - 80;
 }

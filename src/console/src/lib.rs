@@ -62,6 +62,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         "memories.js" SCRIPT,
         "meters.js" SCRIPT,
         "options.js" SCRIPT,
+        "page.js" SCRIPT,
         "passage.js" SCRIPT,
         "picker.js" SCRIPT,
         "projection.js" SCRIPT,

@@ -5,6 +5,7 @@ use crate::answer::generate::GenerateError;
 use crate::archive::ArchiveError;
 use crate::backup::BackupError;
 use crate::ingest::IngestError;
+use crate::pictures::PictureError;
 use crate::query::QueryError;
 use crate::settings::InvalidSetting;
 use lodestone_catalog::CatalogError;
@@ -128,6 +129,9 @@ pub enum EngineError {
     /// Backups.
     #[error(transparent)]
     Backup(#[from] BackupError),
+    /// Pictures of pages.
+    #[error(transparent)]
+    Picture(#[from] PictureError),
     /// The blob store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -162,6 +166,7 @@ impl EngineError {
             Self::Io(error) => error.kind(),
             Self::Archive(error) => error.kind(),
             Self::Backup(error) => error.kind(),
+            Self::Picture(error) => error.kind(),
             Self::Store(error) => error.kind(),
         }
     }

@@ -10,8 +10,8 @@
 //! blocks.
 //!
 //! - `access`: from a key to the data of a tenant
-//! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`, `files`, `vector_stores`: the
-//!   operations
+//! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`, `files`, `vector_stores`,
+//!   `pictures`: the operations
 //! - `webhooks`: events to their receivers; `components`: parts that tests replace
 //! - `models`: the embedding models; `device`: the device for vectors and the model
 //! - `reading`: the generator as the reader of graphs
@@ -39,6 +39,7 @@ mod listing;
 mod memories;
 mod meters;
 mod models;
+mod pictures;
 pub mod qna;
 pub mod query;
 mod reading;
@@ -72,6 +73,7 @@ pub use listing::{SourceCounts, SourcePage, Span};
 pub use lodestone_io::{FileSlice, IoError, Spill, Spilled, SpilledFile, Spills};
 pub use lodestone_rank::settle;
 pub use models::Models;
+pub use pictures::PictureError;
 pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;
 pub use status::FoundStatus;
@@ -181,6 +183,7 @@ pub struct Engine {
     writer: Option<Writer>,
     pub(crate) models: Models,
     reranker: Option<Arc<dyn Reranker>>,
+    pictures: pictures::Pictures,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     backups: Arc<Backups>,
@@ -205,7 +208,7 @@ impl Engine {
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         settings.validate()?;
         let authorities = settings.tls.authorities()?;
-        let Components { clock, ids, embedder, backend, .. } = components;
+        let Components { clock, ids, embedder, backend, reranker, .. } = components;
         let models = Models::new(Arc::clone(&embedder), components.previous_embedder);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
@@ -226,7 +229,7 @@ impl Engine {
             store: Arc::clone(&store),
             gauge: Arc::clone(&gauge),
             models: models.clone(),
-            parser: components.parser,
+            parser: Arc::clone(&components.parser),
             web,
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
@@ -247,8 +250,7 @@ impl Engine {
         });
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
-            query: Query::new(Arc::clone(&backend), models.clone())
-                .with_reranker(components.reranker.clone()),
+            query: Query::new(Arc::clone(&backend), models.clone()).with_reranker(reranker.clone()),
             backend,
             answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)),
             writer: generator
@@ -262,7 +264,8 @@ impl Engine {
             memory,
             ingest,
             models,
-            reranker: components.reranker,
+            reranker,
+            pictures: pictures::Pictures::new(components.parser),
             clock,
             ids,
             backups,

@@ -94,6 +94,28 @@ pub enum ExtractError {
         /// The error of the system.
         problem: String,
     },
+    /// The format has no pages that could be drawn.
+    #[error("a document of the format {format} has no pages that can be drawn: PDFs have")]
+    NoPages {
+        /// The format.
+        format: &'static str,
+    },
+    /// The page takes too long, or makes the renderer break down.
+    #[error("page {page} cannot be drawn: {problem}")]
+    NotDrawn {
+        /// The page, from 1.
+        page: u32,
+        /// Why.
+        problem: &'static str,
+    },
+    /// The document has fewer pages.
+    #[error("page {page} does not exist: the document has {pages}")]
+    PageUnknown {
+        /// The page asked for, from 1.
+        page: u32,
+        /// Pages of the document.
+        pages: u32,
+    },
     /// There is nothing to search for.
     #[error("no text was found in the document: it holds only white space, markup or empty values")]
     NoText,
@@ -121,6 +143,9 @@ impl ExtractError {
             | Self::TooSlow { .. }
             | Self::Encrypted { .. }
             | Self::OnlyPictures { .. }
+            | Self::NoPages { .. }
+            | Self::NotDrawn { .. }
+            | Self::PageUnknown { .. }
             | Self::NoText => ErrorKind::Invalid,
             Self::Reported { fault: Fault::TooLarge, .. } => ErrorKind::TooLarge,
             Self::Reported { .. } => ErrorKind::Invalid,
@@ -140,6 +165,9 @@ impl ExtractError {
             Self::BeyondLimit { .. } | Self::OutOfMemory { .. } => Fault::TooLarge,
             Self::Encrypted { .. } => Fault::EncryptedFile,
             Self::Unsupported { .. }
+            | Self::NoPages { .. }
+            | Self::NotDrawn { .. }
+            | Self::PageUnknown { .. }
             | Self::Damaged { .. }
             | Self::Commented { .. }
             | Self::Broken { .. }

@@ -29,6 +29,7 @@
 //! - `txt`, `md`, `html`, `json`, `delimited` (csv, tsv), `xml`: text formats
 //! - `office` (docx, pptx, xlsx), `odf` (odt, ods, odp), `epub`, `rtf`, `mail` (eml, msg)
 //! - `pdf`: glyphs on pages to text in reading order, with the boxes of its lines
+//! - `picture`: pages as pictures
 //! - `sandbox`: the same in a process of its own
 //! - `error`: errors, and whether the document or the server causes them
 
@@ -58,6 +59,7 @@ mod office;
 mod outline;
 mod package;
 mod pdf;
+mod picture;
 mod rtf;
 pub mod sandbox;
 mod sheet;
@@ -74,6 +76,7 @@ use lodestone_types::{Extracted, Warning};
 pub use detect::detect;
 pub use error::ExtractError;
 pub use html::HtmlHead;
+pub use picture::{Drawing, PIXELS_MAX, PagePicture, draw};
 
 /// Bytes of text that one document may give.
 pub const TEXT_BYTES_MAX: usize = 32 << 20;

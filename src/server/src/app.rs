@@ -31,6 +31,7 @@ pub struct App {
     /// The certificate of the listener, if it has one.
     pub certificates: Option<Arc<Certificates>>,
     turns: Turns,
+    drawings: Turns,
 }
 
 impl App {
@@ -53,8 +54,9 @@ impl App {
             None => engine.settings().embed_threads,
         };
         let turns = Turns::new(at_once, slots.waiting_max);
+        let drawings = Turns::new(engine.settings().embed_threads / 2, slots.waiting_max);
         let watch = Arc::new(Watch::new(Arc::clone(&engine), certificates.as_deref()));
-        Self { engine, download, stop, watch, certificates, turns }
+        Self { engine, download, stop, watch, certificates, turns, drawings }
     }
 
     /// The bounds of a search or an answer that begins now.
@@ -87,6 +89,21 @@ impl App {
     ) -> Result<Turn, ApiError> {
         call.give_back();
         self.turns.enter(context, owner).await
+    }
+
+    /// Waits for the turn to draw a page, in place of the slot that the request had. Up to half of
+    /// the cores draw.
+    ///
+    /// # Errors
+    /// As [`Turns::enter`].
+    pub async fn turn_to_draw(
+        &self,
+        call: &Call,
+        context: &RequestContext,
+        access: &TenantAccess,
+    ) -> Result<Turn, ApiError> {
+        call.give_back();
+        self.drawings.enter(context, access.tenant.collection).await
     }
 }
 

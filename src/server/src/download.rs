@@ -1,8 +1,9 @@
-//! Signed names of originals: the holder of one may read that original for an hour.
+//! Signed names of originals and of their pages: the holder of one may read that for an hour.
 //!
 //! ```text
 //! token = base64url(claim) "." base64url(HMAC-SHA-256(secret, claim))
-//! claim = JSON array: key, collection, tenant, sub-tenant, source, end in epoch milliseconds
+//! claim = JSON array: key, collection, tenant, sub-tenant, source, end in epoch milliseconds, the
+//!         page to be drawn or null
 //! ```
 //! The secret lives as long as the process, so a restart ends every URL. The collection stands in
 //! the claim so that a tenant made later under the same name does not open to it; the id of the key
@@ -15,13 +16,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use lodestone_extract::Drawing;
 use lodestone_types::{IdSource, Scope, SourceId, SubTenantId, TenantId, Timestamp};
 
 /// Life of a URL: one hour (API 3.6).
 const LIFE_MILLIS: u64 = 3_600_000;
 
-/// The original that a token lets its holder read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The original, or the page of one, that a token lets its holder read.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     /// Id of the key that asked for it.
     pub key_id: String,
@@ -31,6 +33,8 @@ pub struct Claim {
     pub scope: Scope,
     /// The source.
     pub source: SourceId,
+    /// The page to be drawn, where it is not the original.
+    pub drawing: Option<Drawing>,
 }
 
 /// Makes and checks tokens.
@@ -54,11 +58,12 @@ impl DownloadSigner {
 
     /// A token for `claim`, and when it ends.
     pub fn sign(&self, claim: &Claim, now: Timestamp) -> (String, Timestamp) {
-        let Claim { key_id, collection, scope: Scope { tenant, sub_tenant }, source } = claim;
+        let Claim { key_id, collection, scope, source, drawing } = claim;
+        let Scope { tenant, sub_tenant } = scope;
         let end = now.plus_millis(LIFE_MILLIS);
         let (tenant, sub_tenant) = (tenant.as_str(), sub_tenant.as_str());
-        let names = (key_id, collection, tenant, sub_tenant, source.as_str(), end.0);
-        let text = serde_json::to_vec(&names).expect("texts and a number always print");
+        let names = (key_id, collection, tenant, sub_tenant, source.as_str(), end.0, drawing);
+        let text = serde_json::to_vec(&names).expect("texts and numbers always print");
         let seal = self.mac(&text).finalize().into_bytes();
         let token = format!("{}.{}", URL_SAFE_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(seal));
         (token, end)
@@ -71,8 +76,8 @@ impl DownloadSigner {
         let text = URL_SAFE_NO_PAD.decode(text).ok()?;
         let seal = URL_SAFE_NO_PAD.decode(seal).ok()?;
         self.mac(&text).verify_slice(&seal).ok()?;
-        type Names = (String, String, String, String, String, u64);
-        let (key_id, collection, tenant, sub_tenant, source, end): Names =
+        type Names = (String, String, String, String, String, u64, Option<Drawing>);
+        let (key_id, collection, tenant, sub_tenant, source, end, drawing): Names =
             serde_json::from_slice(&text).ok()?;
         if now >= Timestamp(end) {
             return None;
@@ -80,7 +85,7 @@ impl DownloadSigner {
         let tenant = TenantId::parse(&tenant).ok()?;
         let sub_tenant = SubTenantId::parse(&sub_tenant).ok()?;
         let source = SourceId::parse(&source).ok()?;
-        Some(Claim { key_id, collection, scope: Scope { tenant, sub_tenant }, source })
+        Some(Claim { key_id, collection, scope: Scope { tenant, sub_tenant }, source, drawing })
     }
 
     fn mac(&self, text: &[u8]) -> Hmac<Sha256> {
@@ -94,7 +99,7 @@ impl DownloadSigner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lodestone_types::SeededIds;
+    use lodestone_types::{PageArea, SeededIds};
 
     fn claim() -> Claim {
         Claim {
@@ -105,6 +110,7 @@ mod tests {
                 sub_tenant: SubTenantId::default_name(),
             },
             source: SourceId::parse("Bericht 日本.txt").unwrap(),
+            drawing: Some(Drawing { page: 7, width: 640, marks: vec![PageArea::default()] }),
         }
     }
 

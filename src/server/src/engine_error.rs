@@ -7,12 +7,12 @@ use crate::error::{ApiError, Condition, Location};
 use lodestone_catalog::CatalogError;
 use lodestone_catalog::job::JobError;
 use lodestone_embed::EmbedError;
-use lodestone_engine::EngineError;
 use lodestone_engine::answer::AnswerError;
 use lodestone_engine::archive::ArchiveError;
 use lodestone_engine::backup::BackupError;
 use lodestone_engine::ingest::IngestError;
 use lodestone_engine::query::QueryError;
+use lodestone_engine::{EngineError, PictureError};
 use lodestone_extract::ExtractError;
 use lodestone_storage::collection::CollectionError;
 use lodestone_types::metadata::InvalidMetadata;
@@ -53,6 +53,7 @@ impl From<EngineError> for ApiError {
             EngineError::Store(error) => of_server(error.kind(), message),
             EngineError::Archive(error) => archive(&error),
             EngineError::Backup(error) => backup(&error),
+            EngineError::Picture(error) => picture(&error),
         }
     }
 }
@@ -77,6 +78,24 @@ fn backup(error: &BackupError) -> ApiError {
         BackupError::Busy => conflict("backup_running", message),
         BackupError::TenantUnknown { .. } => ApiError::tenant_not_found(),
         error => of_server(error.kind(), message),
+    }
+}
+
+fn picture(error: &PictureError) -> ApiError {
+    let message = error.to_string();
+    let document = match error {
+        PictureError::NoPages { .. } => return ApiError::invalid("no_pages", message),
+        PictureError::NoMemory => return unavailable("overloaded", &message),
+        PictureError::Document(error) => error,
+    };
+    match document {
+        ExtractError::PageUnknown { .. } => {
+            ApiError::invalid("page_not_found", message).at(Location::Body, "page")
+        }
+        ExtractError::NoParser { .. } | ExtractError::Killed { .. } => {
+            unavailable("parser_unavailable", &message)
+        }
+        _ => ApiError::invalid("page_not_drawn", message).at(Location::Body, "page"),
     }
 }
 
@@ -223,6 +242,9 @@ fn document(error: &ExtractError) -> ApiError {
         ExtractError::Encrypted { .. } => ApiError::invalid("encrypted_file", message),
         // What a parser in another process says concerns jobs, which have a code of their own.
         ExtractError::Reported { .. }
+        | ExtractError::NoPages { .. }
+        | ExtractError::NotDrawn { .. }
+        | ExtractError::PageUnknown { .. }
         | ExtractError::Crashed { .. }
         | ExtractError::TooSlow { .. } => ApiError::invalid("corrupt_file", message),
         ExtractError::NoParser { .. } | ExtractError::Killed { .. } => {

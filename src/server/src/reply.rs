@@ -29,7 +29,7 @@ pub const DEGRADED_HEADER: &str = "x-lodestone-degraded";
 
 /// A successful outcome.
 pub trait Reply: Send + 'static {
-    /// Media types of the body. The schema is that of the first; others are plain text.
+    /// Media types of the body. The schema is that of the first; others are objects or text.
     const MEDIA_TYPES: &'static [&'static str] = &["application/json"];
 
     /// The schema of the body.

@@ -1,4 +1,4 @@
-//! Turns of expensive requests: answers, and searches with a reranker.
+//! Turns of expensive requests: answers, searches with a reranker, and drawings of pages.
 //!
 //! One of them keeps a core busy for a third of a second, where a search takes milliseconds. So as
 //! many run at once as there are cores, and the next is one of another tenant where one waits:
@@ -148,7 +148,7 @@ async fn until_deadline<T>(
 }
 
 fn overloaded() -> ApiError {
-    let message = "too many answers and searches with a reranker are running and waiting";
+    let message = "too many requests of this kind are running and waiting";
     ApiError::new(Condition::Unavailable, "overloaded", message).with_retry_after(RETRY_SECONDS)
 }
 

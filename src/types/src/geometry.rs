@@ -38,6 +38,36 @@ pub struct PageBox {
     pub area: PageArea,
 }
 
+/// A line of a chunk, or a part of one, and its position.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LineBox {
+    /// First character: of the chunk where it is stored, of the document in search results.
+    pub start: u32,
+    /// Position after its last character.
+    pub end: u32,
+    /// Its position.
+    pub place: PageBox,
+}
+
+impl LineBox {
+    /// Whether a part of it is among the characters of `range`.
+    pub fn touches(&self, range: &Range<usize>) -> bool {
+        (self.start as usize) < range.end && range.start < self.end as usize
+    }
+}
+
+/// For each page, in the order of the places, the smallest rectangle around those there.
+pub fn page_boxes(places: impl Iterator<Item = PageBox>) -> Vec<PageBox> {
+    let mut boxes: Vec<PageBox> = Vec::new();
+    for place in places {
+        match boxes.last_mut() {
+            Some(last) if last.page == place.page => last.area = last.area.around(place.area),
+            _ => boxes.push(place),
+        }
+    }
+    boxes
+}
+
 /// A line of text, or a part of one, and its position.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlacedLine {
@@ -72,21 +102,34 @@ impl Geometry {
         &self.lines
     }
 
+    /// The lines that `range` of the text touches; none for an empty one.
+    fn touched(&self, range: &Range<usize>) -> impl Iterator<Item = &PlacedLine> {
+        let first = self.lines.partition_point(|line| line.range.end <= range.start);
+        let end = if range.is_empty() { 0 } else { range.end };
+        self.lines[first..].iter().take_while(move |line| line.range.start < end)
+    }
+
     /// For each page that `range` of the text touches, ascending, the smallest rectangle around the
     /// lines there. A line that is touched counts as a whole.
     pub fn boxes(&self, range: &Range<usize>) -> Vec<PageBox> {
-        if range.is_empty() {
-            return Vec::new();
-        }
-        let first = self.lines.partition_point(|line| line.range.end <= range.start);
-        let mut boxes: Vec<PageBox> = Vec::new();
-        for line in self.lines[first..].iter().take_while(|line| line.range.start < range.end) {
-            match boxes.last_mut() {
-                Some(last) if last.page == line.page => last.area = last.area.around(line.area),
-                _ => boxes.push(PageBox { page: line.page, area: line.area }),
-            }
-        }
-        boxes
+        page_boxes(self.touched(range).map(|line| PageBox { page: line.page, area: line.area }))
+    }
+
+    /// The lines of a chunk, which is the part `range` of `text`, in its characters. The area of a
+    /// line that it touches is that of the whole line.
+    pub fn lines_of(&self, text: &str, range: &Range<usize>) -> Vec<LineBox> {
+        let (mut byte, mut char) = (range.start, 0);
+        let mut chars_before = |end: usize| {
+            char += text[byte..end].chars().count() as u32;
+            byte = end;
+            char
+        };
+        let line = |line: &PlacedLine| LineBox {
+            start: chars_before(line.range.start.max(range.start)),
+            end: chars_before(line.range.end.min(range.end)),
+            place: PageBox { page: line.page, area: line.area },
+        };
+        self.touched(range).map(line).collect()
     }
 }
 
@@ -126,6 +169,17 @@ mod tests {
         assert_eq!(boxes(&geometry, &(30..99)), []);
         assert_eq!(boxes(&geometry, &(7..7)), []);
         assert_eq!(boxes(&Geometry::default(), &(0..1)), []);
+    }
+
+    #[test]
+    fn lines_of_a_chunk_count_its_characters() {
+        // The second character of the chunk takes two bytes.
+        let text = "ab\u{e9}d fghjkl12345678klmnopqrst";
+        let lines = sample().lines_of(text, &(1..11));
+        let found = lines.iter().map(|line| (line.start, line.end, line.place.page));
+        assert_eq!(found.collect::<Vec<_>>(), [(0, 3, 1), (4, 7, 1), (7, 9, 2)]);
+        assert_eq!(sample().lines_of(text, &(12..20)), []);
+        assert!(lines[1].touches(&(6..9)) && !lines[1].touches(&(7..9)));
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub use context::{CancellationGuard, CancellationToken, RequestContext, Stopped}
 pub use document::{Block, BlockKind, Extracted, PageStart};
 pub use error::ErrorKind;
 pub use filter::{Comparison, Condition, Filter, FilterMap, FilterValue};
-pub use geometry::{Geometry, PageArea, PageBox, PlacedLine};
+pub use geometry::{Geometry, LineBox, PageArea, PageBox, PlacedLine, page_boxes};
 pub use head::CommitHead;
 pub use hit::{Hit, by_rank};
 pub use id::{

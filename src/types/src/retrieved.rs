@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{ChunkPlace, PageBox, SourceRecord};
+use crate::{ChunkPlace, LineBox, PageBox, SourceRecord};
 
 /// One chunk of a result.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +22,8 @@ pub struct RetrievedChunk {
     pub place: ChunkPlace,
     /// Rectangles of the text, one a page; empty where pages are not fixed.
     pub boxes: Vec<PageBox>,
+    /// Lines of the text, in characters of the document; empty where pages are not fixed.
+    pub lines: Vec<LineBox>,
     /// Final score: 0 to 1 in hybrid search, at least 0 in full-text search.
     pub score: f32,
     /// The parts of that score.

@@ -811,6 +811,25 @@ class FetchDownloadRequest(TypedDict):
     token: str
 
 
+class FetchPageImageHighlightItem(TypedDict):
+    page: NotRequired[int]
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class FetchPageImageRequest(TypedDict):
+    tenant_id: str
+    sub_tenant_id: NotRequired[str | None]
+    file_id: str
+    page: int
+    width: NotRequired[int | None]
+    format: NotRequired[Literal["png"] | None]
+    highlight: NotRequired[list[FetchPageImageHighlightItem] | None]
+    return_content: NotRequired[bool | None]
+
+
 class ListingGraphRelationsByIdRequest(TypedDict):
     tenant_id: str
     sub_tenant_id: NotRequired[str | None]

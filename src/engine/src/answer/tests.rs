@@ -39,6 +39,7 @@ pub(crate) fn chunk(source: &str, index: u32, text: &str, score: f32) -> Retriev
     };
     RetrievedChunk {
         boxes: Vec::new(),
+        lines: Vec::new(),
         uuid: format!("{source}-{index}"),
         source: Arc::new(record),
         joined: Vec::new(),

@@ -198,6 +198,7 @@ fn chunk_line<'a>(found: &FoundSource<'a>, row: RowId) -> io::Result<ChunkLine<'
         page: place.page,
         context: Cow::Borrowed(segment.context(row)),
         boxes: segment.boxes(row),
+        lines: segment.lines(row).map_err(io::Error::other)?,
         graph: graph.map(|graph| GraphLine::of(&graph.row(row.0))).unwrap_or_default(),
         vector: encode_vector(&vector),
     })

@@ -9,7 +9,7 @@ use lodestone_graph::{
     RowEntity, RowGraph, RowTriplet,
 };
 use lodestone_storage::collection::uploads::UploadLabel;
-use lodestone_types::{Metadata, PageBox, PageRef, SourceDetail, TenantSchema};
+use lodestone_types::{LineBox, Metadata, PageBox, PageRef, SourceDetail, TenantSchema};
 use serde::{Deserialize, Serialize};
 
 /// The format that this release writes, and the newest that it reads.
@@ -123,6 +123,9 @@ pub struct ChunkLine<'a> {
     pub context: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boxes: Vec<PageBox>,
+    /// Lines on pages, in characters of the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LineBox>,
     #[serde(default, skip_serializing_if = "GraphLine::is_empty")]
     pub graph: GraphLine,
     /// Little-endian 32-bit floats in base64.

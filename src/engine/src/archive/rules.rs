@@ -2,7 +2,7 @@
 
 use lodestone_storage::segment::NewRow;
 use lodestone_types::{
-    ChunkPlace, RowPayload, SourceId, SourceKind, SubTenantId, TenantMode, metadata,
+    ChunkPlace, LineBox, RowPayload, SourceId, SourceKind, SubTenantId, TenantMode, metadata,
 };
 
 use super::format::{ChunkLine, SourceLine, decode_vector};
@@ -87,10 +87,10 @@ pub(super) fn new_row(
     dimension: usize,
     mode: TenantMode,
 ) -> Result<NewRow, String> {
-    let ChunkLine { index, text, start, page_start, chars, page, context, boxes, graph, vector } =
-        chunk;
-    if index > INDEX_MAX || boxes.len() > BOXES_MAX {
-        return Err("index or the number of boxes is beyond its bound".to_owned());
+    let ChunkLine { index, text, start, page_start, chars, page, context, .. } = chunk;
+    let ChunkLine { boxes, lines, graph, vector, .. } = chunk;
+    if index > INDEX_MAX || boxes.len() > BOXES_MAX || lines.len() > BOXES_MAX {
+        return Err("index or the number of boxes or lines is beyond its bound".to_owned());
     }
     let is_of_vectors = mode.is_embeddings();
     let characters = text.chars().count();
@@ -111,6 +111,11 @@ pub(super) fn new_row(
     if !boxes.iter().all(is_finite) || !boxes.is_sorted_by_key(|one| one.page) {
         return Err("boxes are not finite or do not ascend by page".to_owned());
     }
+    let is_within = |line: &LineBox| line.start < line.end && line.end <= chars;
+    let ascend = lines.windows(2).all(|pair| pair[0].end <= pair[1].start);
+    if !lines.iter().all(|line| is_within(line) && is_finite(&line.place)) || !ascend {
+        return Err("lines are not finite, not of the text or do not ascend".to_owned());
+    }
     let vector = decode_vector(&vector, dimension)?;
     let norm = vector.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
     if !is_of_vectors && (norm - 1.0).abs() > 0.02 {
@@ -119,5 +124,5 @@ pub(super) fn new_row(
     let graph = graph.graph(&text)?;
     let place = ChunkPlace { document_start: start, page_start, chars, page };
     let (text, context) = (text.into_owned(), context.into_owned());
-    Ok(NewRow { index, text, place, boxes, context, graph, vector })
+    Ok(NewRow { index, text, place, boxes, lines, context, graph, vector })
 }

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::ingest::Stopping;
+use lodestone_extract::PIXELS_MAX;
 use lodestone_extract::sandbox::MEMORY_BYTES_MAX;
 use lodestone_io::MemoryGauge;
 
@@ -45,6 +46,17 @@ pub(super) fn claim_bytes(originals: impl Iterator<Item = u64>) -> u64 {
     CLAIM_BYTES
         .saturating_add(all.saturating_mul(BYTES_PER_BYTE))
         .saturating_add(parser.min(MEMORY_BYTES_MAX))
+}
+
+/// Bytes of each pixel of a picture: with an alpha channel, without, and as a file.
+const BYTES_PER_PIXEL: u64 = 8;
+
+/// Bytes to reserve for drawing a page of an original of so many bytes, which is read whole.
+pub(crate) fn drawing_bytes(original: u64) -> u64 {
+    let parser = PARSER_BYTES
+        .saturating_add(original.saturating_mul(PARSER_BYTES_PER_BYTE))
+        .saturating_add(PIXELS_MAX as u64 * BYTES_PER_PIXEL);
+    original.saturating_add(parser.min(MEMORY_BYTES_MAX))
 }
 
 /// Of the limit, one part in so many may be taken by a merge.

@@ -76,6 +76,7 @@ pub(crate) use files::FILE_WORD;
 pub use files::NewFile;
 pub(crate) use import::NewTenant;
 pub use memories::{AddedMemory, NewMemory};
+pub(crate) use memory::drawing_bytes;
 pub use memory::{MemoryBudget, MemoryShare};
 pub use reembed_estimate::ReembedEstimate;
 pub use reembed_runs::ReembedRun;

@@ -10,8 +10,8 @@ use lodestone_storage::collection::{CollectionError, Snapshot, uploads};
 use lodestone_storage::segment::{NewRow, NewSource};
 use lodestone_text::chunk::{self, ChunkSizes, Surroundings, passage};
 use lodestone_types::{
-    Block, ChunkDraft, ErrorKind, Extracted, Fault, Metadata, PageBox, SourceDetail, SourceKind,
-    SourceRecord, Stage, TenantSchema, Warning, limits,
+    Block, ChunkDraft, ErrorKind, Extracted, Fault, LineBox, Metadata, SourceDetail, SourceKind,
+    SourceRecord, Stage, TenantSchema, Warning, limits, page_boxes,
 };
 
 /// A source that is ready to be embedded.
@@ -23,8 +23,8 @@ pub(super) struct Draft {
     chunks: Vec<ChunkDraft>,
     /// Headings and header row over each chunk.
     contexts: Vec<String>,
-    /// The rectangles of each chunk.
-    boxes: Vec<Vec<PageBox>>,
+    /// The lines of each chunk on its pages.
+    lines: Vec<Vec<LineBox>>,
     /// Vectors of chunks that need not be embedded again.
     pub(super) known: Vec<Option<Vec<f32>>>,
     schema: Option<TenantSchema>,
@@ -58,15 +58,16 @@ impl Draft {
 
     /// Vectors and, by rule, what each chunk names and states make rows of the chunks.
     pub(super) fn into_source(self, vectors: Vec<Vec<f32>>) -> NewSource {
-        let chunks = self.chunks.into_iter().zip(self.contexts).zip(self.boxes);
+        let chunks = self.chunks.into_iter().zip(self.contexts).zip(self.lines);
         let rows = chunks.zip(vectors).enumerate();
         let title = self.title_text.as_str();
-        let rows = rows.map(|(index, (((chunk, context), boxes), vector))| NewRow {
+        let rows = rows.map(|(index, (((chunk, context), lines), vector))| NewRow {
             index: index as u32,
             graph: lodestone_graph::extract(title, &chunk.text),
             text: chunk.text,
             place: chunk.place,
-            boxes,
+            boxes: page_boxes(lines.iter().map(|line| line.place)),
+            lines,
             context,
             vector,
         });
@@ -86,7 +87,7 @@ struct Content {
     title: Option<String>,
     chunks: Vec<ChunkDraft>,
     blocks: Vec<Block>,
-    boxes: Vec<Vec<PageBox>>,
+    lines: Vec<Vec<LineBox>>,
     warnings: Vec<Warning>,
 }
 
@@ -208,9 +209,9 @@ impl Ingest {
             let message = "the document holds no text".to_owned();
             return Err(Outcome::Rejected { fault: Fault::NoText, message });
         }
-        let boxes = boxes_of(&chunks, &extracted);
+        let lines = lines_of(&chunks, &extracted);
         let Extracted { text, title, blocks, warnings, .. } = extracted;
-        Ok(Content { format, text, title, chunks, blocks, boxes, warnings })
+        Ok(Content { format, text, title, chunks, blocks, lines, warnings })
     }
 
     /// The text of a record of an application: all its parts, one after the other.
@@ -245,10 +246,10 @@ fn drafted(tenant: &Tenant, mut record: SourceRecord, content: Content) -> Draft
     let searchable =
         schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default();
     let title_text = named.unwrap_or_default();
-    let Content { text, blocks, chunks, boxes, .. } = content;
+    let Content { text, blocks, chunks, lines, .. } = content;
     let contexts = chunk::contexts(&text, &blocks, &title_text, &chunks);
     let (known, schema) = (vec![None; chunks.len()], tenant.schema.clone());
-    Draft { record, title_text, searchable, chunks, contexts, boxes, known, schema }
+    Draft { record, title_text, searchable, chunks, contexts, lines, known, schema }
 }
 
 fn rejected(fault: Fault, error: &dyn std::error::Error) -> Outcome {
@@ -284,8 +285,8 @@ fn number_pages(chunks: &mut [ChunkDraft], extracted: &Extracted) {
     }
 }
 
-/// The rectangles of each chunk on its pages. Chunks ascend; each is the text at its place.
-fn boxes_of(chunks: &[ChunkDraft], extracted: &Extracted) -> Vec<Vec<PageBox>> {
+/// The lines of each chunk on its pages. Chunks ascend; each is the text at its place.
+fn lines_of(chunks: &[ChunkDraft], extracted: &Extracted) -> Vec<Vec<LineBox>> {
     let Extracted { text, geometry, .. } = extracted;
     if geometry.lines().is_empty() {
         return vec![Vec::new(); chunks.len()];
@@ -295,7 +296,7 @@ fn boxes_of(chunks: &[ChunkDraft], extracted: &Extracted) -> Vec<Vec<PageBox>> {
         let start = chunk.place.document_start as usize;
         byte += text[byte..].chars().take(start - char).map(char::len_utf8).sum::<usize>();
         char = start;
-        geometry.boxes(&(byte..byte + chunk.text.len()))
+        geometry.lines_of(text, &(byte..byte + chunk.text.len()))
     };
     chunks.iter().map(of_chunk).collect()
 }
@@ -409,9 +410,9 @@ mod tests {
         for (chunk, text) in chunks.iter_mut().zip(["éé", "é b", "ccc"]) {
             chunk.text = text.to_owned();
         }
-        let boxes = boxes_of(&chunks, &placed);
+        let lines = lines_of(&chunks, &placed);
         let pages: Vec<Vec<u32>> =
-            boxes.iter().map(|all| all.iter().map(|found| found.page).collect()).collect();
+            lines.iter().map(|all| all.iter().map(|line| line.place.page).collect()).collect();
         assert_eq!(pages, [vec![1], vec![1, 3], vec![4]]);
 
         let mut chunks = vec![chunk(5)];

@@ -337,6 +337,7 @@ fn require_free_ids(
 fn new_row(index: u32, vector: Vec<f32>, text: String) -> NewRow {
     NewRow {
         boxes: Vec::new(),
+        lines: Vec::new(),
         context: String::new(),
         graph: RowGraph::default(),
         index,

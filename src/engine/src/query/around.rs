@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::query::hydrate::chunk_uuid;
+use crate::query::hydrate::{chunk_uuid, lines_of};
 use crate::query::{Query, QueryError};
 use lodestone_storage::collection::{LiveSegment, Snapshot};
 use lodestone_types::{RequestContext, RetrievedChunk, RowId, ScoreParts, SourceId, SubTenantId};
@@ -55,6 +55,7 @@ impl Query {
                     text,
                     place: segment.place(row),
                     boxes: segment.boxes(row),
+                    lines: lines_of(segment, row)?,
                     score: 0.0,
                     parts: ScoreParts::default(),
                 });

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::query::QueryError;
 use crate::query::legs::{RowAddress, SegmentScope};
 use lodestone_storage::segment::Segment;
-use lodestone_types::{RequestContext, RetrievedChunk, RowId, ScoreParts, SourceRecord};
+use lodestone_types::{LineBox, RequestContext, RetrievedChunk, RowId, ScoreParts, SourceRecord};
 
 /// A ranked row with its scores.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +39,17 @@ pub(super) fn chunk_uuid(segment: &Segment, row: RowId) -> String {
     uuid::Uuid::from_u128(identity).to_string()
 }
 
+/// The lines of a chunk in characters of the document.
+pub(super) fn lines_of(segment: &Segment, row: RowId) -> Result<Vec<LineBox>, QueryError> {
+    let mut lines = segment.lines(row)?;
+    let start = segment.place(row).document_start;
+    for line in &mut lines {
+        line.start = line.start.saturating_add(start);
+        line.end = line.end.saturating_add(start);
+    }
+    Ok(lines)
+}
+
 /// Reads text, place and source of the ranked rows. The record of a source is read once.
 pub(super) fn hydrate(
     context: &RequestContext,
@@ -67,6 +78,7 @@ pub(super) fn hydrate(
             text: segment.text(row)?,
             place: segment.place(row),
             boxes: segment.boxes(row),
+            lines: lines_of(segment, row)?,
             score,
             parts,
         });

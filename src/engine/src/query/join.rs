@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use crate::query::hydrate::Ranked;
 use crate::query::request::Join;
-use lodestone_types::{PageBox, RetrievedChunk, limits};
+use lodestone_types::{LineBox, PageBox, RetrievedChunk, limits};
 
 /// Chunks of one place at most: some two pages, so that a long document remains many results.
 const PLACE_CHUNKS_MAX: usize = 8;
@@ -100,15 +100,19 @@ pub(super) fn joined(mut chunks: Vec<RetrievedChunk>, best: usize) -> RetrievedC
     }
     let uuids = chunks.iter().map(|chunk| chunk.uuid.clone()).collect();
     let (mut text, mut boxes) = (String::new(), Vec::new());
+    let mut lines: Vec<LineBox> = Vec::new();
     let mut place = chunks[0].place;
     let mut end = place.document_start;
     for chunk in &chunks {
         append(&mut text, chunk, end);
         end = chunk.place.document_start + chunk.place.chars;
         chunk.boxes.iter().for_each(|area| surround(&mut boxes, *area));
+        // Chunks that overlap have the same lines there.
+        let known = lines.last().map_or(0, |line| line.end);
+        lines.extend(chunk.lines.iter().filter(|line| line.end > known));
     }
     place.chars = end - place.document_start;
-    RetrievedChunk { text, place, boxes, joined: uuids, ..chunks.swap_remove(best) }
+    RetrievedChunk { text, place, boxes, lines, joined: uuids, ..chunks.swap_remove(best) }
 }
 
 /// Adds the part of a chunk that begins at character `end`, where the text ends so far. Between

@@ -32,8 +32,8 @@ use crate::ingest::Submission;
 use crate::query::SourceView;
 use gate::GatedEmbedder;
 use lodestone_catalog::job::MetadataChange;
-use lodestone_extract::Format;
-use lodestone_extract::sandbox::{InProcess, Parsed, Parser};
+use lodestone_extract::sandbox::{Drawn, InProcess, Parsed, Parser};
+use lodestone_extract::{Drawing, Format};
 use lodestone_io::{Disk, RealDisk, StandInDisk};
 use lodestone_types::{
     Grant, JobStatus, KeyScope, ManualClock, Metadata, Origin, Role, Scope, SourceId, SourceKind,
@@ -59,6 +59,10 @@ impl Parser for SlowParser {
             self.0.advance_millis(SLOW_MILLIS);
         }
         InProcess.parse(format, bytes)
+    }
+
+    fn draw(&self, format: Format, bytes: &[u8], drawing: &Drawing) -> Drawn {
+        InProcess.draw(format, bytes, drawing)
     }
 }
 

@@ -27,6 +27,7 @@
 //! - `marks`: items of lists; `tables`: rows and columns; `prose`: paragraphs and listings
 //! - `page_block`: a block with the areas of its lines; `headings`: which blocks are titles
 //! - `words`: hyphens that belong to words
+//! - `picture`: a page as a picture
 
 mod accents;
 mod columns;
@@ -42,6 +43,7 @@ mod info;
 mod lines;
 mod marks;
 mod page_block;
+mod picture;
 mod pieces;
 mod prose;
 mod running_heads;
@@ -59,6 +61,7 @@ use crate::pdf::fonts::Fonts;
 use crate::pdf::frame::{Frame, Turn};
 use crate::pdf::glyphs::Missing;
 use crate::pdf::page_block::{Kind, PageBlock};
+pub(super) use crate::pdf::picture::draw as draw_page;
 use crate::pdf::pieces::Piece;
 use crate::pdf::words::Words;
 use crate::{ExtractError, TEXT_BYTES_MAX};
@@ -119,8 +122,8 @@ fn broken(problem: &str) -> ExtractError {
     ExtractError::Broken { format: "PDF", problem: problem.to_owned() }
 }
 
-/// The pages of a file and its title.
-fn decode(bytes: &[u8]) -> Result<(Vec<Page>, Option<String>), ExtractError> {
+/// Opens a file whose pages are within their bounds.
+fn open(bytes: &[u8]) -> Result<Pdf, ExtractError> {
     // Without a password given, a file may still open with the empty one.
     let opened = Pdf::new(bytes.to_vec()).or_else(|error| match error {
         LoadPdfError::Invalid if !guard::says_encrypted(bytes) => {
@@ -138,6 +141,12 @@ fn decode(bytes: &[u8]) -> Result<(Vec<Page>, Option<String>), ExtractError> {
     if pdf.pages().len() > PAGES_MAX {
         return Err(ExtractError::BeyondLimit { what: "pages", max: PAGES_MAX });
     }
+    Ok(pdf)
+}
+
+/// The pages of a file and its title.
+fn decode(bytes: &[u8]) -> Result<(Vec<Page>, Option<String>), ExtractError> {
+    let pdf = open(bytes)?;
     let (mut pages, mut fonts) = (Vec::new(), Fonts::new());
     let mut bytes_of_text = 0;
     for (page, number) in pdf.pages().iter().zip(1..) {

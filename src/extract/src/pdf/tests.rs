@@ -1,6 +1,8 @@
 //! Goal: pages drawn here read as a person would read them, and lines stand where they were drawn.
 //! Method: small files written by hand, with the fonts that every reader has.
 
+mod picture;
+
 use std::io::Write;
 
 use flate2::Compression;

@@ -5,13 +5,13 @@ use std::io::{self, BufRead, Read, Write};
 use crate::sandbox::confine::confine;
 use crate::sandbox::{Answer, InProcess, Parser, Request};
 
-/// Bytes of the line before the document.
-const REQUEST_BYTES_MAX: u64 = 1 << 10;
+/// Bytes of the line before the document: a page to be drawn has some hundred marks at most.
+const REQUEST_BYTES_MAX: u64 = 64 << 10;
 /// Bytes of a document; uploads are limited far below.
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 
 /// Drops every right that a parser does not need, reads a document from standard input, and writes
-/// its text to standard output.
+/// its text, or the picture of a page, to standard output.
 ///
 /// # Errors
 /// Errors of the pipes, a malformed request, or a kernel that refuses to confine the process.
@@ -23,8 +23,13 @@ pub fn serve_one() -> io::Result<()> {
     let request: Request = serde_json::from_slice(&line)?;
     let mut document = Vec::new();
     input.take(DOCUMENT_BYTES_MAX).read_to_end(&mut document)?;
-    let answer = Answer::new(InProcess.parse(request.format, &document));
-    let mut output = io::stdout().lock();
-    serde_json::to_writer(io::BufWriter::new(&mut output), &answer)?;
+    let Request { format, drawing } = request;
+    let (answer, picture) = match drawing {
+        None => (Answer::of_text(InProcess.parse(format, &document)), Vec::new()),
+        Some(drawing) => Answer::of_picture(InProcess.draw(format, &document, &drawing)),
+    };
+    let mut output = io::BufWriter::new(io::stdout().lock());
+    serde_json::to_writer(&mut output, &answer)?;
+    output.write_all(&picture)?;
     output.flush()
 }

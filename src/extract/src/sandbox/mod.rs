@@ -7,8 +7,8 @@
 //! ```text
 //! server                                 child: `lodestone parse`
 //!   spawn, pipes for both ways     -->     confine: no files, no network, no processes,
-//!   format as a line of JSON, bytes -->             512 MiB, 20 s of CPU time
-//!   answer as JSON                 <--     read, extract, answer, exit
+//!   request as a line of JSON, bytes -->            512 MiB, 20 s of CPU time
+//!   answer as JSON, picture        <--     read, extract or draw, answer, exit
 //!   kill after 60 s
 //! ```
 //!
@@ -40,11 +40,14 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
-use crate::{ExtractError, Format, read};
+use crate::{Drawing, ExtractError, Format, PagePicture, draw, read};
 use lodestone_types::{Extracted, Fault};
 
 /// The format and the content of a document.
 pub type Parsed = Result<(Format, Extracted), ExtractError>;
+
+/// A picture of a page.
+pub type Drawn = Result<PagePicture, ExtractError>;
 
 /// A reader of documents, in this process or in another.
 pub trait Parser: fmt::Debug + Send + Sync {
@@ -54,6 +57,12 @@ pub trait Parser: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`crate::extract`], and errors of the child process.
     fn parse(&self, format: Format, bytes: &[u8]) -> Parsed;
+
+    /// As [`crate::draw`].
+    ///
+    /// # Errors
+    /// As [`crate::draw`], and errors of the child process.
+    fn draw(&self, format: Format, bytes: &[u8], drawing: &Drawing) -> Drawn;
 }
 
 /// A reader in the process of the caller: for tests, and where there is no program to start.
@@ -64,39 +73,83 @@ impl Parser for InProcess {
     fn parse(&self, format: Format, bytes: &[u8]) -> Parsed {
         read(format, bytes, &Budget::default())
     }
+
+    fn draw(&self, format: Format, bytes: &[u8], drawing: &Drawing) -> Drawn {
+        draw(format, bytes, drawing)
+    }
 }
 
 /// The request to the child, before the bytes of the document.
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     format: Format,
+    /// The page to be drawn, where a picture is wanted and not the text.
+    drawing: Option<Drawing>,
 }
 
-/// The answer of the child.
+/// The answer of the child. Behind that of a picture stand the bytes of its file.
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Read(Format, Extracted),
+    Drawn { pages: u32, size: (f32, f32), png_bytes: usize },
+    NoPage { page: u32, pages: u32 },
     Failed { message: String, fault: String },
 }
 
 impl Answer {
-    fn new(result: Parsed) -> Self {
+    /// The answer that tells of text.
+    fn of_text(result: Parsed) -> Self {
+        result.map_or_else(Self::of_error, |(format, extracted)| Self::Read(format, extracted))
+    }
+
+    /// The answer that tells of a picture, and the bytes behind it.
+    fn of_picture(result: Drawn) -> (Self, Vec<u8>) {
         match result {
-            Ok((format, extracted)) => Self::Read(format, extracted),
-            Err(error) => Self::Failed {
-                message: error.to_string(),
-                fault: error.fault().as_str().to_owned(),
-            },
+            Ok(PagePicture { pages, size, png }) => {
+                (Self::Drawn { pages, size, png_bytes: png.len() }, png)
+            }
+            Err(error) => (Self::of_error(error), Vec::new()),
         }
     }
 
-    fn into_result(self) -> Parsed {
+    fn of_error(error: ExtractError) -> Self {
+        match error {
+            ExtractError::PageUnknown { page, pages } => Self::NoPage { page, pages },
+            error => {
+                let fault = error.fault().as_str().to_owned();
+                Self::Failed { message: error.to_string(), fault }
+            }
+        }
+    }
+
+    /// The text, where this tells of one.
+    fn into_text(self) -> Parsed {
         match self {
             Self::Read(format, extracted) => Ok((format, extracted)),
+            other => Err(other.into_error()),
+        }
+    }
+
+    /// The picture, where this and the bytes behind it tell of one.
+    fn into_picture(self, png: Vec<u8>) -> Drawn {
+        match self {
+            // A child may have ended in the middle of it.
+            Self::Drawn { pages, size, png_bytes } if png_bytes == png.len() => {
+                Ok(PagePicture { pages, size, png })
+            }
+            other => Err(other.into_error()),
+        }
+    }
+
+    fn into_error(self) -> ExtractError {
+        match self {
             Self::Failed { message, fault } => {
                 let fault = Fault::from_word(&fault).unwrap_or(Fault::CorruptFile);
-                Err(ExtractError::Reported { message, fault })
+                ExtractError::Reported { message, fault }
             }
+            Self::NoPage { page, pages } => ExtractError::PageUnknown { page, pages },
+            Self::Read(format, _) => ExtractError::Crashed { format: format.as_str() },
+            Self::Drawn { .. } => ExtractError::Crashed { format: Format::Pdf.as_str() },
         }
     }
 }

@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use wait_timeout::ChildExt;
 
-use crate::sandbox::{Answer, InProcess, Parsed, Parser, Request};
-use crate::{ExtractError, Format};
+use crate::sandbox::{Answer, Drawn, InProcess, Parsed, Parser, Request};
+use crate::{Drawing, ExtractError, Format};
 
 /// Time that a child may take in all; its CPU time is limited in the child.
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// Time that drawing a page may take: somebody waits for it, and others may wait for their turn. A
+/// page of text takes a tenth of a second.
+const DRAWING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between closing its output and its end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 const NONE: Duration = Duration::ZERO;
@@ -84,7 +87,8 @@ impl Sandbox {
         Self { timeout, ..self }
     }
 
-    fn ask(&self, format: Format, bytes: &[u8]) -> Result<Answer, ChildError> {
+    /// The answer of a child, and the bytes behind it.
+    fn ask(&self, request: &Request, bytes: &[u8]) -> Result<(Answer, Vec<u8>), ChildError> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .env_clear()
@@ -94,9 +98,14 @@ impl Sandbox {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(ChildError::Failed)?;
-        let Exchange { answer, ended, last_words } = self.exchange(&mut child, format, bytes)?;
-        let answer = answer.ok_or(ChildError::TooSlow)?.map_err(ChildError::Failed)?;
-        serde_json::from_slice(&answer).map_err(|_| match ended {
+        let Exchange { answer, ended, last_words } = self.exchange(&mut child, request, bytes)?;
+        let mut answer = answer.ok_or(ChildError::TooSlow)?.map_err(ChildError::Failed)?;
+        let mut parsed = serde_json::Deserializer::from_slice(&answer).into_iter();
+        if let Some(Ok(found)) = parsed.next() {
+            let behind = parsed.byte_offset();
+            return Ok((found, answer.split_off(behind)));
+        }
+        Err(match ended {
             Some(_) if OUT_OF_MEMORY.iter().any(|words| last_words.contains(words)) => {
                 ChildError::OutOfMemory
             }
@@ -107,29 +116,30 @@ impl Sandbox {
 
     /// Reads in a child, or in a second one where the first was lost to something that may pass:
     /// the machine was the cause of a crash, or it had too little memory for all that ran.
-    fn retried(&self, format: Format, bytes: &[u8]) -> Result<Answer, ChildError> {
+    fn retried(&self, request: &Request, bytes: &[u8]) -> Result<(Answer, Vec<u8>), ChildError> {
         let shared = self.beside.read().unwrap_or_else(PoisonError::into_inner);
-        let lost = match self.ask(format, bytes) {
+        let lost = match self.ask(request, bytes) {
             Err(error @ (ChildError::Ended(_) | ChildError::Failed(_))) => error,
             outcome => return outcome,
         };
         if lost.is_out_of_time() {
             return Err(lost);
         }
-        tracing::warn!(format = format.as_str(), error = ?lost, "a parser process is lost");
+        let format = request.format.as_str();
+        tracing::warn!(format, error = ?lost, "a parser process is lost");
         if !lost.is_killed() {
-            return self.ask(format, bytes);
+            return self.ask(request, bytes);
         }
         drop(shared);
         let _alone = self.beside.write().unwrap_or_else(PoisonError::into_inner);
-        self.ask(format, bytes)
+        self.ask(request, bytes)
     }
 
     /// Sends the document and receives everything that the child writes.
     fn exchange(
         &self,
         child: &mut Child,
-        format: Format,
+        request: &Request,
         bytes: &[u8],
     ) -> Result<Exchange, ChildError> {
         let mut input = child.stdin.take().expect("it was asked for");
@@ -138,7 +148,7 @@ impl Sandbox {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 // A child that ends early closes the pipe: its answer says why.
-                let request = serde_json::to_vec(&Request { format }).unwrap_or_default();
+                let request = serde_json::to_vec(request).unwrap_or_default();
                 let sent = input.write_all(&request).and_then(|()| input.write_all(b"\n"));
                 let _ = sent.and_then(|()| input.write_all(bytes));
             });
@@ -166,18 +176,14 @@ impl Sandbox {
             Ok(Exchange { answer, ended, last_words })
         })
     }
-}
 
-impl Parser for Sandbox {
-    /// Reads in a child.
-    fn parse(&self, format: Format, bytes: &[u8]) -> Parsed {
-        if format.is_plain() {
-            return InProcess.parse(format, bytes);
-        }
-        let error = match self.retried(format, bytes) {
-            Ok(answer) => return answer.into_result(),
+    /// As [`Self::retried`], with an error for the caller.
+    fn answer(&self, request: &Request, bytes: &[u8]) -> Result<(Answer, Vec<u8>), ExtractError> {
+        let error = match self.retried(request, bytes) {
+            Ok(answer) => return Ok(answer),
             Err(error) => error,
         };
+        let format = request.format;
         tracing::warn!(format = format.as_str(), ?error, "a parser process gave no answer");
         let format = format.as_str();
         Err(match error {
@@ -187,6 +193,33 @@ impl Parser for Sandbox {
             error if error.is_killed() => ExtractError::Killed { format },
             _ => ExtractError::Crashed { format },
         })
+    }
+}
+
+impl Parser for Sandbox {
+    /// Reads in a child.
+    fn parse(&self, format: Format, bytes: &[u8]) -> Parsed {
+        if format.is_plain() {
+            return InProcess.parse(format, bytes);
+        }
+        self.answer(&Request { format, drawing: None }, bytes)?.0.into_text()
+    }
+
+    /// Draws in a child.
+    fn draw(&self, format: Format, bytes: &[u8], drawing: &Drawing) -> Drawn {
+        if format != Format::Pdf {
+            return Err(ExtractError::NoPages { format: format.as_str() });
+        }
+        let request = Request { format, drawing: Some(drawing.clone()) };
+        let sandbox = self.clone().with_timeout(self.timeout.min(DRAWING_TIMEOUT));
+        let page = drawing.page;
+        let not_drawn = |problem| ExtractError::NotDrawn { page, problem };
+        let (answer, picture) = sandbox.answer(&request, bytes).map_err(|error| match error {
+            ExtractError::TooSlow { .. } => not_drawn("it takes longer than 10 seconds"),
+            ExtractError::Crashed { .. } => not_drawn("the renderer breaks down on it"),
+            error => error,
+        })?;
+        answer.into_picture(picture)
     }
 }
 

@@ -29,10 +29,29 @@ fn an_answer_is_taken_even_if_the_document_was_not_read() {
     assert_eq!(ask(&format!("printf '%s' '{answer}'"), LONG), Ok(extracted));
 
     let refusal = ExtractError::BeyondLimit { what: "entries", max: 9 };
-    let answer = serde_json::to_string(&Answer::new(Err(refusal.clone()))).unwrap();
+    let answer = serde_json::to_string(&Answer::of_text(Err(refusal.clone()))).unwrap();
     let told = ask(&format!("cat >/dev/null; printf '%s' '{answer}'"), LONG).unwrap_err();
     assert_eq!(told.to_string(), refusal.to_string());
     assert_eq!((told.fault(), told.kind()), (refusal.fault(), refusal.kind()));
+}
+
+#[test]
+fn a_picture_is_taken_whole_or_not_at_all() {
+    let drawing = Drawing { page: 3, width: 64, marks: Vec::new() };
+    let answer = Answer::Drawn { pages: 7, size: (612.0, 792.0), png_bytes: 5 };
+    let answer = serde_json::to_string(&answer).unwrap();
+    let draw = |script: &str| shell(script, LONG).draw(Format::Pdf, b"x", &drawing);
+    let picture = draw(&format!("cat >/dev/null; printf '%s' '{answer}pixel'")).unwrap();
+    assert_eq!((picture.pages, &picture.png[..]), (7, &b"pixel"[..]));
+    for script in [format!("printf '%s' '{answer}pixe'"), "kill -SEGV $$".to_owned()] {
+        let error = draw(&script).unwrap_err();
+        assert!(matches!(
+            error,
+            ExtractError::NotDrawn { page: 3, .. } | ExtractError::Crashed { .. }
+        ));
+    }
+    let refused = shell("exit 0", LONG).draw(Format::Docx, b"x", &drawing).unwrap_err();
+    assert_eq!(refused, ExtractError::NoPages { format: "docx" });
 }
 
 #[test]

@@ -216,7 +216,8 @@ pub struct QnaCitation {
     pub file_id: String,
     /// The chunk that it stands in: one of `chunks`, or one beside them.
     pub chunk_uuid: String,
-    /// Page, slide or sheet on which that chunk begins; null where there are none.
+    /// Page, slide or sheet on which the passage begins, or, where its lines are not known, the
+    /// chunk; null where there are none.
     pub page: Option<u32>,
     /// The passage.
     pub text: String,
@@ -224,7 +225,8 @@ pub struct QnaCitation {
     pub start: usize,
     /// Position after its last character.
     pub end: usize,
-    /// Rectangles of the chunk; empty where pages are not fixed.
+    /// Rectangles of the lines that the passage touches, each as a whole; those of the chunk where
+    /// it was stored by a release that kept no lines. Empty where pages are not fixed.
     pub boxes: Vec<BoundingBox>,
 }
 

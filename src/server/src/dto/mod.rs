@@ -16,7 +16,7 @@
 //! - `given`: what an uploader says of a document
 //! - `web`: pages of the web
 //! - `sources`: listing, looking up, deleting and fetching sources
-//! - `passages`: the chunks of one source
+//! - `passages`: the chunks of one source; `pictures`: its pages
 //! - `tenants`: tenants and sub-tenants
 //! - `embeddings`: client vectors; `memories`: personal memories
 //! - `search`: questions and searches; `filters`: what restricts them
@@ -40,6 +40,7 @@ pub mod keys;
 pub mod memories;
 pub mod operations;
 pub mod passages;
+pub mod pictures;
 pub mod reembed;
 pub mod search;
 pub mod sources;

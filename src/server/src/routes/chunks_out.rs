@@ -118,14 +118,21 @@ pub(super) fn qna_source(cited: &AnswerSource, found: &[RetrievedChunk]) -> QnaS
 /// A passage that an answer cites.
 pub(super) fn citation(quote: Quote) -> QnaCitation {
     let Quote { number, chunk, text, document_chars } = quote;
+    // Segments of older releases know no lines.
+    let lines = chunk.lines.iter().filter(|line| line.touches(&document_chars));
+    let mut boxes: Vec<BoundingBox> = lines.map(|line| (&line.place).into()).collect();
+    let page = boxes.first().map(|line| line.page).or(page_number(&chunk.place));
+    if boxes.is_empty() {
+        boxes = chunk.boxes.iter().map(BoundingBox::from).collect();
+    }
     QnaCitation {
         n: number,
         file_id: chunk.source.id.to_string(),
         chunk_uuid: chunk.uuid,
-        page: page_number(&chunk.place),
+        page,
         text,
         start: document_chars.start,
         end: document_chars.end,
-        boxes: chunk.boxes.iter().map(BoundingBox::from).collect(),
+        boxes,
     }
 }

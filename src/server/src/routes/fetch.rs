@@ -21,8 +21,9 @@ use crate::error::{ApiError, Condition};
 use crate::file_body::{self, Coding, FromFile, TextPieces, base64_len, json_text_len};
 use crate::reply::{Json, Reply};
 use crate::request::Call;
+use crate::routes::pictures::{PageImageReply, drawn, with_pages};
 use crate::routes::{Group, Route, off_thread};
-use lodestone_engine::{EngineError, FileSlice, Original};
+use lodestone_engine::{EngineError, FileSlice, Original, TenantAccess};
 use lodestone_types::access::TenantGrant;
 use lodestone_types::{Grant, KeyScope, Role, Scope, TenantMode};
 
@@ -72,7 +73,7 @@ fn fetch_content(app: &App, call: &Call, request: FetchContent) -> Result<Fetche
     } else {
         let key_id = grant.key_id.to_string();
         let collection = access.tenant.collection.to_string();
-        let claim = Claim { key_id, collection, scope, source: file_id };
+        let claim = Claim { key_id, collection, scope, source: file_id, drawing: None };
         let (token, end) = app.download.sign(&claim, app.engine.clock().now());
         answer.download_url = Some(format!("{}/fetch/download/{token}", call.base_url));
         answer.expires_at = Some(end.to_string());
@@ -127,9 +128,9 @@ impl Reply for Fetched {
     }
 }
 
-/// Sends an original to the holder of a signed URL. The token is judged before the request may
-/// wait for anything, and counts against the rate of the key that made it.
-fn redeem(app: App, call: Call, request: Download) -> Handling<File> {
+/// Sends an original, or the picture of a page, to the holder of a signed URL. The token is judged
+/// before the request may wait for anything, and counts against the rate of the key that made it.
+fn redeem(app: App, call: Call, request: Download) -> Handling<Redeemed> {
     Box::pin(async move {
         let claim = app.download.open(&request.token, app.engine.clock().now());
         let claim = claim.ok_or_else(gone)?;
@@ -138,12 +139,20 @@ fn redeem(app: App, call: Call, request: Download) -> Handling<File> {
         }
         call.gate.count(&claim.key_id.as_str().into())?;
         let admitted = call.gate.admission.enter(Role::Read).await?;
-        off_thread(move || {
-            let file = claimed(&app, claim);
+        let (opening, drawing) = (app.clone(), claim.drawing.clone());
+        let (access, original) = off_thread(move || {
+            let original = claimed(&opening, claim);
             drop(admitted);
-            file
+            original
         })
-        .await
+        .await?;
+        match drawing {
+            None => Ok(Redeemed::File(File::of(&original))),
+            Some(drawing) => {
+                let picture = drawn(app, &call, &access, original, drawing).await?;
+                Ok(Redeemed::Page(picture))
+            }
+        }
     })
 }
 
@@ -152,8 +161,8 @@ fn gone() -> ApiError {
     ApiError::new(Condition::SourceNotFound, "download_not_found", message)
 }
 
-fn claimed(app: &App, claim: Claim) -> Result<File, ApiError> {
-    let Claim { key_id: _, collection, scope, source } = claim;
+fn claimed(app: &App, claim: Claim) -> Result<(TenantAccess, Original), ApiError> {
+    let Claim { key_id: _, collection, scope, source, drawing } = claim;
     let access = match app.engine.open(&bearer(&scope), &scope, Some(TenantMode::Standard)) {
         Err(EngineError::TenantNotFound | EngineError::ModeMismatch { .. }) => return Err(gone()),
         access => access?,
@@ -161,21 +170,19 @@ fn claimed(app: &App, claim: Claim) -> Result<File, ApiError> {
     if access.tenant.collection.to_string() != collection {
         return Err(gone());
     }
-    match app.engine.original(&access, &source) {
-        Ok(original) => {
+    let found = match drawing {
+        None => app.engine.original(&access, &source).map_err(|error| lookup_error(&access, error)),
+        Some(_) => with_pages(app, &access, &source),
+    };
+    match found {
+        Ok(original) if drawing.is_none() => {
             original.verify(|_| ())?;
-            let record = &original.record;
-            let filename = match record.filename.as_str() {
-                "" => format!("{}.txt", record.id),
-                filename => filename.to_owned(),
-            };
-            let content_type = record.content_type.clone();
-            Ok(File { content: original.content().cloned(), content_type, filename })
+            Ok((access, original))
         }
-        Err(error) => match lookup_error(&access, error) {
-            error if error.condition() == Condition::SourceNotFound => Err(gone()),
-            error => Err(error),
-        },
+        // Drawing verifies it.
+        Ok(original) => Ok((access, original)),
+        Err(error) if error.condition() == Condition::SourceNotFound => Err(gone()),
+        Err(error) => Err(error),
     }
 }
 
@@ -200,6 +207,14 @@ fn media_type(given: &str) -> &str {
     }
 }
 
+/// A file behind a signed URL.
+enum Redeemed {
+    /// An original.
+    File(File),
+    /// The picture of a page.
+    Page(PageImageReply),
+}
+
 /// An original as a file to be saved.
 pub(super) struct File {
     /// Its content, verified.
@@ -208,6 +223,19 @@ pub(super) struct File {
     pub(super) content_type: String,
     /// Its name.
     pub(super) filename: String,
+}
+
+impl File {
+    /// An original that is verified.
+    fn of(original: &Original) -> Self {
+        let record = &original.record;
+        let filename = match record.filename.as_str() {
+            "" => format!("{}.txt", record.id),
+            filename => filename.to_owned(),
+        };
+        let content_type = record.content_type.clone();
+        Self { content: original.content().cloned(), content_type, filename }
+    }
 }
 
 impl Reply for File {
@@ -231,7 +259,21 @@ impl Reply for File {
     }
 }
 
-/// Uploaded content is somebody else's: no browser may show it as a page of this server.
+impl Reply for Redeemed {
+    const MEDIA_TYPES: &'static [&'static str] = File::MEDIA_TYPES;
+
+    fn schema(generator: &mut SchemaGenerator) -> Schema {
+        File::schema(generator)
+    }
+
+    fn into_response(self) -> Result<Response, ApiError> {
+        match self {
+            Self::File(file) => file.into_response(),
+            Self::Page(picture) => picture.into_response(),
+        }
+    }
+}
+
 fn describe(headers: &mut HeaderMap, content_type: &str, filename: &str) -> Result<(), ApiError> {
     let content_type = HeaderValue::try_from(media_type(content_type))
         .unwrap_or(HeaderValue::from_static(BYTES_TYPE));
@@ -239,11 +281,16 @@ fn describe(headers: &mut HeaderMap, content_type: &str, filename: &str) -> Resu
     let disposition = HeaderValue::try_from(disposition(filename))
         .map_err(|error| ApiError::internal(format!("a file name is no header: {error}")))?;
     headers.insert(CONTENT_DISPOSITION, disposition);
+    guard(headers);
+    Ok(())
+}
+
+/// Uploaded content is somebody else's: no browser may show it as a page of this server.
+pub(super) fn guard(headers: &mut HeaderMap) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let sandbox = HeaderValue::from_static("default-src 'none'; sandbox");
     headers.insert(CONTENT_SECURITY_POLICY, sandbox);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
-    Ok(())
 }
 
 /// Every byte but letters, digits and `-._`.

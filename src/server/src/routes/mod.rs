@@ -26,7 +26,7 @@
 //! - `route`: an entry of the table; `openapi`: the document from the table
 //! - `upload`, `batch`: texts and documents, alone and in batches; `once`: repeated requests
 //! - `web`: pages of the web
-//! - `sources`: listing, looking up and deleting; `fetch`: originals
+//! - `sources`: listing, looking up and deleting; `fetch`: originals; `pictures`: pages
 //! - `graph`: relations of sources and results
 //! - `search`, `qna`: searches and answers; `chunks_out`: chunks of the engine for the wire
 //! - `embeddings`: client vectors; `memories`: personal memories
@@ -48,6 +48,7 @@ pub mod memories;
 pub mod once;
 pub mod openapi;
 pub mod operations;
+pub mod pictures;
 pub mod qna;
 pub mod reembed;
 mod route;
@@ -76,6 +77,7 @@ pub fn table() -> Vec<Route<App>> {
         web::routes(),
         sources::routes(),
         fetch::routes(),
+        pictures::routes(),
         graph::routes(),
         search::routes(),
         qna::routes(),

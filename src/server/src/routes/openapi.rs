@@ -161,7 +161,11 @@ fn responses(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
     let schema = (spec.reply_schema)(generator).to_value();
     let mut content = Map::new();
     for (position, media_type) in spec.media_types.iter().enumerate() {
-        let of_type = if position == 0 { schema.clone() } else { json!({"type": "string"}) };
+        let of_type = match (position, *media_type) {
+            (0, _) => schema.clone(),
+            (_, "application/json") => json!({"type": "object"}),
+            _ => json!({"type": "string"}),
+        };
         content.insert((*media_type).into(), json!({"schema": of_type}));
     }
     let mut responses = Map::new();

@@ -6,8 +6,6 @@ use std::fs::File;
 use std::io;
 
 use crate::filter::ColumnsBuilder;
-use crate::segment::boxes;
-use crate::segment::contexts;
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
 use crate::segment::revectored::vector_columns;
@@ -16,7 +14,9 @@ use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_compute::{VectorColumns, VectorRows};
 use lodestone_graph::{GraphWriter, RowGraph};
 use lodestone_text::{RowText, TextBundle, TextIndex, TextIndexBuilder};
-use lodestone_types::{ChunkPlace, PageBox, RowId, RowPayload, SourceKind, SourceRecord, limits};
+use lodestone_types::{
+    ChunkPlace, LineBox, PageBox, RowId, RowPayload, SourceKind, SourceRecord, limits,
+};
 
 /// One chunk of a fresh source.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,8 @@ pub struct NewRow {
     pub place: ChunkPlace,
     /// Rectangles of the text, one a page; empty where pages are not fixed.
     pub boxes: Vec<PageBox>,
+    /// Lines of the text, in its characters; empty where pages are not fixed.
+    pub lines: Vec<LineBox>,
     /// Headings and header row over the text, one a line; empty where there are none.
     pub context: String,
     /// Entities and triplets of the text.
@@ -58,6 +60,8 @@ pub(super) trait RowFeed {
     fn entry(&self, row: u32) -> (u32, ChunkPlace);
     /// Rectangles of a row.
     fn boxes(&self, row: u32) -> Cow<'_, [PageBox]>;
+    /// Lines of a row.
+    fn lines(&self, row: u32) -> Result<Cow<'_, [LineBox]>, SegmentError>;
     /// Headings and header row over a row.
     fn context(&self, row: u32) -> Cow<'_, str>;
     /// Entities and triplets of a row.
@@ -89,16 +93,6 @@ pub(super) fn entries(feed: &dyn RowFeed) -> Vec<RowEntry> {
         }
     }
     entries
-}
-
-/// The rectangles of a feed, if it has any.
-pub(super) fn boxes(feed: &dyn RowFeed, rows: u32) -> Option<Vec<u8>> {
-    boxes::encode((0..rows).map(|row| feed.boxes(row)))
-}
-
-/// The contexts of a feed, if it has any.
-pub(super) fn contexts(feed: &dyn RowFeed, rows: u32) -> Option<Vec<u8>> {
-    contexts::encode((0..rows).map(|row| feed.context(row)))
 }
 
 /// The graph of a feed; `None` if its rows and titles name no entity.
@@ -193,6 +187,10 @@ impl RowFeed for FreshRows<'_> {
 
     fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
         Cow::Borrowed(&self.rows[row as usize].1.boxes)
+    }
+
+    fn lines(&self, row: u32) -> Result<Cow<'_, [LineBox]>, SegmentError> {
+        Ok(Cow::Borrowed(&self.rows[row as usize].1.lines))
     }
 
     fn context(&self, row: u32) -> Cow<'_, str> {
@@ -310,6 +308,11 @@ impl RowFeed for MergedRows<'_> {
     fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
         let (segment, row) = self.segment_of(row);
         Cow::Owned(segment.boxes(row))
+    }
+
+    fn lines(&self, row: u32) -> Result<Cow<'_, [LineBox]>, SegmentError> {
+        let (segment, row) = self.segment_of(row);
+        Ok(Cow::Owned(segment.lines(row)?))
     }
 
     fn context(&self, row: u32) -> Cow<'_, str> {

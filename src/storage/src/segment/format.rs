@@ -10,10 +10,10 @@ use lodestone_io::BLOCK_BYTES;
 use lodestone_types::{CollectionId, SegmentId};
 
 /// The version that this program writes.
-pub const FORMAT_VERSION: u32 = 4;
+pub const FORMAT_VERSION: u32 = 5;
 /// The newest `min_reader` that this program understands.
 pub const READER_VERSION: u32 = 3;
-/// The `min_reader` that this program writes. Versions 2 to 4 add sections that an older reader
+/// The `min_reader` that this program writes. Versions 2 to 5 add sections that an older reader
 /// can pass over; version 3 also adds memories, whose kind and scope an older reader would take
 /// for damage.
 const MIN_READER: u32 = 2;
@@ -103,6 +103,8 @@ pub enum Section {
     Graph = 14,
     /// Headings and header rows over chunks; only where there are such. Since version 4.
     Contexts = 15,
+    /// Lines of chunks on pages; only where there are such. Since version 5.
+    Lines = 16,
 }
 
 /// The header.

@@ -10,7 +10,7 @@
 //! | graph | six times its size: a table of its names, and the section twice |
 //! | sources | four times their size: records, their stored form, the section twice |
 //! | columns | eight times their size: a value that one row alone has takes three allocations |
-//! | boxes, contexts | their size twice |
+//! | boxes, lines, contexts | their size twice |
 
 use crate::segment::Segment;
 use crate::segment::format::Section;
@@ -34,6 +34,7 @@ impl Segment {
         let factors = [
             (Section::Columns, 8),
             (Section::Boxes, 2),
+            (Section::Lines, 2),
             (Section::Contexts, 2),
             (Section::Graph, 6),
         ];

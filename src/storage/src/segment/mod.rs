@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! offset 0     header, one page of 4 KiB
-//!        0       magic "LODESEG1"          8   u32 version (4)      12  u32 min_reader (2, 3)
+//!        0       magic "LODESEG1"          8   u32 version (5)      12  u32 min_reader (2, 3)
 //!        16      collection, 16 bytes      32  segment, 16 bytes
 //!        48      u32 rows                  52  u32 sources
 //!        56      u32 dimension             60  u32 vector kind (1 f16, 2 f32)
@@ -13,8 +13,8 @@
 //! 4096         sections, each on a 4 KiB boundary, zeroes between:
 //!                rows, texts, sources, columns, codes (T1), factors (T1), originals (T2), norms,
 //!                text index; from 4,096 rows also lists and one-bit codes (T0); details where
-//!                records of applications are among the sources, boxes where pages are fixed,
-//!                graph where texts name anything, contexts where headings stand over chunks
+//!                records of applications are among the sources, boxes and lines where pages are
+//!                fixed, graph where texts name anything, contexts where headings stand over chunks
 //! footer       on a 4 KiB boundary
 //!        0       u32 sections (n), u32 blocks (m)
 //!        8       n x { u32 section, u32 zero, u64 offset, u64 bytes }
@@ -33,8 +33,8 @@
 //! are in one segment, grouped and ascending by chunk index.
 //!
 //! - `format`: header, section table, trailer
-//! - `row_table`, `text_store`, `source_table`, `boxes`, `contexts`: sections whose format is
-//!   defined here
+//! - `row_table`, `text_store`, `source_table`, `boxes`, `lines`, `contexts`: sections whose format
+//!   is defined here
 //! - `feed`, `feed_rows`, `writer`: write fresh sources, or the live rows of older segments, to a
 //!   file; `spool`: what waits for its place there; `merge_cost`: sizes of a merge
 //! - `revectored`: rows of an older segment with other vectors, to be written
@@ -49,6 +49,7 @@ mod feed;
 mod feed_rows;
 pub mod flat;
 pub mod format;
+mod lines;
 pub mod lists;
 mod merge_cost;
 mod reader;

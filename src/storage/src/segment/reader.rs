@@ -11,6 +11,7 @@ use crate::segment::contexts::ContextTable;
 use crate::segment::format::{
     Footer, HEADER_BYTES, Header, SECTION_ALIGN, Section, VectorKind, place_of,
 };
+use crate::segment::lines::LineTable;
 use crate::segment::row_table::RowTable;
 use crate::segment::section::LazySection;
 use crate::segment::source_table::SourceTable;
@@ -22,8 +23,8 @@ use lodestone_io::BlockFile;
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_text::TextIndex;
 use lodestone_types::{
-    ChunkPlace, CollectionId, Filter, PageBox, RowId, RowPayload, SegmentId, Sequence, SourceId,
-    SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, Filter, LineBox, PageBox, RowId, RowPayload, SegmentId, Sequence,
+    SourceId, SourceRecord, SubTenantId, Timestamp,
 };
 
 /// First version of segments with a graph.
@@ -39,6 +40,7 @@ pub struct Segment {
     rows: RowTable,
     sources: SourceTable,
     boxes: BoxTable,
+    lines: Option<LineTable>,
     contexts: ContextTable,
     columns: Columns,
     text_index: TextIndex,
@@ -102,6 +104,13 @@ impl Segment {
             return Err(damaged("the text index has another number of rows"));
         }
         let columns = Columns::open(bytes(Section::Columns)?)?;
+        let lines = match footer.entry(Section::Lines) {
+            Some(_) => {
+                let section = LazySection::new(&file, place_of(&name, &footer, Section::Lines)?)?;
+                Some(LineTable::open(section, header.rows).map_err(|problem| damaged(&problem))?)
+            }
+            None => None,
+        };
         Ok(Self {
             rows: RowTable::open(bytes(Section::Rows)?, header.rows, header.sources)
                 .map_err(damaged)?,
@@ -113,6 +122,7 @@ impl Segment {
             )
             .map_err(|problem| damaged(&problem))?,
             boxes: BoxTable::open(optional(Section::Boxes)?, header.rows).map_err(damaged)?,
+            lines,
             contexts: ContextTable::open(optional(Section::Contexts)?, header.rows)
                 .map_err(damaged)?,
             columns,
@@ -255,6 +265,18 @@ impl Segment {
     /// Rectangles of the chunk, one a page; empty where pages are not fixed.
     pub fn boxes(&self, row: RowId) -> Vec<PageBox> {
         self.boxes.of(row)
+    }
+
+    /// Lines of the chunk in characters of its text; empty where pages are not fixed, and in
+    /// segments from before version 5.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where they break a rule of the format.
+    pub fn lines(&self, row: RowId) -> Result<Vec<LineBox>, SegmentError> {
+        let Some(lines) = &self.lines else { return Ok(Vec::new()) };
+        let lines = lines.of(row).map_err(|problem| self.damaged(problem))?;
+        self.check()?;
+        Ok(lines)
     }
 
     /// The headings and the header row over the chunk, one a line; empty where there are none, and

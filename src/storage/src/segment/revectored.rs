@@ -9,7 +9,7 @@ use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_compute::{FullKind, VectorColumns, VectorRows};
 use lodestone_graph::RowGraph;
 use lodestone_text::TextBundle;
-use lodestone_types::{ChunkPlace, PageBox, SourceRecord};
+use lodestone_types::{ChunkPlace, LineBox, PageBox, SourceRecord};
 
 /// The live rows of a segment, all but their vectors.
 pub(super) struct RevectoredRows<'a> {
@@ -47,6 +47,10 @@ impl RowFeed for RevectoredRows<'_> {
 
     fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
         self.rows.boxes(row)
+    }
+
+    fn lines(&self, row: u32) -> Result<Cow<'_, [LineBox]>, SegmentError> {
+        self.rows.lines(row)
     }
 
     fn context(&self, row: u32) -> Cow<'_, str> {

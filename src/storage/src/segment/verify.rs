@@ -71,6 +71,7 @@ fn check_text(segment: &Segment, row: RowId) -> Result<usize, SegmentError> {
         let problem = format!("the text of row {} has another length than its place", row.0);
         return Err(segment.damaged(problem));
     }
+    segment.lines(row)?;
     if let Some(graph) = segment.graph()? {
         let contexts = graph.row(row.0).triplets.into_iter().map(|triplet| triplet.context);
         for context in contexts {

@@ -11,7 +11,10 @@ use crate::segment::format::{
 use crate::segment::lists::{self, ListPolicy, ONE_BIT_ROWS_MIN};
 use crate::segment::revectored::RevectoredRows;
 use crate::segment::spool::Spool;
-use crate::segment::{Segment, SegmentError, TombstoneSet, row_table, source_table, text_store};
+use crate::segment::{
+    Segment, SegmentError, TombstoneSet, boxes, contexts, lines, row_table, source_table,
+    text_store,
+};
 use lodestone_compute::{ComputeBackend, FullRows, SimdBackend};
 use lodestone_io::BlockHasher;
 use lodestone_io::store::{BlobStore, Key};
@@ -213,11 +216,16 @@ fn write_sections(
         out.begin(Section::Details)?;
         out.write(&details)?;
     }
-    if let Some(boxes) = feed::boxes(feed, header.rows) {
+    let rows = || 0..header.rows;
+    if let Some(boxes) = boxes::encode(rows().map(|row| feed.boxes(row))) {
         out.begin(Section::Boxes)?;
         out.write(&boxes)?;
     }
-    if let Some(contexts) = feed::contexts(feed, header.rows) {
+    if let Some(lines) = lines::encode(rows().map(|row| feed.lines(row)))? {
+        out.begin(Section::Lines)?;
+        out.write(&lines)?;
+    }
+    if let Some(contexts) = contexts::encode(rows().map(|row| feed.context(row))) {
         out.begin(Section::Contexts)?;
         out.write(&contexts)?;
     }

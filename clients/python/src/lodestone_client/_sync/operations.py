@@ -302,6 +302,21 @@ class FetchOperations:
         answer: bytes = self._transport.call(Operation("GET", "/fetch/download/{token}", result="bytes", retry=True), request, options)
         return answer
 
+    def page_image(self, *, options: Options | None = None, **request: Unpack[models.FetchPageImageRequest]) -> bytes:
+        """Get a page of a PDF as a picture.
+
+        tenant_id: The tenant.
+        sub_tenant_id: Sub-tenant; absent and empty mean `default`.
+        file_id: The source. Other names: `source_id`, `id`.
+        page: The page, from 1.
+        width: Pixels from left to right; the height follows, up to 8,388,608 pixels in all.
+        format: Format of the picture.
+        highlight: Rectangles to be marked, as `boxes` of citations and chunks have them.
+        return_content: Whether the picture itself is wanted; false gives a signed URL.
+        """
+        answer: bytes = self._transport.call(Operation("POST", "/fetch/page_image", media="json", result="bytes", retry=True), request, options)
+        return answer
+
 
 class ListingOperations:
     """Operations of the group `listing`."""

@@ -45,6 +45,7 @@ fn source(sub_tenant: &str, id: &str, title: &str, text: &str) -> NewSource {
         text: text.into(),
         place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },
         boxes: Vec::new(),
+        lines: Vec::new(),
         context: String::new(),
         graph: lodestone_graph::extract(title, text),
         vector: HashEmbedder::vector(text),

@@ -109,6 +109,7 @@ fn source(sub_tenant: &str, id: &str, sequence: u64, texts: &[&str]) -> NewSourc
     };
     let row = |(index, text): (usize, &&str)| NewRow {
         boxes: Vec::new(),
+        lines: Vec::new(),
         context: String::new(),
         graph: RowGraph::default(),
         index: index as u32,

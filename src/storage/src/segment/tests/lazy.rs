@@ -41,6 +41,7 @@ fn large(vectors: &[Vec<f32>]) -> NewSource {
         text: String::new(),
         place: ChunkPlace { document_start: index, page_start: 0, chars: 0, page: PageRef::Whole },
         boxes: Vec::new(),
+        lines: Vec::new(),
         context: String::new(),
         graph: RowGraph::default(),
         vector: vector.clone(),

@@ -91,6 +91,7 @@ fn source(kind: VectorKind, record: SourceRecord, texts: &[(u32, &str)]) -> NewS
         let place = ChunkPlace { document_start: index * 10, page_start: *index, chars, page };
         NewRow {
             boxes: Vec::new(),
+            lines: Vec::new(),
             context: if index % 2 == 1 { format!("Part {index}") } else { String::new() },
             graph: RowGraph::default(),
             index: *index,

@@ -1,0 +1,127 @@
+//! Pictures of pages (API 9.10).
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::dto::inputs::{
+    OTHER_THAN_FILE_ID, SUB_TENANT_BODY, TENANT_BODY, body_scope, required_source_id,
+};
+use crate::error::ApiError;
+use crate::request::fields::missing;
+use crate::request::json::Item;
+use crate::request::{Field, Fields, Kind, Request};
+use lodestone_extract::Drawing;
+use lodestone_types::{PageArea, Scope, SourceId, limits};
+
+const WIDTH_DEFAULT: u64 = 1024;
+/// Points of a coordinate, on either side of the page's corner.
+const COORDINATE_MAX: f64 = 1.0e6;
+
+static FILE_ID: Field =
+    Field::body("file_id", Kind::Identifier, "The source.").or(OTHER_THAN_FILE_ID).required();
+const PAGE_NUMBER: Kind = Kind::Integer { min: 1, max: u32::MAX as u64, default: None };
+static PAGE: Field = Field::body("page", PAGE_NUMBER, "The page, from 1.").required();
+static WIDTH: Field = Field::body(
+    "width",
+    Kind::Integer {
+        min: limits::PICTURE_WIDTH_MIN as u64,
+        max: limits::PICTURE_WIDTH_MAX as u64,
+        default: Some(WIDTH_DEFAULT),
+    },
+    "Pixels from left to right; the height follows, up to 8,388,608 pixels in all.",
+);
+static FORMAT: Field = Field::body(
+    "format",
+    Kind::Choice { words: &["png"], default: Some("png"), is_exact: true },
+    "Format of the picture.",
+);
+static HIGHLIGHT: Field = Field::body(
+    "highlight",
+    Kind::Objects {
+        item: &[&ON_PAGE, &LEFT, &TOP, &BOX_WIDTH, &BOX_HEIGHT],
+        min: 0,
+        max: limits::PICTURE_MARKS_MAX,
+    },
+    "Rectangles to be marked, as `boxes` of citations and chunks have them.",
+);
+static ON_PAGE: Field =
+    Field::body("page", PAGE_NUMBER, "Its page; those of other pages are passed over.");
+const POINTS: Kind = Kind::Number { min: -COORDINATE_MAX, max: COORDINATE_MAX };
+const EXTENT: Kind = Kind::Number { min: 0.0, max: COORDINATE_MAX };
+static LEFT: Field = Field::body("x", POINTS, "Left edge in points.").required();
+static TOP: Field = Field::body("y", POINTS, "Top edge in points.").required();
+static BOX_WIDTH: Field = Field::body("width", EXTENT, "Width in points.").required();
+static BOX_HEIGHT: Field = Field::body("height", EXTENT, "Height in points.").required();
+static RETURN_CONTENT: Field = Field::body(
+    "return_content",
+    Kind::Boolean { default: true },
+    "Whether the picture itself is wanted; false gives a signed URL.",
+);
+
+/// `POST /fetch/page_image`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PageImage {
+    /// Scope addressed.
+    pub scope: Scope,
+    /// The source.
+    pub file_id: SourceId,
+    /// The page, its width, and the marks on it.
+    pub drawing: Drawing,
+    /// Whether the picture itself is wanted, not a URL.
+    pub return_content: bool,
+}
+
+impl Request for PageImage {
+    const FIELDS: &'static [&'static Field] = &[
+        &TENANT_BODY, &SUB_TENANT_BODY, &FILE_ID, &PAGE, &WIDTH, &FORMAT, &HIGHLIGHT,
+        &RETURN_CONTENT,
+    ];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let scope = body_scope(fields)?;
+        let file_id = required_source_id(fields, &FILE_ID)?;
+        let page = fields.integer(&PAGE)?.ok_or_else(|| missing(&PAGE))? as u32;
+        let width = fields.integer(&WIDTH)?.unwrap_or(WIDTH_DEFAULT) as u16;
+        fields.choice(&FORMAT)?;
+        let mut marks = Vec::new();
+        for item in fields.items(&HIGHLIGHT)?.unwrap_or_default() {
+            let (on, area) = mark(item)?;
+            if on.is_none_or(|on| on == u64::from(page)) {
+                marks.push(area);
+            }
+        }
+        let return_content = fields.boolean(&RETURN_CONTENT)?;
+        Ok(Self { scope, file_id, drawing: Drawing { page, width, marks }, return_content })
+    }
+}
+
+/// The page of a rectangle, if it names one, and its area.
+fn mark(item: Item) -> Result<(Option<u64>, PageArea), ApiError> {
+    let mut fields = item.fields()?;
+    let mut points = |field: &Field| {
+        let value = fields.number(field)?.ok_or_else(|| missing(field))?;
+        Ok::<_, ApiError>(value as f32)
+    };
+    let (x, y) = (points(&LEFT)?, points(&TOP)?);
+    let (width, height) = (points(&BOX_WIDTH)?, points(&BOX_HEIGHT)?);
+    Ok((fields.integer(&ON_PAGE)?, PageArea { x, y, width, height }))
+}
+
+/// Answer to `page_image` without content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PageImageAddress {
+    /// Id of the source.
+    pub file_id: String,
+    /// The page.
+    pub page: u32,
+    /// Always true.
+    pub success: bool,
+    /// Text for people.
+    pub message: String,
+    /// Media type of the picture.
+    pub content_type: String,
+    /// Signed URL.
+    pub download_url: String,
+    /// Time at which the URL expires, epoch seconds.
+    pub expires_at: String,
+}

@@ -1,0 +1,154 @@
+//! Pages of sources as pictures, or a URL that gives one for an hour.
+//!
+//! Drawing takes a child process and some of a core, so it has turns of its own beside those of
+//! answers: whoever has pages drawn that take long makes nobody wait but for other pages.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use schemars::{Schema, SchemaGenerator};
+
+use crate::app::{App, degraded, lookup_error};
+use crate::download::Claim;
+use crate::dto::pictures::{PageImage, PageImageAddress};
+use crate::error::ApiError;
+use crate::reply::{Json, Reply};
+use crate::request::Call;
+use crate::routes::fetch::guard;
+use crate::routes::{Group, Route, off_thread};
+use lodestone_engine::{Original, TenantAccess};
+use lodestone_extract::{Drawing, PagePicture};
+use lodestone_types::{Role, SourceId, TenantMode};
+
+const PNG: &str = "image/png";
+/// Headers that tell of the page: the pages of the document, and the page's size in points.
+const PAGE_COUNT: &str = "x-page-count";
+const PAGE_WIDTH: &str = "x-page-width";
+const PAGE_HEIGHT: &str = "x-page-height";
+
+/// The operation.
+pub fn routes() -> Vec<Route<App>> {
+    vec![
+        Route::<App>::post(
+            "/fetch/page_image",
+            Group::Fetch,
+            Role::Read,
+            "Get a page of a PDF as a picture",
+        )
+        .handle(page_image),
+    ]
+}
+
+async fn page_image(app: App, call: Call, request: PageImage) -> Result<PageImageReply, ApiError> {
+    let PageImage { scope, file_id, drawing, return_content } = request;
+    let call = Arc::new(call);
+    let (opening, caller) = (app.clone(), Arc::clone(&call));
+    let (access, original, scope, source) = off_thread(move || {
+        let access = opening.engine.open(caller.grant()?, &scope, Some(TenantMode::Standard))?;
+        let original = with_pages(&opening, &access, &file_id)?;
+        Ok((access, original, scope, file_id))
+    })
+    .await?;
+    if return_content {
+        return drawn(app, &call, &access, original, drawing).await;
+    }
+    let (key_id, page) = (call.grant()?.key_id.to_string(), drawing.page);
+    let collection = access.tenant.collection.to_string();
+    let claim = Claim { key_id, collection, scope, source, drawing: Some(drawing) };
+    let (token, end) = app.download.sign(&claim, app.engine.clock().now());
+    let answer = PageImageAddress {
+        file_id: claim.source.to_string(),
+        page,
+        success: true,
+        message: "Successfully signed an address".to_owned(),
+        content_type: PNG.to_owned(),
+        download_url: format!("{}/fetch/download/{token}", call.base_url),
+        expires_at: end.to_string(),
+    };
+    Ok(PageImageReply::Address(Box::new(Json::new(answer).with_degraded(degraded(&access)))))
+}
+
+/// The original of a source with pages.
+pub(super) fn with_pages(
+    app: &App,
+    access: &TenantAccess,
+    id: &SourceId,
+) -> Result<Original, ApiError> {
+    let original = app.engine.original_with_pages(access, id);
+    original.map_err(|error| lookup_error(access, error))
+}
+
+/// The picture of a page: at once if it was drawn lately, else in the tenant's turn.
+pub(super) async fn drawn(
+    app: App,
+    call: &Call,
+    access: &TenantAccess,
+    original: Original,
+    drawing: Drawing,
+) -> Result<PageImageReply, ApiError> {
+    if let Some(picture) = app.engine.recent_picture(&original, &drawing) {
+        return Ok(PageImageReply::Picture(picture));
+    }
+    let turn = app.turn_to_draw(call, &app.search_context(), access).await?;
+    off_thread(move || {
+        let picture = app.engine.draw(&original, &drawing);
+        drop(turn);
+        Ok(PageImageReply::Picture(picture?))
+    })
+    .await
+}
+
+/// The answer to `page_image`.
+#[derive(Debug)]
+pub enum PageImageReply {
+    /// The picture.
+    Picture(Arc<PagePicture>),
+    /// Its signed URL.
+    Address(Box<Json<PageImageAddress>>),
+}
+
+impl Reply for PageImageReply {
+    const MEDIA_TYPES: &'static [&'static str] = &[PNG, "application/json"];
+
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({"type": "string", "format": "binary"})
+    }
+
+    fn with_ignored(self, names: &[String]) -> Self {
+        match self {
+            Self::Address(json) => Self::Address(Box::new(json.with_ignored(names))),
+            picture @ Self::Picture(_) => picture,
+        }
+    }
+
+    fn into_response(self) -> Result<Response, ApiError> {
+        let picture = match self {
+            Self::Address(json) => return json.into_response(),
+            Self::Picture(picture) => picture,
+        };
+        let ((width, height), pages) = (picture.size, picture.pages);
+        let mut response = Response::new(Body::from(Bytes::from_owner(Png(picture))));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PNG));
+        headers.insert(PAGE_COUNT, pages.into());
+        for (name, points) in [(PAGE_WIDTH, width), (PAGE_HEIGHT, height)] {
+            let points = HeaderValue::try_from(points.to_string());
+            headers.insert(name, points.map_err(|error| ApiError::internal(error.to_string()))?);
+        }
+        guard(headers);
+        Ok(response)
+    }
+}
+
+/// The bytes of a picture that others may be reading too.
+struct Png(Arc<PagePicture>);
+
+impl AsRef<[u8]> for Png {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.png
+    }
+}
