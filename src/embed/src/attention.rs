@@ -26,11 +26,9 @@ pub(super) fn mixed(
         let parts = parts.reshape((length, 3, heads, head))?.permute((1, 2, 0, 3))?;
         let (query, key, value) = (parts.get(0)?, parts.get(1)?, parts.get(2)?);
         let scores = query.matmul(&key.transpose(1, 2)?)?;
-        scores.inplace_op1(&InPlace(|rows: &mut [f32]| {
-            if let Some(reach) = reach {
-                shut_beyond(rows, length, reach);
-            }
-            elementwise::softmax(rows, length);
+        scores.inplace_op1(&InPlace(|rows: &mut [f32]| match reach {
+            Some(reach) if reach + 1 < length => softmax_within(rows, length, reach),
+            _ => elementwise::softmax(rows, length),
         }))?;
         let mixed = scores.matmul(&value)?;
         let place = |context: &mut [f32], mixed: &[f32]| {
@@ -42,16 +40,16 @@ pub(super) fn mixed(
     Ok(context)
 }
 
-/// Lowers the scores of tokens further away than `reach`, so that their weight is nothing: rows of
-/// `length` scores, those of a head one behind the other.
-fn shut_beyond(rows: &mut [f32], length: usize, reach: usize) {
-    if reach >= length {
-        return;
-    }
+/// The softmax of each token's scores of those within `reach`, and 0 for the others: rows of
+/// `length` scores, those of a head one behind the other. Scores that were only lowered would get
+/// weights too small to be normal numbers, with which processors take their time.
+fn softmax_within(rows: &mut [f32], length: usize, reach: usize) {
     for (at, row) in rows.chunks_exact_mut(length).enumerate() {
         let token = at % length;
-        row[..token.saturating_sub(reach)].fill(f32::NEG_INFINITY);
-        row[(token + reach + 1).min(length)..].fill(f32::NEG_INFINITY);
+        let (from, to) = (token.saturating_sub(reach), (token + reach + 1).min(length));
+        elementwise::softmax(&mut row[from..to], to - from);
+        row[..from].fill(0.0);
+        row[to..].fill(0.0);
     }
 }
 

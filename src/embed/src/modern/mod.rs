@@ -11,8 +11,9 @@
 //! wide       activation(first half) x second half
 //! ```
 //! Norms come before the layers, and most of them and the dense layers have no biases. The scores
-//! of local layers are computed for the whole passage and shut beyond the reach: at a window of
-//! 256 tokens and a reach of 64 that costs a little of attention, which is little of the whole.
+//! of local layers are computed for the whole passage, and those beyond the reach get no weight: at
+//! a window of 256 tokens and a reach of 64 that costs a little of attention, which is little of
+//! the whole.
 //!
 //! Children: `config`: its `config.json`; `layer`: a block; `rotation`: rotary positions
 
