@@ -276,6 +276,19 @@ try {
   // The second reading of the metrics, between which the walk has sent requests.
   await page.locator(".plot", { hasText: "Requests" }).getByText(/a second; at most/).waitFor();
   await look(page, "system");
+  await go(page, "API");
+  await page.getByLabel("Find an operation").fill("search chunks by meaning");
+  const operation = page.locator("details.operation:visible");
+  assert.equal(await operation.count(), 1);
+  await operation.locator("summary").first().click();
+  const body = operation.getByLabel("Body (JSON)");
+  const asked = JSON.parse(await body.inputValue());
+  assert.equal(asked.tenant_id, "workshop");
+  await body.fill(JSON.stringify({ ...asked, query: "band saw", max_chunks: 1 }));
+  await operation.getByRole("button", { name: "Send" }).click();
+  await operation.getByText(/^200 after/).waitFor();
+  assert.ok((await operation.locator("pre").last().innerText()).includes("handbook"));
+  await look(page, "api");
   await go(page, "Keys");
   await page.getByLabel("Name").fill("reader");
   await page.getByLabel("Reaches").selectOption("workshop");

@@ -15,6 +15,7 @@ import { system } from "./system.js";
 import { memories } from "./memories.js";
 import { graph } from "./graph.js";
 import { vectors } from "./vectors.js";
+import { operations } from "./operations.js";
 
 /**
  * @typedef {object} Page
@@ -37,6 +38,7 @@ const PAGES = {
   tenants: { title: "Tenants", make: tenants, needs: "any" },
   keys: { title: "Keys", make: keys, needs: "admin" },
   system: { title: "System", make: system, needs: "any" },
+  api: { title: "API", make: operations, needs: "any" },
 };
 /** Time after which a page that is not there says so. */
 const LOADING_MS = 200;
@@ -67,7 +69,7 @@ function showNavigation() {
   const current = name === "source" ? "sources" : name;
   const links = Object.entries(PAGES).filter(([, page]) => isOffered(page)).map(([to, page]) =>
     h("a", { href: address(to), "aria-current": to === current ? "page" : null }, page.title));
-  fill(navigation, links, h("a", { href: "docs", target: "_blank", rel: "noopener" }, "API"));
+  fill(navigation, links);
 }
 
 function showBanner() {

@@ -61,6 +61,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         "login.js" SCRIPT,
         "memories.js" SCRIPT,
         "meters.js" SCRIPT,
+        "operations.js" SCRIPT,
         "options.js" SCRIPT,
         "page.js" SCRIPT,
         "passage.js" SCRIPT,
