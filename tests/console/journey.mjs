@@ -261,6 +261,11 @@ try {
   await go(page, "Graph");
   await page.getByText("Norvik Logistics").first().waitFor();
   await page.waitForTimeout(400);
+  await page.getByLabel("Entity").fill("Alba");
+  await page.getByLabel("Path to").fill("Norvik");
+  await page.getByText("nothing joins these two").or(page.getByText("from the one to the other")).waitFor();
+  await page.getByLabel("Entity").fill("Tessera Mills");
+  await page.getByText("1 statement, from the one to the other").waitFor();
   await look(page, "graph");
   await go(page, "Memories");
   await page.getByLabel("A new memory").fill("Ines prefers oak to pine.");

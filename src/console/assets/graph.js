@@ -1,4 +1,4 @@
-// Graph: entities, what is stated of them, and a drawing of the neighbourhood.
+// Graph: entities, what is stated of them, the path between two, and a drawing of the neighbourhood.
 import { ask, call } from "./api.js";
 import { empty, field, fill, h, plural } from "./dom.js";
 import { scope } from "./state.js";
@@ -28,6 +28,7 @@ export async function graph(params, leaving) {
   const names = ranked(statements);
   const options = h("datalist", { id: "entities" }, names.slice(0, 1000).map((name) => h("option", { value: name })));
   const box = h("input", { type: "search", list: "entities", value: params.get("entity") ?? "", oninput: show });
+  const end = h("input", { type: "search", list: "entities", value: params.get("to") ?? "", oninput: show });
   const list = h("ul", { class: "plain cards" });
   const summary = h("p", { class: "muted", role: "status" });
   const canvas = h("canvas", { class: "graph", role: "img", "aria-label": "Drawing of the relations; the list beside it says the same" });
@@ -38,8 +39,11 @@ export async function graph(params, leaving) {
   function show() {
     const wanted = box.value.trim().toLowerCase();
     const isOf = (/** @type {Statement} */ one) => [one.source.name, one.target.name].some((name) => name.toLowerCase().includes(wanted));
-    const found = wanted ? statements.filter(isOf) : statements;
-    summary.textContent = `${plural(found.length, "statement")}${total > SOURCES_MAX ? `, from the newest ${SOURCES_MAX} of ${total} sources` : ""}`;
+    const other = end.value.trim().toLowerCase();
+    const path = wanted && other ? pathBetween(statements, wanted, other) : null;
+    const found = path ?? (wanted ? statements.filter(isOf) : statements);
+    const joined = path && (path.length > 0 ? `, from the one to the other` : `: nothing joins these two`);
+    summary.textContent = `${plural(found.length, "statement")}${joined ?? ""}${total > SOURCES_MAX ? `, from the newest ${SOURCES_MAX} of ${total} sources` : ""}`;
     fill(list, found.slice(0, LISTED_MAX).map(card), found.length > LISTED_MAX && h("li", { class: "muted" }, `${found.length - LISTED_MAX} more`));
     picture.show(found, wanted);
   }
@@ -55,7 +59,7 @@ export async function graph(params, leaving) {
       h("p", { class: "muted small" }, one.relation.context, " ", h("button", { class: "link", type: "button", onclick: open }, "Show")));
   }
   requestAnimationFrame(show);
-  return h("div", {}, h("h1", {}, "Graph"), h("form", { class: "bar", onsubmit: (/** @type {Event} */ event) => event.preventDefault() }, field("Entity", box), options), summary,
+  return h("div", {}, h("h1", {}, "Graph"), h("form", { class: "bar", onsubmit: (/** @type {Event} */ event) => event.preventDefault() }, field("Entity", box), field("Path to", end, "Leave empty for all that is stated of the entity."), options), summary,
     h("div", { class: "split even" }, h("div", { class: "grow" }, canvas), h("div", { class: "grow reading", tabindex: "0", role: "region", "aria-label": "Statements" }, list)));
 }
 
@@ -73,6 +77,41 @@ async function statementsOf(ids, leaving) {
     }
   }
   return statements;
+}
+
+/**
+ * The fewest statements that lead from one entity to another, in their order; none where nothing does. Both are named in
+ * lower case, whole or in part.
+ * @param {Statement[]} statements
+ * @param {string} from
+ * @param {string} to
+ */
+export function pathBetween(statements, from, to) {
+  /** @type {Map<string, Statement[]>} */
+  const of = new Map();
+  for (const one of statements) {
+    for (const { name } of [one.source, one.target]) of.set(name, [...of.get(name) ?? [], one]);
+  }
+  const names = [...of.keys()];
+  const named = (/** @type {string} */ text) => {
+    const exact = names.filter((name) => name.toLowerCase() === text);
+    return exact.length > 0 ? exact : names.filter((name) => name.toLowerCase().includes(text));
+  };
+  const ends = new Set(named(to));
+  /** @type {Map<string, Statement | null>} the statement by which each was reached */
+  const reached = new Map(named(from).map((name) => [name, null]));
+  const other = (/** @type {Statement} */ one, /** @type {string} */ name) => (one.source.name === name ? one.target.name : one.source.name);
+  for (const name of reached.keys()) {
+    if (ends.has(name)) {
+      const path = [];
+      for (let [at, by] = [name, reached.get(name)]; by; [at, by] = [other(by, at), reached.get(other(by, at))]) path.unshift(by);
+      return path;
+    }
+    for (const one of of.get(name) ?? []) {
+      if (!reached.has(other(one, name))) reached.set(other(one, name), one);
+    }
+  }
+  return [];
 }
 
 /** Names of entities, those with most statements first. @param {Statement[]} statements */
