@@ -75,6 +75,8 @@ fn requests() -> [(Lane, &'static str, Value); 4] {
     let asked = json!({"tenant_id": "acme", "query": "the tower", "question": "How high is it?"});
     let mut streamed = asked.clone();
     streamed["stream"] = json!(true);
+    // The vector of the same question would be known.
+    streamed["question"] = json!("Of what was it built?");
     [
         (Lane::Query, "/search/retrieve", asked.clone()),
         (Lane::Query, "/user_memory/retrieve_user_memory", asked.clone()),
