@@ -42,7 +42,7 @@ export async function operations(_params, leaving) {
     }
   }
   return h("div", {}, h("h1", {}, "API"),
-    h("p", { class: "muted" }, "Made from ", h("a", { href: "openapi.json" }, "openapi.json"), "; as one page to print: ", h("a", { href: "docs" }, "docs"), ". What is sent here is sent with your key and takes effect."),
+    h("p", { class: "muted" }, "Made of ", h("a", { href: "openapi.json" }, "openapi.json"), "; as one page to print: ", h("a", { href: "docs" }, "docs"), ". What is sent here is sent with your key and takes effect."),
     field("Find an operation", words), list);
 }
 
