@@ -383,13 +383,16 @@ fn a_model_or_a_header_names_the_scope() {
         ("acme/north", &[][..]),
         ("acme", &[("x-lodestone-sub-tenant", "north")][..]),
         ("gpt-4o", &[("x-lodestone-tenant", "acme"), ("x-lodestone-sub-tenant", "north")][..]),
+        ("acme/north", &[("x-lodestone-tenant", "acme")][..]),
     ] {
         let completion = ask(model, headers).ok();
         assert!(content(&completion).contains("1890"), "{model}: {completion}");
         assert_eq!(completion["model"], "acme/north");
     }
-    let elsewhere = ask("acme", &[]).ok();
-    assert!(!content(&elsewhere).contains("1890"), "{elsewhere}");
+    for (model, tenant) in [("acme", None), ("other/north", Some(("x-lodestone-tenant", "acme")))] {
+        let elsewhere = ask(model, tenant.as_slice()).ok();
+        assert!(!content(&elsewhere).contains("1890"), "{model}: {elsewhere}");
+    }
     let absent = ask("gpt-4o", &[]).error(404, "model_not_found");
     assert_eq!(ask("../x", &[]).error(404, "model_not_found"), absent);
     ask("acme", &[("x-lodestone-tenant", "nowhere")]).error(404, "tenant_not_found");

@@ -27,13 +27,13 @@ const SMALL: Kind =
 static MODEL: Field = Field::body(
     "model",
     MODEL_NAME,
-    "`TENANT` or `TENANT/SUB_TENANT`; without effect beside `x-lodestone-tenant`.",
+    "`TENANT` or `TENANT/SUB_TENANT`; of another tenant than `x-lodestone-tenant` without effect.",
 )
 .required();
 static SUB_TENANT_HEADER: Field = Field::header(
     "x-lodestone-sub-tenant",
     Kind::Identifier,
-    "The sub-tenant; absent: that of `model`, beside `x-lodestone-tenant` `default`.",
+    "The sub-tenant; absent: that of `model`, or `default` where that names another tenant.",
 );
 static MESSAGES: Field = Field::body(
     "messages",
@@ -140,11 +140,14 @@ impl Request for Chat {
             temperature: fields.number(&TEMPERATURE)?,
         };
         let is_named_by_model = tenant.is_none();
+        let named = scope_of_model(&model);
         let mut scope = match tenant {
-            Some(tenant) => Scope { tenant, sub_tenant: SubTenantId::default_name() },
-            None => {
-                scope_of_model(&model).ok_or_else(|| ApiError::model_not_found(Location::Body))?
-            }
+            // Clients send the header with everything: models still tell sub-tenants apart.
+            Some(tenant) => match named.filter(|named| named.tenant == tenant) {
+                Some(named) => named,
+                None => Scope { tenant, sub_tenant: SubTenantId::default_name() },
+            },
+            None => named.ok_or_else(|| ApiError::model_not_found(Location::Body))?,
         };
         if let Some(sub_tenant) = sub_tenant {
             scope.sub_tenant = sub_tenant;
