@@ -318,6 +318,7 @@ fn prompt(time_max: Duration) -> Prompt {
         reply_tokens_max: 10,
         temperature: 0.0,
         effort: Effort { attempts_max: 3, silence_max: time_max, time_max },
+        tools: None,
     }
 }
 

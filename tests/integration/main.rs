@@ -47,6 +47,7 @@ mod search;
 mod status;
 mod streams;
 mod support;
+mod tools;
 mod uploads;
 mod upstream;
 mod usage;

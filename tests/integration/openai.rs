@@ -32,7 +32,7 @@ fn embed(server: &TestServer, input: Value) -> Reply {
     server.post("/v1/embeddings", json!({"model": MODEL, "input": input}))
 }
 
-fn chat(model: &str, question: &str) -> Value {
+pub fn chat(model: &str, question: &str) -> Value {
     json!({"model": model, "messages": [{"role": "user", "content": question}]})
 }
 
@@ -51,7 +51,7 @@ fn numbers(entry: &Value) -> Vec<f32> {
     numbers.iter().map(|number| number.as_f64().expect("a number") as f32).collect()
 }
 
-fn content(completion: &Value) -> &str {
+pub fn content(completion: &Value) -> &str {
     completion["choices"][0]["message"]["content"].as_str().expect("a text")
 }
 
@@ -461,7 +461,7 @@ fn what_an_answer_cannot_be_is_refused() {
     let user = |content: Value| json!([{"role": "user", "content": content}]);
     for (changes, code, param) in [
         (json!({"tools": tool}), "unsupported_parameter", "tools"),
-        (json!({"functions": [{"name": "f"}]}), "unsupported_parameter", "tools"),
+        (json!({"functions": [{"name": "f"}]}), "unsupported_parameter", "functions"),
         (
             json!({"response_format": {"type": "json_object"}}),
             "unsupported_parameter",
@@ -486,7 +486,7 @@ fn what_an_answer_cannot_be_is_refused() {
         ),
         (json!({"messages": user(json!({"a": 1}))}), "invalid_value", "messages[0].content"),
         (
-            json!({"messages": [{"role": "tool", "content": "x"}]}),
+            json!({"messages": [{"role": "function", "content": "x"}]}),
             "invalid_value",
             "messages[0].role",
         ),
@@ -512,7 +512,7 @@ fn what_an_answer_cannot_be_is_refused() {
 }
 
 /// The data of the events of a stream.
-fn chunks(reply: &Reply) -> Vec<Value> {
+pub fn chunks(reply: &Reply) -> Vec<Value> {
     assert_eq!(
         (reply.status, &reply.headers["content-type"]),
         (200, &"text/event-stream".parse().unwrap())

@@ -15,6 +15,8 @@ use crate::patience::STILL;
 pub enum Turn {
     /// Streams these pieces and ends well.
     Says(Vec<&'static str>),
+    /// Streams these deltas and ends well, for this reason.
+    Sends(Vec<Value>, &'static str),
     /// Answers with one JSON body although a stream was asked for.
     SaysAtOnce(&'static str),
     /// Streams these pieces and closes the connection in the middle.
@@ -38,7 +40,7 @@ impl Asked {
     pub fn said(&self, role: &str) -> String {
         let messages = self.body["messages"].as_array().expect("messages");
         let of_role = messages.iter().filter(|message| message["role"] == role);
-        of_role.map(|message| message["content"].as_str().expect("a text")).collect()
+        of_role.filter_map(|message| message["content"].as_str()).collect()
     }
 
     /// Whether it asks what to search for.
@@ -112,7 +114,7 @@ fn read(stream: &TcpStream) -> Option<Asked> {
 }
 
 fn answer(stream: &mut TcpStream, turn: Turn) -> std::io::Result<()> {
-    let (pieces, is_whole) = match turn {
+    let (deltas, reason) = match turn {
         Turn::Fails(status, headers, body) => {
             let length = body.len();
             let head = format!("HTTP/1.1 {status} No\r\n{headers}content-length: {length}\r\n\r\n");
@@ -126,20 +128,25 @@ fn answer(stream: &mut TcpStream, turn: Turn) -> std::io::Result<()> {
             let text = format!("{head}content-length: {length}\r\n\r\n{body}");
             return stream.write_all(text.as_bytes());
         }
-        Turn::Says(pieces) => (pieces, true),
-        Turn::Breaks(pieces) | Turn::Waits(pieces) => (pieces, false),
+        Turn::Sends(deltas, reason) => (deltas, Some(reason)),
+        Turn::Says(pieces) => (said(pieces), Some("stop")),
+        Turn::Breaks(pieces) | Turn::Waits(pieces) => (said(pieces), None),
     };
     stream.write_all(
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n: hi\n\n",
     )?;
-    for piece in pieces {
-        let piece = json!({"choices": [{"index": 0, "delta": {"content": piece}}]});
+    for delta in deltas {
+        let piece = json!({"choices": [{"index": 0, "delta": delta}]});
         stream.write_all(format!("data: {piece}\n\n").as_bytes())?;
     }
-    if is_whole {
-        let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+    if let Some(reason) = reason {
+        let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}],
             "usage": {"prompt_tokens": 100, "completion_tokens": 10}});
         stream.write_all(format!("data: {end}\n\ndata: [DONE]\n\n").as_bytes())?;
     }
     Ok(())
+}
+
+fn said(pieces: Vec<&'static str>) -> Vec<Value> {
+    pieces.into_iter().map(|piece| json!({ "content": piece })).collect()
 }

@@ -52,6 +52,7 @@ impl GraphReader for GeneratorReader {
             reply_tokens_max: REPLY_TOKENS_MAX,
             temperature: 0.0,
             effort: Effort { attempts_max: 1, silence_max: time_max, time_max },
+            tools: None,
         };
         let cancel = CancellationToken::default();
         let number = self.next.fetch_add(1, Ordering::Relaxed);

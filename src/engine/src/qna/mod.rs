@@ -23,7 +23,8 @@ pub use grounds::Grounds;
 pub use quotes::Quote;
 
 use crate::answer::generate::{
-    Delivery, GenerateError, Question, Sampling, Unsupported, Usage, Writer, Written,
+    Delivery, GenerateError, Question, Sampling, ToolCall, Tools, Unsupported, Usage, Writer,
+    Written,
 };
 use crate::answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_only};
 use crate::meters::Leg;
@@ -64,6 +65,8 @@ pub struct QnaRequest {
     pub user_instructions: String,
     /// Wishes of the user as to how it is written, for the generator.
     pub sampling: Sampling,
+    /// Functions that the client offers to the generator; without a generator of no effect.
+    pub tools: Option<Tools>,
 }
 
 /// An event of an answer that is being made: a `Start`, then `Sources`, then any number of
@@ -113,6 +116,8 @@ pub struct Generation {
     pub usage: Usage,
     /// Why the generator stopped, in its word.
     pub finish_reason: Option<String>,
+    /// Calls of the client's functions that the generator wants.
+    pub tool_calls: Vec<ToolCall>,
     /// Number of chunks that were shown to the generator.
     pub chunks_shown: usize,
     /// Citations that their sources do not support.
@@ -147,8 +152,9 @@ impl Engine {
             Some(sink) => (Delivery::Streamed, sink),
             None => (Delivery::Whole, &mut silent),
         };
-        // Without chunks there is nothing for a generator to write about.
-        let is_wanted = request.ai_generation && !grounds.retrieved.chunks.is_empty();
+        // Without chunks there is nothing for a generator to write about, unless it may call.
+        let has_grounds = !grounds.retrieved.chunks.is_empty() || request.tools.is_some();
+        let is_wanted = request.ai_generation && has_grounds;
         let writer = self.writer.as_ref().filter(|_| is_wanted);
         let model = match writer {
             Some(writer) => Some(writer.generator().model()),
@@ -194,6 +200,7 @@ impl Engine {
             user_name: &request.user_name,
             user_instructions: &request.user_instructions,
             sampling: request.sampling,
+            tools: request.tools.as_ref(),
         };
         let mut has_told = false;
         let context = &access.context;
@@ -202,7 +209,7 @@ impl Engine {
             sink(AnswerEvent::Token(piece))
         });
         let error = match written {
-            Ok(Written { text, unsupported, chunks_shown, usage, finish_reason }) => {
+            Ok(Written { text, unsupported, chunks_shown, usage, finish_reason, tool_calls }) => {
                 let generation = Generation {
                     model: Some(writer.generator().model().to_owned()),
                     usage: Usage {
@@ -210,6 +217,7 @@ impl Engine {
                         output_tokens: grounds.usage.output_tokens + usage.output_tokens,
                     },
                     finish_reason,
+                    tool_calls,
                     chunks_shown,
                     unsupported,
                     ..Generation::default()
@@ -219,7 +227,9 @@ impl Engine {
             }
             Err(error) => error,
         };
-        if has_told || context.cancel().is_cancelled() || !self.settings.llm_fallback {
+        let must_call = request.tools.as_ref().is_some_and(Tools::must_be_called);
+        let may_extract = self.settings.llm_fallback && !must_call;
+        if has_told || context.cancel().is_cancelled() || !may_extract {
             return Err(error.into());
         }
         let (text, sources, quotes, generation) =

@@ -9,6 +9,7 @@ use crate::dto::graph::{EntityPath, GraphRelations};
 use crate::error::ApiError;
 use crate::reply::{Json, Reply};
 use crate::sse::EventStream;
+use lodestone_engine::answer::generate::ToolCall;
 
 /// Number of candidates from each leg.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -198,6 +199,9 @@ pub struct QnaResponse {
     pub model_used: Option<String>,
     /// Details of the search and of the generation.
     pub metadata: QnaMetadata,
+    /// Calls of a client's functions, which chat completions alone can tell.
+    #[serde(skip)]
+    pub tool_calls: Vec<ToolCall>,
 }
 
 /// Data of the first event.

@@ -7,7 +7,7 @@ use crate::dto::inputs::{SUB_TENANT_BODY, TENANT_BODY, body_scope};
 use crate::error::ApiError;
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
-use lodestone_engine::answer::generate::Sampling;
+use lodestone_engine::answer::generate::{Sampling, Tools};
 use lodestone_engine::qna::Conversation;
 use lodestone_engine::query::{FullTextRequest, GraphContext, Join, Mode, RetrieveRequest};
 use lodestone_text::Operator;
@@ -350,6 +350,8 @@ pub struct Qna {
     pub multi_step_reasoning: bool,
     /// Passed to the generator.
     pub sampling: Sampling,
+    /// Passed to the generator.
+    pub tools: Option<Tools>,
 }
 
 impl Request for Qna {
@@ -384,6 +386,7 @@ impl Request for Qna {
             user_instructions,
             multi_step_reasoning,
             sampling: Sampling::default(),
+            tools: None,
         })
     }
 }

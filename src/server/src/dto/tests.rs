@@ -585,6 +585,7 @@ fn answer(text: &str) -> QnaResponse {
         graph_relations: None,
         model_used: None,
         metadata,
+        tool_calls: Vec::new(),
     }
 }
 

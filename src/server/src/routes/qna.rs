@@ -198,6 +198,7 @@ impl Asked {
             user_name: input.user_name.clone(),
             user_instructions: input.user_instructions.clone(),
             sampling: input.sampling,
+            tools: input.tools.clone(),
         }
     }
 
@@ -248,7 +249,7 @@ impl Asked {
 
     fn response(&self, answer: QnaAnswer, sources: SourcesEvent) -> QnaResponse {
         let Self { app, call, input, .. } = self;
-        let QnaAnswer { text, quotes, grounds, generation, answer_ms, total_ms, .. } = answer;
+        let QnaAnswer { text, quotes, grounds, mut generation, answer_ms, total_ms, .. } = answer;
         let mut search = metadata_of(app, call, &input.request, &grounds.retrieved);
         search.completed_query = completed(&input.request.query, &grounds.question);
         search.timings_ms.answer = input.ai_generation.then_some(answer_ms);
@@ -271,6 +272,7 @@ impl Asked {
             session_id: self.session(),
             graph_relations,
             model_used: generation.model.clone(),
+            tool_calls: std::mem::take(&mut generation.tool_calls),
             metadata: QnaMetadata {
                 search,
                 corrections: grounds.corrections.into_iter().map(correction).collect(),

@@ -172,6 +172,7 @@ impl Rig {
             user_name: String::new(),
             user_instructions: String::new(),
             sampling: Sampling::default(),
+            tools: None,
         };
         let answer = self.engine.qna(&access, &request, None);
         answer.unwrap().grounds.question

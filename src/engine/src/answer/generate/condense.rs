@@ -76,5 +76,11 @@ fn prompt(ids: &dyn IdSource, said: &Said<'_>) -> Prompt {
         Message { speaker: Speaker::System, text: rules },
         Message { speaker: Speaker::User, text: quoted },
     ];
-    Prompt { messages, reply_tokens_max: REPLY_TOKENS_MAX, temperature: 0.0, effort: PREPARING }
+    Prompt {
+        messages,
+        reply_tokens_max: REPLY_TOKENS_MAX,
+        temperature: 0.0,
+        effort: PREPARING,
+        tools: None,
+    }
 }

@@ -12,8 +12,9 @@
 //!
 //! Invariants:
 //! - Text of documents reaches the model between lines with a random fence that no text of the
-//!   request holds, as data. What it can do at worst is to spoil this one answer: there are no
-//!   tools, nothing is fetched or rendered, and only chunks of the request's scope are shown.
+//!   request holds, as data. What it can do at worst is to spoil this one answer: nothing is
+//!   called, fetched or rendered, and only chunks of the request's scope are shown. A client that
+//!   offers `tools` gets the calls, and decides.
 //! - Every `[n]` that goes out names a source that was shown: `sources[n - 1]`. Joined deltas are
 //!   the answer.
 //! - Every call is bounded in time, bytes, attempts and number at once, and ends when nobody waits
@@ -25,6 +26,7 @@
 //! - `events`, `thinking`: parts of a reply
 //! - `prompt`, `tokens`, `plain`: the text that the model is shown
 //! - `marks`, `support`: citations while and after they are written
+//! - `tools`: functions of the client
 //! - `condense`: sentences worth remembering; `lines`: a reply of one thing a line
 //! - `queries`: queries for a question; `write`: the steps in order; `error`: errors of generators
 
@@ -43,6 +45,7 @@ mod settings;
 mod support;
 mod thinking;
 mod tokens;
+mod tools;
 mod write;
 
 #[cfg(test)]
@@ -57,6 +60,7 @@ pub use error::GenerateError;
 pub use openai::OpenAiGenerator;
 pub use queries::{QUERIES_MAX, Understood};
 pub use settings::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret};
+pub use tools::{CALLS_MAX, ToolCall, Tools};
 pub use write::{Delivery, Question, Unsupported, Writer, Written};
 
 use lodestone_types::CancellationToken;
@@ -90,6 +94,8 @@ pub struct Prompt {
     pub temperature: f64,
     /// Limits of time and attempts.
     pub effort: Effort,
+    /// Functions of the client, if it offers some.
+    pub tools: Option<Tools>,
 }
 
 /// Wishes of a client as to how an answer is written.
@@ -139,8 +145,10 @@ pub struct Usage {
 pub struct Ended {
     /// Usage as the generator has counted it, if it reports that.
     pub usage: Option<Usage>,
-    /// Why it stopped, as it reports it: `stop`, `length`.
+    /// Why it stopped, as it reports it: `stop`, `length`, `tool_calls`.
     pub finish_reason: Option<String>,
+    /// Calls that it wants made, in their order.
+    pub tool_calls: Vec<ToolCall>,
 }
 
 /// Takes the pieces of a reply as they come; breaking off ends the reply.

@@ -87,7 +87,7 @@ pub(super) fn understand(
             return Understood { failure: Some(error), ..by_rule(Usage::default()) };
         }
     };
-    let usage = ended.usage.unwrap_or_else(|| tokens::usage(&prompt.messages, &reply));
+    let usage = ended.usage.unwrap_or_else(|| tokens::usage(&prompt, &[&reply]));
     let mut lines = lines(&reply, QUERY_CHARS_MAX);
     let Some(whole) = (!lines.is_empty()).then(|| lines.remove(0)) else { return by_rule(usage) };
     // Without a conversation the question stands alone as it is.
@@ -137,7 +137,13 @@ fn prompt(
     );
     let system = Message { speaker: Speaker::System, text: rules };
     let messages = vec![system, Message { speaker: Speaker::User, text }];
-    Prompt { messages, reply_tokens_max: REPLY_TOKENS_MAX, temperature: 0.0, effort: PREPARING }
+    Prompt {
+        messages,
+        reply_tokens_max: REPLY_TOKENS_MAX,
+        temperature: 0.0,
+        effort: PREPARING,
+        tools: None,
+    }
 }
 
 /// Whether a question may be several: a rule, for a call that finds nothing is time lost.

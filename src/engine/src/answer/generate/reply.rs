@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::answer::generate::events::{EVENT_BYTES_MAX, EventReader};
 use crate::answer::generate::thinking::Thinking;
-use crate::answer::generate::{Ended, GenerateError, Tell, Usage};
+use crate::answer::generate::{CALLS_MAX, Ended, GenerateError, Tell, ToolCall, Usage};
 
 /// Bytes of a reply at most, with all that frames its text; thoughts count.
 const REPLY_BYTES_MAX: usize = 8 << 20;
@@ -37,6 +37,23 @@ struct Choice {
 #[derive(Debug, Deserialize)]
 struct Said {
     content: Option<Value>,
+    tool_calls: Option<Vec<CallPiece>>,
+}
+
+/// A piece of a call, or all of it.
+#[derive(Debug, Deserialize)]
+struct CallPiece {
+    /// Its place among the calls of the reply; some servers leave it out of whole ones.
+    index: Option<usize>,
+    id: Option<String>,
+    #[serde(default)]
+    function: FunctionPiece,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct FunctionPiece {
+    name: Option<String>,
+    arguments: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -121,12 +138,44 @@ impl Progress<'_> {
             self.ended.usage = Some(usage);
         }
         for choice in piece.choices.into_iter().filter(|choice| choice.index == 0) {
-            let said = choice.delta.and_then(|said| said.content);
-            if let Some(text) = said.as_ref().and_then(Value::as_str) {
-                let text = self.thinking.push(text);
-                self.say(&text)?;
+            if let Some(Said { content, tool_calls }) = choice.delta {
+                if let Some(text) = content.as_ref().and_then(Value::as_str) {
+                    let text = self.thinking.push(text);
+                    self.say(&text)?;
+                }
+                tool_calls.into_iter().flatten().try_for_each(|piece| self.call(piece))?;
             }
             self.ended.finish_reason = choice.finish_reason.or(self.ended.finish_reason.take());
+        }
+        Ok(())
+    }
+
+    /// Adds a piece of a call.
+    fn call(&mut self, piece: CallPiece) -> Result<(), GenerateError> {
+        let FunctionPiece { name, arguments } = piece.function;
+        let calls = &mut self.ended.tool_calls;
+        // Without a place of its own a piece with a name begins a call, another one goes on.
+        let at = piece.index.unwrap_or(match &name {
+            Some(_) => calls.len(),
+            None => calls.len().saturating_sub(1),
+        });
+        if at > calls.len() || at >= CALLS_MAX {
+            return Err(broken("a call of a tool is out of place"));
+        }
+        if at == calls.len() {
+            calls.push(ToolCall::default());
+        }
+        let arguments = arguments.unwrap_or_default();
+        self.text_bytes += arguments.len();
+        if self.text_bytes > TEXT_BYTES_MAX {
+            return Err(GenerateError::TooLong { bytes_max: TEXT_BYTES_MAX });
+        }
+        let call = &mut calls[at];
+        call.arguments.push_str(&arguments);
+        for (member, told) in [(&mut call.id, piece.id), (&mut call.name, name)] {
+            if let Some(told) = told.filter(|told| !told.is_empty()) {
+                *member = told;
+            }
         }
         Ok(())
     }
@@ -148,6 +197,9 @@ impl Progress<'_> {
     fn finish(mut self) -> Result<Ended, GenerateError> {
         let held = std::mem::take(&mut self.thinking).finish();
         self.say(&held)?;
+        if self.ended.tool_calls.iter().any(|call| call.name.is_empty() || call.id.is_empty()) {
+            return Err(broken("a call of a tool lacks its name or its id"));
+        }
         // A connection that is lost looks like an end; a whole reply says that it is one.
         match self.is_done || self.ended.finish_reason.is_some() {
             true => Ok(self.ended),

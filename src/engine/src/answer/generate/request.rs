@@ -37,6 +37,9 @@ impl Dialect {
         if !self.no_usage.load(Ordering::Relaxed) {
             body["stream_options"] = json!({ "include_usage": true });
         }
+        if let Some(tools) = &prompt.tools {
+            tools.add_to(&mut body);
+        }
         body
     }
 
@@ -70,7 +73,8 @@ mod tests {
         let text = "Hi".to_owned();
         let messages = vec![Message { speaker: Speaker::User, text }];
         let effort = ANSWERING;
-        let prompt = Prompt { messages, reply_tokens_max: 9, temperature: 0.0, effort };
+        let prompt =
+            Prompt { messages, reply_tokens_max: 9, temperature: 0.0, effort, tools: None };
         let dialect = Dialect::default();
         let body = dialect.body("m", &prompt);
         assert_eq!((&body["max_tokens"], &body["temperature"]), (&json!(9), &json!(0)));

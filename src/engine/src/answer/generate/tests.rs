@@ -67,7 +67,14 @@ fn writer(generator: &Arc<Scripted>) -> Writer {
 }
 
 fn asked<'a>(text: &'a str, past: &'a [(String, String)]) -> Question<'a> {
-    Question { text, past, user_name: "", user_instructions: "", sampling: Sampling::default() }
+    Question {
+        text,
+        past,
+        user_name: "",
+        user_instructions: "",
+        sampling: Sampling::default(),
+        tools: None,
+    }
 }
 
 fn write(
@@ -210,6 +217,7 @@ proptest! {
         let asked = Question {
             text: &question, past: &turns, user_name: "x\ny", user_instructions: &wishes,
             sampling: Sampling::default(),
+            tools: None,
         };
         let shown = show(&asked, &sources, &chunks, window, &RandomIds).unwrap();
         let tokens: usize = shown.messages.iter().map(|message| estimate(&message.text)).sum();

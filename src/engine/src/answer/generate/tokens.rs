@@ -1,7 +1,7 @@
 //! Number of tokens of a text at most, as far as that can be said without the model's own
 //! tokenizer: a generator is known by its URL alone.
 
-use crate::answer::generate::{Message, Usage};
+use crate::answer::generate::{Prompt, Tools, Usage};
 
 /// Tokens that frame one message of a chat.
 pub(super) const MESSAGE_TOKENS: usize = 8;
@@ -30,9 +30,16 @@ pub(super) fn estimate(text: &str) -> usize {
 }
 
 /// Usage of a call whose generator does not report it.
-pub(super) fn usage(messages: &[Message], reply: &str) -> Usage {
-    let input = messages.iter().map(|message| estimate(&message.text) + MESSAGE_TOKENS);
-    Usage { input_tokens: input.sum::<usize>() as u64, output_tokens: estimate(reply) as u64 }
+pub(super) fn usage(prompt: &Prompt, reply: &[&str]) -> Usage {
+    let messages = prompt.messages.iter().map(|message| estimate(&message.text) + MESSAGE_TOKENS);
+    let input = messages.sum::<usize>() + prompt.tools.as_ref().map_or(0, of_tools);
+    let output: usize = reply.iter().map(|text| estimate(text)).sum();
+    Usage { input_tokens: input as u64, output_tokens: output as u64 }
+}
+
+/// Tokens of functions and their results.
+pub(super) fn of_tools(tools: &Tools) -> usize {
+    tools.texts().map(|text| estimate(&text) + MESSAGE_TOKENS).sum()
 }
 
 #[cfg(test)]

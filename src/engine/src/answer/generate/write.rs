@@ -14,7 +14,8 @@ use crate::answer::generate::prompt::{Shown, show};
 use crate::answer::generate::queries::understand;
 use crate::answer::generate::support::{Doubt, doubts};
 use crate::answer::generate::{
-    ANSWERING, GenerateError, Generator, Prompt, Said, Sampling, Tell, Understood, Usage, tokens,
+    ANSWERING, GenerateError, Generator, Prompt, Said, Sampling, Tell, ToolCall, Tools, Understood,
+    Usage, tokens,
 };
 use lodestone_embed::Embedder;
 use lodestone_types::{CancellationToken, IdSource, RequestContext, RetrievedChunk};
@@ -37,6 +38,8 @@ pub struct Question<'a> {
     pub user_instructions: &'a str,
     /// Wishes as to how it is written.
     pub sampling: Sampling,
+    /// Functions of the client, if it offers some.
+    pub tools: Option<&'a Tools>,
 }
 
 /// Delivery of an answer to the client.
@@ -61,6 +64,8 @@ pub struct Written {
     pub usage: Usage,
     /// Why the generator stopped, in its word.
     pub finish_reason: Option<String>,
+    /// Calls of the client's functions; beside them the text may be empty.
+    pub tool_calls: Vec<ToolCall>,
 }
 
 /// A citation that its source does not support.
@@ -170,6 +175,7 @@ impl Writer {
             reply_tokens_max: *reply_tokens_max,
             temperature: question.sampling.temperature.unwrap_or(0.0),
             effort: ANSWERING,
+            tools: question.tools.cloned(),
         };
         let mut filter = MarkFilter::new(numbers.clone());
         let cancel = context.cancel();
@@ -181,13 +187,18 @@ impl Writer {
         self.note(ended.as_ref().err());
         let ended = ended?;
         let (last, text, marked) = filter.finish();
-        if text.is_empty() {
+        // What nobody has offered cannot be called.
+        let tool_calls = question.tools.map(|_| ended.tool_calls).unwrap_or_default();
+        if text.is_empty() && tool_calls.is_empty() {
             return Err(GenerateError::Empty);
         }
         if !last.is_empty() && tell(&last).is_break() {
             return Err(GenerateError::Cancelled);
         }
-        let usage = ended.usage.unwrap_or_else(|| tokens::usage(messages, &text));
+        let usage = ended.usage.unwrap_or_else(|| {
+            let written = tool_calls.iter().map(|call| call.arguments.as_str());
+            tokens::usage(&prompt, &written.chain([text.as_str()]).collect::<Vec<_>>())
+        });
         let checking = context.restarted();
         let doubts = doubts(&*self.embedder, &checking, &marked, sources, chunks, &shown.chunks);
         // The answer is worth giving unchecked.
@@ -197,7 +208,8 @@ impl Writer {
         });
         let (text, unsupported) = settle(&marked, &doubts, delivery);
         let chunks_shown = shown.chunks.len();
-        Ok(Written { text, unsupported, chunks_shown, usage, finish_reason: ended.finish_reason })
+        let finish_reason = ended.finish_reason;
+        Ok(Written { text, unsupported, chunks_shown, usage, finish_reason, tool_calls })
     }
 
     /// Takes a permit, unless the generator is known to be out of reach.

@@ -40,13 +40,40 @@ pub struct ChatCitation {
     pub url: Option<String>,
 }
 
+/// A call of a function that the client has offered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ChatToolCall {
+    /// Its place among the calls, in a stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<usize>,
+    /// Its id, which the result repeats.
+    pub id: String,
+    /// Always `function`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// The function.
+    pub function: CalledFunction,
+}
+
+/// A function with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CalledFunction {
+    /// Its name.
+    pub name: String,
+    /// The arguments as the generator wrote them, JSON if it did well.
+    pub arguments: String,
+}
+
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ChatMessage {
     /// Always `assistant`.
     pub role: &'static str,
-    /// The answer; `[n]` marks what rests on the n-th source.
-    pub content: String,
+    /// The answer; `[n]` marks what rests on the n-th source. Null beside calls without a text.
+    pub content: Option<String>,
+    /// Calls that the generator wants made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ChatToolCall>,
     /// Always null.
     pub refusal: Option<String>,
     /// The marks of the text with their sources.
@@ -64,7 +91,7 @@ pub struct ChatChoice {
     pub message: ChatMessage,
     /// Always null.
     pub logprobs: Option<String>,
-    /// `stop`, or `length` for an answer that a generator has cut.
+    /// `stop`, `tool_calls`, or `length` for an answer that a generator has cut.
     pub finish_reason: String,
 }
 
@@ -107,6 +134,9 @@ pub struct ChatDelta {
     /// The next characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
+    /// Calls, each whole, with the last piece.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<Vec<ChatToolCall>>,
     /// With the last piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Vec<Annotation>>,

@@ -2,7 +2,7 @@
 //!
 //! - `models`: what can be named as a model; `embeddings`: vectors of texts
 //! - `rerank`: relevance of documents, in the form of Cohere and Jina
-//! - `chat`, `completion`: questions and answers as chats
+//! - `chat`, `completion`: questions and answers as chats; `messages`, `tools`: parts of these
 //! - `files`: uploaded files; `vector_stores`, `store_files`, `store_search`: vector stores, their
 //!   files and batches, and searches; `attributes`, `filters`, `pages`: parts of these
 
@@ -12,11 +12,13 @@ pub mod completion;
 pub mod embeddings;
 pub mod files;
 mod filters;
+mod messages;
 pub mod models;
 pub mod pages;
 pub mod rerank;
 pub mod store_files;
 pub mod store_search;
+mod tools;
 pub mod vector_stores;
 
 use crate::request::{Field, Kind};

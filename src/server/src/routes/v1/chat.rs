@@ -10,8 +10,8 @@ use crate::dto::chunks::QnaCitation;
 use crate::dto::search::Qna;
 use crate::dto::v1::chat::Chat;
 use crate::dto::v1::completion::{
-    Annotation, ChatChoice, ChatChunk, ChatCitation, ChatCompletion, ChatDelta, ChatMessage,
-    ChatUsage, ChunkChoice, UrlCitation,
+    Annotation, CalledFunction, ChatChoice, ChatChunk, ChatCitation, ChatCompletion, ChatDelta,
+    ChatMessage, ChatToolCall, ChatUsage, ChunkChoice, UrlCitation,
 };
 use crate::dto::v1::model_name;
 use crate::error::{ApiError, Condition, Location};
@@ -20,6 +20,7 @@ use crate::request::Call;
 use crate::routes::off_thread;
 use crate::routes::qna::{Answered, Voice, answered};
 use crate::sse::EventStream;
+use lodestone_engine::answer::generate::ToolCall;
 use lodestone_engine::qna::Conversation;
 use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, RetrieveRequest};
 use lodestone_types::{Filter, Scope};
@@ -28,6 +29,11 @@ use lodestone_types::{Filter, Scope};
 const CHUNKS: usize = 10;
 
 pub(super) async fn complete(app: App, call: Call, chat: Chat) -> Result<ChatReply, ApiError> {
+    if let Some(tools) = chat.tools.as_ref().filter(|_| app.engine.writer().is_none()) {
+        let name = if tools.offered.is_empty() { "messages" } else { "tools" };
+        let problem = "need a language model (--llm-base-url), which this server has not";
+        return Err(ApiError::field("unsupported_parameter", Location::Body, name, problem));
+    }
     let is_named_by_model = chat.is_named_by_model;
     let voice = ChatVoice::new(&app, &call, &chat);
     let completed = match chat.stream {
@@ -51,7 +57,7 @@ pub(super) async fn complete(app: App, call: Call, chat: Chat) -> Result<ChatRep
 
 /// The question as qna gets it.
 fn question(chat: Chat) -> Qna {
-    let Chat { scope, question, past, instructions, stream, sampling, .. } = chat;
+    let Chat { scope, question, past, instructions, stream, sampling, tools, .. } = chat;
     let request = RetrieveRequest {
         query: question,
         extra_context: None,
@@ -81,6 +87,7 @@ fn question(chat: Chat) -> Qna {
         user_instructions: instructions,
         multi_step_reasoning: true,
         sampling,
+        tools,
     }
 }
 
@@ -152,7 +159,13 @@ impl ChatVoice {
 
     /// The chunks behind the last characters.
     pub fn end(&self, response: &QnaResponse) -> Vec<ChatChunk> {
+        let calls = tool_calls(response);
+        let numbered = calls
+            .into_iter()
+            .enumerate()
+            .map(|(at, call)| ChatToolCall { index: Some(at), ..call });
         let delta = ChatDelta {
+            tool_calls: Some(numbered.collect()).filter(|calls: &Vec<_>| !calls.is_empty()),
             annotations: Some(self.annotations(response)),
             citations: Some(citations(response)),
             ..ChatDelta::default()
@@ -178,12 +191,15 @@ impl ChatVoice {
     }
 
     fn whole(&self, response: QnaResponse) -> ChatCompletion {
+        let tool_calls = tool_calls(&response);
+        let is_silent = response.answer.is_empty() && !tool_calls.is_empty();
         let message = ChatMessage {
             role: "assistant",
             annotations: self.annotations(&response),
             citations: citations(&response),
             refusal: None,
-            content: response.answer.clone(),
+            content: Some(response.answer.clone()).filter(|_| !is_silent),
+            tool_calls,
         };
         ChatCompletion {
             id: self.id.clone(),
@@ -252,7 +268,20 @@ fn citations(response: &QnaResponse) -> Vec<ChatCitation> {
     response.citations.iter().filter_map(told).collect()
 }
 
+fn tool_calls(response: &QnaResponse) -> Vec<ChatToolCall> {
+    let told = |call: &ToolCall| ChatToolCall {
+        index: None,
+        id: call.id.clone(),
+        kind: "function",
+        function: CalledFunction { name: call.name.clone(), arguments: call.arguments.clone() },
+    };
+    response.tool_calls.iter().map(told).collect()
+}
+
 fn finish_reason(response: &QnaResponse) -> String {
+    if !response.tool_calls.is_empty() {
+        return "tool_calls".to_owned();
+    }
     response.metadata.generation.finish_reason.clone().unwrap_or_else(|| "stop".to_owned())
 }
 
