@@ -8,6 +8,7 @@ use crate::support::{Reply, TestServer, use_generator};
 use crate::upstream::{Asked, Turn, Upstream};
 
 const QUESTION: &str = "How warm is it at the Eiffel Tower?";
+const LYON: &str = "{\"city\":\"Lyon\"}";
 const PATH: &str = "/v1/chat/completions";
 
 fn tool(name: &str) -> Value {
@@ -29,10 +30,10 @@ fn caller(asked: &Asked) -> Turn {
         return Turn::Says(vec!["It is 21 degrees. ", "Eiffel designed the tower [1]."]);
     }
     let pieces = [
-        json!({"index": 0, "id": "a", "type": "function", "function": {"name": "weather", "arguments": ""}}),
+        json!({"index": 0, "id": "a", "function": {"name": "weather", "arguments": ""}}),
         json!({"index": 0, "function": {"arguments": "{\"city\":"}}),
         json!({"index": 0, "id": "", "function": {"arguments": "\"Paris\"}"}}),
-        json!({"index": 1, "id": "b", "function": {"name": "weather", "arguments": "{\"city\":\"Lyon\"}"}}),
+        json!({"index": 1, "id": "b", "function": {"name": "weather", "arguments": LYON}}),
     ];
     let deltas = pieces.map(|piece| json!({"content": null, "tool_calls": [piece]}));
     Turn::Sends(deltas.to_vec(), "tool_calls")
