@@ -237,7 +237,9 @@ impl Reader<'_> {
             }
         };
         let chars: usize = parts.iter().map(|part| part.chars.len()).sum();
-        if parts.is_empty() || chars > LIST_CHARS_MAX {
+        // One part and what announces it are no list.
+        let fewest = if matches!(shape, Shape::Whole(_)) { 2 } else { 1 };
+        if parts.len() < fewest || chars > LIST_CHARS_MAX {
             return None;
         }
         let text = &self.stretch.text;

@@ -3,8 +3,8 @@
 //!
 //! Question and passage are read together. A name, a code or a year of the question is met where
 //! the passage, its headings, its chunk or the title of its source holds it; one that stands
-//! nowhere there makes the passage one about something else. In questions in English alone, for
-//! other languages capitalise more than names.
+//! nowhere there makes the passage one about something else. Names count in questions in English
+//! alone, for other languages capitalise more than these.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,9 +130,7 @@ fn names(question: &str) -> BTreeMap<String, Named> {
     let is_capital = |word: &&str| word.starts_with(char::is_uppercase);
     let capitals = words.iter().skip(1).filter(|word| is_capital(word)).count();
     let is_heading = capitals as f32 > NAMES_SHARE_MAX * words.len() as f32;
-    if is_heading || !ENGLISH.split('|').any(|word| contains(&text, word)) {
-        return BTreeMap::new();
-    }
+    let has_names = !is_heading && ENGLISH.split('|').any(|word| contains(&text, word));
     let is_name = |word: &str| {
         let bare = word.strip_suffix("'s").or(word.strip_suffix("’s")).unwrap_or(word);
         let is_listed = NO_NAMES.split('|').any(|other| other == bare.to_lowercase());
@@ -140,16 +138,19 @@ fn names(question: &str) -> BTreeMap<String, Named> {
         let is_word = bare.chars().count() > 1;
         is_word && bare.starts_with(char::is_uppercase) && !is_listed && !is_interrogative(bare)
     };
+    // Elsewhere what begins with a digit may be an ordinal or a measure.
     let is_code = |word: &str| {
-        word.contains(|c: char| c.is_ascii_digit()) && word.contains(char::is_alphabetic)
+        word.contains(|c: char| c.is_ascii_digit())
+            && word.contains(char::is_alphabetic)
+            && (has_names || word.starts_with(char::is_alphabetic))
     };
     let is_year = |word: &str| word.len() == 4 && matches!(word.parse(), Ok(1500..=2199_u32));
     let mut names = BTreeMap::new();
-    for word in words.iter().skip(1) {
+    for (at, word) in words.iter().enumerate() {
         let named = match () {
             () if is_code(word) => Named::Code,
             () if is_year(word) => Named::Year,
-            () if is_name(word) => Named::Name,
+            () if has_names && at > 0 && is_name(word) => Named::Name,
             () => continue,
         };
         let analysed = HybridQuery::analyse(word);

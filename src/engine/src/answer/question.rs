@@ -7,7 +7,7 @@ use crate::answer::candidates::Shape;
 use crate::answer::measures::Measure;
 use crate::answer::terms::terms;
 use crate::answer::values::{Day, Quantity, days, quantities};
-use crate::answer::words::{self, Asked, asked, contains, spaced};
+use crate::answer::words::{self, Asked, asked, contains, entries, is_entry, spaced};
 
 const STEPS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
@@ -22,6 +22,14 @@ const STEPS: &str = "\
     en qué orden|comment|que faire|que dois je faire|\
     quelles étapes|quelles sont les étapes|cómo|qué hago|qué hay que hacer|qué debo hacer|\
     qué pasos";
+/// Openings of those that ask for a deed.
+const DEEDS: &str = "\
+    how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
+    how to|what do i do|what do we do|what should i do|what should we do|what to do|\
+    wie mache ich|wie kann ich|wie gehe ich|wie muss ich|was muss ich tun|was mache ich|\
+    que faire|cómo puedo|qué hago|qué debo hacer";
+/// Words of deeds that compare two things elsewhere.
+const CHANGES: &str = "change|changed|changé|geändert|cambiado";
 /// Openings that ask for all that belongs to something.
 const ALLS: &str = "\
     what should|what must|what do i need|what do we need|what was decided|what was agreed|\
@@ -39,6 +47,8 @@ pub(super) const DECISIONS: &str = "\
 const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
 /// Words before the noun that tells by its plural that several things are asked for.
 const BEFORE_NOUN: &str = "which|what|welche|quels|quelles|qué|cuáles";
+/// Words behind a noun that begins keywords.
+const BEHIND_NOUN: &str = "after|for|of|in|at|on|against|before|during|with|nach|für|gegen|bei|de";
 const CAUSES: &str = "\
     why|what caused|what causes|what was the cause|what is the cause|for what reason|\
     what is the reason|what was the reason|how come|warum|weshalb|wieso|woran lag|pourquoi|por qué|\
@@ -134,11 +144,14 @@ impl Question {
         let has = |list: &str| list.split('|').any(|phrase| contains(&spaced, phrase));
         let begins =
             |list: &str| list.split('|').any(|phrase| spaced.starts_with(&format!(" {phrase} ")));
+        let is_deed = begins(DEEDS);
         let asks_which = has(BEFORE_NOUN) || has(WHO_OR_WHERE);
-        let is_comparing = has(COMPARATIVES) || (has(EITHER) && asks_which);
+        let compares =
+            |word: &str| contains(&spaced, word) && !(is_deed && is_entry(CHANGES, word));
+        let is_comparing = entries(COMPARATIVES).any(compares) || (has(EITHER) && asks_which);
         let wanted = if has(CAUSES) {
             Wanted::Cause
-        } else if begins(LISTS) || wants_several(&spaced) {
+        } else if begins(LISTS) || wants_several(&spaced) || is_of_pairs(&spaced) {
             Wanted::List
         } else if has(STEPS) && !is_comparing && asked(last) != Asked::Number {
             Wanted::Steps
@@ -251,11 +264,22 @@ fn matter_words(text: &str) -> usize {
     words.filter(|word| !articles.contains(&word.to_lowercase().as_str())).count()
 }
 
-/// Whether a plural stands behind the question word: "which clinics", "what measures".
+/// Whether a plural stands behind the question word, "which clinics", "what measures", or keywords
+/// begin with one and what it is of, "measures after the fire".
 fn wants_several(spaced: &str) -> bool {
     let mut words = spaced.split_whitespace();
-    let is_asking = |first: &str| BEFORE_NOUN.split('|').any(|word| word == first);
-    words.next().is_some_and(is_asking) && words.next().is_some_and(is_plural)
+    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    match is_entry(BEFORE_NOUN, first) {
+        true => is_plural(second),
+        false => is_plural(first) && is_entry(BEHIND_NOUN, second),
+    }
+}
+
+/// Whether it asks for each of several things and what belongs to it: "which colour goes where".
+fn is_of_pairs(spaced: &str) -> bool {
+    let mut words = spaced.split_whitespace();
+    words.next().is_some_and(|first| is_entry(BEFORE_NOUN, first))
+        && words.next_back().is_some_and(|last| is_entry(WHO_OR_WHERE, last))
 }
 
 fn is_plural(noun: &str) -> bool {
@@ -268,7 +292,8 @@ fn noun(spaced: &str) -> Option<String> {
     let mut openings: Vec<&str> = LISTS.split('|').chain(BEFORE_NOUN.split('|')).collect();
     openings.sort_by_key(|phrase| std::cmp::Reverse(phrase.len()));
     let behind = |phrase: &str| spaced.strip_prefix(&format!(" {phrase} "));
-    let behind = openings.into_iter().find_map(behind)?;
+    let keywords = || wants_several(spaced).then_some(spaced);
+    let behind = openings.into_iter().find_map(behind).or_else(keywords)?;
     behind.split_whitespace().take(NOUN_WORDS_MAX).find(|word| is_plural(word)).map(str::to_owned)
 }
 

@@ -1,6 +1,8 @@
 //! Answers over whole chunks: rules with the stand-in for a model, quality with the model itself.
 
 use lodestone_types::SourceDetail;
+mod phrasing;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;

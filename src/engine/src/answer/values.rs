@@ -64,6 +64,10 @@ const ENDS: &[(&str, &str)] = &[
     ("inicio", "fin"),
 ];
 
+/// Words before a month, and the years that two digits behind it may mean.
+const MONTH_BEFORE: [&str; 6] = ["in", "since", "until", "im", "seit", "en"];
+const SHORT_YEARS: std::ops::RangeInclusive<u32> = 10..=39;
+
 /// A day, or a month where no day is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Day {
@@ -93,7 +97,8 @@ pub(super) fn days(text: &str) -> Vec<(Range<usize>, Day)> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        match day_at(text, &words[at..]) {
+        let before = at.checked_sub(1).map_or("", |before| words[before].1);
+        match month_in_short(before, &words[at..]).or_else(|| day_at(text, &words[at..])) {
             Some((count, day)) => {
                 let (last, word) = words[at + count - 1];
                 found.push((words[at].0..last + word.len(), day));
@@ -103,6 +108,15 @@ pub(super) fn days(text: &str) -> Vec<(Range<usize>, Day)> {
         }
     }
     found
+}
+
+/// A month of a year in two digits: "in February 25", where "on" would mean a day.
+fn month_in_short(before: &str, words: &[(usize, &str)]) -> Option<(usize, Day)> {
+    let is_month = MONTH_BEFORE.contains(&before.to_lowercase().as_str());
+    let (month, year) = (month(words[0].1)?, words.get(1)?.1);
+    let year: u32 = year.parse().ok().filter(|_| is_month && year.len() == 2)?;
+    let is_likely = SHORT_YEARS.contains(&year);
+    is_likely.then_some((2, Day { year: Some(2000 + year), month, day: None }))
 }
 
 /// The day that begins with the first of the words, and how many words it takes.
