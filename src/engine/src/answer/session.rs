@@ -2,8 +2,9 @@
 //!
 //! "When was it built?" finds nothing by itself. With a generator one would ask it to rewrite the
 //! question; the rule here does without: a question that refers to earlier turns is searched
-//! together with the questions it refers to, and with the names of the last answer. The words of
-//! the new question stand last and whole. A question that stands by itself is left as it is: to
+//! together with the questions it refers to, and with the names of the last answer, the words of the
+//! new question last and whole; where it only names another subject, that takes the place of the
+//! first (`subject`). A question that stands by itself is left as it is: to
 //! carry an old topic into a new question does more harm than a missed follow-up.
 //!
 //! A question refers to earlier turns when one of these holds:
@@ -16,6 +17,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::pointers;
+use crate::answer::subject::substituted;
 use crate::answer::words;
 use lodestone_text::HybridQuery;
 use lodestone_types::script::is_east_asian;
@@ -52,6 +54,10 @@ pub fn contextualise(question: &str, past: &[(String, String)]) -> String {
     if past.is_empty() || !leans_back(question) {
         return question.to_owned();
     }
+    let last = past.last().map_or("", |(before, _)| before.trim());
+    if let Some(asked) = substituted(question, last).filter(|_| is_short(last)) {
+        return asked;
+    }
     if let Some(predicate) = predicate_for(question, past) {
         return format!("{predicate} {question}");
     }
@@ -77,6 +83,11 @@ pub fn contextualise(question: &str, past: &[(String, String)]) -> String {
     }
     context.push(question);
     context.join(" ")
+}
+
+/// Whether a question fits before a follow-up and needs none before itself.
+fn is_short(before: &str) -> bool {
+    before.chars().count() <= CONTEXT_CHARS_MAX && !leans_back(before)
 }
 
 /// The turns up to the one that the question refers to: for a pronoun of a person, the last turn
@@ -289,7 +300,8 @@ mod tests {
             turns in proptest::collection::vec(("\\PC{0,300}", "\\PC{0,300}"), 0..12),
         ) {
             let joined = contextualise(&question, &turns);
-            prop_assert!(joined.ends_with(&question));
+            let subject = question.split_whitespace().next_back().unwrap_or_default();
+            prop_assert!(joined.contains(subject.trim_end_matches('?')));
             let bound = question.chars().count() + CONTEXT_CHARS_MAX + 4;
             prop_assert!(joined.chars().count() <= bound);
         }
