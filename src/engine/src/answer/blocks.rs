@@ -242,10 +242,13 @@ impl Parser<'_> {
 
     fn table(&mut self, at: usize, table: &Table) -> usize {
         let end = table.rows.end;
-        // The header and the line below it are no rows.
-        let inside = self.lines[at..].iter().take_while(|line| line.bytes.start < end).count();
-        self.rows_between(at + 2, at + inside, Some(self.lines[at].bytes.clone()));
-        at + inside.max(2)
+        let lines_before = |byte: usize| {
+            self.lines[at..].iter().take_while(|line| line.bytes.start < byte).count()
+        };
+        // The header and the line below it, if there is one, are no rows.
+        let (first, inside) = (lines_before(table.rows.start), lines_before(end));
+        self.rows_between(at + first, at + inside, Some(self.lines[at].bytes.clone()));
+        at + inside.max(first)
     }
 
     fn rows(&mut self, at: usize, head: Option<Range<usize>>, is_row: fn(&str) -> bool) -> usize {

@@ -12,6 +12,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::blocks::Cell;
 use crate::answer::candidates::Candidate;
+use crate::answer::question::Question;
 use crate::answer::values::measure;
 use crate::answer::words::{self, Asked, contains, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
@@ -29,6 +30,8 @@ const NAMES_SHARE_MAX: f32 = 0.6;
 /// Confidence that a name of the question takes away that is not there: on XQuAD in English and
 /// judged questions to office documents 7 of 100 right passages lack one, 46 of 100 near misses do.
 const NAME_MALUS: f32 = 0.1;
+/// The same of a row, which is then the row of another one, but for rows that are compared.
+const ROW_NAME_MALUS: f32 = 0.3;
 /// The same for a year, of which another one is another thing.
 const YEAR_MALUS: f32 = 0.6;
 /// The same for a code, which nothing else can stand for.
@@ -56,6 +59,13 @@ const UNSAID: &str = "\
     best|main|first|last|next|result|results|steps|requirements|consequence|problem|cause|point|\
     percentage|age|length|height|weight|depth|size|colour|color|temperature|capital|origin|aim|\
     goal|idea|theory|effect|effects|term|word|full|original|total|average";
+/// Openings before a doer and what it does: "what does Ada earn".
+const DOINGS: &str = "what does |what do |how much does |how much do ";
+/// Verbs that an answer shows rather than says.
+const SAID_VERBS: &str = "\
+    do|mean|cost|look|say|contain|include|offer|need|have|get|want|happen|stand|like|work|use|take|\
+    weigh|measure|pay|charge|it|for|about|of|in|on|to|with";
+const DOER_WORDS_MAX: usize = 3;
 const COUNTS: &str = "how many|wie viele|combien de|cuántos|cuántas";
 /// Words of the things that are counted.
 const COUNTED_WORDS_MAX: usize = 3;
@@ -85,12 +95,19 @@ pub(super) struct Demands {
     names: BTreeMap<String, Named>,
     attribute: Option<(String, f32)>,
     counted: Vec<String>,
+    compares: bool,
 }
 
 impl Demands {
     /// Those of a question.
-    pub(super) fn of(question: &str) -> Self {
-        Self { names: names(question), attribute: attribute(question), counted: counted(question) }
+    pub(super) fn of(question: &Question) -> Self {
+        let text = &question.text;
+        Self {
+            names: names(text),
+            attribute: attribute(text),
+            counted: counted(text),
+            compares: question.compares,
+        }
     }
 
     /// The confidence that a passage loses by what is not there: neither in it, nor above it, nor
@@ -107,7 +124,11 @@ impl Demands {
             let is_other = |(name, other): (&String, &Named)| other == *named && is_held(name);
             !is_held(name) && (**named == Named::Name || !names.clone().any(is_other))
         });
-        let mut missing = lost.map(|(_, named)| named.malus()).fold(0.0_f32, f32::max);
+        let lost = lost.map(|(_, named)| match (named, passage.has_values()) {
+            (Named::Name, true) if !self.compares => ROW_NAME_MALUS,
+            _ => named.malus(),
+        });
+        let mut missing = lost.fold(0.0_f32, f32::max);
         if let Some((_, malus)) = self.attribute.as_ref().filter(|(noun, _)| !is_held(noun)) {
             missing = missing.max(*malus);
         }
@@ -186,8 +207,17 @@ fn attribute(question: &str) -> Option<(String, f32)> {
         }
         None
     };
+    let of_doer = || {
+        let doing = DOINGS.split('|').find_map(|opening| text.strip_prefix(opening))?;
+        let mut words: Vec<&str> = doing.unicode_words().collect();
+        let verb = words.pop()?;
+        let is_said = !SAID_VERBS.split('|').any(|other| other == verb);
+        ((1..=DOER_WORDS_MAX).contains(&words.len()) && is_said).then_some(verb)
+    };
     let of_thing = of_thing().map(|noun| (noun, ATTRIBUTE_MALUS));
-    let (noun, malus) = of_thing.or_else(|| of_owner().map(|noun| (noun, OWNED_MALUS)))?;
+    let (noun, malus) = of_thing
+        .or_else(|| of_owner().map(|noun| (noun, OWNED_MALUS)))
+        .or_else(|| of_doer().map(|verb| (verb, OWNED_MALUS)))?;
     let is_said = !UNSAID.split('|').any(|other| other == noun);
     let term = HybridQuery::analyse(noun).terms().first().cloned();
     term.filter(|_| is_said).map(|term| (term, malus))
@@ -267,6 +297,8 @@ mod tests {
         assert_eq!(of("What is the name of the harbour master?"), None, "a name is shown");
         assert_eq!(of("What's the order of things?"), None);
         assert_eq!(of("Where does it stand when it's hot?"), None);
+        assert_eq!(of("what does Ada Solheim earn?").as_deref(), Some("earn"));
+        assert_eq!(of("What does the lift cost?"), None, "an amount is shown");
     }
 
     #[test]

@@ -34,6 +34,9 @@ impl Score {
         if self.lacks_measure {
             found -= MISSING_MEASURE_MALUS;
         }
+        if self.lacks_quantity {
+            found -= MISSING_QUANTITY_MALUS;
+        }
         found / evidence.needed
     }
 }
@@ -65,6 +68,8 @@ const OF_FOREIGN: Evidence =
 const MISSING_NUMBER_MALUS: f32 = 0.15;
 /// The same where a measure is named and a text has no value of it.
 const MISSING_MEASURE_MALUS: f32 = 0.25;
+/// What is lost besides where it is a length, a weight or a temperature.
+const MISSING_QUANTITY_MALUS: f32 = 0.15;
 
 impl Evidence {
     fn cosines(&self, of_passage: f32, of_chunk: f32) -> f32 {

@@ -25,6 +25,12 @@ const TEMPERATURES: &str = "\
 const LENGTHS: &str = "\
     how deep|how tall|how wide|how thick|how high|how far|depth|height|width|thickness|wie tief|\
     wie hoch|wie breit|wie dick|tiefe|höhe|breite|profondeur|hauteur|largeur|profundidad|altura";
+const HIGHS: &str = "how high|wie hoch";
+/// Nouns of amounts, which are high too.
+const AMOUNTS: &str = "\
+    fee|rate|price|cost|costs|rent|salary|pay|supplement|surcharge|bonus|deposit|fine|share|limit|\
+    interest|tax|budget|allowance|premium|discount|risk|number|score|gebühr|preis|miete|kosten|\
+    gehalt|zuschlag|kaution|strafe|anteil|zins|steuer|rabatt|prämie";
 const WEIGHTS: &str = "\
     weight|weigh|weighs|how heavy|gewicht|wiegt|wie schwer|poids|pèse|peso|pesa|cuánto pesa";
 const SHARES: &str = "\
@@ -68,6 +74,8 @@ impl Measure {
             () if asks_amount => Some(Self::Money),
             () if !asks => None,
             () if has(TEMPERATURES) => Some(Self::Temperature),
+            // "How high is the fee?" wants no length.
+            () if has(HIGHS) && has(AMOUNTS) => None,
             () if has(LENGTHS) => Some(Self::Length),
             () if has(WEIGHTS) => Some(Self::Weight),
             () if has(SHARES) => Some(Self::Share),
@@ -75,6 +83,11 @@ impl Measure {
             () if has(PHONES) => Some(Self::Phone),
             () => None,
         }
+    }
+
+    /// Whether it is a length, a weight or a temperature.
+    pub(super) fn is_of_bodies(self) -> bool {
+        matches!(self, Self::Temperature | Self::Length | Self::Weight)
     }
 
     /// Whether a passage holds such a value. `above` is what names it: headings, columns, title.
@@ -137,6 +150,8 @@ mod tests {
             assert!(!measure.is_in(others, ""), "{question}");
         }
         assert_eq!(Measure::of("Who measures the temperature?", false), None);
+        assert_eq!(Measure::of("How high is the supplement for nights?", false), None);
+        assert_eq!(Measure::of("How high is the tower?", false), Some(Measure::Length));
     }
 
     #[test]

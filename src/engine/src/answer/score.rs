@@ -9,6 +9,7 @@ use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Shape};
 use crate::answer::declining::{Demands, lacks_number};
 use crate::answer::keys::Keys;
+use crate::answer::measures::Measure;
 use crate::answer::question::{MONEY, Question, Wanted};
 use crate::answer::sources::question_terms;
 use crate::answer::terms::{Weights, light_terms, terms, terms_of_ranges, wanted_terms};
@@ -44,6 +45,8 @@ pub(super) struct Score {
     pub(super) lacks_number: bool,
     /// Whether it holds no value of the measure that is asked for.
     pub(super) lacks_measure: bool,
+    /// Whether that is one of bodies, which nothing else can stand for: a length, a weight.
+    pub(super) lacks_quantity: bool,
     /// Whether it is a row or record that was compared.
     pub(super) has_values: bool,
 }
@@ -174,7 +177,7 @@ pub(super) fn by_words(
     let weights = Weights::new(&wanted, &light, single.map(|(_, own)| own));
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);
     let mut of_chunk: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
-    let demands = Demands::of(&question.text);
+    let demands = Demands::of(question);
     let keys = Keys::of(candidates);
     let mut scores = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {
@@ -200,6 +203,7 @@ pub(super) fn by_words(
         let chunk_score = if best > 0.0 { (chunk.score / best).clamp(0.0, 1.0) } else { 0.0 };
         let lacks_measure =
             question.measure.is_some_and(|measure| !measure.is_in(&candidate.shown(), &names[at]));
+        let lacks_quantity = lacks_measure && question.measure.is_some_and(Measure::is_of_bodies);
         let measure_malus = if lacks_measure { KIND_BONUS } else { 0.0 };
         let keyed = keys.bonus(question, candidate, &wanted);
         scores.push(Score {
@@ -215,6 +219,7 @@ pub(super) fn by_words(
             missing,
             lacks_number: lacks_number(question.asked, holds_kind),
             lacks_measure,
+            lacks_quantity,
             has_values: false,
         });
     }

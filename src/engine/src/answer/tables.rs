@@ -22,8 +22,60 @@ pub(super) struct Table {
     pub(super) rows: Range<usize>,
 }
 
+/// Rows of a table that is typed with bars alone, at least.
+const TYPED_ROWS_MIN: usize = 2;
+
 /// The tables of a text that have a header there, ascending.
 pub(super) fn tables(text: &str) -> Vec<Table> {
+    let mut tables = ruled(text);
+    let typed = typed(text);
+    let is_new = |one: &Table| {
+        tables
+            .iter()
+            .all(|other| other.rows.end <= one.header.start || one.rows.end <= other.header.start)
+    };
+    let typed: Vec<Table> = typed.into_iter().filter(is_new).collect();
+    tables.extend(typed);
+    tables.sort_by_key(|table| table.header.start);
+    tables
+}
+
+/// Tables that people type: lines with as many bars inside, without a line below the header.
+///
+/// ```text
+/// pump | litres
+/// A    | 42
+/// B    | 7
+/// ```
+fn typed(text: &str) -> Vec<Table> {
+    let mut found: Vec<(usize, Table)> = Vec::new();
+    let mut open = 0;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let range = at..at + line.trim_end().len();
+        at += line.len();
+        let content = line.trim();
+        let bars = content.matches(" | ").count();
+        let is_row = bars > 0 && !content.starts_with('|') && !is_delimiter(content);
+        match found.last_mut().filter(|_| is_row && bars == open) {
+            Some((rows, table)) => {
+                *rows += 1;
+                table.rows.end = range.end;
+            }
+            // The values of a first row are no names.
+            None if is_row && !content.contains(|c: char| c.is_ascii_digit()) => {
+                open = bars;
+                found.push((0, Table { header: range.clone(), rows: range.end..range.end }));
+            }
+            None => open = 0,
+        }
+    }
+    let tables = found.into_iter().filter(|(rows, _)| *rows >= TYPED_ROWS_MIN);
+    tables.map(|(_, table)| table).collect()
+}
+
+/// Tables with a line below their header.
+fn ruled(text: &str) -> Vec<Table> {
     let mut tables: Vec<Table> = Vec::new();
     let mut before: Option<Range<usize>> = None;
     let mut is_open = false;
@@ -127,6 +179,13 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(&text[found[0].header.clone()], "| Pump | Litres |");
         assert_eq!(text[found[0].rows.clone()].trim(), "| A | 42 |\n| B | 7 |");
+        let typed =
+            "Pumps:\n\npump | litres | since\nA | 42 | 2019\nB | 7 | 2021\nOld | 3 | none\n";
+        let found = tables(typed);
+        assert_eq!((found.len(), &typed[found[0].header.clone()]), (1, "pump | litres | since"));
+        assert_eq!(typed[found[0].rows.clone()].trim().lines().count(), 3);
+        assert!(tables("Imprint | Privacy\n\nA | B\n").is_empty(), "footers are no tables");
+        assert!(tables("09:00 | start\n09:10 | stop\n09:12 | on\n").is_empty(), "nor are logs");
         assert!(tables("| A | 42 |\n| B | 7 |").is_empty(), "the rest of a table has no header");
         assert!(tables("--- | ---\n| A | 1 |").is_empty());
     }
