@@ -30,7 +30,8 @@ const NAMES_SHARE_MAX: f32 = 0.6;
 /// Confidence that a name of the question takes away that is not there: on XQuAD in English and
 /// judged questions to office documents 7 of 100 right passages lack one, 46 of 100 near misses do.
 const NAME_MALUS: f32 = 0.1;
-/// The same of a row, which is then the row of another one, but for rows that are compared.
+/// The same of a row that holds no name of the question: it is the row of another one, unless rows
+/// are compared.
 const ROW_NAME_MALUS: f32 = 0.3;
 /// The same for a year, of which another one is another thing.
 const YEAR_MALUS: f32 = 0.6;
@@ -124,8 +125,10 @@ impl Demands {
             let is_other = |(name, other): (&String, &Named)| other == *named && is_held(name);
             !is_held(name) && (**named == Named::Name || !names.clone().any(is_other))
         });
-        let lost = lost.map(|(_, named)| match (named, passage.has_values()) {
-            (Named::Name, true) if !self.compares => ROW_NAME_MALUS,
+        let has_name = names.clone().any(|(name, named)| *named == Named::Name && is_held(name));
+        let is_of_another = passage.has_values() && !has_name && !self.compares;
+        let lost = lost.map(|(_, named)| match named {
+            Named::Name if is_of_another => ROW_NAME_MALUS,
             _ => named.malus(),
         });
         let mut missing = lost.fold(0.0_f32, f32::max);
