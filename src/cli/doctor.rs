@@ -14,7 +14,7 @@ use lodestone_embed::{
 };
 use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
 use lodestone_engine::settings::{DeviceChoice, Settings};
-use lodestone_engine::{CATALOG_NAME, open_cuda};
+use lodestone_engine::{CATALOG_NAME, EmbeddingServer, RemoteEmbedder, open_cuda};
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, Sandbox, has_landlock};
 use lodestone_io::{DataDir, Disk, IoError, RealDisk};
@@ -108,8 +108,27 @@ fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> (Finding, Option<EmbedDe
     }
 }
 
+/// The model of an embedding server and its fingerprint. A server whose width is known starts
+/// without it.
+fn remote_model(settings: &Settings, server: EmbeddingServer) -> Result<(String, String), String> {
+    let place = server.url.clone();
+    let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
+    let model = RemoteEmbedder::connect(server, &authorities);
+    let model = model.map_err(|error| format!("{place}: {error}"))?;
+    let found = match model.look() {
+        Ok(()) => "it answers".to_owned(),
+        Err(problem) => format!("{problem}; searches go by words and uploads wait meanwhile"),
+    };
+    let (name, dimension) = (model.name(), model.dimension());
+    let found = format!("{name}, {dimension} dimensions, at {place}: {found}");
+    Ok((found, model.fingerprint().to_owned()))
+}
+
 /// The model with what embeds with it, and its fingerprint.
 fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Result<(String, String), String> {
+    if let Some(server) = settings.embedding.server().map_err(|error| error.to_string())? {
+        return remote_model(settings, server);
+    }
     let dir = settings.model_dir.display();
     let files = ModelFiles::read(&settings.model_dir, &|path| std::fs::read(path));
     let files = files.map_err(|error| format!("{dir}: {error}"))?;

@@ -9,9 +9,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use lodestone_embed::{EmbedDevice, Model, ModelFiles};
+use lodestone_embed::{EmbedDevice, Embedder, Model, ModelFiles};
 use lodestone_engine::settings::Settings;
-use lodestone_engine::{Components, Engine, take_device};
+use lodestone_engine::{Components, Engine, RemoteEmbedder, take_device};
 use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk, raise_file_limit};
 use lodestone_server::{Certificates, ListenSettings, Product, TlsError};
@@ -38,8 +38,7 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     let (disk, clock): (Arc<dyn Disk>, Arc<dyn Clock>) =
         (Arc::new(RealDisk), Arc::new(SystemClock));
     let device = take_device(&settings, &disk, &clock)?;
-    let model = load(&settings, &settings.model_dir, "--model-dir", device.embedding.clone())?;
-    let mut components = Components::real(Arc::new(model));
+    let mut components = Components::real(embedder(&settings, device.embedding.clone())?);
     if let Some(dir) = &settings.reembed.previous_model_dir {
         let model = load(&settings, dir, "--previous-model-dir", device.embedding)?;
         components.previous_embedder = Some(Arc::new(model));
@@ -53,6 +52,19 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     let served = runtime.block_on(served);
     engine.shut_down();
     served
+}
+
+/// The model of new tenants: that of an embedding server, or one on this machine.
+fn embedder(
+    settings: &Settings,
+    device: Option<EmbedDevice>,
+) -> Result<Arc<dyn Embedder>, Box<dyn Error>> {
+    let Some(server) = settings.embedding.server()? else {
+        return Ok(Arc::new(load(settings, &settings.model_dir, "--model-dir", device)?));
+    };
+    let place = server.url.clone();
+    let model = RemoteEmbedder::connect(server, &settings.tls.authorities()?);
+    Ok(Arc::new(model.map_err(|error| format!("{place}: {error}"))?))
 }
 
 /// Loads an embedding model; `flag` names its directory.
@@ -189,7 +201,9 @@ fn banner(
         }
         _ => line("device", &format!("{}, {embed_threads} threads", backend.device())),
     }
-    line("model", &format!("{}, {} dimensions", embedder.name(), embedder.dimension()));
+    let place = engine.settings().embedding.embedding_url.as_deref().filter(|url| !url.is_empty());
+    let place = place.map_or_else(String::new, |url| format!(", at {url}"));
+    line("model", &format!("{}, {} dimensions{place}", embedder.name(), embedder.dimension()));
     if let Some(model) = engine.models().previous() {
         let of = format!("{}, {} dimensions", model.name(), model.dimension());
         line("previous", &format!("{of}, for tenants that are not re-embedded yet"));

@@ -6,7 +6,8 @@
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `sockets`: slow clients, event streams
 //! - `memory`: hostile clients and a small machine
-//! - `models`: a reranker installed, listed and used
+//! - `models`: a reranker installed, listed and used; `hub`: models from a model hub
+//! - `remote_model`: the embedding model of another server
 //! - `reembed`: another embedding model under load and kills
 //! - `settings`: what the environment sets, and what the log tells
 //! - `tls`: certificates at the start, changed, and clients without TLS
@@ -22,6 +23,7 @@
 //! - `image`: the recipe of its container image
 //! - `vector_stores`: files and vector stores through kills, a lost catalog and a backup
 //! - `watch`: metrics, logs and traces; `webhooks`: receivers that fail, and events of jobs
+//! - `stand_in`: a server that the program asks
 //! - `documentation`: the README and `docs/`, example by example
 
 mod archives;
@@ -36,6 +38,7 @@ mod documents;
 mod exposition;
 mod fairness;
 mod full_disk;
+mod hub;
 mod image;
 mod importers;
 mod ingest;
@@ -46,8 +49,10 @@ mod models;
 #[path = "../process/mod.rs"]
 mod process;
 mod reembed;
+mod remote_model;
 mod settings;
 mod sockets;
+mod stand_in;
 mod streams;
 mod tls;
 mod unreadable;

@@ -1,19 +1,34 @@
-//! `lodestone model install`: checks a model and copies it, under its final name only when it is
-//! complete.
+//! `lodestone model install`: checks a model, fetched where it is one of a hub, and copies it,
+//! under its final name only when it is complete.
 
 use std::collections::BTreeSet;
 use std::error::Error;
+use std::fmt::Display;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use lodestone_embed::{CrossEncoder, ModelFiles};
+use lodestone_embed::{CrossEncoder, EmbedError, ModelFiles};
 use lodestone_io::{Disk, RealDisk};
 use lodestone_rank::Reranker;
 use sha2::{Digest, Sha256};
 
+use crate::cli::authorities;
+use crate::cli::model::hub::{Fetched, HubModel, Known};
 use crate::cli::model::reranker::{NAME_FILE, read};
 use crate::cli::model::{InstallOptions, embeds};
+
+/// A file beside an installed model that says which commit of which repository it is.
+pub const ORIGIN_FILE: &str = "ORIGIN";
+
+/// The files of a model that is to be installed.
+struct Source {
+    dir: PathBuf,
+    fetched: Option<Fetched>,
+    known: Option<&'static Known>,
+    /// Its name on a hub.
+    name: Option<String>,
+}
 
 /// Installs a cross-encoder.
 pub fn reranker(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
@@ -21,42 +36,89 @@ pub fn reranker(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     if query_prefix.is_some() || passage_prefix.is_some() || dimension.is_some() {
         return Err("a reranker has no prefixes and no dimension".into());
     }
-    let from = source(options)?;
-    let files = read(&from).map_err(|error| format!("{}: {error}", from.display()))?;
-    check_hash(options, &files)?;
-    CrossEncoder::load(&files, 1).map_err(|error| format!("{}: {error}", from.display()))?.close();
     let place = options.places.reranker();
-    install(options, &files, &place, &[(NAME_FILE, files.name.as_bytes())])?;
+    let source = Source::find(options, |_| place.clone())?;
+    let mut files = read(&source.dir).map_err(|error| source.told(&error))?;
+    files.name = source.name.clone().unwrap_or(files.name);
+    check_hash(options, &files)?;
+    CrossEncoder::load(&files, 1).map_err(|error| source.told(&error))?.close();
+    install(options, &files, &place, source, &[(NAME_FILE, files.name.as_bytes())])?;
     println!("{} is in {}; a server uses it from its next start on", files.name, place.display());
     Ok(())
 }
 
 /// Installs an embedding model under its own name beside the one that is in use.
 pub fn embedding(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
-    let from = source(options)?;
-    let told = |error| format!("{}: {error}", from.display());
-    let mut files = ModelFiles::read(&from, &|path| std::fs::read(path)).map_err(told)?;
+    let place = |name: &str| options.places.model_dir.with_file_name(name);
+    let source = Source::find(options, place)?;
+    let told = |error: EmbedError| source.told(&error);
+    let mut files = ModelFiles::read(&source.dir, &|path| std::fs::read(path)).map_err(told)?;
+    files.name = source.name.clone().unwrap_or(files.name);
     check_hash(options, &files)?;
-    let InstallOptions { query_prefix, passage_prefix, dimension, .. } = options;
-    if query_prefix.is_some() || passage_prefix.is_some() || dimension.is_some() {
-        let set = files.set(query_prefix.as_deref(), passage_prefix.as_deref(), *dimension);
-        set.map_err(told)?;
+    let InstallOptions { dimension, .. } = options;
+    let present = files.prompts().map_err(told)?;
+    let usual = |own: &str, known: fn(&Known) -> &'static str| {
+        source.known.map(known).filter(|text| own.is_empty() && !text.is_empty())
+    };
+    let query = options.query_prefix.as_deref();
+    let query = query.or_else(|| usual(&present.query, |known| known.query_prefix));
+    let passage = options.passage_prefix.as_deref();
+    let passage = passage.or_else(|| usual(&present.document, |known| known.passage_prefix));
+    if query.is_some() || passage.is_some() || dimension.is_some() {
+        files.set(query, passage, *dimension).map_err(told)?;
     }
     let described = embeds(&files).map_err(told)?;
-    let place = options.places.model_dir.with_file_name(&files.name);
-    if place.exists() && place.canonicalize()? == from {
+    let place = place(&files.name);
+    if place.exists() && place.canonicalize()? == source.dir {
         return Err(format!("{} is the model itself", place.display()).into());
     }
-    install(options, &files, &place, &[])?;
+    install(options, &files, &place, source, &[])?;
     println!("{}: {described}", files.name);
     println!("it is in {}; a server takes it with --model-dir", place.display());
     Ok(())
 }
 
-/// The directory to install from, resolved, so that `.` has a name too.
-fn source(options: &InstallOptions) -> Result<PathBuf, String> {
-    let from = options.dir.as_ref().or(options.from.as_ref()).expect("one of the two is required");
-    from.canonicalize().map_err(|error| format!("{}: {error}", from.display()))
+impl Source {
+    /// A directory, resolved, so that `.` has a name too; where there is none, a model of a hub,
+    /// fetched unless `place` says that its place is taken.
+    fn find(
+        options: &InstallOptions,
+        place: impl Fn(&str) -> PathBuf,
+    ) -> Result<Self, Box<dyn Error>> {
+        let named = options.model.as_deref().filter(|named| !is_directory(named));
+        let Some(named) = named else {
+            let dir = options.model.as_ref().or(options.from.as_ref());
+            let dir = dir.expect("one of the two is required");
+            if options.revision.is_some() {
+                return Err(format!("{} is a directory: it has no revision", dir.display()).into());
+            }
+            let dir = dir.canonicalize().map_err(|error| format!("{}: {error}", dir.display()))?;
+            return Ok(Self { dir, fetched: None, known: None, name: None });
+        };
+        let name = named.to_str().ok_or("the name of a model is UTF-8")?;
+        let model = HubModel::parse(name, options.revision.as_deref())?;
+        let place = place(model.name());
+        check_free(options, &place)?;
+        let fetched = model.fetch(parent(&place), &authorities(options.ca_file.as_deref())?)?;
+        let (dir, known) = (fetched.dir.clone(), model.known);
+        let name = Some(model.name().to_owned());
+        Ok(Self { dir, fetched: Some(fetched), known, name })
+    }
+
+    /// An error about its files.
+    fn told(&self, error: &EmbedError) -> String {
+        let place: &dyn Display = match &self.fetched {
+            Some(fetched) => &fetched.origin,
+            None => &self.dir.display(),
+        };
+        format!("{place}: {error}")
+    }
+}
+
+/// Whether a text names a place on this machine rather than a model of a hub.
+fn is_directory(named: &Path) -> bool {
+    let begins = |with: &str| named.as_os_str().as_encoded_bytes().starts_with(with.as_bytes());
+    named.exists() || ["/", "./", "../", "~"].into_iter().any(begins)
 }
 
 fn check_hash(options: &InstallOptions, files: &ModelFiles) -> Result<(), String> {
@@ -74,26 +136,46 @@ fn install(
     options: &InstallOptions,
     files: &ModelFiles,
     place: &Path,
+    source: Source,
     more: &[(&str, &[u8])],
 ) -> Result<(), Box<dyn Error>> {
-    if place.exists() && !options.replace {
-        let place = place.display();
-        return Err(format!("{place} holds a model; --replace puts this in its place").into());
+    check_free(options, place)?;
+    let origin = source.fetched.as_ref().map(|fetched| format!("{}\n", fetched.origin));
+    let origin = origin.iter().map(|origin| (ORIGIN_FILE, origin.as_bytes()));
+    let more: Vec<_> = more.iter().copied().chain(origin).collect();
+    write(files, place, &more)?;
+    if let Some(fetched) = source.fetched {
+        println!("{}", fetched.origin);
+        fetched.discard()?;
     }
-    write(files, place, more)?;
     println!("model.safetensors {}", sha256(&files.weights));
     println!("tokenizer.json    {}", sha256(&files.tokenizer));
     Ok(())
+}
+
+fn check_free(options: &InstallOptions, place: &Path) -> Result<(), String> {
+    match place.exists() && !options.replace {
+        true => {
+            let place = place.display();
+            Err(format!("{place} holds a model; --replace puts this in its place"))
+        }
+        false => Ok(()),
+    }
+}
+
+/// The directory above a model's place.
+fn parent(place: &Path) -> &Path {
+    match place.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// Writes the files beside `place` and renames. With a crash in between there is no model, or the
 /// old one, and remains beside it; never half of one.
 fn write(files: &ModelFiles, place: &Path, more: &[(&str, &[u8])]) -> Result<(), Box<dyn Error>> {
     let disk = RealDisk;
-    let parent = match place.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = parent(place);
     disk.create_dir_all(parent)?;
     let (incoming, outgoing) = (beside(place, "incoming"), beside(place, "outgoing"));
     disk.create_dir(&incoming)?;

@@ -1,9 +1,9 @@
 //! `lodestone model`: lists models and installs them where the server looks.
 //!
-//! Nothing is fetched: models are directories on this machine.
-//!
-//! - `install`: a checked copy of a directory; `reranker`: the path of the reranker, and loading
+//! - `install`: a checked copy of a directory; `hub`: directories from a model hub
+//! - `reranker`: the path of the reranker, and loading
 
+mod hub;
 mod install;
 pub mod reranker;
 
@@ -18,7 +18,7 @@ use lodestone_rank::Reranker;
 /// Operations on models.
 #[derive(Debug, Subcommand)]
 pub enum ModelVerb {
-    /// Check the directory of a model and copy it to where the server looks.
+    /// Check a model, from a directory or a model hub, and copy it to where the server looks.
     Install(InstallOptions),
     /// List the models that a server would load.
     Ls(ModelPlaces),
@@ -31,12 +31,20 @@ pub struct InstallOptions {
     #[arg(value_enum)]
     kind: ModelKind,
     /// Its directory: config.json, tokenizer.json, model.safetensors, and the files of
-    /// sentence-transformers where it has some.
-    #[arg(required_unless_present = "from")]
-    dir: Option<PathBuf>,
-    /// The same.
-    #[arg(long, conflicts_with = "dir")]
+    /// sentence-transformers where it has some. Or its name on a model hub: OWNER/NAME, or the
+    /// short name of one that docs/models.md lists.
+    #[arg(value_name = "DIR|NAME", required_unless_present = "from")]
+    model: Option<PathBuf>,
+    /// Its directory.
+    #[arg(long, value_name = "DIR", conflicts_with = "model")]
     from: Option<PathBuf>,
+    /// Branch, tag or commit of a model on a hub [default: main, or the commit that is pinned].
+    #[arg(long, value_name = "REVISION", conflicts_with = "from")]
+    revision: Option<String>,
+    /// Certificates in PEM of the authorities that vouch for the hub [default: those of Mozilla,
+    /// which come with the program].
+    #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// SHA-256 that model.safetensors must have.
     #[arg(long)]
     sha256: Option<String>,
@@ -134,7 +142,12 @@ fn listed(
     let files = files.map_err(|error| format!("{place}: {error}"))?;
     let described = describe(&files).map_err(|error| format!("{place}: {error}"))?;
     let megabytes = files.weights.len() as f64 / 1e6;
-    Ok(format!("{} in {place}: {megabytes:.1} MB, {described}", files.name))
+    let origin = std::fs::read_to_string(dir.join(install::ORIGIN_FILE)).unwrap_or_default();
+    let origin = match origin.trim() {
+        "" => String::new(),
+        origin => format!(", from {origin}"),
+    };
+    Ok(format!("{} in {place}: {megabytes:.1} MB, {described}{origin}", files.name))
 }
 
 fn embeds(files: &ModelFiles) -> Result<String, EmbedError> {

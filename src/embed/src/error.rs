@@ -76,6 +76,12 @@ pub enum EmbedError {
         /// Tokens that may wait.
         max: usize,
     },
+    /// The server that computes the model is not usable now.
+    #[error("the embedding server fails: {problem}")]
+    Remote {
+        /// Description of the problem.
+        problem: String,
+    },
     /// The embedder was closed before the text had its turn.
     #[error("the model is shutting down")]
     Closed,
@@ -88,7 +94,9 @@ impl EmbedError {
     /// Its kind, which says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unreadable { .. } | Self::Closed | Self::Stopped(_) => ErrorKind::Unavailable,
+            Self::Unreadable { .. } | Self::Remote { .. } | Self::Closed | Self::Stopped(_) => {
+                ErrorKind::Unavailable
+            }
             Self::Unsupported { .. } => ErrorKind::Invalid,
             Self::Malformed { .. } | Self::MissingTensor { .. } | Self::WrongShape { .. } => {
                 ErrorKind::Corrupt

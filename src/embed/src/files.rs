@@ -24,6 +24,17 @@ use crate::prompts::Prompts;
 pub(super) const PROMPTS: &str = "config_sentence_transformers.json";
 /// Configuration of the pooling where no `modules.json` names another.
 pub(super) const POOLING: &str = "1_Pooling/config.json";
+/// Names of the files that every model has.
+pub const REQUIRED_FILES: [&str; 3] = ["config.json", "tokenizer.json", "model.safetensors"];
+
+/// Files of a model beside [`REQUIRED_FILES`], by their path in its directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartFiles {
+    /// Those that its `modules.json` names.
+    pub required: Vec<String>,
+    /// Those that are read where they are.
+    pub optional: Vec<String>,
+}
 
 /// The bytes of a model directory.
 #[derive(Debug, Clone)]
@@ -66,21 +77,40 @@ impl ModelFiles {
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let config = required("config.json")?;
         let mut parts = BTreeMap::new();
-        match optional(modules::FILE)? {
-            Some(list) => {
-                for module in modules::parse(&list)? {
-                    for file in module.files() {
-                        let bytes = required(&file)?;
-                        parts.insert(file, bytes);
-                    }
-                }
-                parts.insert(modules::FILE.to_owned(), list);
-            }
-            None => parts.extend(optional(POOLING)?.map(|bytes| (POOLING.to_owned(), bytes))),
+        let list = optional(modules::FILE)?;
+        let files = Self::part_files(list.as_deref())?;
+        for file in files.required {
+            let bytes = required(&file)?;
+            parts.insert(file, bytes);
         }
-        parts.extend(optional(PROMPTS)?.map(|bytes| (PROMPTS.to_owned(), bytes)));
+        for file in files.optional {
+            parts.extend(optional(&file)?.map(|bytes| (file, bytes)));
+        }
         let tokenizer = required("tokenizer.json")?;
         Ok(Self { name, config, tokenizer, weights: required("model.safetensors")?, parts })
+    }
+
+    /// The files that a directory with this `modules.json`, or without one, has beside
+    /// [`REQUIRED_FILES`].
+    ///
+    /// # Errors
+    /// [`EmbedError::Malformed`] where the list names no files.
+    pub fn part_files(modules: Option<&[u8]>) -> Result<PartFiles, EmbedError> {
+        let optional = [PROMPTS, modules::FILE].map(str::to_owned).to_vec();
+        let Some(list) = modules else {
+            let optional = [optional, vec![POOLING.to_owned()]].concat();
+            return Ok(PartFiles { required: Vec::new(), optional });
+        };
+        let required = modules::parse(list)?.iter().flat_map(Module::files).collect();
+        Ok(PartFiles { required, optional })
+    }
+
+    /// The prompts that the files name.
+    ///
+    /// # Errors
+    /// [`EmbedError::Malformed`] where their file cannot be read.
+    pub fn prompts(&self) -> Result<Prompts, EmbedError> {
+        Prompts::parse(self.parts.get(PROMPTS).map(Vec::as_slice))
     }
 
     /// Writes prompts, and the width to which vectors are cut, into the file for them: what the
@@ -94,8 +124,8 @@ impl ModelFiles {
         document: Option<&str>,
         width: Option<usize>,
     ) -> Result<(), EmbedError> {
+        let prompts = self.prompts()?;
         let present = self.parts.get(PROMPTS).map(Vec::as_slice);
-        let prompts = Prompts::parse(present)?;
         let mut file: Map<String, Value> = match present {
             Some(bytes) => serde_json::from_slice(bytes).map_err(|error| {
                 EmbedError::Malformed { file: PROMPTS.to_owned(), problem: error.to_string() }

@@ -83,7 +83,7 @@ pub use cross::CrossEncoder;
 pub use device::{COSINE_MIN, DeviceLimits, EmbedDevice, Engine};
 pub use embedder::{EmbedStats, Embedder, Lane};
 pub use error::EmbedError;
-pub use files::ModelFiles;
+pub use files::{ModelFiles, PartFiles, REQUIRED_FILES};
 #[cfg(feature = "testing")]
 pub use hashing::{EmbedderDouble, HashEmbedder};
 pub use meters::EmbedMeters;

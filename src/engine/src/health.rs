@@ -118,6 +118,9 @@ impl Engine {
         }
         let state = match self.probe_models() {
             Ok(()) | Err(EmbedError::Overloaded { .. }) => ComponentState::Usable,
+            Err(EmbedError::Remote { .. }) => ComponentState::Degraded(
+                "the embedding server fails: searches go by words only, and uploads wait",
+            ),
             Err(EmbedError::Closed) => ComponentState::Unusable("the model is shutting down"),
             Err(_) => ComponentState::Unusable("the model fails"),
         };

@@ -72,7 +72,7 @@ pub use health::{ComponentState, Health};
 pub use listing::{SourceCounts, SourcePage, Span};
 pub use lodestone_io::{FileSlice, IoError, Spill, Spilled, SpilledFile, Spills};
 pub use lodestone_rank::settle;
-pub use models::Models;
+pub use models::{EmbeddingServer, Models, RemoteEmbedder};
 pub use pictures::PictureError;
 pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;

@@ -1,12 +1,14 @@
 //! The embedding models that a server runs with.
 //!
-//! - `recent`: vectors of texts that were embedded lately
+//! - `recent`: vectors of texts that were embedded lately; `remote`: a model on another server
 
 mod recent;
+mod remote;
 
 use std::sync::Arc;
 
 pub(crate) use recent::{OwnedText, RecentVectors};
+pub use remote::{EmbeddingServer, RemoteEmbedder};
 
 use lodestone_embed::Embedder;
 use lodestone_storage::collection::Manifest;

@@ -2,6 +2,7 @@
 //! variable and a key of the settings file.
 
 mod backups;
+mod embedding;
 mod reembed;
 mod tenants;
 mod tls;
@@ -20,11 +21,12 @@ use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
 
 pub use backups::BackupSettings;
+pub use embedding::EmbeddingSettings;
 pub use reembed::ReembedSettings;
 pub use tenants::TenantSettings;
 pub use tls::TlsSettings;
 pub use values::RateLimit;
-use values::{parse_bytes, parse_seconds};
+use values::{parse_address, parse_bytes, parse_seconds};
 pub use watch::{LogFormat, WatchSettings};
 
 /// Settings of the server. Each flag's environment variable stands beside it.
@@ -231,6 +233,9 @@ pub struct Settings {
         default_value_t = false
     )]
     pub llm_graph: bool,
+    /// An embedding model on another server.
+    #[command(flatten)]
+    pub embedding: EmbeddingSettings,
     /// Limits of tenants.
     #[command(flatten)]
     pub tenants: TenantSettings,
@@ -379,23 +384,11 @@ impl Settings {
             let problem = "needs llm-base-url".to_owned();
             return Err(InvalidSetting { name: "llm-graph", problem });
         }
+        self.embedding.server()?;
         self.backups.validate()?;
         self.tls.validate()?;
         self.watch.validate()
     }
-}
-
-/// An address and a port; `localhost` is 127.0.0.1, which clients on the same machine try.
-///
-/// # Errors
-/// A text that is neither.
-fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let numeric = match text.strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None => text.to_owned(),
-    };
-    let wrong = |_| format!("{text:?} is no address and port, for example 127.0.0.1:8080");
-    numeric.parse().map_err(wrong)
 }
 
 #[cfg(test)]

@@ -287,6 +287,10 @@ fn embed(error: &EmbedError) -> ApiError {
         EmbedError::Overloaded { .. } => {
             unavailable("overloaded", "too many queries wait for the embedding model")
         }
+        EmbedError::Remote { .. } => {
+            let answer = "the embedding server does not answer, or not as it should";
+            unavailable("embedder_unavailable", answer).caused_by(message)
+        }
         EmbedError::Closed => unavailable("shutting_down", "the server is shutting down"),
         EmbedError::Stopped(stopped) => (*stopped).into(),
         error => of_server(error.kind(), message),

@@ -109,6 +109,7 @@ fn merged(
     for pool in pools {
         first.timings.total += pool.timings.total;
         first.segments_missing = first.segments_missing.max(pool.segments_missing);
+        first.embedder_fails |= pool.embedder_fails;
         // One part without the reranker, and the whole does not rest on it.
         first.reranker = first.reranker.filter(|_| pool.reranker.is_some());
         if let (Some(all), Some(relations)) = (&mut first.relations, pool.relations) {

@@ -220,4 +220,6 @@ pub struct Retrieved {
     pub segments_missing: usize,
     /// Whether only words were searched, because the vectors are of another model.
     pub has_foreign_model: bool,
+    /// Whether only words were searched, because the embedding server fails.
+    pub embedder_fails: bool,
 }

@@ -15,7 +15,7 @@ use crate::query::steer::{feed_back, steered};
 use crate::query::timing::{Part, millis};
 use crate::query::{Query, QueryError, Timings, plan, side_by_side};
 use lodestone_compute::PreparedQuery;
-use lodestone_embed::{Lane, Role};
+use lodestone_embed::{EmbedError, Lane, Role};
 use lodestone_rank::confidence;
 use lodestone_storage::collection::Snapshot;
 use lodestone_text::HybridQuery;
@@ -69,8 +69,8 @@ impl Query {
             || (alpha > 0.0).then(embed).transpose(),
             || apart.time(Part::Keyword, || (alpha < 1.0).then(score).transpose()),
         );
-        let (vector, keyword) = (vector?, keyword?);
         result.timings.keyword = apart.keyword;
+        let (vector, keyword) = or_words(&mut result, vector, keyword, score)?;
         let plain = vector.clone();
         let is_unread = plan::is_unread(&request.query, model);
         let search = Search {
@@ -79,7 +79,7 @@ impl Query {
             request,
             segments: &segments,
             keyword,
-            alpha,
+            alpha: result.alpha,
             pool,
             thoroughness: plan::thoroughness(request.mode),
         };
@@ -99,10 +99,8 @@ impl Query {
             self.judge(&search, &words, (plain.as_ref(), is_unread), &mut shown)?;
         }
         if uses_graph {
-            let relations = result.timings.time(Part::Graph, || {
-                Neighbourhood::open(&search, &candidates)?.relations(&ranked, &shown)
-            });
-            result.relations = Some(relations?);
+            let find = || Neighbourhood::open(&search, &candidates)?.relations(&ranked, &shown);
+            result.relations = Some(result.timings.time(Part::Graph, find)?);
         }
         result.chunks = joined(&places, hydrate(context, &segments, &shown)?);
         result.timings.total = millis(begun);
@@ -221,6 +219,21 @@ impl Query {
         result.memories_used = near.iter().map(|memory| memory.id.clone()).collect();
         steered(vector, &near)
     }
+}
+
+/// Both legs, or the words alone while the embedding server fails, which the result then says.
+fn or_words(
+    result: &mut Retrieved,
+    vector: Result<Option<PreparedQuery>, QueryError>,
+    keyword: Result<Option<KeywordLeg>, QueryError>,
+    score: impl FnOnce() -> Result<KeywordLeg, QueryError>,
+) -> Result<(Option<PreparedQuery>, Option<KeywordLeg>), QueryError> {
+    if !matches!(vector, Err(QueryError::Embed(EmbedError::Remote { .. }))) {
+        return Ok((vector?, keyword?));
+    }
+    result.embedder_fails = true;
+    (result.alpha, result.alpha_reason) = (0.0, Some("the embedding server fails"));
+    Ok((None, Some(keyword?.map_or_else(score, Ok)?)))
 }
 
 /// The result where there is nothing to search.

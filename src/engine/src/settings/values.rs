@@ -1,5 +1,6 @@
 //! Values of settings that are written in a form of their own.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A rate of requests and the number of them that may come at once (a token bucket).
@@ -27,6 +28,19 @@ impl std::str::FromStr for RateLimit {
             false => Err(wrong()),
         }
     }
+}
+
+/// An address and a port; `localhost` is 127.0.0.1, which clients on the same machine try.
+///
+/// # Errors
+/// A text that is neither.
+pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let numeric = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    };
+    let wrong = |_| format!("{text:?} is no address and port, for example 127.0.0.1:8080");
+    numeric.parse().map_err(wrong)
 }
 
 /// Bytes from `N` with a unit or none: `8GiB`, `500MB`, `1073741824`.

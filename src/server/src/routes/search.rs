@@ -227,6 +227,7 @@ fn degradations(found: &Retrieved, mode: Mode) -> Vec<String> {
     let lacks = [
         (found.segments_missing > 0, "segments_quarantined"),
         (found.has_foreign_model, "model_mismatch"),
+        (found.embedder_fails, "embedder_unavailable"),
         // Only `accurate` asks for one: none is installed, or it failed.
         (mode == Mode::Accurate && found.reranker.is_none(), "reranker_unavailable"),
     ];

@@ -59,6 +59,7 @@ pub use condense::{CONDENSED_MAX, Said};
 pub use error::GenerateError;
 pub use openai::OpenAiGenerator;
 pub use queries::{QUERIES_MAX, Understood};
+pub(crate) use settings::is_base_url;
 pub use settings::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret};
 pub use tools::{CALLS_MAX, ToolCall, Tools};
 pub use write::{Delivery, Question, Unsupported, Writer, Written};

@@ -40,8 +40,13 @@ impl Secret {
     }
 
     /// The key itself, for the one header that carries it.
-    pub(super) fn expose(&self) -> &str {
+    pub(crate) fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// Whether a header can carry it: printable ASCII without spaces.
+    pub(crate) fn is_header_value(&self) -> bool {
+        self.0.chars().all(|c| c.is_ascii_graphic())
     }
 }
 
@@ -57,26 +62,28 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// Whether a text is an address over http or https without credentials and without a query.
+pub(crate) fn is_base_url(text: &str) -> bool {
+    text.parse::<Uri>().is_ok_and(|uri| {
+        let host = uri.authority().is_some_and(|host| !host.as_str().contains('@'));
+        host && matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none()
+    })
+}
+
 impl GeneratorSettings {
     /// Checks what can be checked without asking anybody.
     ///
     /// # Errors
     /// The setting that makes no sense, and why.
     pub fn validate(&self) -> Result<(), (&'static str, String)> {
-        let uri: Option<Uri> = self.base_url.parse().ok();
-        let is_http = uri.as_ref().is_some_and(|uri| {
-            let host = uri.authority().is_some_and(|host| !host.as_str().contains('@'));
-            host && matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none()
-        });
-        if !is_http {
+        if !is_base_url(&self.base_url) {
             let problem = "must be http://HOST/PATH or https://HOST/PATH, without credentials";
             return Err(("llm-base-url", problem.to_owned()));
         }
         if self.model.trim().is_empty() {
             return Err(("llm-model", "is needed beside llm-base-url".to_owned()));
         }
-        let key = self.api_key.as_ref().map_or("", Secret::expose);
-        if !key.chars().all(|c| c.is_ascii_graphic()) {
+        if self.api_key.as_ref().is_some_and(|key| !key.is_header_value()) {
             return Err(("llm-api-key", "must be printable ASCII without spaces".to_owned()));
         }
         if !(CONTEXT_TOKENS_MIN..=CONTEXT_TOKENS_MAX).contains(&self.context_tokens) {

@@ -1,0 +1,235 @@
+//! The HTTP client of a model hub.
+//!
+//! Redirects are followed here, not by the library: large files lie on other hosts, which never see
+//! the token, and whose addresses carry signatures that no message repeats.
+
+use std::time::Duration;
+
+use lodestone_fetch::Authorities;
+use serde_json::Value;
+use ureq::http::{HeaderMap, Response, Uri, header};
+use ureq::{Agent, Body, Proxy};
+
+use super::place::Token;
+use crate::cli::transport::is_loopback;
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// A connection that is silent for so long is lost.
+const SILENCE: Duration = Duration::from_secs(60);
+const REDIRECTS_MAX: usize = 5;
+/// A list of files with their hashes; the largest repositories have a few thousand files.
+const LIST_BYTES_MAX: u64 = 16 << 20;
+
+/// Asks one hub.
+pub struct HubClient {
+    /// Through the proxy that the environment names, if it names one.
+    agent: Agent,
+    /// For this machine, which no proxy reaches for us.
+    direct: Agent,
+    endpoint: Uri,
+    token: Option<Token>,
+}
+
+/// An answer of 200 or 206.
+pub struct Found {
+    /// The byte of the file with which the body begins.
+    pub from: u64,
+    /// Bytes of the body, where they are told.
+    pub body_bytes: Option<u64>,
+    /// SHA-256 of the whole file, where the hub tells it.
+    pub sha256: Option<String>,
+    /// The rest of the answer.
+    pub body: Body,
+}
+
+/// Why there is no such answer.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Asking again will not help.
+    Final(String),
+    /// The range does not fit the file.
+    BadRange,
+    /// It may help to ask again, after the time that the hub names.
+    Later {
+        /// Description of the error.
+        problem: String,
+        /// Time that the hub names.
+        pause: Option<Duration>,
+    },
+}
+
+impl HubClient {
+    /// A client of the hub at `endpoint`, an address that was checked.
+    pub fn new(endpoint: &str, token: Option<Token>, authorities: &Authorities) -> Self {
+        let agent = |proxy| {
+            Agent::config_builder()
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .max_redirects_will_error(false)
+                .proxy(proxy)
+                .tls_config(authorities.tls())
+                .timeout_connect(Some(CONNECT))
+                .timeout_recv_response(Some(SILENCE))
+                .timeout_per_read(Some(SILENCE))
+                .user_agent(concat!("lodestone/", env!("CARGO_PKG_VERSION")))
+                .build()
+                .new_agent()
+        };
+        let endpoint = endpoint.parse().expect("an address that was checked");
+        Self { agent: agent(Proxy::try_from_env()), direct: agent(None), endpoint, token }
+    }
+
+    /// The answer to a path below the endpoint, from a byte of the file on.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn get(&self, path: &str, from: u64) -> Result<Found, Refusal> {
+        let address = format!("{}{path}", self.endpoint.to_string().trim_end_matches('/'));
+        let mut address = parsed(&address)?;
+        let mut sha256 = None;
+        for _ in 0..=REDIRECTS_MAX {
+            let response = self.ask(&address, from)?;
+            sha256 = sha256.or_else(|| linked_hash(response.headers()));
+            let status = response.status().as_u16();
+            match status {
+                200 | 206 => return found(response, from, sha256),
+                301 | 302 | 303 | 307 | 308 => address = next(&address, response.headers())?,
+                416 => return Err(Refusal::BadRange),
+                _ => return Err(refused(&address, status, response.headers())),
+            }
+        }
+        Err(Refusal::Final(format!("more than {REDIRECTS_MAX} redirects")))
+    }
+
+    /// A document of JSON.
+    ///
+    /// # Errors
+    /// [`Refusal`].
+    pub fn json(&self, path: &str) -> Result<Value, Refusal> {
+        let mut found = self.get(path, 0)?;
+        let body = found.body.with_config().limit(LIST_BYTES_MAX).read_to_vec();
+        let body = body.map_err(|error| later(error.to_string()))?;
+        serde_json::from_slice(&body)
+            .map_err(|_| Refusal::Final("the answer is no JSON: is it a model hub?".to_owned()))
+    }
+
+    fn ask(&self, address: &Uri, from: u64) -> Result<Response<Body>, Refusal> {
+        let agent = if is_loopback(&address.to_string()) { &self.direct } else { &self.agent };
+        // Ranges are of the bytes as they are stored.
+        let mut call = agent.get(address).header(header::ACCEPT_ENCODING, "identity");
+        if from > 0 {
+            call = call.header(header::RANGE, format!("bytes={from}-"));
+        }
+        if let Some(Token(token)) = self.token.as_ref().filter(|_| self.is_own(address)) {
+            call = call.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        call.call().map_err(|error| match error {
+            // These name the address.
+            ureq::Error::BadUri(_) => Refusal::Final("not an address".to_owned()),
+            error => later(format!("{}: {error}", host(address))),
+        })
+    }
+
+    /// Whether an address is on the hub itself: scheme, host and port.
+    fn is_own(&self, address: &Uri) -> bool {
+        let port = |uri: &Uri| {
+            let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+            uri.port_u16().unwrap_or(usual)
+        };
+        let endpoint = &self.endpoint;
+        let same_host = host(address).eq_ignore_ascii_case(host(endpoint));
+        same_host && address.scheme() == endpoint.scheme() && port(address) == port(endpoint)
+    }
+}
+
+fn host(address: &Uri) -> &str {
+    address.host().unwrap_or_default()
+}
+
+fn later(problem: String) -> Refusal {
+    Refusal::Later { problem, pause: None }
+}
+
+fn parsed(address: &str) -> Result<Uri, Refusal> {
+    let uri = address.parse::<Uri>().ok().filter(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.authority().is_some_and(|host| !host.as_str().contains('@'))
+    });
+    uri.ok_or_else(|| Refusal::Final("an address that is not http or https".to_owned()))
+}
+
+/// The address that a redirect names: a whole one, or a path on the same host.
+fn next(address: &Uri, headers: &HeaderMap) -> Result<Uri, Refusal> {
+    let wrong = || Refusal::Final(format!("{}: a redirect to nowhere", host(address)));
+    let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
+    let location = location.ok_or_else(wrong)?;
+    let (scheme, authority) = (address.scheme_str(), address.authority());
+    let next = match location.starts_with('/') && !location.starts_with("//") {
+        true => {
+            let (scheme, authority) = scheme.zip(authority).ok_or_else(wrong)?;
+            parsed(&format!("{scheme}://{authority}{location}"))?
+        }
+        false => parsed(location)?,
+    };
+    if scheme == Some("https") && next.scheme_str() != Some("https") {
+        return Err(Refusal::Final(format!("{}: a redirect from https to http", host(address))));
+    }
+    Ok(next)
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The hash that the hub tells of a file that it keeps elsewhere; other tags are no hashes.
+fn linked_hash(headers: &HeaderMap) -> Option<String> {
+    let tag = text(headers, "x-linked-etag")?.trim_start_matches("W/").trim_matches('"');
+    is_sha256(tag).then(|| tag.to_ascii_lowercase())
+}
+
+/// Whether a text is a SHA-256 in hexadecimal digits.
+pub fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+fn found(response: Response<Body>, asked: u64, sha256: Option<String>) -> Result<Found, Refusal> {
+    let headers = response.headers();
+    let body_bytes = text(headers, "content-length").and_then(|text| text.trim().parse().ok());
+    let from = match response.status().as_u16() {
+        // The whole file: the server knows no ranges.
+        200 => 0,
+        _ => {
+            let range = text(headers, "content-range").and_then(|text| text.strip_prefix("bytes "));
+            let begin = range.and_then(|range| range.split('-').next()?.trim().parse().ok());
+            match begin {
+                Some(begin) if begin == asked => begin,
+                _ => return Err(Refusal::BadRange),
+            }
+        }
+    };
+    Ok(Found { from, body_bytes, sha256, body: response.into_body() })
+}
+
+fn refused(address: &Uri, status: u16, headers: &HeaderMap) -> Refusal {
+    let host = host(address);
+    if matches!(status, 408 | 429 | 500..=599) {
+        let pause = text(headers, "retry-after").and_then(|text| text.trim().parse().ok());
+        let problem = format!("{host} answers {status}");
+        return Refusal::Later { problem, pause: pause.map(Duration::from_secs) };
+    }
+    let reason = text(headers, "x-error-code").unwrap_or_default();
+    Refusal::Final(match (status, reason) {
+        (401, _) => format!(
+            "{host} answers 401: there is no such model, or it is private or gated; HF_TOKEN or \
+             HF_TOKEN_PATH gives a token"
+        ),
+        (403, _) => format!(
+            "{host} answers 403: the token gives no access; gated models have conditions to be \
+             accepted on their page"
+        ),
+        (404, "RevisionNotFound") => format!("{host} answers 404: no such revision"),
+        (404, "EntryNotFound") => format!("{host} answers 404: no such file"),
+        (404, _) => format!("{host} answers 404: no such model or revision"),
+        _ => format!("{host} answers {status}"),
+    })
+}

@@ -1,0 +1,73 @@
+//! Models that are installed by their short name, and what their own files do not say.
+
+/// A configuration that `lodestone model install` knows.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Name of the repository; its last part is the short name.
+    pub repository: &'static str,
+    /// Commit to install where no revision is named.
+    pub commit: Option<&'static str>,
+    /// Text before queries, where the files of the model name none.
+    pub query_prefix: &'static str,
+    /// The same before documents.
+    pub passage_prefix: &'static str,
+}
+
+const fn plain(repository: &'static str) -> Known {
+    Known { repository, commit: None, query_prefix: "", passage_prefix: "" }
+}
+
+const fn e5(repository: &'static str) -> Known {
+    Known { query_prefix: "query: ", passage_prefix: "passage: ", ..plain(repository) }
+}
+
+const fn bge(repository: &'static str) -> Known {
+    let query_prefix = "Represent this sentence for searching relevant passages: ";
+    Known { query_prefix, ..plain(repository) }
+}
+
+/// The models of docs/models.md. Only the commit that `scripts/setup` takes too, whose hashes are
+/// known, is pinned.
+const KNOWN: &[Known] = &[
+    Known {
+        commit: Some("c9745ed1d9f207416be6d2e6f8de32d1f16199bf"),
+        ..plain("sentence-transformers/all-MiniLM-L6-v2")
+    },
+    plain("MongoDB/mdbr-leaf-ir"),
+    plain("Snowflake/snowflake-arctic-embed-xs"),
+    plain("Snowflake/snowflake-arctic-embed-s"),
+    plain("Snowflake/snowflake-arctic-embed-m"),
+    bge("BAAI/bge-small-en-v1.5"),
+    bge("BAAI/bge-base-en-v1.5"),
+    plain("ibm-granite/granite-embedding-small-english-r2"),
+    plain("Alibaba-NLP/gte-modernbert-base"),
+    plain("ibm-granite/granite-embedding-97m-multilingual-r2"),
+    e5("intfloat/multilingual-e5-small"),
+    e5("intfloat/multilingual-e5-base"),
+    plain("cross-encoder/ms-marco-MiniLM-L6-v2"),
+];
+
+/// The entry of a repository, by its whole name or its short one.
+pub fn find(name: &str) -> Option<&'static Known> {
+    let is_it = |known: &&Known| {
+        let short = known.repository.rsplit('/').next();
+        known.repository.eq_ignore_ascii_case(name)
+            || short.is_some_and(|short| short.eq_ignore_ascii_case(name))
+    };
+    KNOWN.iter().find(is_it)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_names_are_of_one_model_each() {
+        for known in KNOWN {
+            let short = known.repository.rsplit('/').next().unwrap();
+            assert_eq!(find(short), Some(known), "{short}");
+            assert_eq!(find(known.repository), Some(known), "{short}");
+        }
+        assert_eq!(find("somebody/all-MiniLM-L6-v2"), None);
+    }
+}

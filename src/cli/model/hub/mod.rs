@@ -1,0 +1,201 @@
+//! Models from a hub with the interface of the Hugging Face hub.
+//!
+//! ```text
+//! NAME, revision -> the hub's cache on this machine   its files as they are
+//!                -> <endpoint>/api/models/NAME/revision/REVISION    commit, files, hashes
+//!                   <endpoint>/NAME/resolve/COMMIT/FILE             bytes, from where they ended
+//! ```
+//! Files come into a directory beside the models, named for the commit. It outlives a killed
+//! process, the next one goes on in it, and it is removed once the model is installed.
+//!
+//! - `known`: short names and prefixes; `place`: names, and variables of the environment
+//! - `cache`: the hub's cache; `client`: requests; `listing`: the files that are needed
+//! - `download`: one file, whole and checked; `progress`: how far it is
+
+mod cache;
+mod client;
+mod download;
+mod known;
+mod listing;
+mod place;
+mod progress;
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use lodestone_fetch::Authorities;
+use lodestone_io::{Disk, RealDisk};
+
+use crate::cli::transport::escaped;
+use client::HubClient;
+use download::{fetch, insist};
+pub use known::Known;
+use listing::{RemoteFile, Repository};
+use place::HubPlace;
+use progress::Progress;
+
+/// The branch of a repository where no revision is named.
+const REVISION: &str = "main";
+/// A file that one process holds while it fetches.
+const LOCK: &str = "lock";
+/// The list of a model's steps, which names further files.
+const MODULES: &str = "modules.json";
+/// Bytes left free beside a download.
+const SPARE_BYTES: u64 = 64 << 20;
+
+/// A model on a hub.
+#[derive(Debug)]
+pub struct HubModel {
+    repository: String,
+    revision: String,
+    /// Its entry among the known ones.
+    pub known: Option<&'static Known>,
+}
+
+/// The files of a model on this machine.
+#[derive(Debug)]
+pub struct Fetched {
+    /// Their directory.
+    pub dir: PathBuf,
+    /// Repository and commit: `OWNER/NAME@COMMIT`.
+    pub origin: String,
+    staging: Option<Staging>,
+}
+
+/// A directory into which files come, held by this process.
+#[derive(Debug)]
+struct Staging {
+    dir: PathBuf,
+    _lock: File,
+}
+
+impl HubModel {
+    /// The model of a name: that of a known one, or OWNER/NAME.
+    ///
+    /// # Errors
+    /// A text that is neither, or no revision.
+    pub fn parse(name: &str, revision: Option<&str>) -> Result<Self, String> {
+        let known = known::find(name);
+        let repository = known.map_or(name, |known| known.repository);
+        if !place::is_repository(repository) {
+            return Err(format!(
+                "{name}: no directory, no known model, and not OWNER/NAME of a model hub"
+            ));
+        }
+        let pinned = known.and_then(|known| known.commit);
+        let revision = revision.or(pinned).unwrap_or(REVISION);
+        if !place::is_revision(revision) {
+            return Err(format!("--revision {revision:?}: not a branch, a tag or a commit"));
+        }
+        Ok(Self { repository: repository.to_owned(), revision: revision.to_owned(), known })
+    }
+
+    /// The name of its directory.
+    pub fn name(&self) -> &str {
+        self.repository.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Brings its files to this machine, those that are missing into a directory in `beside`.
+    ///
+    /// # Errors
+    /// One sentence that says what is missing, wrong or refused.
+    pub fn fetch(&self, beside: &Path, authorities: &Authorities) -> Result<Fetched, String> {
+        let place = HubPlace::of(|name| std::env::var_os(name))?;
+        let Self { repository, revision, .. } = self;
+        let cached = place.cache.as_deref().and_then(|at| cache::find(at, repository, revision));
+        if let Some((dir, commit)) = cached {
+            eprintln!("{repository} at {revision} is in the cache: {}", dir.display());
+            let origin = format!("{repository}@{commit}");
+            return Ok(Fetched { dir, origin, staging: None });
+        }
+        if place.is_offline {
+            let cache = place.cache.unwrap_or_default();
+            return Err(format!(
+                "HF_HUB_OFFLINE is set, and {repository} at {revision} is not in {}",
+                cache.display()
+            ));
+        }
+        let client = HubClient::new(&place.endpoint, place.token, authorities);
+        self.download(&client, beside)
+            .map_err(|problem| format!("{repository} at {revision}: {problem}"))
+    }
+
+    fn download(&self, client: &HubClient, beside: &Path) -> Result<Fetched, String> {
+        let Self { repository, revision, .. } = self;
+        let progress = Progress::new();
+        let list = format!("/api/models/{repository}/revision/{}?blobs=true", escaped(revision));
+        let found = Repository::read(insist(&progress, || client.json(&list))?)?;
+        let commit = &found.commit;
+        progress.note(&format!("{repository} at {revision} is commit {commit}"));
+        let staging = Staging::open(beside, &repository.replace('/', "--"), commit)?;
+        let bring = |file: &RemoteFile| -> Result<PathBuf, String> {
+            let path = staging.dir.join(&file.path);
+            make_folder(&path)?;
+            let address = format!("/{repository}/resolve/{commit}/{}", file.path);
+            fetch(client, &address, file, &path, &progress)?;
+            Ok(path)
+        };
+        let modules = match found.file(MODULES) {
+            Some(file) => Some(read(&bring(file)?)?),
+            None => None,
+        };
+        let needed = found.needed(modules.as_deref())?;
+        check_space(&staging.dir, &needed)?;
+        for file in needed {
+            bring(file)?;
+        }
+        let (dir, origin) = (staging.dir.clone(), format!("{repository}@{commit}"));
+        Ok(Fetched { dir, origin, staging: Some(staging) })
+    }
+}
+
+impl Fetched {
+    /// Removes what was fetched, once it is installed.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn discard(self) -> Result<(), String> {
+        let Some(Staging { dir, .. }) = self.staging else { return Ok(()) };
+        std::fs::remove_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))
+    }
+}
+
+impl Staging {
+    fn open(beside: &Path, name: &str, commit: &str) -> Result<Self, String> {
+        let dir = beside.join(format!(".{name}-{commit}"));
+        let told = |error: &dyn std::fmt::Display| format!("{}: {error}", dir.display());
+        std::fs::create_dir_all(&dir).map_err(|error| told(&error))?;
+        let lock = File::create(dir.join(LOCK)).map_err(|error| told(&error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { dir, _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(told(&"another process is fetching it")),
+            Err(TryLockError::Error(error)) => Err(told(&error)),
+        }
+    }
+}
+
+/// Refuses what would fill the disk: what is left to come, and the copy that is installed of all.
+fn check_space(dir: &Path, needed: &[&RemoteFile]) -> Result<(), String> {
+    let all: u64 = needed.iter().filter_map(|file| file.size).sum();
+    let here =
+        |file: &&RemoteFile| std::fs::metadata(dir.join(&file.path)).map_or(0, |at| at.len());
+    let here: u64 = needed.iter().map(here).sum();
+    let wanted = all.saturating_sub(here).saturating_add(all).saturating_add(SPARE_BYTES);
+    let free = RealDisk.free_bytes(dir).map_err(|error| error.to_string())?;
+    match free < wanted {
+        true => Err(format!(
+            "{} has {free} bytes free, {wanted} are needed: the download and the installed copy",
+            dir.display()
+        )),
+        false => Ok(()),
+    }
+}
+
+fn make_folder(path: &Path) -> Result<(), String> {
+    let folder = path.parent().expect("a file below a directory");
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,78 @@
+//! Tokens of a text without the tokenizer of its model: what chunks are measured in.
+//!
+//! Tokenizers of today take 4 to 5 letters of a European language for a token, one to three
+//! digits, a sign each, and one or two letters of scripts without spaces. The estimate errs on the
+//! long side, so that chunks are rather too short.
+
+use std::ops::Range;
+
+/// Letters of one token in scripts with spaces between words.
+const LETTERS: usize = 5;
+const DIGITS: usize = 3;
+
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Kind {
+    Letter,
+    Digit,
+    /// A token by itself.
+    Alone,
+}
+
+impl Kind {
+    fn of(c: char) -> Option<Self> {
+        match c {
+            c if c.is_whitespace() => None,
+            c if c.is_ascii_digit() => Some(Self::Digit),
+            // Latin, Greek, Cyrillic and their neighbours up to the Arabic of Persia; beyond are
+            // scripts without spaces, or with letters of three bytes.
+            c if c.is_alphabetic() && (c as u32) < 0x900 => Some(Self::Letter),
+            _ => Some(Self::Alone),
+        }
+    }
+
+    fn most(self) -> usize {
+        match self {
+            Self::Letter => LETTERS,
+            Self::Digit => DIGITS,
+            Self::Alone => 1,
+        }
+    }
+}
+
+/// Byte ranges of the tokens of a text, in order.
+pub(super) fn tokens(text: &str) -> Vec<Range<usize>> {
+    let mut tokens: Vec<Range<usize>> = Vec::new();
+    let mut last: Option<(Kind, usize)> = None;
+    for (at, c) in text.char_indices() {
+        let end = at + c.len_utf8();
+        let kind = Kind::of(c);
+        last = match (kind, last) {
+            (None, _) => None,
+            (Some(kind), Some((same, length))) if kind == same && length < kind.most() => {
+                tokens.last_mut().expect("the token that goes on").end = end;
+                Some((kind, length + 1))
+            }
+            (Some(kind), _) => {
+                tokens.push(at..end);
+                Some((kind, 1))
+            }
+        };
+    }
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_digits_and_signs_are_cut() {
+        let told = |text: &str| -> Vec<String> {
+            tokens(text).into_iter().map(|range| text[range].to_owned()).collect()
+        };
+        assert_eq!(told("An embedding, 2026!"), ["An", "embed", "ding", ",", "202", "6", "!"]);
+        assert_eq!(told("埋め込み"), ["埋", "め", "込", "み"]);
+        assert_eq!(told("Übergrößen"), ["Überg", "rößen"]);
+        assert_eq!(told("  \n"), Vec::<String>::new());
+    }
+}
