@@ -24,19 +24,18 @@ impl Score {
             + evidence.overlap * self.overlap
             + evidence.coverage * self.coverage;
         // The right row is no answer without the value that is asked for.
-        if !(self.lacks_number || self.lacks_measure || self.missing > 0.0) {
+        if !(self.lacks_number || self.lacks_measure.is_some() || self.missing > 0.0) {
             found += self.keyed;
         }
         found -= self.missing;
         if self.lacks_number {
             found -= MISSING_NUMBER_MALUS;
         }
-        if self.lacks_measure {
-            found -= MISSING_MEASURE_MALUS;
-        }
-        if self.lacks_quantity {
-            found -= MISSING_QUANTITY_MALUS;
-        }
+        found -= match self.lacks_measure {
+            None => 0.0,
+            Some(measure) if measure.is_of_bodies() => MISSING_QUANTITY_MALUS,
+            Some(_) => MISSING_MEASURE_MALUS,
+        };
         found / evidence.needed
     }
 }
@@ -68,8 +67,8 @@ const OF_FOREIGN: Evidence =
 const MISSING_NUMBER_MALUS: f32 = 0.15;
 /// The same where a measure is named and a text has no value of it.
 const MISSING_MEASURE_MALUS: f32 = 0.25;
-/// What is lost besides where it is a length, a weight or a temperature.
-const MISSING_QUANTITY_MALUS: f32 = 0.15;
+/// The same of a length, a weight or a temperature, for which nothing else can stand.
+const MISSING_QUANTITY_MALUS: f32 = 0.4;
 
 impl Evidence {
     fn cosines(&self, of_passage: f32, of_chunk: f32) -> f32 {

@@ -43,10 +43,8 @@ pub(super) struct Score {
     pub(super) missing: f32,
     /// Whether a number is asked for and none is there.
     pub(super) lacks_number: bool,
-    /// Whether it holds no value of the measure that is asked for.
-    pub(super) lacks_measure: bool,
-    /// Whether that is one of bodies, which nothing else can stand for: a length, a weight.
-    pub(super) lacks_quantity: bool,
+    /// The measure that is asked for, where it holds no value of it.
+    pub(super) lacks_measure: Option<Measure>,
     /// Whether it is a row or record that was compared.
     pub(super) has_values: bool,
 }
@@ -202,9 +200,8 @@ pub(super) fn by_words(
         let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
         let chunk_score = if best > 0.0 { (chunk.score / best).clamp(0.0, 1.0) } else { 0.0 };
         let lacks_measure =
-            question.measure.is_some_and(|measure| !measure.is_in(&candidate.shown(), &names[at]));
-        let lacks_quantity = lacks_measure && question.measure.is_some_and(Measure::is_of_bodies);
-        let measure_malus = if lacks_measure { KIND_BONUS } else { 0.0 };
+            question.measure.filter(|measure| !measure.is_in(&candidate.shown(), &names[at]));
+        let measure_malus = if lacks_measure.is_some() { KIND_BONUS } else { 0.0 };
         let keyed = keys.bonus(question, candidate, &wanted);
         scores.push(Score {
             cosine: 0.0,
@@ -219,7 +216,6 @@ pub(super) fn by_words(
             missing,
             lacks_number: lacks_number(question.asked, holds_kind),
             lacks_measure,
-            lacks_quantity,
             has_values: false,
         });
     }

@@ -132,18 +132,22 @@ fn definition(tool: &Value) -> Result<Value, (&'static str, &'static str)> {
     if !is_name(name) {
         return Err((".function.name", NAME));
     }
-    let members: [(_, _, fn(&Value) -> bool, _); 3] = [
-        ("description", ".function.description", Value::is_string, "must be a string"),
-        ("parameters", ".function.parameters", Value::is_object, "must be a JSON schema"),
-        ("strict", ".function.strict", Value::is_boolean, "must be true or false"),
-    ];
     let mut function = Map::from_iter([("name".to_owned(), name.into())]);
-    for (member, place, is_right, problem) in members {
-        match given.get(member).filter(|value| !value.is_null()) {
-            Some(value) if is_right(value) => function.insert(member.to_owned(), value.clone()),
-            Some(_) => return Err((place, problem)),
-            None => None,
-        };
+    let mut keep = |member: &str, is_right: fn(&Value) -> bool| {
+        let value = given.get(member).filter(|value| !value.is_null());
+        if let Some(value) = value {
+            function.insert(member.to_owned(), value.clone());
+        }
+        value.is_none_or(is_right)
+    };
+    if !keep("description", Value::is_string) {
+        return Err((".function.description", "must be a string"));
+    }
+    if !keep("parameters", Value::is_object) {
+        return Err((".function.parameters", "must be a JSON schema"));
+    }
+    if !keep("strict", Value::is_boolean) {
+        return Err((".function.strict", "must be true or false"));
     }
     Ok(json!({ "type": "function", "function": function }))
 }
