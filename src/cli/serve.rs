@@ -112,6 +112,7 @@ async fn serve(
     }
     eprint!("{}", banner(&engine, &url, metrics_address)?);
     let product = Product::new(Arc::clone(&engine), stop.clone(), certificates.clone());
+    tokio::spawn(product.watch.keep_hour());
     if let Some(listener) = for_metrics {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let limits = ListenSettings { connections_max: METRICS_CONNECTIONS, ..Default::default() };

@@ -91,6 +91,9 @@ fn documents_are_found_asked_about_listed_and_deleted() {
     assert!(shown.contains("id\tparking\n") && shown.contains("status\tsuccess\n"), "{shown}");
     let jobs = run(&["jobs", "ls", "--status", "success"]);
     assert!(jobs.starts_with("success\tacme\tparking\t"), "{jobs}");
+    let job = jobs.trim_end().rsplit('\t').next().expect("an id");
+    let done = failed(&mut verb(&installation, &client, &["jobs", "retry", job]));
+    assert!(done.0 == Some(1) && done.1.contains("has succeeded"), "{done:?}");
 
     let unasked = failed(&mut verb(&installation, &client, &["sources", "rm", "parking"]));
     assert!(unasked.0 == Some(2) && unasked.1.contains("--yes"), "{unasked:?}");

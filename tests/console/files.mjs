@@ -5,7 +5,7 @@ const IMAGE = "<img src=x onerror=\"window.executed='image'\">";
 const LINK = "[press me](javascript:window.executed='link')";
 
 /** A PDF of pages with lines of text. */
-function pdf(...pages) {
+export function pdf(...pages) {
   const draw = (lines) => lines.map((line, i) => `BT /F1 12 Tf 72 ${720 - 20 * i} Td (${line.replace(/[()\\]/g, "\\$&")}) Tj ET`).join("\n");
   const objects = [
     "<< /Type /Catalog /Pages 2 0 R >>",

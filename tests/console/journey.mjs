@@ -6,7 +6,8 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { BROKEN, GOOD, HOSTILE, HOSTILE_TITLE, PAGE_QUESTION, PLAIN_QUESTION, QUESTION } from "./files.mjs";
-import { behindPrefix, call, freePort, KEY, kill, start, startOnTerminal } from "./server.mjs";
+import { FORMATS } from "./formats.mjs";
+import { behindPrefix, call, fillDisk, freePort, KEY, kill, start, startOnSmallDisk, startOnTerminal } from "./server.mjs";
 
 const [binary, directory] = process.argv.slice(2).map((one) => path.resolve(one));
 const require = createRequire(path.join(directory, "package.json"));
@@ -114,7 +115,7 @@ try {
   // --- the link of a start on a terminal signs in, once -----------------------------------------
   const fresh = await startOnTerminal(binary, path.join(work, "fresh"), await freePort());
   const linked = await open(fresh.link);
-  await linked.getByRole("link", { name: "Make the first tenant" }).waitFor();
+  await linked.getByRole("button", { name: "Try a small sample" }).waitFor();
   assert.ok(!linked.url().includes("sign-in"), "the key left the address");
   const again = await open(fresh.link);
   await again.getByRole("alert").getByText("This link has been used").waitFor();
@@ -130,9 +131,9 @@ try {
   await page.keyboard.press("Enter");
   await page.getByRole("alert").getByText("does not know this key").waitFor();
   await signIn(page);
-  await page.getByRole("link", { name: "Make the first tenant" }).waitFor();
+  await page.getByRole("button", { name: "Add your documents" }).waitFor();
   await look(page, "no-tenant");
-  await page.getByRole("link", { name: "Make the first tenant" }).click();
+  await page.getByRole("link", { name: "Make one with another name" }).click();
   await page.getByLabel("Name").fill("workshop");
   await page.getByRole("button", { name: "Make", exact: true }).click();
   await page.getByText("No documents yet").waitFor();
@@ -233,6 +234,31 @@ try {
   await page.getByText("The server does not answer").waitFor({ state: "detached" });
   step("the server was killed and came back: nothing was lost");
 
+  // --- a full disk ------------------------------------------------------------------------------
+  const [disk, place] = [path.join(work, "disk"), await freePort()];
+  mkdirSync(disk);
+  const small = await startOnSmallDisk(binary, disk, place, log);
+  if (small) {
+    await call(place, "POST", "/user/create_tenant?tenant_id=full", {});
+    await call(place, "POST", "/upload/upload_text?tenant_id=full", { file_id: "note", content: GOOD["lamp.txt"] });
+    const full = await open(`http://127.0.0.1:${place}/`);
+    await signIn(full);
+    await go(full, "Sources");
+    await full.locator("tr", { hasText: "note" }).locator(".badge.success").waitFor();
+    fillDisk(small, disk);
+    await full.locator("input[type=file][multiple]").setInputFiles(write({ "wide.txt": "There is no room for this.\n" }));
+    await full.locator(".uploads .badge.refused").waitFor();
+    await full.getByText("The disk of the server is full: uploads wait, search goes on.").waitFor();
+    await look(full, "full-disk");
+    await go(full, "Ask");
+    await ask(full, "How much does the lamp weigh?", "3.2 kilograms");
+    await full.context().close();
+    await kill(small);
+    step("a full disk refuses uploads, says so, and answers");
+  } else {
+    step("SKIPPED a full disk: no tmpfs can be mounted here");
+  }
+
   // --- hostile documents -----------------------------------------------------------------------
   await page.locator("input[type=file][multiple]").setInputFiles(write(HOSTILE));
   await page.getByText("Paste a text").click();
@@ -275,10 +301,20 @@ try {
   await go(page, "Jobs");
   await page.locator("tbody tr").nth(4).waitFor();
   await look(page, "jobs");
+  const tries = page.getByRole("button", { name: "Try torn.pdf again" });
+  assert.equal(await tries.count(), 2);
+  const retried = page.waitForResponse((response) => response.url().endsWith("/retry"));
+  await tries.first().click();
+  assert.equal((await retried).status(), 200);
+  await page.locator("tr", { hasText: "torn.pdf" }).first().locator(".badge.errored").waitFor();
+  // The upload of before has been replaced by that of the page of sources.
+  await tries.last().click();
+  await page.getByRole("alert").getByText("a later upload has replaced it").waitFor();
   await go(page, "System");
   await page.getByText("Embedding model").waitFor();
   await page.getByText("free disk").waitFor();
-  // The second reading of the metrics, between which the walk has sent requests.
+  // The server has counted since its start, before this page was opened.
+  await page.locator(".plot", { hasText: "Searches" }).getByText(/median [\d.]+, 95 of 100 [\d.]+ ms/).waitFor();
   await page.locator(".plot", { hasText: "Requests" }).getByText(/a second; at most/).waitFor();
   await look(page, "system");
   await go(page, "API");
@@ -326,6 +362,28 @@ try {
   await limited.locator("input[type=file][multiple]").setInputFiles(write({ "no.txt": "no" }));
   await limited.getByText("This key may read only").waitFor();
   await limited.close();
+
+  // --- a citation into a file of each format ----------------------------------------------------
+  await call(port, "POST", "/user/create_tenant?tenant_id=formats", {});
+  const reading = await open();
+  await signIn(reading);
+  await reading.getByRole("combobox", { name: "Tenant", exact: true }).selectOption("formats");
+  await go(reading, "Sources");
+  await reading.locator("input[type=file][multiple]").setInputFiles(write(Object.fromEntries(FORMATS.map(({ name, content }) => [name, content]))));
+  await reading.getByText(`${FORMATS.length} uploads: ${FORMATS.length} searchable`).waitFor();
+  await go(reading, "Ask");
+  for (const { name, question, words } of FORMATS) {
+    const turn = await ask(reading, question, words);
+    await turn.locator(".cite").first().click();
+    const dialog = reading.getByRole("dialog");
+    if (name.endsWith(".pdf")) await dialog.locator(".sheet rect").first().waitFor();
+    else await dialog.locator(".reading mark:not(.soft)", { hasText: words }).first().waitFor();
+    if (name.endsWith(".xlsx")) await look(reading, "citation-table");
+    await reading.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+  }
+  await reading.context().close();
+  step(`a citation into each of ${FORMATS.length} formats ended in its passage, marked`);
 
   await call(port, "POST", "/embeddings/create_tenant?tenant_id=points");
   await call(port, "POST", "/upload/upload_embeddings?tenant_id=points", { file_id: "p", embeddings: [[1, 0], [0, 1], [0.7, 0.7]] });

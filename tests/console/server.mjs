@@ -1,9 +1,11 @@
 // The program under test, and a proxy that puts it below a path prefix.
 import { spawn } from "node:child_process";
-import { createWriteStream } from "node:fs";
+import { closeSync, createWriteStream, openSync, writeSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
+import path from "node:path";
 
+const SMALL_DISK_MB = 192;
 export const KEY = "console-check-key-0123456789abcdef0123456789";
 
 /** A port that is free now. */
@@ -17,8 +19,8 @@ export function freePort() {
 }
 
 /** Starts the program and waits until it answers. */
-export async function start(binary, data, port, log) {
-  const child = spawn(binary, ["serve", "--data-dir", data, "--listen", `127.0.0.1:${port}`], {
+export async function start(binary, data, port, log, before = []) {
+  const child = spawn(binary, [...before, "serve", "--data-dir", data, "--listen", `127.0.0.1:${port}`], {
     env: { ...process.env, LODESTONE_ADMIN_KEY: KEY },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -32,6 +34,26 @@ export async function start(binary, data, port, log) {
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   throw new Error(`the program did not become ready; see ${log}`);
+}
+
+/** Starts the program on a disk of a few megabytes that only it sees; null where none can be mounted (it takes root). */
+export async function startOnSmallDisk(binary, directory, port, log) {
+  const script = "mount -t tmpfs -o size=$1m none \"$2\" && shift 2 && exec \"$@\"";
+  const small = [ "-m", "sh", "-c", script, "sh", String(SMALL_DISK_MB), directory, binary];
+  return await start("unshare", path.join(directory, "data"), port, log, small).catch(() => null);
+}
+
+/** Leaves no byte free on the disk of {@link startOnSmallDisk}. */
+export function fillDisk(child, directory) {
+  const file = openSync(path.join("/proc", String(child.pid), "root", directory, "filler"), "w");
+  for (let bytes = 1 << 20; bytes >= 1024;) {
+    try {
+      writeSync(file, Buffer.alloc(bytes));
+    } catch {
+      bytes /= 2;
+    }
+  }
+  closeSync(file);
 }
 
 /** Starts the program on a terminal of its own; the link to the console that it shows there. */

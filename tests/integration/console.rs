@@ -10,7 +10,7 @@ use crate::support::{Reply, TestServer};
 /// Bytes of the whole console, uncompressed.
 const BYTES_MAX: usize = 300 << 10;
 /// Attributes and words before an address in the page and in its scripts.
-const REFERENCES: [&str; 4] = [" src=\"", " href=\"", " from \"", "import(\""];
+const REFERENCES: [&str; 5] = [" src=\"", " href=\"", " from \"", "import(\"", " new URL(\""];
 
 fn ask(server: &TestServer, method: &str, path: &str, tag: Option<&str>) -> Reply {
     let request = Request::builder().method(method).uri(path);

@@ -527,3 +527,42 @@ fn sub_tenants_are_listed_default_first_then_by_name() {
     assert_eq!(names["sub_tenant_ids"], json!(["default", "0", "Beta", "alpha", "zeta"]));
     assert_eq!((&names["count"], &names["tenant_id"]), (&json!(5), &json!("acme")));
 }
+
+/// Goal: a failed job is processed again from its original, and no other job is.
+#[test]
+fn failed_jobs_are_tried_again() {
+    let server = TestServer::start();
+    let send = || {
+        let torn = &b"%PDF-1.4\nthis is not a document"[..];
+        let form = [
+            ("tenant_id", None, &b"acme"[..]),
+            ("file_id", None, &b"torn"[..]),
+            ("file", Some("torn.pdf"), torn),
+        ];
+        server.form("POST", "/upload/upload_document", &form).ok();
+        assert_eq!(server.settled("acme", "default", "torn")["status"], "errored");
+        server.get("/jobs?status=errored").ok()["jobs"][0].clone()
+    };
+    let failed = send();
+    assert_eq!((&failed["attempts"], &failed["error_code"]), (&json!(1), &json!("CORRUPT_FILE")));
+    let path = |job: &Value| format!("/jobs/{}/retry", job["job_id"].as_str().unwrap());
+    let told = server.post(&path(&failed), json!({})).ok();
+    assert_eq!(told["job"]["job_id"], failed["job_id"]);
+    assert_ne!(told["job"]["created_at"], Value::Null);
+    assert_eq!(server.settled("acme", "default", "torn")["status"], "errored");
+    let again = server.get("/jobs?status=errored").ok()["jobs"][0].clone();
+    assert_eq!((&again["job_id"], &again["attempts"]), (&failed["job_id"], &json!(1)));
+    assert_ne!(again["finished_at"], failed["finished_at"]);
+
+    send();
+    let replaced = server.post(&path(&failed), json!({})).error(409, "job_not_retried");
+    assert!(replaced["message"].as_str().unwrap().ends_with("a later upload has replaced it"));
+    server.index("acme", "default", "note", "apples fall");
+    let done = server.get("/jobs?status=success").ok()["jobs"][0].clone();
+    assert_eq!(done["attempts"], 1);
+    server.post(&path(&done), json!({})).error(409, "job_not_retried");
+    server.post("/jobs/job_none/retry", json!({})).error(404, "job_not_found");
+    let ask = |key: &str| server.call_as(key, "POST", &path(&failed), &json!({}));
+    ask(&server.make_key("read", json!([{"tenant_id": "acme"}]))).error(403, "insufficient_role");
+    ask(&server.make_key("write", json!([{"tenant_id": "b"}]))).error(404, "job_not_found");
+}

@@ -202,3 +202,22 @@ fn a_scrape_waits_for_no_disk() {
     drop(hanging);
     scrape_when(&server, |now| now.get("disk_free_bytes") > 0.0);
 }
+
+/// Goal: a page that is opened now shows the hour before it, to keys for all tenants.
+#[test]
+fn the_last_hour_counts_from_the_start() {
+    let server = TestServer::start();
+    server.index("acme", "default", "s", "A wall of granite.");
+    server.retrieve("acme", "default", "granite");
+    let told = server.get("/metrics/hour").ok();
+    let minutes = told["minutes"].as_array().unwrap();
+    let running = minutes.last().unwrap();
+    assert_eq!((&running["processed"], &running["errored"]), (&json!(1), &json!(0)), "{told}");
+    assert!(running["requests"].as_u64().unwrap() > 1, "{told}");
+    assert_eq!((&running["searches"]["count"], &running["answers"]), (&json!(1), &Value::Null));
+    let [median, most] =
+        ["median_ms", "p95_ms"].map(|of| running["searches"][of].as_f64().unwrap());
+    assert!(0.0 < median && median <= most, "{median} {most}");
+    let scoped = server.make_key("admin", json!([{"tenant_id": "acme"}]));
+    server.call_as(&scoped, "GET", "/metrics/hour", &Value::Null).error(403, "insufficient_scope");
+}

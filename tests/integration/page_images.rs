@@ -125,14 +125,20 @@ fn what_cannot_be_drawn_says_why() {
         (json!({"width": 63}), "width"),
         (json!({"width": 2049}), "width"),
         (json!({"format": "webp"}), "format"),
-        (json!({"highlight": vec![&area; 65]}), "highlight"),
-        (json!({"highlight": [{"x": 1, "y": 1, "width": -1, "height": 1}]}), "width"),
+        (json!({"page": 5001}), "page must be from 1 to 5000"),
+        (json!({"highlight": vec![&area; 65]}), "highlight holds more than 64"),
+        (json!({"highlight": vec![&area; 1025]}), "highlight holds more than 1024"),
+        (json!({"highlight": [{"x": 1, "y": 1, "width": -1, "height": 1}]}), "highlight[0].width"),
     ] {
         let reply = page(&server, "birds", 1, wrong);
         assert_eq!(reply.status, 400, "{field}");
         let told = reply.json()["message"].as_str().unwrap().to_owned();
         assert!(told.contains(field), "{told}");
     }
+    // The boxes of a long answer may be sent with each of its pages.
+    let mut long = vec![json!({"page": 2, "x": 1, "y": 1, "width": 1, "height": 1}); 200];
+    long.push(area);
+    assert_eq!(decoded(&page(&server, "birds", 1, json!({"highlight": long}))).0, 1024);
     let missing = json!({"tenant_id": "acme", "file_id": "birds"});
     server.post("/fetch/page_image", missing).error(400, "missing_field");
     let elsewhere = json!({"tenant_id": "other", "file_id": "birds", "page": 1});

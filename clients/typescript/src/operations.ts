@@ -246,9 +246,19 @@ export class OperationsOperations {
     return this.transport.pages({method: "GET", path: "/jobs", query: ["tenant_id", "sub_tenant_id", "status", "limit", "cursor"], retry: true}, request, options, "jobs");
   }
 
+  /** Try a failed job again. */
+  retry(request: models.OperationsRetryRequest, options?: Options): Promise<models.RetriedJob> {
+    return this.transport.call({method: "POST", path: "/jobs/{job_id}/retry", retry: true, keyed: true}, request, options);
+  }
+
   /** Metrics for Prometheus. */
   metrics(options?: Options): Promise<string> {
     return this.transport.call({method: "GET", path: "/metrics", result: "text", retry: true}, {}, options);
+  }
+
+  /** The last hour, minute by minute. */
+  hour(options?: Options): Promise<models.LastHour> {
+    return this.transport.call({method: "GET", path: "/metrics/hour", retry: true}, {}, options);
   }
 
   /** Report whether the process runs. */

@@ -1413,7 +1413,8 @@ export interface JobView {
   stage: string | null;
   /** Share of the chunks that have their vectors, 0 to 1, while that is known. */
   progress: number | null;
-  /** Failed attempts so far. */
+  /** Attempts so far, one that is under way included. Those before a retry by a client, and those
+that a stop of the server cut short, do not count. */
   attempts: number;
   /** Error code of processing, or empty. */
   error_code: string;
@@ -1436,6 +1437,54 @@ export interface JobCounts {
   success: number;
   /** Entries that ended with a reason. */
   errored: number;
+}
+
+export interface RetriedJob {
+  /** The job as it is now. */
+  job: JobView;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
+export interface LastHour {
+  /** Oldest first; the last one is still running. */
+  minutes: Array<Minute>;
+  /** Always true. */
+  success: boolean;
+  /** Text for people. */
+  message: string;
+}
+
+export interface Minute {
+  /** Its end, epoch seconds. */
+  at: string;
+  /** Its length in seconds. */
+  seconds: number;
+  /** Requests answered. */
+  requests: number;
+  /** Those of them that were answered with 5xx. */
+  faults: number;
+  /** Sources that became searchable. */
+  processed: number;
+  /** Sources whose processing ended with an error. */
+  errored: number;
+  /** Tokens through the embedding model. */
+  tokens: number;
+  /** Times of searches by meaning and words; null where there were none. */
+  searches: Times | null;
+  /** Times of answers; null where there were none. */
+  answers: Times | null;
+}
+
+export interface Times {
+  /** Their number. */
+  count: number;
+  /** Half of them took no longer. */
+  median_ms: number;
+  /** 95 of 100 took no longer. */
+  p95_ms: number;
 }
 
 export interface Health {
@@ -1861,7 +1910,7 @@ export interface FetchPageImageRequest {
   width?: number | null;
   /** Format of the picture. */
   format?: "png" | null;
-  /** Rectangles to be marked, as `boxes` of citations and chunks have them. */
+  /** Rectangles to be marked, as `boxes` of citations and chunks have them; up to 64 on the page. */
   highlight?: Array<FetchPageImageHighlightItem> | null;
   /** Whether the picture itself is wanted; false gives a signed URL. */
   return_content?: boolean | null;
@@ -2349,6 +2398,11 @@ export interface OperationsJobsRequest {
   limit?: number | null;
   /** `next_cursor` of the previous page. */
   cursor?: string | null;
+}
+
+export interface OperationsRetryRequest {
+  /** The job. */
+  job_id: string;
 }
 
 export interface OperationsEventsRequest {

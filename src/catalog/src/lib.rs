@@ -52,7 +52,8 @@
 //! - `tenants`, `sub_tenants`: creation and deletion of scopes; `descriptors`: tenants beside the
 //!   catalog; `sequences`: the numbers of accepted operations
 //! - `job`: data of a job, and the queue as a trait; `queue`: the catalog as that trait
-//! - `submit`, `amend`, `claim`, `fetched`, `settle`, `cancel`, `recovery`: operations on jobs
+//! - `submit`, `amend`, `claim`, `fetched`, `settle`, `retry`, `cancel`, `recovery`: operations on
+//!   jobs
 //! - `job_watch`: watchers of single jobs
 //! - `webhooks`: receivers; `outbox`: events in the transactions that make them true; `deliveries`:
 //!   their attempts, and the log
@@ -94,6 +95,7 @@ mod outbox;
 mod queue;
 mod readers;
 mod recovery;
+mod retry;
 mod rows;
 mod sequences;
 mod sessions;
@@ -130,6 +132,7 @@ pub use job_watch::{JobWatch, Wake};
 pub use key_text::KeyText;
 pub use keys::{AuthError, CreatedKey, KeyInfo, NewKey};
 pub use listing::{JobCounts, JobFilter, JobPage, JobScope, OpenSource};
+pub use retry::Retry;
 pub use sessions::Turn;
 pub use settle::{RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
 pub use tenants::{RestoredTenant, Tenant};

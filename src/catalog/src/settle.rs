@@ -80,10 +80,11 @@ pub(super) struct Ended {
     pub(super) sequence: Sequence,
     pub(super) collection: [u8; 16],
     job_id: String,
-    sub_tenant: String,
-    source: String,
+    pub(super) sub_tenant: String,
+    pub(super) source: String,
+    pub(super) size_bytes: u64,
     raw_key: String,
-    state: JobState,
+    pub(super) state: JobState,
 }
 
 /// The end of a job.
@@ -110,8 +111,8 @@ impl End {
 
 pub(super) fn find(connection: &Connection, sequence: Sequence) -> Result<Option<Ended>> {
     let mut find = connection.prepare_cached(
-        "SELECT seq, collection, job_id, sub_tenant, source, raw_key, status, attempts,
-            interruptions FROM jobs WHERE seq = ?1",
+        "SELECT seq, collection, job_id, sub_tenant, source, size_bytes, raw_key, status,
+            attempts, interruptions FROM jobs WHERE seq = ?1",
     )?;
     let mut rows = find.query([sequence.0 as i64])?;
     let Some(row) = rows.next()? else { return Ok(None) };
@@ -122,6 +123,7 @@ pub(super) fn find(connection: &Connection, sequence: Sequence) -> Result<Option
         job_id: cells.next()?,
         sub_tenant: cells.next()?,
         source: cells.next()?,
+        size_bytes: cells.number()?,
         raw_key: cells.next()?,
         state: read_state(&mut cells)?,
     }))

@@ -63,7 +63,7 @@ fn accept(
     place.require(connection, Some(&job.source), job.size_bytes, options.tenant_limits)?;
     let earlier = newest_of_source(connection, job)?;
     let (superseded, mut obsolete_raw_keys) = supersede(connection, job)?;
-    check_limits(connection, job, &options.queue)?;
+    check_limits(connection, job.collection, job.size_bytes, &options.queue)?;
     sub_tenants::ensure(connection, job.collection, &job.sub_tenant, job.uploaded_at)?;
 
     let stored = earlier.as_ref().filter(|earlier| earlier.is_stored_state(job));
@@ -167,16 +167,22 @@ fn waiting(connection: &Connection, of: Option<CollectionId>) -> Result<(u64, u6
     Ok((jobs as u64, bytes as u64))
 }
 
-fn check_limits(connection: &Connection, job: &NewJob, limits: &QueueLimits) -> Result<()> {
+/// Refuses another job of so many bytes where the queue has no room for it.
+pub(super) fn check_limits(
+    connection: &Connection,
+    collection: CollectionId,
+    size_bytes: u64,
+    limits: &QueueLimits,
+) -> Result<()> {
     let QueueLimits { jobs_max, bytes_max, collection_jobs_max, collection_bytes_max } = *limits;
     let bounds = [
         (None, jobs_max, bytes_max),
-        (Some(job.collection), collection_jobs_max, collection_bytes_max),
+        (Some(collection), collection_jobs_max, collection_bytes_max),
     ];
     for (of, jobs_max, bytes_max) in bounds {
         let (jobs, bytes) = waiting(connection, of)?;
         // An upload larger than the bound is taken when nothing else waits.
-        let is_over_bytes = jobs > 0 && bytes.saturating_add(job.size_bytes) > bytes_max;
+        let is_over_bytes = jobs > 0 && bytes.saturating_add(size_bytes) > bytes_max;
         if jobs >= jobs_max || is_over_bytes {
             return Err(CatalogError::QueueFull { jobs, bytes });
         }

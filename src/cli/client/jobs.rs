@@ -1,16 +1,16 @@
-//! `lodestone jobs`: processing that waits, runs or has ended.
+//! `lodestone jobs`: processing that waits, runs or has ended, and another try of failed jobs.
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::connection::Connection;
 use super::failure::Failure;
 use super::options::ServerOptions;
 use super::screen::{cell, moment, print_table};
 use super::{ClientVerb, EXIT_CODES};
-use crate::cli::transport::query;
+use crate::cli::transport::{escaped, query};
 
-/// List the processing of sources.
+/// List the processing of sources, and try again what has failed.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct JobsOptions {
@@ -32,13 +32,21 @@ enum JobsVerb {
         #[arg(long, short = 'n', default_value_t = 50, value_name = "N")]
         limit: u32,
     },
+    /// Process failed jobs again, from the originals that the server has.
+    Retry {
+        /// Their ids, as `jobs ls` lists them.
+        #[arg(required = true, value_name = "JOB")]
+        ids: Vec<String>,
+    },
 }
 
 impl ClientVerb for JobsOptions {
     fn run(&self) -> Result<(), Failure> {
         let connection = Connection::new(&self.server)?;
-        let JobsVerb::Ls { status, limit } = &self.verb;
-        let limit = limit.to_string();
+        let (status, limit) = match &self.verb {
+            JobsVerb::Ls { status, limit } => (status, limit.to_string()),
+            JobsVerb::Retry { ids } => return retry(&connection, ids),
+        };
         let sub_tenant = Some(connection.sub_tenant()).filter(|name| !name.is_empty());
         let pairs = [
             ("tenant_id", connection.tenant_if_named()),
@@ -50,10 +58,21 @@ impl ClientVerb for JobsOptions {
             pairs.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         connection.get(format!("/jobs{}", query(&pairs)), |answer| {
             let rows = answer["jobs"].as_array().into_iter().flatten().map(row).collect();
-            let head = ["STATUS", "TENANT", "SOURCE", "KIND", "STAGE", "UPLOADED", "MESSAGE"];
+            let head =
+                ["STATUS", "TENANT", "SOURCE", "KIND", "STAGE", "UPLOADED", "MESSAGE", "JOB"];
             print_table(&head, rows);
         })
     }
+}
+
+/// Retries one job after the other; the first that is refused ends it.
+fn retry(connection: &Connection, ids: &[String]) -> Result<(), Failure> {
+    ids.iter().try_for_each(|id| {
+        connection.post(format!("/jobs/{}/retry", escaped(id)), &json!({}), |answer| {
+            let job = &answer["job"];
+            println!("{} {}", cell(&job["job_id"]), cell(&job["status"]));
+        })
+    })
 }
 
 fn row(job: &Value) -> Vec<String> {
@@ -73,5 +92,6 @@ fn row(job: &Value) -> Vec<String> {
         cell(&job["stage"]),
         moment(&job["created_at"]),
         message,
+        cell(&job["job_id"]),
     ]
 }

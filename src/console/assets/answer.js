@@ -74,7 +74,7 @@ export function sourceList(told) {
     return h("li", {}, h("button", { class: "source-card", type: "button", onclick: show },
       h("span", { class: used ? "number" : "number off" }, i + 1),
       h("span", { class: "grow" }, h("strong", {}, source.source_title), pages && h("span", { class: "muted" }, ` ${pages}`),
-        h("span", { class: "snippet" }, source.snippet.replace(/^#+\s+/, "")))));
+        h("span", { class: "snippet" }, source.snippet.replace(/(^|\s)#+\s+/g, "$1")))));
   };
   const all = told.sources.map(item);
   const most = Math.max(1, cited.size ? Math.max(...cited.keys()) : 3);

@@ -1,5 +1,5 @@
 // The frame of the console: key, tenant, navigation, and the page that the address names.
-import { watchConnection } from "./api.js";
+import { call, watchConnection } from "./api.js";
 import { address, fill, h, problem } from "./dom.js";
 import { followLink, login } from "./login.js";
 import { listen, state, update } from "./state.js";
@@ -70,6 +70,9 @@ function showNavigation() {
   const links = Object.entries(PAGES).filter(([, page]) => isOffered(page)).map(([to, page]) =>
     h("a", { href: address(to), "aria-current": to === current ? "page" : null }, page.title));
   fill(navigation, links);
+  // On a narrow screen they are a row that scrolls.
+  const shown = navigation.querySelector("[aria-current=page]");
+  if (shown instanceof HTMLElement) navigation.scrollLeft = shown.offsetLeft - (navigation.clientWidth - shown.offsetWidth) / 2;
 }
 
 function showBanner() {
@@ -95,7 +98,7 @@ async function show() {
   const page = PAGES[name];
   document.title = `${page.title} · Lodestone`;
   if (!state.tenant && page.needs !== "any" && page.needs !== "admin") {
-    fill(main, h("h1", {}, page.title), firstTenant());
+    fill(main, h("h1", {}, page.title), state.isAdmin ? welcome() : firstTenant());
     return;
   }
   const waiting = setTimeout(() => !signal.aborted && fill(main, h("h1", {}, page.title), h("p", { class: "muted" }, "Loading…")), LOADING_MS);
@@ -115,8 +118,28 @@ async function show() {
 function firstTenant() {
   return h("div", { class: "empty" }, h("h2", {}, "Choose a tenant"),
     h("p", {}, "A tenant is an isolated set of documents. Every page shows one tenant at a time."),
-    state.isAdmin ? h("a", { class: "button primary", href: address("tenants") }, "Make the first tenant")
-      : h("p", {}, "This key may not list tenants: type the name of yours into the box above."));
+    h("p", {}, "This key may not list tenants: type the name of yours into the box above."));
+}
+
+/** What to do first, where there is no tenant. */
+function welcome() {
+  const message = h("div", { "aria-live": "polite" });
+  /** Makes a tenant and shows a page of it. @param {string} tenant @param {string} to @param {Record<string, string>} params */
+  const begin = (tenant, to, params) => async () => {
+    try {
+      await call("POST", "user/create_tenant", { query: { tenant_id: tenant }, json: {} });
+      history.replaceState(null, "", address(to, params));
+      await loadTenants();
+    } catch (error) {
+      fill(message, problem(error));
+    }
+  };
+  return h("div", { class: "empty" }, h("h2", {}, "Nothing is here yet"),
+    h("p", {}, "Put questions to five short documents, or add your own: PDF, Office, web pages, mail, text."),
+    h("div", { class: "row center" }, h("button", { class: "primary", type: "button", onclick: begin("sample", "ask", { sample: "load" }) }, "Try a small sample"),
+      h("button", { type: "button", onclick: begin("main", "sources", {}) }, "Add your documents")),
+    h("p", { class: "small muted" }, "Each makes a tenant, an isolated set of documents: “sample” or “main”. ",
+      h("a", { href: address("tenants") }, "Make one with another name")), message);
 }
 
 function themeButton() {

@@ -67,8 +67,9 @@ export async function ask(params, leaving) {
   }
   const questions = () => fill(begin, h("div", { class: "card" }, h("h2", {}, "Three questions for the sample"),
     h("ul", { class: "plain stack" }, QUESTIONS.map((text) => h("li", {}, h("button", { type: "button", onclick: () => put(text) }, text))))));
-  if (params.get("sample")) questions();
-  if (sources === 0) fill(begin, noDocuments(questions, leaving));
+  const sample = params.get("sample");
+  if (sources === 0) fill(begin, noDocuments(questions, sample === "load", leaving));
+  else if (sample) questions();
   const asked = params.get("q");
   if (asked) queueMicrotask(() => put(asked));
   else queueMicrotask(() => box.focus());
@@ -85,9 +86,10 @@ export async function ask(params, leaving) {
 
 /**
  * @param {() => void} then
+ * @param {boolean} isWanted whether the sample is loaded unasked
  * @param {AbortSignal} leaving
  */
-function noDocuments(then, leaving) {
+function noDocuments(then, isWanted, leaving) {
   const message = h("p", { "aria-live": "polite", class: "muted" });
   const load = h("button", { type: "button", onclick: run }, "Load a small sample");
   async function run() {
@@ -100,8 +102,9 @@ function noDocuments(then, leaving) {
       load.disabled = false;
     }
   }
+  if (isWanted) void run();
   return empty("No documents yet",
-    h("p", {}, "Add your own, or try five short texts about a product that does not exist."),
+    h("p", {}, "Add your own, or try five short documents about a product that does not exist."),
     h("div", { class: "row" }, h("a", { class: "button primary", href: address("sources") }, "Add documents"), load), message);
 }
 

@@ -1,6 +1,6 @@
 // Jobs: what waits, runs, is done or has failed.
 import { call, pause } from "./api.js";
-import { address, age, count, empty, fill, h } from "./dom.js";
+import { address, age, count, empty, fill, h, problem } from "./dom.js";
 import { state, scope } from "./state.js";
 import { badge, why } from "./upload.js";
 
@@ -20,6 +20,7 @@ export async function jobs(params, leaving) {
   let cursors = [""];
   const counts = h("div", { class: "tiles" });
   const list = h("div");
+  const message = h("div", { "aria-live": "polite" });
   /** @type {{at: number, ended: number} | null} */
   let before = null;
 
@@ -33,7 +34,7 @@ export async function jobs(params, leaving) {
       status = status === name ? "" : name;
       again();
     } }, h("strong", {}, count(all[name])), text)), all.queued + all.in_progress > 0 && rate !== null && h("p", { class: "tile" }, h("strong", {}, rate.toFixed(1)), "ended per second"));
-    fill(list, shown.length > 0 ? tableOf(shown) : empty("No jobs here", h("p", {}, "Each upload is a job until it is searchable or has failed.")),
+    fill(list, shown.length > 0 ? tableOf(shown, retry) : empty("No jobs here", h("p", {}, "Each upload is a job until it is searchable or has failed.")),
       (cursors.length > 1 || next) && h("div", { class: "row" },
         h("button", { type: "button", disabled: cursors.length === 1, onclick: () => turn(null) }, "Newer"), h("button", { type: "button", disabled: !next, onclick: () => turn(next) }, "Older")));
     return all.queued + all.in_progress > 0;
@@ -43,6 +44,16 @@ export async function jobs(params, leaving) {
     if (next) cursors.push(next);
     else cursors.pop();
     void load();
+  }
+  /** @param {any} job */
+  async function retry(job) {
+    fill(message);
+    try {
+      await call("POST", `jobs/${encodeURIComponent(job.job_id)}/retry`, { isRepeatable: true });
+      await load();
+    } catch (error) {
+      if (!leaving.aborted) fill(message, problem(error));
+    }
   }
   function again() {
     cursors = [""];
@@ -62,21 +73,28 @@ export async function jobs(params, leaving) {
       // The page was left.
     }
   }
-  return h("div", {}, h("div", { class: "row between" }, h("h1", {}, "Jobs"), h("label", { class: "tick" }, everywhere, "Every tenant of this key")), counts, list);
+  return h("div", {}, h("div", { class: "row between" }, h("h1", {}, "Jobs"), h("label", { class: "tick" }, everywhere, "Every tenant of this key")), counts, message, list);
 }
 
-/** @param {any[]} shown */
-function tableOf(shown) {
-  const head = ["Source", "Tenant", "Kind", "State", "Tries", "Accepted"];
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Jobs" }, h("table", {}, h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, shown.map(row))));
+/**
+ * @param {any[]} shown
+ * @param {(job: any) => void} retry
+ */
+function tableOf(shown, retry) {
+  const head = ["Source", "Tenant", "Kind", "State", "Tries", "Accepted", ""];
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Jobs" }, h("table", {}, h("thead", {}, h("tr", {}, head.map((text) => (text ? h("th", { scope: "col" }, text) : h("td"))))), h("tbody", {}, shown.map((job) => row(job, retry)))));
 }
 
-/** @param {any} job */
-function row(job) {
+/**
+ * @param {any} job
+ * @param {(job: any) => void} retry
+ */
+function row(job, retry) {
   const share = typeof job.progress === "number" ? ` ${Math.round(job.progress * 100)} %` : "";
   const text = job.status === "errored" ? why(job) : job.stage ? `${job.stage}${share}` : "";
   const sub = job.sub_tenant_id === "default" ? "" : job.sub_tenant_id;
   return h("tr", {},
     h("td", { class: "title" }, h("a", { href: address("source", { id: job.file_id, tenant: job.tenant_id, sub }) }, job.file_id), h("span", { class: "muted small block" }, text)),
-    h("td", {}, sub ? `${job.tenant_id} / ${sub}` : job.tenant_id), h("td", {}, job.kind), h("td", {}, badge(job.status)), h("td", { class: "figure" }, job.attempts), h("td", {}, age(job.created_at)));
+    h("td", {}, sub ? `${job.tenant_id} / ${sub}` : job.tenant_id), h("td", {}, job.kind), h("td", {}, badge(job.status)), h("td", { class: "figure", "data-name": job.attempts === 1 ? "try" : "tries" }, job.attempts), h("td", {}, age(job.created_at)),
+    h("td", { class: "actions" }, job.status === "errored" && job.kind !== "reembed" && h("button", { type: "button", onclick: () => retry(job), "aria-label": `Try ${job.file_id} again` }, "Try again")));
 }

@@ -49,6 +49,22 @@ export function find(text, passages) {
 }
 
 /**
+ * Rows of tables that passages such as "name: value; name: value" are read from.
+ * @param {string} text
+ * @param {string[]} passages
+ * @returns {Range[]} in order, not overlapping
+ */
+export function findRows(text, passages) {
+  const rows = [...text.matchAll(/^\|.*$/gm)].map((match) => ({ start: match.index, end: match.index + match[0].length, folded: letters(match[0]).folded }));
+  const found = passages.flatMap((passage) => {
+    const values = passage.split(";").map((part) => letters(part.slice(part.indexOf(":") + 1)).folded).filter(Boolean);
+    const row = values.length > 1 && rows.find(({ folded }) => values.every((value) => folded.includes(value)));
+    return row ? [{ start: row.start, end: row.end }] : [];
+  });
+  return merge(found);
+}
+
+/**
  * Where words of a query stand in a text. A word counts with other endings too.
  * @param {string} text
  * @param {string} query

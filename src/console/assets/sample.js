@@ -1,5 +1,5 @@
-// A small sample: five texts about a product that does not exist, and questions for them.
-import { ask, call, pause } from "./api.js";
+// A small sample: four texts and a PDF about a product that does not exist, and questions for them.
+import { ask, call, open, pause } from "./api.js";
 import { unique } from "./dom.js";
 import { scope } from "./state.js";
 
@@ -30,14 +30,6 @@ The room must stay between 5 and 35 degrees Celsius. Bathrooms and bedrooms are 
 
 Only an electrician with a certificate of Brightwell may connect the battery. The connection needs a 32 A circuit breaker of type B.
 `],
-  ["Brightwell B2: care", `# Care
-
-The air filter must be cleaned every six months. In dusty rooms clean it every three months. Pull it out at the bottom, rinse it with cold water and let it dry for a day.
-
-Once a year an electrician checks the earth connection and tightens the terminals.
-
-Software updates are installed at night, between two and four o'clock, and take about eight minutes.
-`],
   ["Brightwell B2: error codes", `# Error codes
 
 - E1: the grid is missing. The battery supplies the house by itself until the grid is back.
@@ -56,21 +48,28 @@ A claim is sent to service@brightwell.example with the serial number and a photo
 `],
 ];
 
+/** The id of the PDF. */
+const LEAFLET = "sample-brightwell-care";
+
 /**
  * Loads the sample and waits until it is searchable.
  * @param {(text: string) => void} tell
  * @param {AbortSignal} signal
  */
 export async function loadSample(tell, signal) {
-  tell("Sending five texts…");
+  tell("Sending five documents…");
   const items = TEXTS.map(([title, content], i) => ({ content, file_id: `sample-brightwell-${i + 1}`, document_metadata: { title, sample: true } }));
-  const ids = items.map((item) => item.file_id);
-  await call("POST", "upload/batch_upload_text", { query: scope(), json: { items }, once: unique(), signal });
+  const ids = [...items.map((item) => item.file_id), LEAFLET];
+  const form = new FormData();
+  for (const [name, value] of Object.entries({ ...scope(), file_id: LEAFLET })) form.append(name, value);
+  form.append("file", await (await open("GET", new URL("./sample.pdf", import.meta.url).href, { signal })).blob(), "Brightwell B2 care.pdf");
+  await Promise.all([call("POST", "upload/upload_document", { form, once: unique(), signal }),
+    call("POST", "upload/batch_upload_text", { query: scope(), json: { items }, once: unique(), signal })]);
   for (;;) {
     const { sources } = await ask("list/sources_by_id", { ...scope(), source_ids: ids }, signal);
     const done = sources.filter((/** @type {any} */ source) => source.status === "success").length;
     const failed = sources.find((/** @type {any} */ source) => source.status === "errored");
-    if (failed) throw new Error("A text of the sample failed: see Jobs.");
+    if (failed) throw new Error("A document of the sample failed: see Jobs.");
     tell(`${done} of ${ids.length} are searchable…`);
     if (done === ids.length) return tell("The sample is there.");
     await pause(300, signal);

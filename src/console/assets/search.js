@@ -6,6 +6,9 @@ import { asCurl, asPython, options } from "./options.js";
 import { openSource } from "./source.js";
 import { scope } from "./state.js";
 
+/** Characters before the first word that is asked for, at most. */
+const LEAD_MAX = 200;
+
 /**
  * The page.
  * @param {URLSearchParams} params
@@ -87,7 +90,20 @@ function result(chunk, query) {
   const open = () => openSource(chunk.source_id, { passages: [text], chunk: chunk.chunk_uuid, words: query });
   return h("li", { class: "card result" }, h("div", { class: "row between" },
     h("h2", {}, h("button", { class: "link", type: "button", onclick: open }, chunk.source_title), where && h("span", { class: "muted" }, ` ${where}`)), score(chunk)),
-  h("p", { class: "text clamp" }, marked(text, findWords(text, query), "soft")));
+  h("p", { class: "text clamp" }, excerpt(text, query)));
+}
+
+/**
+ * A passage without blank lines and marks of headings, from the line of the first word that is asked for.
+ * @param {string} passage
+ * @param {string} query
+ */
+function excerpt(passage, query) {
+  const whole = passage.replace(/^#+ /gm, "").replace(/\n{2,}/g, "\n");
+  const first = findWords(whole, query)[0]?.start ?? 0;
+  const from = first > LEAD_MAX ? whole.lastIndexOf("\n", first) + 1 : 0;
+  const text = whole.slice(from);
+  return [from > 0 && "…\n", marked(text, findWords(text, query), "soft")];
 }
 
 /** The score, and its parts as a bar. @param {any} chunk */

@@ -2,7 +2,7 @@
 import { ask, call } from "./api.js";
 import { address, age, confirmation, count, field, fill, h, isSafeAddress, plural, problem, size } from "./dom.js";
 import { pageView } from "./page.js";
-import { find, findWords, marked } from "./passage.js";
+import { find, findRows, findWords, marked } from "./passage.js";
 import { scope } from "./state.js";
 import { downloadPath, replaceButton, stateOf } from "./upload.js";
 
@@ -194,14 +194,15 @@ async function originalOf(record, signal) {
 /** @param {any} chunk @param {Grounds} grounds @param {string} current */
 function textOf(chunk, grounds, current) {
   const text = chunk.chunk_content;
-  const ranges = find(text, grounds.passages);
+  const quoted = find(text, grounds.passages);
+  const ranges = quoted.length > 0 ? quoted : findRows(text, grounds.passages);
   if (ranges.length > 0) return marked(text, ranges);
   return chunk.chunk_uuid === current ? marked(text, findWords(text, grounds.words), "soft") : text;
 }
 
 /** @param {string} text */
 function firstWords(text) {
-  const line = text.replace(/^[#\s|*-]+/, "").replace(/\s+/g, " ");
+  const line = text.replace(/^[#\s|*-]+/, "").replace(/^#+ /gm, "").replace(/\s+/g, " ");
   return line.length > 60 ? `${line.slice(0, 60)}…` : line;
 }
 

@@ -142,7 +142,7 @@ function sourceTable(place, leaving) {
         if (!leaving.aborted) fill(message, problem(error));
       }
     } }, "Load a small sample");
-    return empty("No documents yet", h("p", {}, "Drop a folder above, or try five short texts about a product that does not exist."), sample, message);
+    return empty("No documents yet", h("p", {}, "Drop a folder above, or try five short documents about a product that does not exist."), sample, message);
   }
   return { load, bar };
 }
@@ -175,6 +175,6 @@ function row(source, reload) {
   };
   return h("tr", {},
     h("td", { class: "title" }, h("a", { href: address("source", { id: source.id }) }, source.title), note), h("td", {}, badge(source.status)),
-    h("td", { class: "figure" }, source.chunk_count === null ? "" : count(source.chunk_count)), h("td", { class: "figure" }, size(source.size_bytes)), h("td", {}, age(source.timestamp)),
+    h("td", { class: "figure", "data-name": source.chunk_count === 1 ? "passage" : "passages" }, source.chunk_count === null ? "" : count(source.chunk_count)), h("td", { class: "figure" }, size(source.size_bytes)), h("td", {}, age(source.timestamp)),
     h("td", { class: "actions" }, source.status === "errored" && h("button", { type: "button", onclick: again }, "Try again"), replaceButton(source.id, () => window.scrollTo(0, 0)), h("button", { class: "quiet", type: "button", onclick: drop, "aria-label": `Delete ${source.title}` }, "Delete")));
 }

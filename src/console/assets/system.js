@@ -1,7 +1,7 @@
 // System: what the server tells of itself.
 import { ask, call, pause } from "./api.js";
 import { count, fill, h, size } from "./dom.js";
-import { follow as followMeters, labels, now, plot, quantiles, rates } from "./meters.js";
+import { follow as followMeters, labels, now, plot } from "./meters.js";
 import { scope, state } from "./state.js";
 
 const POLL_MS = 5000;
@@ -43,9 +43,9 @@ export async function system(_params, leaving) {
     const { vector_dimension: wide } = await call("GET", "tenant/stats", { query: scope(), signal: leaving });
     if (wide) facts.push(["Dimensions", String(wide)]);
   }
-  const mayMeasure = await followMeters(() => {
+  const mayMeasure = await followMeters((minutes) => {
     fill(resources, measured());
-    fill(plots, plotted());
+    fill(plots, plotted(minutes));
   }, leaving);
   if (mayMeasure) facts.push(["Device", labels("build_info").get("backend") ?? ""]);
   fill(models, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
@@ -61,7 +61,7 @@ export async function system(_params, leaving) {
     }
   }
   return h("div", {}, h("h1", {}, "System"), h("h2", {}, "Parts"), parts, h("h2", {}, "Work"), work,
-    mayMeasure && [h("h2", {}, "Resources"), resources, h("h2", {}, "Since this page was first opened, an hour at most"), plots],
+    mayMeasure && [h("h2", {}, "Resources"), resources, h("h2", {}, "The last hour, by the minute"), plots],
     h("h2", {}, "Software"), models,
     !mayMeasure && h("p", { class: "muted" }, "Memory, disk and rates are shown to keys for all tenants."));
 }
@@ -83,18 +83,19 @@ function measured() {
   return tiles.map(([value, text]) => h("p", { class: "tile" }, h("strong", {}, value), text));
 }
 
-/** The course of requests, searches and ingestion. */
-function plotted() {
-  const times = (/** @type {string} */ leg) => [
-    { name: "median", color: "meaning", values: quantiles("search_seconds", `leg="${leg}"`, .5) },
-    { name: "95 of 100", color: "words", values: quantiles("search_seconds", `leg="${leg}"`, .95) },
+/** The course of requests, searches and ingestion. @param {any[]} minutes */
+function plotted(minutes) {
+  const rate = (/** @type {string} */ name) => minutes.map((one) => one[name] / Math.max(one.seconds, 1));
+  const times = (/** @type {string} */ name) => [
+    { name: "median", color: "meaning", values: minutes.map((one) => one[name]?.median_ms ?? null) },
+    { name: "95 of 100", color: "words", values: minutes.map((one) => one[name]?.p95_ms ?? null) },
   ];
   return [
-    plot("Requests", "a second", [{ name: "all", color: "accent", values: rates("http_requests_total") }, { name: "faults", color: "bad", values: rates("http_requests_total", 'status="5xx"') }]),
-    plot("Searches", "ms", times("retrieve")),
-    plot("Answers", "ms", times("answer")),
-    plot("Documents processed", "a second", [{ name: "success", color: "good", values: rates("ingest_jobs_total", 'outcome="success"') }, { name: "errored", color: "bad", values: rates("ingest_jobs_total", 'outcome="errored"') }]),
-    plot("Tokens through the model", "a second", [{ name: "all", color: "accent", values: rates("embed_tokens_total") }]),
+    plot("Requests", "a second", [{ name: "all", color: "accent", values: rate("requests") }, { name: "faults", color: "bad", values: rate("faults") }]),
+    plot("Searches", "ms", times("searches")),
+    plot("Answers", "ms", times("answers")),
+    plot("Documents processed", "a second", [{ name: "success", color: "good", values: rate("processed") }, { name: "errored", color: "bad", values: rate("errored") }]),
+    plot("Tokens through the model", "a second", [{ name: "all", color: "accent", values: rate("tokens") }]),
   ];
 }
 

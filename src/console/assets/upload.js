@@ -179,7 +179,7 @@ function next() {
 function refusal(error) {
   const advice = error.reason === "storage_full" ? " The disk of the server is full: delete sources or make room, then add it again."
     : error.status === 403 ? " This key may read only: sign in with one that may write." : "";
-  return error.message + advice;
+  return sentence(error.message) + advice;
 }
 
 /** Asks how far what was accepted has come, until all of it has ended. */
@@ -241,10 +241,15 @@ export function warnings(source) {
   return (source.warnings ?? []).map((/** @type {any} */ warning) => warning.message);
 }
 
+/** Words of the server as a sentence. @param {string} said */
+function sentence(said) {
+  return `${said.charAt(0).toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}`;
+}
+
 /** Why processing failed, and what to do. @param {any} seen */
 export function why(seen) {
   const said = String(seen.message || seen.error_code);
-  return `${said.charAt(0).toUpperCase()}${said.slice(1)}${/[.!?]$/.test(seen.message) ? "" : "."} ${ADVICE[seen.error_code] ?? ""}`.trim();
+  return `${sentence(said)} ${ADVICE[seen.error_code] ?? ""}`.trim();
 }
 
 /** @param {any} seen */

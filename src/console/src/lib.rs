@@ -21,6 +21,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
+const PDF: &str = "application/pdf";
 
 /// Bytes of the tag of a version: 128 bits of SHA-256.
 const TAG_BYTES: usize = 16;
@@ -68,6 +69,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         "picker.js" SCRIPT,
         "projection.js" SCRIPT,
         "sample.js" SCRIPT,
+        "sample.pdf" PDF,
         "search.js" SCRIPT,
         "source.js" SCRIPT,
         "sources.js" SCRIPT,

@@ -69,6 +69,14 @@ pub enum EngineError {
     /// No such job, or none that the key reaches.
     #[error("job_id does not exist or this key has no access to it")]
     JobNotFound,
+    /// The job cannot be tried again.
+    #[error("job {job_id} {problem}")]
+    JobNotRetried {
+        /// The job.
+        job_id: String,
+        /// The reason.
+        problem: &'static str,
+    },
     /// The receiver of a webhook is not one that this server sends to.
     #[error("url is not allowed: {reason}")]
     WebhookUrl {
@@ -149,7 +157,9 @@ impl EngineError {
             Self::WebhookTestBusy => ErrorKind::Overloaded,
             Self::CatalogLost { .. } => ErrorKind::Corrupt,
             Self::NoDevice { .. } => ErrorKind::Unavailable,
-            Self::TenantExists { .. } | Self::ModeMismatch { .. } => ErrorKind::Conflict,
+            Self::TenantExists { .. } | Self::ModeMismatch { .. } | Self::JobNotRetried { .. } => {
+                ErrorKind::Conflict
+            }
             Self::Forbidden { .. }
             | Self::DefaultProtected
             | Self::WebhookUrl { .. }

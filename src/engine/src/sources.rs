@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::ingest::{Accepted, Amendment, Deleted, Submission};
 use crate::query::{Passages, SourceView};
 use crate::{Engine, EngineError, TenantAccess};
-use lodestone_catalog::{JobFilter, JobPage, JobScope};
+use lodestone_catalog::job::JobRow;
+use lodestone_catalog::{JobFilter, JobPage, JobScope, Retry};
 use lodestone_io::FileSlice;
 use lodestone_storage::collection::CollectionError;
 use lodestone_storage::collection::uploads::{self, StoredUpload};
@@ -208,6 +209,22 @@ impl Engine {
             }
         };
         Ok(self.catalog.list_jobs(&JobFilter { scope, status, limit, before })?)
+    }
+
+    /// Queues a failed job again, and returns it. One that waits or runs stays as it is.
+    ///
+    /// # Errors
+    /// As [`Self::job`]; [`EngineError::JobNotRetried`] where it has succeeded or a newer upload
+    /// has taken its place; a full queue.
+    pub fn retry_job(&self, grant: &Grant, job_id: &str) -> Result<JobRow, EngineError> {
+        let sequence = self.job(grant, job_id)?.job.sequence;
+        let problem = match self.catalog.retry(sequence)? {
+            Retry::Open => return self.job(grant, job_id),
+            Retry::Unknown => return Err(EngineError::JobNotFound),
+            Retry::Succeeded => "has succeeded: only failed jobs are tried again",
+            Retry::Replaced => "is not the newest of its source: a later upload has replaced it",
+        };
+        Err(EngineError::JobNotRetried { job_id: job_id.to_owned(), problem })
     }
 
     pub(super) fn job_scope(&self, scope: &KeyScope) -> Result<JobScope, EngineError> {

@@ -33,6 +33,7 @@ impl From<EngineError> for ApiError {
             EngineError::DefaultProtected => Self::invalid("default_sub_tenant_protected", message),
             EngineError::SourceNotFound { .. } => Self::source_not_found(),
             EngineError::JobNotFound => Self::new(Condition::JobNotFound, "job_not_found", message),
+            EngineError::JobNotRetried { .. } => conflict("job_not_retried", message),
             EngineError::WebhookUrl { .. } => {
                 Self::invalid("url_blocked", message).at(Location::Body, "url")
             }

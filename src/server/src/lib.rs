@@ -22,7 +22,7 @@
 //! - `request`: bytes to typed input
 //! - `dto`: every request and response of the wire
 //! - `reply`, `sse`, `file_body`: typed output to bytes; event streams; files as they are sent
-//! - `mcp`: tools for language models; `watch`: metrics
+//! - `mcp`: tools for language models; `watch`: metrics; `last_hour`: some of them by the minute
 //! - `product`: the table over one engine; `console`: files for browsers beside it
 //! - `error`: the error body and its table of conditions
 
@@ -38,6 +38,7 @@ mod engine_error;
 pub mod error;
 pub mod file_body;
 pub mod frame;
+pub mod last_hour;
 pub mod listen;
 mod mcp;
 pub mod product;

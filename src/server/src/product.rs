@@ -11,7 +11,7 @@ use crate::frame::{Frame, HttpSettings, router};
 use crate::listen::pace::Pace;
 use crate::listen::{Certificates, Stop};
 use crate::routes;
-use crate::watch::metrics_router;
+use crate::watch::{Watch, metrics_router};
 use lodestone_engine::Engine;
 use lodestone_types::{RandomIds, SystemClock};
 
@@ -22,6 +22,8 @@ pub struct Product {
     pub router: Router,
     /// Metrics alone, without a key: for a listener that only the operator reaches.
     pub metrics: Router,
+    /// Measurements that both show; the last hour is kept while [`Watch::keep_hour`] is polled.
+    pub watch: Arc<Watch>,
 }
 
 /// The main service of [`Product::new`].
@@ -60,6 +62,6 @@ impl Product {
             settings: http,
         };
         let router = router(routes::table(), console::router(), frame);
-        Self { router, metrics: metrics_router(watch) }
+        Self { router, metrics: metrics_router(Arc::clone(&watch)), watch }
     }
 }

@@ -5,7 +5,7 @@
 //! refresh before, and the task goes on. There is one such task at a time.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -15,9 +15,10 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 use schemars::{Schema, SchemaGenerator};
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval_at, timeout};
 
 use crate::error::ApiError;
+use crate::last_hour::{ENTRY, Hour, Minute, Sums};
 use crate::listen::Certificates;
 use crate::reply::Reply;
 use lodestone_engine::Engine;
@@ -87,6 +88,7 @@ pub struct Watch {
     http: HttpMeters,
     /// Held while gauges are refreshed.
     refreshing: Mutex<()>,
+    hour: Mutex<Hour>,
 }
 
 impl Watch {
@@ -98,7 +100,8 @@ impl Watch {
         if let Some(certificates) = certificates {
             certificates.enter(&mut registry);
         }
-        Self { engine, registry, http, refreshing: Mutex::new(()) }
+        let (refreshing, hour) = (Mutex::new(()), Mutex::new(Hour::begin()));
+        Self { engine, registry, http, refreshing, hour }
     }
 
     /// The counts of requests.
@@ -118,6 +121,23 @@ impl Watch {
             tracing::debug!("a scrape shows gauges of an earlier moment");
         }
         MetricsText(self.registry.text())
+    }
+
+    /// The last hour, oldest minute first; the last one is still running.
+    pub async fn hour(self: Arc<Self>) -> Vec<Minute> {
+        let sums = Sums::of(&Arc::clone(&self).text().await.0);
+        self.hour.lock().entries(self.engine.clock().now(), Instant::now(), &sums)
+    }
+
+    /// Ends a minute of the last hour each minute, for as long as it is polled.
+    pub async fn keep_hour(self: Arc<Self>) {
+        let mut minutes = interval_at(tokio::time::Instant::now() + ENTRY, ENTRY);
+        minutes.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            minutes.tick().await;
+            let sums = Sums::of(&Arc::clone(&self).text().await.0);
+            self.hour.lock().turn(self.engine.clock().now(), Instant::now(), sums);
+        }
     }
 }
 

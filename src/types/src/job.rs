@@ -136,6 +136,8 @@ pub enum JobEvent {
     Interrupted,
     /// The worker gave it back unprocessed (shutdown, disk full).
     Released,
+    /// A client asks for another try of what has failed.
+    Retried,
 }
 
 impl JobState {
@@ -170,12 +172,14 @@ impl JobState {
                 Some(Self { status: retry_or_end(attempts), attempts, interruptions })
             }
             JobEvent::Released if is_running => Some(Self { status: JobStatus::Queued, ..self }),
+            JobEvent::Retried if self.status == JobStatus::Errored => Some(Self::QUEUED),
             JobEvent::Claimed
             | JobEvent::Published
             | JobEvent::Rejected
             | JobEvent::Faulted
             | JobEvent::Interrupted
-            | JobEvent::Released => None,
+            | JobEvent::Released
+            | JobEvent::Retried => None,
         }
     }
 }
@@ -184,13 +188,14 @@ impl JobState {
 mod tests {
     use super::*;
 
-    const EVENTS: [JobEvent; 6] = [
+    const EVENTS: [JobEvent; 7] = [
         JobEvent::Claimed,
         JobEvent::Published,
         JobEvent::Rejected,
         JobEvent::Faulted,
         JobEvent::Interrupted,
         JobEvent::Released,
+        JobEvent::Retried,
     ];
 
     #[test]
@@ -201,6 +206,7 @@ mod tests {
             (InProgress, Success),
             (InProgress, Errored),
             (InProgress, Queued),
+            (Errored, Queued),
         ];
         for from in [Queued, InProgress, Success, Errored] {
             for event in EVENTS {
@@ -208,7 +214,8 @@ mod tests {
                 if let Some(to) = state.after(event) {
                     assert!(legal.contains(&(from, to.status)), "{from:?} {event:?} {to:?}");
                 }
-                if from.is_settled() {
+                let is_retry = from == Errored && event == JobEvent::Retried;
+                if from.is_settled() && !is_retry {
                     assert_eq!(state.after(event), None);
                 }
             }

@@ -178,12 +178,16 @@ pub const ATTRIBUTE_KEY_CHARS_MAX: usize = 64;
 pub const ATTRIBUTE_CHARS_MAX: usize = 512;
 /// Bytes of the texts that one answer gives of a file in a vector store.
 pub const STORE_TEXT_BYTES_MAX: usize = 8 << 20;
+/// Pages of a PDF.
+pub const PDF_PAGES_MAX: usize = 5_000;
 /// Pixels of the picture of a page from left to right.
 pub const PICTURE_WIDTH_MIN: usize = 64;
 /// The same at most.
 pub const PICTURE_WIDTH_MAX: usize = 2048;
 /// Marks on the picture of a page.
 pub const PICTURE_MARKS_MAX: usize = 64;
+/// Marks in a request for the picture of a page: those of other pages are passed over.
+pub const PICTURE_MARKS_SENT_MAX: usize = 1024;
 
 /// Failed attempts after which a job is errored.
 pub const ATTEMPTS_MAX: u32 = 3;

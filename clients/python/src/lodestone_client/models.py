@@ -549,6 +549,22 @@ class JobCounts(TypedDict):
     errored: int
 
 
+class RetriedJob(TypedDict):
+    """Answer to `jobs/{job_id}/retry`."""
+
+    job: JobView
+    success: bool
+    message: str
+
+
+class Times(TypedDict):
+    """Times in milliseconds, as near as the bounds of the histogram tell."""
+
+    count: int
+    median_ms: float
+    p95_ms: float
+
+
 class Health(TypedDict):
     """Answer to `healthz`."""
 
@@ -1135,6 +1151,10 @@ class OperationsJobsRequest(TypedDict):
     cursor: NotRequired[str | None]
 
 
+class OperationsRetryRequest(TypedDict):
+    job_id: str
+
+
 class OperationsEventsRequest(TypedDict):
     job_id: str
 
@@ -1445,6 +1465,20 @@ class JobList(TypedDict):
     message: str
 
 
+class Minute(TypedDict):
+    """A minute of the server, or the part of it that is over."""
+
+    at: str
+    seconds: float
+    requests: int
+    faults: int
+    processed: int
+    errored: int
+    tokens: int
+    searches: Times | None
+    answers: Times | None
+
+
 class ChunkList(TypedDict):
     """Answer to `list/chunks`."""
 
@@ -1563,6 +1597,14 @@ class ReembedStatus(TypedDict):
     """Answer about the vectors of tenants."""
 
     tenants: list[TenantVectors]
+    success: bool
+    message: str
+
+
+class LastHour(TypedDict):
+    """Answer to `metrics/hour`."""
+
+    minutes: list[Minute]
     success: bool
     message: str
 

@@ -7,7 +7,7 @@
 //! NewJob --submit--> queued --claim--> in_progress --settle--> success
 //!                      ^ |                 |                   errored
 //!                      | +-- superseded    +-- cancel: the row is gone, and `live` says so
-//!                      +---- faulted, released, interrupted
+//!                      +---- faulted, released, interrupted; errored, when a client retries it
 //! ```
 //!
 //! Invariants:

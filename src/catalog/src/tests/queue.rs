@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::job::{Duty, JobQueue, QueueLimits};
-use crate::{CatalogError, RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
+use crate::{CatalogError, RETENTION_MILLIS, RETRY_PAUSE_MILLIS, Retry};
 use lodestone_types::CommitHead;
 use lodestone_types::{ErrorKind, Stage};
 
@@ -192,6 +192,66 @@ fn faults_are_retried_alone_after_a_pause_and_then_end() {
     let row = fixture.catalog.latest(collection, &sub("default"), &source("bad")).unwrap().unwrap();
     assert_eq!((row.status, row.job.attempts), (JobStatus::Errored, 3));
     assert_eq!((row.fault, row.message.as_str()), (Some(Fault::EmbeddingFailed), "no memory"));
+}
+
+#[test]
+fn a_failed_job_is_tried_again_as_often_as_a_new_one() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let retry = |sequence| fixture.catalog.retry(sequence).unwrap();
+    let row =
+        || fixture.catalog.latest(collection, &sub("default"), &source("s")).unwrap().unwrap();
+    let job = fixture.submit(collection, "s");
+    assert_eq!(retry(Sequence(99)), Retry::Unknown);
+    for attempt in 1..=2 {
+        for _ in 0..3 {
+            assert_eq!(retry(job.sequence), Retry::Open, "it has not ended");
+            assert_eq!(fixture.claimed_sources(NO_LIMIT), ["s"]);
+            fixture.settle(collection, job.sequence, faulted());
+            fixture.clock.advance_millis(100 * RETRY_PAUSE_MILLIS);
+        }
+        assert_eq!((row().status, row().job.attempts), (JobStatus::Errored, 3), "{attempt}");
+        assert_eq!(fixture.claim(), None);
+        assert_eq!(retry(job.sequence), Retry::Open);
+        assert!(fixture.catalog.wait_for_work(Duty::Process, Duration::ZERO));
+        let queued = row();
+        assert_eq!((queued.status, queued.job.attempts), (JobStatus::Queued, 0));
+        assert_eq!((queued.fault, queued.message.as_str()), (None, ""));
+        assert_eq!((queued.job.job_id, queued.finished_at), (job.job_id.clone(), None));
+    }
+    fixture.claim().unwrap();
+    fixture.settle(collection, job.sequence, PUBLISHED);
+    assert_eq!(retry(job.sequence), Retry::Succeeded);
+}
+
+#[test]
+fn a_failed_job_is_not_tried_again_over_a_later_one() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let first = fixture.submit(collection, "s");
+    fixture.claim().unwrap();
+    fixture.settle(collection, first.sequence, rejected());
+    let second = fixture.submit(collection, "s");
+    let retry = |sequence| fixture.catalog.retry(sequence).unwrap();
+    assert_eq!(retry(first.sequence), Retry::Replaced);
+    fixture.claim().unwrap();
+    fixture.settle(collection, second.sequence, rejected());
+    assert_eq!(retry(first.sequence), Retry::Replaced);
+    assert_eq!(retry(second.sequence), Retry::Open);
+}
+
+#[test]
+fn a_full_queue_takes_no_failed_job() {
+    let queue = QueueLimits { jobs_max: 1, ..QueueLimits::default() };
+    let fixture = Fixture::with(CatalogOptions { queue, ..CatalogOptions::default() });
+    let collection = fixture.tenant("a").collection;
+    let job = fixture.submit(collection, "s");
+    fixture.claim().unwrap();
+    fixture.settle(collection, job.sequence, rejected());
+    fixture.submit(collection, "other");
+    let error = fixture.catalog.retry(job.sequence).unwrap_err();
+    assert!(matches!(error, CatalogError::QueueFull { .. }), "{error}");
+    assert_eq!(fixture.status(collection, "s"), Some(JobStatus::Errored));
 }
 
 #[test]

@@ -65,10 +65,9 @@ pub(super) use crate::pdf::picture::draw as draw_page;
 use crate::pdf::pieces::Piece;
 use crate::pdf::words::Words;
 use crate::{ExtractError, TEXT_BYTES_MAX};
+use lodestone_types::limits::PDF_PAGES_MAX;
 use lodestone_types::{BlockKind, Extracted, PageRef, PlacedLine, Warning};
 
-/// Pages of a document.
-const PAGES_MAX: usize = 5_000;
 /// A catalog without a tree of pages. Behind a file that has lost its own, it makes the parser look
 /// for pages among all objects.
 const CATALOG: &[u8] = b"\n9999999 0 obj <</Type /Catalog /Pages 9999999 0 R>> endobj\n";
@@ -138,8 +137,8 @@ fn open(bytes: &[u8]) -> Result<Pdf, ExtractError> {
     if pdf.len() > guard::OBJECTS_MAX {
         return Err(guard::too_many_objects());
     }
-    if pdf.pages().len() > PAGES_MAX {
-        return Err(ExtractError::BeyondLimit { what: "pages", max: PAGES_MAX });
+    if pdf.pages().len() > PDF_PAGES_MAX {
+        return Err(ExtractError::BeyondLimit { what: "pages", max: PDF_PAGES_MAX });
     }
     Ok(pdf)
 }

@@ -50,14 +50,14 @@ impl Request for ListJobs {
 
 static JOB_ID: Field = Field::path("job_id", Kind::Identifier, "The job.");
 
-/// `GET /jobs/{job_id}/events`.
+/// `GET /jobs/{job_id}/events` and `POST /jobs/{job_id}/retry`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JobEvents {
+pub struct OneJob {
     /// Id of the job.
     pub job_id: String,
 }
 
-impl Request for JobEvents {
+impl Request for OneJob {
     const FIELDS: &'static [&'static Field] = &[&JOB_ID];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
@@ -84,7 +84,8 @@ pub struct JobView {
     pub stage: Option<String>,
     /// Share of the chunks that have their vectors, 0 to 1, while that is known.
     pub progress: Option<f64>,
-    /// Failed attempts so far.
+    /// Attempts so far, one that is under way included. Those before a retry by a client, and those
+    /// that a stop of the server cut short, do not count.
     pub attempts: u32,
     /// Error code of processing, or empty.
     pub error_code: String,
@@ -121,6 +122,17 @@ pub struct JobList {
     pub counts: JobCounts,
     /// Cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
+    /// Always true.
+    pub success: bool,
+    /// Text for people.
+    pub message: String,
+}
+
+/// Answer to `jobs/{job_id}/retry`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RetriedJob {
+    /// The job as it is now.
+    pub job: JobView,
     /// Always true.
     pub success: bool,
     /// Text for people.

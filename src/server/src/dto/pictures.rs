@@ -19,7 +19,8 @@ const COORDINATE_MAX: f64 = 1.0e6;
 
 static FILE_ID: Field =
     Field::body("file_id", Kind::Identifier, "The source.").or(OTHER_THAN_FILE_ID).required();
-const PAGE_NUMBER: Kind = Kind::Integer { min: 1, max: u32::MAX as u64, default: None };
+const PAGE_NUMBER: Kind =
+    Kind::Integer { min: 1, max: limits::PDF_PAGES_MAX as u64, default: None };
 static PAGE: Field = Field::body("page", PAGE_NUMBER, "The page, from 1.").required();
 static WIDTH: Field = Field::body(
     "width",
@@ -40,9 +41,9 @@ static HIGHLIGHT: Field = Field::body(
     Kind::Objects {
         item: &[&ON_PAGE, &LEFT, &TOP, &BOX_WIDTH, &BOX_HEIGHT],
         min: 0,
-        max: limits::PICTURE_MARKS_MAX,
+        max: limits::PICTURE_MARKS_SENT_MAX,
     },
-    "Rectangles to be marked, as `boxes` of citations and chunks have them.",
+    "Rectangles to be marked, as `boxes` of citations and chunks have them; up to 64 on the page.",
 );
 static ON_PAGE: Field =
     Field::body("page", PAGE_NUMBER, "Its page; those of other pages are passed over.");
@@ -84,11 +85,18 @@ impl Request for PageImage {
         let width = fields.integer(&WIDTH)?.unwrap_or(WIDTH_DEFAULT) as u16;
         fields.choice(&FORMAT)?;
         let mut marks = Vec::new();
-        for item in fields.items(&HIGHLIGHT)?.unwrap_or_default() {
-            let (on, area) = mark(item)?;
+        for (at, item) in fields.items(&HIGHLIGHT)?.unwrap_or_default().into_iter().enumerate() {
+            let place = || format!("{}[{at}]", HIGHLIGHT.name);
+            let (on, area) = mark(item).map_err(|error| error.within(&place()))?;
             if on.is_none_or(|on| on == u64::from(page)) {
                 marks.push(area);
             }
+        }
+        if marks.len() > limits::PICTURE_MARKS_MAX {
+            let max = limits::PICTURE_MARKS_MAX;
+            let problem = format!("holds more than {max} rectangles of page {page}");
+            let (name, location) = (HIGHLIGHT.name, HIGHLIGHT.location);
+            return Err(ApiError::field("too_many_items", location, name, &problem));
         }
         let return_content = fields.boolean(&RETURN_CONTENT)?;
         Ok(Self { scope, file_id, drawing: Drawing { page, width, marks }, return_content })

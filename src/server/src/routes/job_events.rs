@@ -21,7 +21,7 @@ use tracing::Instrument;
 use axum::response::Response;
 
 use crate::app::App;
-use crate::dto::operations::{JobEvents, JobView};
+use crate::dto::operations::{JobView, OneJob};
 use crate::error::{ApiError, Condition, ErrorForm};
 use crate::listen::{Stop, reached};
 use crate::reply::Reply;
@@ -64,8 +64,8 @@ impl Reply for EventReply {
     }
 }
 
-async fn job_events(app: App, call: Call, request: JobEvents) -> Result<EventReply, ApiError> {
-    let JobEvents { job_id } = request;
+async fn job_events(app: App, call: Call, request: OneJob) -> Result<EventReply, ApiError> {
+    let OneJob { job_id } = request;
     let changed = Arc::new(Notify::new());
     let (engine, grant) = (Arc::clone(&app.engine), call.grant()?.clone());
     let (id, notify) = (job_id.clone(), Arc::clone(&changed));

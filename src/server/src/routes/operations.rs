@@ -9,8 +9,11 @@ use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS
 use schemars::{Schema, SchemaGenerator};
 
 use crate::app::{App, blocking};
-use crate::dto::operations::{Health, JobCounts, JobList, JobView, ListJobs, Readiness};
+use crate::dto::operations::{
+    Health, JobCounts, JobList, JobView, ListJobs, OneJob, Readiness, RetriedJob,
+};
 use crate::error::{ApiError, Location};
+use crate::last_hour::LastHour;
 use crate::reply::{Json, Reply};
 use crate::request::Call;
 use crate::routes::{Group, Route};
@@ -31,9 +34,24 @@ pub fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::get("/jobs", Group::Operations, Role::Read, "List jobs, newest first")
             .handle(blocking(list_jobs)),
+        Route::<App>::post(
+            "/jobs/{job_id}/retry",
+            Group::Operations,
+            Role::Write,
+            "Try a failed job again",
+        )
+        .handle(blocking(retry_job)),
         Route::<App>::get("/metrics", Group::Operations, Role::Read, "Metrics for Prometheus")
             .without_slot()
             .handle(metrics),
+        Route::<App>::get(
+            "/metrics/hour",
+            Group::Operations,
+            Role::Read,
+            "The last hour, minute by minute",
+        )
+        .without_slot()
+        .handle(last_hour),
         Route::<App>::public("/healthz", "Report whether the process runs")
             .handle(|_: App, _: Call, (): ()| async { Ok(Json::new(alive())) }),
         Route::<App>::public("/readyz", "Report whether storage, index and embedder are usable")
@@ -81,7 +99,16 @@ fn read_cursor(cursor: &str) -> Result<Sequence, ApiError> {
     })
 }
 
+fn retry_job(app: &App, call: &Call, request: OneJob) -> Result<Json<RetriedJob>, ApiError> {
+    let row = app.engine.retry_job(call.grant()?, &request.job_id)?;
+    call.tell_subject(&request.job_id);
+    let message = "The job waits, or is being processed".to_owned();
+    Ok(Json::new(RetriedJob { job: job(&row), success: true, message }))
+}
+
 pub(super) fn job(row: &JobRow) -> JobView {
+    // Stored are those that have failed.
+    let is_one_more = matches!(row.status, JobStatus::InProgress | JobStatus::Success);
     JobView {
         job_id: row.job.job_id.clone(),
         file_id: row.job.source.to_string(),
@@ -91,7 +118,7 @@ pub(super) fn job(row: &JobRow) -> JobView {
         status: row.status.into(),
         stage: row.progress.map(|progress| progress.stage.as_str().to_owned()),
         progress: row.progress.and_then(|progress| progress.share()),
-        attempts: row.job.attempts,
+        attempts: row.job.attempts + u32::from(is_one_more),
         error_code: row.fault.map_or("", |fault| fault.as_str()).to_owned(),
         message: row.message.clone(),
         created_at: row.job.uploaded_at.to_string(),
@@ -113,7 +140,7 @@ fn reembed_job(run: &ReembedRun) -> JobView {
         status: run.status.into(),
         stage: is_running.then(|| Stage::Embedding.as_str().to_owned()),
         progress: is_running.then(share),
-        attempts: 0,
+        attempts: u32::from(run.status != JobStatus::Queued),
         error_code: match run.status {
             JobStatus::Errored => Fault::EmbeddingFailed.as_str().to_owned(),
             _ => String::new(),
@@ -125,13 +152,25 @@ fn reembed_job(run: &ReembedRun) -> JobView {
     }
 }
 
-/// The numbers are of the whole server, so a key for some tenants does not see them.
 async fn metrics(app: App, call: Call, (): ()) -> Result<MetricsText, ApiError> {
+    require_all_tenants(&call)?;
+    Ok(app.watch.text().await)
+}
+
+async fn last_hour(app: App, call: Call, (): ()) -> Result<Json<LastHour>, ApiError> {
+    require_all_tenants(&call)?;
+    let minutes = app.watch.hour().await;
+    let message = "Successfully fetched the last hour".to_owned();
+    Ok(Json::new(LastHour { minutes, success: true, message }))
+}
+
+/// The numbers are of the whole server, so a key for some tenants does not see them.
+fn require_all_tenants(call: &Call) -> Result<(), ApiError> {
     if !call.grant()?.is_all_tenants() {
         let need = "metrics are of the whole server: they need a key for all tenants";
         return Err(EngineError::Forbidden { need }.into());
     }
-    Ok(app.watch.text().await)
+    Ok(())
 }
 
 fn alive() -> Health {

@@ -311,7 +311,7 @@ class AsyncFetchOperations:
         page: The page, from 1.
         width: Pixels from left to right; the height follows, up to 8,388,608 pixels in all.
         format: Format of the picture.
-        highlight: Rectangles to be marked, as `boxes` of citations and chunks have them.
+        highlight: Rectangles to be marked, as `boxes` of citations and chunks have them; up to 64 on the page.
         return_content: Whether the picture itself is wanted; false gives a signed URL.
         """
         answer: bytes = await self._transport.call(Operation("POST", "/fetch/page_image", media="json", result="bytes", retry=True), request, options)
@@ -464,9 +464,22 @@ class AsyncOperationsOperations:
         async for item in self._transport.pages(Operation("GET", "/jobs", query=["tenant_id", "sub_tenant_id", "status", "limit", "cursor"], retry=True), request, options, "jobs"):
             yield item
 
+    async def retry(self, *, options: Options | None = None, **request: Unpack[models.OperationsRetryRequest]) -> models.RetriedJob:
+        """Try a failed job again.
+
+        job_id: The job.
+        """
+        answer: models.RetriedJob = await self._transport.call(Operation("POST", "/jobs/{job_id}/retry", retry=True, keyed=True), request, options)
+        return answer
+
     async def metrics(self, *, options: Options | None = None) -> str:
         """Metrics for Prometheus."""
         answer: str = await self._transport.call(Operation("GET", "/metrics", result="text", retry=True), {}, options)
+        return answer
+
+    async def hour(self, *, options: Options | None = None) -> models.LastHour:
+        """The last hour, minute by minute."""
+        answer: models.LastHour = await self._transport.call(Operation("GET", "/metrics/hour", retry=True), {}, options)
         return answer
 
     async def healthz(self, *, options: Options | None = None) -> models.Health:

@@ -1,0 +1,78 @@
+//! Another try of a job that has failed.
+
+use rusqlite::{Connection, params};
+use uuid::Uuid;
+
+use super::Catalog;
+use super::error::Result;
+use super::rows::Cells;
+use super::settle::{Ended, find};
+use super::submit::check_limits;
+use lodestone_types::{CollectionId, JobEvent, JobStatus, Sequence};
+
+/// Result of [`Catalog::retry`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// It waits or runs: it was put back now, or had not ended.
+    Open,
+    /// It has succeeded.
+    Succeeded,
+    /// A newer upload of its source has taken its place.
+    Replaced,
+    /// There is no such job.
+    Unknown,
+}
+
+impl Catalog {
+    /// Queues a failed job again, with its original and as many attempts as a new one. Durable when
+    /// this returns; a second call changes nothing.
+    ///
+    /// # Errors
+    /// [`crate::CatalogError::QueueFull`], storage errors.
+    pub fn retry(&self, sequence: Sequence) -> Result<Retry> {
+        let (now, limits) = (self.inner.clock.now(), self.inner.options.queue);
+        let (result, source) = self.write(move |connection| {
+            let Some(job) = find(connection, sequence)? else {
+                return Ok((Retry::Unknown, None));
+            };
+            let Some(state) = job.state.after(JobEvent::Retried) else {
+                let is_done = job.state.status == JobStatus::Success;
+                return Ok((if is_done { Retry::Succeeded } else { Retry::Open }, None));
+            };
+            if newest_of_source(connection, &job)? != sequence {
+                return Ok((Retry::Replaced, None));
+            }
+            let collection = CollectionId(Uuid::from_bytes(job.collection));
+            check_limits(connection, collection, job.size_bytes, &limits)?;
+            let mut update = connection.prepare_cached(
+                "UPDATE jobs SET status = ?2, attempts = ?3, interruptions = ?4, not_before = 0,
+                    fault = NULL, message = '', started_at = NULL, finished_at = NULL,
+                    updated_at = ?5 WHERE seq = ?1",
+            )?;
+            let (status, at) = (state.status.as_str(), now.0 as i64);
+            let (attempts, interruptions) = (state.attempts, state.interruptions);
+            update.execute(params![sequence.0 as i64, status, attempts, interruptions, at])?;
+            Ok((Retry::Open, Some(job.source)))
+        })?;
+        if let Some(source) = source {
+            self.inner.changes.note(&source);
+            self.inner.job_watchers.wake(&[sequence]);
+            self.inner.work.notify();
+        }
+        Ok(result)
+    }
+}
+
+/// The newest accepted job of the source of a job. It stays known when its row has been removed
+/// after its time.
+fn newest_of_source(connection: &Connection, job: &Ended) -> Result<Sequence> {
+    let mut look = connection.prepare_cached(
+        "SELECT max(seq) FROM (
+            SELECT seq FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
+            UNION ALL SELECT seq FROM known_sources
+                WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3)",
+    )?;
+    let mut rows = look.query(params![job.source, job.collection, job.sub_tenant])?;
+    let row = rows.next()?.expect("an aggregate has one row");
+    Ok(Sequence(Cells::of(row).number()?))
+}

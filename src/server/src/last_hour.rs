@@ -1,0 +1,242 @@
+//! The last hour, minute by minute, of what a scrape of the metrics shows as sums since the start:
+//! for a page that is opened now and has no collector behind it.
+//!
+//! ```text
+//! every minute: text of the metrics -> sums -> less those of a minute ago -> one entry, 60 kept
+//! ```
+//! The text is read because it is where every part of the server already says what it has counted.
+//! An entry has some hundred bytes. Nothing of it outlives the process.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use lodestone_types::Timestamp;
+
+/// Time of one entry.
+pub const ENTRY: Duration = Duration::from_secs(60);
+/// Entries that are kept.
+const ENTRIES_MAX: usize = 60;
+
+/// A minute of the server, or the part of it that is over.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Minute {
+    /// Its end, epoch seconds.
+    pub at: String,
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// Requests answered.
+    pub requests: u64,
+    /// Those of them that were answered with 5xx.
+    pub faults: u64,
+    /// Sources that became searchable.
+    pub processed: u64,
+    /// Sources whose processing ended with an error.
+    pub errored: u64,
+    /// Tokens through the embedding model.
+    pub tokens: u64,
+    /// Times of searches by meaning and words; null where there were none.
+    pub searches: Option<Times>,
+    /// Times of answers; null where there were none.
+    pub answers: Option<Times>,
+}
+
+/// Times in milliseconds, as near as the bounds of the histogram tell.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Times {
+    /// Their number.
+    pub count: u64,
+    /// Half of them took no longer.
+    pub median_ms: f64,
+    /// 95 of 100 took no longer.
+    pub p95_ms: f64,
+}
+
+/// Answer to `metrics/hour`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LastHour {
+    /// Oldest first; the last one is still running.
+    pub minutes: Vec<Minute>,
+    /// Always true.
+    pub success: bool,
+    /// Text for people.
+    pub message: String,
+}
+
+/// Sums since the start of the server.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Sums {
+    requests: u64,
+    faults: u64,
+    processed: u64,
+    errored: u64,
+    tokens: u64,
+    searches: Buckets,
+    answers: Buckets,
+}
+
+/// Upper bounds of a histogram in seconds, with the observations up to each.
+type Buckets = Vec<(f64, u64)>;
+
+impl Sums {
+    /// Reads them from the text of the metrics.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut sums = Self::default();
+        for line in text.lines() {
+            let Some((series, value)) = line.rsplit_once(' ') else { continue };
+            let Ok(value) = value.parse::<u64>() else { continue };
+            let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+            let is = |label: &str| labels.contains(label);
+            match name {
+                "lodestone_http_requests_total" => {
+                    sums.requests += value;
+                    sums.faults += if is("status=\"5xx\"") { value } else { 0 };
+                }
+                "lodestone_ingest_jobs_total" if is("outcome=\"success\"") => {
+                    sums.processed += value;
+                }
+                "lodestone_ingest_jobs_total" if is("outcome=\"errored\"") => sums.errored += value,
+                "lodestone_embed_tokens_total" => sums.tokens += value,
+                "lodestone_search_seconds_bucket" if is("leg=\"retrieve\"") => {
+                    sums.searches.extend(bound(labels).map(|bound| (bound, value)));
+                }
+                "lodestone_search_seconds_bucket" if is("leg=\"answer\"") => {
+                    sums.answers.extend(bound(labels).map(|bound| (bound, value)));
+                }
+                _ => {}
+            }
+        }
+        sums
+    }
+
+    /// The entry of the time since `before`, which is `seconds` long.
+    fn since(&self, before: &Self, at: Timestamp, seconds: f64) -> Minute {
+        Minute {
+            at: at.to_string(),
+            seconds,
+            requests: self.requests.saturating_sub(before.requests),
+            faults: self.faults.saturating_sub(before.faults),
+            processed: self.processed.saturating_sub(before.processed),
+            errored: self.errored.saturating_sub(before.errored),
+            tokens: self.tokens.saturating_sub(before.tokens),
+            searches: times(&self.searches, &before.searches),
+            answers: times(&self.answers, &before.answers),
+        }
+    }
+}
+
+/// The upper bound that the labels of a bucket name.
+fn bound(labels: &str) -> Option<f64> {
+    let (_, rest) = labels.split_once("le=\"")?;
+    let (bound, _) = rest.split_once('"')?;
+    // `+Inf` reads as infinity.
+    bound.parse().ok()
+}
+
+fn times(now: &Buckets, before: &Buckets) -> Option<Times> {
+    let earlier = |at: usize| before.get(at).map_or(0, |(_, count)| *count);
+    let counts = now.iter().enumerate();
+    let grown: Buckets =
+        counts.map(|(at, (bound, count))| (*bound, count.saturating_sub(earlier(at)))).collect();
+    let count = grown.last().map_or(0, |(_, count)| *count);
+    let at = |share| 1000.0 * quantile(&grown, share * count as f64);
+    (count > 0).then(|| Times { count, median_ms: at(0.5), p95_ms: at(0.95) })
+}
+
+/// The value below which `rank` observations lie, by a straight line within its bucket; the last
+/// bound beyond all of them.
+fn quantile(buckets: &Buckets, rank: f64) -> f64 {
+    let (mut low, mut below) = (0.0, 0.0);
+    for (bound, count) in buckets {
+        let count = *count as f64;
+        if count >= rank {
+            let share = if count > below { (rank - below) / (count - below) } else { 0.0 };
+            return if bound.is_finite() { low + (bound - low) * share } else { low };
+        }
+        (low, below) = (*bound, count);
+    }
+    low
+}
+
+/// The entries that are kept, and where the running one began.
+#[derive(Debug)]
+pub(crate) struct Hour {
+    minutes: VecDeque<Minute>,
+    since: Instant,
+    before: Sums,
+}
+
+impl Hour {
+    pub(crate) fn begin() -> Self {
+        Self { minutes: VecDeque::new(), since: Instant::now(), before: Sums::default() }
+    }
+
+    /// Ends the running entry.
+    pub(crate) fn turn(&mut self, at: Timestamp, now: Instant, sums: Sums) {
+        self.minutes.push_back(self.running(at, now, &sums));
+        if self.minutes.len() > ENTRIES_MAX {
+            self.minutes.pop_front();
+        }
+        (self.since, self.before) = (now, sums);
+    }
+
+    /// Every entry, with the running one.
+    pub(crate) fn entries(&self, at: Timestamp, now: Instant, sums: &Sums) -> Vec<Minute> {
+        self.minutes.iter().cloned().chain([self.running(at, now, sums)]).collect()
+    }
+
+    fn running(&self, at: Timestamp, now: Instant, sums: &Sums) -> Minute {
+        let seconds = now.saturating_duration_since(self.since).as_secs_f64();
+        sums.since(&self.before, at, seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(requests: u64, faults: u64, fast: u64, all: u64) -> String {
+        format!(
+            "# HELP lodestone_http_requests_total Requests.\n\
+             lodestone_http_requests_total{{method=\"GET\",status=\"2xx\"}} {requests}\n\
+             lodestone_http_requests_total{{method=\"GET\",status=\"5xx\"}} {faults}\n\
+             lodestone_embed_tokens_total {all}\n\
+             lodestone_search_seconds_sum{{leg=\"retrieve\"}} 0.75\n\
+             lodestone_search_seconds_bucket{{leg=\"retrieve\",le=\"0.01\"}} {fast}\n\
+             lodestone_search_seconds_bucket{{leg=\"retrieve\",le=\"0.1\"}} {all}\n\
+             lodestone_search_seconds_bucket{{leg=\"retrieve\",le=\"+Inf\"}} {all}\n\
+             lodestone_search_seconds_bucket{{leg=\"fuse\",le=\"+Inf\"}} 99\n"
+        )
+    }
+
+    #[test]
+    fn an_entry_counts_from_the_end_of_the_one_before() {
+        let mut hour = Hour::begin();
+        let (start, at) = (hour.since, Timestamp(1_000));
+        hour.turn(at, start + ENTRY, Sums::of(&text(10, 1, 4, 4)));
+        let now = start + ENTRY + Duration::from_secs(30);
+        let entries = hour.entries(at, now, &Sums::of(&text(16, 1, 5, 14)));
+        let counts: Vec<_> = entries.iter().map(|one| (one.requests, one.faults)).collect();
+        assert_eq!(counts, [(11, 1), (6, 0)]);
+        assert_eq!((entries[0].seconds, entries[1].seconds), (60.0, 30.0));
+        assert_eq!((entries[1].tokens, entries[1].answers.is_none()), (10, true));
+        // One of ten below 10 ms, nine between 10 and 100: the fifth is at 4/9 of that way.
+        let times = entries[1].searches.as_ref().unwrap();
+        assert_eq!((times.count, times.median_ms.round()), (10, 50.0));
+        assert_eq!(times.p95_ms.round(), 95.0);
+        assert_eq!(entries[0].searches.as_ref().unwrap().median_ms.round(), 5.0);
+    }
+
+    #[test]
+    fn an_hour_is_kept() {
+        let mut hour = Hour::begin();
+        for minute in 1..=200 {
+            let now = hour.since + ENTRY;
+            hour.turn(Timestamp(minute), now, Sums::of(&text(minute, 0, 0, 0)));
+        }
+        assert_eq!(hour.minutes.len(), ENTRIES_MAX);
+        assert!(hour.minutes.iter().all(|one| one.requests == 1 && one.searches.is_none()));
+    }
+}
