@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lodestone_embed::Precision;
@@ -231,7 +232,15 @@ impl Arguments {
     pub fn read(line: impl Iterator<Item = OsString>) -> Result<Self, Box<dyn Error>> {
         let mut line: Vec<OsString> = line.collect();
         let command = Self::command().mut_subcommands(|verb| verb.mut_args(without_empty_variable));
-        let matches = command.clone().try_get_matches_from(&line)?;
+        let matches =
+            command.clone().try_get_matches_from(&line).map_err(|error| {
+                match serve_flag(&error, &command) {
+                    Some(flag) => {
+                        format!("{flag} is a flag of lodestone serve: name the verb").into()
+                    }
+                    None => Box::<dyn Error>::from(error),
+                }
+            })?;
         let arguments = Self::from_arg_matches(&matches)?;
         let (Verb::Serve(options) | Verb::Doctor(options)) = &arguments.verb else {
             return Ok(arguments);
@@ -264,6 +273,19 @@ impl Arguments {
         }
         Ok(arguments)
     }
+}
+
+/// The flag of `serve` that was given without a verb.
+fn serve_flag(error: &clap::Error, command: &Command) -> Option<String> {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_verb_missing = matches!(
+        error.get(ContextKind::Usage),
+        Some(ContextValue::StyledStr(usage)) if usage.to_string().contains("<COMMAND>")
+    );
+    let name = flag.strip_prefix("--")?.split('=').next()?;
+    let mut flags = command.find_subcommand("serve")?.get_arguments();
+    let is_of_serve = flags.any(|flag| flag.get_long() == Some(name));
+    (is_verb_missing && is_of_serve).then(|| flag.clone())
 }
 
 /// Adds to a command line what a settings file says and neither a flag nor a variable does.
@@ -350,6 +372,17 @@ mod tests {
         let auto = parse(&[&config, "--embedding-precision=auto"]).unwrap();
         assert_eq!(auto.embedding_precision, Precision::Auto);
         assert_eq!(settings.session_idle_hours, 24);
+    }
+
+    #[test]
+    fn a_flag_of_serve_without_the_verb_is_told() {
+        for (line, is_told) in [
+            (["lodestone", "--listen=127.0.0.1:1"], true),
+            (["lodestone", "--no-such-flag"], false),
+        ] {
+            let error = Arguments::read(line.iter().map(OsString::from)).unwrap_err().to_string();
+            assert_eq!(error.contains("is a flag of lodestone serve"), is_told, "{error}");
+        }
     }
 
     #[test]

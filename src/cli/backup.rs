@@ -1,7 +1,7 @@
 //! `lodestone backup` and `lodestone restore`.
 //!
-//! While a server runs on the data directory it makes the backup, in the folder that its settings
-//! allow, and this command waits for it. Otherwise the command opens the directory itself.
+//! While a server runs on the data directory it makes the backup, where its settings allow it, and
+//! this command waits for it. Otherwise the command opens the directory itself.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,10 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use lodestone_catalog::{Catalog, CatalogOptions, Tenant};
 use lodestone_engine::backup::{
-    BackupManifest, Folder, Listed, RestoreOptions, TakeOptions, TakeParts, Unpaced, check, list,
-    prune, restore, take,
+    BackupManifest, Listed, Location, Opener, Place, RestoreOptions, TakeOptions, TakeParts,
+    Unpaced, check, list, prune, restore, take, wait,
 };
+use lodestone_engine::settings::BucketSettings;
 use lodestone_engine::{CATALOG_NAME, EngineError};
 use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, IoError, RealDisk};
@@ -37,9 +38,10 @@ const POLL: Duration = Duration::from_millis(300);
 pub struct BackupOptions {
     #[command(subcommand)]
     verb: Option<BackupVerb>,
-    /// Folder for the backup; what earlier backups in it have is not copied again.
-    #[arg(required = true, value_name = "TO")]
-    to: Option<PathBuf>,
+    /// Folder or s3://BUCKET/PREFIX for the backup; what earlier backups in it have is not copied
+    /// again.
+    #[arg(required = true, value_name = "TO", value_parser = Location::parse)]
+    to: Option<Location>,
     /// This tenant alone.
     #[arg(long)]
     tenant: Option<String>,
@@ -60,32 +62,72 @@ pub struct BackupOptions {
     /// An admin key for all tenants, if a server runs.
     #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
-    /// Certificates in PEM of the authorities that vouch for the server [default: those of Mozilla,
-    /// which come with the program].
-    #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE")]
+    #[command(flatten)]
+    store: StoreOptions,
+}
+
+/// The store of a bucket.
+#[derive(Debug, Args)]
+struct StoreOptions {
+    /// Address of the S3-compatible store that holds the bucket [default: as the tools of AWS find
+    /// it].
+    #[arg(long, env = "LODESTONE_S3_ENDPOINT", value_name = "URL", global = true)]
+    s3_endpoint: Option<String>,
+    /// Region of the bucket [default: as the tools of AWS find it].
+    #[arg(long, env = "LODESTONE_S3_REGION", value_name = "REGION", global = true)]
+    s3_region: Option<String>,
+    /// Whether the name of the bucket is in the path and not in the host [default: true with an
+    /// endpoint].
+    #[arg(long, env = "LODESTONE_S3_PATH_STYLE", value_name = "BOOLEAN", global = true)]
+    s3_path_style: Option<bool>,
+    /// Certificates in PEM of the authorities that vouch for the server and the store [default:
+    /// those of Mozilla, which come with the program].
+    #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE", global = true)]
     ca_file: Option<PathBuf>,
+}
+
+impl StoreOptions {
+    fn opener(&self) -> Result<Opener, String> {
+        let settings = BucketSettings {
+            s3_endpoint: self.s3_endpoint.clone(),
+            s3_region: self.s3_region.clone(),
+            s3_path_style: self.s3_path_style,
+        };
+        Ok(Opener { settings, authorities: authorities(self.ca_file.as_deref())? })
+    }
+
+    fn open(&self, at: &Location) -> Result<Box<dyn Place>, Box<dyn Error>> {
+        Ok(self.opener()?.open(at, Box::new(wait))?)
+    }
+
+    fn create(&self, at: &Location) -> Result<Box<dyn Place>, Box<dyn Error>> {
+        Ok(self.opener()?.create(at, Box::new(wait))?)
+    }
 }
 
 /// Operations on backups.
 #[derive(Debug, Subcommand)]
 pub enum BackupVerb {
-    /// List the backups in a folder, those that were cut off or are damaged too.
+    /// List backups, those that were cut off or are damaged too.
     Ls {
-        /// The folder.
-        to: PathBuf,
+        /// The folder, or s3://BUCKET/PREFIX.
+        #[arg(value_parser = Location::parse)]
+        to: Location,
     },
     /// Read every file of the backups and compare it with its hash.
     Verify {
-        /// The folder.
-        to: PathBuf,
+        /// The folder, or s3://BUCKET/PREFIX.
+        #[arg(value_parser = Location::parse)]
+        to: Location,
         /// This backup alone.
         #[arg(long, value_name = "ID")]
         at: Option<String>,
     },
     /// Remove old backups, and remains of those that were cut off.
     Prune {
-        /// The folder.
-        to: PathBuf,
+        /// The folder, or s3://BUCKET/PREFIX.
+        #[arg(value_parser = Location::parse)]
+        to: Location,
         /// Complete backups to keep, the newest ones.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         keep: u32,
@@ -95,8 +137,9 @@ pub enum BackupVerb {
 /// The backup to restore, and the new data directory.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
-    /// Folder of the backups.
-    from: PathBuf,
+    /// Folder of the backups, or s3://BUCKET/PREFIX.
+    #[arg(value_parser = Location::parse)]
+    from: Location,
     /// Data directory to make; it must be missing or empty.
     #[arg(long, value_name = "NEW")]
     data_dir: PathBuf,
@@ -109,26 +152,30 @@ pub struct RestoreArguments {
     /// New name of the tenant.
     #[arg(long = "as", value_name = "NAME", requires = "tenant")]
     rename_to: Option<String>,
+    #[command(flatten)]
+    store: StoreOptions,
 }
 
 /// Makes a backup, or works on those that there are.
 pub fn run(options: &BackupOptions) -> Result<(), Box<dyn Error>> {
     match (&options.verb, &options.to) {
-        (Some(BackupVerb::Ls { to }), _) => list_all(to),
-        (Some(BackupVerb::Verify { to, at }), _) => verify(to, at.as_deref()),
+        (Some(BackupVerb::Ls { to }), _) => list_all(&*options.store.open(to)?),
+        (Some(BackupVerb::Verify { to, at }), _) => {
+            verify(&*options.store.open(to)?, at.as_deref())
+        }
         (Some(BackupVerb::Prune { to, keep }), _) => {
-            let pruned = prune(&Folder::create(to)?, *keep as usize)?;
+            let pruned = prune(&*options.store.create(to)?, *keep as usize)?;
             let (removed, files) = (pruned.removed.len() as u64, pruned.files);
             let (removed, files) = (counted(removed, "backup"), counted(files, "file"));
             println!("{removed} removed with {files}, {} kept", pruned.kept);
             Ok(())
         }
         (None, Some(to)) => make(options, to),
-        (None, None) => Err("name the folder for the backup".into()),
+        (None, None) => Err("name the folder or bucket for the backup".into()),
     }
 }
 
-fn make(options: &BackupOptions, to: &Path) -> Result<(), Box<dyn Error>> {
+fn make(options: &BackupOptions, to: &Location) -> Result<(), Box<dyn Error>> {
     let tenant = options.tenant.as_deref().map(TenantId::parse).transpose()?;
     let choices = TakeOptions { tenant, with_keys: options.with_keys, is_full: options.full };
     let data_dir = match (&options.data_dir, &options.server) {
@@ -146,7 +193,7 @@ fn make(options: &BackupOptions, to: &Path) -> Result<(), Box<dyn Error>> {
     }
     match DataDir::open(data_dir, Arc::new(RealDisk)) {
         Ok(data) => {
-            let made = make_here(data, to, &choices)?;
+            let made = make_here(data, &*options.store.create(to)?, &choices)?;
             let bytes = made.tenants.iter().map(|tenant| tenant.bytes).sum();
             told(&made.id, made.tenants.len(), bytes, made.new_bytes, made.new_files);
             let left_out = made.left_out.iter().map(|one| (&*one.tenant, &*one.reason));
@@ -179,7 +226,7 @@ fn refuse_left_out<'a>(
 /// Backs up a data directory that no server uses.
 fn make_here(
     data: DataDir,
-    to: &Path,
+    place: &dyn Place,
     choices: &TakeOptions,
 ) -> Result<BackupManifest, Box<dyn Error>> {
     let path = data.root().join(CATALOG_NAME);
@@ -196,17 +243,17 @@ fn make_here(
     };
     let parts =
         TakeParts { catalog: &catalog, open: &open, store: &held, clock: &*clock, pace: &Unpaced };
-    Ok(take(&parts, &Folder::create(to)?, choices)?)
+    Ok(take(&parts, place, choices)?)
 }
 
 /// Has the running server make the backup, and waits for it.
 fn make_there(
     options: &BackupOptions,
-    to: &Path,
+    to: &Location,
     choices: &TakeOptions,
 ) -> Result<(), Box<dyn Error>> {
     let server = options.server.as_deref().unwrap_or(SERVER);
-    let authorities = authorities(options.ca_file.as_deref())?;
+    let authorities = authorities(options.store.ca_file.as_deref())?;
     let http = Http::new(server.trim_end_matches('/'), options.api_key.as_deref(), &authorities);
     let ask = |body: Option<Payload<'_>>| -> Result<Value, Box<dyn Error>> {
         let request = Request { path: "/admin/backups".to_owned(), body };
@@ -221,8 +268,13 @@ fn make_there(
             }
         }
     };
-    let to = std::path::absolute(to)?;
-    let to = to.to_str().ok_or("the folder's name is not UTF-8")?;
+    let to = match to {
+        Location::Folder(path) => {
+            let path = std::path::absolute(path)?;
+            path.to_str().ok_or("the folder's name is not UTF-8")?.to_owned()
+        }
+        Location::Bucket(url) => url.to_string(),
+    };
     let mut body = json!({"to": to, "with_keys": choices.with_keys, "full": choices.is_full});
     if let Some(tenant) = &choices.tenant {
         body["tenant_id"] = tenant.as_str().into();
@@ -248,8 +300,8 @@ fn make_there(
     refuse_left_out(left_out.iter().map(|(tenant, reason)| (&**tenant, &**reason)))
 }
 
-fn list_all(to: &Path) -> Result<(), Box<dyn Error>> {
-    for listed in list(&Folder::open(to)?)? {
+fn list_all(place: &dyn Place) -> Result<(), Box<dyn Error>> {
+    for listed in list(place)? {
         match listed {
             Listed::Finished(made) => {
                 let sum = |of: fn(&lodestone_engine::backup::TenantEntry) -> u64| {
@@ -278,8 +330,8 @@ fn list_all(to: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn verify(to: &Path, at: Option<&str>) -> Result<(), Box<dyn Error>> {
-    let checked = check(&Folder::open(to)?, at)?;
+fn verify(place: &dyn Place, at: Option<&str>) -> Result<(), Box<dyn Error>> {
+    let checked = check(place, at)?;
     for problem in &checked.problems {
         println!("{problem}");
     }
@@ -301,7 +353,8 @@ pub fn run_restore(arguments: &RestoreArguments) -> Result<(), Box<dyn Error>> {
         rename_to: arguments.rename_to.as_deref().map(TenantId::parse).transpose()?,
     };
     let data_dir = std::path::absolute(&arguments.data_dir)?;
-    let (manifest, tenants) = restore(&Folder::open(&arguments.from)?, &options, &data_dir)?;
+    let (manifest, tenants) =
+        restore(&*arguments.store.open(&arguments.from)?, &options, &data_dir)?;
     let count = counted(tenants.len() as u64, "tenant");
     println!("{}: {count} restored to {}", manifest.id, data_dir.display());
     for one in manifest.left_out.iter().filter(|_| options.tenant.is_none()) {

@@ -13,7 +13,7 @@ use crate::process::patience::Patience;
 use crate::{Installation, KEY, ask, files, settled, upload};
 
 const QUERIES: usize = 200;
-const SOURCES: usize = 60;
+pub(super) const SOURCES: usize = 60;
 const WORDS: [&str; 20] = [
     "granite", "harbour", "lantern", "meadow", "copper", "violin", "glacier", "orchard", "compass",
     "thunder", "velvet", "falcon", "ember", "canyon", "marble", "willow", "saffron", "anchor",
@@ -29,7 +29,7 @@ fn run(arguments: &[&str]) -> (bool, String) {
     (output.status.success(), said)
 }
 
-fn text(path: &Path) -> &str {
+pub(super) fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
@@ -46,12 +46,12 @@ fn restore(from: &Path, data: &Path, more: &[&str]) -> (bool, String) {
 }
 
 /// A sentence of words by number, different for each.
-fn sentence(number: usize) -> String {
+pub(super) fn sentence(number: usize) -> String {
     let word = |step: usize| WORDS[(number * step + number / 7) % WORDS.len()];
     format!("{} {} near the {} of report {number}.", word(1), word(3), word(7))
 }
 
-fn put(client: &Client, tenant: &str, id: &str, content: &str) {
+pub(super) fn put(client: &Client, tenant: &str, id: &str, content: &str) {
     let path = format!("/upload/upload_text?tenant_id={tenant}");
     ask(client, "POST", &path, json!({"file_id": id, "content": content}));
 }
@@ -66,7 +66,7 @@ fn listing(client: &Client, tenant: &str) -> String {
     ask(client, "GET", &path, Value::Null).to_string()
 }
 
-fn wait(client: &Client, tenant: &str) {
+pub(super) fn wait(client: &Client, tenant: &str) {
     let mut patience = Patience::new();
     loop {
         let path = format!("/jobs?limit=1&tenant_id={tenant}");
@@ -79,7 +79,7 @@ fn wait(client: &Client, tenant: &str) {
 }
 
 /// The listing, and the ten best results with their scores of many questions.
-fn seen(client: &Client, tenant: &str) -> Vec<String> {
+pub(super) fn seen(client: &Client, tenant: &str) -> Vec<String> {
     let mut seen = vec![listing(client, tenant)];
     for number in 0..QUERIES {
         let body =
@@ -92,7 +92,7 @@ fn seen(client: &Client, tenant: &str) -> Vec<String> {
 }
 
 /// A second installation of the same model, whose data directory is still missing.
-fn another(installation: &Installation) -> Installation {
+pub(super) fn another(installation: &Installation) -> Installation {
     let dir = TempDir::new().expect("a temporary directory");
     Installation { dir, model: installation.model.clone() }
 }

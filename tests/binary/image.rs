@@ -51,3 +51,11 @@ fn copied_files_and_named_stages_are_there() {
     }
     assert!(copied >= 8, "{copied} files and folders are copied");
 }
+
+/// The command by which a container is asked whether it is well.
+pub(super) fn health_check() -> String {
+    let instructions = instructions();
+    let checks = rest_of(&instructions, "HEALTHCHECK");
+    let [check] = checks[..] else { panic!("one health check: {checks:?}") };
+    check.split_once(" CMD ").expect("a command").1.to_owned()
+}

@@ -255,6 +255,32 @@ fn what_cannot_be_imported_is_said() {
     std::fs::write(&file, "{\"vector\": [1, 2]}\n").expect("a new file");
     let (code, said) = ended(&mut import(&client, &["--from", "jsonl", path(&file)]));
     assert!(code == Some(2) && said.contains("one of documents"), "{said}");
+    let (code, said) = ended(&mut import(&client, &[path(&file)]));
+    assert!(code == Some(2) && said.contains("--from jsonl"), "{said}");
+    let (code, said) = ended(&mut import(&client, &[path(&file), "--metric", "dot"]));
+    assert!(code == Some(2) && said.contains("--metric"), "{said}");
+    std::fs::write(&file, "{\"text\": \"Some words.\"}\n").expect("a new file");
+    let texts = ["--from", "jsonl", path(&file), "--metric", "dot"];
+    let (code, said) = ended(&mut import(&client, &texts));
+    assert!(code == Some(2) && said.contains("--metric is for vectors"), "{said}");
+    let (code, said) = ended(&mut import(&client, &texts[..3]));
+    assert!(code == Some(0) && said.contains("when they are processed"), "{said}");
+}
+
+/// Goal: an import that waits ends when its texts are found.
+#[test]
+fn an_import_waits_until_texts_can_be_searched() {
+    let test = "an_import_waits_until_texts_can_be_searched";
+    let Some(installation) = Installation::new(test) else { return };
+    let (_server, client) = installation.start();
+    let file = installation.dir.path().join("t.jsonl");
+    let line = |at: usize| json!({"id": format!("t{at}"), "text": "A report about granite."});
+    let lines: Vec<String> = (0..120).map(|at| line(at).to_string()).collect();
+    std::fs::write(&file, lines.join("\n")).expect("a new file");
+    let arguments = ["--from", "jsonl", path(&file), "--tenant", "acme", "--wait"];
+    let (code, said) = ended(&mut import(&client, &arguments));
+    assert!(code == Some(0) && said.starts_with("120 taken"), "{said}");
+    assert_eq!(crate::found(&client, "granite").len(), 120);
 }
 
 fn path(file: &Path) -> &str {

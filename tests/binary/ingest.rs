@@ -247,6 +247,24 @@ fn what_cannot_work_ends_at_once_with_one_line() {
     refused(command(&installation, &client, &docs).env("LODESTONE_API_KEY", &wrong), "401");
     refused(command(&installation, &client, &docs).args(["--metadata", "[]"]), "--metadata");
     refused(&mut command(&installation, &client, &docs.join("absent")), "absent");
+    let key_file = installation.dir.path().join("key");
+    std::fs::write(&key_file, format!("{KEY}\n")).expect("a new file");
+    let mut with_file = command(&installation, &client, &docs);
+    with_file.env("LODESTONE_API_KEY", &wrong).arg("--api-key-file").arg(&key_file);
+    assert_eq!(run(&mut with_file).0, Some(0));
+    let mut of_profile = lodestone(&["ingest", "--profile", "work", "--no-state", "--json"]);
+    let profile = format!(
+        "[work]\nserver = \"http://{}\"\napi-key-file = {key_file:?}\ntenant = \"of-profile\"\n",
+        client.address
+    );
+    std::fs::create_dir(installation.dir.path().join("lodestone")).expect("a new folder");
+    std::fs::write(installation.dir.path().join("lodestone/profiles.toml"), profile)
+        .expect("a new file");
+    of_profile.arg(&docs).env("XDG_CONFIG_HOME", installation.dir.path());
+    assert_eq!(run(of_profile.stdout(Stdio::piped())).0, Some(0));
+    let listed = ask(&client, "GET", "/list/sources?tenant_id=of-profile", Value::Null);
+    assert_eq!(listed["total"], 3, "{listed}");
+    std::fs::remove_file(state(&installation)).expect("it was written");
     let output = command(&installation, &client, &docs).arg("--dry-run").output();
     let planned = ended(&output.expect("the binary starts")).1;
     assert_eq!(planned["would_send"][0]["file_id"], "docs:part0:0.txt");

@@ -1,7 +1,8 @@
 //! The binary as its operator meets it: started, stopped, killed, asked over real sockets.
 //!
 //! - `archives`: exports and imports, killed and on a full disk
-//! - `backups`: backups under load, damaged ones, and what restoring them gives
+//! - `backups`: backups under load, damaged ones, and what restoring them gives; `buckets`: those
+//!   in a store that fails
 //! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `sockets`: slow clients, event streams
@@ -29,6 +30,7 @@
 mod archives;
 mod backups;
 mod bodies;
+mod buckets;
 mod catalogs;
 mod client;
 mod damage;

@@ -315,3 +315,27 @@ fn clients_trust_the_authorities_of_a_file() {
     assert!(refused.contains("certificate") || refused.contains("TLS"), "{refused}");
     assert!(!trusted.contains("certificate") && trusted.contains("401"), "{trusted}");
 }
+
+/// Goal: the health check of the image finds a server with TLS and one without ready, at its port,
+/// and none where there is none.
+#[test]
+fn the_health_check_of_the_image_speaks_to_both() {
+    let test = "the_health_check_of_the_image_speaks_to_both";
+    let Some(authority) = Authority::new(test) else { return };
+    if Command::new("curl").arg("--version").output().is_err() {
+        return println!("SKIPPED {test}: curl is missing");
+    }
+    let command = crate::image::health_check();
+    let is_healthy = |address: SocketAddr| {
+        let mut check = Command::new("sh");
+        check.args(["-c", &command]).env("LODESTONE_LISTEN", format!("0.0.0.0:{}", address.port()));
+        check.status().expect("a shell").success()
+    };
+    let Some(secure) = Secure::start(test, &authority.certificate("server", 2)) else { return };
+    assert!(is_healthy(secure.address), "with TLS");
+    let Some(installation) = Installation::new(test) else { return };
+    let (server, client) = installation.start();
+    assert!(is_healthy(client.address), "without TLS");
+    server.kill();
+    assert!(!is_healthy(client.address), "nobody listens");
+}

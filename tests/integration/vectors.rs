@@ -189,6 +189,9 @@ fn a_matrix_that_breaks_a_limit_is_400_and_nothing_is_stored() {
         let body = upload_text(&server, "x", rows).error(400, reason);
         assert_eq!(body["error_code"], "INVALID_PARAMETERS", "{rows}");
     }
+    let body = upload_text(&server, "x", "[[1,2],[3,\"x\"]]").error(400, "invalid_value");
+    let message = body["message"].as_str().unwrap();
+    assert!(message.contains("expected a number as value 1 of row 1"), "{message}");
     assert_eq!(stored(&server), before);
     upload(&server, "a", json!([[1, 2]])).ok();
     let before = stored(&server);

@@ -59,6 +59,7 @@ fn add(server: &TestServer, body: Value) -> Value {
 #[test]
 fn events_reach_those_whose_tenant_they_are_of() {
     let (server, taken) = server();
+    server.post("/user/create_tenant", json!({"tenant_id": "acme"})).ok();
     let made = add(
         &server,
         json!({
@@ -108,6 +109,8 @@ fn wrong_webhooks_are_refused_by_name() {
     refused(json!({"url": url, "events": []}), "invalid_value", "events");
     refused(json!({"url": url, "events": ["source.lost"]}), "invalid_value", "events");
     refused(json!({"url": url, "tenants": []}), "invalid_value", "tenants");
+    let unknown = json!([{"tenant_id": "nobody"}]);
+    refused(json!({"url": url, "tenants": unknown}), "invalid_value", "tenants");
     refused(json!({"url": url, "description": "x".repeat(257)}), "invalid_value", "description");
     assert_eq!(server.get("/admin/webhooks").ok()["webhooks"], json!([]), "nothing was made");
     let id = add(&server, json!({"url": url}))["webhook_id"].as_str().unwrap().to_owned();
@@ -133,6 +136,7 @@ fn wrong_webhooks_are_refused_by_name() {
 #[test]
 fn a_key_for_a_tenant_manages_its_own_webhooks() {
     let (server, _) = server();
+    server.post("/user/create_tenant", json!({"tenant_id": "acme"})).ok();
     let wide = add(&server, json!({"url": "https://hooks.example/"}));
     let key = server.make_key("admin", json!([{"tenant_id": "acme"}]));
     let body = json!({"url": "https://hooks.example/"});

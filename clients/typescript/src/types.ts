@@ -1285,7 +1285,7 @@ export interface BackupStatus {
   last: LastBackup | null;
   /** When the next one is due, epoch seconds; null without a schedule. */
   next_at: string | null;
-  /** Backups in the folder of the settings, oldest first. */
+  /** Backups in the location of the settings, oldest first. */
   backups: Array<BackupView>;
   /** Always true. */
   success: boolean;
@@ -1317,9 +1317,9 @@ export interface BackupView {
   chunks: number;
   /** Bytes of its files. */
   bytes: number;
-  /** Bytes that it added to the folder. */
+  /** Bytes that it added to the location. */
   new_bytes: number;
-  /** Files that it added to the folder. */
+  /** Files that it added to the location. */
   new_files: number;
   /** Whether it holds API keys. */
   has_keys: boolean;
@@ -2363,7 +2363,7 @@ export interface AdminTestRequest {
 }
 
 export interface AdminCreateBackupsRequest {
-  /** The folder of the setting backup-to, or one in it; absent: that of the setting. */
+  /** The folder or s3://BUCKET/PREFIX of the setting backup-to, or one in it; absent: that of the setting. */
   to?: string | null;
   /** This tenant alone; absent: every tenant. */
   tenant_id?: string | null;

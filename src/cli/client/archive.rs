@@ -1,7 +1,7 @@
 //! `lodestone export` and `lodestone import`: tenants out of a running server and into another.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -15,6 +15,8 @@ use super::{ClientVerb, EXIT_CODES};
 use crate::cli::counted;
 use crate::cli::transport::query;
 
+/// First bytes of an archive.
+const BEGINNING: &[u8] = br#"{"member":"archive""#;
 /// Bytes of the end of an archive in which its last line stands.
 const END_BYTES: u64 = 4096;
 
@@ -107,7 +109,15 @@ pub fn import(connection: &Connection, from: &Path) -> Result<(), Failure> {
         true => Box::new(io::stdin()),
         false => {
             let named = |error| Failure::Usage(format!("{}: {error}", from.display()));
-            Box::new(BufReader::new(File::open(from).map_err(named)?))
+            let mut archive = BufReader::new(File::open(from).map_err(named)?);
+            if !archive.fill_buf().map_err(named)?.starts_with(BEGINNING) {
+                return Err(Failure::Usage(format!(
+                    "{}: not what lodestone export writes; --from jsonl imports lines with text or \
+                     vector",
+                    from.display()
+                )));
+            }
+            Box::new(archive)
         }
     };
     let answer = connection.send_lines(&path, &mut archive)?;

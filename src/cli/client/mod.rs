@@ -10,7 +10,7 @@
 
 mod archive;
 mod ask;
-mod connection;
+pub mod connection;
 mod failure;
 mod graph;
 mod import;
@@ -18,7 +18,7 @@ mod jobs;
 mod keys;
 mod mcp;
 mod memories;
-mod options;
+pub mod options;
 mod profile;
 mod reembed;
 mod screen;

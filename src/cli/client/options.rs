@@ -32,7 +32,7 @@ pub struct ServerOptions {
     /// The sub-tenant [default: that of the profile, or default].
     #[arg(long, env = "LODESTONE_SUB_TENANT", value_name = "SUB_TENANT", global = true)]
     pub sub_tenant: Option<String>,
-    /// Print the answer of the server as it came: JSON.
+    /// Print JSON: the answer of the server as it came, or the summary of a run.
     #[arg(long, global = true)]
     pub json: bool,
 }

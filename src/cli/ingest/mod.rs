@@ -24,16 +24,17 @@ mod ids;
 mod options;
 mod plan;
 mod progress;
-mod send;
-mod server;
+pub mod send;
+pub mod server;
 mod state;
 pub mod stop;
-mod summary;
+pub mod summary;
 #[cfg(test)]
 mod tests;
 mod wait;
 
 pub use options::{IngestOptions, SourceTime};
+pub use wait::wait;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ use std::time::Instant;
 use lodestone_types::limits;
 use serde_json::{Map, Value, json};
 
-use crate::cli::transport::Http;
+use crate::cli::client::connection::Connection;
 use call::{CallError, Caller, FIRST_ATTEMPTS_MAX, LOST_ATTEMPTS_MAX};
 use plan::{Filters, Item, Origin, Plan};
 use progress::Progress;
@@ -75,12 +76,9 @@ pub fn run(options: &IngestOptions) -> ExitCode {
 
 fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
     let begun = Instant::now();
-    let address = options.server.trim_end_matches('/');
-    if !address.starts_with("http://") && !address.starts_with("https://") {
-        return Err(format!("--server {address}: not an http or https address").into());
-    }
+    let connection = Connection::new(&options.server)?;
     let maps = maps(options)?;
-    let state_path = state_path(options, address)?;
+    let state_path = state_path(options, &connection)?;
     let filters = Filters::new(&options.include, &options.exclude)?;
     let plan = plan::plan(&options.inputs, &filters, plan::FILES_MAX)?;
     // A folder that has become empty leaves its sources to be deleted. One that is not there is an
@@ -93,10 +91,9 @@ fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
     }
     let state = state_path.as_deref().map(State::open).transpose()?;
     let stop = stop::at_interrupt()?;
-    let run = Run { options, state: state.as_ref(), maps: &maps, stop: &stop };
-    let trusted = crate::cli::authorities(options.ca_file.as_deref())?;
-    let http = Http::new(address, options.api_key.as_deref(), &trusted);
-    let mut summary = match run.send(&http, address, plan) {
+    let (state, maps, stop) = (state.as_ref(), &maps, &stop);
+    let run = Run { options, connection: &connection, state, maps, stop };
+    let mut summary = match run.send(plan) {
         Err(_) if stop.is_stopped() => {
             eprintln!("lodestone: {HOW_TO_RESUME}");
             return Ok(EXIT_INTERRUPTED);
@@ -104,7 +101,7 @@ fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
         summary => summary?,
     };
     summary.seconds = begun.elapsed().as_secs_f64();
-    if options.json {
+    if connection.is_json {
         println!("{}", serde_json::to_string_pretty(&summary)?);
     } else {
         println!("{}", summary.to_string().trim_end());
@@ -136,13 +133,15 @@ fn told(address: &str, error: SendError) -> String {
 /// One run against one server.
 struct Run<'a> {
     options: &'a IngestOptions,
+    connection: &'a Connection,
     state: Option<&'a State>,
     maps: &'a Maps,
     stop: &'a Stop,
 }
 
 impl Run<'_> {
-    fn send(&self, http: &Http, address: &str, plan: Plan) -> Result<Summary, Box<dyn Error>> {
+    fn send(&self, plan: Plan) -> Result<Summary, Box<dyn Error>> {
+        let address = self.connection.server();
         let Plan { items, left_out, failures } = plan;
         let found = items.len();
         let gone = match (self.options.delete, self.state) {
@@ -152,14 +151,14 @@ impl Run<'_> {
         let tally = Tally::default();
         let quiet = |_: &str| {};
         let mut caller = Caller {
-            transport: http,
+            transport: self.connection.http(),
             pause: self.stop,
             lost_attempts_max: FIRST_ATTEMPTS_MAX,
             sent_bytes: &tally.sent_bytes,
             note: &quiet,
         };
-        let sub_tenant = self.options.sub_tenant.as_deref().unwrap_or_default();
-        let server = |caller| Server { caller, tenant: &self.options.tenant, sub_tenant };
+        let (tenant, sub_tenant) = (self.connection.tenant()?, self.connection.sub_tenant());
+        let server = |caller| Server { caller, tenant, sub_tenant };
         server(caller).sources(&[]).map_err(|error| explain(address, &error))?;
         caller.lost_attempts_max = LOST_ATTEMPTS_MAX;
         let (items, running) =
@@ -301,7 +300,9 @@ fn explain(address: &str, error: &CallError) -> String {
             format!("{address}: {error}; is a server running there?")
         }
         CallError::Refused(body) => match body.status {
-            401 => format!("{body}; give a key with --api-key or LODESTONE_API_KEY"),
+            401 => {
+                format!("{body}; give a key with LODESTONE_API_KEY, --api-key-file or a profile")
+            }
             403 => format!("{body}; the key needs the role write"),
             _ => format!("{address}: {body}"),
         },
@@ -340,17 +341,17 @@ fn map(flag: &str, text: &str) -> Result<Map<String, Value>, Box<dyn Error>> {
 
 fn state_path(
     options: &IngestOptions,
-    address: &str,
-) -> Result<Option<PathBuf>, state::StateError> {
+    connection: &Connection,
+) -> Result<Option<PathBuf>, Box<dyn Error>> {
     match (&options.state, options.no_state) {
         (_, true) => Ok(None),
         (Some(path), false) => Ok(Some(path.clone())),
         (None, false) => {
             // Leaving the sub-tenant out means `default`.
-            let named = options.sub_tenant.as_deref().filter(|name| !name.is_empty());
-            let scope = [address, &options.tenant, named.unwrap_or("default")];
+            let named = Some(connection.sub_tenant()).filter(|name| !name.is_empty());
+            let scope = [connection.server(), connection.tenant()?, named.unwrap_or("default")];
             let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-            state::default_path(variable, scope).map(Some)
+            Ok(Some(state::default_path(variable, scope)?))
         }
     }
 }
@@ -371,7 +372,7 @@ fn dry_run(
         true => delete::gone(&known, &options.inputs, &plan.items),
         false => Vec::new(),
     };
-    if options.json {
+    if options.server.json {
         let entry = |item: &&Item| {
             let (id, bytes) = (&item.id, item.stamp.bytes);
             json!({"name": item.name(), "file_id": id, "bytes": bytes})

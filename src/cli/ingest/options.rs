@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::cli::client::options::ServerOptions;
+
 /// Send files and pages to a server. Exit code 0: everything was processed; 1: something failed;
 /// 2: nothing could be done.
 #[derive(Debug, Args)]
@@ -12,22 +14,6 @@ pub struct IngestOptions {
     /// An id is made of the names from the argument on, so that a second run replaces.
     #[arg(required = true, value_name = "PATH|GLOB|URL")]
     pub inputs: Vec<PathBuf>,
-    /// Address of the server.
-    #[arg(long, env = "LODESTONE_SERVER", default_value = "http://127.0.0.1:8080")]
-    pub server: String,
-    /// A key that may write.
-    #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
-    pub api_key: Option<String>,
-    /// Certificates in PEM of the authorities that vouch for the server [default: those of Mozilla,
-    /// which come with the program].
-    #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE")]
-    pub ca_file: Option<PathBuf>,
-    /// The tenant.
-    #[arg(long)]
-    pub tenant: String,
-    /// The sub-tenant [default: default].
-    #[arg(long)]
-    pub sub_tenant: Option<String>,
     /// Document metadata of everything: a JSON object, or @FILE that holds one.
     #[arg(long, value_name = "JSON|@FILE")]
     pub metadata: Option<String>,
@@ -61,9 +47,9 @@ pub struct IngestOptions {
     /// Keep nothing: every run sends everything.
     #[arg(long)]
     pub no_state: bool,
-    /// Print the summary as JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// The server; its key may write.
+    #[command(flatten)]
+    pub server: ServerOptions,
 }
 
 /// Origin of the date of a file.

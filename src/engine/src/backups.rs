@@ -1,26 +1,23 @@
 //! Backups of this engine, as operators ask for them.
 
-use std::path::Path;
-
-use crate::backup::{BackupState, Listed, TakeOptions};
+use crate::backup::{BackupState, Listed, Location, TakeOptions};
 use crate::{ComponentState, Engine, EngineError};
 use lodestone_types::Grant;
 
 impl Engine {
-    /// Begins a backup; [`Self::backup_state`] tells of it. `to` is the folder of the settings,
+    /// Begins a backup; [`Self::backup_state`] tells of it. `to` is the location of the settings,
     /// which is taken where none is named, or one in it.
     ///
     /// # Errors
-    /// [`EngineError::Forbidden`] for a key that is not for all tenants; a folder, tenant or choice
-    /// that is refused; a backup that is under way.
+    /// [`EngineError::Forbidden`] for a key that is not for all tenants; a location, tenant or
+    /// choice that is refused; a backup that is under way.
     pub fn begin_backup(
         &self,
         grant: &Grant,
-        to: Option<&Path>,
+        to: Option<&Location>,
         options: TakeOptions,
     ) -> Result<(), EngineError> {
         require_all(grant)?;
-        let to = to.or(self.backups.folder().map(AsRef::as_ref)).unwrap_or(Path::new(""));
         Ok(self.backups.request(to, options)?)
     }
 
@@ -33,10 +30,10 @@ impl Engine {
         Ok(self.backups.state())
     }
 
-    /// The backups in the folder of the settings, oldest first.
+    /// The backups in the location of the settings, oldest first.
     ///
     /// # Errors
-    /// [`EngineError::Forbidden`] for a key that is not for all tenants; errors of the folder.
+    /// [`EngineError::Forbidden`] for a key that is not for all tenants; errors of the location.
     pub fn backups(&self, grant: &Grant) -> Result<Vec<Listed>, EngineError> {
         require_all(grant)?;
         Ok(self.backups.list()?)

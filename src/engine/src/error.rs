@@ -83,6 +83,12 @@ pub enum EngineError {
         /// The rule.
         reason: BlockedReason,
     },
+    /// A webhook for a tenant that does not exist.
+    #[error("tenants: {tenant} does not exist")]
+    WebhookTenant {
+        /// The tenant.
+        tenant: TenantId,
+    },
     /// A test of the webhook, or too many of others, are under way.
     #[error("a test of this webhook is under way, or too many of others are")]
     WebhookTestBusy,
@@ -163,6 +169,7 @@ impl EngineError {
             Self::Forbidden { .. }
             | Self::DefaultProtected
             | Self::WebhookUrl { .. }
+            | Self::WebhookTenant { .. }
             | Self::Schema(_)
             | Self::Setting(_) => ErrorKind::Invalid,
             Self::Ingest(error) => error.kind(),

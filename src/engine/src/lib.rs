@@ -215,8 +215,7 @@ impl Engine {
         let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
         let (catalog, first_key) = open_catalog(&settings, &data, &store, &clock, &ids)?;
         // The lock on the data directory keeps other writers out; the epoch only has to rise.
-        let epoch = clock.now().0;
-        let registry = open_registry(&settings, epoch, &store, &ids, &backend);
+        let registry = open_registry(&settings, clock.now().0, &store, &ids, &backend);
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         // Not asked for anything yet: a start never waits for it.
@@ -242,6 +241,7 @@ impl Engine {
         let webhooks = Webhooks::started(&catalog, posting, &clock, &ids);
         let backups = Backups::started(BackupParts {
             settings: settings.backups.clone(),
+            authorities,
             catalog: catalog.clone(),
             ingest: Arc::clone(&ingest),
             store: held,

@@ -20,7 +20,7 @@ use lodestone_catalog::KeyText;
 use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
 
-pub use backups::BackupSettings;
+pub use backups::{BackupSettings, BucketSettings};
 pub use embedding::EmbeddingSettings;
 pub use reembed::ReembedSettings;
 pub use tenants::TenantSettings;

@@ -1,6 +1,6 @@
 //! The one gate that every request goes through: the addresses that it may connect to, or none.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Instant;
 
 use crate::address::{is_public, plain};
@@ -50,9 +50,15 @@ impl Gate {
         match url.host() {
             WebHost::Address(address) => self.check(address, port),
             WebHost::Name(name) => {
-                let is_open = PORTS.contains(&port)
-                    || self.allowed.has_name(name, port)
-                    || self.allowed.has_port(port);
+                let is_named = self.allowed.has_name(name, port);
+                // RFC 6761: this machine, whatever a resolver says.
+                let is_own = name == "localhost" || name.ends_with(".localhost");
+                if is_own && !is_named {
+                    return self
+                        .check(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+                        .or_else(|_| self.check(IpAddr::V6(Ipv6Addr::LOCALHOST), port));
+                }
+                let is_open = PORTS.contains(&port) || is_named || self.allowed.has_port(port);
                 if is_open { Ok(()) } else { Err(BlockedReason::Port { port }) }
             }
         }

@@ -1,5 +1,5 @@
 //! The one outbound HTTP client: web pages that users ask to ingest, messages to the receivers of
-//! their webhooks, and nothing else.
+//! their webhooks, the bucket of the operator's backups, and nothing else.
 //!
 //! Users choose the addresses, so every request could be used to reach hosts that only this machine
 //! can reach (server-side request forgery). Nothing else in the server opens connections
@@ -28,6 +28,7 @@
 //! - `media`: types worth fetching; `robots`: paths that a site does not want fetched
 //! - `page`: from an address to a page; `post`: a message to a receiver
 //! - `error`: errors of one request
+//! - `bucket`: objects in an S3-compatible store, whose address is not the users' to choose
 
 #![forbid(unsafe_code)]
 
@@ -35,6 +36,7 @@ mod address;
 mod allowed;
 mod authorities;
 mod body;
+pub mod bucket;
 mod connection;
 mod error;
 mod gate;

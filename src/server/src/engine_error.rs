@@ -37,6 +37,9 @@ impl From<EngineError> for ApiError {
             EngineError::WebhookUrl { .. } => {
                 Self::invalid("url_blocked", message).at(Location::Body, "url")
             }
+            EngineError::WebhookTenant { .. } => {
+                Self::invalid("invalid_value", message).at(Location::Body, "tenants")
+            }
             EngineError::WebhookTestBusy => unavailable("overloaded", &message),
             EngineError::Schema(error) => schema(&error),
             EngineError::Setting(_)

@@ -56,7 +56,13 @@ pub fn read(options: &ImportOptions, sender: &mut Sender<'_>) -> Result<(), Fail
             };
             let chosen = match contents {
                 Some(chosen) => chosen,
-                None if record.vector.is_none() => Contents::Texts,
+                None if record.vector.is_none() => {
+                    if options.metric.is_some() {
+                        let problem = "is for vectors, and the first record has none";
+                        return Err(Failure::Usage(format!("--metric {problem}")));
+                    }
+                    Contents::Texts
+                }
                 None => {
                     sender.open_vectors(options.metric)?;
                     Contents::Vectors

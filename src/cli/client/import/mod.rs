@@ -32,7 +32,10 @@ use super::failure::Failure;
 use super::options::ServerOptions;
 use super::screen::one_line;
 use super::{ClientVerb, EXIT_CODES, archive};
+use crate::cli::ingest;
 use crate::cli::ingest::call::{CallError, Caller, LOST_ATTEMPTS_MAX};
+use crate::cli::ingest::send::Tally as Processed;
+use crate::cli::ingest::server::Server;
 use crate::cli::ingest::stop::{self, HOW_TO_RESUME, Stop};
 use crate::cli::transport::Transport;
 use sender::Sender;
@@ -63,6 +66,9 @@ pub struct ImportOptions {
     /// Leave out what an earlier run has stored, instead of replacing it.
     #[arg(long)]
     resume: bool,
+    /// End when the texts can be searched; those of them that failed are told.
+    #[arg(long)]
+    wait: bool,
     #[command(flatten)]
     server: ServerOptions,
 }
@@ -89,11 +95,17 @@ impl ClientVerb for ImportOptions {
     fn run(&self) -> Result<(), Failure> {
         let connection = Connection::new(&self.server)?;
         if self.kind == Kind::Archive {
+            if self.metric.is_some() {
+                let problem = "--metric: the vectors of an archive are compared as they were";
+                return Err(Failure::Usage(problem.to_owned()));
+            }
             return archive::import(&connection, &self.place);
         }
         let stop = stop::at_interrupt().map_err(|error| Failure::Failed(error.to_string()))?;
         let sent_bytes = AtomicU64::new(0);
         let caller = caller(connection.http(), &stop, &sent_bytes);
+        let server =
+            Server { caller, tenant: connection.tenant()?, sub_tenant: connection.sub_tenant() };
         let mut sender = Sender::new(caller, &connection, self.resume)?;
         let read = match self.kind {
             Kind::Qdrant => qdrant::read(self, &stop, &mut sender),
@@ -103,13 +115,35 @@ impl ClientVerb for ImportOptions {
         if stderr().is_terminal() {
             eprintln!();
         }
+        let waited = match read {
+            Ok(()) if self.wait => wait(&server, &mut sender),
+            read => read,
+        };
         sender.tally.print(connection.is_json);
-        read?;
+        waited?;
+        if !self.wait && !sender.accepted.is_empty() {
+            eprintln!(
+                "lodestone: texts can be searched when they are processed: lodestone jobs ls \
+                 --tenant {} tells how far it is, --wait waits for it",
+                server.tenant
+            );
+        }
         match sender.tally.refused() {
             0 => Ok(()),
             refused => Err(Failure::Failed(format!("{refused} not taken: the list says why"))),
         }
     }
+}
+
+/// Waits until the texts are processed; failures go to the tally.
+fn wait(server: &Server<'_>, sender: &mut Sender<'_>) -> Result<(), Failure> {
+    let tally = Processed::default();
+    let waited = ingest::wait(server, &sender.accepted, &tally);
+    for failed in tally.failures.lock().iter() {
+        sender.tally.taken -= 1;
+        sender.tally.refuse(&failed.name, &format!("not processed: {}", failed.message));
+    }
+    waited.map(drop).map_err(|error| failure(sender.server(), error))
 }
 
 /// Requests that are repeated while a server is busy or away.

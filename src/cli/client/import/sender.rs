@@ -35,6 +35,8 @@ pub enum Contents {
 pub struct Sender<'a> {
     /// Counts of those that were taken, and that were not.
     pub tally: Tally,
+    /// Texts that the server took and processes, by id and name.
+    pub accepted: Vec<(String, String)>,
     caller: Caller<'a>,
     connection: &'a Connection,
     tenant: &'a str,
@@ -56,9 +58,25 @@ impl<'a> Sender<'a> {
         resumes: bool,
     ) -> Result<Self, Failure> {
         let tenant = connection.tenant()?;
-        let (tally, waiting) = (Tally::default(), Vec::new());
+        let (tally, accepted, waiting) = Default::default();
         let (width, numbers, text_bytes) = (None, 0, 0);
-        Ok(Self { tally, caller, connection, tenant, resumes, width, waiting, numbers, text_bytes })
+        Ok(Self {
+            tally,
+            accepted,
+            caller,
+            connection,
+            tenant,
+            resumes,
+            width,
+            waiting,
+            numbers,
+            text_bytes,
+        })
+    }
+
+    /// Address of the server.
+    pub fn server(&self) -> &'a str {
+        self.connection.server()
     }
 
     /// Makes the tenant for vectors, unless it is there. One that is there must compare as `wanted`
@@ -209,8 +227,13 @@ impl<'a> Sender<'a> {
             }
         };
         self.tally.taken += (records.len() - failed.len().min(records.len())) as u64;
+        let index = |item: &Value| item["index"].as_u64().map(|at| at as usize);
+        let refused: Vec<usize> = failed.iter().filter_map(index).collect();
+        let taken = records.iter().enumerate().filter(|(at, _)| !refused.contains(at));
+        let id = |record: &Record| record.id.as_str().to_owned();
+        self.accepted.extend(taken.map(|(_, record)| (id(record), id(record))));
         for item in failed {
-            let record = item["index"].as_u64().and_then(|at| records.get(at as usize));
+            let record = index(&item).and_then(|at| records.get(at));
             let id = record.map_or("?", |record| record.id.as_str());
             let reason = item["message"].as_str().or(item["error_code"].as_str());
             self.tally.refuse(id, reason.unwrap_or("refused"));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lodestone_catalog::CatalogError;
+use lodestone_fetch::bucket::BucketError;
 use lodestone_io::IoError;
 use lodestone_io::store::StoreError;
 use lodestone_storage::collection::CollectionError;
@@ -78,6 +79,9 @@ pub enum BackupError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// A bucket.
+    #[error(transparent)]
+    Bucket(#[from] BucketError),
     /// The catalog.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
@@ -110,6 +114,7 @@ impl BackupError {
             Self::Busy => ErrorKind::Conflict,
             Self::GivenUp { .. } => ErrorKind::Unavailable,
             Self::File { .. } => ErrorKind::Internal,
+            Self::Bucket(error) => error.kind(),
             Self::Catalog(error) => error.kind(),
             Self::Collection(error) => error.kind(),
             Self::Io(error) => error.kind(),

@@ -7,14 +7,14 @@ use super::place::{Object, Place};
 use super::{BackupError, BackupManifest};
 
 /// A backup in a listing.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Listed {
     /// A finished one.
     Finished(Box<BackupManifest>),
     /// One that was begun: it was cut off, or is under way.
     CutOff(String),
     /// One whose manifest cannot be read.
-    Damaged(String, BackupError),
+    Damaged(String, String),
 }
 
 /// Every backup of a place, oldest first.
@@ -31,7 +31,7 @@ pub fn list(place: &dyn Place) -> Result<Vec<Listed>, BackupError> {
         false => Listed::CutOff(id),
         true => match BackupManifest::read(place, &id) {
             Ok(manifest) => Listed::Finished(Box::new(manifest)),
-            Err(error) => Listed::Damaged(id, error),
+            Err(error) => Listed::Damaged(id, error.to_string()),
         },
     };
     Ok(all.into_iter().map(listed).collect())

@@ -1,7 +1,7 @@
 //! Backups of all tenants or one, and restoring them.
 //!
 //! ```text
-//! server or closed data directory -> take -> Place (a folder) -> restore -> new data directory
+//! server or closed data directory -> take -> Place (folder, bucket) -> restore -> new directory
 //!                                             |- list, check, prune
 //! ```
 //! Contents are stored once under their hash, so a backup adds what is new since the last one. The
@@ -15,11 +15,15 @@
 //!
 //! - `take`: a backup; `service`: the one of a running server, asked for or by the clock
 //! - `restore`: a new data directory; `keep`: listing, checking, removing
-//! - `place`: the trait, and a folder; `format`: manifest and lists; `error`: errors
+//! - `place`: the trait, and a folder; `bucket`: a bucket, and `lease`: its lock
+//! - `location`: their names; `format`: manifest and lists; `error`: errors
 
+mod bucket;
 mod error;
 mod format;
 mod keep;
+mod lease;
+mod location;
 mod place;
 mod restore;
 mod service;
@@ -30,6 +34,7 @@ mod tests;
 pub use error::BackupError;
 pub use format::{BackupManifest, LeftOut, TenantEntry};
 pub use keep::{Checked, Listed, Pruned, check, list, prune};
+pub use location::{Location, Opener, wait};
 pub use place::{Folder, Object, Place};
 pub use restore::{RestoreOptions, restore};
 pub(super) use service::{BackupParts, Backups};

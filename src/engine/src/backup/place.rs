@@ -15,8 +15,8 @@ use lodestone_io::{Disk, RealDisk};
 
 /// Bytes that are in memory while a file is copied.
 pub(super) const BUFFER_BYTES: usize = 256 << 10;
-const MARKER: &str = "lodestone-backups";
-const OBJECTS: &str = "objects";
+pub(super) const MARKER: &str = "lodestone-backups";
+pub(super) const OBJECTS: &str = "objects";
 
 /// The content of one file, named by its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,8 +27,8 @@ pub struct Object {
     pub bytes: u64,
 }
 
-/// Reads the next bytes into the buffer; 0 at the end.
-pub type ReadNext<'a> = dyn FnMut(&mut [u8]) -> Result<usize, BackupError> + 'a;
+/// Reads bytes at an offset into the buffer; 0 at the end. What is read twice is the same.
+pub type ReadAt<'a> = dyn FnMut(u64, &mut [u8]) -> Result<usize, BackupError> + 'a;
 /// Takes the next bytes.
 pub type TakeNext<'a> = dyn FnMut(&[u8]) -> Result<(), BackupError> + 'a;
 
@@ -42,7 +42,7 @@ pub trait Place: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Those of `read` and of the place.
-    fn put_object(&self, read: &mut ReadNext<'_>) -> Result<Object, BackupError>;
+    fn put_object(&self, read: &mut ReadAt<'_>) -> Result<Object, BackupError>;
 
     /// Length of an object, if it is there. Its bytes are not read.
     ///
@@ -97,6 +97,53 @@ pub trait Place: Send + Sync + fmt::Debug {
     /// # Errors
     /// Those of the place.
     fn remove(&self, group: &str, name: &str) -> Result<(), BackupError>;
+}
+
+/// Compares bytes with the hash and length of an object.
+pub(super) struct Compared<'a> {
+    object: &'a Object,
+    file: String,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl<'a> Compared<'a> {
+    pub(super) fn new(object: &'a Object, file: String) -> Self {
+        Self { object, file, hash: Sha256::new(), bytes: 0 }
+    }
+
+    fn damaged(&self, problem: &str) -> BackupError {
+        BackupError::Damaged { file: self.file.clone(), problem: problem.to_owned() }
+    }
+
+    pub(super) fn missing(&self) -> BackupError {
+        self.damaged("the file is missing")
+    }
+
+    pub(super) fn see(&mut self, piece: &[u8]) -> Result<(), BackupError> {
+        self.hash.update(piece);
+        self.bytes += piece.len() as u64;
+        self.check_len(self.bytes <= self.object.bytes)
+    }
+
+    fn check_len(&self, is_right: bool) -> Result<(), BackupError> {
+        let expected = self.object.bytes;
+        match is_right {
+            true => Ok(()),
+            false => {
+                Err(self
+                    .damaged(&format!("it should have {expected} bytes, and has another length")))
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Result<(), BackupError> {
+        self.check_len(self.bytes == self.object.bytes)?;
+        match hex::encode(self.hash.clone().finalize()) == self.object.sha256 {
+            true => Ok(()),
+            false => Err(self.damaged("its bytes do not match its hash")),
+        }
+    }
 }
 
 /// A folder of backups.
@@ -200,12 +247,12 @@ impl Place for Folder {
         self.root.display().to_string()
     }
 
-    fn put_object(&self, read: &mut ReadNext<'_>) -> Result<Object, BackupError> {
+    fn put_object(&self, read: &mut ReadAt<'_>) -> Result<Object, BackupError> {
         let (path, mut file) = self.temporary()?;
         let mut copy = || {
             let (mut hash, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; BUFFER_BYTES]);
             loop {
-                let length = read(&mut buffer)?;
+                let length = read(bytes, &mut buffer)?;
                 if length == 0 {
                     return Ok(Object { sha256: hex::encode(hash.finalize()), bytes });
                 }
@@ -238,36 +285,19 @@ impl Place for Folder {
 
     fn read_object(&self, object: &Object, take: &mut TakeNext<'_>) -> Result<(), BackupError> {
         let path = self.object(&object.sha256);
-        let damaged = |problem: String| {
-            let file = path.display().to_string();
-            BackupError::Damaged { file, problem }
-        };
+        let mut compared = Compared::new(object, path.display().to_string());
         let mut file = File::open(&path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => damaged("the file is missing".to_owned()),
+            ErrorKind::NotFound => compared.missing(),
             _ => BackupError::file(&path)(error),
         })?;
-        let (mut hash, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; BUFFER_BYTES]);
+        let mut buffer = vec![0; BUFFER_BYTES];
         loop {
             let length = file.read(&mut buffer).map_err(BackupError::file(&path))?;
             if length == 0 {
-                break;
+                return compared.finish();
             }
-            hash.update(&buffer[..length]);
-            bytes += length as u64;
-            if bytes > object.bytes {
-                break;
-            }
+            compared.see(&buffer[..length])?;
             take(&buffer[..length])?;
-        }
-        if bytes != object.bytes {
-            let expected = object.bytes;
-            return Err(damaged(format!(
-                "it should have {expected} bytes, and has another length"
-            )));
-        }
-        match hex::encode(hash.finalize()) == object.sha256 {
-            true => Ok(()),
-            false => Err(damaged("its bytes do not match its hash".to_owned())),
         }
     }
 

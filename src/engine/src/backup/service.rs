@@ -1,6 +1,5 @@
 //! Backups of a running server: asked for, or by the clock.
 
-use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -8,11 +7,15 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::format::BackupManifest;
-use super::{BackupError, Folder, Pace, TakeOptions, TakeParts, list, prune, take};
+use super::{
+    BackupError, Listed, Location, Opener, Pace, TakeOptions, TakeParts, list, prune, take,
+};
 use crate::EngineError;
 use crate::ingest::Ingest;
 use crate::settings::BackupSettings;
 use lodestone_catalog::{Catalog, Tenant};
+use lodestone_fetch::Authorities;
+use lodestone_fetch::bucket::Pause;
 use lodestone_io::store::{DeletionHold, HeldBlobs};
 use lodestone_io::{Fullness, SpaceGauge, run_in_background};
 use lodestone_types::{Clock, Timestamp};
@@ -25,6 +28,7 @@ const RETRY: Duration = Duration::from_secs(600);
 /// The parts of an engine that backups use.
 pub(crate) struct BackupParts {
     pub(crate) settings: BackupSettings,
+    pub(crate) authorities: Authorities,
     pub(crate) catalog: Catalog,
     pub(crate) ingest: Arc<Ingest>,
     pub(crate) store: Arc<HeldBlobs>,
@@ -57,6 +61,9 @@ pub struct BackupState {
 /// The backups of a server.
 pub(crate) struct Backups {
     parts: BackupParts,
+    opener: Opener,
+    /// The last listing of a bucket.
+    listed: Mutex<Vec<Listed>>,
     state: Mutex<BackupState>,
     is_stopping: Mutex<bool>,
     changed: Condvar,
@@ -73,7 +80,13 @@ impl Backups {
     /// The backups of an engine; starts the schedule, where the settings have one.
     pub(crate) fn started(parts: BackupParts) -> Arc<Self> {
         let (state, is_stopping, changed, threads) = Default::default();
-        let backups = Arc::new(Self { parts, state, is_stopping, changed, threads });
+        let opener = Opener {
+            settings: parts.settings.bucket.clone(),
+            authorities: parts.authorities.clone(),
+        };
+        let listed = Mutex::default();
+        let backups =
+            Arc::new(Self { parts, opener, listed, state, is_stopping, changed, threads });
         backups.start();
         backups
     }
@@ -83,12 +96,32 @@ impl Backups {
         let (Some(to), Some(every)) = (settings.backup_to.clone(), settings.backup_every) else {
             return;
         };
-        // A server that is restarted often still makes its backups on time.
-        let newest = Folder::open(&to).and_then(|folder| BackupManifest::newest(&folder)).ok();
+        let own = Arc::clone(self);
+        match to {
+            Location::Folder(_) => self.plan(&to, every),
+            // A start does not wait for a store.
+            Location::Bucket(_) => {}
+        }
+        self.spawn("backup-schedule", move || {
+            if own.state.lock().next_at.is_none() {
+                own.plan(&to, every);
+            }
+            own.keep_schedule(&to, every);
+        });
+    }
+
+    /// Sets the time of the next backup: a server that is restarted often still makes them on time.
+    fn plan(self: &Arc<Self>, to: &Location, every: Duration) {
+        let place = self.opener.open(to, self.pause());
+        let newest = place.and_then(|place| BackupManifest::newest(&*place)).ok();
         let last = newest.map_or(0, |manifest| manifest.started_at);
         self.state.lock().next_at = Some(Timestamp(last).plus_millis(every.as_millis() as u64));
-        let own = Arc::clone(self);
-        self.spawn("backup-schedule", move || own.keep_schedule(&to, every));
+    }
+
+    /// Waits of the client of a bucket: they end where the server stops.
+    fn pause(self: &Arc<Self>) -> Box<Pause> {
+        let own = Arc::downgrade(self);
+        Box::new(move |time| own.upgrade().is_none_or(|own| own.wait(time)))
     }
 
     fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) {
@@ -106,7 +139,7 @@ impl Backups {
         }
     }
 
-    fn keep_schedule(&self, to: &Path, every: Duration) {
+    fn keep_schedule(self: &Arc<Self>, to: &Location, every: Duration) {
         while !self.wait(LOOK.min(every)) {
             let now = self.parts.clock.now();
             if self.state.lock().next_at.is_some_and(|due| now < due) || !self.begin() {
@@ -131,17 +164,17 @@ impl Backups {
         *is_stopping
     }
 
-    /// Begins a backup into the folder of the settings or one below it.
+    /// Begins a backup into the location of the settings or one below it.
     ///
     /// # Errors
-    /// [`BackupError::Refused`] for another folder; [`BackupError::Busy`].
+    /// [`BackupError::Refused`] for another one; [`BackupError::Busy`].
     pub(crate) fn request(
         self: &Arc<Self>,
-        to: &Path,
+        to: Option<&Location>,
         options: TakeOptions,
     ) -> Result<(), BackupError> {
         options.validate()?;
-        self.check_folder(to)?;
+        let to = self.permitted(to)?;
         if let Some(only) = &options.tenant
             && self.parts.catalog.tenant(only)?.is_none()
         {
@@ -150,7 +183,7 @@ impl Backups {
         if !self.begin() {
             return Err(BackupError::Busy);
         }
-        let (own, to) = (Arc::clone(self), to.to_owned());
+        let own = Arc::clone(self);
         self.spawn("backup", move || {
             own.run(&to, &options, None);
         });
@@ -158,21 +191,19 @@ impl Backups {
     }
 
     /// A key must not make the server write where its operator did not say so.
-    fn check_folder(&self, to: &Path) -> Result<(), BackupError> {
+    fn permitted(&self, to: Option<&Location>) -> Result<Location, BackupError> {
         let refused = |problem: String| Err(BackupError::Refused { problem });
         let Some(allowed) = &self.parts.settings.backup_to else {
             return refused(
-                "the server has no folder for backups: start it with --backup-to FOLDER, or stop \
-                 it and back up its data directory"
+                "the server has no place for backups: start it with --backup-to FOLDER or \
+                 s3://BUCKET/PREFIX, or stop it and back up its data directory"
                     .to_owned(),
             );
         };
-        let is_plain = to.components().all(|part| !matches!(part, Component::ParentDir));
-        match is_plain && to.starts_with(allowed) {
-            true => Ok(()),
-            false => refused(format!(
-                "the server writes backups to {} and folders in it alone (--backup-to)",
-                allowed.display()
+        match to.unwrap_or(allowed) {
+            to if to.is_within(allowed) => Ok(to.clone()),
+            _ => refused(format!(
+                "the server writes backups to {allowed} and places in it alone (--backup-to)"
             )),
         }
     }
@@ -188,20 +219,20 @@ impl Backups {
     }
 
     /// Makes a backup and notes its end; returns whether it is finished and complete.
-    fn run(&self, to: &Path, options: &TakeOptions, keep: Option<usize>) -> bool {
+    fn run(self: &Arc<Self>, to: &Location, options: &TakeOptions, keep: Option<usize>) -> bool {
         let began = Instant::now();
         let result = self.take(to, options, keep);
         let seconds = began.elapsed().as_secs_f64();
         let is_done = match &result {
             Ok(made) => {
                 let left_out = made.left_out.len();
-                tracing::info!(id = %made.id, to = %to.display(), tenants = made.tenants.len(),
+                tracing::info!(id = %made.id, %to, tenants = made.tenants.len(),
                     left_out, new_files = made.new_files, new_bytes = made.new_bytes, seconds,
                     "backup made");
                 left_out == 0
             }
             Err(error) => {
-                tracing::error!(to = %to.display(), %error, seconds, "no backup was made");
+                tracing::error!(%to, %error, seconds, "no backup was made");
                 false
             }
         };
@@ -213,12 +244,12 @@ impl Backups {
     }
 
     fn take(
-        &self,
-        to: &Path,
+        self: &Arc<Self>,
+        to: &Location,
         options: &TakeOptions,
         keep: Option<usize>,
     ) -> Result<BackupManifest, BackupError> {
-        let folder = Folder::create(to)?;
+        let place = self.opener.create(to, self.pause())?;
         let open = |tenant: &Tenant| Ok::<_, EngineError>(self.parts.ingest.open(tenant)?);
         let pace = ServerPace { owner: self, began: Instant::now() };
         let parts = TakeParts {
@@ -228,9 +259,9 @@ impl Backups {
             clock: &*self.parts.clock,
             pace: &pace,
         };
-        let made = take(&parts, &folder, options)?;
+        let made = take(&parts, &*place, options)?;
         if let Some(keep) = keep {
-            match prune(&folder, keep) {
+            match prune(&*place, keep) {
                 Ok(pruned) if pruned.removed.is_empty() => {}
                 Ok(pruned) => tracing::info!(removed = ?pruned.removed, "old backups removed"),
                 Err(error) => tracing::error!(%error, "old backups could not be removed"),
@@ -247,11 +278,6 @@ impl Backups {
     /// The state.
     pub(crate) fn state(&self) -> BackupState {
         self.state.lock().clone()
-    }
-
-    /// The folder of the settings.
-    pub(crate) fn folder(&self) -> Option<&PathBuf> {
-        self.parts.settings.backup_to.as_ref()
     }
 
     /// Whether the last backup failed, or none was made for twice the time of the schedule.
@@ -271,17 +297,27 @@ impl Backups {
         is_late.then_some("a backup is overdue")
     }
 
-    /// Every backup of the folder of the settings.
+    /// Every backup of the location of the settings. While one is made, those of a bucket are as of
+    /// before: a client that waits for it would have them listed several times a second.
     ///
     /// # Errors
-    /// Errors of the folder.
-    pub(crate) fn list(&self) -> Result<Vec<super::Listed>, BackupError> {
-        match self.folder().map(|folder| Folder::open(folder)) {
-            Some(Ok(folder)) => list(&folder),
-            // The first backup has not been begun, or makes the folder right now.
-            Some(Err(BackupError::Refused { .. })) | None => Ok(Vec::new()),
-            Some(Err(error)) => Err(error),
+    /// Errors of the location.
+    pub(crate) fn list(self: &Arc<Self>) -> Result<Vec<Listed>, BackupError> {
+        let Some(to) = &self.parts.settings.backup_to else { return Ok(Vec::new()) };
+        let is_bucket = matches!(to, Location::Bucket(_));
+        if is_bucket && self.state.lock().running_since.is_some() {
+            return Ok(self.listed.lock().clone());
         }
+        let listed = match self.opener.open(to, self.pause()) {
+            Ok(place) => list(&*place)?,
+            // The first backup has not been begun, or makes the place right now.
+            Err(BackupError::Refused { .. }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        if is_bucket {
+            self.listed.lock().clone_from(&listed);
+        }
+        Ok(listed)
     }
 
     /// Ends the one under way, which is then cut off, and the schedule.

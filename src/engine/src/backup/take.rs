@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::format::{BACKUPS, FileEntry, ListWriter, STARTED, id_of, read_files};
-use super::place::{Object, Place};
+use super::place::{Object, Place, ReadAt};
 use super::{BackupError, BackupManifest, LeftOut, Pace, TakeOptions, TenantEntry};
 use crate::EngineError;
 use lodestone_catalog::{Catalog, Moment, Tenant};
@@ -234,8 +234,10 @@ impl<'a> Run<'a> {
         if self.is_stored(&object)? {
             return Ok(object);
         }
-        let mut rest = bytes;
-        self.put(&mut |buffer| Ok(std::io::Read::read(&mut rest, buffer).unwrap_or(0)))
+        self.put(&mut |at, buffer| {
+            let mut rest = bytes.get(at as usize..).unwrap_or_default();
+            Ok(std::io::Read::read(&mut rest, buffer).unwrap_or(0))
+        })
     }
 
     fn is_stored(&self, object: &Object) -> Result<bool, BackupError> {
@@ -243,14 +245,14 @@ impl<'a> Run<'a> {
             && self.place.object_len(&object.sha256)? == Some(object.bytes))
     }
 
-    fn put(
-        &mut self,
-        read: &mut dyn FnMut(&mut [u8]) -> Result<usize, BackupError>,
-    ) -> Result<Object, BackupError> {
-        let pace = self.parts.pace;
-        let object = self.place.put_object(&mut |buffer| {
-            let length = read(buffer)?;
-            pace.spend(length as u64)?;
+    fn put(&mut self, read: &mut ReadAt<'_>) -> Result<Object, BackupError> {
+        let (pace, mut furthest) = (self.parts.pace, 0);
+        let object = self.place.put_object(&mut |at, buffer| {
+            let length = read(at, buffer)?;
+            // What is read again comes out of memory.
+            let end = at + length as u64;
+            pace.spend(end.saturating_sub(furthest))?;
+            furthest = furthest.max(end);
             Ok(length)
         })?;
         self.new_bytes += object.bytes;
@@ -315,12 +317,7 @@ impl<'a> Run<'a> {
             }
             Err(error) => return Err(error.into()),
         };
-        let mut at = 0;
-        let object = self.put(&mut |buffer| {
-            let length = file.read_at(at, buffer)?;
-            at += length as u64;
-            Ok(length)
-        })?;
+        let object = self.put(&mut |at, buffer| Ok(file.read_at(at, buffer)?))?;
         // The name of an original carries the beginning of its hash.
         let hash = key.last().rsplit_once('-').map(|(_, hash)| hash);
         match hash {

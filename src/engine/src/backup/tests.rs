@@ -8,8 +8,9 @@ use super::format::{BACKUPS, FileEntry, ListWriter, STARTED};
 use super::*;
 
 fn put(place: &dyn Place, bytes: &[u8]) -> Object {
-    let mut rest = bytes;
-    let mut read = |buffer: &mut [u8]| Ok(std::io::Read::read(&mut rest, buffer).unwrap());
+    let mut read = |at: u64, buffer: &mut [u8]| {
+        Ok(std::io::Read::read(&mut &bytes[at as usize..], buffer).unwrap())
+    };
     place.put_object(&mut read).unwrap()
 }
 

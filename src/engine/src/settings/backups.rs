@@ -1,20 +1,26 @@
 //! Settings of backups.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
 use super::InvalidSetting;
 use super::values::parse_bytes;
+use crate::backup::Location;
+use lodestone_fetch::bucket::BucketOptions;
 
 /// Backups that the server makes.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct BackupSettings {
-    /// Folder that backups of the running server go to, or to folders in it; an absolute path
-    /// [default: none, the server makes no backups].
-    #[arg(long, env = "LODESTONE_BACKUP_TO", value_name = "FOLDER")]
-    pub backup_to: Option<PathBuf>,
+    /// Folder that backups of the running server go to, or to folders in it, an absolute path; or
+    /// `s3://BUCKET/PREFIX` [default: none, the server makes no backups].
+    #[arg(
+        long,
+        env = "LODESTONE_BACKUP_TO",
+        value_name = "FOLDER",
+        value_parser = Location::parse
+    )]
+    pub backup_to: Option<Location>,
     /// Hours between two backups that the server makes by itself, for example 24 or 0.5 [default:
     /// none, backups are made when `lodestone backup` asks for them].
     #[arg(
@@ -45,6 +51,38 @@ pub struct BackupSettings {
         default_value_t = false
     )]
     pub backup_with_keys: bool,
+    /// The store of buckets.
+    #[command(flatten)]
+    pub bucket: BucketSettings,
+}
+
+/// Store of backups in a bucket. Credentials are those of AWS's variables and files.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct BucketSettings {
+    /// Address of the S3-compatible store that holds the bucket of backups [default:
+    /// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or endpoint_url of the AWS profile, else Amazon's].
+    #[arg(long, env = "LODESTONE_S3_ENDPOINT", value_name = "URL")]
+    pub s3_endpoint: Option<String>,
+    /// Region of the bucket of backups [default: AWS_REGION, AWS_DEFAULT_REGION or region of the
+    /// AWS profile, else us-east-1].
+    #[arg(long, env = "LODESTONE_S3_REGION", value_name = "REGION")]
+    pub s3_region: Option<String>,
+    /// Whether the name of the bucket is in the path and not in the host [default: true with an
+    /// endpoint, false with Amazon's].
+    #[arg(
+        long,
+        env = "LODESTONE_S3_PATH_STYLE",
+        value_name = "BOOLEAN",
+        action = ArgAction::Set
+    )]
+    pub s3_path_style: Option<bool>,
+}
+
+impl BucketSettings {
+    pub(crate) fn options(&self) -> BucketOptions {
+        let Self { s3_endpoint, s3_region, s3_path_style } = self.clone();
+        BucketOptions { endpoint: s3_endpoint, region: s3_region, is_path_style: s3_path_style }
+    }
 }
 
 impl BackupSettings {
@@ -52,8 +90,8 @@ impl BackupSettings {
         let invalid =
             |name, problem: &str| Err(InvalidSetting { name, problem: problem.to_owned() });
         match &self.backup_to {
-            Some(folder) if !folder.is_absolute() => {
-                return invalid("backup-to", "must be an absolute path");
+            Some(Location::Folder(folder)) if !folder.is_absolute() => {
+                return invalid("backup-to", "must be an absolute path or s3://BUCKET/PREFIX");
             }
             None if self.backup_every.is_some() => {
                 return invalid("backup-every", "needs backup-to");
@@ -100,7 +138,7 @@ mod tests {
             settings.validate().map_err(|error| error.name)
         };
         assert_eq!(refused(|_| ()), Ok(()));
-        assert_eq!(refused(|it| it.backup_to = Some("x".into())), Err("backup-to"));
+        assert_eq!(refused(|it| it.backup_to = Location::parse("x").ok()), Err("backup-to"));
         assert_eq!(refused(|it| it.backup_every = Some(Duration::MAX)), Err("backup-every"));
         assert_eq!(refused(|it| it.backup_keep = Some(0)), Err("backup-keep"));
         assert_eq!(refused(|it| it.backup_rate = 1), Err("backup-rate"));

@@ -8,7 +8,7 @@ use super::{Sent, Webhooks, signature};
 use crate::{Engine, EngineError};
 use lodestone_catalog::job::JobRow;
 use lodestone_catalog::{CatalogError, DeliveryRow, JobWatch, NewWebhook, Wake, Webhook};
-use lodestone_types::{Grant, Sequence, WebhookState};
+use lodestone_types::{Grant, KeyScope, Sequence, TenantGrant, WebhookState};
 
 /// Tests that run at once.
 const TESTS_MAX: usize = 8;
@@ -71,7 +71,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Forbidden`] for a wider scope; [`EngineError::WebhookUrl`];
-    /// [`CatalogError::WebhookLimit`].
+    /// [`EngineError::WebhookTenant`]; [`CatalogError::WebhookLimit`].
     pub fn create_webhook(
         &self,
         maker: &Grant,
@@ -81,6 +81,15 @@ impl Engine {
             .client
             .permits(&new.url)
             .map_err(|reason| EngineError::WebhookUrl { reason })?;
+        if maker.scope.covers(&new.scope)
+            && let KeyScope::Tenants(grants) = &new.scope
+        {
+            for TenantGrant { tenant, .. } in grants {
+                if self.catalog.tenant(tenant)?.is_none() {
+                    return Err(EngineError::WebhookTenant { tenant: tenant.clone() });
+                }
+            }
+        }
         match self.catalog.create_webhook(maker, new) {
             Err(CatalogError::ScopeTooWide) => {
                 let need = "a key cannot make a webhook with a wider scope";

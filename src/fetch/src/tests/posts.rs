@@ -71,6 +71,8 @@ fn what_is_not_public_is_refused_at_each_message() {
     assert_eq!(canary.accepts(), 0);
     let permits = |url: &str| world.fetcher().permits(&WebUrl::parse(url).unwrap());
     assert_eq!(permits("http://127.0.0.1/"), Err(BlockedReason::Address));
+    assert_eq!(permits("http://localhost/"), Err(BlockedReason::Address));
+    assert_eq!(permits("https://hooks.LOCALHOST/"), Err(BlockedReason::Address));
     assert_eq!(permits("https://www.test/"), Ok(()));
     assert_eq!(world.names.asked().len(), 4, "no name was looked up for it");
 }

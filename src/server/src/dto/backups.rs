@@ -5,12 +5,14 @@ use serde::Serialize;
 
 use crate::error::ApiError;
 use crate::request::{Field, Fields, Kind, Request};
+use lodestone_engine::backup::Location;
 use lodestone_types::TenantId;
 
 static TO: Field = Field::body(
     "to",
     Kind::Text { chars_max: 4096, is_filled: true },
-    "The folder of the setting backup-to, or one in it; absent: that of the setting.",
+    "The folder or s3://BUCKET/PREFIX of the setting backup-to, or one in it; absent: that of the \
+     setting.",
 );
 static TENANT: Field =
     Field::body("tenant_id", Kind::Identifier, "This tenant alone; absent: every tenant.");
@@ -28,8 +30,8 @@ static FULL: Field = Field::body(
 /// `POST /admin/backups`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BeginBackup {
-    /// The folder.
-    pub to: Option<String>,
+    /// The location.
+    pub to: Option<Location>,
     /// This tenant alone.
     pub tenant: Option<TenantId>,
     /// Keys too.
@@ -43,12 +45,18 @@ impl Request for BeginBackup {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         Ok(Self {
-            to: fields.text(&TO)?,
+            to: fields.text(&TO)?.map(|to| read_location(&to)).transpose()?,
             tenant: fields.id(&TENANT, TenantId::parse_field)?,
             with_keys: fields.boolean(&WITH_KEYS)?,
             full: fields.boolean(&FULL)?,
         })
     }
+}
+
+fn read_location(text: &str) -> Result<Location, ApiError> {
+    Location::parse(text).map_err(|problem| {
+        ApiError::invalid("invalid_value", problem).at(crate::error::Location::Body, "to")
+    })
 }
 
 /// A tenant that a backup lacks.
@@ -77,9 +85,9 @@ pub struct BackupView {
     pub chunks: u64,
     /// Bytes of its files.
     pub bytes: u64,
-    /// Bytes that it added to the folder.
+    /// Bytes that it added to the location.
     pub new_bytes: u64,
-    /// Files that it added to the folder.
+    /// Files that it added to the location.
     pub new_files: u64,
     /// Whether it holds API keys.
     pub has_keys: bool,
@@ -109,7 +117,7 @@ pub struct BackupStatus {
     pub last: Option<LastBackup>,
     /// When the next one is due, epoch seconds; null without a schedule.
     pub next_at: Option<String>,
-    /// Backups in the folder of the settings, oldest first.
+    /// Backups in the location of the settings, oldest first.
     pub backups: Vec<BackupView>,
     /// Always true.
     pub success: bool,

@@ -187,6 +187,41 @@ enum Entry {
     Row,
 }
 
+/// One number of a row; an error says which.
+struct Number {
+    row: usize,
+    at: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Number {
+    type Value = f32;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<f32, D::Error> {
+        deserializer.deserialize_f32(self)
+    }
+}
+
+impl Visitor<'_> for Number {
+    type Value = f32;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { row, at } = self;
+        write!(f, "a number as value {at} of row {row}, both counted from 0,")
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<f32, E> {
+        Ok(value as f32)
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<f32, E> {
+        Ok(value as f32)
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<f32, E> {
+        Ok(value as f32)
+    }
+}
+
 /// One entry of the outer list: a row, or a number where a lone vector is allowed.
 struct EntrySeed<'a, 'b> {
     sink: &'a mut Sink<'b>,
@@ -245,7 +280,12 @@ impl<'de> Visitor<'de> for EntrySeed<'_, '_> {
         let expected = self.sink.vectors.dimension;
         let start = self.sink.vectors.values.len();
         let reason = self.sink.reason;
-        while let Some(value) = seq.next_element::<f32>()? {
+        // Rows that came before are as wide as the first.
+        let row = start.checked_div(expected).unwrap_or(0);
+        while let Some(value) = {
+            let at = self.sink.vectors.values.len() - start;
+            seq.next_element_seed(Number { row, at })?
+        } {
             self.sink.push(value)?;
             if self.sink.vectors.values.len() - start > limits::VECTOR_DIMENSION_MAX {
                 let max = limits::VECTOR_DIMENSION_MAX;

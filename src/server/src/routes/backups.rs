@@ -1,7 +1,5 @@
 //! Backups: beginning one, and their state.
 
-use std::path::Path;
-
 use crate::app::{App, blocking};
 use crate::dto::backups::{BackupStatus, BackupView, BeginBackup, LastBackup, MissingTenant};
 use crate::error::ApiError;
@@ -25,7 +23,7 @@ pub fn routes() -> Vec<Route<App>> {
 fn begin(app: &App, call: &Call, request: BeginBackup) -> Result<Json<BackupStatus>, ApiError> {
     let BeginBackup { to, tenant, with_keys, full } = request;
     let options = TakeOptions { tenant, with_keys, is_full: full };
-    app.engine.begin_backup(call.grant()?, to.as_deref().map(Path::new), options)?;
+    app.engine.begin_backup(call.grant()?, to.as_ref(), options)?;
     status(app, call, Vec::new(), "Backup begun; GET /admin/backups tells its state")
 }
 

@@ -140,7 +140,7 @@ class AdminOperations:
     def create_backups(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateBackupsRequest]) -> models.BackupStatus:
         """Begin a backup.
 
-        to: The folder of the setting backup-to, or one in it; absent: that of the setting.
+        to: The folder or s3://BUCKET/PREFIX of the setting backup-to, or one in it; absent: that of the setting.
         tenant_id: This tenant alone; absent: every tenant.
         with_keys: Names, scopes and hashes of API keys too; not together with tenant_id.
         full: Copy every file, also those that earlier backups have.

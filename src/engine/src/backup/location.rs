@@ -1,0 +1,103 @@
+//! Locations of backups by name, and opening them.
+
+use std::fmt;
+use std::path::{Component, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::bucket::InBucket;
+use super::{BackupError, Folder, Place};
+use crate::settings::BucketSettings;
+use lodestone_fetch::Authorities;
+use lodestone_fetch::bucket::{Bucket, BucketUrl, Pause};
+use lodestone_types::{RandomIds, SystemClock};
+
+/// Location of backups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// A folder.
+    Folder(PathBuf),
+    /// A bucket, or a prefix in one.
+    Bucket(BucketUrl),
+}
+
+impl Location {
+    /// A location by its name: `s3://BUCKET/PREFIX`, or the path of a folder.
+    ///
+    /// # Errors
+    /// The rule of buckets and prefixes that the name breaks.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match BucketUrl::is_meant(text) {
+            true => text.parse().map(Self::Bucket),
+            false => Ok(Self::Folder(PathBuf::from(text))),
+        }
+    }
+
+    /// Whether this is `other` or in it.
+    pub(super) fn is_within(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Folder(own), Self::Folder(other)) => {
+                let is_plain = own.components().all(|part| !matches!(part, Component::ParentDir));
+                is_plain && own.starts_with(other)
+            }
+            (Self::Bucket(own), Self::Bucket(other)) => own.is_within(other),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) => path.display().fmt(f),
+            Self::Bucket(url) => url.fmt(f),
+        }
+    }
+}
+
+/// Opens locations; knows the stores of buckets.
+#[derive(Debug, Clone)]
+pub struct Opener {
+    /// The store of buckets.
+    pub settings: BucketSettings,
+    /// Authorities that vouch for it.
+    pub authorities: Authorities,
+}
+
+impl Opener {
+    /// Opens a location to read.
+    ///
+    /// # Errors
+    /// [`BackupError::Refused`] where there are no backups; errors of the bucket.
+    pub fn open(&self, at: &Location, pause: Box<Pause>) -> Result<Box<dyn Place>, BackupError> {
+        Ok(match at {
+            Location::Folder(path) => Box::new(Folder::open(path)?),
+            Location::Bucket(url) => Box::new(InBucket::open(self.bucket(url, pause)?)?),
+        })
+    }
+
+    /// Opens a location to add or remove backups, and makes it if it is missing.
+    ///
+    /// # Errors
+    /// [`BackupError::Busy`] while another process does so; [`BackupError::Refused`] for a location
+    /// with other things in it; errors of the bucket.
+    pub fn create(&self, at: &Location, pause: Box<Pause>) -> Result<Box<dyn Place>, BackupError> {
+        Ok(match at {
+            Location::Folder(path) => Box::new(Folder::create(path)?),
+            Location::Bucket(url) => {
+                Box::new(InBucket::create(self.bucket(url, pause)?, &RandomIds)?)
+            }
+        })
+    }
+
+    fn bucket(&self, url: &BucketUrl, pause: Box<Pause>) -> Result<Bucket, BackupError> {
+        let (options, clock) = (self.settings.options(), Arc::new(SystemClock));
+        Ok(Bucket::new(url.clone(), &options, &self.authorities, clock, pause)?)
+    }
+}
+
+/// Waits where nothing ends the work early.
+pub fn wait(time: Duration) -> bool {
+    std::thread::park_timeout(time);
+    false
+}

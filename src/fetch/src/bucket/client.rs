@@ -1,0 +1,390 @@
+//! Requests to a bucket, and their retries.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use ureq::http::{Request, Response, header};
+use ureq::{Agent, Body, Proxy};
+
+use super::answers::{Listing, Problem};
+use super::credentials::{Credentials, Profile};
+use super::sign::{self, Unsigned};
+use super::url::Store;
+use super::{BucketError, BucketOptions, BucketUrl, Pause};
+use crate::Authorities;
+use lodestone_types::Clock;
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// Time for an answer to go on; a store that puts many parts together sends spaces meanwhile.
+const ANSWER: Duration = Duration::from_secs(60);
+/// A body that does not move for so long is lost.
+const STALL: Duration = Duration::from_secs(30);
+/// Tries after the first one: 16 seconds of pauses in all.
+const RETRIES: u32 = 6;
+const PAUSE_FIRST: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// A page of 1,000 keys of 1,024 characters, and more.
+const XML_BYTES_MAX: u64 = 8 << 20;
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Condition under which an object is written.
+#[derive(Debug, Clone, Copy)]
+pub enum Condition<'a> {
+    /// Always.
+    None,
+    /// There is no object of this key.
+    Absent,
+    /// The object of this key is the one with this tag.
+    Tag(&'a str),
+}
+
+/// End of writing an object under a condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Put {
+    /// It is written, and has this tag.
+    Done(String),
+    /// The condition does not hold.
+    Refused,
+}
+
+/// A bucket, and a prefix in it.
+pub struct Bucket {
+    url: BucketUrl,
+    store: Store,
+    credentials: Credentials,
+    agent: Agent,
+    clock: Arc<dyn Clock>,
+    pause: Box<Pause>,
+}
+
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bucket").field("url", &self.url).field("store", &self.store).finish()
+    }
+}
+
+/// A request, before it is signed.
+#[derive(Default)]
+pub(super) struct Ask<'a> {
+    pub method: &'static str,
+    /// Key below the prefix; `None` asks about the bucket.
+    pub key: Option<&'a str>,
+    pub query: Vec<(&'static str, &'a str)>,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: &'a [u8],
+}
+
+impl Ask<'_> {
+    fn what(&self) -> String {
+        let action = self.query.first().map_or("", |(name, _)| name);
+        format!("{} {} {action}", self.method, self.key.unwrap_or("a listing")).trim().to_owned()
+    }
+}
+
+impl Bucket {
+    /// A bucket with the credentials of the environment; nothing is asked for yet.
+    ///
+    /// # Errors
+    /// [`BucketError::Credentials`]; [`BucketError::Invalid`] for a store that cannot be one.
+    pub fn new(
+        url: BucketUrl,
+        options: &BucketOptions,
+        authorities: &Authorities,
+        clock: Arc<dyn Clock>,
+        pause: Box<Pause>,
+    ) -> Result<Self, BucketError> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let profile = Profile::read(&variable)?;
+        let store = Store::of(&url, options, &profile)?;
+        let is_near = ["127.", "localhost", "[::1]"].iter().any(|own| store.host.starts_with(own));
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            // A redirected request would have the signature of another one.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(if is_near { None } else { Proxy::try_from_env() })
+            .tls_config(authorities.tls())
+            .timeout_connect(Some(CONNECT))
+            .timeout_recv_response(Some(ANSWER))
+            .timeout_per_write(Some(STALL))
+            .timeout_per_read(Some(ANSWER))
+            .user_agent(concat!("lodestone/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        Ok(Self { credentials: profile.credentials()?, url, store, agent, clock, pause })
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &BucketUrl {
+        &self.url
+    }
+
+    /// Waits for a time; returns whether the work is to end.
+    pub fn pause(&self, time: Duration) -> bool {
+        (self.pause)(time)
+    }
+
+    /// Whether there is no object below the prefix.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn is_empty(&self) -> Result<bool, BucketError> {
+        let full = self.full_key("");
+        let query = vec![("list-type", "2"), ("prefix", &*full), ("max-keys", "1")];
+        let page: Listing = self.ask_xml(&Ask { method: "GET", query, ..Ask::default() })?;
+        Ok(page.contents.is_empty())
+    }
+
+    /// Sends a request, again where that may help. Answers other than 2xx, 404 and 412 are errors.
+    pub(super) fn ask(&self, ask: &Ask<'_>) -> Result<Response<Body>, BucketError> {
+        let mut tries = 0;
+        loop {
+            let (error, after) = match self.send(ask) {
+                Ok(answer) => match answer.status().as_u16() {
+                    200..=299 | 404 | 412 => return Ok(answer),
+                    status @ (408 | 409 | 429 | 500..=599) if status != 501 => {
+                        let after = answer.headers().get(header::RETRY_AFTER);
+                        let after = after.and_then(|value| value.to_str().ok()?.parse().ok());
+                        (self.refused(ask, answer), after.map(Duration::from_secs))
+                    }
+                    _ => return Err(self.refused(ask, answer)),
+                },
+                Err(error) => (self.unreachable(ask, &error), None),
+            };
+            if tries == RETRIES {
+                return Err(error);
+            }
+            tracing::debug!(%error, tries, "the request is repeated");
+            self.wait(tries, after)?;
+            tries += 1;
+        }
+    }
+
+    /// Waits before another try, a half more or less, so that many clients do not come at once.
+    fn wait(&self, tries: u32, at_least: Option<Duration>) -> Result<(), BucketError> {
+        let chance = RandomState::new().hash_one(tries) % 1000;
+        let usual = PAUSE_FIRST * 2_u32.pow(tries);
+        let pause = usual / 2 + usual.mul_f64(chance as f64 / 1000.0);
+        match (self.pause)(pause.max(at_least.unwrap_or_default()).min(PAUSE_MAX)) {
+            true => Err(BucketError::Stopped),
+            false => Ok(()),
+        }
+    }
+
+    fn send(&self, ask: &Ask<'_>) -> Result<Response<Body>, ureq::Error> {
+        let key = ask.key.map(|key| self.full_key(key)).unwrap_or_default();
+        let path = sign::path(&format!("{}/{key}", self.store.root));
+        let query = sign::query(&ask.query);
+        let (method, host) = (ask.method, &*self.store.host);
+        let headers = ask.headers.clone();
+        let unsigned =
+            Unsigned { method, path: &path, query: &query, host, headers, body: ask.body };
+        let headers = sign::sign(unsigned, &self.credentials, &self.store.region, self.clock.now());
+        let mark = if query.is_empty() { "" } else { "?" };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}{mark}{query}", self.store.origin));
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        match method {
+            "PUT" | "POST" => self.agent.run(request.body(ask.body)?),
+            _ => self.agent.run(request.body(())?),
+        }
+    }
+
+    pub(super) fn full_key(&self, key: &str) -> String {
+        match self.url.prefix.is_empty() {
+            true => key.to_owned(),
+            false => format!("{}/{key}", self.url.prefix),
+        }
+    }
+
+    fn refused(&self, ask: &Ask<'_>, answer: Response<Body>) -> BucketError {
+        let status = answer.status().as_u16();
+        let text = body_of(answer).unwrap_or_default();
+        let Problem { code, message } = quick_xml::de::from_str(&text).unwrap_or_default();
+        let place = self.url.to_string();
+        BucketError::Refused { place, what: ask.what(), status, code, message }
+    }
+
+    /// An error where it is not the key that is missing, but the bucket.
+    fn absent(&self, ask: &Ask<'_>, answer: Response<Body>) -> Result<(), BucketError> {
+        match self.refused(ask, answer) {
+            error @ BucketError::Refused { .. } if error.code() == "NoSuchBucket" => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn unreachable(&self, ask: &Ask<'_>, problem: &dyn fmt::Display) -> BucketError {
+        let (place, problem) = (self.url.to_string(), problem.to_string());
+        BucketError::Unreachable { place, what: ask.what(), problem }
+    }
+
+    /// Asks for an answer in XML.
+    pub(super) fn ask_xml<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<T, BucketError> {
+        let answer = self.ask(ask)?;
+        if !answer.status().is_success() {
+            return Err(self.refused(ask, answer));
+        }
+        let text = body_of(answer).map_err(|error| self.unreachable(ask, &error))?;
+        // A store that has begun to answer can only say there that it failed.
+        quick_xml::de::from_str(&text).map_err(|error| {
+            match quick_xml::de::from_str::<Problem>(&text) {
+                Ok(Problem { code, message }) if !code.is_empty() => {
+                    let place = self.url.to_string();
+                    BucketError::Refused { place, what: ask.what(), status: 200, code, message }
+                }
+                _ => self.unreachable(ask, &error),
+            }
+        })
+    }
+
+    /// Asks for something that needs what it is about.
+    pub(super) fn ask_done(&self, ask: &Ask<'_>) -> Result<Response<Body>, BucketError> {
+        let answer = self.ask(ask)?;
+        match answer.status().is_success() {
+            true => Ok(answer),
+            false => Err(self.refused(ask, answer)),
+        }
+    }
+
+    /// Writes an object.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn put(
+        &self,
+        key: &str,
+        body: &[u8],
+        condition: Condition<'_>,
+    ) -> Result<Put, BucketError> {
+        let headers = match condition {
+            Condition::None => Vec::new(),
+            Condition::Absent => vec![("if-none-match", "*".to_owned())],
+            Condition::Tag(tag) => vec![("if-match", tag.to_owned())],
+        };
+        let ask = Ask { method: "PUT", key: Some(key), headers, body, ..Ask::default() };
+        let answer = self.ask(&ask)?;
+        match (answer.status().as_u16(), condition) {
+            // The object that should have this tag may be gone.
+            (412, _) | (404, Condition::Tag(_)) => Ok(Put::Refused),
+            (404, _) => Err(self.refused(&ask, answer)),
+            _ => Ok(Put::Done(tag_of(&answer))),
+        }
+    }
+
+    /// A small object; `None` if there is none.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>, BucketError> {
+        let mut bytes = Vec::new();
+        let length = self.read(key, &mut |piece| {
+            bytes.extend_from_slice(piece);
+            Ok::<_, BucketError>(())
+        })?;
+        Ok(length.map(|_| bytes))
+    }
+
+    /// The tag of an object; `None` if there is none.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn tag(&self, key: &str) -> Result<Option<String>, BucketError> {
+        let ask = Ask { method: "HEAD", key: Some(key), ..Ask::default() };
+        let answer = self.ask(&ask)?;
+        Ok(answer.status().is_success().then(|| tag_of(&answer)))
+    }
+
+    /// Gives an object to `take`, in pieces and from the place where a connection was lost; returns
+    /// its length, or `None` if there is none.
+    ///
+    /// # Errors
+    /// Those of the store and of `take`.
+    pub fn read<E: From<BucketError>>(
+        &self,
+        key: &str,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<Option<u64>, E> {
+        let (mut at, mut length, mut tries) = (0, None, 0);
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            let headers = match at {
+                0 => Vec::new(),
+                _ => vec![("range", format!("bytes={at}-"))],
+            };
+            let ask = Ask { method: "GET", key: Some(key), headers, ..Ask::default() };
+            let answer = self.ask(&ask)?;
+            match answer.status().as_u16() {
+                404 => return Ok(self.absent(&ask, answer).map(|()| None)?),
+                200 if at == 0 => {}
+                206 if at > 0 => {}
+                _ => return Err(self.refused(&ask, answer).into()),
+            }
+            length = length.or(answer.body().content_length());
+            let mut body = answer.into_body().into_with_config().limit(u64::MAX).reader();
+            let lost = loop {
+                match body.read(&mut buffer) {
+                    Ok(0) if length.is_none_or(|length| at >= length) => return Ok(Some(at)),
+                    Ok(0) => break "the answer ended early".to_owned(),
+                    Ok(count) => {
+                        at += count as u64;
+                        tries = 0;
+                        take(&buffer[..count])?;
+                    }
+                    Err(error) => break error.to_string(),
+                }
+            };
+            if tries == RETRIES {
+                return Err(self.unreachable(&ask, &lost).into());
+            }
+            self.wait(tries, None)?;
+            tries += 1;
+        }
+    }
+
+    /// Every key that begins with `start`, and its length, ascending; keys are those below the
+    /// prefix.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn list(&self, start: &str) -> Result<Vec<(String, u64)>, BucketError> {
+        let full = self.full_key(start);
+        let cut = full.len() - start.len();
+        let (mut found, mut next) = (Vec::new(), None::<String>);
+        loop {
+            let mut query = vec![("list-type", "2"), ("prefix", &*full)];
+            query.extend(next.as_deref().map(|next| ("continuation-token", next)));
+            let page: Listing = self.ask_xml(&Ask { method: "GET", query, ..Ask::default() })?;
+            let keys = page.contents.into_iter().filter(|one| one.key.starts_with(&full));
+            found.extend(keys.map(|one| (one.key[cut..].to_owned(), one.size)));
+            match page.next {
+                Some(token) => next = Some(token),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// Removes an object; one that is not there counts as removed.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn remove(&self, key: &str) -> Result<(), BucketError> {
+        self.ask(&Ask { method: "DELETE", key: Some(key), ..Ask::default() })?;
+        Ok(())
+    }
+}
+
+pub(super) fn tag_of(answer: &Response<Body>) -> String {
+    let tag = answer.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok());
+    tag.unwrap_or_default().to_owned()
+}
+
+fn body_of(answer: Response<Body>) -> Result<String, ureq::Error> {
+    answer.into_body().into_with_config().limit(XML_BYTES_MAX).read_to_string()
+}

@@ -1,0 +1,166 @@
+//! Credentials, region and endpoint, from where the tools of AWS have them: environment variables,
+//! then the files of the profile.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::BucketError;
+
+/// Looks up an environment variable; an empty one counts as none.
+pub(super) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The right to use a bucket. Its secrets are never printed.
+#[derive(Clone)]
+pub(super) struct Credentials {
+    pub key_id: String,
+    pub secret_key: String,
+    pub session_token: Option<String>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("key_id", &self.key_id).finish_non_exhaustive()
+    }
+}
+
+/// Values of the profile, and the variables that go before them.
+pub(super) struct Profile<'a> {
+    variable: Variable<'a>,
+    name: String,
+    values: HashMap<String, String>,
+}
+
+impl<'a> Profile<'a> {
+    /// Reads the files `config` and `credentials` of the profile, where there are any.
+    pub(super) fn read(variable: Variable<'a>) -> Result<Self, BucketError> {
+        let name = variable("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
+        let mut values = HashMap::new();
+        for (named_by, usual) in
+            [("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "credentials")]
+        {
+            let named = variable(named_by);
+            let usual = variable("HOME").map(|home| format!("{home}/.aws/{usual}"));
+            let Some(path) = named.clone().or(usual) else { continue };
+            let text = match std::fs::read_to_string(&path) {
+                Ok(text) => text,
+                // A file that is at its usual place and cannot be read is no file for this user.
+                Err(_) if named.is_none() => continue,
+                Err(error) => {
+                    let problem = format!("{named_by} names {path}: {error}");
+                    return Err(BucketError::Credentials { problem });
+                }
+            };
+            values.extend(section(&text, &name));
+        }
+        Ok(Self { variable, name, values })
+    }
+
+    /// The first of some variables that is set, else a value of the profile.
+    pub(super) fn value(&self, variables: &[&str], key: &str) -> Option<String> {
+        let set = variables.iter().find_map(|name| (self.variable)(name));
+        set.or_else(|| self.values.get(key).cloned())
+    }
+
+    /// The credentials.
+    ///
+    /// # Errors
+    /// [`BucketError::Credentials`] names what is missing.
+    pub(super) fn credentials(&self) -> Result<Credentials, BucketError> {
+        // A key of the environment never goes together with a secret of a file.
+        let from = |get: &dyn Fn(&str, &str) -> Option<String>| {
+            Some(Credentials {
+                key_id: get("AWS_ACCESS_KEY_ID", "aws_access_key_id")?,
+                secret_key: get("AWS_SECRET_ACCESS_KEY", "aws_secret_access_key")?,
+                session_token: get("AWS_SESSION_TOKEN", "aws_session_token"),
+            })
+        };
+        let found = from(&|variable, _| (self.variable)(variable))
+            .or_else(|| from(&|_, key| self.values.get(key).cloned()));
+        found.ok_or_else(|| {
+            let problem = format!(
+                "no credentials for the bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, \
+                 or put aws_access_key_id and aws_secret_access_key of profile {} into \
+                 ~/.aws/credentials",
+                self.name
+            );
+            BucketError::Credentials { problem }
+        })
+    }
+}
+
+/// The values of `[name]` or `[profile name]`.
+fn section(text: &str, name: &str) -> HashMap<String, String> {
+    let (mut values, mut is_inside) = (HashMap::new(), false);
+    for line in text.lines() {
+        let is_nested = line.starts_with([' ', '\t']);
+        let line = line.trim();
+        if let Some(title) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+            let title = title.trim();
+            is_inside = title.strip_prefix("profile").map_or(title, str::trim) == name;
+        } else if is_inside
+            && !is_nested
+            && !line.starts_with(['#', ';'])
+            && let Some((key, value)) = line.split_once('=')
+        {
+            values.insert(key.trim().to_lowercase(), value.trim().to_owned());
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_go_before_the_profile_and_are_not_mixed_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let aws = dir.path().join(".aws");
+        std::fs::create_dir(&aws).unwrap();
+        let config = "[default]\nregion = eu-west-1\n[profile ops]\n# x = y\nregion=eu-north-1\n\
+            s3 =\n  region = nested\nendpoint_url = https://store.example\n";
+        std::fs::write(aws.join("config"), config).unwrap();
+        let keys = "[default]\naws_access_key_id = A\naws_secret_access_key = a=b\n\
+            [ops]\naws_access_key_id = O\naws_secret_access_key = o\naws_session_token = t\n";
+        std::fs::write(aws.join("credentials"), keys).unwrap();
+        let home = dir.path().to_str().unwrap().to_owned();
+        let with = |set: &[(&str, &str)]| {
+            let variable = |name: &str| match name {
+                "HOME" => Some(home.clone()),
+                _ => set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()),
+            };
+            let profile = Profile::read(&variable).unwrap();
+            let Credentials { key_id, secret_key, session_token } = profile.credentials().unwrap();
+            let region = profile.value(&["AWS_REGION"], "region").unwrap();
+            (key_id, secret_key, session_token.unwrap_or_default(), region)
+        };
+        let of = |key: &str, secret: &str, token: &str, region: &str| {
+            (key.to_owned(), secret.to_owned(), token.to_owned(), region.to_owned())
+        };
+        assert_eq!(with(&[]), of("A", "a=b", "", "eu-west-1"));
+        assert_eq!(with(&[("AWS_PROFILE", "ops")]), of("O", "o", "t", "eu-north-1"));
+        let half = [("AWS_ACCESS_KEY_ID", "E"), ("AWS_REGION", "r")];
+        assert_eq!(with(&half), of("A", "a=b", "", "r"));
+        let both = [("AWS_ACCESS_KEY_ID", "E"), ("AWS_SECRET_ACCESS_KEY", "e")];
+        assert_eq!(with(&both), of("E", "e", "", "eu-west-1"));
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_secrets_are_not_printed() {
+        let none = |_: &str| None;
+        let error = Profile::read(&none).unwrap().credentials().unwrap_err().to_string();
+        assert!(
+            error.contains("AWS_ACCESS_KEY_ID") && error.contains("profile default"),
+            "{error}"
+        );
+        let missing = |name: &str| (name == "AWS_CONFIG_FILE").then(|| "/nowhere/c".to_owned());
+        let error = Profile::read(&missing).err().unwrap().to_string();
+        assert!(error.contains("/nowhere/c"), "{error}");
+        let secret = Credentials {
+            key_id: "id".into(),
+            secret_key: "hidden".into(),
+            session_token: Some("hidden".into()),
+        };
+        assert!(!format!("{secret:?}").contains("hidden"));
+    }
+}

@@ -1,0 +1,95 @@
+//! A bucket of an S3-compatible store: objects by key, whole or in parts.
+//!
+//! ```text
+//! request -> signature -> HTTP -> 2xx, or 404 and 412, which are answers
+//!    ^                     |
+//!    '---- pause ----------'  lost connections, 408, 409, 429, 5xx: RETRIES times, each pause
+//!                             twice as long as the one before
+//! ```
+//! The address is the operator's, so it does not pass the gate of pages. The store compares every
+//! body that it gets with the hash in its signature.
+//!
+//! - `url`: names of places; `credentials`: keys, region and endpoint; `sign`: signatures
+//! - `client`: requests and their retries; `parts`: objects that are sent in parts; `answers`:
+//!   bodies in XML
+
+mod answers;
+mod client;
+mod credentials;
+mod parts;
+mod sign;
+mod url;
+
+use std::time::Duration;
+
+use lodestone_types::ErrorKind;
+
+pub use client::{Bucket, Condition, Put};
+pub use url::{BucketOptions, BucketUrl};
+
+/// Waits for a time, less where the work is to end; returns whether it is.
+pub type Pause = dyn Fn(Duration) -> bool + Send + Sync;
+
+/// An error of a bucket.
+#[derive(Debug, thiserror::Error)]
+pub enum BucketError {
+    /// An address, a region or an endpoint that cannot be used.
+    #[error("{problem}")]
+    Invalid {
+        /// The rule that is broken.
+        problem: String,
+    },
+    /// Credentials that are missing or cannot be read.
+    #[error("{problem}")]
+    Credentials {
+        /// The place where they are looked for.
+        problem: String,
+    },
+    /// The store refused a request.
+    #[error("{place}: the store refused {what}: {status} {code}: {message}")]
+    Refused {
+        /// The bucket and prefix.
+        place: String,
+        /// The request.
+        what: String,
+        /// The status of the answer.
+        status: u16,
+        /// The store's word for the reason.
+        code: String,
+        /// The store's text for people.
+        message: String,
+    },
+    /// The store cannot be reached, or sends what is no answer.
+    #[error("{place}: no usable answer to {what}: {problem}")]
+    Unreachable {
+        /// The bucket and prefix.
+        place: String,
+        /// The request.
+        what: String,
+        /// The error of the connection.
+        problem: String,
+    },
+    /// The work is to end.
+    #[error("given up, because the server stops")]
+    Stopped,
+}
+
+impl BucketError {
+    /// The store's word for the reason of a refusal, or nothing.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Refused { code, .. } => code,
+            _ => "",
+        }
+    }
+
+    /// The kind of error: it says what the caller should do.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Invalid { .. } | Self::Credentials { .. } => ErrorKind::Invalid,
+            Self::Refused { .. } | Self::Unreachable { .. } | Self::Stopped => {
+                ErrorKind::Unavailable
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Names of places in buckets, and of the stores that hold them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ureq::http::Uri;
+
+use super::BucketError;
+use super::credentials::Profile;
+
+const SCHEME: &str = "s3://";
+const REGION: &str = "us-east-1";
+/// Amazon's bound is 1,024 bytes for a key; names behind the prefix have fewer than 124.
+const PREFIX_CHARS_MAX: usize = 900;
+
+/// `s3://bucket/prefix`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BucketUrl {
+    /// The bucket.
+    pub bucket: String,
+    /// Beginning of all keys, empty or without slashes at its ends.
+    pub prefix: String,
+}
+
+impl BucketUrl {
+    /// Whether a text is meant as the address of a bucket.
+    pub fn is_meant(text: &str) -> bool {
+        text.starts_with(SCHEME)
+    }
+
+    /// Whether this is `other` or below it.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let rest = self.prefix.strip_prefix(&other.prefix);
+        self.bucket == other.bucket
+            && rest.is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with('/') || other.prefix.is_empty()
+            })
+    }
+}
+
+impl fmt::Display for BucketUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slash = if self.prefix.is_empty() { "" } else { "/" };
+        write!(f, "{SCHEME}{}{slash}{}", self.bucket, self.prefix)
+    }
+}
+
+impl FromStr for BucketUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |rule: &str| Err(format!("{text:?} is no s3://BUCKET/PREFIX: {rule}"));
+        let Some(rest) = text.strip_prefix(SCHEME) else {
+            return wrong("it must begin with s3://");
+        };
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let prefix = prefix.trim_end_matches('/');
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-_".contains(c);
+        if !(3..=63).contains(&bucket.len()) || !bucket.chars().all(is_name) {
+            return wrong("a bucket has 3 to 63 characters of a-z, 0-9, '.', '-', '_'");
+        }
+        let is_key = |c: char| c.is_ascii_alphanumeric() || "._-+=@/".contains(c);
+        let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
+        let is_prefix = prefix.is_empty() || prefix.split('/').all(is_part);
+        if !is_prefix || prefix.len() > PREFIX_CHARS_MAX || !prefix.chars().all(is_key) {
+            return wrong(
+                "a prefix has at most 900 characters of A-Z, a-z, 0-9, '._-+=@', in parts between \
+                 single slashes",
+            );
+        }
+        Ok(Self { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+    }
+}
+
+/// The store of a bucket, as far as its operator names it; the rest is that of AWS's variables and
+/// files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BucketOptions {
+    /// Address of the store.
+    pub endpoint: Option<String>,
+    /// Region.
+    pub region: Option<String>,
+    /// Whether the bucket's name is in the path and not in the host.
+    pub is_path_style: Option<bool>,
+}
+
+/// Addresses of the requests to one bucket.
+#[derive(Debug)]
+pub(super) struct Store {
+    /// Scheme and host.
+    pub origin: String,
+    /// The host, with its port unless it is the scheme's own.
+    pub host: String,
+    /// The path before keys: empty, or a slash and the bucket's name.
+    pub root: String,
+    pub region: String,
+}
+
+impl Store {
+    pub(super) fn of(
+        url: &BucketUrl,
+        options: &BucketOptions,
+        profile: &Profile<'_>,
+    ) -> Result<Self, BucketError> {
+        let region = options.region.clone();
+        let region = region
+            .or_else(|| profile.value(&["AWS_REGION", "AWS_DEFAULT_REGION"], "region"))
+            .unwrap_or_else(|| REGION.to_owned());
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if region.is_empty() || !region.chars().all(is_plain) {
+            return Err(BucketError::Invalid { problem: format!("{region:?} is no region") });
+        }
+        let endpoint = options.endpoint.clone().or_else(|| {
+            profile.value(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"], "endpoint_url")
+        });
+        // Certificates for all names below a host do not hold for names with dots.
+        let is_path_style =
+            options.is_path_style.unwrap_or(endpoint.is_some() || url.bucket.contains('.'));
+        let endpoint = endpoint.unwrap_or_else(|| format!("https://s3.{region}.amazonaws.com"));
+        let (scheme, host, path) = parts(&endpoint).ok_or_else(|| BucketError::Invalid {
+            problem: format!("{endpoint:?} is no address of a store: http(s)://HOST[:PORT][/PATH]"),
+        })?;
+        let (host, root) = match is_path_style {
+            true => (host, format!("{path}/{}", url.bucket)),
+            false => (format!("{}.{host}", url.bucket), path),
+        };
+        Ok(Self { origin: format!("{scheme}://{host}"), host, root, region })
+    }
+}
+
+/// Scheme, host with a port that is not the scheme's own, and path without a slash at its end.
+fn parts(endpoint: &str) -> Option<(&str, String, String)> {
+    let uri: Uri = endpoint.parse().ok()?;
+    let (scheme, usual) = match uri.scheme_str()? {
+        "https" => ("https", 443),
+        "http" => ("http", 80),
+        _ => return None,
+    };
+    if uri.query().is_some() || uri.authority()?.as_str().contains('@') {
+        return None;
+    }
+    let host = uri.host().filter(|host| !host.is_empty())?;
+    let host = match uri.port_u16().filter(|port| *port != usual) {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    Some((scheme, host, uri.path().trim_end_matches('/').to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> BucketUrl {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn places_have_a_bucket_and_a_prefix() {
+        assert_eq!(url("s3://acme-backups").to_string(), "s3://acme-backups");
+        assert_eq!(url("s3://acme/a/b=1/").to_string(), "s3://acme/a/b=1");
+        for wrong in [
+            "", "s3://", "s3://ab", "s3://Acme/x", "s3://acme//x", "s3://acme/a/../b",
+            "s3://acme/a b", "s3://acme/a?b", "https://acme/x",
+        ] {
+            let refused = wrong.parse::<BucketUrl>().unwrap_err();
+            assert!(refused.contains("is no s3://BUCKET/PREFIX"), "{refused}");
+        }
+        let within = |one: &str, other: &str| url(one).is_within(&url(other));
+        assert!(within("s3://acme/a/b", "s3://acme/a") && within("s3://acme/a", "s3://acme"));
+        assert!(within("s3://acme/a", "s3://acme/a") && !within("s3://acme/ab", "s3://acme/a"));
+        assert!(!within("s3://acme", "s3://acme/a") && !within("s3://other/a", "s3://acme/a"));
+    }
+
+    #[test]
+    fn the_store_is_the_named_one_or_amazons() {
+        let of = |set: &[(&str, &str)], place: &str, options: &BucketOptions| {
+            let variable = |name: &str| {
+                set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            };
+            let profile = Profile::read(&variable).unwrap();
+            let store = Store::of(&url(place), options, &profile)?;
+            Ok::<_, BucketError>(format!("{}{} {}", store.origin, store.root, store.region))
+        };
+        let none = BucketOptions::default();
+        let (region, acme) = ([("AWS_REGION", "eu-west-1")], "s3://acme/x");
+        assert_eq!(
+            of(&[], acme, &none).unwrap(),
+            "https://acme.s3.us-east-1.amazonaws.com us-east-1"
+        );
+        assert_eq!(
+            of(&region, "s3://a.b.c", &none).unwrap(),
+            "https://s3.eu-west-1.amazonaws.com/a.b.c eu-west-1"
+        );
+        let endpoint = [("AWS_ENDPOINT_URL", "http://store:9000/base/")];
+        assert_eq!(of(&endpoint, acme, &none).unwrap(), "http://store:9000/base/acme us-east-1");
+        let named = BucketOptions {
+            endpoint: Some("https://store:443".into()),
+            region: Some("r1".into()),
+            is_path_style: Some(false),
+        };
+        assert_eq!(of(&endpoint, acme, &named).unwrap(), "https://acme.store r1");
+        for wrong in ["store:9000", "ftp://store", "http://a@store", "http://store?x"] {
+            let named = BucketOptions { endpoint: Some(wrong.into()), ..none.clone() };
+            assert!(of(&[], acme, &named).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Backups in a bucket, through the real binary and a store of others: moto, which verifies every
+//! signature. What it is told to refuse it refuses before or after it was done.
+
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::backups::{SOURCES, another, put, seen, sentence, text, wait};
+use crate::process::http::Client;
+use crate::process::patience::Patience;
+use crate::process::{Server, lodestone};
+use crate::{Installation, KEY, ask};
+
+const PLACE: &str = "s3://backups/lodestone/prod";
+
+/// A running store; killed at the end of the test.
+struct Store {
+    process: Child,
+    /// Its own questions need no signature.
+    client: Client,
+    key_id: String,
+    secret: String,
+}
+
+impl Store {
+    fn start(test: &str) -> Option<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let python = root.join(".venv/bin/python");
+        let known = Command::new(&python).args(["-c", "import moto.moto_server"]).output();
+        if !known.is_ok_and(|output| output.status.success()) {
+            let is_required = std::env::var_os("REQUIRE_S3_SERVER").is_some();
+            assert!(!is_required, "{test} needs moto, and REQUIRE_S3_SERVER is set");
+            println!("SKIPPED {test}: no moto in .venv; scripts/setup --test gets it");
+            return None;
+        }
+        let mut command = Command::new(&python);
+        command.arg(root.join("tests/bucket/store.py")).stdout(Stdio::piped());
+        let mut process = command.stderr(Stdio::null()).spawn().expect("a process");
+        let mut line = String::new();
+        let stdout = process.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [port, key_id, secret] = words[..] else { panic!("{line:?}") };
+        let address = format!("127.0.0.1:{port}").parse().expect("an address");
+        let (key_id, secret) = (key_id.to_owned(), secret.to_owned());
+        Some(Self { process, client: Client { address, key: String::new() }, key_id, secret })
+    }
+
+    /// Has every nth request fail.
+    fn fail(&self, every: usize) {
+        self.client.call("POST", &format!("/failures/{every}"), &Value::Null).expect("an answer");
+    }
+
+    /// A number that the store tells of itself.
+    fn number(&self, of: &str) -> u64 {
+        let reply = self.client.call("GET", &format!("/{of}"), &Value::Null).expect("an answer");
+        String::from_utf8_lossy(&reply.body).parse().expect("a number")
+    }
+
+    fn variables(&self) -> [(&str, String); 4] {
+        [
+            ("AWS_ACCESS_KEY_ID", self.key_id.clone()),
+            ("AWS_SECRET_ACCESS_KEY", self.secret.clone()),
+            ("AWS_ENDPOINT_URL_S3", format!("http://{}", self.client.address)),
+            ("RUST_LOG", "debug".to_owned()),
+        ]
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = lodestone(arguments);
+        command.env("LODESTONE_API_KEY", KEY).envs(self.variables());
+        command
+    }
+
+    /// Runs a command; returns whether it succeeded and what it said. No secret is in it.
+    fn run(&self, arguments: &[&str]) -> (bool, String) {
+        let output = self.command(arguments).output().expect("it runs");
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8");
+        assert!(!said.contains(&self.secret), "{said}");
+        (output.status.success(), said)
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// Vectors of a tenant of their own, as one file that is longer than a part.
+fn put_large(client: &Client) {
+    const ROWS: usize = 12_000;
+    const WIDTH: usize = 384;
+    ask(client, "POST", "/embeddings/create_tenant?tenant_id=large", json!({}));
+    let mut header =
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({ROWS}, {WIDTH}), }}");
+    // The numbers begin at a multiple of 64 bytes.
+    header += &" ".repeat(63 - (10 + header.len()) % 64);
+    header.push('\n');
+    let length = (header.len() as u16).to_le_bytes();
+    let mut file = [b"\x93NUMPY\x01\x00".as_slice(), &length, header.as_bytes()].concat();
+    let component = |at: usize| ((at * 7919 + at / 31) % 2003) as f32 / 1000.0 - 1.0;
+    file.extend((0..ROWS * WIDTH).flat_map(|at| component(at).to_le_bytes()));
+    let path = "/upload/upload_embeddings?tenant_id=large&file_id=batch";
+    let reply = client.send("POST", path, "application/x-npy", &file).expect("an answer");
+    assert_eq!(reply.status, 200, "{}", reply.json());
+    wait(client, "large");
+}
+
+/// Goal: a backup to a bucket, of which every third request fails, is whole: what is restored lists
+/// and answers as before; the next one adds what is new; wrong credentials are told without a
+/// secret.
+#[test]
+fn a_backup_in_a_failing_bucket_restores_what_was_there() {
+    let test = "a_backup_in_a_failing_bucket_restores_what_was_there";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let data = installation.data();
+    let (server, client) = installation.start();
+    for number in 0..SOURCES {
+        put(&client, "acme", &format!("s{number}"), &sentence(number));
+    }
+    // Longer than a part: it is sent in several.
+    put_large(&client);
+    wait(&client, "acme");
+    let expected = seen(&client, "acme");
+    server.kill();
+
+    let mut wrong = store.command(&["backup", PLACE, "--data-dir", text(&data)]);
+    let refused = wrong.env("AWS_SECRET_ACCESS_KEY", "of-somebody-else").output().expect("it runs");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("403 SignatureDoesNotMatch"), "{said}");
+    assert!(said.contains(PLACE) && !said.contains("of-somebody-else"), "{said}");
+
+    store.fail(3);
+    let (is_done, said) = store.run(&["backup", PLACE, "--data-dir", text(&data)]);
+    assert!(is_done, "{said}");
+    assert_eq!(store.number("uploads"), 0);
+    let (is_done, said) = store.run(&["backup", PLACE, "--data-dir", text(&data)]);
+    assert!(is_done && said.contains("0 files and 0 bytes are new"), "{said}");
+    let (is_sound, said) = store.run(&["backup", "verify", PLACE]);
+    assert!(is_sound && said.contains("2 backups") && said.contains("all sound"), "{said}");
+    let (is_done, said) = store.run(&["backup", "prune", PLACE, "--keep", "1"]);
+    assert!(is_done && said.starts_with("1 backup removed"), "{said}");
+
+    let copy = another(&installation);
+    let (is_done, said) = store.run(&["restore", PLACE, "--data-dir", text(&copy.data())]);
+    assert!(is_done, "{said}");
+    let (is_sound, said) = crate::damage::verify(&copy.data());
+    assert!(is_sound, "{said}");
+    let (_server, client) = copy.start();
+    assert_eq!(seen(&client, "acme"), expected);
+
+    let (is_done, said) = store.run(&["backup", "s3://backups", "--data-dir", text(&data)]);
+    assert!(!is_done && said.contains("is not empty and holds no backups"), "{said}");
+    let (is_done, said) = store.run(&["backup", "ls", "s3://absent/x"]);
+    assert!(!is_done && said.contains("NoSuchBucket") && said.contains("s3://absent/x"), "{said}");
+}
+
+/// Goal: a server that is killed in the middle of its backup leaves one that is seen as cut off and
+/// refused, parts and a lock that the next backup removes; meanwhile nobody else can write there.
+#[test]
+fn a_backup_cut_by_a_kill_is_refused_and_the_next_is_whole() {
+    let test = "a_backup_cut_by_a_kill_is_refused_and_the_next_is_whole";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let data = installation.data();
+    let variables = store.variables();
+    let mut slow: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    slow.extend([("LODESTONE_BACKUP_TO", "s3://backups/lodestone")]);
+    let schedule = [("LODESTONE_BACKUP_RATE", "1MiB"), ("LODESTONE_BACKUP_EVERY", "24")];
+    let (server, client) = installation.start_with(&[&slow[..], &schedule].concat());
+    put(&client, "acme", "first", &sentence(1));
+    put_large(&client);
+    wait(&client, "acme");
+    // The schedule makes the first one at once, perhaps before there was anything.
+    let begun = |client: &Client| {
+        let mut patience = Patience::new();
+        loop {
+            let state = ask(client, "GET", "/admin/backups", Value::Null);
+            if state["running"] == true && state["copied_bytes"].as_u64() > Some(1 << 20) {
+                return;
+            }
+            if state["running"] == false && !state["last"].is_null() {
+                ask(client, "POST", "/admin/backups", json!({"to": PLACE, "full": true}));
+            }
+            assert!(!patience.is_over(state["copied_bytes"].clone()), "no backup: {state}");
+        }
+    };
+    begun(&client);
+    let elsewhere = json!({"to": "s3://backups/other"});
+    let refused = client.call("POST", "/admin/backups", &elsewhere).expect("an answer");
+    assert!((400..=409).contains(&refused.status), "{}", refused.json());
+    server.kill();
+    let place = ["s3://backups/lodestone", PLACE].into_iter().find(|place| {
+        let (is_done, listed) = store.run(&["backup", "ls", place]);
+        is_done && listed.contains("cut off")
+    });
+    let place = place.expect("one that was cut off");
+    let (_, listed) = store.run(&["backup", "ls", place]);
+    let cut = listed.lines().find(|line| line.contains("cut off")).expect("it is listed");
+    let id = cut.split_whitespace().next().expect("an id");
+    let copy = another(&installation);
+    let restored = copy.data();
+    let restore = |more: &[&str]| {
+        let restore = ["restore", place, "--data-dir", text(&restored)];
+        store.run(&[&restore[..], more].concat())
+    };
+    let (is_done, said) = restore(&["--at", id]);
+    assert!(!is_done && said.contains("cut off") && said.contains(id), "{said}");
+
+    // Two at once: the one waits for the lock of the killed one, and keeps the other out.
+    let arguments = ["backup", place, "--data-dir", text(&data)];
+    let first = store.command(&arguments).stdout(Stdio::piped()).spawn().expect("it runs");
+    let first = first.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&first.stderr).into_owned();
+    assert!(first.status.success(), "{said}");
+    assert_eq!(store.number("uploads"), 0);
+    let (is_done, said) = restore(&[]);
+    assert!(is_done, "{said}");
+    let (is_sound, said) = crate::damage::verify(&restored);
+    assert!(is_sound && said.contains("large"), "{said}");
+}
+
+/// Goal: of two processes that back up to one place at once, one is refused while the other works.
+#[test]
+fn two_backups_at_once_keep_each_other_out() {
+    let test = "two_backups_at_once_keep_each_other_out";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let variables = store.variables();
+    let mut slow: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    slow.extend([("LODESTONE_BACKUP_TO", PLACE), ("LODESTONE_BACKUP_RATE", "1MiB")]);
+    let (server, client) = installation.start_with(&slow);
+    put_large(&client);
+    ask(&client, "POST", "/admin/backups", json!({}));
+    let mut patience = Patience::new();
+    loop {
+        let state = ask(&client, "GET", "/admin/backups", Value::Null);
+        if state["copied_bytes"].as_u64() > Some(0) {
+            break;
+        }
+        assert!(!patience.is_over(state.clone()), "nothing is copied: {state}");
+    }
+    // Its lock is renewed meanwhile: it is not taken for one that was left.
+    let (is_done, said) = store.run(&["backup", "prune", PLACE, "--keep", "1"]);
+    assert!(!is_done && said.contains("another backup is under way"), "{said}");
+    stop(server);
+    let (is_done, said) = store.run(&["backup", "prune", PLACE, "--keep", "1"]);
+    assert!(is_done, "{said}");
+}
+
+/// Stops a server, which gives its backup up and the lock back.
+fn stop(mut server: Server) {
+    server.terminate();
+    assert!(server.ended().expect("it ends").success(), "{}", server.output());
+}

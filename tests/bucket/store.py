@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""An S3 store for tests: moto, which verifies signatures, with failures on demand.
+
+Prints its port. POST /failures/N has every Nth request fail, by turns before and after it was done; 0 ends
+that. GET /requests counts the requests that came, GET /uploads the uploads in parts that are not finished.
+"""
+import hashlib
+import io
+import itertools
+import threading
+
+import moto.core.authorization as authorization
+from moto import settings
+from moto.iam.models import iam_backends
+from moto.moto_server.werkzeug_app import create_backend_app
+from moto.s3.models import s3_backends
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+ACCOUNT, BUCKET = "123456789012", "backups"
+
+
+class Faulty:
+    """Passes requests on, and has some of them fail."""
+
+    def __init__(self, store):
+        self.store, self.every, self.lock = store, 0, threading.Lock()
+        self.requests, self.failed = itertools.count(1), itertools.count()
+        self.seen = 0
+
+    def __call__(self, environ, start):
+        path = environ["PATH_INFO"]
+        if path.startswith("/failures/"):
+            self.every = int(path.rsplit("/", 1)[1])
+            return self.answer(start, b"")
+        if path == "/requests":
+            return self.answer(start, str(self.seen).encode())
+        if path == "/uploads":
+            uploads = s3_backends[ACCOUNT]["aws"].buckets[BUCKET].multiparts
+            return self.answer(start, str(len(uploads)).encode())
+        # One at a time: the counters of moto are not for several threads.
+        with self.lock:
+            self.seen += 1
+            body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            if hashlib.sha256(body).hexdigest() != environ.get("HTTP_X_AMZ_CONTENT_SHA256"):
+                return self.answer(start, b"<Error><Code>XAmzContentSHA256Mismatch</Code></Error>", "400 Bad Request")
+            environ["wsgi.input"] = io.BytesIO(body)
+            if self.every and next(self.requests) % self.every == 0:
+                if next(self.failed) % 2:
+                    # Done, and nobody is told.
+                    list(self.store(environ, lambda *head: None))
+                return self.answer(start, b"<Error><Code>SlowDown</Code></Error>", "503 Slow Down")
+            return self.store(environ, start)
+
+    def answer(self, start, body, status="200 OK"):
+        start(status, [("content-length", str(len(body)))])
+        return [body]
+
+
+class Quiet(WSGIRequestHandler):
+    def log_request(self, *_):
+        pass
+
+
+def main():
+    iam = iam_backends[ACCOUNT]["aws"]
+    iam.create_user("us-east-1", "tests")
+    key = iam.create_access_key("tests")
+    everything = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}'
+    iam.put_user_policy("tests", "everything", everything)
+    s3_backends[ACCOUNT]["aws"].create_bucket(BUCKET, "us-east-1")
+    settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
+    authorization.ActionAuthenticatorMixin.request_count = 0
+    store = Faulty(create_backend_app("s3"))
+    server = make_server("127.0.0.1", 0, store, threaded=True, request_handler=Quiet)
+    print(server.server_port, key.access_key_id, key.secret_access_key, flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
