@@ -51,7 +51,7 @@
 //! - `cache`: bounded maps of tenants and keys; `work`: signals and stages, in memory only
 //! - `tenants`, `sub_tenants`: creation and deletion of scopes; `descriptors`: tenants beside the
 //!   catalog; `sequences`: the numbers of accepted operations
-//! - `job`: data of a job, and the queue as a trait; `queue`: the catalog as that trait
+//! - `job`: data of a job, and what goes in and out of the queue
 //! - `submit`, `amend`, `claim`, `fetched`, `settle`, `cancel`, `recovery`: operations on jobs
 //! - `job_watch`: watchers of single jobs
 //! - `webhooks`: receivers; `outbox`: events in the transactions that make them true; `deliveries`:
@@ -91,7 +91,6 @@ mod meters;
 mod migrations;
 mod open;
 mod outbox;
-mod queue;
 mod readers;
 mod recovery;
 mod rows;
@@ -188,6 +187,12 @@ struct Inner {
 }
 
 impl Catalog {
+    /// Blocks until there may be a job to claim for `duty`, or for `timeout`; returns whether there
+    /// may be one.
+    pub fn wait_for_work(&self, duty: job::Duty, timeout: std::time::Duration) -> bool {
+        self.inner.work.of(duty).wait(timeout, || self.inner.clock.now())
+    }
+
     /// Ends the wait of every worker, for example at shutdown.
     pub fn wake_workers(&self) {
         self.inner.work.notify();
