@@ -1,4 +1,4 @@
-//! What goes in and out of a claim, and the limits of the queue.
+//! Limits of the queue, and the parameters and results of a claim.
 
 use crate::job::ClaimedJob;
 use lodestone_types::{CollectionId, Fault, JobEvent, JobStatus, Sequence, TenantId};
