@@ -29,7 +29,7 @@ pub(super) const SUB_TENANT: &str = "sub_tenant";
 /// The column of ids that clients gave their vectors, in [`Root::Scope`]: no filter can name it.
 pub(super) const CHUNK_ID: &str = "chunk_id";
 
-/// Whether a path is one of the system keys of API 5.3.
+/// Whether a path is one of the keys that the system gives.
 pub(super) fn is_system_key(path: &str) -> bool {
     SYSTEM_KEYS.contains(&path)
 }
