@@ -206,22 +206,38 @@ fn target(name: &'static str, extensions: &[&str], shape: Shape, format: Format)
     }
 }
 
-#[test]
-fn txt() {
-    run(target("txt", &["txt", "md", "csv"], Shape::Text(MARKDOWN), Format::Txt));
+/// A target for each: its name, the kinds of its seeds, the way they are changed, the reader.
+macro_rules! targets {
+    ($($name:ident: [$($kind:literal),*], $shape:expr, $format:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            run(target(stringify!($name), &[$($kind),*], $shape, Format::$format));
+        }
+    )*};
 }
 
-#[test]
-fn md() {
-    run(target("md", &["md"], Shape::Text(MARKDOWN), Format::Md));
+targets! {
+    txt: ["txt", "md", "csv"], Shape::Text(MARKDOWN), Txt;
+    md: ["md"], Shape::Text(MARKDOWN), Md;
+    html: ["html"], Shape::Markup, Html;
+    json: ["json"], Shape::Values, Json;
+    notebook: ["ipynb"], Shape::Values, Json;
+    csv: ["csv"], Shape::Text(TABLE), Csv;
+    tsv: ["tsv", "csv"], Shape::Text(TABLE), Tsv;
+    xml: ["xml", "nxml"], Shape::Markup, Xml;
+    docx: ["docx"], Shape::Archive, Docx;
+    pptx: ["pptx"], Shape::Archive, Pptx;
+    xlsx: ["xlsx"], Shape::Archive, Xlsx;
+    odt: ["odt"], Shape::Archive, Odt;
+    ods: ["ods"], Shape::Archive, Ods;
+    odp: ["odp"], Shape::Archive, Odp;
+    epub: ["epub"], Shape::Archive, Epub;
+    rtf: ["rtf"], Shape::Text(RICH), Rtf;
+    eml: ["eml"], Shape::Text(LETTER), Eml;
+    msg: ["msg"], Shape::Compound, Msg;
 }
 
-#[test]
-fn html() {
-    run(target("html", &["html"], Shape::Markup, Format::Html));
-}
-
-/// The same, with its menus dropped; and what its head says.
+/// HTML with its menus dropped; and what its head says.
 #[test]
 fn web_page() {
     let read = |bytes: &[u8]| {
@@ -231,81 +247,6 @@ fn web_page() {
     };
     let target = target("web_page", &["html"], Shape::Markup, Format::WebPage);
     run(Target { read: Box::new(read), ..target });
-}
-
-#[test]
-fn json() {
-    run(target("json", &["json"], Shape::Values, Format::Json));
-}
-
-#[test]
-fn notebook() {
-    run(target("notebook", &["ipynb"], Shape::Values, Format::Json));
-}
-
-#[test]
-fn csv() {
-    run(target("csv", &["csv"], Shape::Text(TABLE), Format::Csv));
-}
-
-#[test]
-fn tsv() {
-    run(target("tsv", &["tsv", "csv"], Shape::Text(TABLE), Format::Tsv));
-}
-
-#[test]
-fn xml() {
-    run(target("xml", &["xml", "nxml"], Shape::Markup, Format::Xml));
-}
-
-#[test]
-fn docx() {
-    run(target("docx", &["docx"], Shape::Archive, Format::Docx));
-}
-
-#[test]
-fn pptx() {
-    run(target("pptx", &["pptx"], Shape::Archive, Format::Pptx));
-}
-
-#[test]
-fn xlsx() {
-    run(target("xlsx", &["xlsx"], Shape::Archive, Format::Xlsx));
-}
-
-#[test]
-fn odt() {
-    run(target("odt", &["odt"], Shape::Archive, Format::Odt));
-}
-
-#[test]
-fn ods() {
-    run(target("ods", &["ods"], Shape::Archive, Format::Ods));
-}
-
-#[test]
-fn odp() {
-    run(target("odp", &["odp"], Shape::Archive, Format::Odp));
-}
-
-#[test]
-fn epub() {
-    run(target("epub", &["epub"], Shape::Archive, Format::Epub));
-}
-
-#[test]
-fn rtf() {
-    run(target("rtf", &["rtf"], Shape::Text(RICH), Format::Rtf));
-}
-
-#[test]
-fn eml() {
-    run(target("eml", &["eml"], Shape::Text(LETTER), Format::Eml));
-}
-
-#[test]
-fn msg() {
-    run(target("msg", &["msg"], Shape::Compound, Format::Msg));
 }
 
 /// The library that decodes PDFs is not ours, and may break down: that is the business of the

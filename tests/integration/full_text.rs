@@ -1,4 +1,4 @@
-//! Full-text search: whole words and how they combine (API 3.5 #25, 8.14), and where a chunk
+//! Full-text search: whole words and how they combine, and where a chunk
 //! stands in its text (4.4).
 
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn with_texts(texts: &[&str]) -> TestServer {
     server
 }
 
-/// Statement 41: a bare array, 25 chunks unless told, best first.
+/// A bare array, 25 chunks unless told, best first.
 #[test]
 fn full_text_search_is_a_bare_array_of_25_unless_told() {
     let texts: Vec<String> = (1..=30).map(|n| format!("wall {}", "stone ".repeat(n))).collect();
@@ -42,7 +42,7 @@ fn full_text_search_is_a_bare_array_of_25_unless_told() {
     }
 }
 
-/// Statement 41: `and` wants all terms, `or` one; `or` is the default; any letter case.
+/// `and` wants all terms, `or` one; `or` is the default; any letter case.
 #[test]
 fn operators_combine_whole_words() {
     let server = with_texts(&["red apples fall", "red pears fall", "green apples rot"]);
@@ -324,7 +324,7 @@ fn laid_out(chunks: &[Value]) -> Vec<Option<char>> {
     text
 }
 
-/// Statement 42: `layout` is JSON in a string whose offsets point at the chunk's text.
+/// `layout` is JSON in a string whose offsets point at the chunk's text.
 #[test]
 fn offsets_point_at_the_text_of_the_chunk() {
     let server = TestServer::start();
@@ -352,7 +352,7 @@ fn offsets_point_at_the_text_of_the_chunk() {
     }
 }
 
-/// Statement 42: in formats with markup the chunks of one text agree about their places.
+/// In formats with markup the chunks of one text agree about their places.
 #[test]
 fn offsets_of_one_document_agree_with_each_other() {
     let server = TestServer::start();

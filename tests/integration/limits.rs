@@ -10,7 +10,6 @@ use crate::support::{KEY, Part, TestServer};
 
 const MIB: usize = 1 << 20;
 
-// 57
 #[test]
 fn a_rate_above_the_limit_is_429_with_the_seconds_to_wait() {
     let limit = RateLimit { per_second: 0.01, burst: 3.0 };
@@ -34,7 +33,6 @@ fn a_rate_above_the_limit_is_429_with_the_seconds_to_wait() {
     assert_eq!(server.call_as("wrong", "GET", "/tenant/list", &Value::Null).status, 401);
 }
 
-// 57
 #[test]
 fn each_key_has_its_own_rate() {
     let limit = RateLimit { per_second: 0.01, burst: 2.0 };
@@ -45,7 +43,6 @@ fn each_key_has_its_own_rate() {
     assert_eq!(server.call_as(&second, "GET", "/jobs", &Value::Null).status, 200);
 }
 
-// 58
 #[test]
 fn health_and_the_document_need_no_key() {
     let server = TestServer::start();
@@ -97,7 +94,6 @@ const CONTRACT: &[&str] = &[
     "POST /user_memory/generate_user_memory",
 ];
 
-// 58
 #[test]
 fn the_document_names_every_operation_of_the_contract() {
     let server = TestServer::start();
@@ -212,7 +208,7 @@ fn metadata_keeps_to_its_limits() {
     }
 }
 
-/// Parameters that are accepted whatever they hold (API 3.5 #23, 3.6 #26).
+/// Parameters that are accepted whatever they hold.
 const WITHOUT_EFFECT: &[&str] = &["auto_agent_routing", "search_modes", "file_type"];
 
 /// Values that a field of this schema must refuse.

@@ -1,4 +1,4 @@
-//! Tenants of documents and tenants of vectors: which operation belongs to which (API 1.3, 8.10).
+//! Tenants of documents and tenants of vectors: which operation belongs to which.
 
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn send(server: &TestServer, operation: &Operation, tenant: &str) -> Reply {
     operation.send(server, KEY, &operation.sample(tenant, Some("north")))
 }
 
-/// Statement 53: every operation with a tenant is of one kind, and no other list names one.
+/// Every operation with a tenant is of one kind, and no other list names one.
 #[test]
 fn every_operation_of_a_tenant_has_its_mode() {
     let server = TestServer::start();
@@ -104,7 +104,7 @@ fn every_operation_of_a_tenant_has_its_mode() {
     assert_eq!(served, written, "a route is added to a mode on purpose only");
 }
 
-/// Statement 53: an operation of the other mode is 409 and changes nothing.
+/// An operation of the other mode is 409 and changes nothing.
 #[test]
 fn an_operation_of_the_other_mode_is_409_and_changes_nothing() {
     let server = with_both();
@@ -133,7 +133,7 @@ fn an_operation_of_the_other_mode_is_409_and_changes_nothing() {
     assert_eq!((server.state("texts"), server.state("vectors")), before);
 }
 
-/// Statement 53: in its own mode every operation works.
+/// In its own mode every operation works.
 #[test]
 fn an_operation_of_its_own_mode_works() {
     let server = with_both();
@@ -167,7 +167,7 @@ fn an_operation_of_its_own_mode_works() {
     }
 }
 
-/// Statement 53 and point 8.10: what is neutral works in both modes.
+/// Neutral operations work in both modes.
 #[test]
 fn neutral_operations_work_in_both_modes() {
     let server = with_both();
