@@ -209,7 +209,7 @@ fn relations_are_listed_by_source() {
     ask(json!({"tenant_id": "nobody", "source_ids": ["x"]})).error(404, "tenant_not_found");
 }
 
-/// Where it is left open, the form of the question and its first results decide.
+/// The form of the question and its first results decide where it is left open.
 #[test]
 fn the_graph_is_used_where_the_question_calls_for_it() {
     let server = server();

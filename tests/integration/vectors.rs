@@ -160,7 +160,7 @@ fn the_largest_matrix_is_accepted() {
     assert_eq!(told["total_deleted"], ROWS_MAX);
 }
 
-/// Whatever breaks a limit is 400 and nothing is stored.
+/// A matrix that breaks a limit is 400 and nothing is stored.
 #[test]
 fn a_matrix_that_breaks_a_limit_is_400_and_nothing_is_stored() {
     let server = empty();

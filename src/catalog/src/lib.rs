@@ -43,8 +43,8 @@
 //! - After a failed commit nothing is written until the file is opened again.
 //! - Memory does not grow with tenants or jobs: caches are bounded, and every look-up has an index.
 //!
-//! Errors: whatever reads or writes can fail for the file or its disk (storage errors); a section on
-//! errors names what comes on top.
+//! Errors: whatever reads or writes can fail for the file or its disk (storage errors); a section
+//! on errors names what comes on top.
 //!
 //! Start: open, `interrupted`, settle what manifests carry, `requeue_interrupted`, then claim.
 //!
