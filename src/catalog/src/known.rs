@@ -92,10 +92,10 @@ impl Catalog {
             let step = || {
                 let name = sub_tenant.clone();
                 self.write(move |connection| {
-                    Ok(connection.changed(
+                    connection.changed(
                         &format!("DELETE FROM {table}"),
                         params![blob(collection), name.as_str(), ROWS_PER_STEP],
-                    )?)
+                    )
                 })
             };
             while step()? == ROWS_PER_STEP as usize {}

@@ -231,11 +231,11 @@ fn pause_millis(attempts: u32) -> u64 {
 
 fn has_newer(connection: &Connection, ended: &Ended) -> Result<bool> {
     let Ended { sequence, collection, sub_tenant, source, .. } = ended;
-    Ok(connection.any(
+    connection.any(
         "SELECT 1 FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
             AND seq > ?4",
         params![source, collection, sub_tenant, sequence.0 as i64],
-    )?)
+    )
 }
 
 /// Releases older ended jobs of the same source: their originals can be deleted (except that of the

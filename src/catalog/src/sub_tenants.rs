@@ -127,7 +127,7 @@ impl Catalog {
 
 fn exists(connection: &Connection, collection: CollectionId, name: &SubTenantId) -> Result<bool> {
     let sql = "SELECT 1 FROM sub_tenants WHERE collection = ?1 AND name = ?2";
-    Ok(connection.any(sql, params![blob(collection), name.as_str()])?)
+    connection.any(sql, params![blob(collection), name.as_str()])
 }
 
 /// Creates a sub-tenant inside a transaction, if it does not exist.

@@ -230,7 +230,7 @@ impl Catalog {
             let step = move |connection: &Connection| {
                 require_pending_delete(connection, collection)?;
                 let sql = format!("DELETE FROM {table}");
-                Ok(connection.changed(&sql, params![blob(collection), ROWS_PER_STEP])?)
+                connection.changed(&sql, params![blob(collection), ROWS_PER_STEP])
             };
             while self.write(step)? == ROWS_PER_STEP as usize {}
         }

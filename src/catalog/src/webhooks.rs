@@ -181,8 +181,7 @@ impl Catalog {
             let step = || {
                 let id = id.to_owned();
                 self.write(move |connection| {
-                    Ok(connection
-                        .changed(&format!("DELETE FROM {table}"), params![id, ROWS_PER_STEP])?)
+                    connection.changed(&format!("DELETE FROM {table}"), params![id, ROWS_PER_STEP])
                 })
             };
             while step()? == ROWS_PER_STEP as usize {}
