@@ -110,11 +110,8 @@ fn common_words_count_where_nothing_else_is_left() {
 #[test]
 fn misspelt_and_unfinished_words_are_found_where_asked_for() {
     let server = with_texts(&[
-        "The boundary layer separates.",
-        "Boundaries of the parish.",
-        "Order 4711 of unit AB12",
-        "Order 4712 of unit AB13",
-        "A cat sat.",
+        "The boundary layer separates.", "Boundaries of the parish.", "Order 4711 of unit AB12",
+        "Order 4712 of unit AB13", "A cat sat.",
     ]);
     let found = |query: &str, changes: Value| id_set(&server.words(query, &changes));
     for off in [json!({}), json!({"fuzzy": false}), json!({"fuzzy": null})] {
@@ -263,11 +260,7 @@ fn a_query_without_word_characters_finds_nothing() {
 #[test]
 fn runs_without_spaces_rank_by_how_much_of_them_stands() {
     let server = with_texts(&[
-        "今日は東京都の天気です",
-        "京都は古い町",
-        "天空の気球",
-        "สวัสดีชาวโลก",
-        "GPUの価格",
+        "今日は東京都の天気です", "京都は古い町", "天空の気球", "สวัสดีชาวโลก", "GPUの価格",
     ]);
     let found =
         |query: &str, operator: &str| id_set(&server.words(query, &json!({"operator": operator})));

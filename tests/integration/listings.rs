@@ -385,28 +385,10 @@ fn a_schema_that_breaks_a_rule_makes_no_tenant() {
     let many: Vec<Value> =
         (0..65).map(|n| json!({"key": format!("k{n}"), "type": "string"})).collect();
     let reserved = [
-        "source_id",
-        "source_title",
-        "source_url",
-        "source_type",
-        "source_collection",
-        "source_owner",
-        "source_collaborator",
-        "source_upload_time",
-        "source_last_updated_time",
-        "chunk_id",
-        "chunk_uuid",
-        "chunk_content",
-        "document_metadata",
-        "base_metadata",
-        "layout",
-        "description",
-        "tenant_metadata",
-        "tenant_id",
-        "sub_tenant_id",
-        "file_id",
-        "version",
-        "$x",
+        "source_id", "source_title", "source_url", "source_type", "source_collection",
+        "source_owner", "source_collaborator", "source_upload_time", "source_last_updated_time",
+        "chunk_id", "chunk_uuid", "chunk_content", "document_metadata", "base_metadata", "layout",
+        "description", "tenant_metadata", "tenant_id", "sub_tenant_id", "file_id", "version", "$x",
         "_x",
     ];
     let mut cases: Vec<(Value, &str)> =

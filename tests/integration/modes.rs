@@ -7,58 +7,30 @@ use crate::support::{KEY, Reply, TestServer};
 
 /// Operations of tenants that hold documents.
 const OF_STANDARD: &[&str] = &[
-    "PATCH /upload/batch_update",
-    "PATCH /upload/update_document",
-    "PATCH /upload/update_metadata",
-    "PATCH /upload/update_text",
-    "POST /fetch/fetch_content",
-    "POST /fetch/page_image",
-    "POST /search/full-text-search",
-    "POST /search/qna",
-    "POST /search/retrieve",
-    "POST /upload/batch_upload",
-    "POST /upload/upload_app_sources",
-    "POST /upload/scrape_webpage",
-    "POST /upload/batch_scrape_webpage",
-    "PATCH /upload/update_webpage",
-    "POST /upload/batch_upload_text",
-    "POST /upload/upload_document",
-    "POST /upload/upload_text",
-    "POST /user_memory/add_user_memory",
-    "POST /list/chunks",
-    "POST /list/graph_relations_by_id",
-    "GET /user_memory/list_user_memories",
-    "DELETE /user_memory/delete_user_memory",
-    "POST /user_memory/retrieve_user_memory",
-    "POST /user_memory/generate_user_memory",
+    "PATCH /upload/batch_update", "PATCH /upload/update_document", "PATCH /upload/update_metadata",
+    "PATCH /upload/update_text", "POST /fetch/fetch_content", "POST /fetch/page_image",
+    "POST /search/full-text-search", "POST /search/qna", "POST /search/retrieve",
+    "POST /upload/batch_upload", "POST /upload/upload_app_sources", "POST /upload/scrape_webpage",
+    "POST /upload/batch_scrape_webpage", "PATCH /upload/update_webpage",
+    "POST /upload/batch_upload_text", "POST /upload/upload_document", "POST /upload/upload_text",
+    "POST /user_memory/add_user_memory", "POST /list/chunks", "POST /list/graph_relations_by_id",
+    "GET /user_memory/list_user_memories", "DELETE /user_memory/delete_user_memory",
+    "POST /user_memory/retrieve_user_memory", "POST /user_memory/generate_user_memory",
 ];
 
 /// Operations of tenants that hold vectors.
 const OF_EMBEDDINGS: &[&str] = &[
-    "DELETE /embeddings/delete",
-    "PATCH /upload/update_embeddings",
-    "POST /embeddings/retrieve_by_ids",
-    "POST /embeddings/scroll",
-    "POST /embeddings/search",
+    "DELETE /embeddings/delete", "PATCH /upload/update_embeddings",
+    "POST /embeddings/retrieve_by_ids", "POST /embeddings/scroll", "POST /embeddings/search",
     "POST /upload/upload_embeddings",
 ];
 
 /// Operations of both.
 const OF_BOTH: &[&str] = &[
-    "DELETE /delete_source",
-    "DELETE /tenant/delete",
-    "DELETE /tenant/delete_sub_tenant",
-    "DELETE /upload/delete_source",
-    "GET /admin/reembed",
-    "GET /jobs",
-    "GET /list/sources",
-    "GET /tenant/export",
-    "GET /tenant/stats",
-    "GET /tenant/sub_tenant_ids",
-    "GET /tenant/usage",
-    "GET /upload/verify_processing",
-    "POST /admin/reembed",
-    "POST /list/sources_by_id",
+    "DELETE /delete_source", "DELETE /tenant/delete", "DELETE /tenant/delete_sub_tenant",
+    "DELETE /upload/delete_source", "GET /admin/reembed", "GET /jobs", "GET /list/sources",
+    "GET /tenant/export", "GET /tenant/stats", "GET /tenant/sub_tenant_ids", "GET /tenant/usage",
+    "GET /upload/verify_processing", "POST /admin/reembed", "POST /list/sources_by_id",
     "POST /upload/verify_processing",
 ];
 

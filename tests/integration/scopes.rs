@@ -118,11 +118,7 @@ const ROLES: &[(&str, &[&str])] = &[
 
 /// Operations that anybody may call.
 const PUBLIC: &[&str] = &[
-    "GET /docs",
-    "GET /fetch/download/{token}",
-    "GET /healthz",
-    "GET /openapi.json",
-    "GET /readyz",
+    "GET /docs", "GET /fetch/download/{token}", "GET /healthz", "GET /openapi.json", "GET /readyz",
 ];
 
 /// Operations that make a tenant: a scoped key gets 403, whether the tenant exists or not.

@@ -101,12 +101,9 @@ impl Catalog {
             let files = files::remove_of_sub_tenant(connection, collection, &name)?;
             canceled.raw_keys.extend(files);
             let tables = [
-                "sessions WHERE sub_tenant",
-                "known_sources WHERE sub_tenant",
-                "file_batches WHERE sub_tenant",
-                "vector_stores WHERE name",
-                "deliveries WHERE sub_tenant",
-                "sub_tenants WHERE name",
+                "sessions WHERE sub_tenant", "known_sources WHERE sub_tenant",
+                "file_batches WHERE sub_tenant", "vector_stores WHERE name",
+                "deliveries WHERE sub_tenant", "sub_tenants WHERE name",
             ];
             for table in tables {
                 let sql = format!("DELETE FROM {table} = ?2 AND collection = ?1");

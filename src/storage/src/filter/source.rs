@@ -10,14 +10,8 @@ use crate::filter::key;
 use lodestone_types::{FilterMap, Metadata, RowPayload, SourceRecord, Timestamp};
 
 const SYSTEM_KEYS: [&str; 8] = [
-    "source_id",
-    "source_title",
-    "source_type",
-    "source_url",
-    "source_collection",
-    "source_upload_time",
-    "source_last_updated_time",
-    "description",
+    "source_id", "source_title", "source_type", "source_url", "source_collection",
+    "source_upload_time", "source_last_updated_time", "description",
 ];
 
 /// The system key that names a source itself.
