@@ -13,9 +13,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 
 use lodestone_storage::filter::{Columns, ColumnsBuilder, parse, sources};
-use lodestone_types::{
-    Filter, Metadata, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord,
-};
+use lodestone_types::{Filter, Metadata, Sequence, SourceId, SourceKind, SourceRecord};
 use lodestone_types::{SubTenantId, Timestamp};
 
 const SOURCES: u32 = 25_000;
@@ -51,23 +49,17 @@ fn source(number: u32, seed: &mut Seed) -> SourceRecord {
     let map = |value: Value| value.as_object().expect("an object").clone();
     let time = Timestamp(1_757_402_409_727 + u64::from(number));
     SourceRecord {
-        sub_tenant: SubTenantId::parse(&format!("s{}", number % 100)).expect("a valid name"),
-        id: id(number),
-        kind: SourceKind::File,
         title: format!("report-{number}.pdf"),
         description: format!("The report of number {number} on matters of every kind."),
-        filename: String::new(),
-        url: String::new(),
-        content_type: String::new(),
-        size_bytes: 0,
         tenant_metadata: map(tenant),
         document_metadata: map(document),
-        uploaded_at: time,
-        last_updated_at: time,
-        version: 1,
-        sequence: Sequence(u64::from(number)),
-        raw_key: String::new(),
-        detail: SourceDetail::default(),
+        ..SourceRecord::new(
+            SubTenantId::parse(&format!("s{}", number % 100)).expect("a valid name"),
+            id(number),
+            SourceKind::File,
+            Sequence(u64::from(number)),
+            time,
+        )
     }
 }
 

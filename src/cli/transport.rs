@@ -307,11 +307,8 @@ mod tests {
     #[test]
     fn this_machine_is_told_from_others() {
         for server in [
-            "http://127.0.0.1:8080",
-            "http://127.9.9.9",
-            "https://[::1]:8080/prefix",
-            "http://LOCALHOST:1/x",
-            "http://user@localhost",
+            "http://127.0.0.1:8080", "http://127.9.9.9", "https://[::1]:8080/prefix",
+            "http://LOCALHOST:1/x", "http://user@localhost",
         ] {
             assert!(is_loopback(server), "{server}");
         }

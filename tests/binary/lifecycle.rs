@@ -24,7 +24,7 @@ fn fill(client: &Client) {
     }
 }
 
-/// Statement 56: what was answered 200 before a kill ends in success or errored after a restart,
+/// An upload that was answered 200 before a kill ends in success or errored after a restart,
 /// and nothing deleted comes back.
 #[test]
 fn a_killed_process_keeps_its_promises() {

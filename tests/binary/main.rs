@@ -160,14 +160,8 @@ fn found(client: &Client, word: &str) -> Vec<String> {
 
 /// Every file below a directory.
 fn files(dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir).expect("a readable directory") {
-        let path = entry.expect("an entry").path();
-        match path.is_dir() {
-            true => found.extend(files(&path)),
-            false => found.push(path),
-        }
-    }
-    found.sort();
-    found
+    let below = walkdir::WalkDir::new(dir).sort_by_file_name().into_iter();
+    let entries = below.map(|entry| entry.unwrap_or_else(|error| panic!("{error}")));
+    let files = entries.filter(|entry| entry.file_type().is_file());
+    files.map(walkdir::DirEntry::into_path).collect()
 }

@@ -24,7 +24,7 @@ fn listed(client: &Client) -> String {
     answer
 }
 
-/// Statement 57: `LODESTONE_RATE_LIMIT` bounds each key; the answer names the seconds to wait.
+/// `LODESTONE_RATE_LIMIT` bounds each key; the answer names the seconds to wait.
 #[test]
 fn a_rate_limit_of_the_environment_bounds_each_key() {
     let Some(installation) = Installation::new("a_rate_limit_of_the_environment") else { return };
@@ -88,7 +88,7 @@ fn the_device_is_chosen_and_explained() {
     assert!(told.contains("no GPU is used"), "{told}");
 }
 
-/// Statement 60: a log of everything, the model's and the network's own lines included, holds no
+/// A log of everything, the model's and the network's own lines included, holds no
 /// key, no name and no text.
 #[test]
 fn a_log_of_everything_tells_no_secret() {

@@ -141,7 +141,6 @@ fn events(body: &str) -> Vec<Event> {
     blocks.map(parse).collect()
 }
 
-/// Statement 47.
 #[test]
 fn an_answer_streams_in_order_and_adds_up() {
     let Some(installation) = Installation::new("an_answer_streams_in_order") else { return };

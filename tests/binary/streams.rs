@@ -76,7 +76,7 @@ fn upload_tower_and_bridge(client: &Client) {
     assert_eq!(settled(client, "bridge"), "success");
 }
 
-/// Statement 47: each event comes as a piece of its own, the first before the last is asked for.
+/// Each event comes as a piece of its own, the first before the last is asked for.
 #[test]
 fn events_arrive_one_by_one() {
     let Some(installation) = Installation::new("events_arrive_one_by_one") else { return };
@@ -98,7 +98,7 @@ fn events_arrive_one_by_one() {
     assert_eq!(names[names.len() - 1], "done");
 }
 
-/// Statement 47: a client that closes the connection early adds nothing to its session. The
+/// A client that closes the connection early adds nothing to its session. The
 /// answer is larger than what a connection holds on its way, so that the server notices.
 #[test]
 fn closing_the_connection_early_adds_nothing_to_the_session() {

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lodestone_embed::HashEmbedder;
-use lodestone_graph::RowGraph;
 use lodestone_io::store::{BlobStore, LocalBlobs};
 use lodestone_io::{CrashDisk, DataDir, Disk};
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, MergeBudget};
 use lodestone_storage::segment::{self, NewRow, NewSource, VectorKind};
 use lodestone_types::{
-    ChunkPlace, CollectionId, CommitHead, Metadata, RowId, SeededIds, Sequence, SourceDetail,
-    SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, CommitHead, RowId, SeededIds, Sequence, SourceId, SourceKind,
+    SourceRecord, SubTenantId, Timestamp,
 };
 use uuid::Uuid;
 
@@ -70,37 +69,21 @@ fn sub_tenant(id: &str) -> SubTenantId {
 
 fn source(id: &str, sequence: u64, chunks: u32) -> NewSource {
     let record = SourceRecord {
-        sub_tenant: sub_tenant(id),
-        id: SourceId::parse(id).unwrap(),
-        kind: SourceKind::Text,
         title: id.to_owned(),
-        description: String::new(),
-        filename: String::new(),
-        url: String::new(),
         content_type: "text/plain".into(),
         size_bytes: u64::from(chunks),
-        tenant_metadata: Metadata::new(),
-        document_metadata: Metadata::new(),
-        uploaded_at: Timestamp(sequence),
-        last_updated_at: Timestamp(sequence),
-        version: 1,
-        sequence: Sequence(sequence),
-        raw_key: String::new(),
-        detail: SourceDetail::default(),
+        ..SourceRecord::new(
+            sub_tenant(id),
+            SourceId::parse(id).unwrap(),
+            SourceKind::Text,
+            Sequence(sequence),
+            Timestamp(sequence),
+        )
     };
     let row = |index| {
         let text = text(id, sequence, index);
         let place = ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() };
-        NewRow {
-            boxes: Vec::new(),
-            lines: Vec::new(),
-            context: String::new(),
-            graph: RowGraph::default(),
-            index,
-            place,
-            vector: HashEmbedder::vector(&text),
-            text,
-        }
+        NewRow { index, place, vector: HashEmbedder::vector(&text), text, ..NewRow::default() }
     };
     let rows = (0..chunks).map(row).collect();
     NewSource { record, title_text: String::new(), searchable: String::new(), rows }

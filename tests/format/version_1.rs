@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lodestone_embed::HashEmbedder;
-use lodestone_graph::RowGraph;
 use lodestone_io::store::{BlobStore, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_storage::collection::uploads::{self, UploadLabel};
@@ -37,17 +36,10 @@ pub fn parts() -> PathBuf {
 
 /// Every file below a directory, sorted.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let entries = fs::read_dir(directory).unwrap_or_else(|e| panic!("{directory:?}: {e}"));
-    for entry in entries {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(files(&path)),
-            false => found.push(path),
-        }
-    }
-    found.sort();
-    found
+    let below = walkdir::WalkDir::new(directory).sort_by_file_name().into_iter();
+    let entries = below.map(|entry| entry.unwrap_or_else(|error| panic!("{error}")));
+    let files = entries.filter(|entry| entry.file_type().is_file());
+    files.map(walkdir::DirEntry::into_path).collect()
 }
 
 /// Copies the files of a data directory to another.
@@ -122,14 +114,11 @@ fn source(record: SourceRecord, texts: &[&str], vector: fn(&str) -> Vec<f32>) ->
             _ => *text,
         };
         NewRow {
-            boxes: Vec::new(),
-            lines: Vec::new(),
-            context: String::new(),
-            graph: RowGraph::default(),
             index,
             text: stored.to_owned(),
             place: place(stored, index),
             vector,
+            ..NewRow::default()
         }
     };
     let rows = texts.iter().enumerate().map(row).collect();

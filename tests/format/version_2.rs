@@ -8,16 +8,15 @@ use std::sync::Arc;
 use lodestone_catalog::job::{ClaimLimits, Duty, MetadataChange, NewJob};
 use lodestone_catalog::{Catalog, CatalogOptions};
 use lodestone_embed::HashEmbedder;
-use lodestone_graph::RowGraph;
 use lodestone_io::store::{BlobStore, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_storage::collection::{AddedSegment, Collection, Edit};
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
-    ChunkPlace, CollectionId, ManualClock, Metadata, Origin, PageArea, PageBox, PageRef, RowId,
-    SeededIds, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId, TenantId,
-    TenantMode, Timestamp,
+    ChunkPlace, CollectionId, ManualClock, Origin, PageArea, PageBox, PageRef, RowId, SeededIds,
+    Sequence, SourceDetail, SourceId, SourceKind, SourceRecord, SubTenantId, TenantId, TenantMode,
+    Timestamp,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -60,23 +59,20 @@ fn origin() -> Origin {
 
 fn record(kind: SourceKind, id: &str, sequence: u64, detail: SourceDetail) -> SourceRecord {
     SourceRecord {
-        sub_tenant: SubTenantId::default_name(),
-        id: SourceId::parse(id).unwrap(),
-        kind,
         title: "A mail".into(),
         description: "Said about apples".into(),
-        filename: String::new(),
         url: "https://example.org/mail".into(),
         content_type: "application/json".into(),
         size_bytes: 2,
-        tenant_metadata: Metadata::new(),
-        document_metadata: Metadata::new(),
-        uploaded_at: NOW,
         last_updated_at: Timestamp(5),
-        version: 1,
-        sequence: Sequence(sequence),
-        raw_key: String::new(),
         detail,
+        ..SourceRecord::new(
+            SubTenantId::default_name(),
+            SourceId::parse(id).unwrap(),
+            kind,
+            Sequence(sequence),
+            NOW,
+        )
     }
 }
 
@@ -89,16 +85,7 @@ fn source(record: SourceRecord, text: &str, boxes: Vec<PageBox>) -> NewSource {
     let place =
         ChunkPlace { chars: text.len() as u32, page: PageRef::Page(3), ..Default::default() };
     let vector = HashEmbedder::vector(text);
-    let rows = vec![NewRow {
-        index: 0,
-        text: text.to_owned(),
-        place,
-        boxes,
-        lines: Vec::new(),
-        context: String::new(),
-        graph: RowGraph::default(),
-        vector,
-    }];
+    let rows = vec![NewRow { text: text.to_owned(), place, boxes, vector, ..NewRow::default() }];
     NewSource { record, title_text: String::new(), searchable: String::new(), rows }
 }
 

@@ -10,8 +10,8 @@ use lodestone_io::{DataDir, RealDisk};
 use lodestone_storage::collection::{AddedSegment, Collection, Edit};
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
-    ChunkPlace, CollectionId, Metadata, SeededIds, Sequence, SourceDetail, SourceId, SourceKind,
-    SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, SeededIds, Sequence, SourceId, SourceKind, SourceRecord, SubTenantId,
+    Timestamp,
 };
 use uuid::Uuid;
 
@@ -65,23 +65,14 @@ fn store(root: &Path) -> Arc<dyn BlobStore> {
 
 pub(crate) fn source(id: &str, title: &str, text: &str, graph: RowGraph) -> NewSource {
     let record = SourceRecord {
-        sub_tenant: SubTenantId::default_name(),
-        id: SourceId::parse(id).unwrap(),
-        kind: SourceKind::Text,
         title: title.into(),
-        description: String::new(),
-        filename: String::new(),
-        url: String::new(),
-        content_type: String::new(),
-        size_bytes: 0,
-        tenant_metadata: Metadata::new(),
-        document_metadata: Metadata::new(),
-        uploaded_at: Timestamp(1),
-        last_updated_at: Timestamp(1),
-        version: 1,
-        sequence: Sequence(1),
-        raw_key: String::new(),
-        detail: SourceDetail::default(),
+        ..SourceRecord::new(
+            SubTenantId::default_name(),
+            SourceId::parse(id).unwrap(),
+            SourceKind::Text,
+            Sequence(1),
+            Timestamp(1),
+        )
     };
     let place = ChunkPlace { chars: text.len() as u32, ..ChunkPlace::default() };
     let vector = HashEmbedder::vector(text);

@@ -8,54 +8,11 @@ use crate::{contained, invariants, seeds};
 
 /// Pieces with a meaning in plain text and Markdown.
 const MARKDOWN: &[&str] = &[
-    "# ",
-    "## ",
-    "####### ",
-    "- ",
-    "* ",
-    "+ ",
-    "1. ",
-    "999999999. ",
-    "> ",
-    "```",
-    "~~~",
-    "````",
-    "---\n",
-    "===\n",
-    "| a | b |\n",
-    "|---|:-:|\n",
-    "|",
-    "\\|",
-    "    ",
-    "\t",
-    "\n\n",
-    "\r\n",
-    "\r",
-    "<!-- ",
-    " -->",
-    "<div>",
-    "</div>",
-    "[a](b)",
-    "[a]: b\n",
-    "![x](y)",
-    "`",
-    "``",
-    "**",
-    "_",
-    "\\",
-    "\u{FEFF}",
-    "\u{0B}",
-    "\u{0C}",
-    "\u{85}",
-    "\u{2028}",
-    "\u{200B}",
-    "\u{1F468}\u{200D}\u{1F467}",
-    "e\u{301}\u{301}",
-    "\u{FB03}",
-    "\0",
-    "title: x\n",
-    "。",
-    ". A",
+    "# ", "## ", "####### ", "- ", "* ", "+ ", "1. ", "999999999. ", "> ", "```", "~~~", "````",
+    "---\n", "===\n", "| a | b |\n", "|---|:-:|\n", "|", "\\|", "    ", "\t", "\n\n", "\r\n", "\r",
+    "<!-- ", " -->", "<div>", "</div>", "[a](b)", "[a]: b\n", "![x](y)", "`", "``", "**", "_",
+    "\\", "\u{FEFF}", "\u{0B}", "\u{0C}", "\u{85}", "\u{2028}", "\u{200B}",
+    "\u{1F468}\u{200D}\u{1F467}", "e\u{301}\u{301}", "\u{FB03}", "\0", "title: x\n", "。", ". A",
     "?! ",
 ];
 const TABLE: &[&str] = &[
@@ -63,75 +20,16 @@ const TABLE: &[&str] = &[
     "\u{FEFF}", "1.5", "-", "\0", "\u{2028}", "'", ",,,,,,,,", "name", "é",
 ];
 const RICH: &[&str] = &[
-    "{",
-    "}",
-    "\\",
-    "{\\*",
-    "\\par ",
-    "\\pard ",
-    "\\'e9",
-    "\\'",
-    "\\u8364?",
-    "\\u-10179?",
-    "\\uc0 ",
-    "\\uc99 ",
-    "\\u65536 ",
-    "\\bin5 ",
-    "\\bin2147483647 ",
-    "\\bin-1 ",
-    "\\trowd",
-    "\\cellx100",
-    "\\intbl ",
-    "\\cell ",
-    "\\row ",
-    "\\clvmgf",
-    "\\clvmrg",
-    "\\clmgf",
-    "\\clmrg",
-    "\\nestcell ",
-    "\\nestrow ",
-    "\\itap3 ",
-    "{\\fonttbl{\\f9\\fcharset134 X;}}",
-    "\\f9 ",
-    "\\f-1 ",
-    "\\ansicpg932 ",
-    "\\ansicpg65001 ",
-    "\\plain ",
-    "\\v ",
-    "\\v0 ",
-    "{\\field{\\*\\fldinst X}{\\fldrslt y}}",
-    "{\\footnote ",
-    "{\\header ",
-    "{\\pict ",
-    "{\\object ",
-    "{\\upr{",
-    "{\\*\\ud{",
-    "\\listtext ",
-    "\\ls1\\ilvl1 ",
-    "\\outlinelevel2 ",
-    "\\s1 ",
-    "\\page ",
-    "\\sect ",
-    "\\line ",
-    "\\tab ",
-    "\\~",
-    "\\_",
-    "\\-",
-    "\\\n",
-    "\\{",
-    "\\fromhtml1 ",
-    "{\\*\\htmltag64 <p>}",
-    "\\htmlrtf ",
-    "\\htmlrtf0 ",
-    "\\deff0",
-    "\\upr",
-    "\\caps ",
-    "\\emdash ",
-    "\\lquote ",
-    "\\mac ",
-    "\\pc ",
-    "\0",
-    "\u{80}",
+    "{", "}", "\\", "{\\*", "\\par ", "\\pard ", "\\'e9", "\\'", "\\u8364?", "\\u-10179?",
+    "\\uc0 ", "\\uc99 ", "\\u65536 ", "\\bin5 ", "\\bin2147483647 ", "\\bin-1 ", "\\trowd",
+    "\\cellx100", "\\intbl ", "\\cell ", "\\row ", "\\clvmgf", "\\clvmrg", "\\clmgf", "\\clmrg",
+    "\\nestcell ", "\\nestrow ", "\\itap3 ", "{\\fonttbl{\\f9\\fcharset134 X;}}", "\\f9 ",
+    "\\f-1 ", "\\ansicpg932 ", "\\ansicpg65001 ", "\\plain ", "\\v ", "\\v0 ",
+    "{\\field{\\*\\fldinst X}{\\fldrslt y}}", "{\\footnote ", "{\\header ", "{\\pict ",
+    "{\\object ", "{\\upr{", "{\\*\\ud{", "\\listtext ", "\\ls1\\ilvl1 ", "\\outlinelevel2 ",
+    "\\s1 ", "\\page ", "\\sect ", "\\line ", "\\tab ", "\\~", "\\_", "\\-", "\\\n", "\\{",
+    "\\fromhtml1 ", "{\\*\\htmltag64 <p>}", "\\htmlrtf ", "\\htmlrtf0 ", "\\deff0", "\\upr",
+    "\\caps ", "\\emdash ", "\\lquote ", "\\mac ", "\\pc ", "\0", "\u{80}",
 ];
 const LETTER: &[&str] = &[
     "\r\n",
@@ -206,22 +104,38 @@ fn target(name: &'static str, extensions: &[&str], shape: Shape, format: Format)
     }
 }
 
-#[test]
-fn txt() {
-    run(target("txt", &["txt", "md", "csv"], Shape::Text(MARKDOWN), Format::Txt));
+/// A target for each: its name, the kinds of its seeds, the way they are changed, the reader.
+macro_rules! targets {
+    ($($name:ident: [$($kind:literal),*], $shape:expr, $format:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            run(target(stringify!($name), &[$($kind),*], $shape, Format::$format));
+        }
+    )*};
 }
 
-#[test]
-fn md() {
-    run(target("md", &["md"], Shape::Text(MARKDOWN), Format::Md));
+targets! {
+    txt: ["txt", "md", "csv"], Shape::Text(MARKDOWN), Txt;
+    md: ["md"], Shape::Text(MARKDOWN), Md;
+    html: ["html"], Shape::Markup, Html;
+    json: ["json"], Shape::Values, Json;
+    notebook: ["ipynb"], Shape::Values, Json;
+    csv: ["csv"], Shape::Text(TABLE), Csv;
+    tsv: ["tsv", "csv"], Shape::Text(TABLE), Tsv;
+    xml: ["xml", "nxml"], Shape::Markup, Xml;
+    docx: ["docx"], Shape::Archive, Docx;
+    pptx: ["pptx"], Shape::Archive, Pptx;
+    xlsx: ["xlsx"], Shape::Archive, Xlsx;
+    odt: ["odt"], Shape::Archive, Odt;
+    ods: ["ods"], Shape::Archive, Ods;
+    odp: ["odp"], Shape::Archive, Odp;
+    epub: ["epub"], Shape::Archive, Epub;
+    rtf: ["rtf"], Shape::Text(RICH), Rtf;
+    eml: ["eml"], Shape::Text(LETTER), Eml;
+    msg: ["msg"], Shape::Compound, Msg;
 }
 
-#[test]
-fn html() {
-    run(target("html", &["html"], Shape::Markup, Format::Html));
-}
-
-/// The same, with its menus dropped; and what its head says.
+/// HTML with its menus dropped; and what its head says.
 #[test]
 fn web_page() {
     let read = |bytes: &[u8]| {
@@ -231,81 +145,6 @@ fn web_page() {
     };
     let target = target("web_page", &["html"], Shape::Markup, Format::WebPage);
     run(Target { read: Box::new(read), ..target });
-}
-
-#[test]
-fn json() {
-    run(target("json", &["json"], Shape::Values, Format::Json));
-}
-
-#[test]
-fn notebook() {
-    run(target("notebook", &["ipynb"], Shape::Values, Format::Json));
-}
-
-#[test]
-fn csv() {
-    run(target("csv", &["csv"], Shape::Text(TABLE), Format::Csv));
-}
-
-#[test]
-fn tsv() {
-    run(target("tsv", &["tsv", "csv"], Shape::Text(TABLE), Format::Tsv));
-}
-
-#[test]
-fn xml() {
-    run(target("xml", &["xml", "nxml"], Shape::Markup, Format::Xml));
-}
-
-#[test]
-fn docx() {
-    run(target("docx", &["docx"], Shape::Archive, Format::Docx));
-}
-
-#[test]
-fn pptx() {
-    run(target("pptx", &["pptx"], Shape::Archive, Format::Pptx));
-}
-
-#[test]
-fn xlsx() {
-    run(target("xlsx", &["xlsx"], Shape::Archive, Format::Xlsx));
-}
-
-#[test]
-fn odt() {
-    run(target("odt", &["odt"], Shape::Archive, Format::Odt));
-}
-
-#[test]
-fn ods() {
-    run(target("ods", &["ods"], Shape::Archive, Format::Ods));
-}
-
-#[test]
-fn odp() {
-    run(target("odp", &["odp"], Shape::Archive, Format::Odp));
-}
-
-#[test]
-fn epub() {
-    run(target("epub", &["epub"], Shape::Archive, Format::Epub));
-}
-
-#[test]
-fn rtf() {
-    run(target("rtf", &["rtf"], Shape::Text(RICH), Format::Rtf));
-}
-
-#[test]
-fn eml() {
-    run(target("eml", &["eml"], Shape::Text(LETTER), Format::Eml));
-}
-
-#[test]
-fn msg() {
-    run(target("msg", &["msg"], Shape::Compound, Format::Msg));
 }
 
 /// The library that decodes PDFs is not ours, and may break down: that is the business of the

@@ -11,8 +11,8 @@ use lodestone_storage::segment::{
 };
 use lodestone_text::{CorpusStats, HybridQuery, RowText, TextIndex, TextIndexBuilder};
 use lodestone_types::{
-    ChunkPlace, CollectionId, Metadata, RowId, SegmentId, Sequence, SourceDetail, SourceId,
-    SourceKind, SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, RowId, SegmentId, Sequence, SourceId, SourceKind, SourceRecord,
+    SubTenantId, Timestamp,
 };
 use roaring::RoaringBitmap;
 use uuid::Uuid;
@@ -59,23 +59,18 @@ fn source(number: usize, chance: &mut Chance) -> NewSource {
     let id = SourceId::parse(&format!("source-{number}")).unwrap();
     let title = format!("Report {number} of Marta Lindqvist");
     let record = SourceRecord {
-        sub_tenant: SubTenantId::default_name(),
-        id,
-        kind: SourceKind::Text,
         title: title.clone(),
         description: "What the report is about. ".repeat(10),
-        filename: String::new(),
-        url: String::new(),
         content_type: "text/plain".into(),
         size_bytes: 1,
-        tenant_metadata: Metadata::new(),
-        document_metadata: Metadata::new(),
-        uploaded_at: Timestamp(1),
-        last_updated_at: Timestamp(1),
-        version: 1,
-        sequence: Sequence(number as u64 + 1),
         raw_key: format!("v1/raw/{number}"),
-        detail: SourceDetail::default(),
+        ..SourceRecord::new(
+            SubTenantId::default_name(),
+            id,
+            SourceKind::Text,
+            Sequence(number as u64 + 1),
+            Timestamp(1),
+        )
     };
     let row = |index| {
         let words: Vec<String> = (0..60).map(|_| format!("w{:x}", chance.below(40_000))).collect();
@@ -83,15 +78,13 @@ fn source(number: usize, chance: &mut Chance) -> NewSource {
         NewRow {
             index: index as u32,
             place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },
-            boxes: Vec::new(),
-            lines: Vec::new(),
-            context: String::new(),
             graph: match index % 10 {
                 0 => lodestone_graph::extract(&title, &text),
                 _ => RowGraph::default(),
             },
             vector: vector(chance),
             text,
+            ..NewRow::default()
         }
     };
     let rows = (0..ROWS_A_SOURCE).map(row).collect();

@@ -200,24 +200,8 @@ fn spelt(chance: &mut Chance) -> String {
 #[test]
 fn robots() {
     const WORDS: &[&str] = &[
-        "User-agent: *\n",
-        "User-agent: lodestone\n",
-        "Disallow: /",
-        "Allow: /",
-        "Disallow:\n",
-        "*",
-        "$",
-        "**",
-        "%2F",
-        "%",
-        "#",
-        ":",
-        "\r",
-        "\n",
-        "\u{FEFF}",
-        "/a",
-        "?",
-        "Sitemap: x\n",
+        "User-agent: *\n", "User-agent: lodestone\n", "Disallow: /", "Allow: /", "Disallow:\n",
+        "*", "$", "**", "%2F", "%", "#", ":", "\r", "\n", "\u{FEFF}", "/a", "?", "Sitemap: x\n",
         "\0",
     ];
     let read = |bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Answers at once: their form, and what they rest on (API 3.5 #23, 4.5, 4.6, 8.13).
+//! Answers at once: their form, and what they rest on.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn citations(answer: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Statement 43: with only a question and a tenant, and no generator configured.
+/// With only a question and a tenant, and no generator configured.
 #[test]
 fn a_question_and_a_tenant_are_enough() {
     let server = towers();
@@ -155,7 +155,7 @@ fn chunks_and_sources_point_at_each_other() {
     assert_eq!(eiffel["document_metadata"]["year"], 1889);
 }
 
-/// Statement 44: without generation the answer is empty and the context is there.
+/// Without generation the answer is empty and the context is there.
 #[test]
 fn without_generation_there_is_only_context() {
     let server = towers();

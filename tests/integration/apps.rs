@@ -1,4 +1,4 @@
-//! Records of applications (API 3.1 #9).
+//! Records of applications.
 
 use serde_json::{Value, json};
 

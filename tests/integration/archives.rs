@@ -1,4 +1,4 @@
-//! Exports and imports (API 6.1, statement 59).
+//! Exports and imports.
 
 use axum::body::Body;
 use http::Request;
@@ -77,7 +77,7 @@ fn filled() -> TestServer {
     server
 }
 
-/// Statement 59: into another server, another name, and through another export.
+/// Into another server, another name, and through another export.
 #[test]
 fn an_import_gives_equal_listings_and_answers() {
     let server = filled();

@@ -47,16 +47,7 @@ pub fn guarded(server: &TestServer) -> Vec<Operation> {
 
 /// Text for a place in a URL.
 pub fn encode(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        match byte {
-            byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
-                encoded.push(char::from(byte));
-            }
-            byte => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
 impl Operation {
@@ -266,7 +257,7 @@ impl TestServer {
     }
 }
 
-/// Checks the body of API 1.6 and what holds for every answer.
+/// Checks the body of an error and what holds for every answer.
 pub fn check_error(reply: &Reply, what: &str) {
     let body = reply.json();
     let context = || format!("{what}: {} {body}", reply.status);

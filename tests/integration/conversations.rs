@@ -1,4 +1,4 @@
-//! Turns before a search or a question (API 5.10, 9.7).
+//! Turns before a search or a question.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Searches end with their client and with their time, wherever they are (API 1.7).
+//! Searches end with their client and with their time, wherever they are.
 
 use std::sync::Arc;
 use std::time::Duration;

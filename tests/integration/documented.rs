@@ -1,16 +1,16 @@
 //! `/openapi.json` against the server: every operation answers, and answers have the form that
-//! the document gives them (statement 58, API 5.18).
+//! the document gives them.
 
 use serde_json::{Value, json};
 
 use crate::contract::{Operation, encode, guarded, operations};
 use crate::support::{KEY, TestServer};
 
-/// Operations of API 2.1, 2.2, 2.3 and 6 that this release does not have.
+/// Operations that this release does not have.
 const ABSENT: &[(&str, &str)] =
     &[("POST", "/search/hybrid-search"), ("POST", "/memories/add-memories")];
 
-/// Statement 58: what is documented is served: no documented operation is an unknown path or
+/// All that is documented is served: no documented operation is an unknown path or
 /// method, with a slash behind it or not.
 #[test]
 fn every_documented_operation_is_served() {
@@ -24,7 +24,7 @@ fn every_documented_operation_is_served() {
     }
 }
 
-/// Statement 58: what this release does not have is neither documented nor served.
+/// An operation that this release does not have is neither documented nor served.
 #[test]
 fn what_is_not_there_is_neither_documented_nor_served() {
     let server = TestServer::start();

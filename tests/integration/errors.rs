@@ -12,7 +12,6 @@ fn with_header(method: &str, path: &str, name: &str, value: &str, body: &str) ->
     request.body(Body::from(body.to_owned())).unwrap()
 }
 
-// 1
 #[test]
 fn every_operation_without_a_key_is_401() {
     let server = TestServer::start();
@@ -35,7 +34,6 @@ fn every_operation_without_a_key_is_401() {
     assert_eq!(server.get("/tenant/list").ok()["tenants"], json!([]), "nothing was made");
 }
 
-// 2
 #[test]
 fn a_wrong_key_is_401_whatever_the_body() {
     let server = TestServer::start();
@@ -52,7 +50,6 @@ fn a_wrong_key_is_401_whatever_the_body() {
     }
 }
 
-// 2
 #[test]
 fn the_scheme_word_may_be_written_in_any_case() {
     let server = TestServer::start();
@@ -63,7 +60,6 @@ fn the_scheme_word_may_be_written_in_any_case() {
     }
 }
 
-// 3, 4, 6, 60
 #[test]
 fn every_error_of_every_operation_has_the_one_form() {
     let server = TestServer::start();
@@ -98,7 +94,6 @@ fn every_error_of_every_operation_has_the_one_form() {
     assert!([400, 404, 415].iter().all(|status| statuses.contains(status)), "{statuses:?}");
 }
 
-// 4
 #[test]
 fn a_valid_request_id_is_echoed_and_any_other_replaced() {
     let server = TestServer::start();
@@ -116,7 +111,6 @@ fn a_valid_request_id_is_echoed_and_any_other_replaced() {
     }
 }
 
-// 5
 #[test]
 fn an_unknown_path_is_404() {
     let server = TestServer::start();
@@ -128,7 +122,6 @@ fn an_unknown_path_is_404() {
     }
 }
 
-// 5
 #[test]
 fn another_method_is_405_with_those_that_are_offered() {
     let server = TestServer::start();
@@ -156,7 +149,6 @@ fn another_method_is_405_with_those_that_are_offered() {
     }
 }
 
-// 5
 #[test]
 fn one_trailing_slash_is_tolerated() {
     let server = TestServer::start();
@@ -165,7 +157,6 @@ fn one_trailing_slash_is_tolerated() {
     server.get("/tenant/list//").error(404, "route_not_found");
 }
 
-// 6
 #[test]
 fn values_out_of_range_are_400() {
     let server = TestServer::start();
@@ -208,7 +199,6 @@ fn values_out_of_range_are_400() {
     }
 }
 
-// 6
 #[test]
 fn a_broken_body_is_400_and_names_no_field() {
     let server = TestServer::start();
@@ -225,7 +215,6 @@ fn a_broken_body_is_400_and_names_no_field() {
     }
 }
 
-// 7
 #[test]
 fn another_media_type_is_415() {
     let server = TestServer::start();
@@ -255,7 +244,6 @@ fn another_media_type_is_415() {
     }
 }
 
-// 7
 #[test]
 fn json_may_come_under_every_json_name_or_none() {
     let server = TestServer::start();
@@ -274,7 +262,6 @@ fn json_may_come_under_every_json_name_or_none() {
     server.send(with_header("POST", "/search/retrieve", "authorization", &bare, &body)).ok();
 }
 
-// 25
 #[test]
 fn identifiers_may_stand_anywhere_but_must_agree() {
     let server = TestServer::start();

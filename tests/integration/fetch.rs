@@ -45,7 +45,6 @@ fn url_of(server: &TestServer, id: &str) -> String {
     given["download_url"].as_str().expect("a URL").to_owned()
 }
 
-// 55
 #[test]
 fn a_text_comes_back_byte_for_byte() {
     let server = TestServer::start();
@@ -74,7 +73,6 @@ fn a_text_comes_back_byte_for_byte() {
     assert_eq!(given["file_content"], texts[0], "return_content is true unless said");
 }
 
-// 55
 #[test]
 fn bytes_that_are_no_utf_8_come_as_base64() {
     let server = TestServer::start();
@@ -89,7 +87,6 @@ fn bytes_that_are_no_utf_8_come_as_base64() {
     assert_eq!(given["size_bytes"], latin.len());
 }
 
-// 55
 #[test]
 fn a_download_url_works_without_a_key_and_shows_no_page() {
     let server = TestServer::start();
@@ -106,7 +103,6 @@ fn a_download_url_works_without_a_key_and_shows_no_page() {
     assert!(!url.contains(KEY));
 }
 
-// 55
 #[test]
 fn an_altered_url_is_404() {
     let server = TestServer::start();
@@ -136,7 +132,6 @@ fn an_altered_url_is_404() {
     assert_eq!(server.send(head.body(Body::empty()).unwrap()).status, 200);
 }
 
-// 55
 #[test]
 fn a_url_ends_after_an_hour_with_its_source_and_with_its_tenant() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_757_402_409_000)));
@@ -163,7 +158,6 @@ fn a_url_ends_after_an_hour_with_its_source_and_with_its_tenant() {
     follow(&server, &fresh).error(404, "download_not_found");
 }
 
-// 55
 #[test]
 fn what_could_not_be_processed_can_be_fetched() {
     let server = TestServer::start();

@@ -1,4 +1,4 @@
-//! Filters and `context_list`, alike in every search (API 5.3, 5.6, 8.12).
+//! Filters and `context_list`, alike in every search.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn check(cases: &[(Value, &str)]) {
     }
 }
 
-/// Statement 45: a scalar is equality, without coercion and by letter case.
+/// A scalar is equality, without coercion and by letter case.
 #[test]
 fn a_scalar_is_equality_without_coercion() {
     check(&[
@@ -73,7 +73,7 @@ fn a_scalar_is_equality_without_coercion() {
     ]);
 }
 
-/// Statement 45: an array is any of its members, a stored array matches by any element.
+/// An array is any of its members, a stored array matches by any element.
 #[test]
 fn arrays_match_by_any_member() {
     check(&[
@@ -94,7 +94,7 @@ fn arrays_match_by_any_member() {
     ]);
 }
 
-/// Statement 45: every operator, and values of another type match nothing.
+/// Every operator, and values of another type match nothing.
 #[test]
 fn operators_compare_values_of_one_type() {
     check(&[
@@ -168,7 +168,7 @@ fn and_or_combine_filter_objects() {
     ]);
 }
 
-/// Statement 45, points 5.3 and 8.12: the three maps are ANDed; which map a key means.
+/// The three maps are ANDed; which map a key means.
 #[test]
 fn the_maps_are_joined_and_system_keys_reach_through() {
     let server = orchard();
@@ -229,7 +229,7 @@ fn filters_come_before_ranking() {
     assert_eq!(list(&server.qna("apples?", &filter), "sources").len(), 5);
 }
 
-/// Statement 45: an unknown operator, and whatever breaks the grammar, is 400 in every search.
+/// An unknown operator, and whatever breaks the grammar, is 400 in every search.
 #[test]
 fn a_filter_that_breaks_a_rule_is_400() {
     let server = orchard();
@@ -314,7 +314,7 @@ fn a_field_that_is_not_filterable_is_400() {
     assert_eq!(passing(&server, &json!({"document_metadata": {"secret": null}})), "a");
 }
 
-/// Statement 46: `context_list` limits every search to its sources.
+/// `context_list` limits every search to its sources.
 #[test]
 fn a_context_list_limits_every_search_to_it() {
     let server = orchard();
@@ -344,7 +344,7 @@ fn a_context_list_limits_every_search_to_it() {
     }
 }
 
-/// Statements 13 and 46: a source of another scope is not reached by naming it.
+/// A source of another scope is not reached by naming it.
 #[test]
 fn a_context_list_does_not_reach_into_another_scope() {
     let server = orchard();

@@ -1,4 +1,4 @@
-//! Full-text search: whole words and how they combine (API 3.5 #25, 8.14), and where a chunk
+//! Full-text search: whole words and how they combine, and where a chunk
 //! stands in its text (4.4).
 
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn with_texts(texts: &[&str]) -> TestServer {
     server
 }
 
-/// Statement 41: a bare array, 25 chunks unless told, best first.
+/// A bare array, 25 chunks unless told, best first.
 #[test]
 fn full_text_search_is_a_bare_array_of_25_unless_told() {
     let texts: Vec<String> = (1..=30).map(|n| format!("wall {}", "stone ".repeat(n))).collect();
@@ -42,7 +42,7 @@ fn full_text_search_is_a_bare_array_of_25_unless_told() {
     }
 }
 
-/// Statement 41: `and` wants all terms, `or` one; `or` is the default; any letter case.
+/// `and` wants all terms, `or` one; `or` is the default; any letter case.
 #[test]
 fn operators_combine_whole_words() {
     let server = with_texts(&["red apples fall", "red pears fall", "green apples rot"]);
@@ -110,11 +110,8 @@ fn common_words_count_where_nothing_else_is_left() {
 #[test]
 fn misspelt_and_unfinished_words_are_found_where_asked_for() {
     let server = with_texts(&[
-        "The boundary layer separates.",
-        "Boundaries of the parish.",
-        "Order 4711 of unit AB12",
-        "Order 4712 of unit AB13",
-        "A cat sat.",
+        "The boundary layer separates.", "Boundaries of the parish.", "Order 4711 of unit AB12",
+        "Order 4712 of unit AB13", "A cat sat.",
     ]);
     let found = |query: &str, changes: Value| id_set(&server.words(query, &changes));
     for off in [json!({}), json!({"fuzzy": false}), json!({"fuzzy": null})] {
@@ -263,11 +260,7 @@ fn a_query_without_word_characters_finds_nothing() {
 #[test]
 fn runs_without_spaces_rank_by_how_much_of_them_stands() {
     let server = with_texts(&[
-        "今日は東京都の天気です",
-        "京都は古い町",
-        "天空の気球",
-        "สวัสดีชาวโลก",
-        "GPUの価格",
+        "今日は東京都の天気です", "京都は古い町", "天空の気球", "สวัสดีชาวโลก", "GPUの価格",
     ]);
     let found =
         |query: &str, operator: &str| id_set(&server.words(query, &json!({"operator": operator})));
@@ -324,7 +317,7 @@ fn laid_out(chunks: &[Value]) -> Vec<Option<char>> {
     text
 }
 
-/// Statement 42: `layout` is JSON in a string whose offsets point at the chunk's text.
+/// `layout` is JSON in a string whose offsets point at the chunk's text.
 #[test]
 fn offsets_point_at_the_text_of_the_chunk() {
     let server = TestServer::start();
@@ -352,7 +345,7 @@ fn offsets_point_at_the_text_of_the_chunk() {
     }
 }
 
-/// Statement 42: in formats with markup the chunks of one text agree about their places.
+/// In formats with markup the chunks of one text agree about their places.
 #[test]
 fn offsets_of_one_document_agree_with_each_other() {
     let server = TestServer::start();

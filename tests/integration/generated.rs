@@ -1,4 +1,4 @@
-//! Answers by a generator, through the router and over a real connection (API 5.4, 5.10, 5.11).
+//! Answers by a generator, through the router and over a real connection.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -103,7 +103,7 @@ fn the_generator_writes_over_numbered_sources() {
     }
 }
 
-/// Statement 47 with a generator: tokens as they come, joined the answer.
+/// Tokens as they come, joined the answer.
 #[test]
 fn a_generated_stream_is_the_answer() {
     let pieces = vec!["<think>hm</th", "ink>It was 【1", "】, [1, 2", "] and [7] so."];

@@ -1,4 +1,4 @@
-//! Facts that an uploader gives of a document: title, address, date and language (API 9.6).
+//! Facts that an uploader gives of a document: title, address, date and language.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Entities, triplets and paths in searches and listings (API 3.8, 4.7, 5.8; statements 32, 39).
+//! Entities, triplets and paths in searches and listings.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ fn names(relations: &Value) -> BTreeSet<String> {
     names
 }
 
-/// Statement 39: null without, and with graph context both members, ids that resolve, scores where
+/// Null without, and with graph context both members, ids that resolve, scores where
 /// they belong.
 #[test]
 fn relations_have_the_documented_form() {
@@ -154,7 +154,7 @@ fn paths_go_from_entity_to_entity() {
     assert!(all.contains(&vec!["DIRECTED_BY".into(), "CHILD_OF".into()]), "{all:?}");
 }
 
-/// Statement 32 and API 5.8: what a deletion, a filter or a scope hides is in no graph.
+/// No graph holds a source that a deletion, a filter or a scope hides.
 #[test]
 fn hidden_sources_are_in_no_graph() {
     let server = server();
@@ -179,7 +179,7 @@ fn hidden_sources_are_in_no_graph() {
     assert_eq!(nowhere["graph_relations"], json!({"entity_paths": [], "chunk_triplets": {}}));
 }
 
-/// API 3.8: what sources state, by id.
+/// Statements of sources, by id.
 #[test]
 fn relations_are_listed_by_source() {
     let server = server();
@@ -209,7 +209,7 @@ fn relations_are_listed_by_source() {
     ask(json!({"tenant_id": "nobody", "source_ids": ["x"]})).error(404, "tenant_not_found");
 }
 
-/// API 9.8: where it is left open, the form of the question and its first results decide.
+/// The form of the question and its first results decide where it is left open.
 #[test]
 fn the_graph_is_used_where_the_question_calls_for_it() {
     let server = server();

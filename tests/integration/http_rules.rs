@@ -1,5 +1,5 @@
 //! The rules of HTTP itself: the order of checks, HEAD, preflights, compression, kinds of
-//! content (API 8.1, 8.16, 8.18, 5.17).
+//! content.
 
 use axum::body::Body;
 use http::Request;

@@ -13,7 +13,6 @@ fn ids(sources: &Value) -> Vec<String> {
     sources.iter().map(|source| source["id"].as_str().expect("an id").to_owned()).collect()
 }
 
-// 30
 #[test]
 fn a_listed_source_has_all_fields() {
     let server = TestServer::start();
@@ -41,7 +40,6 @@ fn a_listed_source_has_all_fields() {
     assert_eq!((&source["version"], &source["chunk_count"]), (&json!("v1"), &json!(1)));
 }
 
-// 30
 #[test]
 fn a_source_is_listed_in_every_state() {
     let (server, gate) = gated_server();
@@ -134,7 +132,6 @@ fn a_page_goes_on_where_its_last_source_was_deleted() {
     }
 }
 
-// 31
 #[test]
 fn chunks_come_in_reading_order_page_by_page() {
     let server = TestServer::start();
@@ -206,7 +203,6 @@ fn sources_by_id_come_in_the_order_asked_for() {
     ask(Value::Null).error(400, "missing_field");
 }
 
-// 32
 #[test]
 fn a_deleted_source_is_gone_at_once() {
     let server = TestServer::start();
@@ -244,7 +240,6 @@ fn a_deleted_source_is_gone_at_once() {
     }
 }
 
-// 32
 #[test]
 fn ids_to_delete_may_stand_in_the_query() {
     let server = TestServer::start();
@@ -260,7 +255,6 @@ fn ids_to_delete_may_stand_in_the_query() {
     server.call("DELETE", path, Value::Null).error(400, "missing_field");
 }
 
-// 33
 #[test]
 fn statistics_follow_what_is_searchable() {
     let server = TestServer::start();
@@ -291,7 +285,6 @@ fn statistics_follow_what_is_searchable() {
     assert_eq!((&empty["mode"], &empty["vector_dimension"]), (&json!("embeddings"), &Value::Null));
 }
 
-// 34
 #[test]
 fn a_sub_tenant_is_deleted_with_everything_in_it() {
     let server = TestServer::start();
@@ -353,7 +346,6 @@ fn schema() -> Value {
     ])
 }
 
-// 35
 #[test]
 fn a_schema_shows_in_the_listing_and_cannot_change() {
     let server = TestServer::start();
@@ -386,7 +378,6 @@ fn a_schema_shows_in_the_listing_and_cannot_change() {
     assert_eq!(listed["tenants"][0]["tenant_schema"], first);
 }
 
-// 35
 #[test]
 fn a_schema_that_breaks_a_rule_makes_no_tenant() {
     let server = TestServer::start();
@@ -394,28 +385,10 @@ fn a_schema_that_breaks_a_rule_makes_no_tenant() {
     let many: Vec<Value> =
         (0..65).map(|n| json!({"key": format!("k{n}"), "type": "string"})).collect();
     let reserved = [
-        "source_id",
-        "source_title",
-        "source_url",
-        "source_type",
-        "source_collection",
-        "source_owner",
-        "source_collaborator",
-        "source_upload_time",
-        "source_last_updated_time",
-        "chunk_id",
-        "chunk_uuid",
-        "chunk_content",
-        "document_metadata",
-        "base_metadata",
-        "layout",
-        "description",
-        "tenant_metadata",
-        "tenant_id",
-        "sub_tenant_id",
-        "file_id",
-        "version",
-        "$x",
+        "source_id", "source_title", "source_url", "source_type", "source_collection",
+        "source_owner", "source_collaborator", "source_upload_time", "source_last_updated_time",
+        "chunk_id", "chunk_uuid", "chunk_content", "document_metadata", "base_metadata", "layout",
+        "description", "tenant_metadata", "tenant_id", "sub_tenant_id", "file_id", "version", "$x",
         "_x",
     ];
     let mut cases: Vec<(Value, &str)> =
@@ -443,7 +416,6 @@ fn a_schema_that_breaks_a_rule_makes_no_tenant() {
     assert_eq!(server.get("/tenant/list").ok()["tenants"], json!([]));
 }
 
-// 35
 #[test]
 fn values_keep_to_the_schema() {
     let server = TestServer::start();

@@ -1,6 +1,5 @@
-//! The contract of API.md, one check a statement, against a server in this process.
-//!
-//! Each test is named for what it shows; the numbers in comments are those of API.md 7.
+//! The contract with clients, against a server in this process. Each test is named for what it
+//! shows.
 
 mod answers;
 mod apps;

@@ -1,5 +1,4 @@
-//! Personal memories: added, listed, looked up, forgotten, and never seen elsewhere (API 3.7, 4.8,
-//! 8.7).
+//! Personal memories: added, listed, looked up, forgotten, and never seen elsewhere.
 
 use std::sync::Arc;
 
@@ -57,7 +56,6 @@ fn with_clock() -> (TestServer, Arc<ManualClock>) {
     (TestServer::start_with_parts(|_| {}, |all| all.clock = parts), clock)
 }
 
-// 54
 #[test]
 fn a_memory_is_there_when_the_call_returns_and_gone_when_it_is_deleted() {
     let server = TestServer::start();
@@ -95,7 +93,6 @@ fn a_memory_is_there_when_the_call_returns_and_gone_when_it_is_deleted() {
     assert_eq!(memory_count(&server), 1);
 }
 
-// 54
 #[test]
 fn an_expired_memory_is_invisible_at_once_and_removed_later() {
     let (server, clock) = with_clock();
@@ -231,7 +228,6 @@ fn memories_belong_to_one_scope_and_a_first_write_makes_it() {
     server.get(&path("list_user_memories", "new", "west")).error(404, "tenant_not_found");
 }
 
-// 40
 #[test]
 fn memories_are_no_sources_and_no_chunks() {
     let server = TestServer::start();
@@ -315,7 +311,6 @@ fn a_repeated_request_adds_nothing_twice() {
     assert_eq!(list(&server, "acme", "").len(), 1);
 }
 
-// 40
 #[test]
 fn a_near_memory_steers_a_search_and_says_so() {
     let server = TestServer::start();

@@ -210,7 +210,6 @@ fn a_searchable_change_reaches_a_source_whose_replacement_failed() {
     assert_eq!(server.full_text("acme", "default", "apples").len(), 1);
 }
 
-// 23
 #[test]
 fn the_metadata_of_a_source_that_never_succeeded_can_change() {
     let server = TestServer::start();
@@ -295,7 +294,6 @@ fn the_chain_of_titles() {
     assert_eq!(text("j", "only apples"), "j");
 }
 
-// 24
 #[test]
 fn every_patch_keeps_what_it_does_not_name() {
     let server = TestServer::start();
@@ -332,7 +330,6 @@ fn every_patch_keeps_what_it_does_not_name() {
     assert_eq!(maps(), (json!({}), json!({})));
 }
 
-// 24
 #[test]
 fn a_patch_keeps_the_metadata_of_what_it_overtakes() {
     let (server, gate) = gated_server();

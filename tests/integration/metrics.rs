@@ -131,7 +131,7 @@ fn unchanged_passages_are_told_from_embedded_ones() {
     assert_eq!(of("kept"), 0.0);
 }
 
-/// Statement 60, and the bound of the number of series: labels are words of the program, whatever
+/// Labels are words of the program, whatever
 /// callers name; requests for what is not there are one series.
 #[test]
 fn labels_hold_nothing_that_a_caller_wrote() {

@@ -1,4 +1,4 @@
-//! Tenants of documents and tenants of vectors: which operation belongs to which (API 1.3, 8.10).
+//! Tenants of documents and tenants of vectors: which operation belongs to which.
 
 use serde_json::{Value, json};
 
@@ -7,58 +7,30 @@ use crate::support::{KEY, Reply, TestServer};
 
 /// Operations of tenants that hold documents.
 const OF_STANDARD: &[&str] = &[
-    "PATCH /upload/batch_update",
-    "PATCH /upload/update_document",
-    "PATCH /upload/update_metadata",
-    "PATCH /upload/update_text",
-    "POST /fetch/fetch_content",
-    "POST /fetch/page_image",
-    "POST /search/full-text-search",
-    "POST /search/qna",
-    "POST /search/retrieve",
-    "POST /upload/batch_upload",
-    "POST /upload/upload_app_sources",
-    "POST /upload/scrape_webpage",
-    "POST /upload/batch_scrape_webpage",
-    "PATCH /upload/update_webpage",
-    "POST /upload/batch_upload_text",
-    "POST /upload/upload_document",
-    "POST /upload/upload_text",
-    "POST /user_memory/add_user_memory",
-    "POST /list/chunks",
-    "POST /list/graph_relations_by_id",
-    "GET /user_memory/list_user_memories",
-    "DELETE /user_memory/delete_user_memory",
-    "POST /user_memory/retrieve_user_memory",
-    "POST /user_memory/generate_user_memory",
+    "PATCH /upload/batch_update", "PATCH /upload/update_document", "PATCH /upload/update_metadata",
+    "PATCH /upload/update_text", "POST /fetch/fetch_content", "POST /fetch/page_image",
+    "POST /search/full-text-search", "POST /search/qna", "POST /search/retrieve",
+    "POST /upload/batch_upload", "POST /upload/upload_app_sources", "POST /upload/scrape_webpage",
+    "POST /upload/batch_scrape_webpage", "PATCH /upload/update_webpage",
+    "POST /upload/batch_upload_text", "POST /upload/upload_document", "POST /upload/upload_text",
+    "POST /user_memory/add_user_memory", "POST /list/chunks", "POST /list/graph_relations_by_id",
+    "GET /user_memory/list_user_memories", "DELETE /user_memory/delete_user_memory",
+    "POST /user_memory/retrieve_user_memory", "POST /user_memory/generate_user_memory",
 ];
 
 /// Operations of tenants that hold vectors.
 const OF_EMBEDDINGS: &[&str] = &[
-    "DELETE /embeddings/delete",
-    "PATCH /upload/update_embeddings",
-    "POST /embeddings/retrieve_by_ids",
-    "POST /embeddings/scroll",
-    "POST /embeddings/search",
+    "DELETE /embeddings/delete", "PATCH /upload/update_embeddings",
+    "POST /embeddings/retrieve_by_ids", "POST /embeddings/scroll", "POST /embeddings/search",
     "POST /upload/upload_embeddings",
 ];
 
 /// Operations of both.
 const OF_BOTH: &[&str] = &[
-    "DELETE /delete_source",
-    "DELETE /tenant/delete",
-    "DELETE /tenant/delete_sub_tenant",
-    "DELETE /upload/delete_source",
-    "GET /admin/reembed",
-    "GET /jobs",
-    "GET /list/sources",
-    "GET /tenant/export",
-    "GET /tenant/stats",
-    "GET /tenant/sub_tenant_ids",
-    "GET /tenant/usage",
-    "GET /upload/verify_processing",
-    "POST /admin/reembed",
-    "POST /list/sources_by_id",
+    "DELETE /delete_source", "DELETE /tenant/delete", "DELETE /tenant/delete_sub_tenant",
+    "DELETE /upload/delete_source", "GET /admin/reembed", "GET /jobs", "GET /list/sources",
+    "GET /tenant/export", "GET /tenant/stats", "GET /tenant/sub_tenant_ids", "GET /tenant/usage",
+    "GET /upload/verify_processing", "POST /admin/reembed", "POST /list/sources_by_id",
     "POST /upload/verify_processing",
 ];
 
@@ -92,7 +64,7 @@ fn send(server: &TestServer, operation: &Operation, tenant: &str) -> Reply {
     operation.send(server, KEY, &operation.sample(tenant, Some("north")))
 }
 
-/// Statement 53: every operation with a tenant is of one kind, and no other list names one.
+/// Every operation with a tenant is of one kind, and no other list names one.
 #[test]
 fn every_operation_of_a_tenant_has_its_mode() {
     let server = TestServer::start();
@@ -104,7 +76,7 @@ fn every_operation_of_a_tenant_has_its_mode() {
     assert_eq!(served, written, "a route is added to a mode on purpose only");
 }
 
-/// Statement 53: an operation of the other mode is 409 and changes nothing.
+/// An operation of the other mode is 409 and changes nothing.
 #[test]
 fn an_operation_of_the_other_mode_is_409_and_changes_nothing() {
     let server = with_both();
@@ -133,7 +105,7 @@ fn an_operation_of_the_other_mode_is_409_and_changes_nothing() {
     assert_eq!((server.state("texts"), server.state("vectors")), before);
 }
 
-/// Statement 53: in its own mode every operation works.
+/// In its own mode every operation works.
 #[test]
 fn an_operation_of_its_own_mode_works() {
     let server = with_both();
@@ -167,7 +139,7 @@ fn an_operation_of_its_own_mode_works() {
     }
 }
 
-/// Statement 53 and point 8.10: what is neutral works in both modes.
+/// Neutral operations work in both modes.
 #[test]
 fn neutral_operations_work_in_both_modes() {
     let server = with_both();

@@ -1,5 +1,5 @@
-//! Names in requests: unknown ones, other names of one source, and one name with two values
-//! (API 9.1, 9.2); items of batches that fail alone (API 9.15).
+//! Names in requests: unknown ones, other names of one source, and one name with two
+//! values; items of batches that fail alone.
 
 use axum::body::Body;
 use http::Request;

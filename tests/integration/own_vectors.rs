@@ -1,4 +1,4 @@
-//! Vectors with ids and metadata of their owners, filters and pages over them (API 9.9).
+//! Vectors with ids and metadata of their owners, filters and pages over them.
 
 use axum::body::Body;
 use http::{Request, StatusCode};

@@ -70,7 +70,6 @@ fn counted(reply: &Reply, area: &Value) -> (usize, usize, usize) {
     (inside, outside, coloured)
 }
 
-// API 9.10, 9.11
 #[test]
 fn a_cited_sentence_lies_in_its_box_on_the_picture_of_its_page() {
     let server = start();
@@ -106,7 +105,6 @@ fn a_cited_sentence_lies_in_its_box_on_the_picture_of_its_page() {
     check(&server.restart());
 }
 
-// API 9.10
 #[test]
 fn what_cannot_be_drawn_says_why() {
     let server = start();

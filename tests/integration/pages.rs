@@ -1,4 +1,4 @@
-//! Pages of the web (API 3.1 #2, 3.8, 7 #29), over a site on loopback that the operator allows.
+//! Pages of the web, over a site on loopback that the operator allows.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -185,7 +185,6 @@ fn pages_of_a_batch_stand_alone() {
     server.post(path, twice).error(400, "duplicate_id");
 }
 
-// 29
 #[test]
 fn addresses_that_are_wrong_or_forbidden() {
     let server = TestServer::start();

@@ -1,4 +1,4 @@
-//! Contents of log lines and error bodies (statement 60).
+//! Contents of log lines and error bodies.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -115,7 +115,7 @@ fn err(server: &TestServer) {
     }
 }
 
-/// Statement 60: at every level the log holds no key, no name of a tenant, a source or a person,
+/// At every level the log holds no key, no name of a tenant, a source or a person,
 /// no text, no question; over work, errors, a restart and deletions.
 #[test]
 fn the_log_tells_no_secret_at_any_level() {
@@ -146,7 +146,7 @@ fn the_log_tells_no_secret_at_any_level() {
     }
 }
 
-/// Statement 60: errors tell nothing of another tenant, whatever a scoped key tries.
+/// Errors tell nothing of another tenant, whatever a scoped key tries.
 #[test]
 fn errors_tell_nothing_of_another_tenant() {
     let server = TestServer::start();

@@ -81,7 +81,6 @@ fn stats(server: &TestServer) -> usize {
     stats["object_count"].as_u64().unwrap() as usize
 }
 
-// 22
 #[test]
 fn readers_see_the_old_text_or_the_new_one_never_both_or_neither() {
     let server = TestServer::start();
@@ -147,7 +146,6 @@ impl Drop for FinishOnDrop<'_> {
     }
 }
 
-// 22
 #[test]
 fn of_many_uploads_of_one_id_the_last_accepted_wins() {
     let server = TestServer::start();
@@ -165,7 +163,6 @@ fn of_many_uploads_of_one_id_the_last_accepted_wins() {
     assert_eq!(server.source("acme", "default", "text")["version"], "v100");
 }
 
-// 22
 #[test]
 fn a_deletion_beats_what_is_being_processed() {
     let server = TestServer::start();

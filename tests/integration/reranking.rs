@@ -1,5 +1,5 @@
 //! `accurate` with a reranker: what it reads, what its verdicts change, and a search without it
-//! when it fails (API 3.5 #24, 4.3, 5.5, 5.7).
+//! when it fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

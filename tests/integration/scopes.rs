@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::contract::{check_error, encode, guarded, operations};
 use crate::support::{KEY, Reply, TestServer};
 
-/// The least role of every operation, written down apart from the server (API 8.2).
+/// The least role of every operation, written down apart from the server.
 const ROLES: &[(&str, &[&str])] = &[
     (
         "read",
@@ -120,11 +120,7 @@ const ROLES: &[(&str, &[&str])] = &[
 
 /// Operations that anybody may call.
 const PUBLIC: &[&str] = &[
-    "GET /docs",
-    "GET /fetch/download/{token}",
-    "GET /healthz",
-    "GET /openapi.json",
-    "GET /readyz",
+    "GET /docs", "GET /fetch/download/{token}", "GET /healthz", "GET /openapi.json", "GET /readyz",
 ];
 
 /// Operations that make a tenant: a scoped key gets 403, whether the tenant exists or not.
@@ -149,7 +145,6 @@ fn every_operation_needs_the_role_of_the_contract() {
     assert_eq!(served, written, "a route and its role are added here on purpose only");
 }
 
-// 9
 #[test]
 fn a_role_opens_its_own_operations_and_no_higher_one() {
     let server = TestServer::start();
@@ -173,7 +168,6 @@ fn a_role_opens_its_own_operations_and_no_higher_one() {
     }
 }
 
-// 9
 #[test]
 fn a_read_key_stores_nothing() {
     let server = TestServer::start();
@@ -198,7 +192,6 @@ fn anonymous(reply: &Reply) -> (u16, Value) {
     (reply.status, body)
 }
 
-// 8, 60
 #[test]
 fn a_tenant_out_of_scope_looks_like_none() {
     let server = TestServer::start();
@@ -231,7 +224,6 @@ fn a_tenant_out_of_scope_looks_like_none() {
     assert_eq!(server.state("secret"), before);
 }
 
-// 8
 #[test]
 fn the_listing_of_an_unknown_tenant_is_404() {
     let server = TestServer::start();
@@ -361,7 +353,6 @@ fn no_key_makes_or_sees_a_wider_one() {
     server.call_as(&wide, "DELETE", &path, &Value::Null).error(404, "api_key_not_found");
 }
 
-// 2
 #[test]
 fn a_revoked_key_is_refused_at_once_and_an_expired_one_at_its_end() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_757_402_409_000)));
@@ -383,7 +374,6 @@ fn a_revoked_key_is_refused_at_once_and_an_expired_one_at_its_end() {
     server.call("DELETE", &path, Value::Null).error(404, "api_key_not_found");
 }
 
-// 10
 #[test]
 fn a_new_tenant_has_the_sub_tenant_default() {
     let server = TestServer::start();
@@ -394,7 +384,6 @@ fn a_new_tenant_has_the_sub_tenant_default() {
     assert_eq!((&names["count"], &names["tenant_schema"]), (&json!(1), &Value::Null));
 }
 
-// 11
 #[test]
 fn the_first_write_makes_a_sub_tenant_and_a_search_does_not() {
     let server = TestServer::start();
@@ -413,7 +402,6 @@ fn the_first_write_makes_a_sub_tenant_and_a_search_does_not() {
     assert_eq!(names["count"], 2);
 }
 
-// 12
 #[test]
 fn every_form_of_no_sub_tenant_means_default() {
     let server = TestServer::start();
@@ -441,7 +429,6 @@ fn every_form_of_no_sub_tenant_means_default() {
     assert_eq!(server.get("/tenant/sub_tenant_ids?tenant_id=acme").ok()["count"], 1);
 }
 
-// 13
 #[test]
 fn one_id_in_four_scopes_is_four_sources() {
     let server = TestServer::start();
@@ -482,7 +469,6 @@ fn one_id_in_four_scopes_is_four_sources() {
     }
 }
 
-// 14
 #[test]
 fn identifiers_keep_to_their_rules_wherever_they_stand() {
     let server = TestServer::start();
@@ -517,7 +503,6 @@ fn identifiers_keep_to_their_rules_wherever_they_stand() {
     assert_eq!(server.get("/tenant/list").ok()["tenants"].as_array().unwrap().len(), 1);
 }
 
-// 14
 #[test]
 fn the_longest_identifiers_and_every_allowed_character_work() {
     let server = TestServer::start();
@@ -536,7 +521,6 @@ fn the_longest_identifiers_and_every_allowed_character_work() {
     assert_eq!(server.settled(&at, &sub, &encode(odd))["status"], "success");
 }
 
-// 14
 #[test]
 fn identifiers_are_compared_after_composition_and_by_case() {
     let server = TestServer::start();

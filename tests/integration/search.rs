@@ -1,4 +1,4 @@
-//! Hybrid search: how many chunks, in which order, and what moves them (API 3.5 #24, 5.5, 5.7).
+//! Hybrid search: how many chunks, in which order, and what moves them.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn stones(count: usize) -> Vec<Value> {
     (0..count).map(|n| json!({"file_id": format!("s{n}"), "content": text(n)})).collect()
 }
 
-/// Statement 36: objects of the documented form; ten chunks unless told; scores in order.
+/// Objects of the documented form; ten chunks unless told; scores in order.
 #[test]
 fn retrieve_gives_ten_scored_chunks_unless_told() {
     let server = TestServer::start();
@@ -78,7 +78,7 @@ fn a_limit_a_source_still_gives_as_many_chunks_as_were_asked_for() {
     }
 }
 
-/// Statement 36: `metadata` says what was done (5.5).
+/// `metadata` says what was done.
 #[test]
 fn the_metadata_of_a_search_tells_what_was_done() {
     let server = TestServer::start();
@@ -139,7 +139,7 @@ fn max_chunks_is_honoured_beyond_the_pool() {
     assert_eq!(list(&answered, "chunks").len(), 200);
 }
 
-/// Statement 37: `alpha` moves the weight between meaning and words.
+/// `alpha` moves the weight between meaning and words.
 #[test]
 fn alpha_chooses_between_meaning_and_words() {
     let server = TestServer::start();
@@ -162,7 +162,7 @@ fn alpha_chooses_between_meaning_and_words() {
     assert_ne!(plain(json!(0.3))["chunks"], plain(json!(0.8))["chunks"]);
 }
 
-/// Statement 37: at 0 a term may stand in searchable metadata, and in no other.
+/// At 0 a term may stand in searchable metadata, and in no other.
 #[test]
 fn at_alpha_0_a_term_may_stand_in_searchable_metadata() {
     let server = TestServer::start();
@@ -182,7 +182,7 @@ fn at_alpha_0_a_term_may_stand_in_searchable_metadata() {
     assert_eq!(found[0]["chunk_content"], "Minutes of a meeting.");
 }
 
-/// Statement 37: `auto` reports the number that it took, by a rule on the query alone.
+/// `auto` reports the number that it took, by a rule on the query alone.
 #[test]
 fn auto_reports_the_number_it_took() {
     let server = TestServer::start();
@@ -205,7 +205,7 @@ fn auto_reports_the_number_it_took() {
     assert_eq!(chosen("granite"), chosen("granite"), "a rule, not a guess");
 }
 
-/// Statement 38 and API 9.4: of equal texts the newer comes first; years matter, minutes do not.
+/// Of equal texts the newer comes first; years matter, minutes do not.
 #[test]
 fn recency_weighs_the_date_of_the_document() {
     let server = TestServer::start();
@@ -245,7 +245,7 @@ fn recency_weighs_the_date_of_the_document() {
     assert_eq!(ids_of(&by_words), ["new", "middle", "old"]);
 }
 
-/// API 9.4: what was stored within minutes is ranked by what it says; a copy leads its elder.
+/// Sources stored within minutes are ranked by their text; a copy leads its elder.
 #[test]
 fn minutes_do_not_outweigh_relevance() {
     let (server, clock) = server_and_clock();
@@ -265,7 +265,7 @@ fn minutes_do_not_outweigh_relevance() {
     }
 }
 
-/// Statement 38 and 5.7: what was replaced is as new as its replacement.
+/// A source that was replaced is as new as its replacement.
 #[test]
 fn a_replacement_is_as_new_as_its_upload() {
     let (server, clock) = server_and_clock();

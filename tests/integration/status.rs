@@ -1,4 +1,4 @@
-//! The state of a source asked for without its tenant (API 3.1 #3), with many tenants, after a
+//! The state of a source asked for without its tenant, with many tenants, after a
 //! restart, and beside damage.
 
 use std::collections::BTreeSet;

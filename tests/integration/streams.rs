@@ -1,4 +1,4 @@
-//! Answers as events, and conversations (API 5.4, 5.10).
+//! Answers as events, and conversations.
 
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ pub fn names(events: &[Event]) -> Vec<&str> {
     events.iter().map(|event| event.name.as_str()).collect()
 }
 
-/// Statement 47: `start`, `sources`, tokens, `done`, and `done` is the answer at once.
+/// `start`, `sources`, tokens, `done`, and `done` is the answer at once.
 #[test]
 fn a_stream_tells_the_answer_in_order() {
     let server = with_texts();
@@ -108,7 +108,7 @@ fn a_stream_tells_the_answer_in_order() {
     }
 }
 
-/// Statement 47: without generation there are no tokens.
+/// Without generation there are no tokens.
 #[test]
 fn a_stream_without_generation_has_no_tokens() {
     let server = with_texts();
@@ -119,7 +119,7 @@ fn a_stream_without_generation_has_no_tokens() {
     assert!(!list(&told[2].data, "chunks").is_empty());
 }
 
-/// Statement 47 and point 8.18: a client that accepts codings gets a plain stream.
+/// A client that accepts codings gets a plain stream.
 #[test]
 fn a_stream_is_never_compressed() {
     let server = with_texts();
@@ -136,7 +136,7 @@ fn a_stream_is_never_compressed() {
     assert_eq!(reply.headers["cache-control"], "no-store");
 }
 
-/// Statement 47: errors before the first event are plain statuses.
+/// Errors before the first event are plain statuses.
 #[test]
 fn faults_of_a_streamed_question_are_plain_statuses() {
     let server = with_texts();
@@ -169,7 +169,7 @@ fn begin(server: &TestServer, place: &Value) {
     assert_eq!(found["session_id"], place["session_id"]);
 }
 
-/// Statement 48: a follow-up is understood from the turn before it, in its own session alone.
+/// A follow-up is understood from the turn before it, in its own session alone.
 #[test]
 fn a_follow_up_is_understood_in_its_own_session_alone() {
     let server = with_texts();
@@ -310,7 +310,7 @@ impl Wire {
     }
 }
 
-/// Statement 47: a connection that is closed early adds nothing to the session, however far the
+/// A connection that is closed early adds nothing to the session, however far the
 /// stream was read; one that is read to its end does.
 #[test]
 fn a_stream_that_is_not_read_to_its_end_is_no_turn() {

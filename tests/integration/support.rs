@@ -40,7 +40,7 @@ impl Reply {
         self.json()
     }
 
-    /// The body as JSON, after checking that it is a standard error (API 1.6), or one of the
+    /// The body as JSON, after checking that it is a standard error, or one of the
     /// form that paths below `/v1` have.
     pub fn error(&self, status: u16, reason: &str) -> Value {
         let body = self.json();

@@ -17,7 +17,6 @@ fn document<'a>(name: &'a str, bytes: &'a [u8]) -> [Part<'a>; 2] {
     [("tenant_id", None, b"acme"), ("file", Some(name), bytes)]
 }
 
-// 15
 #[test]
 fn an_upload_without_an_id_gets_one_of_its_own() {
     let server = TestServer::start();
@@ -37,7 +36,6 @@ fn an_upload_without_an_id_gets_one_of_its_own() {
     assert_eq!(ids.len(), 3);
 }
 
-// 16
 #[test]
 fn the_id_of_the_body_wins_over_that_of_the_metadata() {
     let server = TestServer::start();
@@ -57,7 +55,6 @@ fn the_id_of_the_body_wins_over_that_of_the_metadata() {
     server.post(TEXT, slash).error(400, "invalid_identifier");
 }
 
-// 17, 18
 #[test]
 fn the_state_is_known_from_the_first_moment_and_only_moves_forward() {
     let server = TestServer::start();
@@ -85,7 +82,6 @@ fn the_state_is_known_from_the_first_moment_and_only_moves_forward() {
     }
 }
 
-// 18
 #[test]
 fn every_state_on_the_way_can_be_seen() {
     let (server, gate) = gated_server();
@@ -115,7 +111,6 @@ fn every_state_on_the_way_can_be_seen() {
     }
 }
 
-// 19
 #[test]
 fn a_source_is_found_by_its_id_alone_until_it_is_deleted() {
     let server = TestServer::start();
@@ -148,7 +143,6 @@ fn a_source_is_found_by_its_id_alone_until_it_is_deleted() {
     }
 }
 
-// 20
 #[test]
 fn success_means_found_at_once_by_every_search() {
     let server = TestServer::start();
@@ -172,7 +166,6 @@ fn unversioned(mut source: Value) -> Value {
     source
 }
 
-// 21
 #[test]
 fn the_same_id_again_replaces_the_whole_source() {
     let server = TestServer::start();
@@ -201,7 +194,6 @@ fn the_same_id_again_replaces_the_whole_source() {
     assert_eq!(server.full_text("acme", "default", "pears")[0]["version"], "v3");
 }
 
-// 23
 #[test]
 fn a_replacement_that_fails_leaves_the_old_text() {
     let server = TestServer::start();
@@ -226,7 +218,6 @@ fn a_replacement_that_fails_leaves_the_old_text() {
     assert!(server.full_text("acme", "default", "apples").is_empty());
 }
 
-// 24
 #[test]
 fn update_text_creates_keeps_and_replaces() {
     let server = TestServer::start();
@@ -257,7 +248,6 @@ fn update_text_creates_keeps_and_replaces() {
     assert_eq!(server.full_text("acme", "default", "three").len(), 1);
 }
 
-// 25
 #[test]
 fn the_tenant_of_a_document_may_stand_in_form_or_query() {
     let server = TestServer::start();
@@ -277,7 +267,6 @@ fn the_tenant_of_a_document_may_stand_in_form_or_query() {
     assert_eq!(server.sources("acme", "x").len(), 1);
 }
 
-// 25
 #[test]
 fn a_document_is_processed_by_what_it_is() {
     let server = TestServer::start();
@@ -303,7 +292,6 @@ fn a_document_is_processed_by_what_it_is() {
     }
 }
 
-// 26
 #[test]
 fn an_encrypted_file_is_taken_and_its_job_says_so() {
     let server = TestServer::start();
@@ -320,7 +308,6 @@ fn an_encrypted_file_is_taken_and_its_job_says_so() {
     assert_eq!(server.full_text("acme", "default", "apples").len(), 1);
 }
 
-// 26
 #[test]
 fn a_file_that_is_not_supported_is_refused_and_not_listed() {
     let server = TestServer::start();
@@ -358,7 +345,6 @@ fn a_file_that_is_not_supported_is_refused_and_not_listed() {
 
 const BATCH: &str = "/upload/batch_upload?tenant_id=acme";
 
-// 27
 #[test]
 fn a_batch_stores_its_good_files_and_names_the_bad() {
     let server = TestServer::start();
@@ -390,7 +376,6 @@ fn a_batch_stores_its_good_files_and_names_the_bad() {
     assert_eq!(server.sources("acme", "default").len(), 2);
 }
 
-// 27
 #[test]
 fn a_batch_of_bad_files_is_400() {
     let server = TestServer::start();
@@ -406,7 +391,6 @@ fn a_batch_of_bad_files_is_400() {
     assert!(server.sources("acme", "default").is_empty());
 }
 
-// 27
 #[test]
 fn a_batch_that_does_not_add_up_stores_nothing() {
     let server = TestServer::start();
@@ -429,7 +413,6 @@ fn a_batch_that_does_not_add_up_stores_nothing() {
     assert_eq!(server.get("/jobs").ok()["jobs"], json!([]));
 }
 
-// 27
 #[test]
 fn texts_come_in_batches_too() {
     let server = TestServer::start();
@@ -457,7 +440,6 @@ fn texts_come_in_batches_too() {
     assert_eq!(server.sources("acme", "default").len(), 2);
 }
 
-// 28
 #[test]
 fn batch_update_needs_one_id_a_file() {
     let server = TestServer::start();
@@ -562,7 +544,6 @@ pub fn pdf(lines: &[&str]) -> Vec<u8> {
     bytes
 }
 
-// 42
 #[test]
 fn chunks_of_a_pdf_say_where_they_stand() {
     let server = TestServer::start();

@@ -1,4 +1,4 @@
-//! Tenants whose vectors are compared by dot product or by distance (API 9.9).
+//! Tenants whose vectors are compared by dot product or by distance.
 
 use axum::body::Body;
 use http::Request;

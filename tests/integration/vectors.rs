@@ -1,4 +1,4 @@
-//! Vectors of clients: stored, found, replaced, deleted, refused (API 3.1 #10 #11, 3.2 #13, 3.4).
+//! Vectors of clients: stored, found, replaced, deleted, refused.
 
 use axum::body::Body;
 use http::Request;
@@ -67,7 +67,7 @@ fn upload_text(server: &TestServer, id: &str, rows: &str) -> Reply {
     server.send(request)
 }
 
-/// Statement 49: rows get ids by their place and are found by nearness at once.
+/// Rows get ids by their place and are found by nearness at once.
 #[test]
 fn rows_are_named_by_their_place_and_found_by_nearness() {
     let server = empty();
@@ -121,7 +121,7 @@ fn several_vectors_are_merged_and_kept_apart() {
     assert_eq!(swapped["results"][0], found["results"][1], "in the order of the request");
 }
 
-/// Statement 49 and 3.4 #22: values come back as 32-bit floats, all-zero vectors score 0.
+/// Values come back as 32-bit floats, all-zero vectors score 0.
 #[test]
 fn values_come_back_as_they_were_sent() {
     let server = empty();
@@ -139,7 +139,7 @@ fn values_come_back_as_they_were_sent() {
     assert!(list(&nothing, "scores").iter().all(|score| *score == 0.0));
 }
 
-/// Statement 50: the largest matrix is accepted, and searchable when the call returns.
+/// The largest matrix is accepted, and searchable when the call returns.
 #[test]
 fn the_largest_matrix_is_accepted() {
     let server = empty();
@@ -160,7 +160,7 @@ fn the_largest_matrix_is_accepted() {
     assert_eq!(told["total_deleted"], ROWS_MAX);
 }
 
-/// Statement 50: whatever breaks a limit is 400 and nothing is stored.
+/// A matrix that breaks a limit is 400 and nothing is stored.
 #[test]
 fn a_matrix_that_breaks_a_limit_is_400_and_nothing_is_stored() {
     let server = empty();
@@ -201,7 +201,7 @@ fn a_matrix_that_breaks_a_limit_is_400_and_nothing_is_stored() {
     assert_eq!(by_ids(&server, &["a_0"])["embeddings"]["a_0"], json!([1.0, 2.0]));
 }
 
-/// Statement 50 and 5.16: limits of searches, updates and lists of ids.
+/// Limits of searches, updates and lists of ids.
 #[test]
 fn searches_updates_and_lists_of_ids_keep_to_their_limits() {
     let server = empty();
@@ -256,7 +256,7 @@ fn searches_updates_and_lists_of_ids_keep_to_their_limits() {
     assert_eq!(stored(&server), before);
 }
 
-/// Statement 50 and 3.1 #10: the first upload fixes the width of all sub-tenants until the
+/// The first upload fixes the width of all sub-tenants until the
 /// tenant is deleted.
 #[test]
 fn the_first_upload_fixes_the_width_of_the_tenant() {
@@ -288,7 +288,7 @@ fn an_empty_tenant_of_vectors_answers_with_empty_lists() {
     assert_eq!(given["not_found_chunk_ids"], json!(["a_0"]));
 }
 
-/// Statement 51: `status` names every id, `total_deleted` counts, look-ups then miss them.
+/// `status` names every id, `total_deleted` counts, look-ups then miss them.
 #[test]
 fn deleted_rows_are_counted_named_and_gone() {
     let server = empty();
@@ -340,7 +340,7 @@ fn a_deletion_of_rows_is_one_step() {
     assert_eq!(by_ids(&server, &["kept_0"])["not_found_chunk_ids"], json!([]));
 }
 
-/// Statement 52: an unknown chunk id is 404, names the missing ones, and changes nothing.
+/// An unknown chunk id is 404, names the missing ones, and changes nothing.
 #[test]
 fn an_update_is_all_or_nothing() {
     let server = empty();
@@ -380,7 +380,7 @@ fn an_upload_replaces_its_batch_as_a_whole() {
     assert!(generated.ok()["file_id"].as_str().unwrap().starts_with("emb_"));
 }
 
-/// Statement 13: vectors of one scope are not seen from another.
+/// Vectors of one scope are not seen from another.
 #[test]
 fn vectors_stay_in_their_scope() {
     let server = empty();

@@ -64,7 +64,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// The title in the chain of API 4.2, for texts without a heading.
+    /// The title, for texts without a heading.
     pub fn title(&self, id: &str) -> String {
         let given = self.document_metadata.get("title").and_then(Value::as_str);
         let chain = [given, Some(self.filename.as_str()), Some(id)];

@@ -41,7 +41,7 @@ fn a_key_that_has_lost_its_tenants_belongs_to_the_operator_alone() {
     assert_eq!(ask(&server, OPERATOR, &list)["api_keys"].as_array().map(Vec::len), Some(2));
 }
 
-/// A look-up without a scope means the most recent upload in every scope of the key (API 3.1 #3).
+/// A look-up without a scope means the most recent upload in every scope of the key.
 /// Batches of vectors have no job, and where any scope has a job of that id they are not found.
 #[test]
 fn a_look_up_without_a_scope_finds_vectors_beside_documents() {

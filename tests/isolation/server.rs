@@ -122,16 +122,7 @@ fn form(parts: &[(&'static str, Option<String>, Vec<u8>)]) -> Vec<u8> {
 
 /// Text for a place in a URL.
 pub fn encode(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        match byte {
-            byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => {
-                encoded.push(char::from(byte));
-            }
-            byte => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
 /// A response, read to its end.

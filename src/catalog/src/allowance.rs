@@ -5,11 +5,11 @@
 //! transaction that accepts: of two uploads that would take the last free place one is refused.
 //! Until a replacement is visible, the larger of both versions counts.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::Catalog;
 use super::error::{CatalogError, Result};
-use super::rows::{Cells, blob};
+use super::rows::{Statements, blob};
 use super::tenants;
 use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId};
 
@@ -76,13 +76,13 @@ impl Catalog {
         let defaults = self.inner.options.tenant_limits;
         self.write(move |connection| {
             tenants::require(connection, collection)?;
-            let mut set = connection.prepare_cached(
-                "INSERT INTO tenant_limits (collection, sources, bytes) VALUES (?1, ?2, ?3)
-                 ON CONFLICT DO UPDATE SET sources = excluded.sources, bytes = excluded.bytes",
-            )?;
             let stored = |limit: Option<u64>| limit.map(|limit| limit as i64);
             let TenantLimits { sources, bytes } = limits;
-            set.execute(params![blob(collection), stored(sources), stored(bytes)])?;
+            connection.run(
+                "INSERT INTO tenant_limits (collection, sources, bytes) VALUES (?1, ?2, ?3)
+                 ON CONFLICT DO UPDATE SET sources = excluded.sources, bytes = excluded.bytes",
+                params![blob(collection), stored(sources), stored(bytes)],
+            )?;
             read(connection, collection, defaults)
         })
     }
@@ -110,25 +110,16 @@ fn read(
     collection: CollectionId,
     defaults: TenantLimits,
 ) -> Result<Allowance> {
-    let number = |row: &rusqlite::Row<'_>, column| row.get::<_, i64>(column).map(|n| n as u64);
-    let limit = |row: &rusqlite::Row<'_>, column| {
-        row.get::<_, Option<i64>>(column).map(|limit| limit.map(|limit| limit as u64))
-    };
-    let used = connection
-        .prepare_cached("SELECT sources, bytes FROM tenant_use WHERE collection = ?1")?
-        .query_row([blob(collection)], |row| {
-            Ok(TenantUse { sources: number(row, 0)?, bytes: number(row, 1)? })
-        })
-        .optional()?
-        .unwrap_or_default();
-    let own = connection
-        .prepare_cached("SELECT sources, bytes FROM tenant_limits WHERE collection = ?1")?
-        .query_row([blob(collection)], |row| {
-            Ok(TenantLimits { sources: limit(row, 0)?, bytes: limit(row, 1)? })
-        })
-        .optional()?
-        .unwrap_or_default();
-    Ok(Allowance { used, own, limits: own.or(defaults) })
+    let sql = "SELECT sources, bytes FROM tenant_use WHERE collection = ?1";
+    let used = connection.first(sql, [blob(collection)], |cells| {
+        Ok(TenantUse { sources: cells.number()?, bytes: cells.number()? })
+    })?;
+    let sql = "SELECT sources, bytes FROM tenant_limits WHERE collection = ?1";
+    let own = connection.first(sql, [blob(collection)], |cells| {
+        Ok(TenantLimits { sources: cells.optional_number()?, bytes: cells.optional_number()? })
+    })?;
+    let own = own.unwrap_or_default();
+    Ok(Allowance { used: used.unwrap_or_default(), own, limits: own.or(defaults) })
 }
 
 /// A sub-tenant in which a source is to be stored.
@@ -171,13 +162,10 @@ impl Place<'_> {
 
     /// The bytes that are counted for a source; `None` where it is not counted.
     fn held(&self, connection: &Connection, source: &SourceId) -> Result<Option<u64>> {
-        let mut find = connection.prepare_cached(
-            "SELECT bytes FROM known_sources
-             WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3",
-        )?;
+        let sql = "SELECT bytes FROM known_sources
+            WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3";
         let key = params![source.as_str(), blob(self.collection), self.sub_tenant.as_str()];
-        let held = find.query_row(key, |row| row.get::<_, Option<i64>>(0)).optional()?;
-        Ok(held.flatten().map(|bytes| bytes as u64))
+        Ok(connection.first(sql, key, |cells| cells.optional_number())?.flatten())
     }
 
     /// Counts a known source with at least these bytes.
@@ -193,26 +181,24 @@ impl Place<'_> {
 
     /// Counts a known source with these bytes.
     pub(super) fn set(&self, connection: &Connection, source: &SourceId, bytes: u64) -> Result<()> {
-        let mut set = connection.prepare_cached(
+        let (source, name) = (source.as_str(), self.sub_tenant.as_str());
+        connection.run(
             "UPDATE known_sources SET bytes = ?4
              WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3",
-        )?;
-        let (source, name) = (source.as_str(), self.sub_tenant.as_str());
-        set.execute(params![source, blob(self.collection), name, bytes as i64])?;
-        Ok(())
+            params![source, blob(self.collection), name, bytes as i64],
+        )
     }
 }
 
 /// A version is visible: if it is the newest of its source, its bytes alone count.
 pub(super) fn published(connection: &Connection, sequence: Sequence) -> Result<()> {
-    let mut set = connection.prepare_cached(
+    connection.run(
         "UPDATE known_sources SET bytes = j.size_bytes FROM jobs j
          WHERE j.seq = ?1 AND known_sources.source = j.source
             AND known_sources.collection = j.collection
             AND known_sources.sub_tenant = j.sub_tenant AND known_sources.seq = j.seq",
-    )?;
-    set.execute([sequence.0 as i64])?;
-    Ok(())
+        [sequence.0 as i64],
+    )
 }
 
 /// The original of a job has come: it counts if the tenant has room for it.
@@ -222,13 +208,12 @@ pub(super) fn fetched(
     bytes: u64,
     defaults: TenantLimits,
 ) -> Result<()> {
-    let mut find = connection
-        .prepare_cached("SELECT collection, sub_tenant, source FROM jobs WHERE seq = ?1")?;
-    let mut rows = find.query([sequence.0 as i64])?;
-    let Some(row) = rows.next()? else { return Ok(()) };
-    let mut cells = Cells::of(row);
-    let (collection, sub_tenant) = (cells.collection()?, cells.sub_tenant()?);
-    let source = cells.source()?;
+    let sql = "SELECT collection, sub_tenant, source FROM jobs WHERE seq = ?1";
+    let found = connection.first(sql, [sequence.0 as i64], |cells| {
+        Ok((cells.collection()?, cells.sub_tenant()?, cells.source()?))
+    })?;
+    let Some((collection, sub_tenant, source)) = found else { return Ok(()) };
+
     let place = Place { collection, sub_tenant: &sub_tenant };
     place.require(connection, Some(&source), bytes, defaults)?;
     place.hold(connection, &source, bytes)

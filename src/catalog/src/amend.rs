@@ -6,7 +6,7 @@ use rusqlite::params;
 
 use super::Catalog;
 use super::error::Result;
-use super::rows::{Cells, blob};
+use super::rows::{Statements, blob};
 use lodestone_types::{CollectionId, JobStatus, Metadata, Sequence, SourceId, SubTenantId};
 
 /// The jobs whose metadata an amendment reached.
@@ -22,9 +22,6 @@ impl Catalog {
     /// Replaces metadata maps of the jobs of a source that have not succeeded; `None` keeps a map.
     /// A job that a worker holds is marked, so that the worker releases it ([`Self::amended`]).
     /// Returns the kinds of jobs that were changed.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn amend(
         &self,
         collection: CollectionId,
@@ -38,40 +35,36 @@ impl Catalog {
         let (sub_tenant, source) = (sub_tenant.clone(), source.clone());
         let now = self.inner.clock.now();
         self.write(move |connection| {
-            let mut amend = connection.prepare_cached(
-                "UPDATE jobs SET tenant_metadata = coalesce(?4, tenant_metadata),
+            let amend = "UPDATE jobs SET tenant_metadata = coalesce(?4, tenant_metadata),
                     document_metadata = coalesce(?5, document_metadata),
                     revision = revision + 1, updated_at = ?6
-                 WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
-                    AND status <> 'success' RETURNING status",
-            )?;
+                WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
+                    AND status <> 'success' RETURNING status";
             let now = now.0 as i64;
             let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
             let values = params![source, blob(collection), sub_tenant, tenant, document, now];
-            let mut rows = amend.query(values)?;
             let mut amended = Amended::default();
-            while let Some(row) = rows.next()? {
-                match Cells::of(row).word(JobStatus::from_word)? {
+            connection.each(amend, values, |cells| {
+                match cells.word(JobStatus::from_word)? {
                     JobStatus::Queued | JobStatus::InProgress => amended.waits = true,
                     JobStatus::Errored => amended.is_errored = true,
                     JobStatus::Success => {}
                 }
-            }
+                Ok(())
+            })?;
             Ok(amended)
         })
     }
 
     /// The jobs of `claimed`, given with their revision at that time, that were amended since.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn amended(&self, claimed: &[(Sequence, u32)]) -> Result<Vec<Sequence>> {
         self.read(|connection| {
-            let mut find = connection
-                .prepare_cached("SELECT 1 FROM jobs WHERE seq = ?1 AND revision <> ?2")?;
             let mut amended = Vec::new();
             for (sequence, revision) in claimed {
-                if find.exists(params![sequence.0 as i64, revision])? {
+                if connection.any(
+                    "SELECT 1 FROM jobs WHERE seq = ?1 AND revision <> ?2",
+                    params![sequence.0 as i64, revision],
+                )? {
                     amended.push(*sequence);
                 }
             }
@@ -80,17 +73,15 @@ impl Catalog {
     }
 
     /// Keys of the originals that any job or file of a collection refers to.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn raw_keys(&self, collection: CollectionId) -> Result<HashSet<String>> {
         self.read(|connection| {
-            let mut find = connection.prepare_cached(
+            let keys = connection.all(
                 "SELECT raw_key FROM jobs WHERE collection = ?1
                  UNION ALL SELECT raw_key FROM files WHERE collection = ?1",
+                [blob(collection)],
+                |cells| cells.next(),
             )?;
-            let rows = find.query([blob(collection)])?;
-            Ok(Cells::collect(rows, |cells| cells.next())?.into_iter().collect())
+            Ok(keys.into_iter().collect())
         })
     }
 }

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::error::{CatalogError, Result};
-use super::rows::blob;
+use super::rows::{Statements, blob};
 use super::tenants::{Tenant, insert, read_tenant, store_head};
 use super::{Catalog, sub_tenants};
 use lodestone_types::{CollectionId, CommitHead, SubTenantId};
@@ -32,7 +32,7 @@ impl Catalog {
                         return Err(exists());
                     }
                     let sql = "UPDATE tenants SET deleting = 1 WHERE collection = ?1";
-                    connection.prepare_cached(sql)?.execute([blob(collection)])?;
+                    connection.run(sql, [blob(collection)])?;
                 }
                 _ => return Err(exists()),
             }
@@ -50,9 +50,6 @@ impl Catalog {
     }
 
     /// Whether nothing was ever accepted for a collection that was not deleted since.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn is_empty(&self, collection: CollectionId) -> Result<bool> {
         self.read(|connection| is_empty(connection, collection))
     }
@@ -64,7 +61,5 @@ fn is_empty(connection: &Connection, collection: CollectionId) -> Result<bool> {
         OR EXISTS (SELECT 1 FROM files WHERE collection = ?1)
         OR EXISTS (SELECT 1 FROM vector_stores WHERE collection = ?1)
         OR EXISTS (SELECT 1 FROM tenants WHERE collection = ?1 AND sources_known = 0)";
-    let is_used: bool =
-        connection.prepare_cached(sql)?.query_row([blob(collection)], |row| row.get(0))?;
-    Ok(!is_used)
+    Ok(!connection.one(sql, [blob(collection)], |cells| cells.next::<bool>())?)
 }

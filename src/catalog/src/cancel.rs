@@ -1,9 +1,9 @@
-//! Cancellation of jobs by deletion: their rows are removed in any state (API 8.9).
+//! Cancellation of jobs by deletion: their rows are removed in any state.
 
 use rusqlite::{Connection, params};
 
 use super::error::Result;
-use super::rows::{Cells, blob};
+use super::rows::{Cells, Statements, blob};
 use super::{Catalog, known, outbox};
 use lodestone_types::{CollectionId, JobStatus, Sequence, SourceId, SubTenantId};
 
@@ -27,9 +27,6 @@ pub struct Canceled {
 impl Catalog {
     /// Removes every job of these sources, which are deleted. A worker that has one finds it no
     /// longer live.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn cancel_sources(
         &self,
         collection: CollectionId,
@@ -95,12 +92,10 @@ fn remove_source_jobs(
     source: &SourceId,
     canceled: &mut Canceled,
 ) -> Result<()> {
-    let mut remove = connection.prepare_cached(
-        "DELETE FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
-         RETURNING seq, raw_key, status",
-    )?;
+    let sql = "DELETE FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
+        RETURNING seq, raw_key, status";
     let scope = params![source.as_str(), blob(collection), sub_tenant.as_str()];
-    take_removed(&mut remove.query(scope)?, canceled)
+    connection.each(sql, scope, |cells| take_removed(cells, canceled))
 }
 
 /// Removes what is left of a sub-tenant's jobs inside a transaction.
@@ -135,21 +130,17 @@ fn remove_in_sub_tenant(
          RETURNING seq, raw_key, status"
     );
     let mut canceled = Canceled::default();
-    let mut remove = connection.prepare_cached(&sql)?;
     let scope = params![blob(collection), sub_tenant.as_str(), ROWS_PER_STEP];
-    take_removed(&mut remove.query(scope)?, &mut canceled)?;
+    connection.each(&sql, scope, |cells| take_removed(cells, &mut canceled))?;
     Ok(canceled)
 }
 
-fn take_removed(rows: &mut rusqlite::Rows<'_>, canceled: &mut Canceled) -> Result<()> {
-    while let Some(row) = rows.next()? {
-        let mut cells = Cells::of(row);
-        canceled.sequences.push(Sequence(cells.number()?));
-        let raw_key: String = cells.next()?;
-        if !raw_key.is_empty() {
-            canceled.raw_keys.push(raw_key);
-        }
-        canceled.had_open |= !cells.word(JobStatus::from_word)?.is_settled();
+fn take_removed(cells: &mut Cells<'_>, canceled: &mut Canceled) -> Result<()> {
+    canceled.sequences.push(Sequence(cells.number()?));
+    let raw_key: String = cells.next()?;
+    if !raw_key.is_empty() {
+        canceled.raw_keys.push(raw_key);
     }
+    canceled.had_open |= !cells.word(JobStatus::from_word)?.is_settled();
     Ok(())
 }

@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 
 use super::Catalog;
 use super::error::{CatalogError, Result};
-use super::rows::{Cells, JOB_COLUMNS, blob, read_job, read_state};
+use super::rows::{JOB_COLUMNS, Statements, blob, read_job, read_state};
 use super::tenants;
 use crate::job::{Claim, ClaimLimits, ClaimedJob, Duty};
 use lodestone_types::{CollectionId, JobEvent, JobStatus, Sequence, SourceId, Stage, Timestamp};
@@ -96,18 +96,15 @@ impl Catalog {
 
     /// The jobs of `sequences` that are still in progress, in the order given. Canceled jobs and
     /// those of deleted tenants are not.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn live(&self, sequences: &[Sequence]) -> Result<Vec<Sequence>> {
         self.read(|connection| {
-            let mut find = connection.prepare_cached(
-                "SELECT 1 FROM jobs j JOIN tenants t ON t.collection = j.collection
-                 WHERE j.seq = ?1 AND j.status = 'in_progress' AND t.deleting = 0",
-            )?;
             let mut live = Vec::with_capacity(sequences.len());
             for sequence in sequences {
-                if find.exists([sequence.0 as i64])? {
+                if connection.any(
+                    "SELECT 1 FROM jobs j JOIN tenants t ON t.collection = j.collection
+                 WHERE j.seq = ?1 AND j.status = 'in_progress' AND t.deleting = 0",
+                    [sequence.0 as i64],
+                )? {
                     live.push(*sequence);
                 }
             }
@@ -130,12 +127,8 @@ fn is_ready(connection: &Connection, duty: Duty, except: &[[u8; 16]]) -> Result<
 
 /// When the next delayed job is due.
 fn next_due(connection: &Connection) -> Result<Option<Timestamp>> {
-    let mut look = connection.prepare_cached(
-        "SELECT min(not_before) FROM jobs WHERE status = 'queued' AND not_before > 0",
-    )?;
-    let mut rows = look.query([])?;
-    let row = rows.next()?.expect("an aggregate has one row");
-    Cells::of(row).optional_time()
+    let sql = "SELECT min(not_before) FROM jobs WHERE status = 'queued' AND not_before > 0";
+    connection.one(sql, [], |cells| cells.optional_time())
 }
 
 /// The column `fetch` of the jobs that wait for a duty.
@@ -147,13 +140,12 @@ fn fetches(duty: Duty) -> i64 {
 }
 
 fn requeue_due(connection: &Connection, now: Timestamp) -> Result<()> {
-    let mut wake = connection.prepare_cached(
+    connection.run(
         "UPDATE jobs SET not_before = 0 WHERE seq IN (
             SELECT seq FROM jobs WHERE status = 'queued' AND not_before > 0 AND not_before <= ?1
             ORDER BY not_before LIMIT ?2)",
-    )?;
-    wake.execute(params![now.0 as i64, WAKE_MAX])?;
-    Ok(())
+        params![now.0 as i64, WAKE_MAX],
+    )
 }
 
 fn next_claim(
@@ -203,15 +195,12 @@ fn next_collection(
     duty: Duty,
     after: Option<[u8; 16]>,
 ) -> Result<Option<[u8; 16]>> {
-    let mut next = connection.prepare_cached(
-        "SELECT collection FROM jobs INDEXED BY jobs_ready
-         WHERE status = 'queued' AND not_before = 0 AND fetch = ?2 AND collection > ?1
-         ORDER BY collection LIMIT 1",
-    )?;
+    let sql = "SELECT collection FROM jobs INDEXED BY jobs_ready
+        WHERE status = 'queued' AND not_before = 0 AND fetch = ?2 AND collection > ?1
+        ORDER BY collection LIMIT 1";
     // An empty blob sorts before every id.
     let after: &[u8] = after.as_ref().map_or(&[], |id| id.as_slice());
-    let mut rows = next.query(params![after, fetches(duty)])?;
-    rows.next()?.map(|row| Cells::of(row).next()).transpose()
+    connection.first(sql, params![after, fetches(duty)], |cells| cells.next())
 }
 
 /// The jobs to take, oldest first. One that failed or was interrupted before is taken alone.
@@ -229,32 +218,25 @@ fn choose(
     duty: Duty,
     limits: ClaimLimits,
 ) -> Result<Vec<Sequence>> {
-    let mut choose = connection.prepare_cached(CHOOSE)?;
-    let mut rows = choose.query(params![blob(collection), LOOK_MAX, fetches(duty)])?;
-    let mut chosen = Vec::new();
-    let mut bytes = 0_u64;
-    while let Some(row) = rows.next()? {
-        let mut cells = Cells::of(row);
-        let sequence = Sequence(cells.number()?);
-        let size = cells.number()?;
+    let (mut chosen, mut bytes) = (Vec::new(), 0_u64);
+    let parameters = params![blob(collection), LOOK_MAX, fetches(duty)];
+    connection.each_while(CHOOSE, parameters, |cells| {
+        let (sequence, size) = (Sequence(cells.number()?), cells.number()?);
         let is_suspect: bool = cells.next()?;
         if chosen.is_empty() {
             chosen.push(sequence);
             bytes = size;
-            if is_suspect {
-                break;
-            }
-        } else if !is_suspect {
+            return Ok(!is_suspect && limits.jobs > 1);
+        }
+        if !is_suspect {
             bytes = bytes.saturating_add(size);
             if bytes > limits.bytes {
-                break;
+                return Ok(false);
             }
             chosen.push(sequence);
         }
-        if chosen.len() >= limits.jobs {
-            break;
-        }
-    }
+        Ok(chosen.len() < limits.jobs)
+    })?;
     Ok(chosen)
 }
 
@@ -263,17 +245,13 @@ fn take(connection: &Connection, sequence: Sequence, now: Timestamp) -> Result<C
     let sql = format!(
         "SELECT j.status, j.attempts, j.interruptions, {JOB_COLUMNS} FROM jobs j WHERE j.seq = ?1"
     );
-    let mut read = connection.prepare_cached(&sql)?;
-    let mut rows = read.query([id])?;
-    let row = rows.next()?.expect("the job was chosen in the same transaction");
-    let mut cells = Cells::of(row);
-    let state = read_state(&mut cells)?.after(JobEvent::Claimed);
-    let state = state.expect("only queued jobs are chosen");
+    let (state, job) =
+        connection.one(&sql, [id], |cells| Ok((read_state(cells)?, read_job(cells)?)))?;
+    let state = state.after(JobEvent::Claimed).expect("only queued jobs are chosen");
     debug_assert_eq!(state.status, JobStatus::InProgress);
-    let job = read_job(&mut cells)?;
-    let mut update = connection.prepare_cached(
+    connection.run(
         "UPDATE jobs SET status = 'in_progress', started_at = ?2, updated_at = ?2 WHERE seq = ?1",
+        params![id, now.0 as i64],
     )?;
-    update.execute(params![id, now.0 as i64])?;
     Ok(job)
 }

@@ -22,7 +22,7 @@ use rusqlite::{Connection, params};
 
 use super::Catalog;
 use super::error::Result;
-use super::rows::Cells;
+use super::rows::{Cells, Statements};
 use super::webhooks::{self, WebhookSecret};
 use lodestone_types::{DeliveryState, EventKind, Grant, Timestamp, WebUrl, WebhookState, limits};
 
@@ -117,9 +117,6 @@ struct Tried {
 impl Catalog {
     /// The next event that is due, of the next webhook in turn after `after`. Those `in_flight`, by
     /// webhook, are being sent; a webhook that fails gets one at a time.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn next_delivery(
         &self,
         after: &str,
@@ -166,9 +163,6 @@ impl Catalog {
     }
 
     /// Records the end of an attempt; returns the state of the event, or `None` where it is gone.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn record_attempt(&self, id: u64, attempt: Attempt) -> Result<Option<DeliveryState>> {
         let now = self.inner.clock.now();
         let state = self.write(move |connection| {
@@ -183,13 +177,12 @@ impl Catalog {
                 (false, true) => (DeliveryState::GivenUp, None),
                 (false, false) => (DeliveryState::Pending, Some(retry_at.0 as i64)),
             };
-            let mut update = connection.prepare_cached(
+            let (state_word, at) = (state.as_str(), now.0 as i64);
+            connection.run(
                 "UPDATE deliveries SET state = ?2, due_at = ?3, attempts = ?4, attempted_at = ?5,
                     status = ?6, problem = ?7, body = iif(?2 = 'pending', body, '') WHERE id = ?1",
+                params![id as i64, state_word, due_at, attempts, at, status, problem],
             )?;
-            let (state_word, at) = (state.as_str(), now.0 as i64);
-            update
-                .execute(params![id as i64, state_word, due_at, attempts, at, status, problem])?;
             note(connection, &tried, state, status, now)?;
             if state != DeliveryState::Pending {
                 release_next(connection, &tried, now)?;
@@ -215,12 +208,13 @@ impl Catalog {
         self.webhook(viewer, webhook)?;
         let before = before.map_or(i64::MAX, |id| id as i64);
         let mut rows = self.read(|connection| {
-            let mut list = connection.prepare_cached(
+            connection.all(
                 "SELECT id, event, kind, sub_tenant, source, created_at, state, attempts,
                     attempted_at, status, problem, due_at FROM deliveries
                  WHERE webhook = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
-            )?;
-            Cells::collect(list.query(params![webhook, before, limit as i64 + 1])?, read_row)
+                params![webhook, before, limit as i64 + 1],
+                read_row,
+            )
         })?;
         let has_more = rows.len() > limit;
         rows.truncate(limit);
@@ -248,12 +242,9 @@ fn read_row(cells: &mut Cells<'_>) -> Result<DeliveryRow> {
 
 /// The next webhook after `position` for which an event has a time.
 fn next_webhook(connection: &Connection, position: &str) -> Result<Option<String>> {
-    let mut find = connection.prepare_cached(
-        "SELECT webhook FROM deliveries WHERE due_at IS NOT NULL AND webhook > ?1
-         ORDER BY webhook LIMIT 1",
-    )?;
-    let mut rows = find.query([position])?;
-    rows.next()?.map(|row| Cells::of(row).next()).transpose()
+    let sql = "SELECT webhook FROM deliveries WHERE due_at IS NOT NULL AND webhook > ?1
+        ORDER BY webhook LIMIT 1";
+    connection.first(sql, [position], |cells| cells.next())
 }
 
 /// The event of a webhook that is due, or the time of the next one.
@@ -263,27 +254,23 @@ fn due(
     sending: &[u64],
     now: Timestamp,
 ) -> Result<NextDelivery> {
-    let mut look = connection
-        .prepare_cached("SELECT state, failures, not_before FROM webhooks WHERE id = ?1")?;
-    let (state, failures, not_before) = look.query_row([webhook], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?, row.get::<_, i64>(2)?))
+    let sql = "SELECT state, failures, not_before FROM webhooks WHERE id = ?1";
+    let (state, failures, not_before) = connection.one(sql, [webhook], |cells| {
+        Ok((cells.next::<String>()?, cells.next::<u32>()?, cells.time()?))
     })?;
     let at_once = if failures > 0 { 1 } else { limits::WEBHOOK_SENDERS_EACH };
     if state != WebhookState::Active.as_str() || sending.len() >= at_once {
         return Ok(NextDelivery::Wait(None));
     }
-    let not_before = Timestamp(not_before as u64);
     if not_before > now {
         return Ok(NextDelivery::Wait(Some(not_before)));
     }
-    let mut find = connection.prepare_cached(
-        "SELECT d.id, d.due_at, d.event, d.body
-         FROM deliveries d JOIN tenants t ON t.collection = d.collection
-         WHERE d.webhook = ?1 AND d.due_at IS NOT NULL AND t.deleting = 0
-         ORDER BY d.due_at, d.id LIMIT ?2",
-    )?;
-    let found = find.query(params![webhook, limits::WEBHOOK_SENDERS_EACH as i64 + 1])?;
-    let found = Cells::collect(found, |cells| {
+    let sql = "SELECT d.id, d.due_at, d.event, d.body
+        FROM deliveries d JOIN tenants t ON t.collection = d.collection
+        WHERE d.webhook = ?1 AND d.due_at IS NOT NULL AND t.deleting = 0
+        ORDER BY d.due_at, d.id LIMIT ?2";
+    let most = limits::WEBHOOK_SENDERS_EACH as i64 + 1;
+    let found = connection.all(sql, params![webhook, most], |cells| {
         Ok((cells.number()?, cells.time()?, cells.next::<String>()?, cells.next::<String>()?))
     })?;
     let first = found.into_iter().find(|(id, ..)| !sending.contains(id));
@@ -299,23 +286,20 @@ fn due(
 }
 
 fn tried(connection: &Connection, id: u64) -> Result<Option<Tried>> {
-    let mut find = connection.prepare_cached(
-        "SELECT d.webhook, d.collection, d.sub_tenant, d.source, d.created_at, d.attempts,
+    let sql = "SELECT d.webhook, d.collection, d.sub_tenant, d.source, d.created_at, d.attempts,
             w.failing_since, w.failures
-         FROM deliveries d JOIN webhooks w ON w.id = d.webhook
-         WHERE d.id = ?1 AND d.state = 'pending'",
-    )?;
-    let mut rows = find.query([id as i64])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let mut cells = Cells::of(row);
-    Ok(Some(Tried {
-        webhook: cells.next()?,
-        lane: (cells.next()?, cells.next()?, cells.next()?),
-        created_at: cells.time()?,
-        attempts: cells.next()?,
-        failing_since: cells.optional_time()?,
-        failures: cells.next()?,
-    }))
+        FROM deliveries d JOIN webhooks w ON w.id = d.webhook
+        WHERE d.id = ?1 AND d.state = 'pending'";
+    connection.first(sql, [id as i64], |cells| {
+        Ok(Tried {
+            webhook: cells.next()?,
+            lane: (cells.next()?, cells.next()?, cells.next()?),
+            created_at: cells.time()?,
+            attempts: cells.next()?,
+            failing_since: cells.optional_time()?,
+            failures: cells.next()?,
+        })
+    })
 }
 
 /// Notes the attempt at its webhook.
@@ -331,7 +315,7 @@ fn note(
         if failing_since.is_some() {
             let fresh = "UPDATE webhooks SET failing_since = NULL, failures = 0, not_before = 0
                 WHERE id = ?1";
-            connection.prepare_cached(fresh)?.execute([webhook])?;
+            connection.run(fresh, [webhook])?;
         }
         return Ok(());
     }
@@ -340,36 +324,33 @@ fn note(
     let not_before = now.plus_millis(pause_millis(failures));
     let is_dead = status == Some(GONE)
         || state == DeliveryState::GivenUp && now >= failing_since.plus_millis(DISABLE_MILLIS);
-    let mut update = connection.prepare_cached(
+    let (since, not_before) = (failing_since.0 as i64, not_before.0 as i64);
+    connection.run(
         "UPDATE webhooks SET failing_since = ?2, failures = ?3, not_before = ?4,
             state = iif(?5, 'disabled', state) WHERE id = ?1",
-    )?;
-    let (since, not_before) = (failing_since.0 as i64, not_before.0 as i64);
-    update.execute(params![webhook, since, failures, not_before, is_dead])?;
-    Ok(())
+        params![webhook, since, failures, not_before, is_dead],
+    )
 }
 
 /// Gives the next event of the same source its time.
 fn release_next(connection: &Connection, tried: &Tried, now: Timestamp) -> Result<()> {
     let (collection, sub_tenant, source) = &tried.lane;
-    let mut release = connection.prepare_cached(
+    connection.run(
         "UPDATE deliveries SET due_at = ?5 WHERE id = (SELECT min(id) FROM deliveries
             WHERE collection = ?1 AND sub_tenant = ?2 AND source = ?3 AND webhook = ?4
               AND state = 'pending')",
-    )?;
-    release.execute(params![collection, sub_tenant, source, tried.webhook, now.0 as i64])?;
-    Ok(())
+        params![collection, sub_tenant, source, tried.webhook, now.0 as i64],
+    )
 }
 
 /// Removes the oldest entries of a log that is too long.
 fn prune(connection: &Connection, webhook: &str) -> Result<()> {
-    let mut prune = connection.prepare_cached(
+    connection.run(
         "DELETE FROM deliveries WHERE webhook = ?1 AND state <> 'pending' AND id <=
             (SELECT id FROM deliveries WHERE webhook = ?1 AND state <> 'pending'
              ORDER BY id DESC LIMIT 1 OFFSET ?2)",
-    )?;
-    prune.execute(params![webhook, limits::WEBHOOK_LOG_MAX as i64])?;
-    Ok(())
+        params![webhook, limits::WEBHOOK_LOG_MAX as i64],
+    )
 }
 
 /// Pause of an event after so many attempts, a fifth more or less.

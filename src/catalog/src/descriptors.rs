@@ -49,9 +49,6 @@ fn key(collection: CollectionId) -> Key {
 
 /// Writes the descriptor of a tenant, replacing one that is there. Survives a power cut on
 /// return. Two fsyncs, one more for the first of all.
-///
-/// # Errors
-/// Errors of the store.
 pub fn write(store: &dyn BlobStore, descriptor: &Descriptor) -> Result<()> {
     Ok(store.put(&key(descriptor.tenant.collection), &encode(descriptor))?)
 }
@@ -68,9 +65,6 @@ pub fn mark_deleted(store: &dyn BlobStore, collection: CollectionId) -> Result<(
 }
 
 /// Removes a descriptor, if there is one. One fsync.
-///
-/// # Errors
-/// Errors of the store.
 pub fn remove(store: &dyn BlobStore, collection: CollectionId) -> Result<()> {
     Ok(store.delete(&key(collection))?)
 }
@@ -88,9 +82,6 @@ pub fn read(store: &dyn BlobStore, collection: CollectionId) -> Result<Option<De
 }
 
 /// The collections that have a descriptor, ascending.
-///
-/// # Errors
-/// Errors of the store.
 pub fn collections(store: &dyn BlobStore) -> Result<Vec<CollectionId>> {
     let keys = store.list(&directory())?;
     let ids = keys.iter().filter_map(|key| Uuid::try_parse(key.last()).ok().map(CollectionId));

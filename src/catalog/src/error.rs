@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
-use crate::job::JobError;
 use lodestone_io::store::StoreError;
 use lodestone_types::{CollectionId, ErrorKind, SubTenantId, TenantId};
 
@@ -283,18 +282,6 @@ impl From<rusqlite::Error> for CatalogError {
                 Self::corrupt(source.to_string())
             }
             _ => Self::Sqlite { source },
-        }
-    }
-}
-
-impl From<CatalogError> for JobError {
-    fn from(error: CatalogError) -> Self {
-        match error {
-            CatalogError::QueueFull { jobs, bytes } => Self::QueueFull { jobs, bytes },
-            CatalogError::CollectionUnknown { collection } => {
-                Self::CollectionUnknown { collection }
-            }
-            other => Self::Storage { kind: other.kind(), source: Box::new(other) },
         }
     }
 }

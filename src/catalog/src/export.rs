@@ -15,7 +15,7 @@ use rusqlite::{Connection, params_from_iter};
 use serde_json::{Value, json};
 
 use super::error::{CatalogError, Result};
-use super::rows::blob;
+use super::rows::{Statements, blob};
 use super::{Catalog, migrations, readers};
 use lodestone_types::{CollectionId, Sequence, TenantId};
 
@@ -54,9 +54,6 @@ pub struct Moment {
 impl Catalog {
     /// The catalog as it is now: it has every change that was answered before this call. Writers do
     /// not wait for it.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn moment(&self) -> Result<Moment> {
         let connection = readers::connect(self.inner.readers.path())?;
         // The first read after it fixes the moment.
@@ -188,8 +185,7 @@ impl Import {
         }
         let marks = vec!["?"; cells.len()].join(", ");
         let insert = format!("INSERT INTO {table} VALUES ({marks})");
-        self.connection.prepare_cached(&insert)?.execute(params_from_iter(cells))?;
-        Ok(())
+        self.connection.run(&insert, params_from_iter(cells))
     }
 
     /// Sessions get other numbers: those of two tenants were taken at two moments, between which a
@@ -208,17 +204,16 @@ impl Import {
         )?;
         if table == "turns" {
             let find = "SELECT new FROM renumbered WHERE old = ?1";
-            cells[1] = Cell::Integer(
-                self.connection.prepare_cached(find)?.query_row([number], |row| row.get(0))?,
-            );
+            let new = self.connection.one(find, [number], |cells| cells.next())?;
+            cells[1] = Cell::Integer(new);
         }
         let marks = vec!["?"; cells.len()].join(", ");
         let insert = format!("INSERT INTO {table} VALUES ({marks})");
-        self.connection.prepare_cached(&insert)?.execute(params_from_iter(cells))?;
+        self.connection.run(&insert, params_from_iter(cells))?;
         if table == "sessions" {
             let note = "INSERT OR REPLACE INTO renumbered VALUES (?1, ?2)";
             let new = self.connection.last_insert_rowid();
-            self.connection.prepare_cached(note)?.execute([number, new])?;
+            self.connection.run(note, [number, new])?;
         }
         Ok(())
     }
@@ -237,9 +232,6 @@ impl Import {
 
     /// Makes the file whole and durable: later sequences are above `newest`, and jobs that were
     /// interrupted by the backup are not charged for it.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn finish(self, newest: Sequence) -> Result<()> {
         super::sequences::raise(&self.connection, newest)?;
         self.connection.execute_batch("UPDATE jobs SET interruptions = 0; COMMIT")?;

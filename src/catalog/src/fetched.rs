@@ -3,6 +3,7 @@
 use rusqlite::params;
 
 use super::error::Result;
+use super::rows::Statements;
 use super::{Catalog, allowance};
 use crate::job::FetchedOriginal;
 use lodestone_types::Sequence;
@@ -20,15 +21,15 @@ impl Catalog {
             allowance::fetched(connection, sequence, original.size_bytes, defaults)?;
             let FetchedOriginal { raw_key, url, content_type, size_bytes, content_hash } =
                 &original;
-            let mut update = connection.prepare_cached(
+            let changed = connection.changed(
                 "UPDATE jobs SET fetch = 0, raw_key = ?2, url = ?3, content_type = ?4,
                     size_bytes = ?5, content_hash = ?6, updated_at = ?7
                  WHERE seq = ?1 AND status = 'in_progress' AND fetch = 1",
+                params![
+                    sequence.0 as i64, raw_key, url, content_type, *size_bytes as i64,
+                    content_hash, now.0 as i64,
+                ],
             )?;
-            let changed = update.execute(params![
-                sequence.0 as i64, raw_key, url, content_type, *size_bytes as i64, content_hash,
-                now.0 as i64,
-            ])?;
             Ok(changed == 1)
         })
     }

@@ -1,11 +1,11 @@
 //! Files that a sub-tenant took in together, as a client asks for them later.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
 use super::Catalog;
 use super::error::{CatalogError, Result};
-use super::rows::blob;
+use super::rows::{Statements, blob};
 use super::tenants;
 use lodestone_types::{CollectionId, SubTenantId, Timestamp, limits};
 
@@ -27,7 +27,7 @@ pub struct FileBatch {
 pub struct BatchFile {
     /// Its id.
     pub id: String,
-    /// Why it was not taken in.
+    /// The reason why it was not taken in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<FileProblem>,
 }
@@ -58,31 +58,20 @@ impl Catalog {
             tenants::require(connection, collection)?;
             let files = serde_json::to_string(&batch.files).expect("plain data always prints");
             let (scope, canceled) = ((blob(collection), name.as_str()), batch.is_canceled);
-            connection
-                .prepare_cached("INSERT INTO file_batches VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-                .execute(params![
-                    scope.0,
-                    scope.1,
-                    batch.id,
-                    batch.created_at.0 as i64,
-                    canceled,
-                    files
-                ])?;
-            connection
-                .prepare_cached(
-                    "DELETE FROM file_batches WHERE (collection, sub_tenant, id) IN
-                        (SELECT collection, sub_tenant, id FROM file_batches
-                         WHERE collection = ?1 ORDER BY id DESC LIMIT -1 OFFSET ?2)",
-                )?
-                .execute(params![scope.0, limits::FILE_BATCHES_KEPT as i64])?;
-            Ok(())
+            connection.run(
+                "INSERT INTO file_batches VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![scope.0, scope.1, batch.id, batch.created_at.0 as i64, canceled, files],
+            )?;
+            connection.run(
+                "DELETE FROM file_batches WHERE (collection, sub_tenant, id) IN
+                    (SELECT collection, sub_tenant, id FROM file_batches
+                     WHERE collection = ?1 ORDER BY id DESC LIMIT -1 OFFSET ?2)",
+                params![scope.0, limits::FILE_BATCHES_KEPT as i64],
+            )
         })
     }
 
     /// A batch.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn file_batch(
         &self,
         collection: CollectionId,
@@ -92,24 +81,18 @@ impl Catalog {
         let sql = "SELECT created_at, is_canceled, files FROM file_batches
             WHERE collection = ?1 AND sub_tenant = ?2 AND id = ?3";
         let found = self.read(|connection| {
-            let mut find = connection.prepare_cached(sql)?;
-            let row = |row: &rusqlite::Row<'_>| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, bool>(1)?, row.get::<_, String>(2)?))
-            };
             let key = params![blob(collection), sub_tenant.as_str(), id];
-            Ok(find.query_row(key, row).optional()?)
+            connection.first(sql, key, |cells| {
+                Ok((cells.time()?, cells.next::<bool>()?, cells.next::<String>()?))
+            })
         })?;
         let Some((created_at, is_canceled, files)) = found else { return Ok(None) };
         let files = serde_json::from_str(&files)
             .map_err(|error| CatalogError::corrupt(format!("a batch of files: {error}")))?;
-        let created_at = Timestamp(created_at as u64);
         Ok(Some(FileBatch { id: id.to_owned(), created_at, is_canceled, files }))
     }
 
     /// Notes that a batch is canceled.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn cancel_file_batch(
         &self,
         collection: CollectionId,
@@ -120,12 +103,7 @@ impl Catalog {
         self.write(move |connection| {
             let sql = "UPDATE file_batches SET is_canceled = 1
                 WHERE collection = ?1 AND sub_tenant = ?2 AND id = ?3";
-            connection.prepare_cached(sql)?.execute(params![
-                blob(collection),
-                name.as_str(),
-                id
-            ])?;
-            Ok(())
+            connection.run(sql, params![blob(collection), name.as_str(), id])
         })
     }
 }

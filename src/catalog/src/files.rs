@@ -6,13 +6,13 @@
 //! ids.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use rusqlite::{Connection, params, params_from_iter};
 
 use super::Catalog;
 use super::allowance::Place;
 use super::error::Result;
 use super::listing::among;
-use super::rows::{Cells, blob};
+use super::rows::{Cells, Statements, blob};
 use super::{sub_tenants, tenants};
 use lodestone_types::{CollectionId, SourceId, SubTenantId, Timestamp};
 
@@ -68,40 +68,32 @@ impl Catalog {
             let place = Place { collection, sub_tenant: &file.sub_tenant };
             place.require(connection, None, file.size_bytes, defaults)?;
             sub_tenants::ensure(connection, collection, &file.sub_tenant, now)?;
-            let mut insert = connection
-                .prepare_cached("INSERT INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
-            insert.execute(params![
-                blob(collection),
-                file.id.as_str(),
-                file.sub_tenant.as_str(),
-                file.purpose,
-                file.filename,
-                file.content_type,
-                file.size_bytes as i64,
-                file.created_at.0 as i64,
-                file.raw_key,
-            ])?;
-            Ok(())
+            connection.run(
+                "INSERT INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                params![
+                    blob(collection),
+                    file.id.as_str(),
+                    file.sub_tenant.as_str(),
+                    file.purpose,
+                    file.filename,
+                    file.content_type,
+                    file.size_bytes as i64,
+                    file.created_at.0 as i64,
+                    file.raw_key,
+                ],
+            )
         })
     }
 
     /// A file.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn file(&self, collection: CollectionId, id: &SourceId) -> Result<Option<StoredFile>> {
         let sql = format!("SELECT {COLUMNS} FROM files f WHERE f.collection = ?1 AND f.id = ?2");
         self.read(|connection| {
-            let mut find = connection.prepare_cached(&sql)?;
-            let found = find.query(params![blob(collection), id.as_str()])?;
-            Ok(Cells::collect(found, read_file)?.pop())
+            connection.first(&sql, params![blob(collection), id.as_str()], read_file)
         })
     }
 
     /// Files of a collection.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn files(&self, collection: CollectionId, page: &FilePage) -> Result<Vec<StoredFile>> {
         let text = |text: Option<&str>| text.map_or(Value::Null, |text| Value::Text(text.into()));
         let mut values = vec![
@@ -117,24 +109,15 @@ impl Catalog {
              WHERE f.collection = ?1 AND (?2 IS NULL OR f.purpose = ?2)
                 AND (?3 IS NULL OR f.id {behind} ?3) {of_names} ORDER BY f.id {order} LIMIT ?4"
         );
-        self.read(|connection| {
-            let mut find = connection.prepare_cached(&sql)?;
-            Cells::collect(find.query(params_from_iter(values))?, read_file)
-        })
+        self.read(|connection| connection.all(&sql, params_from_iter(values), read_file))
     }
 
     /// Removes a file; returns the key of its original, which the caller deletes.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn remove_file(&self, collection: CollectionId, id: &SourceId) -> Result<Option<String>> {
         let id = id.clone();
         self.write(move |connection| {
             let sql = "DELETE FROM files WHERE collection = ?1 AND id = ?2 RETURNING raw_key";
-            let mut delete = connection.prepare_cached(sql)?;
-            let removed =
-                delete.query_row(params![blob(collection), id.as_str()], |row| row.get(0));
-            Ok(removed.optional()?)
+            connection.first(sql, params![blob(collection), id.as_str()], |cells| cells.next())
         })
     }
 }
@@ -146,9 +129,7 @@ pub(super) fn remove_of_sub_tenant(
     sub_tenant: &SubTenantId,
 ) -> Result<Vec<String>> {
     let sql = "DELETE FROM files WHERE collection = ?1 AND sub_tenant = ?2 RETURNING raw_key";
-    let mut delete = connection.prepare_cached(sql)?;
-    let removed = delete.query(params![blob(collection), sub_tenant.as_str()])?;
-    Cells::collect(removed, |cells| cells.next())
+    connection.all(sql, params![blob(collection), sub_tenant.as_str()], |cells| cells.next())
 }
 
 fn read_file(cells: &mut Cells<'_>) -> Result<StoredFile> {

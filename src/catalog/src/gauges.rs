@@ -22,9 +22,6 @@ pub struct CatalogGauges {
 impl Catalog {
     /// The numbers now; that of waiting jobs goes to the measurements of jobs. Counting tenants
     /// looks at each of them, in an index.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn gauges(&self) -> Result<CatalogGauges> {
         let (queued_jobs, gauges) = self.read(|connection| {
             let sql = "SELECT jobs, bytes,

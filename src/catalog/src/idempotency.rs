@@ -1,4 +1,4 @@
-//! Repeated requests (API 5.15): the first response to an `Idempotency-Key` is kept and replayed.
+//! Repeated requests: the first response to an `Idempotency-Key` is kept and replayed.
 //!
 //! ```text
 //! begin -> Fresh(guard) -> work -> finish(response)     later: begin -> Replay(response)
@@ -15,7 +15,7 @@ use rusqlite::{Connection, params};
 
 use super::Catalog;
 use super::error::{CatalogError, Result};
-use super::rows::Cells;
+use super::rows::{Cells, Statements};
 use lodestone_types::Timestamp;
 
 /// Time for which a response is kept: 24 hours.
@@ -86,9 +86,6 @@ impl Drop for RequestGuard {
 
 impl Catalog {
     /// Begins a request that carries an idempotency key. `request_hash` identifies its contents.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn begin_request(
         &self,
         key_id: &str,
@@ -133,12 +130,11 @@ impl Catalog {
         }
         let (name, body) = (guard.name.clone(), body.to_vec());
         self.write(move |connection| {
-            let mut update = connection.prepare_cached(
+            connection.run(
                 "UPDATE idempotency SET status = ?4, body = ?5
                  WHERE key_id = ?1 AND path = ?2 AND name = ?3",
-            )?;
-            update.execute(params![name.key_id, name.path, name.value, status, body])?;
-            Ok(())
+                params![name.key_id, name.path, name.value, status, body],
+            )
         })
     }
 }
@@ -160,23 +156,22 @@ fn note(
 ) -> Result<Known> {
     // Removal in passing is bounded, so an old row may still be there.
     let end = now.0.saturating_sub(IDEMPOTENCY_MILLIS) as i64;
-    let mut forget = connection.prepare_cached(
+    connection.run(
         "DELETE FROM idempotency WHERE key_id = ?1 AND path = ?2 AND name = ?3
             AND created_at <= ?4",
+        params![name.key_id, name.path, name.value, end],
     )?;
-    forget.execute(params![name.key_id, name.path, name.value, end])?;
-    let mut insert = connection.prepare_cached(
+    connection.run(
         "INSERT INTO idempotency (key_id, path, name, request_hash, nonce, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+        params![name.key_id, name.path, name.value, hash, nonce, now.0 as i64],
     )?;
-    insert.execute(params![name.key_id, name.path, name.value, hash, nonce, now.0 as i64])?;
-    let mut find = connection.prepare_cached(
-        "SELECT request_hash, nonce, created_at, status, body FROM idempotency
-         WHERE key_id = ?1 AND path = ?2 AND name = ?3",
-    )?;
-    let mut rows = find.query(params![name.key_id, name.path, name.value])?;
-    let row = rows.next()?.expect("the row was there or was inserted");
-    let mut cells = Cells::of(row);
+    let sql = "SELECT request_hash, nonce, created_at, status, body FROM idempotency
+        WHERE key_id = ?1 AND path = ?2 AND name = ?3";
+    connection.one(sql, params![name.key_id, name.path, name.value], read_known)
+}
+
+fn read_known(cells: &mut Cells<'_>) -> Result<Known> {
     let (hash, nonce, begun_at) = (cells.next()?, cells.next()?, cells.time()?);
     let response = match (cells.next::<Option<u16>>()?, cells.next::<Option<Vec<u8>>>()?) {
         (Some(status), Some(body)) => Some((status, body)),
@@ -187,10 +182,9 @@ fn note(
 
 fn purge(connection: &Connection, now: Timestamp) -> Result<()> {
     let end = now.0.saturating_sub(IDEMPOTENCY_MILLIS) as i64;
-    let mut purge = connection.prepare_cached(
+    connection.run(
         "DELETE FROM idempotency WHERE id IN
             (SELECT id FROM idempotency WHERE created_at <= ?1 ORDER BY created_at LIMIT ?2)",
-    )?;
-    purge.execute(params![end, PURGE_MAX])?;
-    Ok(())
+        params![end, PURGE_MAX],
+    )
 }

@@ -42,9 +42,6 @@ pub struct JobWatch {
 
 impl Catalog {
     /// The job of this id, in any state.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn job(&self, job_id: &str) -> Result<Option<JobRow>> {
         let rest = "WHERE j.job_id = ?1 AND t.deleting = 0";
         let found = self.read(|connection| select(connection, rest, [job_id]))?.pop();

@@ -12,10 +12,10 @@ use subtle::{Choice, ConstantTimeEq};
 use super::Catalog;
 use super::error::{CatalogError, Result};
 use super::key_text::KeyText;
-use super::rows::Cells;
+use super::rows::{Cells, Statements};
 use lodestone_types::{Grant, KeyScope, Role, SubTenantId, TenantGrant, TenantId, Timestamp};
 
-/// Characters that a key given by the operator needs (API 8.23).
+/// Characters that a key given by the operator needs.
 const OPERATOR_KEY_CHARS_MIN: usize = 32;
 /// The id of that key.
 const OPERATOR_KEY_ID: &str = "operator";
@@ -141,16 +141,13 @@ impl Catalog {
     }
 
     /// Makes an all-tenant admin key if there is no key at all, and returns it, once.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn bootstrap_key(&self) -> Result<Option<KeyText>> {
         let scope = KeyScope::AllTenants;
         let (name, role) = ("first key".into(), Role::Admin);
         let key = self.fresh_key(NewKey { name, role, scope, expires_at: None });
         let id = key.info.id.clone();
         let made = self.write(move |connection| {
-            if connection.prepare_cached("SELECT 1 FROM api_keys")?.exists([])? {
+            if connection.any("SELECT 1 FROM api_keys", [])? {
                 return Ok(None);
             }
             insert(connection, &key)?;
@@ -189,21 +186,13 @@ impl Catalog {
     }
 
     /// Keys within the viewer's scope, oldest first.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn list_keys(&self, viewer: &Grant) -> Result<Vec<KeyInfo>> {
-        let sql = "SELECT id FROM api_keys ORDER BY created_at, id";
+        let sql = "SELECT id, name, role, all_tenants, expires_at, created_at, secret_hash
+            FROM api_keys ORDER BY created_at, id";
         self.read(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            let mut rows = statement.query([])?;
-            let mut keys = Vec::new();
-            while let Some(row) = rows.next()? {
-                let id: String = Cells::of(row).next()?;
-                let key = read_key(connection, &id)?.map(|(info, _)| info);
-                keys.extend(key.filter(|info| viewer.scope.covers(&info.scope)));
-            }
-            Ok(keys)
+            let keys = connection.all(sql, [], |cells| read_info(connection, cells))?;
+            let keys = keys.into_iter().map(|(info, _)| info);
+            Ok(keys.filter(|info| viewer.scope.covers(&info.scope)).collect())
         })
     }
 
@@ -218,8 +207,7 @@ impl Catalog {
             if !known.is_some_and(|(info, _)| scope.covers(&info.scope)) {
                 return Err(CatalogError::KeyUnknown { id: key_id });
             }
-            connection.prepare_cached("DELETE FROM api_keys WHERE id = ?1")?.execute([&key_id])?;
-            Ok(())
+            connection.run("DELETE FROM api_keys WHERE id = ?1", [&key_id])
         });
         self.inner.keys.forget(&id.to_owned());
         revoked
@@ -266,19 +254,19 @@ pub(super) fn in_order(scope: KeyScope) -> KeyScope {
 fn insert(connection: &Connection, key: &CreatedKey) -> Result<()> {
     let CreatedKey { info, text } = key;
     let KeyInfo { id, name, role, scope, expires_at, created_at } = info;
-    let mut insert = connection.prepare_cached(
+    connection.run(
         "INSERT INTO api_keys (id, name, role, all_tenants, secret_hash, expires_at, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            id,
+            name,
+            role.as_str(),
+            scope.is_all_tenants(),
+            hash(text.secret()),
+            expires_at.map(|time| time.0 as i64),
+            created_at.0 as i64,
+        ],
     )?;
-    insert.execute(params![
-        id,
-        name,
-        role.as_str(),
-        scope.is_all_tenants(),
-        hash(text.secret()),
-        expires_at.map(|time| time.0 as i64),
-        created_at.0 as i64,
-    ])?;
     insert_scope(connection, "key_scopes (key_id, tenant, sub_tenants)", id, scope)
 }
 
@@ -292,13 +280,12 @@ pub(super) fn insert_scope(
 ) -> Result<()> {
     let KeyScope::Tenants(grants) = scope else { return Ok(()) };
     let sql = format!("INSERT INTO {columns} VALUES (?1, ?2, ?3)");
-    let mut insert = connection.prepare_cached(&sql)?;
     for TenantGrant { tenant, sub_tenants } in grants {
         let names = sub_tenants.as_ref().map(|names| {
             let names: Vec<&str> = names.iter().map(SubTenantId::as_str).collect();
             serde_json::to_string(&names).expect("a list of texts is valid JSON")
         });
-        insert.execute(params![owner, tenant.as_str(), names])?;
+        connection.run(&sql, params![owner, tenant.as_str(), names])?;
     }
     Ok(())
 }
@@ -312,13 +299,12 @@ fn read_stored(connection: &Connection, id: &str) -> Result<Option<StoredKey>> {
 }
 
 fn read_key(connection: &Connection, id: &str) -> Result<Option<(KeyInfo, [u8; 32])>> {
-    let mut find = connection.prepare_cached(
-        "SELECT id, name, role, all_tenants, expires_at, created_at, secret_hash
-         FROM api_keys WHERE id = ?1",
-    )?;
-    let mut rows = find.query([id])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let mut cells = Cells::of(row);
+    let sql = "SELECT id, name, role, all_tenants, expires_at, created_at, secret_hash
+        FROM api_keys WHERE id = ?1";
+    connection.first(sql, [id], |cells| read_info(connection, cells))
+}
+
+fn read_info(connection: &Connection, cells: &mut Cells<'_>) -> Result<(KeyInfo, [u8; 32])> {
     let (id, name): (String, String) = (cells.next()?, cells.next()?);
     let role = cells.word(Role::from_word)?;
     let scope = match cells.next::<bool>()? {
@@ -327,13 +313,12 @@ fn read_key(connection: &Connection, id: &str) -> Result<Option<(KeyInfo, [u8; 3
     };
     let (expires_at, created_at) = (cells.optional_time()?, cells.time()?);
     let info = KeyInfo { id, name, role, scope, expires_at, created_at };
-    Ok(Some((info, cells.next()?)))
+    Ok((info, cells.next()?))
 }
 
 fn read_scope(connection: &Connection, id: &str) -> Result<Vec<TenantGrant>> {
     let sql = "SELECT tenant, sub_tenants FROM key_scopes WHERE key_id = ?1 ORDER BY tenant";
-    let mut list = connection.prepare_cached(sql)?;
-    Cells::collect(list.query([id])?, read_tenant_grant)
+    connection.all(sql, [id], read_tenant_grant)
 }
 
 /// Reads a tenant and its sub-tenants.

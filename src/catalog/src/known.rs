@@ -12,18 +12,15 @@ use super::Catalog;
 use super::cancel::ROWS_PER_STEP;
 use super::error::Result;
 use super::listing::{JobScope, among};
-use super::rows::{Cells, blob};
+use super::rows::{Statements, blob};
 use lodestone_types::{CollectionId, Scope, Sequence, SourceId, SubTenantId, TenantId};
 
 /// Scopes of one source id that a look-up returns at most.
 const SCOPES_MAX: i64 = 100;
 
 impl Catalog {
-    /// The scopes within `scope` that know a source, most recently accepted first, at most 100 (API
-    /// 3.1 #3); with `only`, those of a sub-tenant of that name.
-    ///
-    /// # Errors
-    /// Storage errors.
+    /// The scopes within `scope` that know a source, most recently accepted first, at most 100;
+    /// with `only`, those of a sub-tenant of that name.
     pub fn scopes_of(
         &self,
         source: &SourceId,
@@ -47,23 +44,14 @@ impl Catalog {
 
     /// Tenants of an earlier release, or of a rebuilt catalog, that may have sources which are not
     /// known yet.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn tenants_not_known(&self) -> Result<Vec<TenantId>> {
         let sql = "SELECT name FROM tenants WHERE sources_known = 0 AND deleting = 0
             ORDER BY collection";
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            Cells::collect(statement.query([])?, |cells| cells.tenant())
-        })
+        self.read(|connection| connection.all(sql, [], |cells| cells.tenant()))
     }
 
     /// Adds sources of a collection that are visible, with the bytes of their originals where they
     /// are counted. Of those that are known only the bytes may change.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn add_known(
         &self,
         collection: CollectionId,
@@ -71,16 +59,16 @@ impl Catalog {
     ) -> Result<()> {
         self.write(move |connection| {
             for (sub_tenant, source, sequence, bytes) in &sources {
-                let mut insert = connection.prepare_cached(
+                let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
+                let (sequence, bytes) = (sequence.0 as i64, bytes.map(|bytes| bytes as i64));
+                let values = params![source, blob(collection), sub_tenant, sequence, bytes];
+                connection.run(
                     "INSERT INTO known_sources (source, collection, sub_tenant, seq, bytes)
                      VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE
                      SET bytes = max(coalesce(bytes, 0), excluded.bytes)
                      WHERE excluded.bytes IS NOT NULL AND seq <= excluded.seq",
+                    values,
                 )?;
-                let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
-                let (sequence, bytes) = (sequence.0 as i64, bytes.map(|bytes| bytes as i64));
-                let values = params![source, blob(collection), sub_tenant, sequence, bytes];
-                insert.execute(values)?;
             }
             Ok(())
         })
@@ -104,8 +92,10 @@ impl Catalog {
             let step = || {
                 let name = sub_tenant.clone();
                 self.write(move |connection| {
-                    let mut delete = connection.prepare_cached(&format!("DELETE FROM {table}"))?;
-                    Ok(delete.execute(params![blob(collection), name.as_str(), ROWS_PER_STEP])?)
+                    connection.changed(
+                        &format!("DELETE FROM {table}"),
+                        params![blob(collection), name.as_str(), ROWS_PER_STEP],
+                    )
                 })
             };
             while step()? == ROWS_PER_STEP as usize {}
@@ -114,15 +104,9 @@ impl Catalog {
     }
 
     /// Notes that every source of a collection is known.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn all_known(&self, collection: CollectionId) -> Result<()> {
         let sql = "UPDATE tenants SET sources_known = 1 WHERE collection = ?1";
-        self.write(move |connection| {
-            connection.prepare_cached(sql)?.execute([blob(collection)])?;
-            Ok(())
-        })
+        self.write(move |connection| connection.run(sql, [blob(collection)]))
     }
 }
 
@@ -146,8 +130,7 @@ fn find(
          WHERE k.source = ?1 AND (?3 IS NULL OR k.sub_tenant = ?3) AND t.deleting = 0 {condition}
          ORDER BY k.seq DESC LIMIT ?2"
     );
-    let mut statement = connection.prepare_cached(&sql)?;
-    Cells::collect(statement.query(params_from_iter(values))?, |cells| {
+    connection.all(&sql, params_from_iter(values), |cells| {
         let sequence = cells.number()?;
         Ok((sequence, Scope { tenant: cells.tenant()?, sub_tenant: cells.sub_tenant()? }))
     })
@@ -161,13 +144,12 @@ pub(super) fn add(
     source: &SourceId,
     sequence: Sequence,
 ) -> Result<()> {
-    let mut insert = connection.prepare_cached(
+    let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
+    connection.run(
         "INSERT INTO known_sources (source, collection, sub_tenant, seq) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET seq = excluded.seq",
-    )?;
-    let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
-    insert.execute(params![source, blob(collection), sub_tenant, sequence.0 as i64])?;
-    Ok(())
+        params![source, blob(collection), sub_tenant, sequence.0 as i64],
+    )
 }
 
 /// Forgets a source inside a transaction; returns whether it was known.
@@ -177,8 +159,8 @@ pub(super) fn forget(
     sub_tenant: &SubTenantId,
     source: &SourceId,
 ) -> Result<bool> {
-    let mut delete = connection.prepare_cached(
+    Ok(connection.changed(
         "DELETE FROM known_sources WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3",
-    )?;
-    Ok(delete.execute(params![source.as_str(), blob(collection), sub_tenant.as_str()])? > 0)
+        params![source.as_str(), blob(collection), sub_tenant.as_str()],
+    )? > 0)
 }

@@ -43,6 +43,9 @@
 //! - After a failed commit nothing is written until the file is opened again.
 //! - Memory does not grow with tenants or jobs: caches are bounded, and every look-up has an index.
 //!
+//! Errors: whatever reads or writes can fail for the file or its disk (storage errors); a section
+//! on errors names what comes on top.
+//!
 //! Start: open, `interrupted`, settle what manifests carry, `requeue_interrupted`, then claim.
 //!
 //! Modules:
@@ -51,7 +54,7 @@
 //! - `cache`: bounded maps of tenants and keys; `work`: signals and stages, in memory only
 //! - `tenants`, `sub_tenants`: creation and deletion of scopes; `descriptors`: tenants beside the
 //!   catalog; `sequences`: the numbers of accepted operations
-//! - `job`: data of a job, and the queue as a trait; `queue`: the catalog as that trait
+//! - `job`: data of a job, and what goes in and out of the queue
 //! - `submit`, `amend`, `claim`, `fetched`, `settle`, `retry`, `cancel`, `recovery`: operations on
 //!   jobs
 //! - `job_watch`: watchers of single jobs
@@ -92,7 +95,6 @@ mod meters;
 mod migrations;
 mod open;
 mod outbox;
-mod queue;
 mod readers;
 mod recovery;
 mod retry;
@@ -191,6 +193,12 @@ struct Inner {
 }
 
 impl Catalog {
+    /// Blocks until there may be a job to claim for `duty`, or for `timeout`; returns whether there
+    /// may be one.
+    pub fn wait_for_work(&self, duty: job::Duty, timeout: std::time::Duration) -> bool {
+        self.inner.work.of(duty).wait(timeout, || self.inner.clock.now())
+    }
+
     /// Ends the wait of every worker, for example at shutdown.
     pub fn wake_workers(&self) {
         self.inner.work.notify();

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params, params_from_iter};
 
 use super::Catalog;
 use super::error::Result;
-use super::rows::{Cells, JOB_COLUMNS, STATE_COLUMNS, blob, read_job_row};
+use super::rows::{JOB_COLUMNS, STATE_COLUMNS, Statements, blob, read_job_row};
 use crate::job::JobRow;
 use lodestone_types::{CollectionId, JobStatus, Sequence, SourceId, SubTenantId, Timestamp};
 
@@ -71,9 +71,6 @@ pub struct OpenSource {
 
 impl Catalog {
     /// The newest job of a source, in any state.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn latest(
         &self,
         collection: CollectionId,
@@ -88,9 +85,6 @@ impl Catalog {
 
     /// The sources of a sub-tenant whose newest job is not a success: a listing of sources adds
     /// these to the visible ones.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn open_sources(
         &self,
         collection: CollectionId,
@@ -104,9 +98,7 @@ impl Catalog {
                 WHERE n.source = j.source AND n.collection = j.collection
                   AND n.sub_tenant = j.sub_tenant AND n.seq > j.seq)";
         self.read(|connection| {
-            let mut find = connection.prepare_cached(sql)?;
-            let rows = find.query(params![blob(collection), sub_tenant.as_str()])?;
-            Cells::collect(rows, |cells| {
+            connection.all(sql, params![blob(collection), sub_tenant.as_str()], |cells| {
                 let (source, status) = (cells.source()?, cells.word(JobStatus::from_word)?);
                 Ok(OpenSource { source, status, uploaded_at: cells.time()? })
             })
@@ -114,9 +106,6 @@ impl Catalog {
     }
 
     /// One page of jobs, newest first, and the counts of the scope.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn list_jobs(&self, filter: &JobFilter) -> Result<JobPage> {
         let (mut jobs, counts) = self.read(|connection| {
             // One transaction, so that jobs and counts are of one moment.
@@ -132,9 +121,6 @@ impl Catalog {
     }
 
     /// Counts of jobs by state.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn job_counts(&self, scope: &JobScope) -> Result<JobCounts> {
         self.read(|connection| count(connection, scope))
     }
@@ -156,8 +142,7 @@ pub(super) fn select(
         "SELECT {JOB_COLUMNS}, {STATE_COLUMNS}
          FROM jobs j JOIN tenants t ON t.collection = j.collection {rest}"
     );
-    let mut statement = connection.prepare_cached(&sql)?;
-    Cells::collect(statement.query(parameters)?, read_job_row)
+    connection.all(&sql, parameters, read_job_row)
 }
 
 /// Up to one job more than the page holds. Each (collection, state) is read along its index and
@@ -216,10 +201,7 @@ fn count(connection: &Connection, scope: &JobScope) -> Result<JobCounts> {
              JOIN tenants t ON t.collection = c.collection
              WHERE t.deleting = 0 {condition} GROUP BY c.status"
         );
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params_from_iter(values))?;
-        while let Some(row) = rows.next()? {
-            let mut cells = Cells::of(row);
+        connection.each(&sql, params_from_iter(values), |cells| {
             let status = cells.word(JobStatus::from_word)?;
             let jobs = cells.number()?;
             match status {
@@ -228,8 +210,8 @@ fn count(connection: &Connection, scope: &JobScope) -> Result<JobCounts> {
                 JobStatus::Success => counts.success += jobs,
                 JobStatus::Errored => counts.errored += jobs,
             }
-        }
-        Ok(())
+            Ok(())
+        })
     };
     match scope {
         JobScope::Everywhere => add("", Vec::new())?,

@@ -13,7 +13,7 @@ use super::cache::Cache;
 use super::error::{CatalogError, Result};
 use super::job_watch::JobWatchers;
 use super::readers::{self, Readers};
-use super::rows::Cells;
+use super::rows::Statements;
 use super::work::{Changes, Stages, WorkSignal, WorkSignals};
 use super::writer::Writer;
 use super::{Catalog, CatalogOptions, Inner, migrations};
@@ -213,8 +213,7 @@ impl Catalog {
     /// [`CatalogError::Corrupt`] with the first problems and the remedy; storage errors.
     pub fn verify(&self) -> Result<()> {
         let problems = self.read(|connection| {
-            let mut check = connection.prepare("PRAGMA integrity_check(5)")?;
-            Cells::collect(check.query([])?, |cells| cells.next::<String>())
+            connection.all("PRAGMA integrity_check(5)", [], |cells| cells.next::<String>())
         });
         let found = problems.and_then(|problems| match problems.join(", ").as_str() {
             "ok" => Ok(()),

@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 use serde::Serialize;
 
 use super::error::Result;
-use super::rows::Cells;
+use super::rows::Statements;
 use super::{Catalog, tenants};
 use lodestone_types::{
     CollectionId, EventKind, Fault, IdSource, SubTenantId, TenantId, Timestamp, WebhookState,
@@ -107,7 +107,7 @@ impl Teller {
         let Some(tenant) = listened_tenant(connection, collection)? else { return Ok(()) };
         let open = "SELECT 1 FROM job_counts
             WHERE collection = ?1 AND status IN ('queued', 'in_progress')";
-        if connection.prepare_cached(open)?.exists([super::rows::blob(collection)])? {
+        if connection.any(open, [super::rows::blob(collection)])? {
             return Ok(());
         }
         let event = SourceEvent {
@@ -151,26 +151,26 @@ impl Teller {
         for Listener { id: webhook, state, pending } in listeners {
             if state == WebhookState::Disabled || pending >= limits::WEBHOOK_BACKLOG_MAX {
                 let count = "UPDATE webhooks SET dropped = dropped + 1 WHERE id = ?1";
-                connection.prepare_cached(count)?.execute([&webhook])?;
+                connection.run(count, [&webhook])?;
                 continue;
             }
-            let mut insert = connection.prepare_cached(
+            connection.run(
                 "INSERT INTO deliveries (webhook, event, kind, collection, sub_tenant, source,
                     body, created_at, state, due_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', iif(EXISTS (
                     SELECT 1 FROM deliveries WHERE collection = ?4 AND sub_tenant = ?5
                         AND source = ?6 AND webhook = ?1 AND state = 'pending'), NULL, ?8))",
+                params![
+                    webhook,
+                    id,
+                    event.kind.as_str(),
+                    super::rows::blob(event.collection),
+                    event.sub_tenant,
+                    event.source,
+                    body,
+                    self.now.0 as i64,
+                ],
             )?;
-            insert.execute(params![
-                webhook,
-                id,
-                event.kind.as_str(),
-                super::rows::blob(event.collection),
-                event.sub_tenant,
-                event.source,
-                body,
-                self.now.0 as i64,
-            ])?;
             self.told += 1;
         }
         Ok(())
@@ -179,7 +179,7 @@ impl Teller {
 
 /// The tenant of a collection, where there is any webhook and the tenant is not deleted.
 fn listened_tenant(connection: &Connection, collection: CollectionId) -> Result<Option<TenantId>> {
-    match connection.prepare_cached("SELECT 1 FROM webhooks")?.exists([])? {
+    match connection.any("SELECT 1 FROM webhooks", [])? {
         true => tenants::owner(connection, collection),
         false => Ok(None),
     }
@@ -192,28 +192,30 @@ fn listeners(
     tenant: &TenantId,
     event: &SourceEvent<'_>,
 ) -> Result<Vec<Listener>> {
-    let mut find = connection.prepare_cached(
+    let found = connection.all(
         "SELECT id, state, pending, kinds, NULL FROM webhooks WHERE all_tenants = 1
          UNION ALL
          SELECT w.id, w.state, w.pending, w.kinds, s.sub_tenants
          FROM webhook_scopes s JOIN webhooks w ON w.id = s.webhook WHERE s.tenant = ?1",
+        [tenant.as_str()],
+        |cells| {
+            let (id, state) = (cells.next()?, cells.word(WebhookState::from_word)?);
+            let listener = Listener { id, state, pending: cells.number()? };
+            let kinds: String = cells.next()?;
+            let is_of_kind = kinds.split(' ').any(|kind| kind == event.kind.as_str());
+            let names: Option<String> = cells.next()?;
+            let names = names.map(|text| serde_json::from_str::<Vec<String>>(&text));
+            let is_reached = match names {
+                None => true,
+                Some(names) => {
+                    event.kind != EventKind::JobsDrained
+                        && names
+                            .is_ok_and(|names| names.iter().any(|name| name == event.sub_tenant))
+                }
+            };
+            Ok((listener, is_of_kind && is_reached))
+        },
     )?;
-    let found = Cells::collect(find.query([tenant.as_str()])?, |cells| {
-        let (id, state) = (cells.next()?, cells.word(WebhookState::from_word)?);
-        let listener = Listener { id, state, pending: cells.number()? };
-        let kinds: String = cells.next()?;
-        let is_of_kind = kinds.split(' ').any(|kind| kind == event.kind.as_str());
-        let names: Option<String> = cells.next()?;
-        let names = names.map(|text| serde_json::from_str::<Vec<String>>(&text));
-        let is_reached = match names {
-            None => true,
-            Some(names) => {
-                event.kind != EventKind::JobsDrained
-                    && names.is_ok_and(|names| names.iter().any(|name| name == event.sub_tenant))
-            }
-        };
-        Ok((listener, is_of_kind && is_reached))
-    })?;
     Ok(found.into_iter().filter(|(_, is_for)| *is_for).map(|(listener, _)| listener).collect())
 }
 

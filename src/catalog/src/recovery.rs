@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Catalog;
 use super::error::Result;
-use super::rows::{Cells, blob};
+use super::rows::{Statements, blob};
 use super::settle::{End, apply, find};
 use crate::job::Settled;
 use lodestone_types::{CollectionId, Fault, JobEvent, Sequence};
@@ -17,60 +17,48 @@ impl Catalog {
     /// Jobs that were in progress when the server stopped, by collection. The caller settles as
     /// published those whose sequence a manifest carries, then calls
     /// [`Self::requeue_interrupted`]. Collections of deleted tenants are left out.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn interrupted(&self) -> Result<Vec<(CollectionId, Vec<Sequence>)>> {
         self.read(|connection| {
-            let mut find = connection.prepare_cached(
-                "SELECT j.collection, j.seq FROM jobs j JOIN tenants t
+            let sql = "SELECT j.collection, j.seq FROM jobs j JOIN tenants t
                     ON t.collection = j.collection
-                 WHERE j.status = 'in_progress' AND t.deleting = 0
-                 ORDER BY j.collection, j.seq",
-            )?;
-            let mut rows = find.query([])?;
+                WHERE j.status = 'in_progress' AND t.deleting = 0
+                ORDER BY j.collection, j.seq";
             let mut groups: Vec<(CollectionId, Vec<Sequence>)> = Vec::new();
-            while let Some(row) = rows.next()? {
-                let mut cells = Cells::of(row);
+            connection.each(sql, [], |cells| {
                 let (collection, sequence) = (cells.collection()?, Sequence(cells.number()?));
                 match groups.last_mut() {
                     Some((last, sequences)) if *last == collection => sequences.push(sequence),
                     _ => groups.push((collection, vec![sequence])),
                 }
-            }
+                Ok(())
+            })?;
             Ok(groups)
         })
     }
 
     /// The oldest job of a collection that waits or is processed.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn oldest_unsettled(&self, collection: CollectionId) -> Result<Option<Sequence>> {
         self.read(|connection| {
-            let mut find = connection.prepare_cached(
-                "SELECT min(seq) FROM jobs
-                 WHERE collection = ?1 AND status IN ('queued', 'in_progress')",
-            )?;
-            let mut rows = find.query([blob(collection)])?;
-            let row = rows.next()?.expect("an aggregate has one row");
-            Ok(Cells::of(row).optional_number()?.map(Sequence))
+            let sql = "SELECT min(seq) FROM jobs
+                WHERE collection = ?1 AND status IN ('queued', 'in_progress')";
+            let oldest =
+                connection.one(sql, [blob(collection)], |cells| cells.optional_number())?;
+            Ok(oldest.map(Sequence))
         })
     }
 
-    /// Requeues the interrupted jobs, and ends those interrupted too often (API 8.21). Returns
+    /// Requeues the interrupted jobs, and ends those interrupted too often. Returns
     /// their number; a second call does nothing. Claims begin only after this.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn requeue_interrupted(&self) -> Result<usize> {
         if self.inner.is_recovered.load(Ordering::SeqCst) {
             return Ok(0);
         }
         let count = self.write_telling(move |connection, teller| {
-            let mut list = connection
-                .prepare_cached("SELECT seq FROM jobs WHERE status = 'in_progress' ORDER BY seq")?;
-            let running = Cells::collect(list.query([])?, |cells| cells.number())?;
+            let running = connection.all(
+                "SELECT seq FROM jobs WHERE status = 'in_progress' ORDER BY seq",
+                [],
+                |cells| cells.number(),
+            )?;
             for sequence in &running {
                 let end = End {
                     event: JobEvent::Interrupted,

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::Catalog;
 use super::error::Result;
-use super::rows::Cells;
+use super::rows::Statements;
 use super::settle::{Ended, find};
 use super::submit::check_limits;
 use lodestone_types::{CollectionId, JobEvent, JobStatus, Sequence};
@@ -44,14 +44,14 @@ impl Catalog {
             }
             let collection = CollectionId(Uuid::from_bytes(job.collection));
             check_limits(connection, collection, job.size_bytes, &limits)?;
-            let mut update = connection.prepare_cached(
+            let (status, at) = (state.status.as_str(), now.0 as i64);
+            let (attempts, interruptions) = (state.attempts, state.interruptions);
+            connection.run(
                 "UPDATE jobs SET status = ?2, attempts = ?3, interruptions = ?4, not_before = 0,
                     fault = NULL, message = '', started_at = NULL, finished_at = NULL,
                     updated_at = ?5 WHERE seq = ?1",
+                params![sequence.0 as i64, status, attempts, interruptions, at],
             )?;
-            let (status, at) = (state.status.as_str(), now.0 as i64);
-            let (attempts, interruptions) = (state.attempts, state.interruptions);
-            update.execute(params![sequence.0 as i64, status, attempts, interruptions, at])?;
             Ok((Retry::Open, Some(job.source)))
         })?;
         if let Some(source) = source {
@@ -66,13 +66,10 @@ impl Catalog {
 /// The newest accepted job of the source of a job. It stays known when its row has been removed
 /// after its time.
 fn newest_of_source(connection: &Connection, job: &Ended) -> Result<Sequence> {
-    let mut look = connection.prepare_cached(
-        "SELECT max(seq) FROM (
+    let sql = "SELECT max(seq) FROM (
             SELECT seq FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
             UNION ALL SELECT seq FROM known_sources
-                WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3)",
-    )?;
-    let mut rows = look.query(params![job.source, job.collection, job.sub_tenant])?;
-    let row = rows.next()?.expect("an aggregate has one row");
-    Ok(Sequence(Cells::of(row).number()?))
+                WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3)";
+    let of_job = params![job.source, job.collection, job.sub_tenant];
+    connection.one(sql, of_job, |cells| Ok(Sequence(cells.number()?)))
 }

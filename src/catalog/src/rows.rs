@@ -1,7 +1,7 @@
 //! Conversion of columns to values and back.
 
 use rusqlite::types::FromSql;
-use rusqlite::{Row, Rows};
+use rusqlite::{Connection, Params, Row};
 use uuid::Uuid;
 
 use super::error::{CatalogError, Result};
@@ -28,11 +28,96 @@ pub(super) struct Cells<'a> {
     position: usize,
 }
 
-impl<'a> Cells<'a> {
-    pub(super) fn of(row: &'a Row<'a>) -> Self {
-        Self { row, position: 0 }
+/// Statements in one call each; they are kept prepared.
+pub(super) trait Statements {
+    fn connection(&self) -> &Connection;
+
+    /// Runs a statement that has no rows; returns how many rows it changed.
+    fn changed(&self, sql: &str, parameters: impl Params) -> Result<usize> {
+        Ok(self.connection().prepare_cached(sql)?.execute(parameters)?)
     }
 
+    /// Runs a statement that has no rows.
+    fn run(&self, sql: &str, parameters: impl Params) -> Result<()> {
+        self.changed(sql, parameters).map(|_rows| ())
+    }
+
+    /// Whether a query has rows.
+    fn any(&self, sql: &str, parameters: impl Params) -> Result<bool> {
+        Ok(self.connection().prepare_cached(sql)?.exists(parameters)?)
+    }
+
+    /// Calls `each` with every row of a query, as long as it says true.
+    fn each_while(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        mut each: impl FnMut(&mut Cells<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        let mut statement = self.connection().prepare_cached(sql)?;
+        let mut rows = statement.query(parameters)?;
+        while let Some(row) = rows.next()?
+            && each(&mut Cells { row, position: 0 })?
+        {}
+        Ok(())
+    }
+
+    /// Calls `each` with every row of a query.
+    fn each(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        mut each: impl FnMut(&mut Cells<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.each_while(sql, parameters, |cells| each(cells).map(|()| true))
+    }
+
+    /// Every row of a query.
+    fn all<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut values = Vec::new();
+        self.each(sql, parameters, |cells| read(cells).map(|value| values.push(value)))?;
+        Ok(values)
+    }
+
+    /// The first row of a query, if it has any; the others are not looked for.
+    fn first<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let mut first = None;
+        self.each_while(sql, parameters, |cells| {
+            first = Some(read(cells)?);
+            Ok(false)
+        })?;
+        Ok(first)
+    }
+
+    /// The row of a query that has one.
+    fn one<T>(
+        &self,
+        sql: &str,
+        parameters: impl Params,
+        read: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let row = self.first(sql, parameters, read)?;
+        row.ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
+    }
+}
+
+impl Statements for Connection {
+    fn connection(&self) -> &Connection {
+        self
+    }
+}
+
+impl Cells<'_> {
     pub(super) fn next<T: FromSql>(&mut self) -> Result<T> {
         let value = self.row.get(self.position)?;
         self.position += 1;
@@ -83,18 +168,6 @@ impl<'a> Cells<'a> {
     pub(super) fn word<T>(&mut self, parse: fn(&str) -> Option<T>) -> Result<T> {
         let text: String = self.next()?;
         parse(&text).ok_or_else(|| CatalogError::corrupt(format!("unknown word {text:?}")))
-    }
-
-    /// Reads each row of a query.
-    pub(super) fn collect<T>(
-        mut rows: Rows<'_>,
-        read: impl Fn(&mut Cells<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let mut values = Vec::new();
-        while let Some(row) = rows.next()? {
-            values.push(read(&mut Cells::of(row))?);
-        }
-        Ok(values)
     }
 
     pub(super) fn detail(&mut self) -> Result<SourceDetail> {

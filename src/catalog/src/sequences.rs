@@ -4,26 +4,20 @@ use rusqlite::Connection;
 
 use super::Catalog;
 use super::error::Result;
+use super::rows::Statements;
 use lodestone_types::Sequence;
 
 impl Catalog {
     /// The newest sequence that was given; 0 before the first.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn newest_sequence(&self) -> Result<Sequence> {
         self.read(|connection| {
             let sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs'";
-            let newest = connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
-            Ok(Sequence(newest? as u64))
+            connection.one(sql, [], |cells| cells.number()).map(Sequence)
         })
     }
 
     /// Makes every later sequence higher than `least`; returns whether one that is not higher would
     /// have been given: then no tenant's sources count as known. Costs one read otherwise.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn raise_sequence(&self, least: Sequence) -> Result<bool> {
         if self.newest_sequence()? >= least {
             return Ok(false);
@@ -38,9 +32,6 @@ impl Catalog {
     }
 
     /// Makes every later sequence higher than `least`, which a tenant from elsewhere brings along.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn make_room_for(&self, least: Sequence) -> Result<()> {
         self.write(move |connection| raise(connection, least))
     }
@@ -50,12 +41,9 @@ impl Catalog {
 pub(super) fn raise(connection: &Connection, least: Sequence) -> Result<()> {
     let least = least.0 as i64;
     let raised = connection
-        .prepare_cached("UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'jobs'")?
-        .execute([least])?;
+        .changed("UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'jobs'", [least])?;
     if raised == 0 {
-        connection
-            .prepare_cached("INSERT INTO sqlite_sequence (name, seq) VALUES ('jobs', ?1)")?
-            .execute([least])?;
+        connection.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('jobs', ?1)", [least])?;
     }
     Ok(())
 }
@@ -63,8 +51,6 @@ pub(super) fn raise(connection: &Connection, least: Sequence) -> Result<()> {
 /// Takes the next sequence for an operation that is no job.
 pub(super) fn take(connection: &Connection) -> Result<Sequence> {
     raise(connection, Sequence(0))?;
-    let mut next = connection.prepare_cached(
-        "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'jobs' RETURNING seq",
-    )?;
-    Ok(Sequence(next.query_row([], |row| row.get::<_, i64>(0))? as u64))
+    let sql = "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'jobs' RETURNING seq";
+    connection.one(sql, [], |cells| cells.number()).map(Sequence)
 }

@@ -1,10 +1,10 @@
-//! Past turns of conversations (API 5.10).
+//! Past turns of conversations.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::Catalog;
 use super::error::Result;
-use super::rows::{Cells, blob};
+use super::rows::{Statements, blob};
 use super::tenants;
 use lodestone_types::limits::SESSION_TURNS;
 use lodestone_types::{CollectionId, SessionId, SubTenantId, Timestamp};
@@ -25,9 +25,6 @@ pub struct Turn {
 
 impl Catalog {
     /// The last `max` turns of a session, oldest first; none where it was idle for too long.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn turns(
         &self,
         collection: CollectionId,
@@ -37,20 +34,13 @@ impl Catalog {
     ) -> Result<Vec<Turn>> {
         let idle_since = self.idle_since();
         self.read(|connection| {
-            let mut list = connection.prepare_cached(
-                "SELECT t.question, t.answer, t.asked_at FROM sessions s
-                 JOIN turns t ON t.session = s.id
-                 WHERE s.collection = ?1 AND s.sub_tenant = ?2 AND s.name = ?3 AND s.last_at > ?4
-                 ORDER BY t.id DESC LIMIT ?5",
-            )?;
-            let rows = list.query(params![
-                blob(collection),
-                sub_tenant.as_str(),
-                session.as_str(),
-                idle_since,
-                max as i64,
-            ])?;
-            let mut turns = Cells::collect(rows, |cells| {
+            let sql = "SELECT t.question, t.answer, t.asked_at FROM sessions s
+                JOIN turns t ON t.session = s.id
+                WHERE s.collection = ?1 AND s.sub_tenant = ?2 AND s.name = ?3 AND s.last_at > ?4
+                ORDER BY t.id DESC LIMIT ?5";
+            let (sub_tenant, session) = (sub_tenant.as_str(), session.as_str());
+            let scope = params![blob(collection), sub_tenant, session, idle_since, max as i64];
+            let mut turns = connection.all(sql, scope, |cells| {
                 let (question, answer) = (cells.next()?, cells.next()?);
                 Ok(Turn { question, answer, asked_at: cells.time()? })
             })?;
@@ -76,33 +66,26 @@ impl Catalog {
         let (idle_since, now) = (self.idle_since(), self.inner.clock.now());
         self.write(move |connection| {
             tenants::require(connection, collection)?;
-            connection
-                .prepare_cached(
-                    "DELETE FROM sessions WHERE id IN
-                        (SELECT id FROM sessions WHERE last_at <= ?1 ORDER BY last_at LIMIT ?2)",
-                )?
-                .execute(params![idle_since, PURGE_MAX])?;
+            connection.run(
+                "DELETE FROM sessions WHERE id IN
+                    (SELECT id FROM sessions WHERE last_at <= ?1 ORDER BY last_at LIMIT ?2)",
+                params![idle_since, PURGE_MAX],
+            )?;
             let id = begin(connection, collection, &sub_tenant, &session, idle_since, now)?;
-            connection
-                .prepare_cached(
-                    "INSERT INTO turns (session, asked_at, question, answer)
-                     VALUES (?1, ?2, ?3, ?4)",
-                )?
-                .execute(params![id, now.0 as i64, question, answer])?;
-            connection
-                .prepare_cached(
-                    "DELETE FROM turns WHERE session = ?1 AND id NOT IN
-                        (SELECT id FROM turns WHERE session = ?1 ORDER BY id DESC LIMIT ?2)",
-                )?
-                .execute(params![id, SESSION_TURNS as i64])?;
-            Ok(())
+            connection.run(
+                "INSERT INTO turns (session, asked_at, question, answer)
+                 VALUES (?1, ?2, ?3, ?4)",
+                params![id, now.0 as i64, question, answer],
+            )?;
+            connection.run(
+                "DELETE FROM turns WHERE session = ?1 AND id NOT IN
+                    (SELECT id FROM turns WHERE session = ?1 ORDER BY id DESC LIMIT ?2)",
+                params![id, SESSION_TURNS as i64],
+            )
         })
     }
 
     /// Notes that a session is in use, without a turn; begins none.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn touch_session(
         &self,
         collection: CollectionId,
@@ -112,19 +95,11 @@ impl Catalog {
         let (sub_tenant, session) = (sub_tenant.clone(), session.clone());
         let (idle_since, now) = (self.idle_since(), self.inner.clock.now().0 as i64);
         self.write(move |connection| {
-            connection
-                .prepare_cached(
-                    "UPDATE sessions SET last_at = ?5
-                     WHERE collection = ?1 AND sub_tenant = ?2 AND name = ?3 AND last_at > ?4",
-                )?
-                .execute(params![
-                    blob(collection),
-                    sub_tenant.as_str(),
-                    session.as_str(),
-                    idle_since,
-                    now
-                ])?;
-            Ok(())
+            connection.run(
+                "UPDATE sessions SET last_at = ?5
+                 WHERE collection = ?1 AND sub_tenant = ?2 AND name = ?3 AND last_at > ?4",
+                params![blob(collection), sub_tenant.as_str(), session.as_str(), idle_since, now],
+            )
         })
     }
 
@@ -147,26 +122,22 @@ fn begin(
     now: Timestamp,
 ) -> Result<i64> {
     let name = params![blob(collection), sub_tenant.as_str(), session.as_str(), idle_since];
-    connection
-        .prepare_cached(
-            "DELETE FROM sessions WHERE collection = ?1 AND sub_tenant = ?2 AND name = ?3
-                AND last_at <= ?4",
-        )?
-        .execute(name)?;
-    let mut touch = connection.prepare_cached(
-        "UPDATE sessions SET last_at = ?4 WHERE collection = ?1 AND sub_tenant = ?2 AND name = ?3
-         RETURNING id",
+    connection.run(
+        "DELETE FROM sessions WHERE collection = ?1 AND sub_tenant = ?2 AND name = ?3
+            AND last_at <= ?4",
+        name,
     )?;
+    let touch = "UPDATE sessions SET last_at = ?4
+        WHERE collection = ?1 AND sub_tenant = ?2 AND name = ?3 RETURNING id";
     let now = now.0 as i64;
     let name = params![blob(collection), sub_tenant.as_str(), session.as_str(), now];
-    if let Some(id) = touch.query_row(name, |row| row.get(0)).optional()? {
+    if let Some(id) = connection.first(touch, name, |cells| cells.next())? {
         return Ok(id);
     }
-    connection
-        .prepare_cached(
-            "INSERT INTO sessions (collection, sub_tenant, name, last_at)
-             VALUES (?1, ?2, ?3, ?4)",
-        )?
-        .execute(name)?;
+    connection.run(
+        "INSERT INTO sessions (collection, sub_tenant, name, last_at)
+         VALUES (?1, ?2, ?3, ?4)",
+        name,
+    )?;
     Ok(connection.last_insert_rowid())
 }

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::Catalog;
 use super::error::Result;
 use super::outbox::{SourceEvent, Teller};
-use super::rows::{Cells, blob, read_state};
+use super::rows::{Statements, blob, read_state};
 use super::{allowance, tenants};
 use crate::job::{Outcome, Settled, Settlement};
 use lodestone_types::{
@@ -33,9 +33,6 @@ const PURGE_MAX: i64 = 256;
 impl Catalog {
     /// Records ends of jobs of one collection, and its newest manifest, in one durable step.
     /// Jobs that are gone or not in progress are passed over.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn settle(
         &self,
         collection: CollectionId,
@@ -110,23 +107,20 @@ impl End {
 }
 
 pub(super) fn find(connection: &Connection, sequence: Sequence) -> Result<Option<Ended>> {
-    let mut find = connection.prepare_cached(
-        "SELECT seq, collection, job_id, sub_tenant, source, size_bytes, raw_key, status,
-            attempts, interruptions FROM jobs WHERE seq = ?1",
-    )?;
-    let mut rows = find.query([sequence.0 as i64])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let mut cells = Cells::of(row);
-    Ok(Some(Ended {
-        sequence: Sequence(cells.number()?),
-        collection: cells.next()?,
-        job_id: cells.next()?,
-        sub_tenant: cells.next()?,
-        source: cells.next()?,
-        size_bytes: cells.number()?,
-        raw_key: cells.next()?,
-        state: read_state(&mut cells)?,
-    }))
+    let sql = "SELECT seq, collection, job_id, sub_tenant, source, size_bytes, raw_key, status,
+            attempts, interruptions FROM jobs WHERE seq = ?1";
+    connection.first(sql, [sequence.0 as i64], |cells| {
+        Ok(Ended {
+            sequence: Sequence(cells.number()?),
+            collection: cells.next()?,
+            job_id: cells.next()?,
+            sub_tenant: cells.next()?,
+            source: cells.next()?,
+            size_bytes: cells.number()?,
+            raw_key: cells.next()?,
+            state: read_state(cells)?,
+        })
+    })
 }
 
 /// Moves one job by the state machine, and releases older jobs of its source.
@@ -149,8 +143,7 @@ pub(super) fn apply(
         }
         JobStatus::Queued if has_newer(connection, ended)? => {
             // A later upload was accepted meanwhile and supersedes this one.
-            let mut remove = connection.prepare_cached("DELETE FROM jobs WHERE seq = ?1")?;
-            remove.execute([ended.sequence.0 as i64])?;
+            connection.run("DELETE FROM jobs WHERE seq = ?1", [ended.sequence.0 as i64])?;
             settled.obsolete_raw_keys.extend(Some(ended.raw_key.clone()).filter(|k| !k.is_empty()));
             return Ok(());
         }
@@ -188,26 +181,25 @@ fn finish(
 ) -> Result<()> {
     let is_success = state.status == JobStatus::Success;
     let purge_at = is_success.then(|| now.plus_millis(RETENTION_MILLIS).0 as i64);
-    let mut update = connection.prepare_cached(
+    connection.run(
         "UPDATE jobs SET status = ?2, attempts = ?3, interruptions = ?4, chunks = ?5, fault = ?6,
             message = ?7, updated_at = ?8, finished_at = ?8, purge_at = ?9,
             tenant_metadata = iif(?10, NULL, tenant_metadata),
             document_metadata = iif(?10, NULL, document_metadata)
          WHERE seq = ?1",
-    )?;
-    update.execute(params![
-        ended.sequence.0 as i64,
-        state.status.as_str(),
-        state.attempts,
-        state.interruptions,
-        end.chunks.map(|chunks| chunks as i64),
-        end.fault.map(Fault::as_str),
-        end.message,
-        now.0 as i64,
-        purge_at,
-        is_success,
-    ])?;
-    Ok(())
+        params![
+            ended.sequence.0 as i64,
+            state.status.as_str(),
+            state.attempts,
+            state.interruptions,
+            end.chunks.map(|chunks| chunks as i64),
+            end.fault.map(Fault::as_str),
+            end.message,
+            now.0 as i64,
+            purge_at,
+            is_success,
+        ],
+    )
 }
 
 fn requeue(
@@ -221,19 +213,18 @@ fn requeue(
         JobEvent::Faulted => now.plus_millis(pause_millis(state.attempts)).0,
         _ => 0,
     };
-    let mut update = connection.prepare_cached(
+    connection.run(
         "UPDATE jobs SET status = ?2, attempts = ?3, interruptions = ?4, not_before = ?5,
             updated_at = ?6 WHERE seq = ?1",
-    )?;
-    update.execute(params![
-        ended.sequence.0 as i64,
-        state.status.as_str(),
-        state.attempts,
-        state.interruptions,
-        not_before as i64,
-        now.0 as i64,
-    ])?;
-    Ok(())
+        params![
+            ended.sequence.0 as i64,
+            state.status.as_str(),
+            state.attempts,
+            state.interruptions,
+            not_before as i64,
+            now.0 as i64,
+        ],
+    )
 }
 
 fn pause_millis(attempts: u32) -> u64 {
@@ -241,12 +232,12 @@ fn pause_millis(attempts: u32) -> u64 {
 }
 
 fn has_newer(connection: &Connection, ended: &Ended) -> Result<bool> {
-    let mut find = connection.prepare_cached(
+    let Ended { sequence, collection, sub_tenant, source, .. } = ended;
+    connection.any(
         "SELECT 1 FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
             AND seq > ?4",
-    )?;
-    let Ended { sequence, collection, sub_tenant, source, .. } = ended;
-    Ok(find.exists(params![source, collection, sub_tenant, sequence.0 as i64])?)
+        params![source, collection, sub_tenant, sequence.0 as i64],
+    )
 }
 
 /// Releases older ended jobs of the same source: their originals can be deleted (except that of the
@@ -260,15 +251,16 @@ fn release_older(
 ) -> Result<()> {
     let Ended { sequence, collection, sub_tenant, source, raw_key, .. } = ended;
     let before = params![source, collection, sub_tenant, sequence.0 as i64];
-    let mut find = connection.prepare_cached(
+    let older = connection.all(
         "SELECT seq, status, raw_key, purge_at IS NULL FROM jobs
          WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3 AND seq < ?4
             AND status IN ('success', 'errored')",
+        before,
+        |cells| {
+            let (sequence, was) = (cells.number()?, cells.word(JobStatus::from_word)?);
+            Ok((sequence, was, cells.next::<String>()?, cells.next::<bool>()?))
+        },
     )?;
-    let older = Cells::collect(find.query(before)?, |cells| {
-        let (sequence, was) = (cells.number()?, cells.word(JobStatus::from_word)?);
-        Ok((sequence, was, cells.next::<String>()?, cells.next::<bool>()?))
-    })?;
     let purge_at = now.plus_millis(RETENTION_MILLIS).0 as i64;
     for (sequence, was, key, is_kept) in older {
         let releases_original =
@@ -276,11 +268,11 @@ fn release_older(
         if !releases_original && !is_kept {
             continue;
         }
-        let mut update = connection.prepare_cached(
+        connection.run(
             "UPDATE jobs SET purge_at = coalesce(purge_at, ?2),
                 raw_key = iif(?3, '', raw_key) WHERE seq = ?1",
+            params![sequence as i64, purge_at, releases_original],
         )?;
-        update.execute(params![sequence as i64, purge_at, releases_original])?;
         if releases_original && key != *raw_key {
             settled.obsolete_raw_keys.push(key);
         }
@@ -290,10 +282,9 @@ fn release_older(
 
 /// Removes a bounded number of rows after their retention time.
 fn purge(connection: &Connection, now: Timestamp) -> Result<()> {
-    let mut purge = connection.prepare_cached(
+    connection.run(
         "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs
             WHERE purge_at IS NOT NULL AND purge_at <= ?1 ORDER BY purge_at LIMIT ?2)",
-    )?;
-    purge.execute(params![now.0 as i64, PURGE_MAX])?;
-    Ok(())
+        params![now.0 as i64, PURGE_MAX],
+    )
 }

@@ -7,7 +7,7 @@ use super::Catalog;
 use super::allowance::Place;
 use super::cancel::{self, Canceled};
 use super::error::{CatalogError, Result};
-use super::rows::{Cells, blob};
+use super::rows::{Statements, blob};
 use super::{files, known, sequences, tenants};
 use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId, Timestamp};
 
@@ -60,23 +60,15 @@ impl Catalog {
     }
 
     /// The sub-tenants of a collection: `default` first, then ascending.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn sub_tenants(&self, collection: CollectionId) -> Result<Vec<SubTenantId>> {
         let sql = "SELECT name FROM sub_tenants WHERE collection = ?1 ORDER BY name";
         self.read(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            let stored =
-                Cells::collect(statement.query([blob(collection)])?, |cells| cells.sub_tenant())?;
+            let stored = connection.all(sql, [blob(collection)], |cells| cells.sub_tenant())?;
             Ok(std::iter::once(SubTenantId::default_name()).chain(stored).collect())
         })
     }
 
     /// Whether the sub-tenant exists.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn sub_tenant_exists(&self, collection: CollectionId, name: &SubTenantId) -> Result<bool> {
         if name.is_default() {
             return Ok(true);
@@ -109,17 +101,13 @@ impl Catalog {
             let files = files::remove_of_sub_tenant(connection, collection, &name)?;
             canceled.raw_keys.extend(files);
             let tables = [
-                "sessions WHERE sub_tenant",
-                "known_sources WHERE sub_tenant",
-                "file_batches WHERE sub_tenant",
-                "vector_stores WHERE name",
-                "deliveries WHERE sub_tenant",
-                "sub_tenants WHERE name",
+                "sessions WHERE sub_tenant", "known_sources WHERE sub_tenant",
+                "file_batches WHERE sub_tenant", "vector_stores WHERE name",
+                "deliveries WHERE sub_tenant", "sub_tenants WHERE name",
             ];
             for table in tables {
                 let sql = format!("DELETE FROM {table} = ?2 AND collection = ?1");
-                let mut delete = connection.prepare_cached(&sql)?;
-                delete.execute(params![blob(collection), name.as_str()])?;
+                connection.run(&sql, params![blob(collection), name.as_str()])?;
             }
             if canceled.had_open {
                 teller.tell_drained(connection, collection)?;
@@ -136,8 +124,7 @@ impl Catalog {
 
 fn exists(connection: &Connection, collection: CollectionId, name: &SubTenantId) -> Result<bool> {
     let sql = "SELECT 1 FROM sub_tenants WHERE collection = ?1 AND name = ?2";
-    let mut find = connection.prepare_cached(sql)?;
-    Ok(find.exists(params![blob(collection), name.as_str()])?)
+    connection.any(sql, params![blob(collection), name.as_str()])
 }
 
 /// Creates a sub-tenant inside a transaction, if it does not exist.
@@ -150,10 +137,9 @@ pub(super) fn ensure(
     if name.is_default() {
         return Ok(());
     }
-    let mut insert = connection.prepare_cached(
+    connection.run(
         "INSERT INTO sub_tenants (collection, name, created_at) VALUES (?1, ?2, ?3)
          ON CONFLICT DO NOTHING",
-    )?;
-    insert.execute(params![blob(collection), name.as_str(), now.0 as i64])?;
-    Ok(())
+        params![blob(collection), name.as_str(), now.0 as i64],
+    )
 }

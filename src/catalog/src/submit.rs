@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::allowance::Place;
 use super::error::{CatalogError, Result};
-use super::rows::{Cells, blob, detail_to_text, metadata_to_text};
+use super::rows::{Cells, Statements, blob, detail_to_text, metadata_to_text};
 use super::{Catalog, CatalogOptions, known, sub_tenants, tenants};
 use crate::job::{NewJob, QueueLimits, Submitted};
 use lodestone_types::{CollectionId, JobStatus, Sequence, SourceDetail, SourceKind};
@@ -80,35 +80,35 @@ fn accept(
     let overwritten = last_version.is_some();
     let needs_fetch = job.kind == SourceKind::Webpage && job.size_bytes == 0;
 
-    let mut insert = connection.prepare_cached(
+    connection.run(
         "INSERT INTO jobs (job_id, collection, sub_tenant, source, kind, status, version,
             overwritten, size_bytes, content_hash, raw_key, filename, url, content_type,
             uploaded_at, origin_at, updated_at, tenant_metadata, document_metadata, fetch,
             detail)
          VALUES (?1, ?2, ?3, ?4, ?5, 'queued', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?14,
             ?16, ?17, ?18, ?19)",
+        params![
+            job_id,
+            blob(job.collection),
+            job.sub_tenant.as_str(),
+            job.source.as_str(),
+            job.kind.as_str(),
+            version,
+            overwritten,
+            job.size_bytes as i64,
+            job.content_hash,
+            job.raw_key,
+            job.filename,
+            url,
+            job.content_type,
+            job.uploaded_at.0 as i64,
+            job.origin_at.map(|time| time.0 as i64),
+            tenant_metadata,
+            document_metadata,
+            needs_fetch,
+            detail_to_text(&detail),
+        ],
     )?;
-    insert.execute(params![
-        job_id,
-        blob(job.collection),
-        job.sub_tenant.as_str(),
-        job.source.as_str(),
-        job.kind.as_str(),
-        version,
-        overwritten,
-        job.size_bytes as i64,
-        job.content_hash,
-        job.raw_key,
-        job.filename,
-        url,
-        job.content_type,
-        job.uploaded_at.0 as i64,
-        job.origin_at.map(|time| time.0 as i64),
-        tenant_metadata,
-        document_metadata,
-        needs_fetch,
-        detail_to_text(&detail),
-    ])?;
     let sequence = Sequence(connection.last_insert_rowid() as u64);
     known::add(connection, job.collection, &job.sub_tenant, &job.source, sequence)?;
     place.hold(connection, &job.source, job.size_bytes)?;
@@ -117,34 +117,30 @@ fn accept(
 }
 
 fn newest_of_source(connection: &Connection, job: &NewJob) -> Result<Option<Earlier>> {
-    let mut find = connection.prepare_cached(
-        "SELECT status, version, tenant_metadata, document_metadata, url, detail FROM jobs
-         WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3 ORDER BY seq DESC LIMIT 1",
-    )?;
+    let sql = "SELECT status, version, tenant_metadata, document_metadata, url, detail FROM jobs
+        WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3 ORDER BY seq DESC LIMIT 1";
     let scope = params![job.source.as_str(), blob(job.collection), job.sub_tenant.as_str()];
-    let mut rows = find.query(scope)?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let mut cells = Cells::of(row);
-    Ok(Some(Earlier {
-        status: cells.word(JobStatus::from_word)?,
-        version: cells.next()?,
-        tenant_metadata: cells.next()?,
-        document_metadata: cells.next()?,
-        url: cells.next()?,
-        detail: cells.detail()?,
-    }))
+    connection.first(sql, scope, |cells| {
+        Ok(Earlier {
+            status: cells.word(JobStatus::from_word)?,
+            version: cells.next()?,
+            tenant_metadata: cells.next()?,
+            document_metadata: cells.next()?,
+            url: cells.next()?,
+            detail: cells.detail()?,
+        })
+    })
 }
 
 /// Removes queued jobs of the same source; returns them and the keys of their originals.
 fn supersede(connection: &Connection, job: &NewJob) -> Result<(Vec<Sequence>, Vec<String>)> {
-    let mut remove = connection.prepare_cached(
+    let scope = params![job.source.as_str(), blob(job.collection), job.sub_tenant.as_str()];
+    let removed = connection.all(
         "DELETE FROM jobs WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3
             AND status = 'queued' RETURNING seq, raw_key",
+        scope,
+        |cells| Ok((Sequence(cells.number()?), cells.next::<String>()?)),
     )?;
-    let scope = params![job.source.as_str(), blob(job.collection), job.sub_tenant.as_str()];
-    let removed = Cells::collect(remove.query(scope)?, |cells| {
-        Ok((Sequence(cells.number()?), cells.next::<String>()?))
-    })?;
     let (sequences, mut keys): (Vec<_>, Vec<_>) = removed.into_iter().unzip();
     keys.retain(|key| !key.is_empty());
     Ok((sequences, keys))
@@ -152,19 +148,13 @@ fn supersede(connection: &Connection, job: &NewJob) -> Result<(Vec<Sequence>, Ve
 
 /// Waiting jobs and bytes: in all, or of one collection.
 fn waiting(connection: &Connection, of: Option<CollectionId>) -> Result<(u64, u64)> {
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
-    let (jobs, bytes) = match of {
-        None => {
-            connection.prepare_cached("SELECT jobs, bytes FROM queue_total")?.query_row([], read)?
-        }
-        Some(collection) => connection
-            .prepare_cached(
-                "SELECT coalesce(sum(jobs), 0), coalesce(sum(bytes), 0) FROM job_counts
-                 WHERE collection = ?1 AND status = 'queued'",
-            )?
-            .query_row([blob(collection)], read)?,
+    let read = |cells: &mut Cells<'_>| Ok((cells.number()?, cells.number()?));
+    let Some(collection) = of else {
+        return connection.one("SELECT jobs, bytes FROM queue_total", [], read);
     };
-    Ok((jobs as u64, bytes as u64))
+    let sql = "SELECT coalesce(sum(jobs), 0), coalesce(sum(bytes), 0) FROM job_counts
+        WHERE collection = ?1 AND status = 'queued'";
+    connection.one(sql, [blob(collection)], read)
 }
 
 /// Refuses another job of so many bytes where the queue has no room for it.

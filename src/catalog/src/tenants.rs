@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use uuid::Uuid;
 
 use super::error::{CatalogError, Result};
-use super::rows::{Cells, blob};
+use super::rows::{Cells, Statements, blob};
 use super::{Catalog, sequences, sub_tenants};
 use lodestone_types::{
     CollectionId, CommitHead, Sequence, SubTenantId, TenantId, TenantMode, TenantSchema, Timestamp,
@@ -32,7 +32,7 @@ pub struct Tenant {
     pub created_at: Timestamp,
 }
 
-/// A tenant as read from the files of its collection, when a lost catalog is rebuilt (API 8.20).
+/// A tenant as read from the files of its collection, when a lost catalog is rebuilt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoredTenant {
     /// The tenant as it was.
@@ -69,7 +69,7 @@ impl Catalog {
             }
             insert(connection, &tenant)?;
             let known = "UPDATE tenants SET sources_known = 1 WHERE collection = ?1";
-            connection.prepare_cached(known)?.execute([blob(tenant.collection)])?;
+            connection.run(known, [blob(tenant.collection)])?;
             Ok(Arc::new(tenant))
         })
     }
@@ -88,48 +88,33 @@ impl Catalog {
     }
 
     /// The tenant of this name. Cached, because every request needs it.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn tenant(&self, id: &TenantId) -> Result<Option<Arc<Tenant>>> {
         let load = || self.read(|connection| read_tenant(connection, id));
         self.inner.tenants.get_or_load(id, load)
     }
 
     /// The tenant that owns a collection, unless it was deleted.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn tenant_of(&self, collection: CollectionId) -> Result<Option<Tenant>> {
         self.read(|connection| {
             let sql =
                 format!("SELECT {COLUMNS} FROM tenants WHERE collection = ?1 AND deleting = 0");
-            let mut statement = connection.prepare_cached(&sql)?;
-            let mut rows = statement.query([blob(collection)])?;
-            rows.next()?.map(|row| read_columns(&mut Cells::of(row))).transpose()
+            connection.first(&sql, [blob(collection)], read_columns)
         })
     }
 
     /// Every tenant, by name.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn tenants(&self) -> Result<Vec<Tenant>> {
         self.read(|connection| {
             let sql = format!("SELECT {COLUMNS} FROM tenants WHERE deleting = 0 ORDER BY name");
-            let mut statement = connection.prepare_cached(&sql)?;
-            Cells::collect(statement.query([])?, read_columns)
+            connection.all(&sql, [], read_columns)
         })
     }
 
     /// The collections of every tenant, those with a pending delete included.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn collections(&self) -> Result<BTreeSet<CollectionId>> {
         self.read(|connection| {
-            let mut statement = connection.prepare_cached("SELECT collection FROM tenants")?;
-            let all = Cells::collect(statement.query([])?, |cells| cells.collection())?;
+            let all =
+                connection.all("SELECT collection FROM tenants", [], |cells| cells.collection())?;
             Ok(all.into_iter().collect())
         })
     }
@@ -142,12 +127,11 @@ impl Catalog {
     pub fn fix_dimension(&self, collection: CollectionId, dimension: u32) -> Result<u32> {
         let (name, fixed) = self.write(move |connection| {
             require(connection, collection)?;
-            let mut fix = connection.prepare_cached(
-                "UPDATE tenants SET dimension = coalesce(dimension, ?2) WHERE collection = ?1
-                 RETURNING name, dimension",
-            )?;
-            let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get(1)?));
-            Ok(fix.query_row(params![blob(collection), dimension], row)?)
+            let sql = "UPDATE tenants SET dimension = coalesce(dimension, ?2) WHERE collection = ?1
+                RETURNING name, dimension";
+            connection.one(sql, params![blob(collection), dimension], |cells| {
+                Ok((cells.next::<String>()?, cells.next()?))
+            })
         })?;
         match TenantId::parse(&name) {
             Ok(id) => self.inner.tenants.forget(&id),
@@ -157,33 +141,25 @@ impl Catalog {
     }
 
     /// The newest manifest that a settlement recorded, to be compared with the one found on
-    /// opening the collection (API 8.20).
+    /// opening the collection.
     ///
     /// # Errors
     /// [`CatalogError::CollectionUnknown`], storage errors.
     pub fn head(&self, collection: CollectionId) -> Result<Option<CommitHead>> {
         let sql = "SELECT head_version, head_nonce FROM tenants WHERE collection = ?1";
         self.read(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            let mut rows = statement.query([blob(collection)])?;
-            let Some(row) = rows.next()? else {
-                return Err(CatalogError::CollectionUnknown { collection });
-            };
-            let mut cells = Cells::of(row);
-            match (cells.optional_number()?, cells.next::<Option<[u8; 16]>>()?) {
-                (Some(version), Some(nonce)) => {
-                    Ok(Some(CommitHead { version, nonce: Uuid::from_bytes(nonce) }))
-                }
-                _ => Ok(None),
-            }
+            let head = connection.first(sql, [blob(collection)], |cells| {
+                let (version, nonce) =
+                    (cells.optional_number()?, cells.next::<Option<[u8; 16]>>()?);
+                let nonce = nonce.map(Uuid::from_bytes);
+                Ok(version.zip(nonce).map(|(version, nonce)| CommitHead { version, nonce }))
+            })?;
+            head.ok_or(CatalogError::CollectionUnknown { collection })
         })
     }
 
     /// Records the newest manifest outside a settlement (a delete, a merge). Older ones than the
     /// one recorded are ignored.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn record_head(&self, collection: CollectionId, head: CommitHead) -> Result<()> {
         self.write(move |connection| store_head(connection, collection, head))
     }
@@ -196,21 +172,18 @@ impl Catalog {
     pub fn begin_delete_tenant(&self, id: &TenantId) -> Result<CollectionId> {
         let name = id.clone();
         let deleted = self.write(move |connection| {
-            let mut mark = connection.prepare_cached(
-                "UPDATE tenants SET deleting = 1 WHERE name = ?1 AND deleting = 0
-                 RETURNING collection",
-            )?;
-            let collection: Option<[u8; 16]> =
-                mark.query_row([name.as_str()], |row| row.get(0)).optional()?;
+            let mark = "UPDATE tenants SET deleting = 1 WHERE name = ?1 AND deleting = 0
+                RETURNING collection";
+            let collection = connection.first(mark, [name.as_str()], |cells| cells.collection())?;
             let collection =
-                collection.ok_or(CatalogError::TenantUnknown { tenant: name.clone() })?;
+                collection.ok_or_else(|| CatalogError::TenantUnknown { tenant: name.clone() })?;
             // A tenant created later under the same name must not open to the old keys, nor be
             // told to the old webhooks.
             for table in ["key_scopes", "webhook_scopes"] {
                 let sql = format!("DELETE FROM {table} WHERE tenant = ?1");
-                connection.prepare_cached(&sql)?.execute([name.as_str()])?;
+                connection.run(&sql, [name.as_str()])?;
             }
-            Ok(CollectionId(uuid::Uuid::from_bytes(collection)))
+            Ok(collection)
         });
         self.inner.tenants.forget(id);
         self.inner.keys.clear();
@@ -218,15 +191,9 @@ impl Catalog {
     }
 
     /// Collections of deleted tenants whose data may still exist.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn collections_pending_delete(&self) -> Result<Vec<CollectionId>> {
         let sql = "SELECT collection FROM tenants WHERE deleting = 1 ORDER BY collection";
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            Cells::collect(statement.query([])?, |cells| cells.collection())
-        })
+        self.read(|connection| connection.all(sql, [], |cells| cells.collection()))
     }
 
     /// Removes the rows of a pending delete, after its blobs were deleted. Works in small steps,
@@ -263,8 +230,7 @@ impl Catalog {
             let step = move |connection: &Connection| {
                 require_pending_delete(connection, collection)?;
                 let sql = format!("DELETE FROM {table}");
-                let mut delete = connection.prepare_cached(&sql)?;
-                Ok(delete.execute(params![blob(collection), ROWS_PER_STEP])?)
+                connection.changed(&sql, params![blob(collection), ROWS_PER_STEP])
             };
             while self.write(step)? == ROWS_PER_STEP as usize {}
         }
@@ -282,9 +248,9 @@ impl Catalog {
             if read_tenant(connection, &tenant.id)?.is_some() {
                 return Err(CatalogError::TenantExists { tenant: tenant.id });
             }
-            let mut find =
-                connection.prepare_cached("SELECT 1 FROM tenants WHERE collection = ?1")?;
-            if find.exists([blob(tenant.collection)])? {
+            if connection
+                .any("SELECT 1 FROM tenants WHERE collection = ?1", [blob(tenant.collection)])?
+            {
                 return Err(CatalogError::CollectionExists { collection: tenant.collection });
             }
             insert(connection, &tenant)?;
@@ -308,21 +274,18 @@ pub(super) fn insert(connection: &Connection, tenant: &Tenant) -> Result<()> {
     let schema = schema.as_ref().map(|schema| {
         serde_json::to_string(schema).expect("a schema of plain fields is valid JSON")
     });
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO tenants (name, collection, mode, schema, dimension, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?;
     let created_at = created_at.0 as i64;
     let mode = mode.as_str();
-    insert.execute(params![id.as_str(), blob(*collection), mode, schema, dimension, created_at])?;
-    Ok(())
+    connection.run(
+        "INSERT INTO tenants (name, collection, mode, schema, dimension, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![id.as_str(), blob(*collection), mode, schema, dimension, created_at],
+    )
 }
 
 pub(super) fn read_tenant(connection: &Connection, id: &TenantId) -> Result<Option<Tenant>> {
     let sql = format!("SELECT {COLUMNS} FROM tenants WHERE name = ?1 AND deleting = 0");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([id.as_str()])?;
-    rows.next()?.map(|row| read_columns(&mut Cells::of(row))).transpose()
+    connection.first(&sql, [id.as_str()], read_columns)
 }
 
 fn read_columns(cells: &mut Cells<'_>) -> Result<Tenant> {
@@ -345,9 +308,7 @@ fn read_columns(cells: &mut Cells<'_>) -> Result<Tenant> {
 /// The name of the tenant that owns `collection`, unless it is deleted.
 pub(super) fn owner(connection: &Connection, collection: CollectionId) -> Result<Option<TenantId>> {
     let sql = "SELECT name FROM tenants WHERE collection = ?1 AND deleting = 0";
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([blob(collection)])?;
-    rows.next()?.map(|row| Cells::of(row).tenant()).transpose()
+    connection.first(sql, [blob(collection)], |cells| cells.tenant())
 }
 
 /// Refuses a collection that does not exist or is a pending delete.
@@ -370,10 +331,9 @@ pub(super) fn store_head(
     collection: CollectionId,
     head: CommitHead,
 ) -> Result<()> {
-    let mut update = connection.prepare_cached(
+    connection.run(
         "UPDATE tenants SET head_version = ?2, head_nonce = ?3
          WHERE collection = ?1 AND (head_version IS NULL OR head_version < ?2)",
-    )?;
-    update.execute(params![blob(collection), head.version as i64, head.nonce.into_bytes()])?;
-    Ok(())
+        params![blob(collection), head.version as i64, head.nonce.into_bytes()],
+    )
 }

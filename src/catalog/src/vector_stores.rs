@@ -5,11 +5,11 @@
 //! them, as they do for its uploads.
 
 use rusqlite::types::Value;
-use rusqlite::{OptionalExtension, params, params_from_iter};
+use rusqlite::{params, params_from_iter};
 
 use super::Catalog;
 use super::error::{CatalogError, Result};
-use super::rows::{Cells, blob};
+use super::rows::{Statements, blob};
 use super::{sub_tenants, tenants};
 use lodestone_types::{CollectionId, Metadata, SubTenantId, Timestamp, limits};
 
@@ -43,9 +43,6 @@ pub struct StorePage {
 
 impl Catalog {
     /// Vector stores of a collection, by the time of their creation and their name.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn vector_stores(
         &self,
         collection: CollectionId,
@@ -91,8 +88,7 @@ impl Catalog {
              ORDER BY s.created_at {order}, s.name {order}"
         );
         self.read(|connection| {
-            let mut find = connection.prepare_cached(&sql)?;
-            Cells::collect(find.query(params_from_iter(values))?, |cells| {
+            connection.all(&sql, params_from_iter(values), |cells| {
                 let (name, created_at, title) = (cells.sub_tenant()?, cells.time()?, cells.next()?);
                 let metadata = serde_json::from_str(&cells.next::<String>()?)
                     .map_err(|error| CatalogError::corrupt(format!("a vector store: {error}")))?;
@@ -120,38 +116,29 @@ impl Catalog {
             tenants::require(connection, collection)?;
             let others = "SELECT count(*) FROM vector_stores WHERE collection = ?1 AND name <> ?2";
             let key = params![blob(collection), name.as_str()];
-            let used = connection
-                .prepare_cached(others)?
-                .query_row(key, |row| row.get::<_, i64>(0))
-                .optional()?
-                .unwrap_or_default() as u64;
+            let used = connection.one(others, key, |cells| cells.number())?;
             let max = limits::VECTOR_STORES_MAX as u64;
             if used >= max {
                 let limit = "vector stores";
                 return Err(CatalogError::TenantLimit { limit, max, used, needed: used + 1 });
             }
             sub_tenants::ensure(connection, collection, &name, now)?;
-            let mut set = connection.prepare_cached(
+            connection.run(
                 "INSERT INTO vector_stores VALUES (?1, ?2, coalesce(?3, ''), coalesce(?4, '{}'))
                  ON CONFLICT DO UPDATE SET title = coalesce(?3, title),
                     metadata = coalesce(?4, metadata)",
-            )?;
-            set.execute(params![blob(collection), name.as_str(), title, metadata])?;
-            Ok(())
+                params![blob(collection), name.as_str(), title, metadata],
+            )
         })
     }
 
     /// Bytes of the originals of a sub-tenant's sources.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn stored_bytes(&self, collection: CollectionId, sub_tenant: &SubTenantId) -> Result<u64> {
         let sql = "SELECT coalesce(sum(bytes), 0) FROM known_sources
             WHERE collection = ?1 AND sub_tenant = ?2";
         self.read(|connection| {
             let key = params![blob(collection), sub_tenant.as_str()];
-            let mut sum = connection.prepare_cached(sql)?;
-            Ok(sum.query_row(key, |row| row.get::<_, i64>(0))? as u64)
+            connection.one(sql, key, |cells| cells.number())
         })
     }
 }

@@ -12,7 +12,7 @@ use super::Catalog;
 use super::cancel::ROWS_PER_STEP;
 use super::error::{CatalogError, Result};
 use super::keys::{in_order, insert_scope, read_tenant_grant};
-use super::rows::Cells;
+use super::rows::{Cells, Statements};
 use lodestone_types::{EventKind, Grant, KeyScope, Timestamp, WebUrl, WebhookState, limits};
 
 /// Delayed attempts that are due at once when a webhook becomes active.
@@ -112,14 +112,10 @@ impl Catalog {
     }
 
     /// Webhooks within the viewer's scope, oldest first.
-    ///
-    /// # Errors
-    /// Storage errors.
     pub fn webhooks(&self, viewer: &Grant) -> Result<Vec<Webhook>> {
         let sql = format!("SELECT {COLUMNS} FROM webhooks ORDER BY id");
         self.read(|connection| {
-            let mut list = connection.prepare_cached(&sql)?;
-            let all = Cells::collect(list.query([])?, |cells| read(connection, cells))?;
+            let all = connection.all(&sql, [], |cells| read(connection, cells))?;
             let webhooks = all.into_iter().map(|(webhook, _)| webhook);
             Ok(webhooks.filter(|webhook| viewer.scope.covers(&webhook.scope)).collect())
         })
@@ -148,16 +144,16 @@ impl Catalog {
         let changed = self.write(move |connection| {
             require(connection, &scope, &id)?;
             let set = "UPDATE webhooks SET state = ?2 WHERE id = ?1";
-            connection.prepare_cached(set)?.execute([id.as_str(), state.as_str()])?;
+            connection.run(set, [id.as_str(), state.as_str()])?;
             if state == WebhookState::Active {
                 let fresh = "UPDATE webhooks SET failing_since = NULL, failures = 0, not_before = 0
                     WHERE id = ?1";
-                connection.prepare_cached(fresh)?.execute([&id])?;
-                let mut hurry = connection.prepare_cached(
+                connection.run(fresh, [&id])?;
+                connection.run(
                     "UPDATE deliveries SET due_at = ?2 WHERE id IN (SELECT id FROM deliveries
                         WHERE webhook = ?1 AND due_at > ?2 ORDER BY due_at LIMIT ?3)",
+                    params![id, now.0 as i64, HURRIED_MAX],
                 )?;
-                hurry.execute(params![id, now.0 as i64, HURRIED_MAX])?;
             }
             require(connection, &scope, &id)
         });
@@ -175,8 +171,7 @@ impl Catalog {
         self.write(move |connection| {
             require(connection, &scope, &first)?;
             let end = "UPDATE webhooks SET state = 'disabled', kinds = '' WHERE id = ?1";
-            connection.prepare_cached(end)?.execute([&first])?;
-            Ok(())
+            connection.run(end, [&first])
         })?;
         let tables = [
             "deliveries WHERE id IN (SELECT id FROM deliveries WHERE webhook = ?1 LIMIT ?2)",
@@ -186,8 +181,7 @@ impl Catalog {
             let step = || {
                 let id = id.to_owned();
                 self.write(move |connection| {
-                    let mut delete = connection.prepare_cached(&format!("DELETE FROM {table}"))?;
-                    Ok(delete.execute(params![id, ROWS_PER_STEP])?)
+                    connection.changed(&format!("DELETE FROM {table}"), params![id, ROWS_PER_STEP])
                 })
             };
             while step()? == ROWS_PER_STEP as usize {}
@@ -201,9 +195,8 @@ impl Catalog {
 fn check_limit(connection: &Connection, scope: &KeyScope) -> Result<()> {
     let max = limits::WEBHOOKS_MAX;
     let count = |sql: &str, parameters: &[&str]| -> Result<usize> {
-        let mut count = connection.prepare_cached(sql)?;
         let parameters = rusqlite::params_from_iter(parameters);
-        Ok(count.query_row(parameters, |row| row.get::<_, i64>(0))? as usize)
+        Ok(connection.one(sql, parameters, |cells| cells.number())? as usize)
     };
     let KeyScope::Tenants(grants) = scope else {
         return match count("SELECT count(*) FROM webhooks WHERE all_tenants = 1", &[])? >= max {
@@ -223,20 +216,20 @@ fn check_limit(connection: &Connection, scope: &KeyScope) -> Result<()> {
 fn insert(connection: &Connection, webhook: &Webhook, secret: &WebhookSecret) -> Result<()> {
     let Webhook { id, url, description, kinds, scope, state, created_at, .. } = webhook;
     let kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
-    let mut insert = connection.prepare_cached(
+    connection.run(
         "INSERT INTO webhooks (id, url, description, secret, kinds, all_tenants, state, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            id,
+            url.as_str(),
+            description,
+            secret.0,
+            kinds.join(" "),
+            scope.is_all_tenants(),
+            state.as_str(),
+            created_at.0 as i64,
+        ],
     )?;
-    insert.execute(params![
-        id,
-        url.as_str(),
-        description,
-        secret.0,
-        kinds.join(" "),
-        scope.is_all_tenants(),
-        state.as_str(),
-        created_at.0 as i64,
-    ])?;
     insert_scope(connection, "webhook_scopes (webhook, tenant, sub_tenants)", id, scope)
 }
 
@@ -252,8 +245,7 @@ fn require(
 /// The webhook of this id.
 pub(super) fn find(connection: &Connection, id: &str) -> Result<Option<(Webhook, WebhookSecret)>> {
     let sql = format!("SELECT {COLUMNS} FROM webhooks WHERE id = ?1");
-    let mut find = connection.prepare_cached(&sql)?;
-    let found = Cells::collect(find.query([id])?, |cells| read(connection, cells))?;
+    let found = connection.all(&sql, [id], |cells| read(connection, cells))?;
     Ok(found.into_iter().next())
 }
 
@@ -268,8 +260,7 @@ fn read(connection: &Connection, cells: &mut Cells<'_>) -> Result<(Webhook, Webh
         false => {
             let sql = "SELECT tenant, sub_tenants FROM webhook_scopes WHERE webhook = ?1
                 ORDER BY tenant";
-            let mut list = connection.prepare_cached(sql)?;
-            KeyScope::Tenants(Cells::collect(list.query([&id])?, read_tenant_grant)?)
+            KeyScope::Tenants(connection.all(sql, [&id], read_tenant_grant)?)
         }
     };
     let state = cells.word(WebhookState::from_word)?;

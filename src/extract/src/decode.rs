@@ -84,7 +84,7 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     detector.guess(None, true)
 }
 
-/// LF line ends, and U+FFFD for U+0000 (API 8.18).
+/// LF line ends, and U+FFFD for U+0000.
 fn normalise(text: Cow<'_, str>) -> String {
     if !text.bytes().any(|b| b == b'\r' || b == 0) {
         return text.into_owned();

@@ -6,7 +6,7 @@ use lodestone_types::{ErrorKind, Fault};
 /// The reason why a document gives no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExtractError {
-    /// The format is not read by this release. The wording is part of the contract (API 7 #26).
+    /// The format is not read by this release. The wording is part of the contract.
     #[error("Unsupported file format: {name}")]
     Unsupported {
         /// Name of the format.

@@ -24,7 +24,8 @@
 //! - `flow`, `grid`: the two builders: flowing text, and tables inside it
 //! - `outline`: the text below both, with its blocks; `clean`: characters made for the eye
 //! - `sheet`: cells to tables; `numerals`: list marks
-//! - `budget`: limits of one upload; `package`, `events`: ZIP and XML under that budget
+//! - `budget`: limits of one upload; `package`, `events`: ZIP and XML under that budget; `title`:
+//!   the title among the properties of a container
 //! - `compound`: compound files (OLE)
 //! - `txt`, `md`, `html`, `json`, `delimited` (csv, tsv), `xml`: text formats
 //! - `office` (docx, pptx, xlsx), `odf` (odt, ods, odp), `epub`, `rtf`, `mail` (eml, msg)
@@ -65,6 +66,7 @@ pub mod sandbox;
 mod sheet;
 #[cfg(test)]
 mod tests;
+mod title;
 mod txt;
 mod xml;
 

@@ -62,9 +62,6 @@ pub trait Disk: Send + Sync + fmt::Debug {
 
     /// Moves `from` to `to`, atomically replacing a file there. Durable after a sync of the
     /// directory of `to`.
-    ///
-    /// # Errors
-    /// The system's.
     fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError>;
 
     /// Takes a file's name away; readers and mappings keep its contents. Durable after a sync of
@@ -87,9 +84,6 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn sync_dir(&self, path: &Path) -> Result<(), IoError>;
 
     /// Makes everything on the file system of `path` durable, as it is visible now.
-    ///
-    /// # Errors
-    /// The system's.
     fn sync_file_system(&self, path: &Path) -> Result<(), IoError>;
 
     /// The names in a directory, sorted by bytes. Names that are not UTF-8 are left out.
@@ -99,9 +93,6 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn list(&self, path: &Path) -> Result<Vec<DirectoryEntry>, IoError>;
 
     /// Whether something has this name.
-    ///
-    /// # Errors
-    /// The system's.
     fn exists(&self, path: &Path) -> Result<bool, IoError>;
 
     /// Length of a file in bytes.
@@ -131,24 +122,15 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn map(&self, path: &Path) -> Result<MappedFile, IoError>;
 
     /// Total and free space of the file system of `path`.
-    ///
-    /// # Errors
-    /// The system's.
     fn space(&self, path: &Path) -> Result<Space, IoError>;
 
     /// Bytes that this process may still write on the file system of `path`.
-    ///
-    /// # Errors
-    /// The system's.
     fn free_bytes(&self, path: &Path) -> Result<u64, IoError> {
         Ok(self.space(path)?.free_bytes)
     }
 
     /// Makes `path` and what is missing above it, and syncs the parent of each directory made:
     /// the result survives a power cut. One fsync for each directory that was missing.
-    ///
-    /// # Errors
-    /// The system's.
     fn create_dir_all(&self, path: &Path) -> Result<(), IoError> {
         if path.as_os_str().is_empty() || self.exists(path)? {
             return Ok(());

@@ -103,9 +103,6 @@ impl SpaceGauge {
     }
 
     /// Makes the reserve of the data directory again, if there is room.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn keep_reserve(&self) -> Result<(), IoError> {
         self.data.keep_reserve()
     }

@@ -21,6 +21,9 @@
 //! - A page that cannot be read does not end the process: it is zeros and a mark on its file, for
 //!   which a reader asks before passing on what was read.
 //!
+//! Errors: whatever touches the disk can fail with the system's error; a section on errors names
+//! what comes on top.
+//!
 //! Modules:
 //! - `error`: errors with their path, and kinds by the caller's remedy
 //! - `disk`: the file system as a component, and the real one

@@ -33,9 +33,6 @@ impl FileSlice {
     }
 
     /// The whole of an open file; `path` is for messages.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn of(file: File, path: &Path) -> std::result::Result<Self, IoError> {
         let metadata = file.metadata().map_err(|e| IoError::new(Operation::Inspect, path, e))?;
         let (path, file) = (path.into(), Arc::new(file));

@@ -193,9 +193,6 @@ pub struct SpilledFile {
 
 impl Spilled {
     /// All bytes as one slice, which costs page cache but no memory of the process.
-    ///
-    /// # Errors
-    /// The system's.
     pub fn into_bytes(self) -> Result<Bytes, IoError> {
         match self {
             Self::Memory(bytes) => Ok(bytes),

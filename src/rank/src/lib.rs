@@ -10,12 +10,12 @@
 //! Invariants
 //! - Every score is finite and in 0-1, whatever comes in.
 //! - Recency and fusion are monotone: more of either leg never ranks a candidate lower.
-//! - The order is total (API 5.7): score, then newer source, then chunk id.
+//! - The order is total: score, then newer source, then chunk id.
 //!
 //! Children
 //! - `confidence`: the chance that a result is about what was asked for
 //! - `diversity`: the number of chunks of one source in a result
-//! - `fusion`: convex combination of both legs (API 5.7, RETRIEVAL 1.1)
+//! - `fusion`: convex combination of both legs
 //! - `links`: the weight of being named by a good result
 //! - `recency`: the weight of a source's age
 //! - `reranker`: the trait of models that read query and passage together, and their weight

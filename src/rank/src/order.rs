@@ -1,8 +1,8 @@
-//! The final order (API 5.7): score descending, then the newer source, then the chunk id.
+//! The final order: score descending, then the newer source, then the chunk id.
 //!
 //! Scores are first put on a grid that is coarser than float rounding. Otherwise two chunks of the
 //! same text whose vectors were made in different batches, and so differ in the last bits, would
-//! be ordered by that noise and not by the rule (API 8.22). Rounding to a grid, unlike comparing
+//! be ordered by that noise and not by the rule. Rounding to a grid, unlike comparing
 //! with a tolerance, keeps the order transitive.
 
 use std::cmp::{Ordering, Reverse};

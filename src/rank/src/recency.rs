@@ -1,4 +1,4 @@
-//! The weight of a source's age (API 9.4).
+//! The weight of a source's age.
 //!
 //! ```text
 //! score = relevance (1 - .4 b a) (1 - .1 max(0, b - .5))       a = days / (days + 180)

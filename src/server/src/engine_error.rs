@@ -5,7 +5,6 @@
 
 use crate::error::{ApiError, Condition, Location};
 use lodestone_catalog::CatalogError;
-use lodestone_catalog::job::JobError;
 use lodestone_embed::EmbedError;
 use lodestone_engine::answer::AnswerError;
 use lodestone_engine::archive::ArchiveError;
@@ -145,7 +144,6 @@ fn ingest(error: IngestError) -> ApiError {
         IngestError::ReembedRefused { .. } => conflict("reembed_refused", message),
         IngestError::OutcomeUnknown { id, .. } => outcome_unknown(id.as_ref()).caused_by(message),
         IngestError::DiskFull { .. } => of_server(ErrorKind::StorageFull, message),
-        IngestError::Job(error) => job(&error),
         IngestError::Catalog(error) => catalog(&error),
         IngestError::Collection(error) => collection(&error),
     }
@@ -274,14 +272,6 @@ fn schema(error: &SchemaError) -> ApiError {
             let field = format!("tenant_metadata.{key}");
             ApiError::invalid("schema_violation", message).at(Location::Body, &field)
         }
-    }
-}
-
-fn job(error: &JobError) -> ApiError {
-    match error {
-        JobError::QueueFull { .. } => queue_full(),
-        JobError::CollectionUnknown { .. } => ApiError::tenant_not_found(),
-        JobError::Storage { kind, .. } => of_server(*kind, error.to_string()),
     }
 }
 

@@ -28,11 +28,11 @@
 //! Whole words: NFKC, words, case folding; in rows also the pieces of a word with marks inside
 //! (`main.rs`); in scripts without spaces every character is a term. A run of them in the query is
 //! a phrase where all words must occur, else it is looked up by its neighbours in the body, less
-//! those of the title (API 9.5). Hangul is written with spaces and is compared by words there.
+//! those of the title. Hangul is written with spaces and is compared by words there.
 //! Words that differ in diacritics, misspelt ones and beginnings are found in the dictionary of the
 //! index when a query is asked, so that rows hold nothing for them.
 //! Alternatives refused: removing stop words from the index (idf does it, and a query of nothing
-//! else would find nothing); one field for both searches (API 3.5 wants whole words, ranking wants
+//! else would find nothing); one field for both searches (full text wants words, ranking wants
 //! stems); stemming other languages in Latin script (a guess at the language is wrong too often on
 //! short queries). Diacritics are kept: they tell words apart in most languages that have them; a
 //! full-text search looks past them, and ranks the form as written first.

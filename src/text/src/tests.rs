@@ -350,7 +350,7 @@ proptest! {
         prop_assert_eq!(&merged, &expected);
     }
 
-    /// API 7, 37: what a hybrid query finds holds one of its terms, in analysed form.
+    /// A row that a hybrid query finds holds one of its terms, in analysed form.
     #[test]
     fn every_hit_holds_a_term(
         texts in proptest::collection::vec(any_text(16), 1..12),

@@ -110,24 +110,8 @@ mod tests {
     #[test]
     fn what_is_no_tag_is_refused() {
         for bad in [
-            "",
-            "e",
-            "1",
-            "en_US",
-            "en-",
-            "-en",
-            "english!",
-            "en--US",
-            "deutsch-und-so",
-            "x",
-            "en-x",
-            "en-u",
-            "de-DE-AT",
-            "en-abcdefghi",
-            "日本",
-            "en US",
-            "12",
-            "en-419-Latn",
+            "", "e", "1", "en_US", "en-", "-en", "english!", "en--US", "deutsch-und-so", "x",
+            "en-x", "en-u", "de-DE-AT", "en-abcdefghi", "日本", "en US", "12", "en-419-Latn",
             "en-abcdefgh-abcdefgh-abcdefgh-abcdefgh",
         ] {
             assert_eq!(canonical(bad), None, "{bad}");

@@ -82,27 +82,10 @@ pub enum SchemaError {
 }
 
 const RESERVED_KEYS: &[&str] = &[
-    "source_id",
-    "source_title",
-    "source_url",
-    "source_type",
-    "source_collection",
-    "source_owner",
-    "source_collaborator",
-    "source_upload_time",
-    "source_last_updated_time",
-    "chunk_id",
-    "chunk_uuid",
-    "chunk_content",
-    "document_metadata",
-    "base_metadata",
-    "layout",
-    "description",
-    "tenant_metadata",
-    "tenant_id",
-    "sub_tenant_id",
-    "file_id",
-    "version",
+    "source_id", "source_title", "source_url", "source_type", "source_collection", "source_owner",
+    "source_collaborator", "source_upload_time", "source_last_updated_time", "chunk_id",
+    "chunk_uuid", "chunk_content", "document_metadata", "base_metadata", "layout", "description",
+    "tenant_metadata", "tenant_id", "sub_tenant_id", "file_id", "version",
 ];
 
 impl TenantSchema {

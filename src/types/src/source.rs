@@ -149,6 +149,36 @@ pub struct SourceRecord {
 }
 
 impl SourceRecord {
+    /// The first version of a source that was accepted and last changed `at` this time, with
+    /// nothing known of it but its name and kind.
+    pub fn new(
+        sub_tenant: SubTenantId,
+        id: SourceId,
+        kind: SourceKind,
+        sequence: Sequence,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            sub_tenant,
+            id,
+            kind,
+            title: String::new(),
+            description: String::new(),
+            filename: String::new(),
+            url: String::new(),
+            content_type: String::new(),
+            size_bytes: 0,
+            tenant_metadata: Metadata::new(),
+            document_metadata: Metadata::new(),
+            uploaded_at: at,
+            last_updated_at: at,
+            version: 1,
+            sequence,
+            raw_key: String::new(),
+            detail: SourceDetail::default(),
+        }
+    }
+
     /// The word for its type on the wire.
     pub fn source_type(&self) -> &str {
         match self.detail.source_type.as_str() {

@@ -101,7 +101,7 @@ impl DocumentTenant {
         Ok(listed["sources"].as_array().cloned().unwrap_or_default())
     }
 
-    /// A job that was running at nine kills is given up (API 8.21), and no other may fail. Its text
+    /// A job that was running at nine kills is given up, and no other may fail. Its text
     /// must not show; the document is deleted, so that the journal can go on.
     fn clear_given_up(&mut self, client: &Client, sub: u32) -> Step<()> {
         let (tenant, name) = (self.name(), SUB_TENANTS[sub as usize]);

@@ -1,7 +1,4 @@
-//! The durable promise to process one source: its data, and the queue as a trait.
-//!
-//! This module stores nothing. The catalog keeps the queue in SQLite; a scaled-out server can keep
-//! it elsewhere. Pipelines and their workers see only [`JobQueue`].
+//! The durable promise to process one source: its data. The catalog keeps the queue.
 //!
 //! ```text
 //! NewJob --submit--> queued --claim--> in_progress --settle--> success
@@ -18,13 +15,12 @@
 //! - A canceled job is never published: the publisher asks `live` under the collection's lock.
 //!
 //! - `record`: a job on its way in, in a worker's hands, and as listings show it
-//! - `queue`: the trait, its error, and what goes in and out of a claim
+//! - `queue`: limits of the queue, and what goes in and out of a claim
 
 pub mod queue;
 pub mod record;
 
 pub use queue::{
-    Claim, ClaimLimits, Duty, FetchedOriginal, JobError, JobQueue, Outcome, QueueLimits, Settled,
-    Settlement, Submitted,
+    Claim, ClaimLimits, Duty, FetchedOriginal, Outcome, QueueLimits, Settled, Settlement, Submitted,
 };
 pub use record::{ClaimedJob, JobRow, MetadataChange, NewJob};

@@ -1,13 +1,7 @@
-//! The queue as a trait, its error, and what goes in and out of a claim.
+//! Limits of the queue, and the parameters and results of a claim.
 
-use std::error::Error;
-use std::fmt::Debug;
-use std::time::Duration;
-
-use crate::job::{ClaimedJob, NewJob};
-use lodestone_types::{
-    CollectionId, CommitHead, ErrorKind, Fault, JobEvent, JobStatus, Sequence, Stage, TenantId,
-};
+use crate::job::ClaimedJob;
+use lodestone_types::{CollectionId, Fault, JobEvent, JobStatus, Sequence, TenantId};
 
 /// Limits of the queue. Jobs that are being processed do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +139,7 @@ pub struct Settlement {
     pub outcome: Outcome,
 }
 
-/// Result of [`JobQueue::settle`].
+/// Result of [`crate::Catalog::settle`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settled {
     /// The new state of each job, in the order given. Jobs that are gone (canceled) or not in
@@ -153,111 +147,4 @@ pub struct Settled {
     pub states: Vec<(Sequence, JobStatus)>,
     /// Keys of originals that nothing refers to any more: those of replaced versions.
     pub obsolete_raw_keys: Vec<String>,
-}
-
-/// Errors of the job queue.
-#[derive(Debug, thiserror::Error)]
-pub enum JobError {
-    /// The queue is at its limit.
-    #[error("the ingest queue is full: {jobs} jobs with {bytes} bytes are waiting")]
-    QueueFull {
-        /// Jobs waiting.
-        jobs: u64,
-        /// Bytes waiting.
-        bytes: u64,
-    },
-    /// The tenant was deleted.
-    #[error("collection {collection} does not exist")]
-    CollectionUnknown {
-        /// The collection.
-        collection: CollectionId,
-    },
-    /// The storage below failed.
-    #[error("{source}")]
-    Storage {
-        /// The caller's remedy.
-        kind: ErrorKind,
-        /// The error.
-        source: Box<dyn Error + Send + Sync>,
-    },
-}
-
-impl JobError {
-    /// The caller's remedy.
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::QueueFull { .. } => ErrorKind::Overloaded,
-            Self::CollectionUnknown { .. } => ErrorKind::NotFound,
-            Self::Storage { kind, source: _ } => *kind,
-        }
-    }
-}
-
-/// The durable queue. Every method blocks; a change is durable (power cut included) on return.
-pub trait JobQueue: Send + Sync + Debug {
-    /// Accepts a job. Queued jobs of the same source are superseded and vanish; a running one
-    /// continues, and this one follows it.
-    ///
-    /// # Errors
-    /// [`JobError::QueueFull`], [`JobError::CollectionUnknown`], storage errors.
-    fn submit(&self, job: NewJob) -> Result<Submitted, JobError>;
-
-    /// Takes the oldest jobs of the next collection in turn that wait for this duty, or none.
-    ///
-    /// # Errors
-    /// Storage errors; also before [`Self::requeue_interrupted`], if jobs were interrupted.
-    fn claim(&self, duty: Duty, limits: ClaimLimits) -> Result<Option<Claim>, JobError>;
-
-    /// Records the original that was fetched for a claimed job. False where the job is not in
-    /// progress any more; nothing refers to the original then.
-    ///
-    /// # Errors
-    /// Storage errors.
-    fn fetched(&self, sequence: Sequence, original: FetchedOriginal) -> Result<bool, JobError>;
-
-    /// Records the stage of claimed jobs. In memory only.
-    fn set_stage(&self, sequences: &[Sequence], stage: Stage);
-
-    /// The jobs of `sequences` that are still in progress, in the order given. A publisher asks
-    /// under the collection's lock, and publishes no other.
-    ///
-    /// # Errors
-    /// Storage errors.
-    fn live(&self, sequences: &[Sequence]) -> Result<Vec<Sequence>, JobError>;
-
-    /// The jobs of `claimed`, given with their revision at that time, whose metadata was changed
-    /// since: a worker's results for them are outdated.
-    ///
-    /// # Errors
-    /// Storage errors.
-    fn amended(&self, claimed: &[(Sequence, u32)]) -> Result<Vec<Sequence>, JobError>;
-
-    /// Records ends of jobs of one collection, and its newest manifest, in one step.
-    ///
-    /// # Errors
-    /// Storage errors.
-    fn settle(
-        &self,
-        collection: CollectionId,
-        settlements: Vec<Settlement>,
-        head: Option<CommitHead>,
-    ) -> Result<Settled, JobError>;
-
-    /// Jobs that were in progress when the server stopped, by collection. The caller settles
-    /// those that a manifest already carries, then calls [`Self::requeue_interrupted`].
-    ///
-    /// # Errors
-    /// Storage errors.
-    fn interrupted(&self) -> Result<Vec<(CollectionId, Vec<Sequence>)>, JobError>;
-
-    /// Requeues the rest of the interrupted jobs, or ends those interrupted too often. Returns
-    /// their number. Claims begin only after this.
-    ///
-    /// # Errors
-    /// Storage errors.
-    fn requeue_interrupted(&self) -> Result<usize, JobError>;
-
-    /// Blocks until there may be a job to claim, or for `timeout`; returns whether there may be
-    /// one.
-    fn wait_for_work(&self, duty: Duty, timeout: Duration) -> bool;
 }

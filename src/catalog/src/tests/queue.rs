@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::job::{Duty, JobQueue, QueueLimits};
+use crate::job::{Duty, QueueLimits};
 use crate::{CatalogError, RETENTION_MILLIS, RETRY_PAUSE_MILLIS, Retry};
 use lodestone_types::CommitHead;
 use lodestone_types::{ErrorKind, Stage};
@@ -347,15 +347,6 @@ fn an_error_keeps_the_original_of_the_visible_version() {
     assert_eq!(obsolete[1], none, "v1 is visible, v2 the newest error");
     assert_eq!(obsolete[2], ["v2"]);
     assert_eq!(obsolete[3], ["v1", "v3"]);
-}
-
-#[test]
-fn the_trait_says_what_the_caller_should_do() {
-    let fixture = Fixture::new();
-    let queue: &dyn JobQueue = &fixture.catalog;
-    let nowhere = CollectionId(uuid::Uuid::from_bytes([1; 16]));
-    let error = queue.submit(fixture.job(nowhere, "s")).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
 /// Goal: who waits for a job looks again when a job of that source changed, not when others did.

@@ -149,15 +149,8 @@ mod tests {
     #[test]
     fn only_what_a_model_needs_is_taken() {
         let names = [
-            "../config.json",
-            "README.md",
-            "onnx/model.onnx",
-            "model.safetensors",
-            "config.json",
-            "tokenizer.json",
-            "modules.json",
-            "1_Pooling/config.json",
-            "pytorch_model.bin",
+            "../config.json", "README.md", "onnx/model.onnx", "model.safetensors", "config.json",
+            "tokenizer.json", "modules.json", "1_Pooling/config.json", "pytorch_model.bin",
             "config_sentence_transformers.json",
         ];
         let modules =
@@ -166,12 +159,8 @@ mod tests {
         let needed = found.needed(Some(modules.to_string().as_bytes())).unwrap();
         let paths: Vec<&str> = needed.iter().map(|file| file.path.as_str()).collect();
         let wanted = [
-            "1_Pooling/config.json",
-            "config.json",
-            "config_sentence_transformers.json",
-            "modules.json",
-            "tokenizer.json",
-            "model.safetensors",
+            "1_Pooling/config.json", "config.json", "config_sentence_transformers.json",
+            "modules.json", "tokenizer.json", "model.safetensors",
         ];
         assert_eq!(paths, wanted);
         let away = json!([{"path": "../1_Pooling", "type": "a.Pooling"}]).to_string();

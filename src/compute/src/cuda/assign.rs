@@ -52,9 +52,6 @@ struct AssignParams {
 
 /// The `nearest` points of each listed row, best first, ties to the lower point; fewer where there
 /// are fewer points.
-///
-/// # Errors
-/// [`DeviceError::Shape`], or errors of the device.
 pub fn assign(
     workspace: &mut Workspace,
     rows: &ResidentRows,

@@ -101,7 +101,7 @@ impl CudaBackend {
     /// Opens the device and checks that it computes as the CPU does.
     ///
     /// # Errors
-    /// Why there is no device, or why it is not used.
+    /// The reason why there is no device, or why it is not used.
     pub fn open(parts: CudaParts, limits: CudaLimits) -> Result<Self, DeviceError> {
         let CudaParts { source, cpu, clock, timer, check } = parts;
         let counters = Arc::new(Counters::default());

@@ -42,9 +42,6 @@ pub struct OneBitSlots<'a> {
 
 /// Blocks of T0 of `units`, unit vectors, round the rotated point of each list in `references`;
 /// as `OneBitEncoder` makes them.
-///
-/// # Errors
-/// [`DeviceError::Shape`], or errors of the device.
 pub fn encode_one_bit(
     workspace: &mut Workspace,
     rotation: &Rotation,

@@ -25,9 +25,6 @@ struct MaskListParams {
 
 /// Writes the ascending rows of `mask`, which covers `rows` rows of which `passing` pass, to
 /// `listed` as u32. `run_counts` is scratch memory of [`runs`] u32.
-///
-/// # Errors
-/// [`DeviceError::Shape`], or errors of the device.
 pub fn list_mask(
     workspace: &mut Workspace,
     mask: (&Buffer, usize),

@@ -224,7 +224,7 @@ impl DeviceManager {
     /// Opens the device.
     ///
     /// # Errors
-    /// Why there is none, or the error of `check`.
+    /// The reason why there is none, or the error of `check`.
     pub fn open(
         source: Arc<dyn DeviceSource>,
         clock: Arc<dyn Clock>,

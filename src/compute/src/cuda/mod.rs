@@ -16,6 +16,7 @@
 //! Invariants
 //! - A [`Launch`] is made by this crate's launch builder alone, after every extent in it was
 //!   checked against a live buffer; memory is freed only after the work that uses it has ended.
+//! - A launcher fails with [`DeviceError::Shape`] before anything runs, or with the device.
 //! - Rows on the device belong to an identity whose bytes never change.
 //! - Queries, masks and results cross the bus through page-locked memory, of which there is a fixed
 //!   amount (`driver::staging`); where there is none, through pageable memory, and it is counted.

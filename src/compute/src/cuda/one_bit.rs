@@ -132,9 +132,6 @@ impl ProbingQuery {
 
 /// For each query, of the rows in the lists that promise most, those whose upper bound by T1
 /// reaches the k-th best lower bound.
-///
-/// # Errors
-/// [`DeviceError::Shape`], or errors of the device.
 pub fn probe(
     workspace: &mut Workspace,
     rows: &ResidentRows,

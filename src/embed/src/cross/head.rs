@@ -19,10 +19,8 @@ use crate::weights::Weights;
 
 /// Architectures that `config.json` of a cross-encoder may name.
 const ARCHITECTURES: [&str; 4] = [
-    "BertForSequenceClassification",
-    "RobertaForSequenceClassification",
-    "XLMRobertaForSequenceClassification",
-    "ModernBertForSequenceClassification",
+    "BertForSequenceClassification", "RobertaForSequenceClassification",
+    "XLMRobertaForSequenceClassification", "ModernBertForSequenceClassification",
 ];
 /// Labels of a classifier whose configuration lists none.
 const LABELS_DEFAULT: usize = 2;

@@ -148,12 +148,8 @@ fn a_directory_that_is_not_whole_is_refused_by_the_path_of_the_file() {
     let whole = read("nothing", io::ErrorKind::NotFound).expect("a model");
     assert_eq!((whole.name.as_str(), &whole.parts), ("dense", &files.parts));
     for name in [
-        "config.json",
-        "tokenizer.json",
-        "model.safetensors",
-        "1_Pooling/config.json",
-        "2_Dense/config.json",
-        "2_Dense/model.safetensors",
+        "config.json", "tokenizer.json", "model.safetensors", "1_Pooling/config.json",
+        "2_Dense/config.json", "2_Dense/model.safetensors",
     ] {
         let error = read(name, io::ErrorKind::NotFound).expect_err(name);
         told(&error, &["models/dense", name]);

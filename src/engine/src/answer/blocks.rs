@@ -358,8 +358,7 @@ mod tests {
         assert_eq!(
             quoted,
             [
-                "A break is long\nenough for tea.",
-                "1 other couplings   DW    30/04",
+                "A break is long\nenough for tea.", "1 other couplings   DW    30/04",
                 "2 engraved signs    RO    18/04"
             ]
         );

@@ -213,12 +213,8 @@ mod tests {
     #[test]
     fn what_is_right_or_not_a_word_stays() {
         for question in [
-            "Whose feather is it?",
-            "What does HV-2214 mean?",
-            "Where is Marten?",
-            "Is there a frm E3?",
-            "the ALRAM of x2vacine",
-            "zzzzzz qqqqqqqqqq",
+            "Whose feather is it?", "What does HV-2214 mean?", "Where is Marten?",
+            "Is there a frm E3?", "the ALRAM of x2vacine", "zzzzzz qqqqqqqqqq",
         ] {
             assert_eq!(read(question), question);
         }

@@ -135,8 +135,7 @@ mod tests {
         for (question, answers, others) in [
             ("How heavy is the pump?", "It weighs 14 kg.", "It has 2 wheels."),
             (
-                "What temperature does the hall have?",
-                "The hall is kept at 21 °C.",
+                "What temperature does the hall have?", "The hall is kept at 21 °C.",
                 "Hall 4 is 30 m.",
             ),
             ("What percentage passed?", "62 % passed.", "Of 40 pupils some passed."),

@@ -221,16 +221,8 @@ mod tests {
     fn follow_ups_are_joined() {
         let turns = past(&[("Who designed the tower?", "The tower is by Gustave Eiffel. [1]")]);
         for question in [
-            "When was he born?",
-            "And in Paris?",
-            "What about its height?",
-            "Why?",
-            "How many?",
-            "Und wann?",
-            "¿Y cuándo?",
-            "А когда?",
-            "它有多高？",
-            "为什么？",
+            "When was he born?", "And in Paris?", "What about its height?", "Why?", "How many?",
+            "Und wann?", "¿Y cuándo?", "А когда?", "它有多高？", "为什么？",
         ] {
             let joined = contextualise(question, &turns);
             assert!(joined.starts_with("Who designed the tower? "), "{joined}");

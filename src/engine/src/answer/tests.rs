@@ -1,6 +1,5 @@
 //! Answers over whole chunks: rules with the stand-in for a model, quality with the model itself.
 
-use lodestone_types::SourceDetail;
 mod phrasing;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,23 +20,14 @@ use lodestone_types::*;
 /// A chunk of a source, at a place of its text.
 pub(crate) fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
     let record = SourceRecord {
-        sub_tenant: SubTenantId::default_name(),
-        id: SourceId::parse(source).unwrap(),
-        kind: SourceKind::Text,
         title: source.to_owned(),
-        description: String::new(),
-        filename: String::new(),
-        url: String::new(),
-        content_type: String::new(),
-        size_bytes: 0,
-        tenant_metadata: Metadata::new(),
-        document_metadata: Metadata::new(),
-        uploaded_at: Timestamp(0),
-        last_updated_at: Timestamp(0),
-        version: 1,
-        sequence: Sequence(1),
-        raw_key: String::new(),
-        detail: SourceDetail::default(),
+        ..SourceRecord::new(
+            SubTenantId::default_name(),
+            SourceId::parse(source).unwrap(),
+            SourceKind::Text,
+            Sequence(1),
+            Timestamp(0),
+        )
     };
     RetrievedChunk {
         boxes: Vec::new(),

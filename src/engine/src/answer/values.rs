@@ -381,13 +381,8 @@ mod tests {
     #[test]
     fn one_day_in_many_forms() {
         for text in [
-            "from 2025-04-21 on",
-            "the week of 21 April 2025",
-            "am 21. April 2025",
-            "21.04.2025",
-            "April 21, 2025",
-            "el 21 de abril de 2025",
-            "le 21 avril 2025",
+            "from 2025-04-21 on", "the week of 21 April 2025", "am 21. April 2025", "21.04.2025",
+            "April 21, 2025", "el 21 de abril de 2025", "le 21 avril 2025",
             "2025-04-21T02:00:01Z start",
         ] {
             let found = days(text);

@@ -62,18 +62,10 @@ const NEGATIONS: &str = "\
     sin|excepto|prohibido|prohibida";
 /// The words of the numbers from 1 on.
 const SMALL_NUMBERS: [&str; 12] = [
-    "one",
-    "two|zwei|dos|deux|два|две",
-    "three|drei|tres|trois|три",
-    "four|vier|cuatro|quatre|четыре",
-    "five|fünf|cinco|cinq|пять",
-    "six|sechs|seis|шесть",
-    "seven|sieben|siete|sept|семь",
-    "eight|acht|ocho|huit|восемь",
-    "nine|neun|nueve|neuf|девять",
-    "ten|zehn|diez|dix|десять",
-    "eleven|elf|once|onze",
-    "twelve|zwölf|doce|douze",
+    "one", "two|zwei|dos|deux|два|две", "three|drei|tres|trois|три",
+    "four|vier|cuatro|quatre|четыре", "five|fünf|cinco|cinq|пять", "six|sechs|seis|шесть",
+    "seven|sieben|siete|sept|семь", "eight|acht|ocho|huit|восемь", "nine|neun|nueve|neuf|девять",
+    "ten|zehn|diez|dix|десять", "eleven|elf|once|onze", "twelve|zwölf|doce|douze",
 ];
 
 /// First words that point to what the sentence before spoke of. Lower case.

@@ -2,7 +2,6 @@
 
 use crate::ingest::app::AppProblem;
 use lodestone_catalog::CatalogError;
-use lodestone_catalog::job::JobError;
 use lodestone_embed::EmbedError;
 use lodestone_extract::ExtractError;
 use lodestone_io::Fullness;
@@ -115,9 +114,6 @@ pub enum IngestError {
     /// The model, where the caller waits for it.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// The queue.
-    #[error(transparent)]
-    Job(#[from] JobError),
     /// The catalog.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
@@ -165,7 +161,6 @@ impl IngestError {
             | Self::MemoryUnknown { .. }
             | Self::ChunksUnknown { .. } => ErrorKind::NotFound,
             Self::Embed(error) => error.kind(),
-            Self::Job(error) => error.kind(),
             Self::Catalog(error) => error.kind(),
             Self::Collection(error) => error.kind(),
         }

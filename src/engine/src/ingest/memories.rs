@@ -211,24 +211,12 @@ impl Ingest {
         let original = Original { content, condensed, sent };
         let original = serde_json::to_vec(&original).expect("plain data always prints");
         let record = SourceRecord {
-            sub_tenant: scope.clone(),
-            id,
-            kind: SourceKind::Memory,
-            title: String::new(),
-            description: String::new(),
-            filename: String::new(),
-            url: String::new(),
             content_type: Format::Json.media_type().to_owned(),
             size_bytes: original.len() as u64,
-            tenant_metadata: Metadata::new(),
             document_metadata,
-            uploaded_at: now,
-            last_updated_at: now,
-            version: 1,
-            // Both are given when it is stored.
-            sequence: Sequence(0),
-            raw_key: String::new(),
             detail: SourceDetail { meta: Some(meta), ..SourceDetail::default() },
+            // Sequence and key are given when it is stored.
+            ..SourceRecord::new(scope.clone(), id, SourceKind::Memory, Sequence(0), now)
         };
         let draft = self.draft_memory(tenant, model, record, &original).map_err(|outcome| {
             let problem = match outcome {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::Tenant;
-use lodestone_graph::RowGraph;
 use lodestone_storage::collection::{
     AddedSegment, Collection, CollectionError, Edit, Snapshot, Writer,
 };
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
-    ChunkPlace, Metadata, RowId, RowPayload, SourceDetail, SourceId, SourceKind, SourceRecord,
-    SubTenantId, derived_chunk_id, metadata, split_chunk_id,
+    Metadata, RowId, RowPayload, SourceId, SourceKind, SourceRecord, SubTenantId, derived_chunk_id,
+    metadata, split_chunk_id,
 };
 
 /// A stored batch.
@@ -93,23 +92,16 @@ impl Ingest {
         let id = collection.id();
         let sequence = self.catalog.reserve_batch(id, sub_tenant, &batch, size_bytes)?;
         let record = SourceRecord {
-            sub_tenant: sub_tenant.clone(),
-            id: batch.clone(),
-            kind: SourceKind::Embeddings,
             title: batch.as_str().to_owned(),
-            description: String::new(),
-            filename: String::new(),
-            url: String::new(),
-            content_type: String::new(),
             size_bytes,
-            tenant_metadata: Metadata::new(),
-            document_metadata: Metadata::new(),
-            uploaded_at: now,
-            last_updated_at: now,
             version: older.as_ref().map_or(1, |older| older.version + 1),
-            sequence,
-            raw_key: String::new(),
-            detail: SourceDetail::default(),
+            ..SourceRecord::new(
+                sub_tenant.clone(),
+                batch.clone(),
+                SourceKind::Embeddings,
+                sequence,
+                now,
+            )
         };
         let accepted = AcceptedVectors { batch, rows: rows.len(), overwritten: older.is_some() };
         self.publish_batch(collection, writer, dimension, record, rows)
@@ -335,14 +327,5 @@ fn require_free_ids(
 }
 
 fn new_row(index: u32, vector: Vec<f32>, text: String) -> NewRow {
-    NewRow {
-        boxes: Vec::new(),
-        lines: Vec::new(),
-        context: String::new(),
-        graph: RowGraph::default(),
-        index,
-        text,
-        place: ChunkPlace::default(),
-        vector,
-    }
+    NewRow { index, text, vector, ..NewRow::default() }
 }

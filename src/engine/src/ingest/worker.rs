@@ -13,7 +13,7 @@ use crate::ingest::web::{self, Fetched};
 use crate::ingest::{Ingest, IngestError, failure, memory, pipeline};
 use crate::stage::stage;
 use lodestone_catalog::Tenant;
-use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, Duty, JobQueue, Outcome, Settlement};
+use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, Duty, Outcome, Settlement};
 use lodestone_embed::Embedder;
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
 use lodestone_storage::segment::{NewSource, VectorKind};

@@ -124,15 +124,8 @@ mod tests {
         }
         assert_eq!(auto("where is parse_config called in the code"), ALPHA_MIXED);
         let plain = [
-            "what is wing flutter?",
-            "wing",
-            "\"exact words\"",
-            "supersonic flow over bodies",
-            "revenue FY2018",
-            "19th century",
-            "10km",
-            "the 1990s",
-            "x y z",
+            "what is wing flutter?", "wing", "\"exact words\"", "supersonic flow over bodies",
+            "revenue FY2018", "19th century", "10km", "the 1990s", "x y z",
         ];
         for plain in plain {
             assert_eq!(auto(plain), ALPHA_DEFAULT, "{plain}");

@@ -21,11 +21,8 @@ const KNOWN: [&str; 12] = [
 const KNOWN_MIN: usize = 3;
 /// Media types of attached signatures, whose names are not written.
 const UNNAMED: [&str; 5] = [
-    "application/pgp-signature",
-    "application/pkcs7-signature",
-    "application/x-pkcs7-signature",
-    "application/pgp-encrypted",
-    "application/ms-tnef",
+    "application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature",
+    "application/pgp-encrypted", "application/ms-tnef",
 ];
 
 /// Whether a text begins with the headers of a message.

@@ -16,16 +16,14 @@ mod walker;
 
 use crate::ExtractError;
 use crate::budget::Budget;
-use crate::events::{Event, Events};
 use crate::flow::Flow;
 use crate::odf::styles::Styles;
 use crate::package::Package;
+use crate::title::title;
 use lodestone_types::Extracted;
 
 /// The name of the part with the content.
 const CONTENT: &str = "content.xml";
-/// Bytes of a title.
-const TITLE_BYTES_MAX: usize = 1000;
 
 /// Reads a text or a presentation.
 pub(super) fn read_text(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractError> {
@@ -62,25 +60,8 @@ fn open<'a>(bytes: &'a [u8], budget: &'a Budget) -> Result<Package<'a>, ExtractE
 
 fn begin(package: &Package<'_>) -> Flow {
     let mut flow = Flow::default();
-    // Metadata is no content: its damage does not make a document unreadable.
-    if let Some(title) = title(package).ok().flatten() {
+    if let Some(title) = title(package, "meta.xml") {
         flow.set_title(&title);
     }
     flow
-}
-
-fn title(package: &Package<'_>) -> Result<Option<String>, ExtractError> {
-    let Some(part) = package.part("meta.xml")? else { return Ok(None) };
-    let mut events = Events::new(part)?;
-    let mut title = String::new();
-    let mut is_title = false;
-    loop {
-        match events.next()? {
-            Event::Open(element) => is_title = element.name() == "title",
-            Event::Close(_) => is_title = false,
-            Event::Text(text) if is_title && title.len() < TITLE_BYTES_MAX => title.push_str(&text),
-            Event::Text(_) => {}
-            Event::End => return Ok(Some(title)),
-        }
-    }
 }

@@ -6,14 +6,13 @@
 //! Parts are found by relationships, not by their names. External targets are never followed.
 //! Embedded files (a workbook in a letter) are not read.
 //!
-//! - `relations`: links between parts; `core`: title of the document
+//! - `relations`: links between parts
 //! - `document`: Word; `slides`: PowerPoint; `workbook`: Excel
 //! - `chart`: charts and diagrams as text; `comments`: those on cells and slides; `equation`: signs
 //!   of equations
 
 mod chart;
 mod comments;
-mod core;
 pub(super) mod document;
 mod equation;
 mod relations;
@@ -25,6 +24,8 @@ pub(super) use relations::resolve;
 use crate::package::Package;
 use crate::{ExtractError, Format};
 
+/// The name of the part with the properties.
+const PROPERTIES: &str = "docProps/core.xml";
 /// Bytes of the list of content types that are read.
 const TYPES_BYTES_MAX: usize = 4 << 20;
 

@@ -11,14 +11,12 @@ use crate::{FileSlice, MappedFile};
 pub type WriteBlob<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
 
 /// Immutable, uniquely named bytes. Blocking. What returned `Ok` survives a power cut; what
-/// returned an error is as before or as after, never in between. The costs are those of
+/// returned an error is as before or as after, never in between. Every call can fail with
+/// [`StoreError::Io`]. The costs are those of
 /// [`crate::store::LocalBlobs`]; the first blob of a new directory costs one fsync more for each
 /// directory made.
 pub trait BlobStore: Send + Sync + fmt::Debug {
     /// Stores a blob, replacing one of that name in a single step. Two fsyncs.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     fn put(&self, key: &Key, bytes: &[u8]) -> Result<(), StoreError> {
         self.put_with(key, &mut |out| out.write_all(bytes)).map(|_length| ())
     }
@@ -32,9 +30,6 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
 
     /// An empty file without a name, for what takes too much memory before it is in a blob. Its
     /// contents are gone when it is closed. No fsync.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     fn scratch(&self) -> Result<File, StoreError>;
 
     /// Stores many blobs; each appears whole, all of them not in one step. One fsync a blob and
@@ -77,15 +72,9 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
 
     /// The keys that begin with all components of `prefix`, sorted; `v1/ab` is not below `v1/a`.
     /// None where nothing has the prefix. No fsync.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError>;
 
     /// Removes a blob; one that is not there counts as removed. One fsync.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
     fn delete(&self, key: &Key) -> Result<(), StoreError> {
         self.delete_many(std::slice::from_ref(key))
     }

@@ -82,16 +82,8 @@ pub struct BatchUpload {
 
 impl Request for BatchUpload {
     const FIELDS: &'static [&'static Field] = &[
-        &TENANT_QUERY,
-        &SUB_TENANT_QUERY,
-        &FILES,
-        &FILE_IDS,
-        &TENANT_METADATA_OF_ITEMS,
-        &DOCUMENT_METADATA_OF_ITEMS,
-        &TITLES,
-        &URLS,
-        &SOURCE_TIMES,
-        &LANGUAGES,
+        &TENANT_QUERY, &SUB_TENANT_QUERY, &FILES, &FILE_IDS, &TENANT_METADATA_OF_ITEMS,
+        &DOCUMENT_METADATA_OF_ITEMS, &TITLES, &URLS, &SOURCE_TIMES, &LANGUAGES,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
@@ -113,16 +105,8 @@ pub struct BatchUpdate {
 
 impl Request for BatchUpdate {
     const FIELDS: &'static [&'static Field] = &[
-        &TENANT_QUERY,
-        &SUB_TENANT_QUERY,
-        &FILES,
-        &SOURCE_IDS,
-        &TENANT_METADATA_OF_ITEMS,
-        &DOCUMENT_METADATA_OF_ITEMS,
-        &TITLES,
-        &URLS,
-        &SOURCE_TIMES,
-        &LANGUAGES,
+        &TENANT_QUERY, &SUB_TENANT_QUERY, &FILES, &SOURCE_IDS, &TENANT_METADATA_OF_ITEMS,
+        &DOCUMENT_METADATA_OF_ITEMS, &TITLES, &URLS, &SOURCE_TIMES, &LANGUAGES,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {

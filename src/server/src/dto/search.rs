@@ -282,21 +282,9 @@ pub struct FullTextSearch {
 
 impl Request for FullTextSearch {
     const FIELDS: &'static [&'static Field] = &[
-        &QUERY,
-        &TENANT_BODY,
-        &SUB_TENANT_BODY,
-        &OPERATOR,
-        &FUZZY,
-        &PREFIX,
-        &FULL_TEXT_MAX_CHUNKS,
-        &OFFSET,
-        &MIN_CONFIDENCE,
-        &FACETS,
-        &HIGHLIGHTS,
-        &TENANT_FILTER,
-        &DOCUMENT_FILTER,
-        &SYSTEM_FILTER,
-        &CONTEXT_LIST,
+        &QUERY, &TENANT_BODY, &SUB_TENANT_BODY, &OPERATOR, &FUZZY, &PREFIX, &FULL_TEXT_MAX_CHUNKS,
+        &OFFSET, &MIN_CONFIDENCE, &FACETS, &HIGHLIGHTS, &TENANT_FILTER, &DOCUMENT_FILTER,
+        &SYSTEM_FILTER, &CONTEXT_LIST,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {

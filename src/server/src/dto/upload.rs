@@ -122,16 +122,8 @@ pub struct UploadDocument {
 
 impl Request for UploadDocument {
     const FIELDS: &'static [&'static Field] = &[
-        &FILE,
-        &TENANT_FORM,
-        &SUB_TENANT_FORM,
-        &FILE_ID_FORM,
-        &TENANT_METADATA_FORM,
-        &DOCUMENT_METADATA_FORM,
-        &TITLE_FORM,
-        &URL_FORM,
-        &SOURCE_TIME_FORM,
-        &LANGUAGE_FORM,
+        &FILE, &TENANT_FORM, &SUB_TENANT_FORM, &FILE_ID_FORM, &TENANT_METADATA_FORM,
+        &DOCUMENT_METADATA_FORM, &TITLE_FORM, &URL_FORM, &SOURCE_TIME_FORM, &LANGUAGE_FORM,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
@@ -173,16 +165,8 @@ pub struct UpdateDocument {
 
 impl Request for UpdateDocument {
     const FIELDS: &'static [&'static Field] = &[
-        &SOURCE_ID_QUERY,
-        &TENANT_QUERY,
-        &SUB_TENANT_QUERY,
-        &FILE,
-        &TENANT_METADATA_FORM,
-        &DOCUMENT_METADATA_FORM,
-        &TITLE_FORM,
-        &URL_FORM,
-        &SOURCE_TIME_FORM,
-        &LANGUAGE_FORM,
+        &SOURCE_ID_QUERY, &TENANT_QUERY, &SUB_TENANT_QUERY, &FILE, &TENANT_METADATA_FORM,
+        &DOCUMENT_METADATA_FORM, &TITLE_FORM, &URL_FORM, &SOURCE_TIME_FORM, &LANGUAGE_FORM,
     ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {

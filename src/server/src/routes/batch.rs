@@ -32,10 +32,7 @@ pub fn routes() -> Vec<Route<App>> {
             .json(limits::BODY_BYTES_MAX_TEXT)
             .handle(blocking(batch_upload_text)),
         Route::<App>::post(
-            "/upload/upload_app_sources",
-            group,
-            write,
-            "Upload records of applications",
+            "/upload/upload_app_sources", group, write, "Upload records of applications",
         )
         .json(limits::BODY_BYTES_MAX_VECTORS)
         .handle(blocking(upload_app_sources)),

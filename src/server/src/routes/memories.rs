@@ -38,10 +38,7 @@ pub fn routes() -> Vec<Route<App>> {
         )
         .handle(blocking(list)),
         Route::<App>::delete(
-            "/user_memory/delete_user_memory",
-            GROUP,
-            by_writer,
-            "Delete a memory",
+            "/user_memory/delete_user_memory", GROUP, by_writer, "Delete a memory",
         )
         .handle(blocking(delete)),
         Route::<App>::post(

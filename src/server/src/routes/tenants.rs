@@ -19,10 +19,7 @@ pub fn routes() -> Vec<Route<App>> {
     let (by_reader, by_admin) = (Role::Read, Role::Admin);
     vec![
         Route::<App>::get(
-            "/tenant/sub_tenant_ids",
-            tenant,
-            by_reader,
-            "List the sub-tenants of a tenant",
+            "/tenant/sub_tenant_ids", tenant, by_reader, "List the sub-tenants of a tenant",
         )
         .handle(blocking(sub_tenant_ids)),
         Route::<App>::get(

@@ -48,10 +48,7 @@ pub fn routes() -> Vec<Route<App>> {
             .multipart(file)
             .handle(blocking(update_document)),
         Route::<App>::patch(
-            "/upload/update_metadata",
-            group,
-            write,
-            "Replace the metadata of a source",
+            "/upload/update_metadata", group, write, "Replace the metadata of a source",
         )
         .handle(blocking(update_metadata)),
         Route::<App>::post(

@@ -29,10 +29,7 @@ pub fn routes() -> Vec<Route<App>> {
             .urlencoded()
             .handle(blocking(update_webpage)),
         Route::<App>::post(
-            "/upload/batch_scrape_webpage",
-            group,
-            write,
-            "Fetch and index several web pages",
+            "/upload/batch_scrape_webpage", group, write, "Fetch and index several web pages",
         )
         .json(limits::BODY_BYTES_MAX_PAGES)
         .handle(blocking(batch_scrape)),

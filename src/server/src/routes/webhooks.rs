@@ -22,10 +22,7 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::get("/admin/webhooks", group, admin, "List webhooks, without their secrets")
             .handle(blocking(list)),
         Route::<App>::patch(
-            "/admin/webhooks/{webhook_id}",
-            group,
-            admin,
-            "Pause a webhook or make it active",
+            "/admin/webhooks/{webhook_id}", group, admin, "Pause a webhook or make it active",
         )
         .handle(blocking(change)),
         Route::<App>::delete(

@@ -1,6 +1,5 @@
-//! The commit log: create-only manifests in ascending numbers (SCALEOUT 6).
+//! The commit log: create-only manifests in ascending numbers.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::collection::{CollectionError, Manifest, layout};
@@ -18,36 +17,13 @@ pub enum Commit {
     Fenced,
 }
 
-/// The store of manifests. One implementation per kind of store.
-pub trait CommitLog: Send + Sync + fmt::Debug {
-    /// The newest manifest; [`Manifest::empty`] before the first commit.
-    ///
-    /// # Errors
-    /// A damaged newest manifest is an error, never passed over for an older one.
-    fn head(&self, collection: CollectionId) -> Result<Manifest, CollectionError>;
-
-    /// Publishes `next`, built upon `base`. Survives a power cut when it returns `Done`.
-    /// Costs two fsyncs.
-    ///
-    /// # Errors
-    /// After an error it is unknown whether `next` is durable: the caller must not acknowledge
-    /// anything that depends on it.
-    fn commit(&self, base: &Manifest, next: &Manifest) -> Result<Commit, CollectionError>;
-
-    /// Deletes manifests older than `head`, oldest first, each before the next.
-    ///
-    /// # Errors
-    /// Errors of the store; a repeated call continues where this one ended.
-    fn collect(&self, collection: CollectionId, head: u64) -> Result<usize, CollectionError>;
-}
-
 /// Manifests as blobs whose creation is atomic.
 #[derive(Debug)]
-pub struct BlobCommitLog {
+pub struct CommitLog {
     store: Arc<dyn BlobStore>,
 }
 
-impl BlobCommitLog {
+impl CommitLog {
     /// A log over `store`.
     pub fn new(store: Arc<dyn BlobStore>) -> Self {
         Self { store }
@@ -57,10 +33,12 @@ impl BlobCommitLog {
         let bytes = self.store.get(&layout::manifest(collection, version))?;
         Manifest::decode(&bytes, collection, version)
     }
-}
 
-impl CommitLog for BlobCommitLog {
-    fn head(&self, collection: CollectionId) -> Result<Manifest, CollectionError> {
+    /// The newest manifest; [`Manifest::empty`] before the first commit.
+    ///
+    /// # Errors
+    /// A damaged newest manifest is an error, never passed over for an older one.
+    pub fn head(&self, collection: CollectionId) -> Result<Manifest, CollectionError> {
         let names = self.store.list(&layout::manifests(collection))?;
         match names.iter().filter_map(layout::manifest_version).max() {
             Some(version) => self.read(collection, version),
@@ -68,7 +46,13 @@ impl CommitLog for BlobCommitLog {
         }
     }
 
-    fn commit(&self, base: &Manifest, next: &Manifest) -> Result<Commit, CollectionError> {
+    /// Publishes `next`, built upon `base`. Survives a power cut when it returns `Done`.
+    /// Costs two fsyncs.
+    ///
+    /// # Errors
+    /// After an error it is unknown whether `next` is durable: the caller must not acknowledge
+    /// anything that depends on it.
+    pub fn commit(&self, base: &Manifest, next: &Manifest) -> Result<Commit, CollectionError> {
         let collection = CollectionId(next.collection);
         let key = layout::manifest(collection, next.version);
         match self.store.put_create(&key, &next.encode())? {
@@ -97,7 +81,11 @@ impl CommitLog for BlobCommitLog {
         Ok(if is_ours { Commit::Done } else { Commit::Fenced })
     }
 
-    fn collect(&self, collection: CollectionId, head: u64) -> Result<usize, CollectionError> {
+    /// Deletes manifests older than `head`, oldest first, each before the next.
+    ///
+    /// # Errors
+    /// Errors of the store; a repeated call continues where this one ended.
+    pub fn collect(&self, collection: CollectionId, head: u64) -> Result<usize, CollectionError> {
         let mut names = self.store.list(&layout::manifests(collection))?;
         names.sort_by_key(layout::manifest_version);
         let old = names

@@ -66,7 +66,7 @@ use parking_lot::Mutex;
 pub use commit::Writer;
 pub use edit::{AddedSegment, Edit, Outcome};
 pub use error::CollectionError;
-pub use log::{BlobCommitLog, Commit, CommitLog};
+pub use log::{Commit, CommitLog};
 pub use manifest::{Manifest, SegmentEntry, TombstoneEntry, count_foreign_models};
 pub use merge::PlannedMerge;
 pub use other::{Comparison, OtherVectors};
@@ -90,7 +90,7 @@ pub struct Collection {
     ids: Arc<dyn IdSource>,
     /// Builds vector lists in merges.
     backend: Arc<dyn ComputeBackend>,
-    log: Box<dyn CommitLog>,
+    log: CommitLog,
     snapshot: ArcSwap<Snapshot>,
     writer: Mutex<WriterState>,
     /// Files that the newest manifest may not list. Locked after `writer`, where both are.

@@ -10,9 +10,7 @@ use uuid::Uuid;
 
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::collection::snapshot::{LiveSegment, Snapshot};
-use crate::collection::{
-    BlobCommitLog, Collection, CollectionError, CommitLog, WriterState, layout,
-};
+use crate::collection::{Collection, CollectionError, CommitLog, WriterState, layout};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_compute::SimdBackend;
 use lodestone_io::store::BlobStore;
@@ -33,7 +31,7 @@ impl Collection {
         epoch: u64,
         expected: Option<CommitHead>,
     ) -> Result<Self, CollectionError> {
-        let log = BlobCommitLog::new(Arc::clone(&store));
+        let log = CommitLog::new(Arc::clone(&store));
         let head = log.head(id)?;
         check_head(id, &head, expected)?;
         let applied = unmarked(&head, expected);
@@ -44,7 +42,7 @@ impl Collection {
             store,
             ids,
             backend: Arc::new(SimdBackend),
-            log: Box::new(log),
+            log,
             snapshot: ArcSwap::from_pointee(empty),
             writer: Mutex::new(WriterState { applied }),
             pending_deletes: Mutex::default(),

@@ -5,7 +5,7 @@ use lodestone_types::ErrorKind;
 /// Errors of parsing a filter and of reading stored columns.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// The filter breaks a rule of API 5.3.
+    /// The filter breaks a rule of the grammar.
     #[error("{field} {problem}")]
     Invalid {
         /// The field of the request, for example `tenant_metadata.year.$gt`.
@@ -40,7 +40,7 @@ pub enum FilterError {
 }
 
 impl FilterError {
-    /// The machine word of API 1.7.
+    /// The stable word of an error, for programs.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Invalid { .. } => "invalid_filter",

@@ -1,4 +1,4 @@
-//! Metadata filters (API 5.3): from JSON to a syntax tree, from a tree to exact bitmaps over the
+//! Metadata filters: from JSON to a syntax tree, from a tree to exact bitmaps over the
 //! rows of one segment.
 //!
 //! Access is not checked here. The answer ranges over all rows of the segment, and negations are

@@ -1,4 +1,4 @@
-//! Request JSON to a syntax tree (API 5.3).
+//! Request JSON to a syntax tree.
 
 use serde_json::Value;
 
@@ -92,7 +92,7 @@ pub fn parse_for_vectors(filter: Option<&Metadata>) -> Result<Filter, FilterErro
 
 /// The filter of a `context_list`: only these sources. No ids match nothing, so that a list of
 /// which nothing is left never turns into "everything"; a list that the client left empty is no
-/// restriction (API 5.6) and must not come here.
+/// restriction and must not come here.
 pub fn sources(ids: &[SourceId]) -> Filter {
     let values = ids.iter().map(|id| FilterValue::Text(id.as_str().to_owned())).collect();
     let comparison = Comparison::AnyOf(values);

@@ -10,14 +10,8 @@ use crate::filter::key;
 use lodestone_types::{FilterMap, Metadata, RowPayload, SourceRecord, Timestamp};
 
 const SYSTEM_KEYS: [&str; 8] = [
-    "source_id",
-    "source_title",
-    "source_type",
-    "source_url",
-    "source_collection",
-    "source_upload_time",
-    "source_last_updated_time",
-    "description",
+    "source_id", "source_title", "source_type", "source_url", "source_collection",
+    "source_upload_time", "source_last_updated_time", "description",
 ];
 
 /// The system key that names a source itself.
@@ -29,7 +23,7 @@ pub(super) const SUB_TENANT: &str = "sub_tenant";
 /// The column of ids that clients gave their vectors, in [`Root::Scope`]: no filter can name it.
 pub(super) const CHUNK_ID: &str = "chunk_id";
 
-/// Whether a path is one of the system keys of API 5.3.
+/// Whether a path is one of the keys that the system gives.
 pub(super) fn is_system_key(path: &str) -> bool {
     SYSTEM_KEYS.contains(&path)
 }

@@ -13,9 +13,7 @@ use roaring::RoaringBitmap;
 use serde_json::{Value, json};
 
 use crate::filter::{Columns, ColumnsBuilder};
-use lodestone_types::{
-    Filter, Metadata, Sequence, SourceDetail, SourceId, SourceKind, SourceRecord,
-};
+use lodestone_types::{Filter, Metadata, Sequence, SourceId, SourceKind, SourceRecord};
 use lodestone_types::{SubTenantId, Timestamp};
 
 fn map(value: Value) -> Metadata {
@@ -25,23 +23,19 @@ fn map(value: Value) -> Metadata {
 /// A source whose other fields follow from its number.
 fn source(number: u32, tenant: Value, document: Value) -> SourceRecord {
     SourceRecord {
-        sub_tenant: SubTenantId::parse(["default", "b", "c"][number as usize % 3]).unwrap(),
-        id: SourceId::parse(&format!("doc-{number}")).unwrap(),
-        kind: [SourceKind::File, SourceKind::Text][number as usize % 2],
         title: format!("title {}", number % 4),
         description: ["", "a description"][number as usize % 2].to_owned(),
-        filename: String::new(),
         url: ["", "https://example.org/a"][number as usize / 2 % 2].to_owned(),
-        content_type: String::new(),
-        size_bytes: 0,
         tenant_metadata: map(tenant),
         document_metadata: map(document),
-        uploaded_at: Timestamp(1_757_402_409_727 + u64::from(number)),
         last_updated_at: Timestamp(1_757_402_409_000 + 1_000 * u64::from(number)),
-        version: 1,
-        sequence: Sequence(1),
-        raw_key: String::new(),
-        detail: SourceDetail::default(),
+        ..SourceRecord::new(
+            SubTenantId::parse(["default", "b", "c"][number as usize % 3]).unwrap(),
+            SourceId::parse(&format!("doc-{number}")).unwrap(),
+            [SourceKind::File, SourceKind::Text][number as usize % 2],
+            Sequence(1),
+            Timestamp(1_757_402_409_727 + u64::from(number)),
+        )
     }
 }
 

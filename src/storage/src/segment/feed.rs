@@ -19,7 +19,7 @@ use lodestone_types::{
 };
 
 /// One chunk of a fresh source.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewRow {
     /// Position in the source.
     pub index: u32,

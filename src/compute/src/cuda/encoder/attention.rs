@@ -35,9 +35,6 @@ pub struct Attention<'a> {
 }
 
 /// Attention within each passage of `packed`.
-///
-/// # Errors
-/// [`DeviceError::Shape`], or errors of the device.
 pub fn attend(
     queue: &mut dyn Queue,
     packed: &Packed,

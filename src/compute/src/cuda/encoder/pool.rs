@@ -35,9 +35,6 @@ pub struct Pool<'a> {
 }
 
 /// One vector of length 1 for each passage of `packed`.
-///
-/// # Errors
-/// [`DeviceError::Shape`], or errors of the device.
 pub fn pool(
     queue: &mut dyn Queue,
     packed: &Packed,

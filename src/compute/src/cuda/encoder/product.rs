@@ -126,9 +126,6 @@ pub struct Product<'a> {
 
 /// activation(states weights^T + bias) + residual of `tokens` tokens, on a device of so many
 /// multiprocessors and so much shared memory for a block.
-///
-/// # Errors
-/// [`DeviceError::Shape`], or errors of the device.
 pub fn product(
     queue: &mut dyn Queue,
     (multiprocessors, shared_max): (u32, u32),

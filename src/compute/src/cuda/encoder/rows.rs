@@ -67,9 +67,6 @@ pub struct Gather<'a> {
 }
 
 /// States of the tokens of `packed` before the first layer.
-///
-/// # Errors
-/// [`DeviceError::Shape`], or errors of the device.
 pub fn gather(
     queue: &mut dyn Queue,
     packed: &Packed,
@@ -106,9 +103,6 @@ pub struct Normalise<'a> {
 }
 
 /// The rows of `packed`'s tokens, normalised.
-///
-/// # Errors
-/// [`DeviceError::Shape`], or errors of the device.
 pub fn normalise(
     queue: &mut dyn Queue,
     packed: &Packed,

@@ -166,11 +166,8 @@ mod tests {
             assert!(is_stamped(line), "{line}");
         }
         for line in [
-            "2025-03-20 is the day",
-            "Open from 9:00 to 17:00.",
-            "9:00 registration",
-            "Ratio 3: see below",
-            "On 4 May 9:00 we begin.",
+            "2025-03-20 is the day", "Open from 9:00 to 17:00.", "9:00 registration",
+            "Ratio 3: see below", "On 4 May 9:00 we begin.",
         ] {
             assert!(!is_stamped(line), "{line}");
         }

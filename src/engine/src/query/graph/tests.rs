@@ -13,8 +13,8 @@ use lodestone_io::{DataDir, RealDisk};
 use lodestone_storage::collection::{AddedSegment, Collection, Edit};
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_types::{
-    ChunkPlace, CollectionId, Filter, Metadata, RequestContext, SeededIds, Sequence, SourceDetail,
-    SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp,
+    ChunkPlace, CollectionId, Filter, RequestContext, SeededIds, Sequence, SourceId, SourceKind,
+    SourceRecord, SubTenantId, Timestamp,
 };
 
 const NOW: Timestamp = Timestamp(1_000);
@@ -22,33 +22,21 @@ const QUESTION: &str = "Who directed Northern Light?";
 
 fn source(sub_tenant: &str, id: &str, title: &str, text: &str) -> NewSource {
     let record = SourceRecord {
-        sub_tenant: SubTenantId::parse(sub_tenant).unwrap(),
-        id: SourceId::parse(id).unwrap(),
-        kind: SourceKind::Text,
         title: title.into(),
-        description: String::new(),
-        filename: String::new(),
-        url: String::new(),
-        content_type: String::new(),
-        size_bytes: 0,
-        tenant_metadata: Metadata::new(),
-        document_metadata: Metadata::new(),
-        uploaded_at: NOW,
-        last_updated_at: NOW,
-        version: 1,
-        sequence: Sequence(1),
-        raw_key: String::new(),
-        detail: SourceDetail::default(),
+        ..SourceRecord::new(
+            SubTenantId::parse(sub_tenant).unwrap(),
+            SourceId::parse(id).unwrap(),
+            SourceKind::Text,
+            Sequence(1),
+            NOW,
+        )
     };
     let row = NewRow {
-        index: 0,
         text: text.into(),
         place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },
-        boxes: Vec::new(),
-        lines: Vec::new(),
-        context: String::new(),
         graph: lodestone_graph::extract(title, text),
         vector: HashEmbedder::vector(text),
+        ..NewRow::default()
     };
     NewSource { record, title_text: title.into(), searchable: String::new(), rows: vec![row] }
 }

@@ -25,8 +25,9 @@ use crate::office::document::notes::Notes;
 use crate::office::document::numbering::Numbering;
 use crate::office::document::styles::Styles;
 use crate::office::document::walker::Walker;
-use crate::office::{core, relations};
+use crate::office::{PROPERTIES, relations};
 use crate::package::Package;
+use crate::title::title;
 use lodestone_types::Extracted;
 
 /// Reads a Word document.
@@ -43,7 +44,7 @@ pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
         }
     }
     let mut flow = Flow::default();
-    if let Some(title) = core::title(&package) {
+    if let Some(title) = title(&package, PROPERTIES) {
         flow.set_title(&title);
     }
     let mut walker =

@@ -22,8 +22,9 @@ use crate::flow::Flow;
 use crate::office::relations::{self, Relations};
 use crate::office::slides::layout::Layouts;
 use crate::office::slides::shape::{Role, Shape};
-use crate::office::{chart, comments, core};
+use crate::office::{PROPERTIES, chart, comments};
 use crate::package::Package;
+use crate::title::title;
 use lodestone_types::{Extracted, PageRef};
 
 /// Slides of one presentation.
@@ -36,7 +37,7 @@ pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
     let package = Package::open(bytes, "PowerPoint presentation", budget)?;
     let (main, relations) = relations::main_part(&package, "ppt/presentation.xml")?;
     let mut flow = Flow::default();
-    if let Some(title) = core::title(&package).filter(|title| title != UNTITLED) {
+    if let Some(title) = title(&package, PROPERTIES).filter(|title| title != UNTITLED) {
         flow.set_title(&title);
     }
     let mut layouts = Layouts::default();

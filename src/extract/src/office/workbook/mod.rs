@@ -24,8 +24,9 @@ use crate::flow::Flow;
 use crate::office::relations::{self, Relations};
 use crate::office::workbook::formats::Formats;
 use crate::office::workbook::strings::SharedStrings;
-use crate::office::{chart, comments, core};
+use crate::office::{PROPERTIES, chart, comments};
 use crate::package::Package;
+use crate::title::title;
 use lodestone_types::{Extracted, PageRef};
 
 /// Sheets of one workbook.
@@ -58,7 +59,7 @@ pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
     let strings = SharedStrings::read(&package, &named("sharedStrings", "xl/sharedStrings.xml"))?;
     let formats = Formats::read(&package, &named("styles", "xl/styles.xml"), has_late_epoch)?;
     let mut flow = Flow::default();
-    if let Some(title) = core::title(&package) {
+    if let Some(title) = title(&package, PROPERTIES) {
         flow.set_title(&title);
     }
     let book = Book { package: &package, relations, strings, formats };

@@ -18,12 +18,10 @@ use uuid::Uuid;
 use super::*;
 use crate::segment::NewRow;
 use lodestone_embed::HashEmbedder;
-use lodestone_graph::RowGraph;
 use lodestone_io::store::{Key, LocalBlobs};
 use lodestone_io::{DataDir, Disk, RealDisk};
 use lodestone_types::{
-    ChunkPlace, ErrorKind, Metadata, RowId, SeededIds, SourceDetail, SourceId, SourceKind,
-    SubTenantId, Timestamp,
+    ChunkPlace, ErrorKind, RowId, SeededIds, SourceId, SourceKind, SubTenantId, Timestamp,
 };
 
 const ID: CollectionId = CollectionId(Uuid::from_u128(0xC0));
@@ -89,33 +87,23 @@ fn source(sub_tenant: &str, id: &str, sequence: u64, texts: &[&str]) -> NewSourc
     let (sub_tenant, id) = named(sub_tenant, id);
     let raw_key = format!("v1/raw/{id}-{sequence}");
     let record = SourceRecord {
-        sub_tenant,
-        id,
-        kind: SourceKind::Text,
-        title: String::new(),
-        description: String::new(),
-        filename: String::new(),
-        url: String::new(),
         content_type: "text/plain".into(),
         size_bytes: 1,
-        tenant_metadata: Metadata::new(),
-        document_metadata: Metadata::new(),
-        uploaded_at: Timestamp(sequence),
-        last_updated_at: Timestamp(sequence),
-        version: 1,
-        sequence: Sequence(sequence),
         raw_key,
-        detail: SourceDetail::default(),
+        ..SourceRecord::new(
+            sub_tenant,
+            id,
+            SourceKind::Text,
+            Sequence(sequence),
+            Timestamp(sequence),
+        )
     };
     let row = |(index, text): (usize, &&str)| NewRow {
-        boxes: Vec::new(),
-        lines: Vec::new(),
-        context: String::new(),
-        graph: RowGraph::default(),
         index: index as u32,
         text: (*text).to_owned(),
         place: ChunkPlace { chars: text.chars().count() as u32, ..ChunkPlace::default() },
         vector: HashEmbedder::vector(text),
+        ..NewRow::default()
     };
     let rows = texts.iter().enumerate().map(row).collect();
     NewSource { record, title_text: String::new(), searchable: String::new(), rows }

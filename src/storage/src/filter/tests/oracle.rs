@@ -1,4 +1,4 @@
-//! Goal: bitmaps equal a naive reading of API 5.3. Method: random sources and random filters,
+//! Goal: bitmaps equal a naive reading of the filter. Method: random sources and random filters,
 //! evaluated over the stored columns and, source by source, over the JSON itself.
 
 use std::cmp::Ordering;

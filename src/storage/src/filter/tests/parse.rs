@@ -1,4 +1,4 @@
-//! The grammar of API 5.3, its limits and its errors.
+//! The grammar of filters, its limits and its errors.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

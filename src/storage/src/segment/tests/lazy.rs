@@ -38,13 +38,9 @@ fn large(vectors: &[Vec<f32>]) -> NewSource {
     let mut source = source(VectorKind::F16, record("default", "large", 1), &[]);
     source.rows.extend(vectors.iter().zip(0..).map(|(vector, index)| NewRow {
         index,
-        text: String::new(),
         place: ChunkPlace { document_start: index, page_start: 0, chars: 0, page: PageRef::Whole },
-        boxes: Vec::new(),
-        lines: Vec::new(),
-        context: String::new(),
-        graph: RowGraph::default(),
         vector: vector.clone(),
+        ..NewRow::default()
     }));
     source
 }

@@ -90,14 +90,12 @@ fn source(kind: VectorKind, record: SourceRecord, texts: &[(u32, &str)]) -> NewS
         let page = PageRef::Page(index + 1);
         let place = ChunkPlace { document_start: index * 10, page_start: *index, chars, page };
         NewRow {
-            boxes: Vec::new(),
-            lines: Vec::new(),
             context: if index % 2 == 1 { format!("Part {index}") } else { String::new() },
-            graph: RowGraph::default(),
             index: *index,
             text: (*text).to_owned(),
             place,
             vector: vector(kind, text, *index),
+            ..NewRow::default()
         }
     };
     let rows = texts.iter().map(row).collect();

@@ -1,4 +1,4 @@
-//! The properties of a document, of which only the title is read.
+//! The title among the properties of a document.
 
 use crate::ExtractError;
 use crate::events::{Event, Events};
@@ -7,14 +7,14 @@ use crate::package::Package;
 /// Bytes of a title that are kept.
 const TITLE_BYTES_MAX: usize = 1000;
 
-/// The title, where one was given.
-pub(super) fn title(package: &Package<'_>) -> Option<String> {
+/// The title in the part called `name`, where one was given.
+pub(super) fn title(package: &Package<'_>, name: &str) -> Option<String> {
     // Properties are no content: their damage does not make the document unreadable.
-    read(package).ok().flatten().filter(|title| !title.trim().is_empty())
+    read(package, name).ok().flatten().filter(|title| !title.trim().is_empty())
 }
 
-fn read(package: &Package<'_>) -> Result<Option<String>, ExtractError> {
-    let Some(part) = package.part("docProps/core.xml")? else { return Ok(None) };
+fn read(package: &Package<'_>, name: &str) -> Result<Option<String>, ExtractError> {
+    let Some(part) = package.part(name)? else { return Ok(None) };
     let mut events = Events::new(part)?;
     let mut title = String::new();
     let mut is_title = false;
