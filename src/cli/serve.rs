@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use lodestone_embed::{EmbedDevice, Model, ModelFiles};
+use lodestone_embed::{EmbedDevice, Embedder, Model, ModelFiles};
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine, take_device};
 use lodestone_extract::sandbox::Sandbox;
@@ -41,9 +41,14 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     let model = load(&settings, &settings.model_dir, "--model-dir", device.embedding.clone())?;
     let mut components = Components::real(Arc::new(model));
     if let Some(dir) = &settings.reembed.previous_model_dir {
-        let model = load(&settings, dir, "--previous-model-dir", device.embedding)?;
-        components.previous_embedder = Some(Arc::new(model));
+        let model = load(&settings, dir, "--previous-model-dir", device.embedding.clone())?;
+        components.other_embedders.push(Arc::new(model));
     }
+    for dir in &settings.reembed.further_model_dirs {
+        let model = load(&settings, dir, "--further-model-dirs", device.embedding.clone())?;
+        components.other_embedders.push(Arc::new(model));
+    }
+    require_names(&components)?;
     components.reranker = reranker::load(&settings)?.map(|reranker| Arc::new(reranker) as _);
     components.backend = device.backend;
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));
@@ -53,6 +58,22 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     let served = runtime.block_on(served);
     engine.shut_down();
     served
+}
+
+/// Refuses different models with one name: `reembed --to` could not tell them apart.
+fn require_names(components: &Components) -> Result<(), String> {
+    let mut known = vec![&components.embedder];
+    for model in &components.other_embedders {
+        let is_other = |one: &&Arc<dyn Embedder>| one.fingerprint() != model.fingerprint();
+        if known.iter().filter(|one| one.name() == model.name()).any(is_other) {
+            let name = model.name();
+            return Err(format!(
+                "two different embedding models are named {name}: rename the directory of one"
+            ));
+        }
+        known.push(model);
+    }
+    Ok(())
 }
 
 /// Loads an embedding model; `flag` names its directory.
@@ -190,9 +211,9 @@ fn banner(
         _ => line("device", &format!("{}, {embed_threads} threads", backend.device())),
     }
     line("model", &format!("{}, {} dimensions", embedder.name(), embedder.dimension()));
-    if let Some(model) = engine.models().previous() {
+    for model in engine.models().others() {
         let of = format!("{}, {} dimensions", model.name(), model.dimension());
-        line("previous", &format!("{of}, for tenants that are not re-embedded yet"));
+        line("beside it", &format!("{of}, for tenants whose vectors are of it"));
     }
     match engine.reranker() {
         Some(reranker) => line("reranker", &format!("{}, for accurate searches", reranker.name())),

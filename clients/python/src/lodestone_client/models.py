@@ -1120,6 +1120,7 @@ class AdminCreateBackupsRequest(TypedDict):
 class AdminCreateReembedRequest(TypedDict):
     tenant_id: NotRequired[str | None]
     action: NotRequired[Literal["start", "back", "discard"] | None]
+    to: NotRequired[str | None]
     dry_run: NotRequired[bool | None]
 
 
