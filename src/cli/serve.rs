@@ -40,9 +40,14 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     let device = take_device(&settings, &disk, &clock)?;
     let mut components = Components::real(embedder(&settings, device.embedding.clone())?);
     if let Some(dir) = &settings.reembed.previous_model_dir {
-        let model = load(&settings, dir, "--previous-model-dir", device.embedding)?;
-        components.previous_embedder = Some(Arc::new(model));
+        let model = load(&settings, dir, "--previous-model-dir", device.embedding.clone())?;
+        components.other_embedders.push(Arc::new(model));
     }
+    for dir in &settings.reembed.further_model_dirs {
+        let model = load(&settings, dir, "--further-model-dirs", device.embedding.clone())?;
+        components.other_embedders.push(Arc::new(model));
+    }
+    require_names(&components)?;
     components.reranker = reranker::load(&settings)?.map(|reranker| Arc::new(reranker) as _);
     components.backend = device.backend;
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));
@@ -65,6 +70,22 @@ fn embedder(
     let place = server.url.clone();
     let model = RemoteEmbedder::connect(server, &settings.tls.authorities()?);
     Ok(Arc::new(model.map_err(|error| format!("{place}: {error}"))?))
+}
+
+/// Refuses different models with one name: `reembed --to` could not tell them apart.
+fn require_names(components: &Components) -> Result<(), String> {
+    let mut known = vec![&components.embedder];
+    for model in &components.other_embedders {
+        let is_other = |one: &&Arc<dyn Embedder>| one.fingerprint() != model.fingerprint();
+        if known.iter().filter(|one| one.name() == model.name()).any(is_other) {
+            let name = model.name();
+            return Err(format!(
+                "two different embedding models are named {name}: rename the directory of one"
+            ));
+        }
+        known.push(model);
+    }
+    Ok(())
 }
 
 /// Loads an embedding model; `flag` names its directory.
@@ -205,9 +226,9 @@ fn banner(
     let place = engine.settings().embedding.embedding_url.as_deref().filter(|url| !url.is_empty());
     let place = place.map_or_else(String::new, |url| format!(", at {url}"));
     line("model", &format!("{}, {} dimensions{place}", embedder.name(), embedder.dimension()));
-    if let Some(model) = engine.models().previous() {
+    for model in engine.models().others() {
         let of = format!("{}, {} dimensions", model.name(), model.dimension());
-        line("previous", &format!("{of}, for tenants that are not re-embedded yet"));
+        line("beside it", &format!("{of}, for tenants whose vectors are of it"));
     }
     match engine.reranker() {
         Some(reranker) => line("reranker", &format!("{}, for accurate searches", reranker.name())),

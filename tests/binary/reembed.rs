@@ -249,3 +249,141 @@ fn a_tenant_changes_its_model_under_load_and_kills() {
     cli(&client, &["reembed", "--tenant", "acme", "--discard"]);
     assert_eq!(state(&client)["other_model"], Value::Null);
 }
+
+/// Chunks of the tenant that is moved to a model of its own.
+const OWN_CHUNKS: usize = 300;
+
+fn models(client: &Client) -> Vec<(String, String, String)> {
+    let found = ask(client, "GET", "/admin/reembed", Value::Null);
+    let tenants = found["tenants"].as_array().expect("an array").iter();
+    let text = |tenant: &Value, name: &str| tenant[name].as_str().unwrap_or_default().to_owned();
+    let row =
+        |tenant: &Value| (text(tenant, "tenant_id"), text(tenant, "model"), text(tenant, "status"));
+    tenants.map(row).collect()
+}
+
+/// Model that a search of a tenant names, and what its answer lacks.
+fn told_by_search(client: &Client, tenant: &str) -> (Value, Value) {
+    let body = json!({"tenant_id": tenant, "query": "word3 word4"});
+    let metadata = ask(client, "POST", "/search/retrieve", body)["metadata"].clone();
+    (metadata["embedding_model"].clone(), metadata["degraded"].clone())
+}
+
+fn width(client: &Client, tenant: &str) -> Value {
+    let path = format!("/tenant/stats?tenant_id={tenant}");
+    ask(client, "GET", &path, Value::Null)["vector_dimension"].clone()
+}
+
+/// Goal: tenants of one server have vectors of three models; each is searched and extended with
+/// its own, after a kill too, and without a model its tenants alone are searched by words.
+#[test]
+fn tenants_have_models_of_their_own() {
+    let dir = TempDir::new().expect("a directory");
+    let model = |name: &str, width: usize, layers: usize| {
+        write_tiny(&dir.path().join(name), "BertModel", &words(), width, layers);
+        dir.path().join(name)
+    };
+    let (usual, wide, deep) = (model("usual", 16, 1), model("wide", 32, 1), model("deep", 48, 3));
+    let fresh = |model: &Path| Installation {
+        dir: TempDir::new().expect("a directory"),
+        model: PathBuf::from(model),
+    };
+    let reference = fresh(&wide);
+    let (server, client) = reference.start();
+    fill(&client, OWN_CHUNKS);
+    let of_wide = tops(&client);
+    server.kill();
+
+    let installation = fresh(&usual);
+    let further = format!("{},{}", wide.display(), deep.display());
+    let further = [("LODESTONE_FURTHER_MODEL_DIRS", further.as_str())];
+    let (server, client) = installation.start_with(&further);
+    fill(&client, OWN_CHUNKS);
+    let of_usual = tops(&client);
+    for scope in ["tenant_id=bolt", "tenant_id=core"] {
+        put(&client, scope, "s", &text(7, 90));
+        wait_settled(&client, scope, "s");
+    }
+    ask(&client, "POST", "/user/create_tenant", json!({"tenant_id": "empty"}));
+    for (body, status, told) in [
+        (json!({"tenant_id": "acme", "to": "none"}), 400, "a loaded model: usual, wide, deep"),
+        (json!({"to": "wide"}), 400, "needs tenant_id"),
+        (json!({"tenant_id": "acme", "to": "wide", "action": "back"}), 400, "action start"),
+        (json!({"tenant_id": "empty", "to": "wide"}), 409, "no vectors of a model yet"),
+    ] {
+        let reply = client.call("POST", "/admin/reembed", &body).expect("an answer");
+        let found = reply.json().to_string();
+        assert!(reply.status == status && found.contains(told), "{}: {found}", reply.status);
+    }
+
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let searching = scope.spawn(|| {
+            for query in (0..QUERIES).cycle() {
+                let found = top(&client, query).expect("an answer");
+                let is_known = [&of_usual, &of_wide].iter().any(|of| is_same(&found, &of[query]));
+                assert!(is_known, "query {query}: {found:?}");
+                if is_over.load(Ordering::SeqCst) {
+                    return;
+                }
+            }
+        });
+        let told = cli(&client, &["reembed", "--tenant", "acme", "--to", "wide", "--dry-run"]);
+        assert!(told.contains("acme") && told.contains("usual"), "{told}");
+        cli(&client, &["reembed", "--tenant", "acme", "--to", "wide"]);
+        cli(&client, &["reembed", "--tenant", "bolt", "--to", "deep"]);
+        let mut patience = Patience::new();
+        loop {
+            let now = models(&client);
+            let is_done = |one: &&(String, String, String)| one.2 == "success";
+            if now.iter().filter(is_done).count() == 2 || searching.is_finished() {
+                break;
+            }
+            assert!(!patience.is_over((now.clone(), state(&client))), "stuck: {now:?}");
+        }
+        is_over.store(true, Ordering::SeqCst);
+        searching.join().expect("no search fails or mixes");
+    });
+    let check = |client: &Client| {
+        let own = |(tenant, model, _): (String, String, String)| (tenant, model);
+        let now: Vec<_> = models(client).into_iter().map(own).collect();
+        let expected = [("acme", "wide"), ("bolt", "deep"), ("core", "usual"), ("empty", "")];
+        assert_eq!(now, expected.map(|(tenant, model)| (tenant.to_owned(), model.to_owned())));
+        for (tenant, model, numbers) in
+            [("acme", "wide", 32), ("bolt", "deep", 48), ("core", "usual", 16)]
+        {
+            assert_eq!(told_by_search(client, tenant), (json!(model), json!([])), "{tenant}");
+            assert_eq!(width(client, tenant), numbers, "{tenant}");
+        }
+        for (query, found) in tops(client).iter().enumerate() {
+            assert!(is_same(found, &of_wide[query]), "{query}: {found:?}");
+        }
+    };
+    check(&client);
+    server.kill();
+    let (server, client) = installation.start_with(&further);
+    for scope in [MOVING, "tenant_id=bolt", "tenant_id=core"] {
+        put(&client, scope, "late", &text(8, 90));
+        wait_settled(&client, scope, "late");
+    }
+    check(&client);
+    server.kill();
+
+    let (server, client) = installation.start();
+    for tenant in ["acme", "bolt"] {
+        assert_eq!(told_by_search(&client, tenant).1, json!(["model_mismatch"]), "{tenant}");
+        let body = json!({"file_id": "refused", "content": "word1"});
+        let path = format!("/upload/upload_text?tenant_id={tenant}");
+        assert_eq!(client.call("POST", &path, &body).expect("an answer").status, 409, "{tenant}");
+    }
+    assert_eq!(told_by_search(&client, "core"), (json!("usual"), json!([])));
+    server.kill();
+
+    let namesake = model("elsewhere/wide", 64, 1);
+    let both = format!("{},{}", wide.display(), namesake.display());
+    let mut serve = lodestone(&["serve", "--listen", "127.0.0.1:0", "--further-model-dirs", &both]);
+    serve.arg("--data-dir").arg(installation.data()).arg("--model-dir").arg(&usual);
+    let refused = serve.output().expect("it runs");
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("are named wide"), "{told}");
+}

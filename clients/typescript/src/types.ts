@@ -2376,8 +2376,10 @@ export interface AdminCreateBackupsRequest {
 export interface AdminCreateReembedRequest {
   /** This tenant alone; absent: every tenant. */
   tenant_id?: string | null;
-  /** start: make vectors with the model of the server and switch to them; back: complete the vectors of before and switch to them; discard: give up the vectors that are not searched. */
+  /** start: make vectors with another model and switch to them; back: complete the vectors of before and switch to them; discard: give up the vectors that are not searched. */
   action?: "start" | "back" | "discard" | null;
+  /** Name of the loaded model that start moves the tenant to; absent: that of new tenants. */
+  to?: string | null;
   /** Measure what start would be, and change nothing. */
   dry_run?: boolean | null;
 }

@@ -10,8 +10,8 @@ use super::screen::{cell, moment, print_table};
 use super::{ClientVerb, EXIT_CODES};
 use crate::cli::transport::query;
 
-/// Embed tenants anew with the model of the server, go back, or tell the progress; needs an admin
-/// key.
+/// Embed tenants anew with another model of the server, go back, or tell the progress; needs an
+/// admin key.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct ReembedOptions {
@@ -27,6 +27,9 @@ pub struct ReembedOptions {
     /// Give up the vectors that are not searched: those of before, or those being made.
     #[arg(long, conflicts_with_all = ["dry_run", "status", "back"])]
     discard: bool,
+    /// Name of the loaded model to move the tenant to [default: the model of new tenants].
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["status", "back", "discard"])]
+    to: Option<String>,
     #[command(flatten)]
     server: ServerOptions,
 }
@@ -47,6 +50,9 @@ impl ClientVerb for ReembedOptions {
         let mut body = json!({"action": action, "dry_run": self.dry_run});
         if let Some(tenant) = tenant {
             body["tenant_id"] = tenant.into();
+        }
+        if let Some(to) = &self.to {
+            body["to"] = to.as_str().into();
         }
         let show = if self.dry_run { show_estimates } else { show_states };
         connection.post("/admin/reembed", &body, show)

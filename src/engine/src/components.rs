@@ -21,8 +21,8 @@ pub struct Components {
     pub ids: Arc<dyn IdSource>,
     /// The model of new tenants.
     pub embedder: Arc<dyn Embedder>,
-    /// Another model whose vectors are searched as well.
-    pub previous_embedder: Option<Arc<dyn Embedder>>,
+    /// Other models whose vectors are searched as well.
+    pub other_embedders: Vec<Arc<dyn Embedder>>,
     /// The reranker of `accurate` searches, if there is one.
     pub reranker: Option<Arc<dyn Reranker>>,
     /// The parser of documents.
@@ -46,7 +46,7 @@ impl Components {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             embedder,
-            previous_embedder: None,
+            other_embedders: Vec::new(),
             reranker: None,
             parser: Arc::new(InProcess),
             web: None,

@@ -209,7 +209,7 @@ impl Engine {
         settings.validate()?;
         let authorities = settings.tls.authorities()?;
         let Components { clock, ids, embedder, backend, reranker, .. } = components;
-        let models = Models::new(Arc::clone(&embedder), components.previous_embedder);
+        let models = Models::new(Arc::clone(&embedder), components.other_embedders);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
         let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;

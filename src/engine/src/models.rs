@@ -13,19 +13,24 @@ pub use remote::{EmbeddingServer, RemoteEmbedder};
 use lodestone_embed::Embedder;
 use lodestone_storage::collection::Manifest;
 
-/// The model of new tenants, and perhaps another one whose vectors are searched as well.
+/// The model of new tenants, and others whose vectors are searched as well.
 #[derive(Debug, Clone)]
 pub struct Models {
     current: Arc<dyn Embedder>,
-    previous: Option<Arc<dyn Embedder>>,
+    others: Vec<Arc<dyn Embedder>>,
     recent: Arc<RecentVectors>,
 }
 
 impl Models {
-    /// `previous` is passed over where it is the same model.
-    pub fn new(current: Arc<dyn Embedder>, previous: Option<Arc<dyn Embedder>>) -> Self {
-        let previous = previous.filter(|other| other.fingerprint() != current.fingerprint());
-        Self { current, previous, recent: Arc::default() }
+    /// Of models with one fingerprint the first is taken.
+    pub fn new(current: Arc<dyn Embedder>, others: Vec<Arc<dyn Embedder>>) -> Self {
+        let mut models = Self { current, others: Vec::new(), recent: Arc::default() };
+        for other in others {
+            if models.with(other.fingerprint()).is_none() {
+                models.others.push(other);
+            }
+        }
+        models
     }
 
     /// The model of new tenants.
@@ -33,9 +38,14 @@ impl Models {
         &self.current
     }
 
-    /// The other one, if there is one.
-    pub fn previous(&self) -> Option<&Arc<dyn Embedder>> {
-        self.previous.as_ref()
+    /// The others.
+    pub fn others(&self) -> &[Arc<dyn Embedder>] {
+        &self.others
+    }
+
+    /// The model of a name; of models with one name the first, and the current one before others.
+    pub fn named(&self, name: &str) -> Option<&Arc<dyn Embedder>> {
+        self.all().find(|model| model.name() == name)
     }
 
     /// Vectors of texts of searches and answers, which its copies share.
@@ -45,7 +55,7 @@ impl Models {
 
     /// All of them.
     pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Embedder>> {
-        std::iter::once(&self.current).chain(&self.previous)
+        std::iter::once(&self.current).chain(&self.others)
     }
 
     /// The model of a fingerprint, where it is loaded.
@@ -62,6 +72,6 @@ impl Models {
 
 impl<E: Embedder + 'static> From<Arc<E>> for Models {
     fn from(current: Arc<E>) -> Self {
-        Self::new(current, None)
+        Self::new(current, Vec::new())
     }
 }

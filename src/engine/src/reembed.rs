@@ -2,12 +2,13 @@
 
 use crate::ingest::{ReembedEstimate, ReembedRun};
 use crate::{Engine, EngineError, Models};
+use lodestone_embed::Embedder;
 use lodestone_types::{Grant, JobStatus, TenantId, Timestamp};
 
 /// An order about the vectors of tenants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReembedAction {
-    /// Make vectors with the current model, then switch to them.
+    /// Make vectors with another model, then switch to them.
     Start,
     /// Measure what that would be.
     Estimate,
@@ -53,16 +54,18 @@ impl Engine {
     }
 
     /// Carries out an order about one tenant, or about every tenant of the key; returns their
-    /// states. Work goes on in the background.
+    /// states. New vectors are of the model `to`, by default that of new tenants. Work goes on in
+    /// the background.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::Forbidden`] for a key that reaches only a
-    /// part of a named tenant; errors of the disk or the model.
+    /// part of a named tenant; a change that is refused; errors of the disk or the model.
     pub fn reembed(
         &self,
         grant: &Grant,
         only: Option<&TenantId>,
         action: Option<ReembedAction>,
+        to: Option<&dyn Embedder>,
     ) -> Result<Vec<TenantReembed>, EngineError> {
         let mut tenants = match only {
             Some(id) => vec![(*self.find_tenant(grant, id)?).clone()],
@@ -73,6 +76,7 @@ impl Engine {
             return Err(EngineError::Forbidden { need });
         }
         tenants.retain(|tenant| grant.scope.allows_whole_tenant(&tenant.id));
+        let to = to.unwrap_or(self.embedder());
         let mut states = Vec::with_capacity(tenants.len());
         for tenant in tenants {
             let tenant = std::sync::Arc::new(tenant);
@@ -81,15 +85,15 @@ impl Engine {
             match action {
                 None => {}
                 Some(ReembedAction::Estimate) => {
-                    estimate = Some(self.ingest.estimate_reembed(&tenant, &collection)?);
+                    estimate = Some(self.ingest.estimate_reembed(&tenant, &collection, to)?);
                 }
                 Some(ReembedAction::Start) => {
-                    self.ingest.begin_reembed(&tenant, &collection, false)?;
+                    self.ingest.begin_reembed(&tenant, &collection, Some(to))?;
                 }
                 Some(ReembedAction::Back) => {
                     let kept = collection.snapshot().manifest.other.is_some();
                     if only.is_some() || kept {
-                        self.ingest.begin_reembed(&tenant, &collection, true)?;
+                        self.ingest.begin_reembed(&tenant, &collection, None)?;
                     }
                 }
                 Some(ReembedAction::Discard) => {

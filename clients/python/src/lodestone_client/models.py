@@ -1136,6 +1136,7 @@ class AdminCreateBackupsRequest(TypedDict):
 class AdminCreateReembedRequest(TypedDict):
     tenant_id: NotRequired[str | None]
     action: NotRequired[Literal["start", "back", "discard"] | None]
+    to: NotRequired[str | None]
     dry_run: NotRequired[bool | None]
 
 

@@ -10,6 +10,13 @@ use lodestone_types::metadata::InvalidMetadata;
 use lodestone_types::schema::SchemaError;
 use lodestone_types::{ErrorKind, SourceId};
 
+/// Problem of a tenant without vectors that is to be moved to another model than the current one.
+pub(super) const NO_VECTORS: &str = "the tenant has no vectors of a model yet: its first sources \
+    are embedded with that of new tenants; move it after them";
+/// Problem of the way back to a model that is not loaded.
+pub(super) const NOT_LOADED: &str = "the model of the vectors of before is not loaded: name it \
+    with --previous-model-dir, --further-model-dirs or --model-dir";
+
 /// A refused or failed write.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
@@ -80,7 +87,7 @@ pub enum IngestError {
     /// The vectors of the tenant are of another model than the loaded one.
     #[error(
         "the vectors of this tenant were made by another model ({made_by}) than the server runs \
-         with ({loaded}): start it with that model as --previous-model-dir, re-embed the \
+         with ({loaded}): start it with that model among --further-model-dirs, re-embed the \
          tenant, or delete the tenant and upload its sources again"
     )]
     ModelMismatch {

@@ -15,6 +15,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::ingest::error::{NO_VECTORS, NOT_LOADED};
 use crate::ingest::pipeline::title;
 use crate::ingest::reembed_runs::ReembedRun;
 use crate::ingest::{Ingest, IngestError};
@@ -252,38 +253,39 @@ impl Ingest {
         Ok(Some(built))
     }
 
-    /// Has the vectors of a tenant made anew by the current model, or, for `is_back`, completes
-    /// and takes those that were put away. Durable on return; the work follows in the background.
+    /// Has the vectors of a tenant made anew by the model `to`, or, without one, completes and
+    /// takes those that were put away. Durable on return; the work follows in the background.
     /// Returns whether there is anything to do.
     ///
     /// # Errors
-    /// [`IngestError::ReembedRefused`] where there is nothing to go back to; errors of the disk.
+    /// [`IngestError::ReembedRefused`] where the vectors or the model for it are missing.
     pub fn begin_reembed(
         &self,
         tenant: &Arc<Tenant>,
         collection: &Arc<Collection>,
-        is_back: bool,
+        to: Option<&dyn Embedder>,
     ) -> Result<bool, IngestError> {
         let mut writer = collection.writer()?;
         let base = writer.base();
         let noted = base.manifest.other.as_ref();
-        let target = match is_back {
-            false => self.models.current().fingerprint().to_owned(),
-            true => {
+        let refused = |problem: &str| IngestError::ReembedRefused { problem: problem.into() };
+        let target = match to {
+            Some(model) => model.fingerprint().to_owned(),
+            None => {
                 let kept = noted.filter(|other| !other.is_wanted);
-                let refused =
-                    |problem: &str| IngestError::ReembedRefused { problem: problem.into() };
                 let kept = kept.ok_or_else(|| refused("no vectors of before are kept"))?;
                 if self.models.with(&kept.embedding).is_none() {
-                    let problem = "the model of the vectors of before is not loaded: name it with \
-                        --previous-model-dir, or as --model-dir";
-                    return Err(refused(problem));
+                    return Err(refused(NOT_LOADED));
                 }
                 kept.embedding.clone()
             }
         };
-        if base.manifest.model().is_none_or(|model| model == target) {
-            return Ok(false);
+        match base.manifest.model() {
+            Some(model) if model != target => {}
+            None if target != self.models.current().fingerprint() => {
+                return Err(refused(NO_VECTORS));
+            }
+            _ => return Ok(false),
         }
         if let Some(running) = noted.filter(|other| other.is_wanted && other.embedding == target) {
             self.reembeds.note(tenant, collection, running);

@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::ingest::reembed::passages_of;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::Tenant;
-use lodestone_embed::Lane;
+use lodestone_embed::{Embedder, Lane};
 use lodestone_storage::collection::{Collection, CollectionError, Snapshot};
 use lodestone_types::RequestContext;
 
@@ -34,7 +34,7 @@ pub struct ReembedEstimate {
 }
 
 impl Ingest {
-    /// Measures the work that changing a tenant to the current model would be.
+    /// Measures the work that changing a tenant to another model would be.
     ///
     /// # Errors
     /// Errors of the model or the disk.
@@ -42,8 +42,9 @@ impl Ingest {
         &self,
         tenant: &Tenant,
         collection: &Collection,
+        model: &dyn Embedder,
     ) -> Result<ReembedEstimate, IngestError> {
-        let (snapshot, model) = (collection.snapshot(), self.models.current());
+        let snapshot = collection.snapshot();
         let (from, to) = (snapshot.manifest.model(), model.fingerprint());
         let mut estimate = ReembedEstimate {
             from: from.map(str::to_owned),

@@ -199,6 +199,9 @@ pub struct Retrieved {
     pub alpha: f32,
     /// Reason for the choice where it was made from the query.
     pub alpha_reason: Option<&'static str>,
+    /// Name of the model that reads the query: that of the vectors, or, where it is not loaded,
+    /// that of new tenants.
+    pub embedding_model: String,
     /// Name of the reranker that the ranking may rest on; `None` where none was asked for or
     /// installed, and where it failed.
     pub reranker: Option<String>,

@@ -53,6 +53,7 @@ impl Query {
             is_filtered: !filter.is_all(),
             segments_missing: snapshot.damaged.len(),
             has_foreign_model,
+            embedding_model: model.name().to_owned(),
             reranker: self.reranker_for(request.mode).map(|reranker| reranker.name().to_owned()),
             ..Retrieved::default()
         };

@@ -11,6 +11,10 @@ pub struct ReembedSettings {
     /// are searched with it until they are re-embedded [default: none].
     #[arg(long, env = "LODESTONE_PREVIOUS_MODEL_DIR", value_name = "PATH")]
     pub previous_model_dir: Option<PathBuf>,
+    /// Directories of further embedding models, separated by commas, that single tenants are moved
+    /// to with `lodestone reembed --tenant ID --to NAME` [default: none].
+    #[arg(long, env = "LODESTONE_FURTHER_MODEL_DIRS", value_name = "PATHS", value_delimiter = ',')]
+    pub further_model_dirs: Vec<PathBuf>,
     /// Hours for which the vectors of before are kept after a tenant was re-embedded; they can be
     /// switched back to so long.
     #[arg(

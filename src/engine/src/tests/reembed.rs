@@ -77,7 +77,7 @@ fn with_wide(dir: &Path, clock: &Arc<ManualClock>, passes: u64, is_alone: bool) 
     components.clock = Arc::clone(clock) as Arc<dyn Clock>;
     components.disk = Arc::<StandInDisk>::default();
     if !is_alone {
-        components.previous_embedder = Some(Arc::new(GatedEmbedder::default()));
+        components.other_embedders = vec![Arc::new(GatedEmbedder::default())];
     }
     Wided { engine: Engine::start(settings, components).unwrap(), gate }
 }
@@ -126,11 +126,11 @@ fn top(engine: &Engine) -> Vec<Vec<(String, u32, u32)>> {
 
 fn order(engine: &Engine, action: ReembedAction) -> TenantReembed {
     let tenant = scope().tenant;
-    engine.reembed(&grant(), Some(&tenant), Some(action)).unwrap().remove(0)
+    engine.reembed(&grant(), Some(&tenant), Some(action), None).unwrap().remove(0)
 }
 
 fn state(engine: &Engine) -> TenantReembed {
-    engine.reembed(&grant(), Some(&scope().tenant), None).unwrap().remove(0)
+    engine.reembed(&grant(), Some(&scope().tenant), None, None).unwrap().remove(0)
 }
 
 fn switched(engine: &Engine) {
@@ -225,7 +225,7 @@ fn a_tenant_changes_its_model_while_it_serves_and_back() {
     order(&engine, ReembedAction::Discard);
     let left = state(&engine);
     assert!(left.state.other_model.is_none() && left.run.is_none());
-    let nothing = engine.reembed(&grant(), Some(&scope().tenant), Some(ReembedAction::Back));
+    let nothing = engine.reembed(&grant(), Some(&scope().tenant), Some(ReembedAction::Back), None);
     assert!(matches!(nothing, Err(EngineError::Ingest(IngestError::ReembedRefused { .. }))));
 }
 

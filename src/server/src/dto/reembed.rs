@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::dto::inputs::{TENANT_OPTIONAL, tenant};
-use crate::error::ApiError;
+use crate::error::{ApiError, Location};
+use crate::request::fields::wrong;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_engine::ReembedAction;
 use lodestone_types::TenantId;
@@ -14,9 +15,16 @@ static TENANT: Field =
 static ACTION: Field = Field::body(
     "action",
     Kind::Choice { words: &["start", "back", "discard"], default: Some("start"), is_exact: true },
-    "start: make vectors with the model of the server and switch to them; back: complete the \
+    "start: make vectors with another model and switch to them; back: complete the \
      vectors of before and switch to them; discard: give up the vectors that are not searched.",
 );
+static TO: Field = Field::body(
+    "to",
+    Kind::Text { chars_max: NAME_CHARS_MAX, is_filled: true },
+    "Name of the loaded model that start moves the tenant to; absent: that of new tenants.",
+);
+/// Characters of a model's name: it is that of a directory.
+const NAME_CHARS_MAX: usize = 255;
 static DRY_RUN: Field = Field::body(
     "dry_run",
     Kind::Boolean { default: false },
@@ -30,10 +38,12 @@ pub struct Reembed {
     pub tenant: Option<TenantId>,
     /// The order.
     pub action: ReembedAction,
+    /// Name of the model to move to.
+    pub to: Option<String>,
 }
 
 impl Request for Reembed {
-    const FIELDS: &'static [&'static Field] = &[&TENANT, &ACTION, &DRY_RUN];
+    const FIELDS: &'static [&'static Field] = &[&TENANT, &ACTION, &TO, &DRY_RUN];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let tenant = fields.id(&TENANT, TenantId::parse_field)?;
@@ -46,12 +56,18 @@ impl Request for Reembed {
             (false, action) => action,
             (true, ReembedAction::Start) => ReembedAction::Estimate,
             (true, _) => {
-                let problem = "is for the action start alone";
-                let place = crate::error::Location::Body;
-                return Err(ApiError::field("invalid_value", place, "dry_run", problem));
+                return Err(wrong(&DRY_RUN, Location::Body, "is for the action start alone"));
             }
         };
-        Ok(Self { tenant, action })
+        let to = fields.text(&TO)?;
+        let is_start = matches!(action, ReembedAction::Start | ReembedAction::Estimate);
+        if to.is_some() && !is_start {
+            return Err(wrong(&TO, Location::Body, "is for the action start alone"));
+        }
+        if to.is_some() && tenant.is_none() {
+            return Err(wrong(&TO, Location::Body, "needs tenant_id"));
+        }
+        Ok(Self { tenant, action, to })
     }
 }
 

@@ -248,9 +248,9 @@ impl Asked {
     }
 
     fn response(&self, answer: QnaAnswer, sources: SourcesEvent) -> QnaResponse {
-        let Self { app, call, input, .. } = self;
+        let Self { call, input, .. } = self;
         let QnaAnswer { text, quotes, grounds, mut generation, answer_ms, total_ms, .. } = answer;
-        let mut search = metadata_of(app, call, &input.request, &grounds.retrieved);
+        let mut search = metadata_of(call, &input.request, &grounds.retrieved);
         search.completed_query = completed(&input.request.query, &grounds.question);
         search.timings_ms.answer = input.ai_generation.then_some(answer_ms);
         // With the time of a generator to understand the question.

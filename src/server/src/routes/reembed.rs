@@ -2,7 +2,7 @@
 
 use crate::app::{App, blocking};
 use crate::dto::reembed::{EstimateView, Reembed, ReembedQuery, ReembedStatus, TenantVectors};
-use crate::error::ApiError;
+use crate::error::{ApiError, Location};
 use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::{Group, Route};
@@ -27,8 +27,17 @@ pub fn routes() -> Vec<Route<App>> {
 }
 
 fn order(app: &App, call: &Call, request: Reembed) -> Result<Json<ReembedStatus>, ApiError> {
-    let Reembed { tenant, action } = request;
-    let states = app.engine.reembed(call.grant()?, tenant.as_ref(), Some(action))?;
+    let Reembed { tenant, action, to } = request;
+    let models = app.engine.models();
+    let to = match &to {
+        None => None,
+        Some(name) => Some(&**models.named(name).ok_or_else(|| {
+            let names: Vec<&str> = models.all().map(|model| model.name()).collect();
+            let problem = format!("must name a loaded model: {}", names.join(", "));
+            ApiError::field("invalid_value", Location::Body, "to", &problem)
+        })?),
+    };
+    let states = app.engine.reembed(call.grant()?, tenant.as_ref(), Some(action), to)?;
     let message = match action {
         ReembedAction::Estimate => "Measured; nothing was changed",
         ReembedAction::Discard => "Vectors that are not searched were given up",
@@ -40,7 +49,7 @@ fn order(app: &App, call: &Call, request: Reembed) -> Result<Json<ReembedStatus>
 }
 
 fn status(app: &App, call: &Call, request: ReembedQuery) -> Result<Json<ReembedStatus>, ApiError> {
-    let states = app.engine.reembed(call.grant()?, request.tenant.as_ref(), None)?;
+    let states = app.engine.reembed(call.grant()?, request.tenant.as_ref(), None, None)?;
     Ok(answer(states, "Successfully fetched the models of tenants"))
 }
 

@@ -99,7 +99,7 @@ fn found(
     let completed_query = completed(&request.query, &query);
     request.query = query;
     let found = app.engine.retrieve(access, &request)?;
-    let metadata = SearchMetadata { completed_query, ..metadata_of(app, call, &request, &found) };
+    let metadata = SearchMetadata { completed_query, ..metadata_of(call, &request, &found) };
     let graph_relations = graph_relations(&found);
     let relations = found.relations;
     let shown = |found: RetrievedChunk| {
@@ -166,7 +166,6 @@ pub(super) fn completed(asked: &str, searched: &str) -> Option<String> {
 
 /// `metadata` of a search.
 pub(super) fn metadata_of(
-    app: &App,
     call: &Call,
     request: &RetrieveRequest,
     found: &Retrieved,
@@ -191,7 +190,7 @@ pub(super) fn metadata_of(
             fused: candidates.fused,
         },
         filtered: found.is_filtered,
-        embedding_model: app.engine.embedder().name().to_owned(),
+        embedding_model: found.embedding_model.clone(),
         reranker: found.reranker.clone(),
         personalised: !found.memories_used.is_empty(),
         memories_used: found.memories_used.iter().map(ToString::to_string).collect(),

@@ -157,7 +157,8 @@ class AsyncAdminOperations:
         """Change the embedding model of tenants, or measure what that would be.
 
         tenant_id: This tenant alone; absent: every tenant.
-        action: start: make vectors with the model of the server and switch to them; back: complete the vectors of before and switch to them; discard: give up the vectors that are not searched.
+        action: start: make vectors with another model and switch to them; back: complete the vectors of before and switch to them; discard: give up the vectors that are not searched.
+        to: Name of the loaded model that start moves the tenant to; absent: that of new tenants.
         dry_run: Measure what start would be, and change nothing.
         """
         answer: models.ReembedStatus = await self._transport.call(Operation("POST", "/admin/reembed", media="json"), request, options)

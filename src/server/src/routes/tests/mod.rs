@@ -142,7 +142,7 @@ impl Server {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             ids: Arc::new(RandomIds),
             embedder: Arc::new(HashEmbedder),
-            previous_embedder: None,
+            other_embedders: Vec::new(),
             reranker: None,
             parser: Arc::new(InProcess),
             web: None,
