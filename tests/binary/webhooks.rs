@@ -304,9 +304,14 @@ fn nothing_is_sent_where_it_may_not() {
     // Its authority is believed, but not that it speaks for this address.
     let authority = installation.dir.path().join("other.pem").display().to_string();
     let variables = [("LODESTONE_FETCH_ALLOW", &*allow), ("LODESTONE_CA_FILE", &*authority)];
+    // A name is looked up at each attempt: it may mean something else by then, or be let in no more.
+    let (server, client) = installation.start_with(&[("LODESTONE_FETCH_ALLOW", "127.0.0.0/8")]);
+    let (by_name, _) = add(&client, "http://localhost/", SOURCES);
+    drop(server);
     let (_server, client) = installation.start_with(&variables);
     for url in [
         inside.url(),
+        "http://localhost/".to_owned(),
         "http://169.254.169.254/latest".to_owned(),
         "http://10.0.0.1/".to_owned(),
         "http://[::1]/".to_owned(),
@@ -319,8 +324,6 @@ fn nothing_is_sent_where_it_may_not() {
         assert_eq!(reply.json()["reason"], "url_blocked", "{url}");
         assert_eq!(reply.json()["detail"]["errors"][0]["field"], "url");
     }
-    // A name is looked up at each attempt, so that it may mean something else by then.
-    let (by_name, _) = add(&client, "http://localhost/", SOURCES);
     let tested = test(&client, &by_name);
     assert_eq!((&tested["delivered"], &tested["status"]), (&json!(false), &Value::Null));
     let problem = tested["problem"].as_str().expect("a text");

@@ -44,8 +44,8 @@
 //! - `declining`: what speaks against an answer; `corrections`: misspelt words of a question
 //! - `sources`: chunks grouped by source; `snippet`: the part of a text that shows why it was found
 //! - `generate`: answers that a model writes
-//! - `session`: follow-up questions; `subject`: the same asked of another subject; `pointers`: words
-//!   that refer back
+//! - `session`: follow-up questions; `subject`: the same asked of another subject; `pointers`:
+//!   words that refer back
 //! - `stream`: an answer in deltas
 //! - `error`: errors of extractive answers
 

@@ -2,10 +2,10 @@
 //!
 //! "When was it built?" finds nothing by itself. With a generator one would ask it to rewrite the
 //! question; the rule here does without: a question that refers to earlier turns is searched
-//! together with the questions it refers to, and with the names of the last answer, the words of the
-//! new question last and whole; where it only names another subject, that takes the place of the
-//! first (`subject`). A question that stands by itself is left as it is: to
-//! carry an old topic into a new question does more harm than a missed follow-up.
+//! together with the questions it refers to, and with the names of the last answer, the words of
+//! the new question last and whole; where it only names another subject, that takes the place of
+//! the first (`subject`). A question that stands by itself is left as it is: to carry an old topic
+//! into a new question does more harm than a missed follow-up.
 //!
 //! A question refers to earlier turns when one of these holds:
 //! - it begins with a connector ("and", "what about", "y", "und", "et", ...) and is no whole

@@ -11,7 +11,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::answer::values::is_calendar_word;
 use crate::answer::words::{entries, is_entry, is_interrogative, is_reference};
 
-/// What stands before the new subject, longest first where one holds another.
+/// Phrases before the new subject, longest first where one holds another.
 const LEADS: &str = "\
     and what about|and how about|what about|how about|what if it's|what if it is|and if it's|\
     and|or|und was ist mit|was ist mit|und|oder|et pour|et|ou|qué hay de|y|o";
@@ -29,7 +29,7 @@ pub(super) fn substituted(question: &str, before: &str) -> Option<String> {
     Some(format!("{}{subject}{}", &before[..meant.start], &before[meant.end..]))
 }
 
-/// What a question of nothing but a subject names.
+/// The subject of a question that holds nothing else.
 fn subject(question: &str) -> Option<String> {
     let question = question.trim_end_matches(['?', '.', '!', ' ', '\u{A0}']).trim_start();
     let folded = question.to_lowercase().replace('\u{2019}', "'");

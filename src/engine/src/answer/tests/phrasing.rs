@@ -41,8 +41,8 @@ fn keywords_ask_for_a_list_too() {
 /// "Which goes where" asks for all pairs.
 #[test]
 fn two_question_words_ask_for_all() {
-    let colours = "# Colours of the cages\n\n- Blue: Coldwick\n- White: Ulverfoss\n- Yellow: Scarrow\n\
-        - Green: Morrick\n- Red: reject, do not load\n";
+    let colours = "# Colours of the cages\n\n- Blue: Coldwick\n- White: Ulverfoss\n\
+        - Yellow: Scarrow\n- Green: Morrick\n- Red: reject, do not load\n";
     let answer = told("which cage colour goes where", &[("welcome.md", colours)]);
     assert!(answer.contains("Yellow") && answer.contains("Red"), "{answer}");
 }
