@@ -304,7 +304,7 @@ fn nothing_is_sent_where_it_may_not() {
     // Its authority is believed, but not that it speaks for this address.
     let authority = installation.dir.path().join("other.pem").display().to_string();
     let variables = [("LODESTONE_FETCH_ALLOW", &*allow), ("LODESTONE_CA_FILE", &*authority)];
-    // A name is looked up at each attempt: it may mean something else by then, or be let in no more.
+    // A name is looked up at each attempt: by then it may mean something else, or be shut out.
     let (server, client) = installation.start_with(&[("LODESTONE_FETCH_ALLOW", "127.0.0.0/8")]);
     let (by_name, _) = add(&client, "http://localhost/", SOURCES);
     drop(server);
