@@ -293,6 +293,8 @@ fn make_there(
     let number = |name: &str| made[name].as_u64().unwrap_or(0);
     let tenants = made["tenant_ids"].as_array().map_or(0, Vec::len);
     told(id, tenants, number("bytes"), number("new_bytes"), number("new_files"));
+    // Whether it is the one that holds the data directory that was named cannot be seen from here.
+    println!("made by the server at {server}, of its own data directory");
     let left_out = made["left_out"].as_array().into_iter().flatten();
     let text = |one: &'_ Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
     let left_out: Vec<(String, String)> =

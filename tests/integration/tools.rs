@@ -154,6 +154,18 @@ fn a_call_that_must_be_made_is_not_replaced_by_an_extract() {
 }
 
 #[test]
+fn results_that_do_not_fit_are_refused_and_not_left_out() {
+    let upstream = Upstream::start(caller);
+    let server = server_over(&upstream);
+    let mut body = with_tools(&json!({}));
+    let calls = json!({"role": "assistant", "tool_calls": [call("a", "Paris")]});
+    let result = json!({"role": "tool", "tool_call_id": "a", "content": "word ".repeat(6000)});
+    body["messages"].as_array_mut().expect("messages").extend([calls, result]);
+    let error = server.post(PATH, body).error(400, "question_too_long");
+    assert!(error["error"]["message"].as_str().expect("a text").contains("4096"), "{error}");
+}
+
+#[test]
 fn broken_calls_of_a_generator_end_in_an_extract() {
     for deltas in [
         vec![json!({"tool_calls": [{"index": 7, "id": "a", "function": {"name": "weather"}}]})],

@@ -7,6 +7,7 @@ use crate::error::{ApiError, Condition, Location};
 use lodestone_catalog::CatalogError;
 use lodestone_embed::EmbedError;
 use lodestone_engine::answer::AnswerError;
+use lodestone_engine::answer::generate::GenerateError;
 use lodestone_engine::archive::ArchiveError;
 use lodestone_engine::backup::BackupError;
 use lodestone_engine::ingest::IngestError;
@@ -49,6 +50,9 @@ impl From<EngineError> for ApiError {
             EngineError::Catalog(error) => catalog(&error),
             EngineError::Collection(error) => collection(&error),
             EngineError::Answer(AnswerError::Embed(error)) => embed(&error),
+            EngineError::Generate(GenerateError::QuestionTooLong { .. }) => {
+                Self::invalid("question_too_long", message)
+            }
             EngineError::Generate(_) => generation().caused_by(message),
             EngineError::Embed(error) => embed(&error),
             EngineError::Rerank(error) => of_server(error.kind(), message),

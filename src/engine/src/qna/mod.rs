@@ -228,7 +228,10 @@ impl Engine {
             Err(error) => error,
         };
         let must_call = request.tools.as_ref().is_some_and(Tools::must_be_called);
-        let may_extract = self.settings.llm_fallback && !must_call;
+        // Results of tools that are too long are not answered as if there were none.
+        let is_too_long =
+            request.tools.is_some() && matches!(error, GenerateError::QuestionTooLong { .. });
+        let may_extract = self.settings.llm_fallback && !must_call && !is_too_long;
         if has_told || context.cancel().is_cancelled() || !may_extract {
             return Err(error.into());
         }

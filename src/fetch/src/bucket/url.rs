@@ -23,9 +23,15 @@ pub struct BucketUrl {
 }
 
 impl BucketUrl {
-    /// Whether a text is meant as the address of a bucket.
+    /// Whether a text is meant as the address of a bucket, and no path: it begins with a scheme, of
+    /// whatever store and however it is written. A letter alone is the name of a disk.
     pub fn is_meant(text: &str) -> bool {
-        text.starts_with(SCHEME)
+        let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
+        text.split_once(":/").is_some_and(|(scheme, _)| {
+            scheme.len() > 1
+                && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+                && scheme.chars().all(is_of_scheme)
+        })
     }
 
     /// Whether this is `other` or below it.
@@ -159,6 +165,12 @@ mod tests {
     fn places_have_a_bucket_and_a_prefix() {
         assert_eq!(url("s3://acme-backups").to_string(), "s3://acme-backups");
         assert_eq!(url("s3://acme/a/b=1/").to_string(), "s3://acme/a/b=1");
+        for address in ["s3://acme/x", "S3://acme/x", "s3:/acme/x", "gs://acme/x"] {
+            assert!(BucketUrl::is_meant(address), "{address}");
+        }
+        for path in ["/srv/backups", "backups", "./s3:/x", "c:/backups", "a b:/c"] {
+            assert!(!BucketUrl::is_meant(path), "{path}");
+        }
         for wrong in [
             "", "s3://", "s3://ab", "s3://Acme/x", "s3://acme//x", "s3://acme/a/../b",
             "s3://acme/a b", "s3://acme/a?b", "https://acme/x",

@@ -47,8 +47,11 @@ pub enum GenerateError {
     /// It said nothing.
     #[error("the generator's answer is empty")]
     Empty,
-    /// Question and rules fill the window.
-    #[error("the question takes {tokens} tokens of a window of {window}: no source fits in")]
+    /// Question, rules, tools and their results fill the window.
+    #[error(
+        "the question, with tools and their results, takes {tokens} tokens of the language model's \
+         window of {window}: no source fits in"
+    )]
     QuestionTooLong {
         /// Tokens of question and rules, about.
         tokens: usize,
@@ -77,8 +80,8 @@ impl GenerateError {
             | Self::Broken { .. }
             | Self::TooLong { .. }
             | Self::Empty
-            | Self::QuestionTooLong { .. }
             | Self::Cancelled => ErrorKind::Unavailable,
+            Self::QuestionTooLong { .. } => ErrorKind::Invalid,
         }
     }
 
