@@ -355,7 +355,7 @@ try {
   // --- a key that may read only; a tenant of vectors; the sample; a path prefix ----------------
   const limited = await open();
   await signIn(limited, reader);
-  await limited.getByLabel("Tenant", { exact: true }).last().fill("workshop");
+  await limited.getByRole("textbox", { name: "Tenant", exact: true }).fill("workshop");
   await limited.getByRole("button", { name: "Use" }).click();
   await ask(limited, QUESTION.text, QUESTION.words);
   await go(limited, "Sources");
