@@ -1,99 +1,17 @@
 #!/usr/bin/env python3
 """Makes the Word, Excel, PDF and PowerPoint files of this collection: make_office.py [FOLDER]
 
-needs python-docx, openpyxl, reportlab, python-pptx; the same input gives the same text and bytes.
+Needs what ../office.py names; the same input gives the same text and bytes.
 """
-import datetime, io, os, sys, zipfile
+import os
+import sys
 
-OUT = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
-DAY = datetime.datetime(2025, 1, 6, 8, 0, 0)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from office import Office  # noqa: E402
 
+office = Office(__file__, "Fernhollow Vets", (2025, 1, 6, 8, 0, 0))
 
-def put(name, save):
-    """Stores a zip container with fixed member times, so that two runs give equal bytes."""
-    raw = io.BytesIO()
-    save(raw)
-    with zipfile.ZipFile(raw) as z, zipfile.ZipFile(os.path.join(OUT, name), "w", zipfile.ZIP_DEFLATED) as out:
-        for item in z.infolist():
-            out.writestr(zipfile.ZipInfo(item.filename, (2025, 1, 6, 8, 0, 0)), z.read(item), zipfile.ZIP_DEFLATED)
-
-
-def docx(name, title, parts):
-    from docx import Document
-    d = Document()
-    d.core_properties.title, d.core_properties.author = title, "Fernhollow Vets"
-    d.core_properties.created = d.core_properties.modified = DAY
-    for kind, body in parts:
-        if kind == "table":
-            t = d.add_table(rows=0, cols=len(body[0]))
-            for row in body:
-                for cell, text in zip(t.add_row().cells, row):
-                    cell.text = text
-        elif kind.startswith("h"):
-            d.add_heading(body, int(kind[1]))
-        elif kind == "li":
-            for x in body:
-                d.add_paragraph(x, style="List Bullet")
-        else:
-            d.add_paragraph(body)
-    put(name, d.save)
-
-
-def xlsx(name, sheets):
-    from openpyxl import Workbook
-    w = Workbook()
-    w.remove(w.active)
-    w.properties.created = w.properties.modified = DAY
-    w.properties.creator = "Fernhollow Vets"
-    for title, rows in sheets:
-        s = w.create_sheet(title)
-        for r in rows:
-            s.append(r)
-    raw = io.BytesIO()
-    w.save(raw)                                   # openpyxl stamps the time of saving; it is put back here
-    fixed = io.BytesIO()
-    with zipfile.ZipFile(raw) as z, zipfile.ZipFile(fixed, "w") as out:
-        for item in z.infolist():
-            data = z.read(item)
-            if item.filename == "docProps/core.xml":
-                import re
-                data = re.sub(rb"(<dcterms:modified[^>]*>)[^<]*", rb"\g<1>2025-01-06T08:00:00Z", data)
-            out.writestr(item.filename, data)
-    put(name, lambda f: f.write(fixed.getvalue()))
-
-
-def pdf(name, title, parts):
-    from reportlab.lib.pagesizes import A4
-    from reportlab.lib.styles import getSampleStyleSheet
-    from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate, Spacer, Table, TableStyle
-    st = getSampleStyleSheet()
-    flow = [Paragraph(title, st["Title"])]
-    for kind, body in parts:
-        if kind == "table":
-            flow += [Table(body, style=TableStyle([("GRID", (0, 0), (-1, -1), 0.5, "#888888")])), Spacer(1, 8)]
-        elif kind == "page":
-            flow.append(PageBreak())
-        elif kind == "li":
-            flow += [Paragraph(f"{i}. {x}", st["BodyText"]) for i, x in enumerate(body, 1)]
-        else:
-            flow.append(Paragraph(body, st["Heading2" if kind == "h" else "BodyText"]))
-    foot = lambda c, d: c.drawString(60, 30, f"Fernhollow Vets - {title} - page {d.page}")
-    SimpleDocTemplate(os.path.join(OUT, name), pagesize=A4, title=title, author="Fernhollow Vets", invariant=1).build(flow, onFirstPage=foot, onLaterPages=foot)
-
-
-def pptx(name, slides):
-    from pptx import Presentation
-    p = Presentation()
-    p.core_properties.title, p.core_properties.author = slides[0][0], "Fernhollow Vets"
-    p.core_properties.created = p.core_properties.modified = DAY
-    for title, lines in slides:
-        s = p.slides.add_slide(p.slide_layouts[1])
-        s.shapes.title.text = title
-        s.placeholders[1].text = "\n".join(lines)
-    put(name, p.save)
-
-
-docx("training-and-expenses-2025.docx", "Training and expenses, rules from 1 March 2025", [
+office.docx("training-and-expenses-2025.docx", "Training and expenses, rules from 1 March 2025", [
     ("h1", "Training and expenses"),
     ("p", "In force from 1 March 2025. The rules of 2021 (0.28 EUR per km, training budget 500 EUR) end. Owner: Lucinda Marchetti."),
     ("h2", "Training"),
@@ -106,7 +24,7 @@ docx("training-and-expenses-2025.docx", "Training and expenses, rules from 1 Mar
     ("li", ["Parking fines are not paid.", "First class is not paid.", "Alcohol is not paid."]),
 ])
 
-xlsx("kennel-prices.xlsx", [
+office.xlsx("kennel-prices.xlsx", [
     ("2024", [["Animal", "Per night EUR", "Remark"], ["Dog small up to 10 kg", 26.00, ""], ["Dog medium up to 25 kg", 30.00, ""], ["Dog large", 34.00, ""],
               ["Cat", 19.00, ""], ["Second animal in the same run", 15.00, ""], ["Rabbit or guinea pig", 9.00, "per hutch"]]),
     ("2025", [["Animal", "Per night EUR", "Remark"], ["Dog small up to 10 kg", 28.50, ""], ["Dog medium up to 25 kg", 33.00, ""], ["Dog large", 37.50, ""],
@@ -116,14 +34,14 @@ xlsx("kennel-prices.xlsx", [
     ("Occupancy", [["Month", "Dogs average", "Cats average"], ["January 2025", 11, 5], ["February 2025", 14, 6], ["March 2025", 17, 7], ["April 2025", 29, 15], ["May 2025", 22, 12]]),
 ])
 
-xlsx("budget-2025.xlsx", [
+office.xlsx("budget-2025.xlsx", [
     ("Investments", [["What", "Place", "Planned EUR", "State"], ["Ultrasound Sonavet S3", "Crane Hill", 18400, "bought"], ["Vaccine fridge Coldmark 200", "Crane Hill", 1950, "ordered"],
                      ["Floor heating 8 more runs", "Sallow Farm", 14200, "put off to 2026"], ["Dental X-ray", "Oxbow Quay", 9800, "planned for October"],
                      ["Hydrotherapy pool", "Sallow Farm", 47000, "refused, ground too wet"], ["New telephone system", "all", 11300, "planned for August"]]),
     ("Takings", [["Place", "2023 EUR", "2024 EUR", "Plan 2025 EUR"], ["Marlpit Lane", 1284000, 1341000, 1420000], ["Oxbow Quay", 733000, 801000, 865000], ["Crane Hill", 512000, 498000, 530000], ["Sallow Farm", 287000, 309000, 335000]]),
 ])
 
-pdf("after-surgery-leaflet.pdf", "After the operation", [
+office.pdf("after-surgery-leaflet.pdf", "After the operation", [
     ("p", "Leaflet for owners. Printed February 2025."),
     ("h", "The first evening"),
     ("p", "Your animal may be sleepy until the next morning. Offer water two hours after you are home, a small meal in the evening. Do not leave it alone."),
@@ -136,9 +54,9 @@ pdf("after-surgery-leaflet.pdf", "After the operation", [
     ("p", "Dogs: on the lead for 12 days, no jumping into the car. After bone surgery six weeks. Cats: indoors for 12 days."),
     ("h", "Pain killers"),
     ("p", "Give Meloflex with food, once a day. Never give human pain killers: one tablet of paracetamol can kill a cat."),
-])
+], foot="Fernhollow Vets")
 
-pptx("nurse-induction.pptx", [
+office.pptx("nurse-induction.pptx", [
     ("Nurse induction", ["Every first Monday of the quarter", "Place: Marlpit Lane, theatre 1", "Host: Wenna Tregarth"]),
     ("Your first morning", ["7:45 handover at the whiteboard", "Read the yellow sheet of the night", "Control on the Hemora before 8:15", "Fridge log: alarm at 10 \u00b0C"]),
     ("Colours", ["Yellow: isolation", "Green: theatre", "Red: nil by mouth", "White: waste of the household"]),

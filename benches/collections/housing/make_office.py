@@ -1,99 +1,17 @@
 #!/usr/bin/env python3
 """Makes the Word, Excel, PDF and PowerPoint files of this collection: make_office.py [FOLDER]
 
-needs python-docx, openpyxl, reportlab, python-pptx; the same input gives the same text and bytes.
+Needs what ../office.py names; the same input gives the same text and bytes.
 """
-import datetime, io, os, sys, zipfile
+import os
+import sys
 
-OUT = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "files")
-DAY = datetime.datetime(2025, 1, 6, 8, 0, 0)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from office import Office  # noqa: E402
 
+office = Office(__file__, "Quillbrook Housing Co-operative", (2025, 1, 6, 8, 0, 0))
 
-def put(name, save):
-    """Stores a zip container with fixed member times, so that two runs give equal bytes."""
-    raw = io.BytesIO()
-    save(raw)
-    with zipfile.ZipFile(raw) as z, zipfile.ZipFile(os.path.join(OUT, name), "w", zipfile.ZIP_DEFLATED) as out:
-        for item in z.infolist():
-            out.writestr(zipfile.ZipInfo(item.filename, (2025, 1, 6, 8, 0, 0)), z.read(item), zipfile.ZIP_DEFLATED)
-
-
-def docx(name, title, parts):
-    from docx import Document
-    d = Document()
-    d.core_properties.title, d.core_properties.author = title, "Quillbrook Housing Co-operative"
-    d.core_properties.created = d.core_properties.modified = DAY
-    for kind, body in parts:
-        if kind == "table":
-            t = d.add_table(rows=0, cols=len(body[0]))
-            for row in body:
-                for cell, text in zip(t.add_row().cells, row):
-                    cell.text = text
-        elif kind.startswith("h"):
-            d.add_heading(body, int(kind[1]))
-        elif kind == "li":
-            for x in body:
-                d.add_paragraph(x, style="List Bullet")
-        else:
-            d.add_paragraph(body)
-    put(name, d.save)
-
-
-def xlsx(name, sheets):
-    from openpyxl import Workbook
-    w = Workbook()
-    w.remove(w.active)
-    w.properties.created = w.properties.modified = DAY
-    w.properties.creator = "Quillbrook Housing Co-operative"
-    for title, rows in sheets:
-        s = w.create_sheet(title)
-        for r in rows:
-            s.append(r)
-    raw = io.BytesIO()
-    w.save(raw)                                   # openpyxl stamps the time of saving; it is put back here
-    fixed = io.BytesIO()
-    with zipfile.ZipFile(raw) as z, zipfile.ZipFile(fixed, "w") as out:
-        for item in z.infolist():
-            data = z.read(item)
-            if item.filename == "docProps/core.xml":
-                import re
-                data = re.sub(rb"(<dcterms:modified[^>]*>)[^<]*", rb"\g<1>2025-01-06T08:00:00Z", data)
-            out.writestr(item.filename, data)
-    put(name, lambda f: f.write(fixed.getvalue()))
-
-
-def pdf(name, title, parts):
-    from reportlab.lib.pagesizes import A4
-    from reportlab.lib.styles import getSampleStyleSheet
-    from reportlab.platypus import PageBreak, Paragraph, SimpleDocTemplate, Spacer, Table, TableStyle
-    st = getSampleStyleSheet()
-    flow = [Paragraph(title, st["Title"])]
-    for kind, body in parts:
-        if kind == "table":
-            flow += [Table(body, style=TableStyle([("GRID", (0, 0), (-1, -1), 0.5, "#888888")])), Spacer(1, 8)]
-        elif kind == "page":
-            flow.append(PageBreak())
-        elif kind == "li":
-            flow += [Paragraph(f"{i}. {x}", st["BodyText"]) for i, x in enumerate(body, 1)]
-        else:
-            flow.append(Paragraph(body, st["Heading2" if kind == "h" else "BodyText"]))
-    foot = lambda c, d: c.drawString(60, 30, f"Quillbrook Housing Co-operative - {title} - page {d.page}")
-    SimpleDocTemplate(os.path.join(OUT, name), pagesize=A4, title=title, author="Quillbrook", invariant=1).build(flow, onFirstPage=foot, onLaterPages=foot)
-
-
-def pptx(name, slides):
-    from pptx import Presentation
-    p = Presentation()
-    p.core_properties.title, p.core_properties.author = slides[0][0], "Quillbrook Housing Co-operative"
-    p.core_properties.created = p.core_properties.modified = DAY
-    for title, lines in slides:
-        s = p.slides.add_slide(p.slide_layouts[1])
-        s.shapes.title.text = title
-        s.placeholders[1].text = "\n".join(lines)
-    put(name, p.save)
-
-
-docx("expenses-2025.docx", "Expenses, rules from 1 March 2025", [
+office.docx("expenses-2025.docx", "Expenses, rules from 1 March 2025", [
     ("h1", "Expenses"),
     ("p", "Works agreement of 11 February 2025, in force from 1 March 2025. The instruction of 2021 (0.30 EUR per km, form R2) ends. Owner: Ruth Achterberg."),
     ("h2", "Ways"),
@@ -104,7 +22,7 @@ docx("expenses-2025.docx", "Expenses, rules from 1 March 2025", [
     ("li", ["Fines are never paid.", "Upgrades of seats are never paid.", "Drinks at the bar are never paid."]),
 ])
 
-xlsx("budget-2026-draft.xlsx", [
+office.xlsx("budget-2026-draft.xlsx", [
     ("Maintenance", [["Estate", "Actual 2024 EUR", "Budget 2025 EUR", "Plan 2026 EUR", "Main item 2026"],
                 ["Fennel Row", 412700, 690000, 355000, "stair windows"], ["Glasshouse Yard", 187300, 205000, 241000, "garage membrane"],
                 ["Ostler's Mead", 266900, 280000, 398000, "solar roof"], ["Pinfold Court", 41200, 45000, 52000, "facade oil"],
@@ -118,7 +36,7 @@ xlsx("budget-2026-draft.xlsx", [
                   ["Car sharing", "Glasshouse Yard", "", "", 12000, "Fenna Oosting", "on hold until 2027"]]),
 ])
 
-pdf("fire-leaflet-members.pdf", "What to do when it burns", [
+office.pdf("fire-leaflet-members.pdf", "What to do when it burns", [
     ("p", "Leaflet for all members. Printed June 2025."),
     ("h", "Fire in your flat"),
     ("li", ["Get everybody out", "Shut the flat door behind you", "Take the key with you", "Ring 112 from outside", "Wait at the assembly point for the fire brigade"]),
@@ -130,9 +48,9 @@ pdf("fire-leaflet-members.pdf", "What to do when it burns", [
     ("table", [["Extinguisher", "Good for", "Where"], ["Foam", "wood, paper, liquids", "stairs of Winnock and Pinfold"], ["Carbon dioxide", "electrical plant", "lift machine rooms"], ["Fat fire", "deep fryers", "common rooms"]]),
     ("h", "People who cannot use the stairs"),
     ("p", "Tell us, we pass your flat to the fire brigade on list H. The data is renewed every January and deleted when you ask."),
-])
+], foot="Quillbrook Housing Co-operative", author="Quillbrook")
 
-pptx("caretaker-induction.pptx", [
+office.pptx("caretaker-induction.pptx", [
     ("Caretaker induction", ["Two days, every first Tuesday in March and September", "Place: workshop Tallow Bank", "Host: Torvald Quist"]),
     ("The weekly round", ["Monday: refuse rooms and lamps", "Tuesday: plant room, pressure between 1.2 and 1.8 bar", "Wednesday: roof and gutters from below", "Thursday: playground, sand and screws", "Friday: write the week up"]),
     ("Snow and ice", ["Cleared by 6:30, on Sundays by 8:00", "Grit before salt; salt only on steps", "Width 1.20 m", "Write the time into the winter book"]),
