@@ -97,19 +97,13 @@ impl Http {
     /// To `server`, an address without a slash at its end, which these authorities vouch for.
     pub fn new(server: &str, api_key: Option<&str>, authorities: &Authorities) -> Self {
         let proxy = if is_loopback(server) { None } else { Proxy::try_from_env() };
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            // A redirected upload would be sent as something else: it is reported instead.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .proxy(proxy)
-            .tls_config(authorities.tls())
+        let agent = authorities
+            .client(proxy)
             .timeout_connect(Some(CONNECT))
             .timeout_await_100(Some(GO_AHEAD))
             .timeout_recv_response(Some(ANSWER))
             .timeout_per_write(Some(STALL))
             .timeout_per_read(Some(ANSWER))
-            .user_agent(concat!("lodestone/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
         let key = api_key.map(|key| ("authorization", format!("Bearer {key}")));

@@ -68,9 +68,8 @@ fn openssl(dir: &Path, arguments: &str) -> bool {
 
 /// A client that trusts the certificates of a file and keeps so many connections.
 fn agent(authorities: &Path, kept: usize) -> ureq::Agent {
-    let tls = Authorities::read(authorities).expect("certificates").tls();
-    let config = ureq::Agent::config_builder().tls_config(tls).http_status_as_error(false);
-    let config = config.max_idle_connections(kept).max_idle_age(STILL).proxy(None);
+    let config = Authorities::read(authorities).expect("certificates").client(None);
+    let config = config.max_idle_connections(kept).max_idle_age(STILL);
     config.timeout_global(Some(STILL)).build().into()
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use lodestone_engine::settings::WatchSettings;
 use lodestone_fetch::Authorities;
 use lodestone_types::{Clock, SystemClock};
-use ureq::Agent;
+use ureq::{Agent, Proxy};
 
 use crate::cli::watch::otlp::{FinishedSpan, body};
 
@@ -107,12 +107,10 @@ impl Drop for Exporter {
     }
 }
 
-/// A client that follows no redirect: the collector is the one that the operator named.
-#[allow(clippy::disallowed_methods)] // The address is a setting, as that of the generator is.
+/// A client of the collector, whose refusals are errors.
 fn agent(authorities: &Authorities) -> Agent {
-    let config = Agent::config_builder().tls_config(authorities.tls());
-    let config = config.timeout_global(Some(POST_TIMEOUT)).max_redirects(0);
-    config.http_status_as_error(true).build().into()
+    let config = authorities.client(Proxy::try_from_env()).http_status_as_error(true);
+    config.timeout_global(Some(POST_TIMEOUT)).build().new_agent()
 }
 
 struct Sender {

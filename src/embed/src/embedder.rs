@@ -22,7 +22,7 @@ impl Lane {
     pub(super) const ALL: [Self; 3] = [Self::Query, Self::Answer, Self::Bulk];
 
     /// The role of its texts: those of the query lane are queries.
-    pub(super) fn role(self) -> Role {
+    pub fn role(self) -> Role {
         match self {
             Self::Query => Role::Query,
             Self::Answer | Self::Bulk => Role::Document,

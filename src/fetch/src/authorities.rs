@@ -3,7 +3,12 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use ureq::config::ConfigBuilder;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::typestate::AgentScope;
+use ureq::{Agent, Proxy};
+
+const USER_AGENT: &str = concat!("Lodestone/", env!("CARGO_PKG_VERSION"));
 
 /// Authorities that vouch for other servers. Clones share them.
 #[derive(Debug, Clone)]
@@ -36,8 +41,16 @@ impl Authorities {
         }
     }
 
-    /// Settings of a client that trusts these.
-    pub fn tls(&self) -> TlsConfig {
-        TlsConfig::builder().root_certs(self.0.clone()).build()
+    /// Settings of a client of a server that the operator has named, which these vouch for. Every
+    /// status is an answer, redirects among them: followed, they would take a key, a signature or
+    /// an upload to somebody else.
+    pub fn client(&self, proxy: Option<Proxy>) -> ConfigBuilder<AgentScope> {
+        Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(proxy)
+            .tls_config(TlsConfig::builder().root_certs(self.0.clone()).build())
+            .user_agent(USER_AGENT)
     }
 }

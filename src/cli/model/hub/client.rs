@@ -62,16 +62,11 @@ impl HubClient {
     /// A client of the hub at `endpoint`, an address that was checked.
     pub fn new(endpoint: &str, token: Option<Token>, authorities: &Authorities) -> Self {
         let agent = |proxy| {
-            Agent::config_builder()
-                .http_status_as_error(false)
-                .max_redirects(0)
-                .max_redirects_will_error(false)
-                .proxy(proxy)
-                .tls_config(authorities.tls())
+            authorities
+                .client(proxy)
                 .timeout_connect(Some(CONNECT))
                 .timeout_recv_response(Some(SILENCE))
                 .timeout_per_read(Some(SILENCE))
-                .user_agent(concat!("lodestone/", env!("CARGO_PKG_VERSION")))
                 .build()
                 .new_agent()
         };

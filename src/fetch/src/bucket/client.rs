@@ -101,18 +101,12 @@ impl Bucket {
         let profile = Profile::read(&variable)?;
         let store = Store::of(&url, options, &profile)?;
         let is_near = ["127.", "localhost", "[::1]"].iter().any(|own| store.host.starts_with(own));
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            // A redirected request would have the signature of another one.
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .proxy(if is_near { None } else { Proxy::try_from_env() })
-            .tls_config(authorities.tls())
+        let agent = authorities
+            .client(if is_near { None } else { Proxy::try_from_env() })
             .timeout_connect(Some(CONNECT))
             .timeout_recv_response(Some(ANSWER))
             .timeout_per_write(Some(STALL))
             .timeout_per_read(Some(ANSWER))
-            .user_agent(concat!("lodestone/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
         Ok(Self { credentials: profile.credentials()?, url, store, agent, clock, pause })

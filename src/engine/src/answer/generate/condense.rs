@@ -7,9 +7,7 @@ use std::ops::ControlFlow;
 
 use crate::answer::generate::lines::lines;
 use crate::answer::generate::plain::plain;
-use crate::answer::generate::{
-    CancellationToken, GenerateError, Generator, Message, PREPARING, Prompt, Speaker,
-};
+use crate::answer::generate::{CancellationToken, GenerateError, Generator, Prompt};
 use lodestone_types::IdSource;
 use lodestone_types::quoted::fence;
 
@@ -72,15 +70,5 @@ fn prompt(ids: &dyn IdSource, said: &Said<'_>) -> Prompt {
         rules.push_str(&format!("- Wishes, followed as far as the rules above allow:\n{wishes}\n"));
     }
     let quoted = format!("<<< {fence} text\n{text}\n>>> {fence}");
-    let messages = vec![
-        Message { speaker: Speaker::System, text: rules },
-        Message { speaker: Speaker::User, text: quoted },
-    ];
-    Prompt {
-        messages,
-        reply_tokens_max: REPLY_TOKENS_MAX,
-        temperature: 0.0,
-        effort: PREPARING,
-        tools: None,
-    }
+    Prompt::preparing(rules, quoted, REPLY_TOKENS_MAX)
 }

@@ -99,6 +99,17 @@ pub struct Prompt {
     pub tools: Option<Tools>,
 }
 
+impl Prompt {
+    /// A request for a step that an answer can do without.
+    fn preparing(rules: String, text: String, reply_tokens_max: usize) -> Self {
+        let messages = vec![
+            Message { speaker: Speaker::System, text: rules },
+            Message { speaker: Speaker::User, text },
+        ];
+        Self { messages, reply_tokens_max, temperature: 0.0, effort: PREPARING, tools: None }
+    }
+}
+
 /// Wishes of a client as to how an answer is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sampling {

@@ -14,9 +14,7 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use ureq::config::Config;
 use ureq::http::{HeaderMap, HeaderValue, Response, header};
-use ureq::tls::TlsConfig;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 use ureq::{Agent, Body};
@@ -46,13 +44,12 @@ const LOOKING: Effort = Effort {
     silence_max: Duration::from_secs(5),
     time_max: Duration::from_secs(5),
 };
-const USER_AGENT: &str = concat!("Lodestone/", env!("CARGO_PKG_VERSION"));
 
 /// A client of one model at one URL.
 #[derive(Debug)]
 pub struct OpenAiGenerator {
     settings: GeneratorSettings,
-    tls: TlsConfig,
+    authorities: Authorities,
     dialect: Dialect,
 }
 
@@ -72,14 +69,14 @@ impl From<GenerateError> for Setback {
 impl OpenAiGenerator {
     /// A client with settings that are valid.
     pub fn new(settings: GeneratorSettings) -> Self {
-        let tls = Authorities::default().tls();
-        Self { settings, tls, dialect: Dialect::default() }
+        let authorities = Authorities::default();
+        Self { settings, authorities, dialect: Dialect::default() }
     }
 
     /// The same, trusting other authorities than those that come with the program.
     #[must_use]
     pub fn trusting(self, authorities: &Authorities) -> Self {
-        Self { tls: authorities.tls(), ..self }
+        Self { authorities: authorities.clone(), ..self }
     }
 
     fn url(&self, path: &str) -> String {
@@ -102,7 +99,7 @@ impl OpenAiGenerator {
         tell: Tell<'_>,
     ) -> Result<Ended, Setback> {
         for _ in 0..DIALECTS_MAX {
-            let agent = agent(self.tls.clone(), prompt.effort.silence_max, left(until)?);
+            let agent = agent(&self.authorities, prompt.effort.silence_max, left(until)?);
             // Closes the connection under whatever waits on it.
             let connections = agent.clone();
             cancel.on_cancel(move || connections.shutdown());
@@ -181,7 +178,7 @@ impl OpenAiGenerator {
     /// Asks for the list of models below `base`.
     fn models(&self, base: &str) -> Result<u16, GenerateError> {
         let cancel = CancellationToken::default();
-        let agent = agent(self.tls.clone(), LOOKING.silence_max, LOOKING.time_max);
+        let agent = agent(&self.authorities, LOOKING.silence_max, LOOKING.time_max);
         let mut request = agent.get(format!("{base}/models"));
         if let Some(value) = self.authorization() {
             request = request.header(header::AUTHORIZATION, value);
@@ -261,16 +258,11 @@ impl Generator for OpenAiGenerator {
 }
 
 /// A client for one request: no redirects, no proxy, no cookies, nothing kept.
-fn agent(tls: TlsConfig, silence_max: Duration, time_max: Duration) -> Agent {
-    let config = Config::builder()
-        .proxy(None)
-        .tls_config(tls)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .http_status_as_error(false)
+fn agent(authorities: &Authorities, silence_max: Duration, time_max: Duration) -> Agent {
+    let config = authorities
+        .client(None)
         .max_idle_connections(0)
         .max_response_header_size(HEAD_BYTES_MAX)
-        .user_agent(USER_AGENT)
         .timeout_resolve(Some(CONNECT_TIME_MAX))
         .timeout_connect(Some(CONNECT_TIME_MAX))
         .timeout_per_read(Some(silence_max))

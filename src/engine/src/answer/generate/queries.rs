@@ -11,9 +11,7 @@ use crate::answer::contextualise;
 use crate::answer::generate::lines::lines;
 use crate::answer::generate::marks::without_marks;
 use crate::answer::generate::plain::plain;
-use crate::answer::generate::{
-    CancellationToken, GenerateError, Generator, Message, PREPARING, Prompt, Speaker, Usage, tokens,
-};
+use crate::answer::generate::{CancellationToken, GenerateError, Generator, Prompt, Usage, tokens};
 use lodestone_types::IdSource;
 use lodestone_types::quoted::fence;
 
@@ -135,15 +133,7 @@ fn prompt(
          <<< {fence} last question\n{}\n>>> {fence}",
         cut(question)
     );
-    let system = Message { speaker: Speaker::System, text: rules };
-    let messages = vec![system, Message { speaker: Speaker::User, text }];
-    Prompt {
-        messages,
-        reply_tokens_max: REPLY_TOKENS_MAX,
-        temperature: 0.0,
-        effort: PREPARING,
-        tools: None,
-    }
+    Prompt::preparing(rules, text, REPLY_TOKENS_MAX)
 }
 
 /// Whether a question may be several: a rule, for a call that finds nothing is time lost.

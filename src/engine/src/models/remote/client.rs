@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
-use ureq::config::Config;
 use ureq::http::{HeaderMap, HeaderValue, Response, header};
 use ureq::{Agent, Body};
 
@@ -20,7 +19,6 @@ const ANSWER_BYTES_MAX: u64 = (BATCH_MAX * VECTOR_DIMENSION_MAX * 32) as u64;
 /// Bytes of a refusal that are read, and characters of it that are told.
 const REFUSAL_BYTES_MAX: u64 = 16 << 10;
 const REFUSAL_CHARS: usize = 200;
-const USER_AGENT: &str = concat!("Lodestone/", env!("CARGO_PKG_VERSION"));
 
 /// A client of one model; connections are kept.
 #[derive(Debug)]
@@ -60,16 +58,10 @@ struct Usage {
 }
 
 impl Client {
-    /// A client without a proxy: the address is the operator's own choice. Redirects are not
-    /// followed, so the key goes nowhere else.
+    /// A client without a proxy: the address is the operator's own choice.
     pub fn new(server: &EmbeddingServer, authorities: &Authorities) -> Self {
-        let config = Config::builder()
-            .proxy(None)
-            .tls_config(authorities.tls())
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .http_status_as_error(false)
-            .user_agent(USER_AGENT)
+        let config = authorities
+            .client(None)
             .timeout_resolve(Some(CONNECT_TIME_MAX))
             .timeout_connect(Some(CONNECT_TIME_MAX))
             .build();

@@ -289,9 +289,8 @@ impl Embedder for RemoteEmbedder {
         context: &RequestContext,
         texts: Vec<String>,
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let role = if lane == Lane::Query { Role::Query } else { Role::Document };
-        let texts = texts.into_iter().map(|text| (role, text)).collect();
-        self.embed_as(lane, context, texts)
+        let role = lane.role();
+        self.embed_as(lane, context, texts.into_iter().map(|text| (role, text)).collect())
     }
 
     fn embed_as(
