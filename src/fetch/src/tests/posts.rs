@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use crate::tests::world::{HASTE, Handler, Listener, World, certificate, pages, reply};
+use crate::tests::world::{HASTE, Handler, Listener, World, certificate, pages};
 use lodestone_types::{BlockedReason, FetchProblem, PostFailure, WebPost, WebUrl, WebhookClient};
 
 const BODY: &str = "{\"type\":\"source.success\"}";
@@ -16,17 +16,9 @@ fn post(world: &World, url: &str) -> Result<u16, PostFailure> {
 
 #[test]
 fn a_message_arrives_as_it_is() {
-    let received = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&received);
-    let handler: Handler = Arc::new(move |_, stream| {
-        let mut body = vec![0; BODY.len()];
-        stream.read_exact(&mut body)?;
-        *seen.lock().unwrap() = body;
-        reply(stream, 204, "", b"")
-    });
-    let site = Listener::site(handler);
+    let site = Listener::site(pages(&[("/hook?x=1", 204, "", "")]));
     assert_eq!(post(&World::of(&site), "http://www.test/hook?x=1"), Ok(204));
-    assert_eq!(*received.lock().unwrap(), BODY.as_bytes());
+    assert_eq!(site.bodies(), [BODY.as_bytes()]);
     let head = site.requests()[0].to_ascii_lowercase();
     assert!(head.starts_with("post /hook?x=1 http/1.1\r\n"), "{head}");
     for line in ["webhook-id: evt_1", "content-type: application/json", "host: www.test"] {

@@ -32,9 +32,12 @@ pub type Handler = Arc<dyn Fn(&str, &mut dyn Duplex) -> io::Result<()> + Send + 
 pub struct Listener {
     pub address: SocketAddr,
     accepts: Arc<AtomicUsize>,
-    requests: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
     is_over: Arc<AtomicBool>,
 }
+
+/// A request as it came: its head and its body.
+type Request = (String, Vec<u8>);
 
 impl Listener {
     /// Counts connections, and hangs up on them.
@@ -109,7 +112,12 @@ impl Listener {
 
     /// The requests so far, whole heads.
     pub fn requests(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().unwrap().iter().map(|(head, _)| head.clone()).collect()
+    }
+
+    /// Their bodies.
+    pub fn bodies(&self) -> Vec<Vec<u8>> {
+        self.requests.lock().unwrap().iter().map(|(_, body)| body.clone()).collect()
     }
 }
 
@@ -123,7 +131,7 @@ impl Drop for Listener {
 fn answer(
     stream: &mut (impl Read + Write),
     handler: &Handler,
-    seen: &Mutex<Vec<String>>,
+    seen: &Mutex<Vec<Request>>,
 ) -> io::Result<()> {
     let mut head = String::new();
     let mut reader = BufReader::with_capacity(1, &mut *stream);
@@ -133,7 +141,12 @@ fn answer(
         }
     }
     let path = head.split(' ').nth(1).unwrap_or("").to_owned();
-    seen.lock().unwrap().push(head);
+    // What is closed with a body unread resets the connection, and the answer with it.
+    let lower = head.to_ascii_lowercase();
+    let length = lower.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    reader.read_exact(&mut body)?;
+    seen.lock().unwrap().push((head, body));
     handler(&path, stream)?;
     stream.flush()
 }
