@@ -182,7 +182,7 @@ fn make(options: &BackupOptions, to: &Location) -> Result<(), Box<dyn Error>> {
         (Some(data_dir), _) => data_dir.as_path(),
         (None, None) => Path::new(DATA_DIR),
         // It may run on another machine, or in a container.
-        (None, Some(_)) => return make_there(options, to, &choices),
+        (None, Some(_)) => return make_there(options, to, None, &choices),
     };
     if !data_dir.join(CATALOG_NAME).exists() {
         let dir = data_dir.display();
@@ -199,7 +199,10 @@ fn make(options: &BackupOptions, to: &Location) -> Result<(), Box<dyn Error>> {
             let left_out = made.left_out.iter().map(|one| (&*one.tenant, &*one.reason));
             refuse_left_out(left_out)
         }
-        Err(IoError::InUse { .. }) => make_there(options, to, &choices),
+        Err(IoError::InUse { .. }) => {
+            let of = DataDir::identity(data_dir)?;
+            make_there(options, to, Some(&of), &choices)
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -246,10 +249,12 @@ fn make_here(
     Ok(take(&parts, place, choices)?)
 }
 
-/// Has the running server make the backup, and waits for it.
+/// Has the running server make the backup, and waits for it. `of` is the data directory that is
+/// meant, where one is named that some server uses.
 fn make_there(
     options: &BackupOptions,
     to: &Location,
+    of: Option<&str>,
     choices: &TakeOptions,
 ) -> Result<(), Box<dyn Error>> {
     let server = options.server.as_deref().unwrap_or(SERVER);
@@ -276,6 +281,9 @@ fn make_there(
         Location::Bucket(url) => url.to_string(),
     };
     let mut body = json!({"to": to, "with_keys": choices.with_keys, "full": choices.is_full});
+    if let Some(of) = of {
+        body["data_directory"] = of.into();
+    }
     if let Some(tenant) = &choices.tenant {
         body["tenant_id"] = tenant.as_str().into();
     }
@@ -293,8 +301,6 @@ fn make_there(
     let number = |name: &str| made[name].as_u64().unwrap_or(0);
     let tenants = made["tenant_ids"].as_array().map_or(0, Vec::len);
     told(id, tenants, number("bytes"), number("new_bytes"), number("new_files"));
-    // Whether it is the one that holds the data directory that was named cannot be seen from here.
-    println!("made by the server at {server}, of its own data directory");
     let left_out = made["left_out"].as_array().into_iter().flatten();
     let text = |one: &'_ Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
     let left_out: Vec<(String, String)> =

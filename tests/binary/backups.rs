@@ -146,8 +146,15 @@ fn a_backup_under_load_restores_what_was_there() {
         &address,
     ]);
     assert!(!refused.0 && refused.1.contains("--backup-to"), "{}", refused.1);
-    server.kill();
+    // A directory that another server than the one that is asked uses.
     let copy = another(&installation);
+    let (other, _) = copy.start();
+    let refused =
+        run(&["backup", text(&to), "--data-dir", text(&copy.data()), "--server", &address]);
+    assert!(!refused.0 && refused.1.contains("not the directory that is meant"), "{}", refused.1);
+    drop(other);
+    std::fs::remove_dir_all(copy.data()).expect("a directory");
+    server.kill();
     let (is_done, said) = restore(&to, &copy.data(), &[]);
     assert!(is_done, "{said}");
     let (is_sound, said) = crate::damage::verify(&copy.data());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -80,6 +80,15 @@ impl DataDir {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(IoError::new(Operation::Open, &root.join(LOCK_NAME), error)),
         }
+    }
+
+    /// Device and inode of a directory, which are the same under whatever path it is mounted.
+    ///
+    /// # Errors
+    /// The disk's, where there is none.
+    pub fn identity(directory: &Path) -> std::io::Result<String> {
+        let found = std::fs::metadata(directory)?;
+        Ok(format!("{}:{}", found.dev(), found.ino()))
     }
 
     /// The absolute path of the directory.

@@ -83,6 +83,7 @@ fn backup(error: &BackupError) -> ApiError {
     match error {
         BackupError::Refused { .. } => ApiError::invalid("invalid_value", message),
         BackupError::Busy => conflict("backup_running", message),
+        BackupError::OtherData { .. } => conflict("other_data_directory", message),
         BackupError::TenantUnknown { .. } => ApiError::tenant_not_found(),
         error => of_server(error.kind(), message),
     }

@@ -1128,6 +1128,7 @@ class AdminTestRequest(TypedDict):
 
 class AdminCreateBackupsRequest(TypedDict):
     to: NotRequired[str | None]
+    data_directory: NotRequired[str | None]
     tenant_id: NotRequired[str | None]
     with_keys: NotRequired[bool | None]
     full: NotRequired[bool | None]

@@ -62,6 +62,12 @@ pub enum BackupError {
         /// The rule, and the remedy.
         problem: String,
     },
+    /// The data that are meant are not this server's.
+    #[error("this server's data are in {}, not the directory that is meant", .directory.display())]
+    OtherData {
+        /// Its data directory.
+        directory: PathBuf,
+    },
     /// Another backup is under way.
     #[error("another backup is under way")]
     Busy,
@@ -111,7 +117,7 @@ impl BackupError {
             | Self::NoTenant { .. }
             | Self::TenantUnknown { .. } => ErrorKind::NotFound,
             Self::Refused { .. } => ErrorKind::Invalid,
-            Self::Busy => ErrorKind::Conflict,
+            Self::Busy | Self::OtherData { .. } => ErrorKind::Conflict,
             Self::GivenUp { .. } => ErrorKind::Unavailable,
             Self::File { .. } => ErrorKind::Internal,
             Self::Bucket(error) => error.kind(),

@@ -27,11 +27,20 @@ static FULL: Field = Field::body(
     "Copy every file, also those that earlier backups have.",
 );
 
+static OF: Field = Field::body(
+    "data_directory",
+    Kind::Text { chars_max: 64, is_filled: true },
+    "Device and inode of the data directory that is meant, as `DEVICE:INODE`; a server with \
+     another one refuses.",
+);
+
 /// `POST /admin/backups`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BeginBackup {
     /// The location.
     pub to: Option<Location>,
+    /// Device and inode of the data directory that is meant.
+    pub of: Option<String>,
     /// This tenant alone.
     pub tenant: Option<TenantId>,
     /// Keys too.
@@ -41,11 +50,12 @@ pub struct BeginBackup {
 }
 
 impl Request for BeginBackup {
-    const FIELDS: &'static [&'static Field] = &[&TO, &TENANT, &WITH_KEYS, &FULL];
+    const FIELDS: &'static [&'static Field] = &[&TO, &OF, &TENANT, &WITH_KEYS, &FULL];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         Ok(Self {
             to: fields.text(&TO)?.map(|to| read_location(&to)).transpose()?,
+            of: fields.text(&OF)?,
             tenant: fields.id(&TENANT, TenantId::parse_field)?,
             with_keys: fields.boolean(&WITH_KEYS)?,
             full: fields.boolean(&FULL)?,

@@ -21,9 +21,9 @@ pub fn routes() -> Vec<Route<App>> {
 }
 
 fn begin(app: &App, call: &Call, request: BeginBackup) -> Result<Json<BackupStatus>, ApiError> {
-    let BeginBackup { to, tenant, with_keys, full } = request;
+    let BeginBackup { to, of, tenant, with_keys, full } = request;
     let options = TakeOptions { tenant, with_keys, is_full: full };
-    app.engine.begin_backup(call.grant()?, to.as_ref(), options)?;
+    app.engine.begin_backup(call.grant()?, to.as_ref(), of.as_deref(), options)?;
     status(app, call, Vec::new(), "Backup begun; GET /admin/backups tells its state")
 }
 
