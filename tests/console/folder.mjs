@@ -1,4 +1,4 @@
-// A folder of 500 mixed files on the page of sources, through a kill of the server; and the time of the first paint and of
+// A folder of 500 mixed files dropped on the page of sources, through a kill of the server; and the time of the first paint and of
 // a search's results. Run by scripts/console_check: node tests/console/folder.mjs BINARY DIRECTORY
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -37,6 +37,16 @@ function write(root) {
   }
 }
 
+/** Drops a folder where the page of sources takes them, as a file manager does. */
+async function drop(page, folder) {
+  const devtools = await page.context().newCDPSession(page);
+  const zone = await page.getByText("Drop files or folders here").boundingBox();
+  const dragged = { items: [], files: [folder], dragOperationsMask: 1 };
+  for (const type of ["dragEnter", "dragOver", "drop"]) {
+    await devtools.send("Input.dispatchDragEvent", { type, x: zone.x + 5, y: zone.y + 5, data: dragged });
+  }
+}
+
 try {
   await call(port, "POST", "/user/create_tenant?tenant_id=shelves", {});
   const page = await browser.newPage();
@@ -57,7 +67,7 @@ try {
 
   const folder = path.join(work, "folder");
   write(folder);
-  await page.locator("input[type=file]:not([multiple])").setInputFiles(folder);
+  await drop(page, folder);
   const progress = page.getByText(/^\d+ uploads: /);
   await page.getByText(new RegExp(`${FILES} uploads: [1-9]\\d* searchable`)).waitFor();
   await kill(server);

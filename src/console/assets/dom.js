@@ -92,6 +92,27 @@ export function fill(parent, ...children) {
   parent.replaceChildren(fragment);
 }
 
+/** Work on many things pauses after this time. */
+const TURN_MS = 8;
+
+/**
+ * Does work on many things, with pauses in which the browser draws and answers the person.
+ * @template T
+ * @param {Iterable<T>} things
+ * @param {(thing: T) => void} work
+ * @param {() => void} [beforePause]
+ */
+export async function inTurns(things, work, beforePause) {
+  let until = performance.now() + TURN_MS;
+  for (const thing of things) {
+    work(thing);
+    if (performance.now() < until) continue;
+    beforePause?.();
+    await new Promise((resolve) => setTimeout(resolve));
+    until = performance.now() + TURN_MS;
+  }
+}
+
 /**
  * A link within the console.
  * @param {string} page
@@ -232,6 +253,9 @@ export function size(bytes) {
   return `${value >= 100 || unit === 0 ? value.toFixed(0) : value.toFixed(1)} ${BYTES[unit]}`;
 }
 
+const agoFormat = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const timeFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
+const countFormat = new Intl.NumberFormat("en");
 const STEPS = /** @type {const} */ ([[60, "second"], [60, "minute"], [24, "hour"], [30, "day"], [12, "month"], [Infinity, "year"]]);
 
 /**
@@ -244,8 +268,8 @@ export function age(seconds) {
   let value = (at.getTime() - Date.now()) / 1000;
   for (const [count, unit] of STEPS) {
     if (Math.abs(value) < count) {
-      const text = new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(Math.round(value), unit);
-      return h("time", { datetime: at.toISOString(), title: at.toLocaleString() }, text);
+      const text = agoFormat.format(Math.round(value), unit);
+      return h("time", { datetime: at.toISOString(), title: timeFormat.format(at) }, text);
     }
     value /= count;
   }
@@ -254,7 +278,7 @@ export function age(seconds) {
 
 /** @param {number} value */
 export function count(value) {
-  return value.toLocaleString("en");
+  return countFormat.format(value);
 }
 
 /**

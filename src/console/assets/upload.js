@@ -1,6 +1,6 @@
 // Uploads: files and folders, texts and addresses, until each is processed or has failed.
 import { ApiError, ask, call, open, pause } from "./api.js";
-import { address, fill, h, plural, size, unique } from "./dom.js";
+import { address, fill, h, inTurns, plural, size, unique } from "./dom.js";
 import { scope } from "./state.js";
 
 /**
@@ -13,13 +13,13 @@ import { scope } from "./state.js";
  * @property {() => Promise<any>} send
  * @property {{tenant_id: string, sub_tenant_id: string}} scope
  * @property {HTMLElement} row
+ * @property {string} [drawn] what the row shows
  */
 
 const SENDING_MAX = 3;
 const ID_CHARS_MAX = 256;
 /** Rows that are drawn; the others are counted. */
 const ROWS_MAX = 200;
-const ADDED_AT_ONCE = 50;
 const POLL_MS = 700;
 const POLL_IDS_MAX = 1000;
 const POLL_STAGES_MAX = 5;
@@ -109,12 +109,8 @@ function add(name, id, send) {
  * @param {{file: File, path: string}[]} files
  */
 export async function addFiles(files) {
-  for (let at = 0; at < files.length; at += ADDED_AT_ONCE) {
-    for (const { file, path } of files.slice(at, at + ADDED_AT_ONCE)) addFile(file, path, idOf(path));
-    next();
-    // The page stays alive between the parts of a large folder.
-    await pause(0);
-  }
+  await inTurns(files, ({ file, path }) => addFile(file, path, idOf(path)), next);
+  next();
 }
 
 /**
@@ -225,8 +221,8 @@ async function follow(open, sources, gone) {
       }
     }
     hasEnded ||= ENDED.has(item.state);
-    draw(item);
   }
+  await inTurns(open, draw);
   tell();
   if (hasEnded) changed.dispatchEvent(new Event("processed"));
 }
@@ -263,7 +259,9 @@ function draw(item) {
   const hasFailed = item.state === "errored" || item.state === "refused";
   // What failed stands first, however long the list is.
   if (hasFailed && item.row !== list.firstChild) list.prepend(item.row);
-  if (item.row.parentNode === null) return;
+  const drawn = JSON.stringify([item.state, item.text, item.progress]);
+  if (item.row.parentNode === null || item.drawn === drawn) return;
+  item.drawn = drawn;
   const bar = item.state === "in_progress" && item.progress !== null && h("progress", { max: "1", value: item.progress, "aria-label": item.name });
   const name = item.state === "success" ? h("a", { href: address("source", { id: item.id }) }, item.name) : item.name;
   fill(item.row, badge(item.state), h("span", { class: "name" }, name), h("span", { class: "grow muted small" }, item.text), bar,
