@@ -263,7 +263,7 @@ fn offsets_of_every_tokenizer_are_ranges_of_the_text() {
     }
 }
 
-/// ModernBERT has no 16-bit mode; the others have one where their sizes allow it.
+/// Heads of 8 numbers have no 16-bit mode in any family.
 #[test]
 fn a_fast_mode_that_is_not_there_is_f32() {
     for name in ["modernbert", "xlm-roberta"] {
