@@ -138,7 +138,7 @@ fn scores_are_those_of_the_cross_encoder() {
         for (pair, expected) in pairs.iter().zip(numbers(&model["scores"])) {
             let (query, passage) = (text(pair, 0), text(pair, 1));
             let company = [passage.as_str(), "storm", &passage];
-            let scores = loaded.score(&context, &query, &company).expect("scores");
+            let scores = loaded.score(&context, None, &query, &company).expect("scores").scores;
             assert!((f64::from(scores[0]) - expected).abs() < TOLERANCE, "{name}: {scores:?}");
             assert_eq!(scores[0], scores[2], "{name}");
         }

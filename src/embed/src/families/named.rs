@@ -108,7 +108,7 @@ fn published_cross_encoders_are_read_as_their_authors_meant() {
         let loaded = CrossEncoder::load(&small_files(model), 1).expect(name);
         let passages = ["the lamp burns", "storm"];
         let context = RequestContext::default();
-        let scores = loaded.score(&context, "lamp", &passages).expect("scores");
+        let scores = loaded.score(&context, None, "lamp", &passages).expect("scores").scores;
         assert!(scores[0] != scores[1] && scores.iter().all(|x| (0.0..=1.0).contains(x)), "{name}");
     }
 }
