@@ -73,6 +73,18 @@ impl CrossEncoder {
     /// [`EmbedError`] naming the malformed, missing or unsupported part of the files; a model that
     /// does not classify pairs is unsupported.
     pub fn load(files: &ModelFiles, workers: usize) -> Result<Self, EmbedError> {
+        Self::load_in(files, workers, Precision::F32)
+    }
+
+    /// The same with less than f32 if `precision` allows it.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_in(
+        files: &ModelFiles,
+        workers: usize,
+        precision: Precision,
+    ) -> Result<Self, EmbedError> {
         let labels = head::labels(&files.config)?;
         let config = ModelConfig::parse(&files.config, Pooling::Mean)?;
         let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, config.window())?;
@@ -80,7 +92,7 @@ impl CrossEncoder {
         let weights = Weights::parse(&files.weights)?;
         let fingerprint = fingerprint(&config, files, "", &[]);
         let head = Head::new(&config, &files.config, &weights, labels)?;
-        let encoder = Encoder::new(&config, &weights, Precision::F32)?;
+        let encoder = Encoder::new(&config, &weights, precision)?;
         let queue = Queue::start(Arc::new(PairScorer { encoder, head }), workers, BOUNDS);
         Ok(Self { name: files.name.clone(), fingerprint, pairs, queue })
     }
