@@ -229,6 +229,7 @@ fn degradations(found: &Retrieved, mode: Mode) -> Vec<String> {
         (found.embedder_fails, "embedder_unavailable"),
         // Only `accurate` asks for one: none is installed, or it failed.
         (mode == Mode::Accurate && found.reranker.is_none(), "reranker_unavailable"),
+        (found.is_reranked_in_part, "reranking_partial"),
     ];
     lacks.iter().filter(|(is_so, _)| *is_so).map(|(_, word)| (*word).to_owned()).collect()
 }
