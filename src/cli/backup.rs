@@ -55,15 +55,29 @@ pub struct BackupOptions {
     /// The data directory [default: data, unless a server is named].
     #[arg(long, env = "LODESTONE_DATA_DIR")]
     data_dir: Option<PathBuf>,
-    /// Address of the server that makes the backup [default: http://127.0.0.1:8080, where one runs
-    /// on the data directory].
+    /// Address of the server that makes the backup; one that has another data directory than a named
+    /// one refuses [default: http://127.0.0.1:8080, where one runs on the data directory].
     #[arg(long, env = "LODESTONE_SERVER")]
     server: Option<String>,
+    /// Whether the server is named by its flag.
+    #[arg(skip)]
+    is_server_meant: bool,
     /// An admin key for all tenants, if a server runs.
     #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
     #[command(flatten)]
     store: StoreOptions,
+}
+
+impl BackupOptions {
+    /// Takes note of the flags that were given: a server that is named by its flag is asked, whatever
+    /// directory a variable names.
+    pub fn note_flags(&mut self, is_flag: impl Fn(&str) -> bool) {
+        self.is_server_meant = is_flag("server");
+        if self.is_server_meant && !is_flag("data_dir") {
+            self.data_dir = None;
+        }
+    }
 }
 
 /// The store of a bucket.
@@ -191,10 +205,14 @@ fn make(options: &BackupOptions, to: &Location) -> Result<(), Box<dyn Error>> {
         )
         .into());
     }
+    if options.is_server_meant {
+        return make_there(options, to, Some(&DataDir::identity(data_dir)?), &choices);
+    }
     match DataDir::open(data_dir, Arc::new(RealDisk)) {
         Ok(data) => {
             let made = make_here(data, &*options.store.create(to)?, &choices)?;
             let bytes = made.tenants.iter().map(|tenant| tenant.bytes).sum();
+            made.damage.iter().for_each(|damage| println!("{damage}"));
             told(&made.id, made.tenants.len(), bytes, made.new_bytes, made.new_files);
             let left_out = made.left_out.iter().map(|one| (&*one.tenant, &*one.reason));
             refuse_left_out(left_out)
@@ -300,6 +318,8 @@ fn make_there(
     };
     let number = |name: &str| made[name].as_u64().unwrap_or(0);
     let tenants = made["tenant_ids"].as_array().map_or(0, Vec::len);
+    let damage = made["damage"].as_array().into_iter().flatten();
+    damage.filter_map(Value::as_str).for_each(|damage| println!("{damage}"));
     told(id, tenants, number("bytes"), number("new_bytes"), number("new_files"));
     let left_out = made["left_out"].as_array().into_iter().flatten();
     let text = |one: &'_ Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
