@@ -165,6 +165,14 @@ fn budget_of(settings: &Settings) -> Arc<MemoryBudget> {
     Arc::new(MemoryBudget::new(Box::new(ProcessMemory), limit_bytes, connection_bytes))
 }
 
+/// Checks settings; returns the authorities that vouch for other servers.
+fn checked(settings: &Settings) -> Result<Authorities, EngineError> {
+    settings.validate()?;
+    let authorities = settings.tls.authorities()?;
+    settings.backups.check_bucket(&authorities)?;
+    Ok(authorities)
+}
+
 /// The engine: all of the server but HTTP.
 #[derive(Debug)]
 pub struct Engine {
@@ -206,8 +214,7 @@ impl Engine {
     /// # Errors
     /// An invalid setting; a data directory that another process holds; damage.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
-        settings.validate()?;
-        let authorities = settings.tls.authorities()?;
+        let authorities = checked(&settings)?;
         let Components { clock, ids, embedder, backend, reranker, .. } = components;
         let models = Models::new(Arc::clone(&embedder), components.other_embedders);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
