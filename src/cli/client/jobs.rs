@@ -81,7 +81,7 @@ fn row(job: &Value) -> Vec<String> {
         Some(_) => format!("{}/{}", cell(&job["tenant_id"]), cell(&job["sub_tenant_id"])),
     };
     let message = match job["error_code"].as_str() {
-        None | Some("") => String::new(),
+        None | Some("") => cell(&job["message"]),
         Some(_) => format!("{}: {}", cell(&job["error_code"]), cell(&job["message"])),
     };
     vec![

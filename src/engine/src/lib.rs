@@ -19,7 +19,7 @@
 //! - `backup`: backups and restoring them; `backups`: those of this engine
 //! - `reembed`: changing the model of tenants
 //! - `meters`: measurements; `stage`: stages as spans; `slow`: the log of slow searches
-//! - `health`: state of the parts
+//! - `health`: state of the parts; `waiting`: why texts wait for their vectors
 //! - `restore`: rebuilding a lost catalog, completing an older one
 //! - `error`: errors of the operations, as the server sees them
 
@@ -54,6 +54,7 @@ pub mod statements;
 mod status;
 mod tenants;
 mod vector_stores;
+mod waiting;
 mod webhooks;
 
 #[cfg(test)]
@@ -78,6 +79,7 @@ pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;
 pub use status::FoundStatus;
 pub use tenants::Stats;
+pub use waiting::Waiting;
 pub use webhooks::TestedWebhook;
 
 use crate::answer::Answerer;

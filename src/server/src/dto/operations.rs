@@ -89,7 +89,8 @@ pub struct JobView {
     pub attempts: u32,
     /// Error code of processing, or empty.
     pub error_code: String,
-    /// Reason of the state `errored`.
+    /// Reason of the state `errored`; of a job that waits for its vectors because the embedding
+    /// server fails, since when and why it does.
     pub message: String,
     /// Epoch seconds.
     pub created_at: String,

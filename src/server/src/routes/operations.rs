@@ -20,7 +20,7 @@ use crate::routes::{Group, Route};
 use crate::watch::MetricsText;
 use lodestone_catalog::job::JobRow;
 use lodestone_engine::ingest::ReembedRun;
-use lodestone_engine::{ComponentState, EngineError};
+use lodestone_engine::{ComponentState, EngineError, Waiting};
 use lodestone_types::{Fault, JobStatus, Role, Sequence, Stage};
 
 const DOCS_PAGE: &str = include_str!("docs.html");
@@ -75,9 +75,10 @@ fn list_jobs(app: &App, call: &Call, request: ListJobs) -> Result<Json<JobList>,
         _ => Vec::new(),
     };
     let page = app.engine.jobs(grant, tenant.as_ref(), sub_tenant, status, limit, before)?;
-    let counts = page.counts;
+    let (counts, waiting) = (page.counts, app.engine.waiting());
+    let rows = page.jobs.iter().map(|row| job(row, &waiting));
     Ok(Json::new(JobList {
-        jobs: changes.iter().map(reembed_job).chain(page.jobs.iter().map(job)).collect(),
+        jobs: changes.iter().map(reembed_job).chain(rows).collect(),
         counts: JobCounts {
             queued: counts.queued,
             in_progress: counts.in_progress,
@@ -103,10 +104,10 @@ fn retry_job(app: &App, call: &Call, request: OneJob) -> Result<Json<RetriedJob>
     let row = app.engine.retry_job(call.grant()?, &request.job_id)?;
     call.tell_subject(&request.job_id);
     let message = "The job waits, or is being processed".to_owned();
-    Ok(Json::new(RetriedJob { job: job(&row), success: true, message }))
+    Ok(Json::new(RetriedJob { job: job(&row, &app.engine.waiting()), success: true, message }))
 }
 
-pub(super) fn job(row: &JobRow) -> JobView {
+pub(super) fn job(row: &JobRow, waiting: &Waiting) -> JobView {
     // Stored are those that have failed.
     let is_one_more = matches!(row.status, JobStatus::InProgress | JobStatus::Success);
     JobView {
@@ -120,7 +121,7 @@ pub(super) fn job(row: &JobRow) -> JobView {
         progress: row.progress.and_then(|progress| progress.share()),
         attempts: row.job.attempts + u32::from(is_one_more),
         error_code: row.fault.map_or("", |fault| fault.as_str()).to_owned(),
-        message: row.message.clone(),
+        message: waiting.reason(row).unwrap_or(&row.message).to_owned(),
         created_at: row.job.uploaded_at.to_string(),
         started_at: row.started_at.map(|at| at.to_string()),
         finished_at: row.finished_at.map(|at| at.to_string()),
