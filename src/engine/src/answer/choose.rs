@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::answer::blocks::{Form, Kind};
-use crate::answer::candidates::{Candidate, Part, Reading, Shape};
+use crate::answer::candidates::{Candidate, Reading, Shape};
 use crate::answer::editions::Editions;
 use crate::answer::evidence::Evidence;
 use crate::answer::question::{DECISIONS, Question, Wanted};
@@ -57,8 +57,8 @@ pub(super) struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    /// The passages of the answer, in its order; none where none is good enough.
-    pub(super) fn parts(&self) -> Vec<Part> {
+    /// The candidates of the answer, in its order; none where none is good enough.
+    pub(super) fn chosen(&self) -> Vec<usize> {
         let Some(first) = self.best(|at| Some(self.relevance(at))) else {
             return Vec::new();
         };
@@ -66,7 +66,7 @@ impl Choice<'_> {
             return Vec::new();
         }
         let first = self.later(first).unwrap_or(first);
-        let chosen = match self.whole_of(first) {
+        match self.whole_of(first) {
             Some(whole) => self.filtered(whole),
             None if self.of_other_edition(first).is_some() => {
                 [first].into_iter().chain(self.of_other_edition(first)).collect()
@@ -84,8 +84,7 @@ impl Choice<'_> {
                 .or_else(|| self.of_question(first))
                 .or_else(|| self.of_cause(first))
                 .unwrap_or_else(|| self.sentences(first)),
-        };
-        chosen.into_iter().flat_map(|at| self.candidate(at).parts.clone()).collect()
+        }
     }
 
     /// The passage of another edition on the matter of the first one, where both are wanted.

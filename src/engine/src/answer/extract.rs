@@ -11,7 +11,8 @@ use crate::answer::evidence::Evidence;
 use crate::answer::question::Question;
 use crate::answer::score::{by_words, dot};
 use crate::models::{Models, OwnedText};
-use lodestone_embed::{Lane, Role};
+use lodestone_embed::{EmbedError, Lane, Role};
+use lodestone_rank::Reranker;
 use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 
 /// The text of an answer when nothing in the chunks answers.
@@ -20,24 +21,37 @@ pub const ABSTENTION: &str = "Nothing in the indexed content answers this questi
 /// Passages that are compared with the question by the model: those that are best by their words
 /// and their chunk. Bounds the work of the model for one answer, at some 30 tokens each.
 const EMBEDDED_MAX: usize = 24;
+/// The judge's verdict below which a passage surely does not answer. Cross-encoders put nearly all
+/// pairs at one of the two ends: what is less than one in ten is a no. Chosen by reason, not by
+/// measurement.
+const STANDS_MIN: f32 = 0.1;
+/// Share of the time that a question has left, that the judge may take of it.
+const JUDGE_SHARE: u32 = 4;
 
 /// Makes extractive answers. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Answerer {
     models: Models,
     clock: Arc<dyn Clock>,
+    judge: Option<Arc<dyn Reranker>>,
 }
 
 impl Answerer {
     /// An answerer that compares by the vectors of the current model. Which editions of documents
     /// hold is judged by the machine's clock.
     pub fn new(models: impl Into<Models>) -> Self {
-        Self { models: models.into(), clock: Arc::new(SystemClock) }
+        Self { models: models.into(), clock: Arc::new(SystemClock), judge: None }
     }
 
     /// The same by another clock.
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
+    }
+
+    /// The same with a reranker, if there is one, that reads the question with each passage of an
+    /// answer: one of which it holds none for an answer is declined.
+    pub fn judged_by(self, judge: Option<Arc<dyn Reranker>>) -> Self {
+        Self { judge, ..self }
     }
 
     /// Answers from the chunks that were found, which are given best first, and from those of the
@@ -115,7 +129,44 @@ impl Answerer {
             vectors: &vectors,
             evidence: Evidence::needed_for(question),
         };
-        Ok(choice.parts())
+        let chosen = choice.chosen();
+        let chosen: Vec<&Candidate> = chosen.iter().map(|at| &reading.candidates[*at]).collect();
+        if self.is_refused(context, question, &chosen, chunks)? {
+            return Ok(Vec::new());
+        }
+        Ok(chosen.into_iter().flat_map(|candidate| candidate.parts.clone()).collect())
+    }
+
+    /// Whether the judge is sure of every passage that it does not answer. Where it fails or has no
+    /// time for all of them it refuses nothing.
+    fn is_refused(
+        &self,
+        context: &RequestContext,
+        question: &str,
+        passages: &[&Candidate],
+        chunks: &[&RetrievedChunk],
+    ) -> Result<bool, AnswerError> {
+        let Some(judge) = self.judge.as_ref().filter(|_| !passages.is_empty()) else {
+            return Ok(false);
+        };
+        let text = |passage: &&Candidate| {
+            let title = chunks[passage.hit].source.title.as_str();
+            format!("{title}\n{}", passage.compared)
+        };
+        let texts: Vec<String> = passages.iter().map(text).collect();
+        let texts: Vec<&str> = texts.iter().map(|text| text.trim_start()).collect();
+        match judge.score(context, context.part_of_rest(JUDGE_SHARE), question, &texts) {
+            Ok(read) => {
+                let is_no = |score: &f32| lodestone_rank::settle(*score) < STANDS_MIN;
+                let has_read_all = read.scores.len() == texts.len();
+                Ok(has_read_all && read.scores.iter().all(is_no))
+            }
+            Err(error) => {
+                context.check().map_err(EmbedError::from)?;
+                tracing::warn!(%error, reranker = judge.name(), "an answer goes without a judge");
+                Ok(false)
+            }
+        }
     }
 
     /// The vectors of the question and of the candidates.

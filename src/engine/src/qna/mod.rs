@@ -28,7 +28,7 @@ use crate::answer::generate::{
 };
 use crate::answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_only};
 use crate::meters::Leg;
-use crate::query::RetrieveRequest;
+use crate::query::{Mode, RetrieveRequest};
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_types::id::SessionId;
@@ -261,7 +261,9 @@ impl Engine {
         let around = self.read(access, |snapshot| {
             self.query.around(&access.context, snapshot, &access.sub_tenant, chunks)
         })?;
-        let answer = self.answerer.answer(&access.context, question, chunks, &around, order)?;
+        let judge = self.reranker.clone().filter(|_| request.search.mode == Mode::Accurate);
+        let answerer = self.answerer.clone().judged_by(judge);
+        let answer = answerer.answer(&access.context, question, chunks, &around, order)?;
         let generation = Generation {
             model: Some(EXTRACTIVE.to_owned()),
             is_fallback: self.writer.is_none(),
