@@ -74,6 +74,11 @@ impl Answerer {
         let editions = Editions::read(question, &chunks, self.clock.now());
         let is_doubtful = |chunk| editions.is_doubtful(chunk);
         let mut reading = read(&chunks, hits, |chunk| editions.holds(chunk));
+        let Reading { candidates, blocks } = &mut reading;
+        candidates.retain(|one| {
+            let headings = &blocks[one.stretch].sections[one.section];
+            !editions.is_changed(one.hit, headings, &one.parts[0].shown)
+        });
         let mut chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         if chosen.is_empty() && (0..chunks.len()).any(is_doubtful) {
             reading = read(&chunks, hits, is_doubtful);
