@@ -1,5 +1,6 @@
 //! Question: what does the text leg cost over 100,000 rows of 80 words, for queries of 8 terms,
-//! over all rows and under a mask of 1 % of them; and how fast are rows indexed?
+//! over all rows and under a mask of 1 % of them, scoring all rows and finding the best 100 alone;
+//! and how fast are rows indexed?
 //!
 //! cargo bench --bench text_search
 //!
@@ -10,7 +11,8 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use lodestone_text::{
-    CorpusStats, HybridQuery, Operator, RowText, TextIndex, TextIndexBuilder, TextQuery, WordQuery,
+    CorpusStats, Floor, HybridQuery, Operator, RowText, TextIndex, TextIndexBuilder, TextQuery,
+    WordQuery,
 };
 use roaring::RoaringBitmap;
 
@@ -62,10 +64,32 @@ fn search<Q: TextQuery>(
     query: &Q,
     scope: Option<&RoaringBitmap>,
 ) -> usize {
+    let stats = counted(index, stats, query, scope);
+    index.score(query, &stats, scope).expect("the index is sound").top(100).len()
+}
+
+/// The same without a look at all rows.
+fn best<Q: TextQuery>(
+    index: &TextIndex,
+    stats: &CorpusStats,
+    query: &Q,
+    scope: Option<&RoaringBitmap>,
+) -> usize {
+    let stats = counted(index, stats, query, scope);
+    let floor = Floor::new(100, 0.0);
+    index.best(query, &stats, scope, &floor).expect("the index is sound").top(100).len()
+}
+
+fn counted<Q: TextQuery>(
+    index: &TextIndex,
+    stats: &CorpusStats,
+    query: &Q,
+    scope: Option<&RoaringBitmap>,
+) -> CorpusStats {
     let mut stats = CorpusStats { scope: stats.scope, ..CorpusStats::default() };
     let counts = index.term_counts(query, scope).expect("the index is sound");
     stats.add(Default::default(), &counts);
-    index.score(query, &stats, scope).expect("the index is sound").top(100).len()
+    stats
 }
 
 fn searches(c: &mut Criterion) {
@@ -88,6 +112,14 @@ fn searches(c: &mut Criterion) {
         let mut next = all.iter().cycle();
         group.bench_function(format!("and/{name}"), |b| {
             b.iter(|| search(&index, &stats, next.next().expect("cycles"), scope));
+        });
+        let mut next = hybrid.iter().cycle();
+        group.bench_function(format!("best_or/{name}"), |b| {
+            b.iter(|| best(&index, &stats, next.next().expect("cycles"), scope));
+        });
+        let mut next = all.iter().cycle();
+        group.bench_function(format!("best_and/{name}"), |b| {
+            b.iter(|| best(&index, &stats, next.next().expect("cycles"), scope));
         });
         group.bench_function(format!("scope_stats/{name}"), |b| {
             b.iter(|| black_box(index.scope_stats(scope)));

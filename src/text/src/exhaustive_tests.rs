@@ -98,6 +98,10 @@ fn expected(row: &Row, clauses: &[Clause], operator: Operator, stats: &CorpusSta
 fn check<Q: TextQuery>(query: &Q, scope: Option<&RoaringBitmap>, among: Option<&RoaringBitmap>) {
     let inside = |mask: Option<&RoaringBitmap>, row| mask.is_none_or(|mask| mask.contains(row));
     let counts = INDEX.term_counts(query, scope).unwrap();
+    let known = KnownCounts::default();
+    for _ in 0..2 {
+        assert_eq!(INDEX.term_counts_with(query, scope, &known).unwrap(), counts);
+    }
     for (clause, count) in query.clauses().iter().zip(&counts.0) {
         let in_scope = ROWS_OF_TEXT.iter().zip(0_u32..).filter(|(_, row)| inside(scope, *row));
         let holding = in_scope.filter(|(row, _)| occurrences(row, clause.field, clause) > 0);
@@ -120,6 +124,23 @@ fn check<Q: TextQuery>(query: &Q, scope: Option<&RoaringBitmap>, among: Option<&
     hits.sort_by(by_rank);
     for k in [1, 50, 3000] {
         assert_eq!(scores.top(k), hits[..k.min(hits.len())]);
+        for tie_width in [0.0, 0.05] {
+            let least = hits.get(k - 1).map_or(0.0, |last| last.score - tie_width);
+            let expected = hits.partition_point(|hit| hit.score >= least);
+            let floor = Floor::new(k, tie_width);
+            let best = INDEX.best(query, &stats, asked, &floor).unwrap();
+            assert_eq!(best.top(ROWS), hits[..expected], "the best {k}, {tie_width} wide");
+            // As two segments that share a floor.
+            let all: RoaringBitmap = (0..ROWS as u32).collect();
+            let (asked, half) = (asked.unwrap_or(&all), (0..ROWS as u32 / 2).collect());
+            let (floor, mut best) = (Floor::new(k, tie_width), Vec::new());
+            for rows in [asked & &half, asked - &half] {
+                let found = INDEX.best(query, &stats, Some(&rows), &floor).unwrap();
+                best.extend(found.into_hits());
+            }
+            best.sort_by(by_rank);
+            assert!(best.len() >= expected && best[..expected] == hits[..expected]);
+        }
     }
 }
 

@@ -4,8 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use stable_deref_trait::StableDeref;
-use tantivy::directory::OwnedBytes;
-use tantivy::{Index, InvertedIndexReader, Segment, SegmentReader};
+use tantivy::directory::{CompositeFile, FileSlice, OwnedBytes};
+use tantivy::index::SegmentComponent;
+use tantivy::{HasLen, Index, InvertedIndexReader, Segment, SegmentReader};
 
 use crate::TextError;
 use crate::bundle::{self, BundleBytes};
@@ -27,8 +28,13 @@ pub(super) struct Opened {
 /// One field: its postings, and the length of the field in each row as Lucene's one-byte code.
 pub(super) struct OpenField {
     pub postings: Arc<InvertedIndexReader>,
+    /// The bytes of all postings; a term's place is that in its [`tantivy::postings::TermInfo`].
+    pub posting_bytes: FileSlice,
     pub lengths: OwnedBytes,
 }
+
+/// Bytes before the postings of a field: the number of its terms, as the index library writes it.
+const TERMS_BYTES: usize = 8;
 
 impl TextIndex {
     /// Opens a bundle that [`TextIndexBuilder::finish`](crate::TextIndexBuilder::finish) or
@@ -99,15 +105,27 @@ impl Opened {
             let problem = format!("{} documents for {rows} rows", reader.max_doc());
             return Err(TextError::damaged(problem));
         }
-        let open = |field| OpenField::open(&reader, field, rows);
+        let postings = reader.open_read(SegmentComponent::Postings).map_err(TextError::damaged)?;
+        let postings = CompositeFile::open(&postings).map_err(TextError::damaged)?;
+        let open = |field| OpenField::open(&reader, &postings, field, rows);
         let fields = [open(Field::Body)?, open(Field::Title)?, open(Field::Words)?];
         Ok(Self { segment, fields })
     }
 }
 
 impl OpenField {
-    fn open(reader: &SegmentReader, field: Field, rows: u32) -> Result<Self, TextError> {
+    fn open(
+        reader: &SegmentReader,
+        all_postings: &CompositeFile,
+        field: Field,
+        rows: u32,
+    ) -> Result<Self, TextError> {
         let column = field.column();
+        // A field without a single term has none.
+        let posting_bytes = all_postings.open_read(column);
+        let posting_bytes = posting_bytes.filter(|bytes| bytes.len() >= TERMS_BYTES);
+        let posting_bytes =
+            posting_bytes.map_or_else(FileSlice::empty, |bytes| bytes.slice_from(TERMS_BYTES));
         let postings = reader.inverted_index(column).map_err(TextError::damaged)?;
         let lengths = reader.fieldnorms_readers().get_inner_file().open_read(column);
         let Some(lengths) = lengths else {
@@ -118,6 +136,6 @@ impl OpenField {
             let problem = format!("{} lengths of {field:?} for {rows} rows", lengths.len());
             return Err(TextError::damaged(problem));
         }
-        Ok(Self { postings, lengths })
+        Ok(Self { postings, posting_bytes, lengths })
     }
 }

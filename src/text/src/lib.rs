@@ -9,6 +9,7 @@
 //! rows   RowText -> analysis -> TextIndexBuilder -> finish -> bundle -> TextIndex::open
 //! query  HybridQuery or WordQuery, then over every segment of the scope
 //!        scope_stats + term_counts -> CorpusStats -> score -> RowScores: top, get
+//!                                                 -> best with a Floor -> the first of them
 //! ```
 //!
 //! # Fields
@@ -80,7 +81,8 @@
 //! - `schema`: the three fields; `bundle`: the format above
 //! - `directory`: a bundle as tantivy's directory; `build`: writing and merging; `index`: opening
 //! - `mask`: sets of rows, window by window; `postings`, `phrase`: occurrences in such windows
-//! - `stats`: counts over segments; `score`: BM25
+//! - `stats`: counts over segments; `score`: BM25; `top`: the best rows without a look at all;
+//!   `blocks`: bounds of scores in runs of postings
 //! - `similar`: words of the dictionary that are similar to the query's
 //! - `vocabulary`: the words that an index holds
 //! - `highlight`: occurrences of a query's terms in a text
@@ -89,6 +91,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod blocks;
 mod build;
 mod bundle;
 pub mod chunk;
@@ -109,6 +112,7 @@ mod similar;
 mod split;
 mod stats;
 mod tokens;
+mod top;
 mod vocabulary;
 
 pub use build::{RowText, TextIndexBuilder};
@@ -121,8 +125,9 @@ pub use query::{
 };
 pub use score::RowScores;
 pub use similar::SimilarWords;
-pub use stats::{CorpusStats, ScopeStats, TermCounts};
+pub use stats::{CorpusStats, KnownCounts, ScopeStats, TermCounts};
 pub use tantivy::directory::OwnedBytes;
+pub use top::Floor;
 
 #[cfg(test)]
 mod exhaustive_tests;

@@ -8,7 +8,7 @@ use roaring::bitmap::Iter;
 
 /// Rows of a window: their sums, 16 KiB, stay in the first cache of a core.
 pub(super) const WINDOW_ROWS: usize = 4096;
-const WORDS: usize = WINDOW_ROWS / 64;
+pub(super) const WORDS: usize = WINDOW_ROWS / 64;
 
 /// Rows that may match.
 pub(super) struct RowMask<'a> {
@@ -29,6 +29,11 @@ impl<'a> RowMask<'a> {
     /// Rows in the mask.
     pub(super) fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Rows of the index.
+    pub(super) fn index_rows(&self) -> u64 {
+        u64::from(self.rows)
     }
 
     /// Whether every row of the index is in the mask.
@@ -55,6 +60,7 @@ impl<'a> RowMask<'a> {
 }
 
 /// Rows of a mask that lie close together.
+#[derive(Clone)]
 pub(super) struct Window {
     start: u32,
     words: [u64; WORDS],
@@ -81,6 +87,13 @@ impl Window {
     #[inline]
     pub(super) fn has(&self, place: u32) -> bool {
         self.words.get(place as usize / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    }
+
+    /// The rows of the window whose places are among `bits`; None if there are none.
+    pub(super) fn among(&self, bits: &[u64; WORDS]) -> Option<Self> {
+        let words: [u64; WORDS] = std::array::from_fn(|at| self.words[at] & bits[at]);
+        let count = words.iter().map(|word| word.count_ones()).sum();
+        (count > 0).then_some(Self { start: self.start, words, count })
     }
 
     /// Calls `each` with every row of the mask in the window, ascending.

@@ -8,6 +8,7 @@ use crate::TextError;
 use crate::mask::Window;
 
 /// An opened phrase: its terms with their distance from the first, rarest first.
+#[derive(Clone)]
 pub(super) struct Phrase {
     rarest: (u32, SegmentPostings),
     others: Vec<(u32, SegmentPostings)>,
@@ -38,6 +39,11 @@ impl Phrase {
     /// The next row that may hold the phrase; [`TERMINATED`] at the end.
     pub(super) fn row(&self) -> u32 {
         self.rarest.1.doc()
+    }
+
+    /// Rows that hold the phrase, at most.
+    pub(super) fn rows_max(&self) -> u32 {
+        self.rarest.1.doc_freq()
     }
 
     /// Calls `each` with the place of every row of the window that holds the phrase and how often,

@@ -2,15 +2,17 @@
 
 use tantivy::postings::BlockSegmentPostings;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{InvertedIndexReader, TERMINATED, Term};
+use tantivy::{TERMINATED, Term};
 
+use crate::blocks::{Blocks, Means};
+use crate::index::OpenField;
 use crate::mask::{RowMask, WINDOW_ROWS, Window};
 use crate::phrase::Phrase;
 use crate::query::Clause;
 use crate::schema::Field;
 use crate::{TextError, TextIndex};
 
-/// A row per this many postings or fewer is looked up by itself rather than scanned for.
+/// A row per this many postings of a window or fewer is looked up by itself, not scanned for.
 const SEEK_RATIO: u64 = 32;
 /// A window is dense if its mask holds more than one row in this many. It is cheaper to look at
 /// every posting then and to drop the rows outside at the end: a test that comes out either way
@@ -18,6 +20,7 @@ const SEEK_RATIO: u64 = 32;
 const DENSE_SHARE: usize = 4;
 
 /// The occurrences of a clause in one field: of any of its forms.
+#[derive(Clone)]
 pub(super) enum Group {
     /// One form, whose factor is 1.
     Single(Cursor),
@@ -26,6 +29,7 @@ pub(super) enum Group {
 }
 
 /// Forms that count as one term, and what is taken off their frequency.
+#[derive(Clone)]
 pub(super) struct Several {
     forms: Vec<(Cursor, f32)>,
     less: Option<Cursor>,
@@ -45,13 +49,13 @@ impl Group {
         let Some(open) = index.field(field).filter(|_| mask.count() > 0) else { return Ok(None) };
         let mut forms = Vec::with_capacity(clause.forms.len());
         for form in &clause.forms {
-            let cursor = Cursor::open(&open.postings, field, &form.terms, mask)?;
+            let cursor = Cursor::open(open, field, &form.terms, mask)?;
             forms.extend(cursor.map(|cursor| (cursor, form.factor)));
         }
         let less = match (clause.less, clause.forms.first()) {
             (Some(less), Some(form)) => {
                 let open = index.field(less);
-                let open = open.map(|open| Cursor::open(&open.postings, less, &form.terms, mask));
+                let open = open.map(|open| Cursor::open(open, less, &form.terms, mask));
                 open.transpose()?.flatten()
             }
             _ => None,
@@ -71,6 +75,45 @@ impl Group {
             Self::Single(cursor) => cursor.row(),
             Self::Several(several) => {
                 several.forms.iter().map(|(cursor, _)| cursor.row()).min().unwrap_or(TERMINATED)
+            }
+        }
+    }
+
+    /// Rows in which one of the forms occurs, at most.
+    pub(super) fn rows_max(&self) -> u64 {
+        match self {
+            Self::Single(cursor) => cursor.rows_max(),
+            Self::Several(several) => {
+                several.forms.iter().map(|(cursor, _)| cursor.rows_max()).sum()
+            }
+        }
+    }
+
+    /// Postings of a window, in the mean.
+    pub(super) fn in_window(&self) -> u64 {
+        match self {
+            Self::Single(cursor) => cursor.in_window(),
+            Self::Several(several) => {
+                several.forms.iter().map(|(cursor, _)| cursor.in_window()).sum()
+            }
+        }
+    }
+
+    /// At most the frequency in a row of the window by the row's norm, and the greatest factor of
+    /// a form. Windows are asked for in ascending order.
+    pub(super) fn ratio_max(&mut self, window: &Window, means: Means) -> (f32, f32) {
+        let of = |cursor: &mut Cursor| match cursor.row() >= window.end() {
+            true => 0.0,
+            false => cursor.ratio_max(window, means),
+        };
+        match self {
+            Self::Single(cursor) => (of(cursor), 1.0),
+            Self::Several(several) => {
+                let forms = several.forms.iter_mut().map(|(cursor, factor)| (of(cursor), *factor));
+                let here = forms.filter(|(ratio, _)| *ratio > 0.0);
+                here.fold((0.0, 0.0), |(sum, most), (ratio, factor)| {
+                    (sum + ratio, f32::max(most, factor))
+                })
             }
         }
     }
@@ -120,15 +163,18 @@ impl Several {
 }
 
 /// A place in the postings of one term or phrase.
+#[derive(Clone)]
 pub(super) struct Cursor(Kind);
 
+#[derive(Clone)]
 enum Kind {
     Term {
         postings: Box<BlockSegmentPostings>,
         /// Position of the next posting in the block.
         at: usize,
-        /// Whether rows of the mask are looked up one by one.
-        is_by_row: bool,
+        /// Postings of a window, in the mean.
+        in_window: u64,
+        blocks: Option<Blocks>,
     },
     Phrase(Box<Phrase>),
 }
@@ -136,22 +182,45 @@ enum Kind {
 impl Cursor {
     /// Before the first row that holds the term or phrase; None if no row does.
     pub(super) fn open(
-        index: &InvertedIndexReader,
+        open: &OpenField,
         field: Field,
         terms: &[String],
         mask: &RowMask<'_>,
     ) -> Result<Option<Self>, TextError> {
         let term = |text: &String| Term::from_field_text(field.column(), text);
         let [single] = terms else {
-            let phrase = Phrase::open(index, terms.iter().map(term))?;
+            let phrase = Phrase::open(&open.postings, terms.iter().map(term))?;
             return Ok(phrase.map(|phrase| Self(Kind::Phrase(Box::new(phrase)))));
         };
-        let found = index.read_block_postings(&term(single), IndexRecordOption::WithFreqs);
-        let of_term = |postings: BlockSegmentPostings| {
-            let is_by_row = mask.count() * SEEK_RATIO < u64::from(postings.doc_freq());
-            Self(Kind::Term { postings: Box::new(postings), at: 0, is_by_row })
-        };
-        Ok(found.map_err(TextError::damaged)?.map(of_term))
+        let info = open.postings.get_term_info(&term(single)).map_err(TextError::damaged)?;
+        let Some(info) = info else { return Ok(None) };
+        let option = IndexRecordOption::WithFreqs;
+        let postings = open.postings.read_block_postings_from_terminfo(&info, option);
+        let postings = Box::new(postings.map_err(TextError::damaged)?);
+        let blocks = Blocks::open(open, field, &info).map_err(TextError::damaged)?;
+        let in_window = u64::from(info.doc_freq) * WINDOW_ROWS as u64 / mask.index_rows().max(1);
+        Ok(Some(Self(Kind::Term { postings, at: 0, in_window, blocks })))
+    }
+
+    fn rows_max(&self) -> u64 {
+        match &self.0 {
+            Kind::Term { postings, .. } => u64::from(postings.doc_freq()),
+            Kind::Phrase(phrase) => u64::from(phrase.rows_max()),
+        }
+    }
+
+    fn in_window(&self) -> u64 {
+        match &self.0 {
+            Kind::Term { in_window, .. } => *in_window,
+            Kind::Phrase(_) => 0,
+        }
+    }
+
+    fn ratio_max(&mut self, window: &Window, means: Means) -> f32 {
+        match &mut self.0 {
+            Kind::Term { blocks: Some(blocks), .. } => blocks.ratio_max(window, means),
+            Kind::Term { blocks: None, .. } | Kind::Phrase(_) => f32::INFINITY,
+        }
     }
 
     /// Rows of the mask that hold it.
@@ -176,19 +245,19 @@ impl Cursor {
     /// Calls `each` with the place in the window of every row that holds it, and how often, and
     /// goes on behind the window. All rows of the window's mask are among them; others may be.
     pub(super) fn each_in(&mut self, window: &Window, mut each: impl FnMut(u32, u32)) {
-        let (postings, at) = match &mut self.0 {
+        let (postings, at, in_window) = match &mut self.0 {
             Kind::Phrase(phrase) => return phrase.each_in(window, each),
-            Kind::Term { postings, at, is_by_row: false } => (postings, at),
-            Kind::Term { postings, at, is_by_row: true } => {
-                window.for_each(|row| {
-                    *at = postings.seek(row);
-                    if postings.doc(*at) == row {
-                        each(row - window.start(), postings.freq(*at));
-                    }
-                });
-                return;
-            }
+            Kind::Term { postings, at, in_window, .. } => (postings, at, *in_window),
         };
+        if u64::from(window.count()) * SEEK_RATIO < in_window {
+            window.for_each(|row| {
+                *at = postings.seek(row);
+                if postings.doc(*at) == row {
+                    each(row - window.start(), postings.freq(*at));
+                }
+            });
+            return;
+        }
         if postings.doc(*at) < window.start() {
             *at = postings.seek(window.start());
         }

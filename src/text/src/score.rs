@@ -10,24 +10,29 @@ use roaring::RoaringBitmap;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::{TERMINATED, Term};
 
-use crate::mask::{RowMask, WINDOW_ROWS, Window};
+use crate::blocks::Means;
+use crate::mask::{RowMask, WINDOW_ROWS, WORDS, Window};
 use crate::postings::Group;
 use crate::query::{Operator, TITLE_WEIGHT};
 use crate::schema::Field;
-use crate::stats::{CorpusStats, TermCounts};
+use crate::stats::{COMMON_ROWS, CorpusStats, KnownCounts, TermCounts};
 use crate::{TextError, TextIndex, TextQuery};
 use lodestone_types::{Hit, RowId, by_rank};
 
 /// Saturation of the term frequency (RETRIEVAL.md: the reference runs).
-const K1: f64 = 0.9;
+pub(super) const K1: f64 = 0.9;
 /// Share of the length normalisation (RETRIEVAL.md: the reference runs).
-const B: f64 = 0.4;
+pub(super) const B: f64 = 0.4;
+
+/// Factor on sums of bounds and of parts of a score before they are compared with a whole one: more
+/// than the rounding of the longest sum.
+pub(super) const SLACK: f32 = 1.0001;
 
 /// Scores of the rows of one segment that match.
 #[derive(Debug, Clone, Default)]
 pub struct RowScores {
     /// Ascending by row.
-    hits: Vec<Hit>,
+    pub(super) hits: Vec<Hit>,
 }
 
 impl RowScores {
@@ -39,6 +44,16 @@ impl RowScores {
     /// Drops the rows for which `keep`, called in ascending order, is false.
     pub fn retain(&mut self, mut keep: impl FnMut(RowId) -> bool) {
         self.hits.retain(|hit| keep(hit.row));
+    }
+
+    /// The rows that match, ascending, each with its score.
+    pub fn into_hits(self) -> Vec<Hit> {
+        self.hits
+    }
+
+    /// Drops the rows below a score.
+    pub fn retain_from(&mut self, least: f32) {
+        self.hits.retain(|hit| hit.score >= least);
     }
 
     /// The rows that match, ascending.
@@ -89,28 +104,50 @@ impl TextIndex {
         query: &Q,
         scope: Option<&RoaringBitmap>,
     ) -> Result<TermCounts, TextError> {
+        self.term_counts_with(query, scope, &KnownCounts::default())
+    }
+
+    /// As [`Self::term_counts`]. Where the scope is a part of the rows, common words are counted
+    /// once: `known` is of the same scope.
+    ///
+    /// # Errors
+    /// As [`Self::term_counts`].
+    pub fn term_counts_with<Q: TextQuery>(
+        &self,
+        query: &Q,
+        scope: Option<&RoaringBitmap>,
+        known: &KnownCounts,
+    ) -> Result<TermCounts, TextError> {
         let mask = RowMask::new(self.rows(), scope);
         let clauses = query.clauses();
         let mut counts = vec![0; clauses.len()];
-        let mut scanned = Vec::new();
+        let (mut scanned, mut common) = (Vec::new(), Vec::new());
         for (at, clause) in clauses.iter().enumerate() {
-            match clause.plain_term().filter(|_| mask.is_all()).zip(self.field(clause.field)) {
-                Some((term, field)) => {
-                    let term = Term::from_field_text(clause.field.column(), term);
-                    let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
-                    counts[at] = u64::from(rows);
-                }
-                None => {
-                    let group = Group::open(self, clause, clause.field, &mask)?;
-                    scanned.extend(group.map(|group| (group, at)));
-                }
+            let plain = clause.plain_term();
+            if let Some((term, field)) =
+                plain.filter(|_| mask.is_all()).zip(self.field(clause.field))
+            {
+                let term = Term::from_field_text(clause.field.column(), term);
+                let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
+                counts[at] = u64::from(rows);
+                continue;
             }
+            if let Some(count) = plain.and_then(|term| known.get(clause.field, term)) {
+                counts[at] = count;
+                continue;
+            }
+            let Some(group) = Group::open(self, clause, clause.field, &mask)? else { continue };
+            common.extend(plain.filter(|_| group.rows_max() >= COMMON_ROWS).map(|term| (at, term)));
+            scanned.push((group, at));
         }
         each_window(&mask, &mut scanned, |window, scanned| {
             for (group, at) in scanned {
                 group.each_in(window, |place, _, _| counts[*at] += u64::from(window.has(place)));
             }
         });
+        for (at, term) in common {
+            known.put(clauses[at].field, term, counts[at]);
+        }
         Ok(TermCounts(counts))
     }
 
@@ -135,7 +172,26 @@ impl TextIndex {
             Operator::And => clauses.len(),
             Operator::Or => 0,
         };
-        let norms = Field::ALL.map(|field| norms(stats.mean_length(field)));
+        let norms = Norms::new(stats);
+        let mut scored = self.scored(query, stats, &norms, &mask)?;
+        let mut sums = Sums::new(needed);
+        each_window(&mask, &mut scored, |window, scored| {
+            scored.iter_mut().for_each(|(group, worth)| sums.add_group(window, group, worth));
+            sums.take(window, 0.0, &mut scores.hits);
+        });
+        Ok(scores)
+    }
+
+    /// The terms of a row's score in their order: each clause in its field, and in the title where
+    /// that is looked at too.
+    pub(super) fn scored<'a, Q: TextQuery>(
+        &'a self,
+        query: &Q,
+        stats: &CorpusStats,
+        norms: &'a Norms,
+        mask: &RowMask<'_>,
+    ) -> Result<Vec<(Group, Worth<'a>)>, TextError> {
+        let clauses = query.clauses();
         let mut scored = Vec::with_capacity(2 * clauses.len());
         for (at, clause) in clauses.iter().enumerate() {
             let weight = clause.weight * stats.idf(at);
@@ -146,23 +202,18 @@ impl TextIndex {
             let title = (Field::Title, Field::Title, weight * TITLE_WEIGHT);
             let looked_at = if clause.is_in_title { &[field, title][..] } else { &[field] };
             for &(field, length, weight) in looked_at {
-                let Some(lengths) = self.field(length) else { continue };
-                let group = Group::open(self, clause, field, &mask)?;
-                let (lengths, norms) = (lengths.lengths.as_slice(), &norms[length.index()]);
-                scored.extend(group.map(|group| (group, Worth { weight, lengths, norms })));
+                let Some(open) = self.field(length) else { continue };
+                let group = Group::open(self, clause, field, mask)?;
+                let (lengths, norms) = (open.lengths.as_slice(), &norms.0[length.index()]);
+                // Blocks know the lengths of their own field only.
+                let means = (field == length).then(|| Means {
+                    theirs: open.postings.total_num_tokens() as f32 / self.rows() as f32,
+                    ours: stats.mean_length(length) as f32,
+                });
+                scored.extend(group.map(|group| (group, Worth { weight, lengths, norms, means })));
             }
         }
-        let mut sums = Sums::new(needed);
-        each_window(&mask, &mut scored, |window, scored| {
-            for (group, Worth { weight, lengths, norms }) in scored {
-                let lengths = lengths.get(window.start() as usize..).unwrap_or_default();
-                group.each_in(window, |place, frequency, factor| {
-                    sums.add(place, frequency as f32, *weight * factor, lengths, norms);
-                });
-            }
-            sums.take(window, &mut scores.hits);
-        });
-        Ok(scores)
+        Ok(scored)
     }
 }
 
@@ -204,11 +255,23 @@ impl TextIndex {
     }
 }
 
+/// Norms of each field, by the code of a length.
+pub(super) struct Norms([[f32; 256]; 3]);
+
+impl Norms {
+    pub(super) fn new(stats: &CorpusStats) -> Self {
+        Self(Field::ALL.map(|field| norms(stats.mean_length(field))))
+    }
+}
+
 /// The worth of a term's occurrences in a field.
-struct Worth<'a> {
-    weight: f32,
+#[derive(Clone, Copy)]
+pub(super) struct Worth<'a> {
+    pub weight: f32,
     lengths: &'a [u8],
     norms: &'a [f32; 256],
+    /// Mean lengths of the field whose postings are read; None if another's lengths count.
+    pub means: Option<Means>,
 }
 
 /// Calls `visit` with every window of the mask in which one of the terms may occur; it takes them
@@ -230,21 +293,30 @@ fn each_window<T>(
 }
 
 /// The sums of one window while its terms are added.
-struct Sums {
+pub(super) struct Sums {
     scores: Vec<f32>,
     /// Clauses that occur in each row; empty if one is enough.
     occurring: Vec<u16>,
     needed: u16,
     /// Rows that were added to, one bit each.
-    matching: [u64; WINDOW_ROWS / 64],
+    matching: [u64; WORDS],
 }
 
 impl Sums {
-    fn new(needed: usize) -> Self {
+    pub(super) fn new(needed: usize) -> Self {
         let needed = u16::try_from(needed).expect("a query has a bounded number of clauses");
         let occurring = vec![0; if needed > 1 { WINDOW_ROWS } else { 0 }];
-        let matching = [0; WINDOW_ROWS / 64];
+        let matching = [0; WORDS];
         Self { scores: vec![0.0; WINDOW_ROWS], occurring, needed, matching }
+    }
+
+    /// Adds the occurrences of a group in the window.
+    pub(super) fn add_group(&mut self, window: &Window, group: &mut Group, worth: &Worth<'_>) {
+        let Worth { weight, lengths, norms, .. } = *worth;
+        let lengths = lengths.get(window.start() as usize..).unwrap_or_default();
+        group.each_in(window, |place, frequency, factor| {
+            self.add(place, frequency as f32, weight * factor, lengths, norms);
+        });
     }
 
     #[inline]
@@ -261,8 +333,33 @@ impl Sums {
         }
     }
 
-    /// Moves the sums of rows in the mask to `hits` and begins anew.
-    fn take(&mut self, window: &Window, hits: &mut Vec<Hit>) {
+    /// The rows of the window that were added to and may still reach `least` with `rest` more.
+    pub(super) fn reaching(&self, window: &Window, rest: f32, least: f32) -> Option<Window> {
+        let mut bits = self.matching;
+        for (at, word) in bits.iter_mut().enumerate() {
+            let mut left = *word;
+            while left != 0 {
+                let place = left.trailing_zeros() as usize;
+                left &= left - 1;
+                if (self.scores[at * 64 + place] + rest) * SLACK < least {
+                    *word &= !(1 << place);
+                }
+            }
+        }
+        window.among(&bits)
+    }
+
+    /// Forgets all that was added.
+    pub(super) fn clear(&mut self) {
+        for (at, word) in self.matching.iter_mut().enumerate() {
+            if std::mem::take(word) != 0 {
+                self.scores[at * 64..at * 64 + 64].fill(0.0);
+            }
+        }
+    }
+
+    /// Moves the sums of rows in the mask that reach `least` to `hits` and begins anew.
+    pub(super) fn take(&mut self, window: &Window, least: f32, hits: &mut Vec<Hit>) {
         for (at, word) in self.matching.iter_mut().enumerate() {
             let mut rest = std::mem::take(word);
             while rest != 0 {
@@ -271,7 +368,7 @@ impl Sums {
                 let score = std::mem::take(&mut self.scores[place]);
                 let occurring = self.occurring.get_mut(place).map(std::mem::take);
                 let is_enough = occurring.is_none_or(|occurring| occurring >= self.needed);
-                if is_enough && window.has(place as u32) {
+                if is_enough && score >= least && window.has(place as u32) {
                     hits.push(Hit { row: RowId(window.start() + place as u32), score });
                 }
             }

@@ -276,7 +276,7 @@ impl TextIndex {
             if !mask.is_all() && !is_alone {
                 for word in &mut similar {
                     let terms = std::slice::from_ref(&word.word);
-                    let cursor = Cursor::open(&field.postings, Field::Words, terms, &mask)?;
+                    let cursor = Cursor::open(field, Field::Words, terms, &mask)?;
                     word.rows = cursor.map_or(0, |cursor| cursor.count(&mask));
                 }
                 similar.retain(|word| word.rows > 0);

@@ -1,6 +1,8 @@
 //! The statistics of BM25 over all rows that a query may see, summed over segments.
 
+use std::collections::HashMap;
 use std::ops::AddAssign;
+use std::sync::{Mutex, PoisonError};
 
 use roaring::RoaringBitmap;
 use tantivy::fieldnorm::FieldNormReader;
@@ -9,6 +11,12 @@ use crate::TextIndex;
 use crate::index::OpenField;
 use crate::mask::RowMask;
 use crate::schema::Field;
+
+/// Rows of a segment from which on a word that they hold is common: counting those in a scope costs
+/// more than keeping the count.
+pub(super) const COMMON_ROWS: u64 = 1024;
+/// Counts that are kept of one scope: some 100 KiB. Common words come again soon.
+const KNOWN_MAX: usize = 1024;
 
 /// Rows and lengths of a set of rows. Does not depend on the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +61,26 @@ impl AddAssign<&Self> for TermCounts {
         for (sum, count) in self.0.iter_mut().zip(&other.0) {
             *sum += count;
         }
+    }
+}
+
+/// Counts of common words in one scope of one segment, kept from query to query.
+#[derive(Debug, Default)]
+pub struct KnownCounts(Mutex<[HashMap<String, u64>; 3]>);
+
+impl KnownCounts {
+    pub(super) fn get(&self, field: Field, term: &str) -> Option<u64> {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts[field.index()].get(term).copied()
+    }
+
+    /// Keeps a count, in place of all others where there are too many.
+    pub(super) fn put(&self, field: Field, term: &str, count: u64) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.iter().map(HashMap::len).sum::<usize>() >= KNOWN_MAX {
+            counts.iter_mut().for_each(HashMap::clear);
+        }
+        counts[field.index()].insert(term.to_owned(), count);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Search for whole words.
 
 use crate::query::hydrate::{Ranked, hydrate};
-use crate::query::legs::{self, KeywordScores};
+use crate::query::legs;
 use crate::query::ranking::ordered;
 use crate::query::request::{FoundWords, FullTextRequest};
+use crate::query::words::{self, KeywordScores};
 use crate::query::{Query, QueryError, facets};
 use lodestone_rank::confidence;
 use lodestone_storage::collection::Snapshot;
@@ -27,14 +28,21 @@ impl Query {
         let segments = legs::segments_in_scope(context, snapshot, sub_tenant, filter)?;
         let FullTextRequest { operator, fuzzy, is_prefix, .. } = *request;
         let mut query = WordQuery::new(&request.query, operator, fuzzy, is_prefix);
-        legs::expand(context, &segments, &mut query)?;
-        let mut scores = KeywordScores::compute(context, &segments, &query)?;
-        if request.min_confidence > 0.0 {
-            let is_enough = |coverage| confidence(None, coverage) >= request.min_confidence;
-            scores.keep(context, &segments, &query, is_enough)?;
-        }
+        words::expand(context, &segments, &mut query)?;
+        let stats = words::corpus_stats(context, &segments, &query)?;
         let wanted = request.offset.saturating_add(request.max_chunks);
-        let scored = scores.top(wanted)?.into_iter().map(|(address, score)| {
+        let (top, all) = match request.needs_all() {
+            true => {
+                let mut all = KeywordScores::compute(context, &segments, &query, stats.clone())?;
+                if request.min_confidence > 0.0 {
+                    let is_enough = |share| confidence(None, share) >= request.min_confidence;
+                    all.keep(context, &segments, &query, is_enough)?;
+                }
+                (all.top(wanted)?, Some(all))
+            }
+            false => (words::best_by_words(context, &segments, &query, &stats, wanted)?, None),
+        };
+        let scored = top.into_iter().map(|(address, score)| {
             let parts = ScoreParts { keyword: Some(score), ..ScoreParts::default() };
             Ranked { address, score, parts }
         });
@@ -42,18 +50,18 @@ impl Query {
         ranked.truncate(wanted);
         ranked.drain(..request.offset.min(ranked.len()));
         let rows: Vec<_> = ranked.iter().map(|row| row.address).collect();
-        let shares = legs::coverages(context, &segments, &query, &scores.stats, &rows)?;
+        let shares = words::coverages(context, &segments, &query, &stats, &rows)?;
         for (row, coverage) in ranked.iter_mut().zip(shares) {
             (row.parts.coverage, row.parts.confidence) = (coverage, confidence(None, coverage));
         }
         let mut facets = Vec::with_capacity(request.facets.len());
-        if !request.facets.is_empty() {
-            let matching = scores.rows();
+        if let Some(all) = all.as_ref().filter(|_| !request.facets.is_empty()) {
+            let matching = all.rows();
             for key in &request.facets {
                 facets.push(facets::count(context, &segments, &matching, key)?);
             }
         }
         let chunks = hydrate(context, &segments, &ranked)?;
-        Ok(FoundWords { chunks, total: scores.count(), facets, query })
+        Ok(FoundWords { chunks, total: all.map(|all| all.count()), facets, query })
     }
 }

@@ -17,7 +17,8 @@
 //! - Ties are broken by rule, so that the same data gives the same answer.
 //!
 //! - `request`: requests and results; `plan`: decisions before the search
-//! - `legs`: both legs over the segments of a scope; `side_by_side`: on several threads
+//! - `legs`: the segments of a scope and the semantic leg over them; `words`: the keyword leg;
+//!   `side_by_side`: both on several threads
 //! - `ranking`: candidates, their features, their order
 //! - `facets`: counts of metadata values over what matches
 //! - `steer`: moving the query vector towards memories and first results
@@ -52,6 +53,7 @@ mod steer;
 mod timing;
 mod vectors;
 mod vocabulary;
+mod words;
 
 use std::sync::Arc;
 

@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 
 use crate::query::QueryError;
 use crate::query::hydrate::{Ranked, chunk_identity};
-use crate::query::legs::{self, KeywordLeg, LegHits, RowAddress, SegmentScope};
+use crate::query::legs::{self, LegHits, RowAddress, SegmentScope};
 use crate::query::request::{CandidateCounts, RetrieveRequest};
+use crate::query::words::KeywordLeg;
 use lodestone_compute::{ComputeBackend, PreparedQuery};
 use lodestone_rank::{Candidate, RankKey};
 use lodestone_storage::segment::flat::Thoroughness;
@@ -110,8 +111,8 @@ impl Search<'_> {
                 }
                 None => LegHits::new(),
             };
-            let by_words = self.keyword.as_ref().map(|leg| leg.scores.first(asked));
-            let by_words = by_words.unwrap_or_default();
+            let first = |leg: &KeywordLeg| leg.first(self.context, self.segments, asked);
+            let by_words = self.keyword.as_ref().map(first).transpose()?.unwrap_or_default();
             is_exhausted = near.len() < asked && by_words.len() < asked;
             let mut found = Vec::new();
             for mut hits in [near, by_words] {
@@ -147,10 +148,12 @@ impl Search<'_> {
         rows.sort_unstable();
         rows.dedup();
         let cosines = self.cosines(candidates, &rows)?;
+        let scores = |leg: &KeywordLeg| leg.scores(self.context, self.segments, &rows);
+        let by_words = self.keyword.as_ref().map(scores).transpose()?;
         for (at, address) in rows.into_iter().enumerate() {
             let parts = ScoreParts {
                 cosine: cosines.as_ref().map(|cosines| cosines[at]),
-                keyword: self.keyword.as_ref().map(|leg| leg.scores.get(address)),
+                keyword: by_words.as_ref().map(|scores| scores[at]),
                 ..ScoreParts::default()
             };
             candidates.rows.push(Ranked { address, score: 0.0, parts });

@@ -115,6 +115,9 @@ pub struct FullTextRequest {
     pub min_confidence: f32,
     /// Metadata keys whose values are counted over all matching chunks.
     pub facets: Vec<String>,
+    /// Whether all matching chunks are counted. Without that, and without facets and a least
+    /// confidence, most of them are not looked at.
+    pub is_counted: bool,
     /// Condition on the sources.
     pub filter: RequestFilter,
 }
@@ -131,8 +134,14 @@ impl FullTextRequest {
             max_chunks,
             min_confidence: 0.0,
             facets: Vec::new(),
+            is_counted: false,
             filter: Filter::All.into(),
         }
+    }
+
+    /// Whether every matching chunk is looked at.
+    pub(super) fn needs_all(&self) -> bool {
+        self.is_counted || !self.facets.is_empty() || self.min_confidence > 0.0
     }
 }
 
@@ -141,8 +150,8 @@ impl FullTextRequest {
 pub struct FoundWords {
     /// Chunks, best first.
     pub chunks: Vec<RetrievedChunk>,
-    /// Matching chunks in all.
-    pub total: u64,
+    /// Matching chunks in all, where all are looked at.
+    pub total: Option<u64>,
     /// Counts of the keys that were asked for, in their order.
     pub facets: Vec<Facet>,
     /// The query with all forms of its words, to mark them in the chunks.

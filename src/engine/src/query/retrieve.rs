@@ -7,12 +7,13 @@ use crate::models::OwnedText;
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::{Ranked, hydrate};
 use crate::query::join::{self, Place, Seat};
-use crate::query::legs::{self, KeywordLeg, corpus_stats};
+use crate::query::legs;
 use crate::query::ranking::{Candidates, Search};
 use crate::query::request::{GraphContext, Mode, RetrieveRequest, Retrieved};
 use crate::query::rerank::verdicts;
 use crate::query::steer::{feed_back, steered};
 use crate::query::timing::{Part, millis};
+use crate::query::words::{self, KeywordLeg, corpus_stats};
 use crate::query::{Query, QueryError, Timings, plan, side_by_side};
 use lodestone_compute::PreparedQuery;
 use lodestone_embed::{EmbedError, Lane, Role};
@@ -174,10 +175,10 @@ impl Query {
         ranked: &mut [Ranked],
     ) -> Result<(), QueryError> {
         let (context, request) = (search.context, search.request);
-        let known = search.keyword.as_ref().map(|leg| leg.scores.stats.clone());
+        let known = search.keyword.as_ref().map(|leg| leg.stats.clone());
         let stats = known.map_or_else(|| corpus_stats(context, search.segments, words), Ok)?;
         let rows: Vec<_> = ranked.iter().map(|row| row.address).collect();
-        let shares = legs::coverages(context, search.segments, words, &stats, &rows)?;
+        let shares = words::coverages(context, search.segments, words, &stats, &rows)?;
         let vector = vector.filter(|_| !is_unread);
         // Feedback has moved the vector towards the first results, whatever they are.
         let moved = vector.filter(|_| request.mode == Mode::Accurate);

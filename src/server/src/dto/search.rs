@@ -306,6 +306,7 @@ impl Request for FullTextSearch {
             max_chunks,
             min_confidence: fields.share(&MIN_CONFIDENCE)?,
             facets: facets.unwrap_or_default(),
+            is_counted: has_facets,
             filter: read_filter(fields)?,
         };
         let has_highlights = fields.boolean(&HIGHLIGHTS)?;

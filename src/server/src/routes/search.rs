@@ -134,9 +134,9 @@ fn full_text_search(
         Chunk { highlights, ..chunk(found) }
     };
     let chunks: Vec<Chunk> = chunks.into_iter().map(shown).collect();
-    if !has_facets {
+    let Some(total) = total.filter(|_| has_facets) else {
         return Ok(Json::new(FoundChunks::List(chunks)).with_degraded(degraded(&access)));
-    }
+    };
     let end = request.offset + chunks.len();
     let left_out = facets.iter().filter(|facet| facet.left_out > 0);
     let page = FacetedChunks {

@@ -10,7 +10,7 @@ use roaring::RoaringBitmap;
 use crate::collection::QuarantinedSegment;
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
-use lodestone_text::ScopeStats;
+use lodestone_text::{KnownCounts, ScopeStats, TermCounts, TextError, TextQuery};
 use lodestone_types::{RowId, Sequence, SourceId, SourceRecord, SubTenantId, split_chunk_id};
 
 /// Scopes that are kept of a segment. Those used last stay.
@@ -38,6 +38,7 @@ pub struct ScopeRows {
     /// Whether these are all rows of the segment, so that no mask is needed.
     pub is_whole_segment: bool,
     stats: OnceLock<ScopeStats>,
+    counts: KnownCounts,
     /// The number of its last use.
     last_use: AtomicU64,
 }
@@ -66,7 +67,8 @@ impl LiveSegment {
         let rows = self.segment.rows_of_sub_tenant(sub_tenant) - &self.dead.rows;
         let is_whole_segment = rows.len() == u64::from(self.segment.row_count());
         let (stats, last_use) = (OnceLock::new(), AtomicU64::new(now));
-        let scope = Arc::new(ScopeRows { rows, is_whole_segment, stats, last_use });
+        let counts = KnownCounts::default();
+        let scope = Arc::new(ScopeRows { rows, is_whole_segment, stats, counts, last_use });
         if !scope.rows.is_empty() {
             let mut scopes = self.scopes.write();
             if scopes.len() >= SCOPES_MAX {
@@ -97,6 +99,19 @@ impl LiveSegment {
     /// Row and token counts of a scope, for BM25. Computed once, like the scope.
     pub fn scope_stats<'a>(&self, scope: &'a ScopeRows) -> &'a ScopeStats {
         scope.stats.get_or_init(|| self.segment.text_index().scope_stats(scope.mask()))
+    }
+
+    /// For each term of a query the rows of a scope that hold it. Those of common words are counted
+    /// once and kept with the scope.
+    ///
+    /// # Errors
+    /// [`TextError::Damaged`] if postings cannot be read.
+    pub fn term_counts<Q: TextQuery>(
+        &self,
+        query: &Q,
+        scope: &ScopeRows,
+    ) -> Result<TermCounts, TextError> {
+        self.segment.text_index().term_counts_with(query, scope.mask(), &scope.counts)
     }
 
     /// Rows that are alive.

@@ -1,0 +1,234 @@
+//! The keyword leg of a search over the segments of a scope: BM25.
+
+use std::fmt;
+
+use roaring::RoaringBitmap;
+
+use crate::query::legs::{
+    LegHits, RowAddress, SegmentScope, TIE_WIDTH, TIES_MAX, addressed, best, rows, with_ties,
+};
+use crate::query::{QueryError, side_by_side};
+use lodestone_text::{
+    CorpusStats, Floor, HybridQuery, RowScores, SimilarWords, TermCounts, TextQuery, WordQuery,
+};
+use lodestone_types::RequestContext;
+
+/// The keyword leg: the best `k` rows by BM25 and those that equal the last of them; the statistics
+/// that the scores rest on.
+#[derive(Debug)]
+pub(super) struct KeywordLeg {
+    query: HybridQuery,
+    pub(super) stats: CorpusStats,
+    pub(super) top: LegHits,
+}
+
+impl KeywordLeg {
+    /// Finds the best `k` rows of all segments.
+    pub(super) fn compute(
+        context: &RequestContext,
+        segments: &[SegmentScope],
+        query: &HybridQuery,
+        k: usize,
+    ) -> Result<Self, QueryError> {
+        let stats = corpus_stats(context, segments, query)?;
+        let top = best_by_words(context, segments, query, &stats, k)?;
+        Ok(Self { query: query.clone(), stats, top })
+    }
+
+    /// The best `k` rows, best first.
+    pub(super) fn first(
+        &self,
+        context: &RequestContext,
+        segments: &[SegmentScope],
+        k: usize,
+    ) -> Result<LegHits, QueryError> {
+        Ok(best(best_by_words(context, segments, &self.query, &self.stats, k)?, k))
+    }
+
+    /// The scores of listed rows, 0 where no term occurs. `rows` ascend.
+    pub(super) fn scores(
+        &self,
+        context: &RequestContext,
+        segments: &[SegmentScope],
+        rows: &[RowAddress],
+    ) -> Result<Vec<f32>, QueryError> {
+        debug_assert!(rows.is_sorted());
+        let mut scores = Vec::with_capacity(rows.len());
+        for group in rows.chunk_by(|a, b| a.segment == b.segment) {
+            context.check()?;
+            let segment = &segments[group[0].segment];
+            let is_inside = |row: &u32| segment.mask().is_none_or(|mask| mask.contains(*row));
+            let asked = group.iter().map(|address| address.row.0).filter(is_inside).collect();
+            let index = segment.live.segment.text_index();
+            let found = index.score(&self.query, &self.stats, Some(&asked))?;
+            scores.extend(group.iter().map(|address| found.get(address.row)));
+        }
+        Ok(scores)
+    }
+}
+
+/// The best `k` rows by BM25 and those that equal the last of them, without a look at most of the
+/// others. The scores are those of one index that holds nothing but the scope.
+pub(super) fn best_by_words<Q: TextQuery>(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    query: &Q,
+    stats: &CorpusStats,
+    k: usize,
+) -> Result<LegHits, QueryError> {
+    if query.is_empty() || k == 0 {
+        return Ok(LegHits::new());
+    }
+    let floor = Floor::new(k, TIE_WIDTH);
+    let find = |segment: &SegmentScope| -> Result<RowScores, QueryError> {
+        context.check()?;
+        let index = segment.live.segment.text_index();
+        Ok(index.best(query, stats, segment.mask(), &floor)?)
+    };
+    let mut hits = LegHits::new();
+    for (at, found) in side_by_side::each(segments, rows(segments), find).into_iter().enumerate() {
+        hits.extend(addressed(at, found?.into_hits()));
+    }
+    let mut hits = best(hits, k.saturating_add(TIES_MAX));
+    if let Some((_, wanted)) = hits.get(k - 1) {
+        let least = wanted - TIE_WIDTH;
+        hits.truncate(hits.partition_point(|(_, score)| *score >= least));
+    }
+    Ok(hits)
+}
+
+/// Keyword scores of every matching row, by segment, and the statistics that they rest on.
+pub(super) struct KeywordScores {
+    of_segments: Vec<Option<RowScores>>,
+    pub(super) stats: CorpusStats,
+}
+
+impl fmt::Debug for KeywordScores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeywordScores").field(&self.of_segments.len()).finish()
+    }
+}
+
+/// Statistics of the scope's live rows over all segments.
+pub(super) fn corpus_stats<Q: TextQuery>(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    query: &Q,
+) -> Result<CorpusStats, QueryError> {
+    let count = |segment: &SegmentScope| -> Result<TermCounts, QueryError> {
+        context.check()?;
+        // Kept with the scope; here so that segments are looked through side by side.
+        segment.live.scope_stats(&segment.scope);
+        Ok(segment.live.term_counts(query, &segment.scope)?)
+    };
+    let mut stats = CorpusStats::default();
+    if query.is_empty() {
+        return Ok(stats);
+    }
+    let counts = side_by_side::each(segments, rows(segments), count);
+    for (segment, counts) in segments.iter().zip(counts) {
+        stats.add(*segment.live.scope_stats(&segment.scope), &counts?);
+    }
+    Ok(stats)
+}
+
+/// Takes up the forms of the query's words that the segments of the scope hold.
+pub(super) fn expand(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    query: &mut WordQuery,
+) -> Result<(), QueryError> {
+    let similar = |segment: &SegmentScope| -> Result<SimilarWords, QueryError> {
+        context.check()?;
+        Ok(segment.live.segment.text_index().similar(query, segment.scope.mask())?)
+    };
+    let found = side_by_side::each(segments, rows(segments), similar);
+    query.expand(found.into_iter().collect::<Result<Vec<_>, _>>()?);
+    Ok(())
+}
+
+/// The share of the query's words that each of the rows holds, in the order given. The rows of one
+/// segment are looked up together.
+pub(super) fn coverages<Q: TextQuery>(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    query: &Q,
+    stats: &CorpusStats,
+    rows: &[RowAddress],
+) -> Result<Vec<f32>, QueryError> {
+    let mut sorted = rows.to_vec();
+    sorted.sort_unstable();
+    let mut found = Vec::with_capacity(sorted.len());
+    for group in sorted.chunk_by(|a, b| a.segment == b.segment) {
+        context.check()?;
+        let index = segments[group[0].segment].live.segment.text_index();
+        let rows: RoaringBitmap = group.iter().map(|address| address.row.0).collect();
+        found.extend(index.coverage(query, stats, &rows)?);
+    }
+    let of = |row: &RowAddress| sorted.binary_search(row).map_or(0.0, |at| found[at]);
+    Ok(rows.iter().map(of).collect())
+}
+
+impl KeywordScores {
+    /// BM25 with the statistics of the scope's live rows over all segments: the scores are those
+    /// of one index that holds nothing else.
+    pub(super) fn compute<Q: TextQuery>(
+        context: &RequestContext,
+        segments: &[SegmentScope],
+        query: &Q,
+        stats: CorpusStats,
+    ) -> Result<Self, QueryError> {
+        let score = |segment: &SegmentScope| -> Result<Option<RowScores>, QueryError> {
+            context.check()?;
+            if segment.rows == 0 || query.is_empty() {
+                return Ok(None);
+            }
+            let index = segment.live.segment.text_index();
+            Ok(Some(index.score(query, &stats, segment.mask())?))
+        };
+        let scores = side_by_side::each(segments, rows(segments), score);
+        let of_segments = scores.into_iter().collect::<Result<_, _>>()?;
+        Ok(Self { of_segments, stats })
+    }
+
+    /// Drops the rows that hold too little of the query: `is_enough` is asked for their coverage.
+    pub(super) fn keep<Q: TextQuery>(
+        &mut self,
+        context: &RequestContext,
+        segments: &[SegmentScope],
+        query: &Q,
+        is_enough: impl Fn(f32) -> bool,
+    ) -> Result<(), QueryError> {
+        for (segment, scores) in segments.iter().zip(&mut self.of_segments) {
+            let Some(scores) = scores else { continue };
+            context.check()?;
+            let index = segment.live.segment.text_index();
+            let mut coverage = index.coverage(query, &self.stats, &scores.rows())?.into_iter();
+            scores.retain(|_| coverage.next().is_some_and(&is_enough));
+        }
+        Ok(())
+    }
+
+    /// Rows that match.
+    pub(super) fn count(&self) -> u64 {
+        self.of_segments.iter().flatten().map(RowScores::count).sum()
+    }
+
+    /// The rows that match, by segment.
+    pub(super) fn rows(&self) -> Vec<RoaringBitmap> {
+        let rows = |scores: &Option<RowScores>| scores.as_ref().map(RowScores::rows);
+        self.of_segments.iter().map(|scores| rows(scores).unwrap_or_default()).collect()
+    }
+
+    /// The best `k` rows and those that equal the last of them.
+    pub(super) fn top(&self, k: usize) -> Result<LegHits, QueryError> {
+        with_ties(k, self.first(k + 1), |k| Ok(self.first(k)))
+    }
+
+    /// The best `k` rows, best first.
+    pub(super) fn first(&self, k: usize) -> LegHits {
+        let scored = self.of_segments.iter().enumerate();
+        let hits = scored.filter_map(|(at, scores)| Some((at, scores.as_ref()?)));
+        best(hits.flat_map(|(at, scores)| addressed(at, scores.top(k))).collect(), k)
+    }
+}

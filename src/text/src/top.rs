@@ -1,0 +1,273 @@
+//! The best rows without a look at those that cannot be among them.
+//!
+//! Rows are looked at window by window, as in `score`. For each term the index knows a bound of
+//! its score in the window (`blocks`). Terms whose bounds together stay below the floor, the score
+//! that the wanted number of rows have reached so far, cannot lift a row over it alone: rows are
+//! found by the other terms, and these are looked up in the rows that may still reach the floor
+//! (MaxScore, Turtle and Flood 1995; bounds of blocks: Ding and Suel 2011). Adding up a posting
+//! takes two nanoseconds, so this is done only where those terms have most of the postings. Where
+//! every term must occur, the common ones are read in rows that hold the rare ones.
+//!
+//! The rows that remain are scored as `score` does it, term after term in the order of the query:
+//! a second reader of the postings follows, so that each score is the same to the last digit.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use roaring::RoaringBitmap;
+use tantivy::TERMINATED;
+
+use crate::mask::{RowMask, WORDS, Window};
+use crate::postings::Group;
+use crate::query::Operator;
+use crate::score::{Norms, SLACK, Sums, Worth};
+use crate::stats::CorpusStats;
+use crate::{RowScores, TextError, TextIndex, TextQuery};
+use lodestone_types::Hit;
+
+/// Rows of a window for which no further term is looked up before they are scored.
+const FEW_ROWS: u32 = 8;
+/// Postings of a window up to which all are just added up: some 2 microseconds.
+const FEW_POSTINGS: u64 = 1024;
+/// Terms are left for later where they have so many times the postings of the others, which are
+/// read twice then.
+const WORTH_IT: u64 = 3;
+
+/// The score that the wanted number of rows have reached, over all segments that share it.
+#[derive(Debug)]
+pub struct Floor {
+    wanted: usize,
+    /// Width of what counts as equal: rows so much below the last wanted one are kept too.
+    tie_width: f32,
+    /// Bits of the best scores; those of positive numbers are in their order.
+    best: Mutex<BinaryHeap<Reverse<u32>>>,
+    least: AtomicU32,
+}
+
+impl Floor {
+    /// For the best `wanted` rows and those at most `tie_width` below the last of them.
+    pub fn new(wanted: usize, tie_width: f32) -> Self {
+        let (best, least) = (Mutex::default(), AtomicU32::new(0));
+        Self { wanted: wanted.max(1), tie_width, best, least }
+    }
+
+    /// The least score that may still count; 0 until enough rows are known.
+    pub fn least(&self) -> f32 {
+        // Relaxed: an old value is lower and only costs time.
+        f32::from_bits(self.least.load(Ordering::Relaxed))
+    }
+
+    fn offer(&self, hits: &[Hit]) {
+        if hits.is_empty() {
+            return;
+        }
+        let mut best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
+        for hit in hits {
+            let score = hit.score.max(0.0).to_bits();
+            if best.len() < self.wanted {
+                best.push(Reverse(score));
+            } else if let Some(mut last) = best.peek_mut().filter(|last| last.0 < score) {
+                *last = Reverse(score);
+            }
+        }
+        if let Some(Reverse(last)) = best.peek().filter(|_| best.len() == self.wanted) {
+            let least = f32::max(f32::from_bits(*last) - self.tie_width, 0.0);
+            self.least.fetch_max(least.to_bits(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl TextIndex {
+    /// The rows of `among` (None: all rows) that may be among the best over all segments that
+    /// share the floor, with the scores of [`Self::score`]. Every row at or above the floor of all
+    /// of them is there, and few others.
+    ///
+    /// # Errors
+    /// [`TextError::Damaged`] if postings cannot be read.
+    pub fn best<Q: TextQuery>(
+        &self,
+        query: &Q,
+        stats: &CorpusStats,
+        among: Option<&RoaringBitmap>,
+        floor: &Floor,
+    ) -> Result<RowScores, TextError> {
+        let mask = RowMask::new(self.rows(), among);
+        let mut scores = RowScores::default();
+        let clauses = query.clauses().len();
+        if mask.count() == 0 || clauses == 0 {
+            return Ok(scores);
+        }
+        let norms = Norms::new(stats);
+        let mut scored = self.scored(query, stats, &norms, &mask)?;
+        let needs_all = query.operator() == Operator::And && clauses > 1;
+        if needs_all && scored.len() < clauses {
+            return Ok(scores);
+        }
+        let mut finder = Finder::new(&scored, needs_all);
+        let mut sums = Sums::new(if needs_all { clauses } else { 0 });
+        let (mut windows, mut next) = (mask.windows(), 0);
+        while let Some(row) = finder.next_row(&scored).filter(|row| *row != TERMINATED) {
+            let Some(window) = windows.next_from(row.max(next)) else { break };
+            next = window.end();
+            let least = floor.least();
+            let Some(window) = finder.narrowed(window, &scored, least) else { continue };
+            scored.iter_mut().for_each(|(group, worth)| sums.add_group(&window, group, worth));
+            let known = scores.hits.len();
+            sums.take(&window, least, &mut scores.hits);
+            floor.offer(&scores.hits[known..]);
+        }
+        let least = floor.least();
+        scores.retain_from(least);
+        Ok(scores)
+    }
+}
+
+/// Finds the rows of a window that may reach the floor, with readers of its own.
+struct Finder<'a> {
+    terms: Vec<Term<'a>>,
+    /// Positions of terms, in the order in which they are read.
+    order: Vec<usize>,
+    needs_all: bool,
+    /// Weight and postings of a window of each term, the lowest weight first; none where all of
+    /// them are few.
+    weights: Vec<(f32, u64)>,
+    sums: Sums,
+}
+
+struct Term<'a> {
+    group: Group,
+    worth: Worth<'a>,
+    /// Bound of its score in the window.
+    bound: f32,
+}
+
+impl<'a> Finder<'a> {
+    fn new(scored: &[(Group, Worth<'a>)], needs_all: bool) -> Self {
+        let term = |(group, worth): &(Group, Worth<'a>)| Term {
+            group: group.clone(),
+            worth: *worth,
+            bound: 0.0,
+        };
+        let terms: Vec<Term<'a>> = scored.iter().map(term).collect();
+        let mut order: Vec<usize> = (0..terms.len()).collect();
+        order.sort_by_key(|at| terms[*at].group.rows_max());
+        let weight = |term: &Term<'_>| (term.worth.weight, term.group.in_window());
+        let mut weights: Vec<(f32, u64)> = terms.iter().map(weight).collect();
+        if weights.iter().map(|(_, postings)| postings).sum::<u64>() <= FEW_POSTINGS {
+            weights.clear();
+        }
+        weights.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        Self { terms, order, needs_all, weights, sums: Sums::new(0) }
+    }
+
+    /// Whether terms that cannot reach `least` together, whatever the window, have most postings.
+    /// Looking for rows costs more than scoring all where they do not.
+    fn pays(&self, least: f32) -> bool {
+        let (mut together, mut below, mut others) = (0.0, 0, 0);
+        for (weight, postings) in &self.weights {
+            together += weight;
+            match together * SLACK < least {
+                true => below += postings,
+                false => others += postings,
+            }
+        }
+        below > WORTH_IT * others
+    }
+
+    /// The next row that may match. Of each term the reader that is ahead counts.
+    fn next_row(&self, scored: &[(Group, Worth<'_>)]) -> Option<u32> {
+        let rows = self.terms.iter().zip(scored);
+        let rows = rows.map(|(term, (group, _))| term.group.row().max(group.row()));
+        if self.needs_all { rows.max() } else { rows.min() }
+    }
+
+    /// The rows of the window that may match and reach `least`; None if there are none.
+    fn narrowed(
+        &mut self,
+        window: Window,
+        scored: &[(Group, Worth<'_>)],
+        least: f32,
+    ) -> Option<Window> {
+        if !self.needs_all && !self.pays(least) {
+            return Some(window);
+        }
+        if least > 0.0 {
+            for (term, (group, _)) in self.terms.iter_mut().zip(scored) {
+                term.bound = if group.row() < window.end() { term.bound_in(&window) } else { 0.0 };
+            }
+            let most: f32 = self.terms.iter().map(|term| term.bound).sum();
+            if most * SLACK < least {
+                return None;
+            }
+        }
+        match self.needs_all {
+            true => self.with_all(window),
+            false => self.reaching(window, least),
+        }
+    }
+
+    /// The rows in which every term occurs.
+    fn with_all(&mut self, window: Window) -> Option<Window> {
+        let mut rows = window;
+        for at in &self.order {
+            let mut bits = [0_u64; WORDS];
+            self.terms[*at].group.each_in(&rows, |place, _, _| {
+                if let Some(word) = bits.get_mut(place as usize / 64) {
+                    *word |= 1 << (place % 64);
+                }
+            });
+            rows = rows.among(&bits)?;
+        }
+        Some(rows)
+    }
+
+    /// The rows whose terms may add up to `least`.
+    fn reaching(&mut self, window: Window, least: f32) -> Option<Window> {
+        let Self { terms, order, sums, .. } = self;
+        order.sort_by(|a, b| terms[*a].bound.total_cmp(&terms[*b].bound));
+        // Terms that stay below the floor even together, and the bound of each and those before it.
+        let mut together = 0.0;
+        let below: Vec<f32> = order
+            .iter()
+            .map_while(|at| {
+                together += terms[*at].bound;
+                (together * SLACK < least).then_some(together)
+            })
+            .collect();
+        let (below_floor, others) = order.split_at(below.len());
+        let postings =
+            |part: &[usize]| part.iter().map(|at| terms[*at].group.in_window()).sum::<u64>();
+        if postings(below_floor) <= WORTH_IT * postings(others) {
+            return Some(window);
+        }
+        for at in others {
+            let Term { group, worth, .. } = &mut terms[*at];
+            sums.add_group(&window, group, worth);
+        }
+        let mut rows = sums.reaching(&window, below[below.len() - 1], least);
+        for (at, before) in (0..below.len()).rev().map(|n| (below_floor[n], n.checked_sub(1))) {
+            let Some(few) = rows.take_if(|rows| rows.count() > FEW_ROWS) else { break };
+            let Term { group, worth, bound, .. } = &mut terms[at];
+            if *bound > 0.0 {
+                sums.add_group(&few, group, worth);
+            }
+            rows = sums.reaching(&few, before.map_or(0.0, |before| below[before]), least);
+        }
+        sums.clear();
+        rows
+    }
+}
+
+impl Term<'_> {
+    /// At most its part of a row's score in the window.
+    fn bound_in(&mut self, window: &Window) -> f32 {
+        let (ratio, factor) = match self.worth.means {
+            Some(means) => self.group.ratio_max(window, means),
+            None => (f32::INFINITY, 1.0),
+        };
+        let share = if ratio.is_finite() { ratio / (ratio + 1.0) } else { 1.0 };
+        self.worth.weight * factor * share
+    }
+}
