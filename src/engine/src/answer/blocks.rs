@@ -279,11 +279,7 @@ impl Parser<'_> {
         while let Some(end) = self.item_end(line) {
             let mark = sentences::item_mark(self.lines[line].content).unwrap_or(0);
             let bytes = self.lines[line].bytes.start + mark..self.lines[end - 1].bytes.end;
-            if self.text[bytes.clone()].chars().count() <= ITEM_CHARS_MAX {
-                self.push(Kind::Item, bytes);
-            } else {
-                self.push_sentences(Kind::Item, bytes);
-            }
+            self.push_item(bytes);
             // Items may stand apart from each other.
             let is_item = |line: usize| {
                 let content = self.lines.get(line).map_or("", |line| line.content);
@@ -293,6 +289,15 @@ impl Parser<'_> {
         }
         self.lead = None;
         line
+    }
+
+    /// An item, or its sentences where it is long.
+    fn push_item(&mut self, bytes: Range<usize>) {
+        if self.text[bytes.clone()].chars().count() <= ITEM_CHARS_MAX {
+            self.push(Kind::Item, bytes);
+        } else {
+            self.push_sentences(Kind::Item, bytes);
+        }
     }
 
     /// The line behind the item that begins with the line; `None` where none does.

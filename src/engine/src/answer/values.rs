@@ -270,10 +270,21 @@ fn number(digits: &str) -> Option<f64> {
     format!("{whole}.{fraction}0").parse().ok()
 }
 
-/// The value of a cell as a number: a day, or the only number in it.
+/// A month as it is written beside days: "2026-01".
+fn month_of_year(value: &str) -> Option<f64> {
+    let (year, month) = value.trim().split_once('-')?;
+    let (year, month) = (year.parse().ok()?, month.parse().ok().filter(|_| month.len() == 2)?);
+    let is_one = (1500..=2199).contains(&year) && (1..=12).contains(&month);
+    is_one.then_some(Day { year: Some(year), month, day: None }).and_then(Day::ordinal)
+}
+
+/// The value of a cell as a number: a day, a month, or the only number in it.
 pub(super) fn measure(value: &str) -> Option<f64> {
     if let [(_, day)] = days(value)[..] {
         return day.ordinal();
+    }
+    if let Some(month) = month_of_year(value) {
+        return Some(month);
     }
     match &quantities(value)[..] {
         [one] => Some(one.value),

@@ -67,11 +67,10 @@ impl Parser<'_> {
         }
         let prose = run.iter().filter(|line| is_prose(&line.value)).count();
         if run.len() > 1 && prose * 2 > run.len() {
-            // A word and what is to be said of it, line by line: no fields of one thing.
-            self.begin(Form::Records);
-            for (line, keyed) in run.iter().enumerate() {
-                let cell = Cell { name: keyed.key.clone(), value: keyed.value.clone() };
-                self.push_record(self.lines[at + line].bytes.clone(), None, vec![cell], false);
+            // A word and what is to be said of it, line by line: items and no fields of one thing.
+            self.begin(Form::List);
+            for line in 0..run.len() {
+                self.push_item(self.lines[at + line].bytes.clone());
             }
             self.lead = None;
             return;
