@@ -4,13 +4,15 @@
 //! over, the highest version or the latest day. The others are overtaken and are not quoted as if
 //! they held. A question that names an edition ("in 2022", "version 3", "the draft") gets that
 //! one, and one that asks for a change gets all. Sections that an amendment in force changes are
-//! overtaken by it, the others are not. Documents that say nothing of the kind are left as they are.
+//! overtaken by it (`amendments`), the others are not. Documents that say nothing of the kind are
+//! left as they are.
 
 use std::cmp::Ordering;
 
+use crate::answer::amendments::{is_numbered, part_number};
 use crate::answer::dates::{self, Day};
-use crate::answer::notices::{Notice, PARTS, State, has, numbers};
-use crate::answer::words::{contains, is_entry, spaced};
+use crate::answer::notices::{Notice, State, has, numbers};
+use crate::answer::words::{contains, spaced};
 use lodestone_types::{RetrievedChunk, Timestamp};
 
 /// Words of a question that wants more than what holds now.
@@ -99,15 +101,14 @@ impl Editions {
         self.of(chunk) == Standing::Doubtful
     }
 
-    /// Whether what stands below the headings, or begins with the text, in the document of the chunk
-    /// at a position is a part that a later document has changed.
+    /// Whether what stands below the headings, or is the text, in the document of the chunk at a
+    /// position is a part that a later document has changed.
     pub(super) fn is_changed(&self, chunk: usize, headings: &[String], text: &str) -> bool {
         let changed = &self.changed[self.of_chunk[chunk]];
-        // In running text a number that begins it may be an amount.
-        let is_numbered = text.starts_with('§')
-            || text.split(' ').next().is_some_and(|word| word.ends_with(['.', ')']));
-        let texts = headings.iter().map(String::as_str).chain(is_numbered.then_some(text));
-        !changed.is_empty() && texts.filter_map(part_number).any(|number| changed.contains(&number))
+        let texts = headings.iter().map(String::as_str);
+        let mut texts = texts.chain(is_numbered(text).then_some(text));
+        let is_one = |text| part_number(text).is_some_and(|number| changed.contains(&number));
+        !changed.is_empty() && texts.any(is_one)
     }
 
     fn of(&self, chunk: usize) -> Standing {
@@ -210,16 +211,6 @@ impl Wish {
             () => Standing::Holds,
         }
     }
-}
-
-/// The number with which a heading or an item begins: "3 Booking", "§ 3", "Section 3.2: Food".
-fn part_number(text: &str) -> Option<String> {
-    let words =
-        text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
-    let mut words = words.filter(|word| !word.is_empty());
-    let first = words.next()?;
-    let number = if is_entry(PARTS, first) { words.next()? } else { first };
-    number.starts_with(|c: char| c.is_ascii_digit()).then(|| number.to_lowercase())
 }
 
 /// Whether a document holds today, as far as it says.

@@ -38,7 +38,8 @@
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
 //!   `terms`: those of a question and a text, and their weights; `evidence`: whether a passage
 //!   answers
-//! - `editions`: which of several editions holds; `conflicts`: passages that contradict each other;
+//! - `editions`: which of several editions holds; `amendments`: parts of one that are changed;
+//!   `conflicts`: passages that contradict each other;
 //!   `notices`: what sources say of themselves; `dates`: days in text
 //! - `rows`: the rows that a question means; `keys`: values and terms by which it means them
 //! - `declining`: what speaks against an answer; `corrections`: misspelt words of a question
@@ -49,6 +50,7 @@
 //! - `stream`: an answer in deltas
 //! - `error`: errors of extractive answers
 
+mod amendments;
 mod blocks;
 mod candidates;
 mod choose;

@@ -14,7 +14,7 @@ const STEPS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
     how to|how is|how are|what do i do|what do we do|what should i do|what should we do|what to do|\
     what must i do|has to be done|needs to be done|must be done|should be done|what steps|\
-    which steps|the steps|next steps|steps to|what needs doing|needs doing|what is done|what's done|\
+    which steps|the steps|next steps|steps to|needs doing|what is done|what's done|\
     what has to happen|how does one|what comes first|what do you do|\
     what's the procedure|the procedure for|what is the process|what's the process|\
     was ist der ablauf|wie läuft|quelle est la procédure|cuál es el procedimiento|\
@@ -36,16 +36,16 @@ const DEEDS: &str = "\
 const OPEN: &str = "\
     open|unfinished|outstanding|pending|unresolved|unsolved|not finished|not done|not closed|\
     not solved|not resolved|not fixed|not completed|not yet|still waiting|offen|offene|offenen|\
-    unerledigt|nicht erledigt|ouvert|ouverts|ouvertes|en attente|en cours|abierto|abiertos|abiertas|\
-    pendiente|pendientes";
+    unerledigt|nicht erledigt|ouvert|ouverts|ouvertes|en attente|en cours|abierto|abiertos|\
+    abiertas|pendiente|pendientes";
 /// Words of the past, or of what is over.
 const PAST: &str = "\
     was|were|did|used to|until|before|previous|previously|old|earlier|last|over|ended|history|all|\
     war|waren|bisher|früher|frühere|alte|ancien|avant|était|anterior|antes|era";
 /// Verbs behind the noun of which several are asked for.
 const BEHIND_SEVERAL: &str = "\
-    are|were|have|do|can|may|must|need|should|will|sind|haben|können|dürfen|müssen|sont|ont|peuvent|\
-    son|están|pueden";
+    are|were|have|do|can|may|must|need|should|will|sind|haben|können|dürfen|müssen|sont|ont|\
+    peuvent|son|están|pueden";
 /// Words of a noun that is made of several.
 const SEVERAL_WORDS_MAX: usize = 3;
 /// Last words that ask for the earliest or latest.
@@ -146,8 +146,8 @@ pub(super) struct Question {
     pub(super) extreme: Option<Extreme>,
     /// Whether two things are compared.
     pub(super) compares: bool,
-    /// The terms of either side of a comparison, or of two names that stand together, that the other
-    /// one does not have.
+    /// The terms of either side of a comparison, or of either of two names that stand together,
+    /// that the other one does not have.
     pub(super) sides: Option<(BTreeSet<String>, BTreeSet<String>)>,
     /// Whether it asks for what is not finished.
     pub(super) is_of_open: bool,

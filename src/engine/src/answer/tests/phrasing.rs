@@ -95,8 +95,9 @@ fn two_names_are_told_side_by_side() {
 fn an_amended_section_does_not_hold() {
     let rules = "# Kennel: rules\n\n1 March 2023\n\n## 1 Age\nDogs from six months.\n\n\
         ## 3 Booking\nDeposit 30 EUR per animal.\n\n## 5 Food\nOwn food may be brought.\n";
-    let change = "# Changes to the rules\n\nIn force from 1 May 2025. Changes sections 1 and 3 of the \
-        rules of 1 March 2023. The others stay.\n\n**3 Booking (new)** Deposit 50 EUR per animal.\n";
+    let change = "# Changes to the rules\n\nIn force from 1 May 2025. Changes sections 1 and 3 of \
+        the rules of 1 March 2023. The others stay.\n\n\
+        **3 Booking (new)** Deposit 50 EUR per animal.\n";
     let texts = [("kennel-rules-2023.md", rules), ("kennel-change-2025.md", change)];
     let answer = told("how much is the deposit for an animal", &texts);
     assert!(answer.contains("50 EUR") && !answer.contains("30 EUR"), "{answer}");
@@ -108,8 +109,8 @@ fn an_amended_section_does_not_hold() {
 /// What a mail quotes to take it back, and a supplier that is none any more, do not lead.
 #[test]
 fn what_is_taken_back_or_over_does_not_lead() {
-    let mail = "# Correction\n\nIn the slides it says the alarm of the fridge is set to 10 degrees. \
-        That is wrong. The alarm of every fridge is set to 8.5 degrees from today.\n";
+    let mail = "# Correction\n\nIn the slides it says the alarm of the fridge is set to 10 \
+        degrees. That is wrong. The alarm of every fridge is set to 8.5 degrees from today.\n";
     let answer = told("What is the fridge alarm set to?", &[("mail.md", mail)]);
     assert!(answer.starts_with("The alarm of every fridge"), "{answer}");
     let firms = "# Suppliers\n\n| Name | Goods | State |\n|---|---|---|\n\
@@ -140,7 +141,8 @@ fn lines_of_sentences_are_no_fields_of_one_thing() {
         Births: if nothing comes after two hours of labour it is red.\n\
         Rabbits: one that does not eat for 12 hours is orange. Bring it in.\n";
     let answer = told("poison line number?", &[("triage.md", triage)]);
-    assert!(answer.contains("0555 079") && !answer.contains("labour"), "{answer}");
+    let first = answer.split(" [1]").next().unwrap();
+    assert!(first.contains("0555 079") && !first.contains("labour"), "{answer}");
 }
 
 /// "First" and "last" at the end ask for the earliest and the latest.
