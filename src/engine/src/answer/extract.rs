@@ -8,9 +8,11 @@ use crate::answer::choose::Choice;
 use crate::answer::compose::{Answer, SourceOrder, compose};
 use crate::answer::editions::Editions;
 use crate::answer::evidence::Evidence;
+use crate::answer::foreign::{Glossary, Strength, as_written};
 use crate::answer::question::Question;
 use crate::answer::score::{by_words, dot};
 use crate::models::{Models, OwnedText};
+use crate::translation::Gloss;
 use lodestone_embed::{Lane, Role};
 use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 
@@ -20,6 +22,13 @@ pub const ABSTENTION: &str = "Nothing in the indexed content answers this questi
 /// Passages that are compared with the question by the model: those that are best by their words
 /// and their chunk. Bounds the work of the model for one answer, at some 30 tokens each.
 const EMBEDDED_MAX: usize = 24;
+
+/// The passages of an answer, and the strength of the best one.
+#[derive(Debug, Default)]
+struct Chosen {
+    parts: Vec<Part>,
+    strength: Strength,
+}
 
 /// Makes extractive answers. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -61,13 +70,49 @@ impl Answerer {
         let is_doubtful = |chunk| editions.is_doubtful(chunk);
         let mut reading = read(&chunks, hits, |chunk| editions.holds(chunk));
         let mut chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
-        if chosen.is_empty() && (0..chunks.len()).any(is_doubtful) {
+        if chosen.parts.is_empty() && (0..chunks.len()).any(is_doubtful) {
             reading = read(&chunks, hits, is_doubtful);
             chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         }
-        let chosen: Vec<&Part> = chosen.iter().collect();
-        let mut answer = compose(question, &chunks, hits, &chosen, order);
-        answer.has_conflict = editions.are_mixed(chosen.iter().map(|part| part.chunk));
+        let parts: Vec<&Part> = chosen.parts.iter().collect();
+        let mut answer = compose(question, &chunks, hits, &parts, order);
+        answer.has_conflict = editions.are_mixed(parts.iter().map(|part| part.chunk));
+        answer.strength = chosen.strength;
+        Ok(answer)
+    }
+
+    /// As [`Self::answer`], from chunks in other languages, which `gloss` tells in words of the
+    /// question's; an abstention unless they say clearly more of it than an answer needs.
+    ///
+    /// # Errors
+    /// As [`Self::answer`].
+    pub(crate) fn answer_foreign(
+        &self,
+        context: &RequestContext,
+        gloss: &Gloss,
+        chunks: &[RetrievedChunk],
+        around: &[RetrievedChunk],
+    ) -> Result<Answer, AnswerError> {
+        let (hits, chunks): (usize, Vec<&RetrievedChunk>) =
+            (chunks.len(), chunks.iter().chain(around).collect());
+        let question = gloss.question();
+        let editions = Editions::read(question, &chunks, self.clock.now());
+        let reading = read(&chunks, hits, |chunk| editions.holds(chunk));
+        let candidates = reading.candidates.iter();
+        let written: Vec<Part> = candidates.flat_map(|one| one.parts.iter().cloned()).collect();
+        let glossary = Glossary::new(gloss, &chunks);
+        let reading = glossary.reading(reading);
+        let glossed = glossary.chunks(&chunks);
+        let glossed: Vec<&RetrievedChunk> = glossed.iter().collect();
+        let mut chosen = self.chosen(context, question, &glossed, &reading, &editions)?;
+        if !chosen.strength.is_enough_of_foreign() {
+            chosen.parts.clear();
+        }
+        let parts = as_written(&chosen.parts, &written);
+        let parts: Vec<&Part> = parts.iter().collect();
+        let mut answer = compose(question, &chunks, hits, &parts, SourceOrder::ByUse);
+        answer.has_conflict = editions.are_mixed(parts.iter().map(|part| part.chunk));
+        answer.strength = chosen.strength;
         Ok(answer)
     }
 
@@ -79,9 +124,9 @@ impl Answerer {
         chunks: &[&RetrievedChunk],
         reading: &Reading,
         editions: &Editions,
-    ) -> Result<Vec<Part>, AnswerError> {
+    ) -> Result<Chosen, AnswerError> {
         if reading.candidates.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Chosen::default());
         }
         let asked = Question::new(question);
         let (mut scores, matches) = by_words(&asked, &reading.candidates, chunks);
@@ -110,7 +155,10 @@ impl Answerer {
             vectors: &vectors,
             evidence: Evidence::needed_for(question),
         };
-        Ok(choice.parts())
+        let strength = |at: usize| Strength::of(&choice, at);
+        let first = choice.best(|at| Some(choice.relevance(at)));
+        let strength = first.map(strength).unwrap_or_default();
+        Ok(Chosen { parts: choice.parts(), strength })
     }
 
     /// The vectors of the question and of the candidates.

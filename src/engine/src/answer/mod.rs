@@ -38,6 +38,7 @@
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
 //!   `terms`: those of a question and a text, and their weights; `evidence`: whether a passage
 //!   answers
+//! - `foreign`: passages of other languages in words of the question's
 //! - `editions`: which of several editions holds; `conflicts`: passages that contradict each other;
 //!   `notices`: what sources say of themselves; `dates`: days in text
 //! - `rows`: the rows that a question means; `keys`: values and terms by which it means them
@@ -63,6 +64,7 @@ mod error;
 mod evaluate;
 mod evidence;
 mod extract;
+mod foreign;
 pub mod generate;
 mod keyed;
 mod keys;
@@ -97,3 +99,5 @@ pub use session::contextualise;
 pub use snippet::{highlight, snippet};
 pub use sources::{AnswerSource, question_terms, sources_only};
 pub use stream::{DELTAS_MAX, deltas};
+pub(crate) use terms::is_common;
+pub(crate) use words::is_interrogative;
