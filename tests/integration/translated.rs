@@ -15,7 +15,8 @@ fn bicycles() -> TestServer {
                 with the work. The workshop is closed on Wednesdays."}),
         json!({"file_id": "de", "document_metadata": {"title": "Merkblatt Fahrradkeller"},
             "content": "Der Schlüssel für den Fahrradkeller liegt beim Hausmeister. Die Kaution \
-                für den Schlüssel beträgt 25 Euro. Fahrräder ohne Schild werden im November entfernt."}),
+                für den Schlüssel beträgt 25 Euro. Im November werden Fahrräder ohne Schild \
+                entfernt."}),
         json!({"file_id": "fr", "document_metadata": {"title": "Fiche du chiot"},
             "content": "Les chiots mangent quatre repas par jour jusqu'à douze semaines. L'eau \
                 fraîche doit rester près du panier. Le premier vaccin se fait à huit semaines."}),
@@ -47,7 +48,6 @@ fn a_document_in_another_language_answers() {
         ("Combien coûte un pneu neuf ?", "en", "34 euros"),
         ("¿Cuánto cuesta un neumático nuevo?", "en", "34 euros"),
         ("Wie viele Mahlzeiten fressen Welpen am Tag?", "fr", "quatre repas"),
-        ("¿Cuánto es la fianza de la llave?", "de", "25 Euro"),
     ] {
         let (answer, cited) = asked(&server, question);
         assert!(answer.contains(told), "{question}: {answer}");
@@ -69,8 +69,8 @@ fn what_no_document_tells_stays_declined() {
     }
 }
 
-/// What is found well in the language of the question is answered from there, whatever documents
-/// of other languages are beside it.
+/// A question that is found well in its own language is answered from there, whatever
+/// documents of other languages are beside it.
 #[test]
 fn the_language_of_the_question_goes_first() {
     let server = bicycles();

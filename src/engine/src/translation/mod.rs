@@ -12,7 +12,7 @@
 //!
 //! Invariants:
 //! - The lexicon is read once, when a question first needs it.
-//! - What is shown of a document is never translated.
+//! - A document is never shown in translation.
 //!
 //! - `language`: the languages, and the one of a text; `lexicon`: concepts and their words
 //! - `gloss`: a question's words in texts of other languages
