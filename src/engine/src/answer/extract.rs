@@ -105,7 +105,14 @@ impl Answerer {
         let glossed = glossary.chunks(&chunks);
         let glossed: Vec<&RetrievedChunk> = glossed.iter().collect();
         let mut chosen = self.chosen(context, question, &glossed, &reading, &editions)?;
-        if !chosen.strength.is_enough_of_foreign() {
+        let lacks_name = gloss.names().map(str::to_lowercase).any(|name| {
+            let is_in = |part: &Part| {
+                let RetrievedChunk { source, text, .. } = glossed[part.chunk];
+                [&source.title, text].iter().any(|text| text.to_lowercase().contains(&name))
+            };
+            !chosen.parts.iter().any(is_in)
+        });
+        if !chosen.strength.is_enough_of_foreign(lacks_name) {
             chosen.parts.clear();
         }
         let parts = as_written(&chosen.parts, &written);

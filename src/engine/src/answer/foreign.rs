@@ -11,6 +11,8 @@ use lodestone_types::RetrievedChunk;
 
 /// Confidence that a passage in another language needs; one in the question's needs 1.
 const CONFIDENCE_MIN: f32 = 1.1;
+/// The same where a name of the question stands neither in its chunk nor in the title.
+const NAMELESS_CONFIDENCE_MIN: f32 = 1.4;
 /// Words of the question's matter that it must hold, or all where there are fewer.
 const WORDS_MIN: usize = 2;
 /// Share of the question from which on an answer in its own language stands.
@@ -48,8 +50,9 @@ impl Strength {
     }
 
     /// Whether it suffices for a passage in another language than the question's.
-    pub(super) fn is_enough_of_foreign(&self) -> bool {
-        self.confidence >= CONFIDENCE_MIN && self.words >= WORDS_MIN.min(self.words_asked)
+    pub(super) fn is_enough_of_foreign(&self, lacks_name: bool) -> bool {
+        let needed = if lacks_name { NAMELESS_CONFIDENCE_MIN } else { CONFIDENCE_MIN };
+        self.confidence >= needed && self.words >= WORDS_MIN.min(self.words_asked)
     }
 
     /// Whether an answer in the question's language may be wrong.
@@ -144,10 +147,12 @@ mod tests {
     fn another_language_needs_more_than_one_word_and_more_confidence() {
         let strength =
             |confidence, held, words| Strength { confidence, held, words, words_asked: 3 };
-        assert!(strength(1.2, 0.5, 2).is_enough_of_foreign());
-        assert!(!strength(1.2, 0.5, 1).is_enough_of_foreign());
-        assert!(!strength(1.05, 0.9, 3).is_enough_of_foreign());
-        assert!(Strength { words_asked: 1, ..strength(1.2, 0.5, 1) }.is_enough_of_foreign());
+        assert!(strength(1.2, 0.5, 2).is_enough_of_foreign(false));
+        assert!(!strength(1.2, 0.5, 2).is_enough_of_foreign(true));
+        assert!(strength(1.5, 0.5, 2).is_enough_of_foreign(true));
+        assert!(!strength(1.2, 0.5, 1).is_enough_of_foreign(false));
+        assert!(!strength(1.05, 0.9, 3).is_enough_of_foreign(false));
+        assert!(Strength { words_asked: 1, ..strength(1.2, 0.5, 1) }.is_enough_of_foreign(false));
     }
 
     #[test]

@@ -95,6 +95,13 @@ impl Gloss {
         &self.wanted
     }
 
+    /// The words of the question that may be names: capitalised, and not known.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let is_name =
+            |word: &&Wanted| word.concepts.is_empty() && word.text.starts_with(char::is_uppercase);
+        self.wanted.iter().filter(is_name).map(|word| word.text.as_str())
+    }
+
     /// A text of another language in words of the question's, as far as they are known: the
     /// question's own where they are meant, else the usual ones.
     pub(crate) fn text<'t>(&self, text: &'t str, language: Language) -> Cow<'t, str> {
@@ -170,7 +177,7 @@ mod tests {
         let gloss = Gloss::of("Who is the manager of Zzyzx?").unwrap();
         let wanted: Vec<&str> = gloss.wanted().iter().map(|word| word.text.as_str()).collect();
         assert_eq!(wanted, ["manager", "Zzyzx"]);
-        assert!(gloss.wanted()[1].concepts.is_empty());
+        assert_eq!(gloss.names().collect::<Vec<_>>(), ["Zzyzx"]);
         assert!(Gloss::of("Zzyzx?").is_none());
         let parts = Gloss::of("Was kostet Hundefutter?").unwrap();
         assert_eq!(parts.question(), "Was kostet Hunde futter?");
