@@ -241,7 +241,13 @@ impl Arguments {
                     None => Box::<dyn Error>::from(error),
                 }
             })?;
-        let arguments = Self::from_arg_matches(&matches)?;
+        let mut arguments = Self::from_arg_matches(&matches)?;
+        if let (Verb::Backup(options), Some((_, given))) =
+            (&mut arguments.verb, matches.subcommand())
+        {
+            let is_flag = |id: &str| given.value_source(id) == Some(ValueSource::CommandLine);
+            options.note_flags(is_flag);
+        }
         let (Verb::Serve(options) | Verb::Doctor(options)) = &arguments.verb else {
             return Ok(arguments);
         };

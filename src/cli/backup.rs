@@ -1,13 +1,13 @@
 //! `lodestone backup` and `lodestone restore`.
 //!
 //! While a server runs on the data directory it makes the backup, where its settings allow it, and
-//! this command waits for it. Otherwise the command opens the directory itself.
+//! this command waits for it (`there`). Otherwise the command opens the directory itself.
+
+mod there;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use lodestone_catalog::{Catalog, CatalogOptions, Tenant};
@@ -21,16 +21,12 @@ use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, IoError, RealDisk};
 use lodestone_storage::collection::Collection;
 use lodestone_types::{RandomIds, SystemClock, TenantId};
-use serde_json::{Value, json};
 
-use crate::cli::transport::{Http, Payload, Request, Transport};
 use crate::cli::{authorities, counted};
+use there::make_there;
 
-/// The data directory and the server of the defaults of `lodestone serve`.
+/// The data directory of the defaults of `lodestone serve`.
 const DATA_DIR: &str = "data";
-const SERVER: &str = "http://127.0.0.1:8080";
-/// Time between two questions for the state of a backup.
-const POLL: Duration = Duration::from_millis(300);
 
 /// A backup to make, or an operation on backups.
 #[derive(Debug, Args)]
@@ -55,15 +51,33 @@ pub struct BackupOptions {
     /// The data directory [default: data, unless a server is named].
     #[arg(long, env = "LODESTONE_DATA_DIR")]
     data_dir: Option<PathBuf>,
-    /// Address of the server that makes the backup [default: http://127.0.0.1:8080, where one runs
-    /// on the data directory].
+    /// Address of the server that makes the backup; one with another data directory than a named
+    /// one refuses [default: http://127.0.0.1:8080, where one runs on the data directory].
     #[arg(long, env = "LODESTONE_SERVER")]
     server: Option<String>,
-    /// An admin key for all tenants, if a server runs.
-    #[arg(long, env = "LODESTONE_API_KEY", hide_env_values = true)]
+    /// Whether the server is named by its flag.
+    #[arg(skip)]
+    is_server_meant: bool,
+    /// An admin key for all tenants, if a server runs [default: LODESTONE_API_KEY, then
+    /// LODESTONE_API_KEY_FILE].
+    #[arg(long, value_name = "KEY", conflicts_with = "api_key_file")]
     api_key: Option<String>,
+    /// File that holds it.
+    #[arg(long, value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
     #[command(flatten)]
     store: StoreOptions,
+}
+
+impl BackupOptions {
+    /// Takes note of the flags that were given: a server that is named by its flag is asked,
+    /// whatever directory a variable names.
+    pub fn note_flags(&mut self, is_flag: impl Fn(&str) -> bool) {
+        self.is_server_meant = is_flag("server");
+        if self.is_server_meant && !is_flag("data_dir") {
+            self.data_dir = None;
+        }
+    }
 }
 
 /// The store of a bucket.
@@ -191,10 +205,14 @@ fn make(options: &BackupOptions, to: &Location) -> Result<(), Box<dyn Error>> {
         )
         .into());
     }
+    if options.is_server_meant {
+        return make_there(options, to, Some(&DataDir::identity(data_dir)?), &choices);
+    }
     match DataDir::open(data_dir, Arc::new(RealDisk)) {
         Ok(data) => {
             let made = make_here(data, &*options.store.create(to)?, &choices)?;
             let bytes = made.tenants.iter().map(|tenant| tenant.bytes).sum();
+            made.damage.iter().for_each(|damage| println!("{damage}"));
             told(&made.id, made.tenants.len(), bytes, made.new_bytes, made.new_files);
             let left_out = made.left_out.iter().map(|one| (&*one.tenant, &*one.reason));
             refuse_left_out(left_out)
@@ -247,65 +265,6 @@ fn make_here(
     let parts =
         TakeParts { catalog: &catalog, open: &open, store: &held, clock: &*clock, pace: &Unpaced };
     Ok(take(&parts, place, choices)?)
-}
-
-/// Has the running server make the backup, and waits for it. `of` is the data directory that is
-/// meant, where one is named that some server uses.
-fn make_there(
-    options: &BackupOptions,
-    to: &Location,
-    of: Option<&str>,
-    choices: &TakeOptions,
-) -> Result<(), Box<dyn Error>> {
-    let server = options.server.as_deref().unwrap_or(SERVER);
-    let authorities = authorities(options.store.ca_file.as_deref())?;
-    let http = Http::new(server.trim_end_matches('/'), options.api_key.as_deref(), &authorities);
-    let ask = |body: Option<Payload<'_>>| -> Result<Value, Box<dyn Error>> {
-        let request = Request { path: "/admin/backups".to_owned(), body };
-        let reply = http.exchange(&request, &AtomicU64::new(0)).map_err(|lost| {
-            format!("no server answers at {server}: {lost}; --server names its address")
-        })?;
-        match reply.status {
-            200 => Ok(reply.json),
-            status => {
-                let message = reply.json["message"].as_str().unwrap_or("no message");
-                Err(format!("the server answered {status}: {message}").into())
-            }
-        }
-    };
-    let to = match to {
-        Location::Folder(path) => {
-            let path = std::path::absolute(path)?;
-            path.to_str().ok_or("the folder's name is not UTF-8")?.to_owned()
-        }
-        Location::Bucket(url) => url.to_string(),
-    };
-    let mut body = json!({"to": to, "with_keys": choices.with_keys, "full": choices.is_full});
-    if let Some(of) = of {
-        body["data_directory"] = of.into();
-    }
-    if let Some(tenant) = &choices.tenant {
-        body["tenant_id"] = tenant.as_str().into();
-    }
-    let mut state = ask(Some(Payload::Json(&body)))?;
-    while state["running"] == true {
-        std::thread::park_timeout(POLL);
-        state = ask(None)?;
-    }
-    let last = &state["last"];
-    let made = &last["backup"];
-    let Some(id) = made["backup_id"].as_str() else {
-        let error = last["error"].as_str().unwrap_or("the server was started again meanwhile");
-        return Err(format!("no backup was made: {error}").into());
-    };
-    let number = |name: &str| made[name].as_u64().unwrap_or(0);
-    let tenants = made["tenant_ids"].as_array().map_or(0, Vec::len);
-    told(id, tenants, number("bytes"), number("new_bytes"), number("new_files"));
-    let left_out = made["left_out"].as_array().into_iter().flatten();
-    let text = |one: &'_ Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
-    let left_out: Vec<(String, String)> =
-        left_out.map(|one| (text(one, "tenant_id"), text(one, "reason"))).collect();
-    refuse_left_out(left_out.iter().map(|(tenant, reason)| (&**tenant, &**reason)))
 }
 
 fn list_all(place: &dyn Place) -> Result<(), Box<dyn Error>> {

@@ -13,6 +13,7 @@ use lodestone_embed::{
     Arithmetic, DeviceLimits, EmbedDevice, Embedder, Engine, Model, ModelFiles, Precision,
 };
 use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
+use lodestone_engine::backup::{BackupError, Opener, wait};
 use lodestone_engine::settings::{DeviceChoice, Settings};
 use lodestone_engine::{CATALOG_NAME, EmbeddingServer, RemoteEmbedder, open_cuda};
 use lodestone_extract::Format;
@@ -53,6 +54,7 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         ("parsers", parsers()),
         ("generator", generator(settings)),
         ("data", data),
+        ("backups", backups(settings)),
         ("listen", listen(settings.listen)),
         ("tls", tls(settings)),
         ("metrics", settings.watch.metrics_listen.map_or_else(by_key, listen)),
@@ -176,6 +178,21 @@ fn parsers() -> Finding {
             let hint = "a kernel without seccomp, or a container that forbids it?";
             Err(format!("a confined process reads nothing: {error}; {hint}"))
         }
+    }
+}
+
+/// The place of backups. A server starts without a store that answers, but not without credentials.
+fn backups(settings: &Settings) -> Finding {
+    let Some(to) = &settings.backups.backup_to else {
+        return Ok("none by the server: --backup-to names a place".to_owned());
+    };
+    let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
+    settings.backups.check_bucket(&authorities).map_err(|error| error.to_string())?;
+    let opener = Opener { settings: settings.backups.bucket.clone(), authorities };
+    match opener.open(to, Box::new(wait)) {
+        Ok(_) => Ok(format!("in {to}")),
+        Err(BackupError::Refused { .. }) => Ok(format!("in {to}, where there are none yet")),
+        Err(error) => Ok(format!("none can be made now: {error}")),
     }
 }
 

@@ -48,6 +48,7 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
         components.other_embedders.push(Arc::new(model));
     }
     require_names(&components)?;
+    warn_of_copies(&settings, &components);
     components.reranker = reranker::load(&settings)?.map(|reranker| Arc::new(reranker) as _);
     components.backend = device.backend;
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));
@@ -88,6 +89,22 @@ fn require_names(components: &Components) -> Result<(), String> {
     Ok(())
 }
 
+/// Tells of directories with the same model, of which the first is taken: `reembed --to` does not
+/// know the name of another.
+fn warn_of_copies(settings: &Settings, components: &Components) {
+    let Settings { model_dir, reembed, .. } = settings;
+    let others = reembed.previous_model_dir.iter().chain(&reembed.further_model_dirs);
+    let models = std::iter::once(&components.embedder).chain(&components.other_embedders);
+    let loaded: Vec<_> = std::iter::once(model_dir).chain(others).zip(models).collect();
+    for (at, (dir, model)) in loaded.iter().enumerate() {
+        let is_same = |one: &&(_, &Arc<dyn Embedder>)| one.1.fingerprint() == model.fingerprint();
+        if let Some((first, taken)) = loaded[..at].iter().find(is_same) {
+            let (dir, first, name) = (dir.display(), first.display(), taken.name());
+            tracing::warn!("{dir} holds the same model as {first}, and is left out: {name}");
+        }
+    }
+}
+
 /// Loads an embedding model; `flag` names its directory.
 fn load(
     settings: &Settings,
@@ -97,7 +114,10 @@ fn load(
 ) -> Result<Model, Box<dyn Error>> {
     let files = ModelFiles::read(dir, &|path| std::fs::read(path)).map_err(|error| {
         let dir = dir.display();
-        format!("{error}; put a model into {dir} (scripts/setup does) or name one: {flag}")
+        format!(
+            "{error}; put a model into {dir}, as lodestone model install embedding \
+             all-MiniLM-L6-v2 does where it is the default, or name one: {flag}"
+        )
     })?;
     let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
     let model = Model::load_on(&files, threads, precision, device);
@@ -163,8 +183,9 @@ fn read_variable_of_clients(settings: &mut Settings) {
             "LODESTONE_API_KEY is taken for the server's own key: name it LODESTONE_ADMIN_KEY"
         ),
         false => tracing::warn!(
-            "LODESTONE_API_KEY is not read: it is for clients, and holds a key of a catalog or \
-             less than 32 characters; LODESTONE_ADMIN_KEY is the server's own key"
+            "LODESTONE_API_KEY is set and not read, because it is for clients: there is nothing to \
+             do, or unset it where the server starts; a key of the server's own, of 32 characters \
+             or more, is LODESTONE_ADMIN_KEY"
         ),
     }
 }

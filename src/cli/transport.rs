@@ -214,7 +214,12 @@ fn opened_within(response: ureq::http::Response<Body>, bytes_max: u64) -> Opened
 }
 
 fn lost(error: ureq::Error) -> Lost {
-    Lost { problem: error.to_string() }
+    let problem = error.to_string();
+    // The second where another authority has the same name.
+    let is_unknown = ["UnknownIssuer", "BadSignature"].iter().any(|word| problem.contains(word));
+    let remedy =
+        if is_unknown { " (--ca-file names the certificate of its authority)" } else { "" };
+    Lost { problem: problem + remedy }
 }
 
 /// Archives, of any length.

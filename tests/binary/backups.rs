@@ -146,13 +146,16 @@ fn a_backup_under_load_restores_what_was_there() {
         &address,
     ]);
     assert!(!refused.0 && refused.1.contains("--backup-to"), "{}", refused.1);
-    // A directory that another server than the one that is asked uses.
+    // A directory that another server than the one that is asked uses, or none.
     let copy = another(&installation);
     let (other, _) = copy.start();
-    let refused =
-        run(&["backup", text(&to), "--data-dir", text(&copy.data()), "--server", &address]);
-    assert!(!refused.0 && refused.1.contains("not the directory that is meant"), "{}", refused.1);
-    drop(other);
+    for other in [Some(other), None] {
+        let data = copy.data();
+        let (is_done, said) =
+            run(&["backup", text(&to), "--data-dir", text(&data), "--server", &address]);
+        assert!(!is_done && said.contains("not the directory that is meant"), "{said}");
+        drop(other);
+    }
     std::fs::remove_dir_all(copy.data()).expect("a directory");
     server.kill();
     let (is_done, said) = restore(&to, &copy.data(), &[]);
@@ -173,6 +176,60 @@ fn a_backup_under_load_restores_what_was_there() {
     assert!(!listing.contains(&format!("\"b{}\"", after + 1)), "{after}: {listing}");
 }
 
+type Damage = fn(&Path);
+
+fn flip(path: &Path) {
+    let mut bytes = std::fs::read(path).expect("bytes");
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    std::fs::write(path, bytes).expect("a writable file");
+}
+
+fn cut(path: &Path) {
+    let bytes = std::fs::read(path).expect("bytes");
+    std::fs::write(path, &bytes[..bytes.len() / 2]).expect("a writable file");
+}
+
+fn lose(path: &Path) {
+    std::fs::remove_file(path).expect("a file");
+}
+
+fn lengthen(path: &Path) {
+    let bytes = std::fs::read(path).expect("bytes");
+    std::fs::write(path, [&bytes[..], b"more"].concat()).expect("a writable file");
+}
+
+/// Goal: a backup onto one of which any file is changed, cut or gone names that file and is whole.
+#[test]
+fn a_backup_onto_a_damaged_one_names_the_damage_and_is_whole() {
+    let test = "a_backup_onto_a_damaged_one_names_the_damage_and_is_whole";
+    let Some(installation) = Installation::new(test) else { return };
+    let (server, client) = installation.start();
+    upload(&client, "d", &sentence(1));
+    assert_eq!(settled(&client, "d"), "success");
+    server.kill();
+    let (to, data) = (installation.dir.path().join("backups"), installation.data());
+    back_up(&data, &to, &[]);
+    let objects = files(&to.join("objects"));
+    assert!(objects.len() > 4, "{objects:?}");
+    for (number, path) in objects.iter().enumerate() {
+        let damage: [Damage; 3] = [flip, cut, lose];
+        damage[number % 3](path);
+        let (_, said) = back_up(&data, &to, &[]);
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        let id = said.lines().last().and_then(|line| line.split(':').next()).expect("an id");
+        assert!(said.contains(name) && said.contains("written anew"), "{number}: {said}");
+        let (is_sound, said) = run(&["backup", "verify", text(&to), "--at", id]);
+        assert!(is_sound, "{number}: {said}");
+    }
+    let newest = files(&to.join("backups")).into_iter().max().expect("a manifest");
+    flip(&newest);
+    let (_, said) = back_up(&data, &to, &[]);
+    assert!(said.contains("that backup cannot be restored"), "{said}");
+    let (_, said) = back_up(&data, &to, &["--full"]);
+    assert!(!said.contains("anew"), "{said}");
+}
+
 /// Goal: backups that are cut off or damaged are refused, the file is named, and nothing is made.
 #[test]
 fn ten_damaged_backups_are_refused() {
@@ -190,22 +247,6 @@ fn ten_damaged_backups_are_refused() {
     objects.sort_by_key(|path| std::fs::metadata(path).expect("a file").len());
     let (smallest, largest) = (objects[0].clone(), objects[objects.len() - 1].clone());
     let middle = objects[objects.len() / 2].clone();
-    type Damage = fn(&Path);
-    let flip: Damage = |path| {
-        let mut bytes = std::fs::read(path).expect("bytes");
-        let at = bytes.len() / 2;
-        bytes[at] ^= 1;
-        std::fs::write(path, bytes).expect("a writable file");
-    };
-    let cut: Damage = |path| {
-        let bytes = std::fs::read(path).expect("bytes");
-        std::fs::write(path, &bytes[..bytes.len() / 2]).expect("a writable file");
-    };
-    let remove: Damage = |path| std::fs::remove_file(path).expect("a file");
-    let longer: Damage = |path| {
-        let bytes = std::fs::read(path).expect("bytes");
-        std::fs::write(path, [&bytes[..], b"more"].concat()).expect("a writable file");
-    };
     let begun: Damage = |path| {
         let started = path.parent().and_then(Path::parent).expect("a folder").join("started");
         std::fs::rename(path, started.join(path.file_name().expect("a name"))).expect("moved");
@@ -213,11 +254,11 @@ fn ten_damaged_backups_are_refused() {
     let cases: [(&PathBuf, Damage); 10] = [
         (&largest, flip),
         (&largest, cut),
-        (&largest, remove),
+        (&largest, lose),
         (&middle, flip),
-        (&middle, longer),
+        (&middle, lengthen),
         (&smallest, flip),
-        (&smallest, remove),
+        (&smallest, lose),
         (&manifest, flip),
         (&manifest, cut),
         (&manifest, begun),

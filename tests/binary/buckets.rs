@@ -135,14 +135,16 @@ fn a_backup_in_a_failing_bucket_restores_what_was_there() {
     let refused = wrong.env("AWS_SECRET_ACCESS_KEY", "of-somebody-else").output().expect("it runs");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("403 SignatureDoesNotMatch"), "{said}");
-    assert!(said.contains(PLACE) && !said.contains("of-somebody-else"), "{said}");
+    let named = format!("{PLACE} at http://{}", store.client.address);
+    assert!(said.contains(&named) && !said.contains("of-somebody-else"), "{said}");
 
     store.fail(3);
     let (is_done, said) = store.run(&["backup", PLACE, "--data-dir", text(&data)]);
     assert!(is_done, "{said}");
-    assert_eq!(store.number("uploads"), 0);
     let (is_done, said) = store.run(&["backup", PLACE, "--data-dir", text(&data)]);
     assert!(is_done && said.contains("0 files and 0 bytes are new"), "{said}");
+    // An upload in parts that was begun without an answer is left, and this one has removed it.
+    assert_eq!(store.number("uploads"), 0);
     let (is_sound, said) = store.run(&["backup", "verify", PLACE]);
     assert!(is_sound && said.contains("2 backups") && said.contains("all sound"), "{said}");
     let (is_done, said) = store.run(&["backup", "prune", PLACE, "--keep", "1"]);
@@ -255,6 +257,41 @@ fn two_backups_at_once_keep_each_other_out() {
     stop(server);
     let (is_done, said) = store.run(&["backup", "prune", PLACE, "--keep", "1"]);
     assert!(is_done, "{said}");
+}
+
+/// Goal: a server whose bucket cannot be used says so when it starts: without credentials it does
+/// not start, with a store that refuses or does not answer it warns; a request is told the reason.
+#[test]
+fn a_start_tells_that_a_bucket_cannot_be_used() {
+    let test = "a_start_tells_that_a_bucket_cannot_be_used";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let mut bare = lodestone(&["serve", "--listen", "127.0.0.1:0", "--backup-to", PLACE]);
+    bare.arg("--data-dir").arg(installation.data()).arg("--model-dir").arg(&installation.model);
+    bare.env("HOME", installation.dir.path());
+    let refused = bare.output().expect("it runs");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success(), "{said}");
+    assert!(said.contains(PLACE) && said.contains("AWS_ACCESS_KEY_ID"), "{said}");
+
+    let variables = store.variables();
+    let mut set: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let absent = "s3://absent/lodestone";
+    set.push(("LODESTONE_BACKUP_TO", absent));
+    let (mut server, client) = installation.start_with(&set);
+    let told = "the place of the backups cannot be used";
+    let mut patience = Patience::new();
+    while !server.output().contains(told) {
+        assert!(!patience.is_over(()), "{}", server.output());
+    }
+    let reply = client.call("GET", "/admin/backups", &Value::Null).expect("an answer");
+    assert_eq!(reply.status, 503, "{}", reply.json());
+    let (said, named) = (reply.json().to_string(), format!("at http://{}", store.client.address));
+    assert!(said.contains("NoSuchBucket") && said.contains(&named), "{said}");
+    let address = format!("http://{}", client.address);
+    let (is_done, said) = store.run(&["backup", absent, "--server", &address]);
+    assert!(!is_done && said.contains("NoSuchBucket") && said.contains(&named), "{said}");
 }
 
 /// Stops a server, which gives its backup up and the lock back.

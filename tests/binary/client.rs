@@ -94,6 +94,13 @@ fn documents_are_found_asked_about_listed_and_deleted() {
     let job = jobs.trim_end().rsplit('\t').next().expect("an id");
     let done = failed(&mut verb(&installation, &client, &["jobs", "retry", job]));
     assert!(done.0 == Some(1) && done.1.contains("has succeeded"), "{done:?}");
+    let two = ["jobs", "retry", "job_none", job];
+    let done = failed(&mut verb(&installation, &client, &two));
+    assert!(done.0 == Some(1) && done.1.contains("has succeeded"), "it goes on: {done:?}");
+    assert!(done.1.contains("job_none: ") && done.1.contains("2 of 2 jobs were not"), "{done:?}");
+    let of_other = ["jobs", "retry", job, "--tenant", "other"];
+    let done = failed(&mut verb(&installation, &client, &of_other));
+    assert!(done.0 == Some(3) && done.1.contains("tenant_not_found"), "{done:?}");
 
     let unasked = failed(&mut verb(&installation, &client, &["sources", "rm", "parking"]));
     assert!(unasked.0 == Some(2) && unasked.1.contains("--yes"), "{unasked:?}");

@@ -248,6 +248,14 @@ fn what_cannot_be_imported_is_said() {
     assert!(code == Some(4) && said.contains("QDRANT_API_KEY"), "{said}");
     let (code, said) = ended(&mut import(&client, &from));
     assert!(code == Some(2) && said.contains("--collection"), "{said}");
+    let nobody = "http://127.0.0.1:1";
+    let from_nobody = ["--from", "qdrant", nobody, "--collection", "books"];
+    let to_nobody = ["--from", "qdrant", &address, "--collection", "books", "--server", nobody];
+    for arguments in [&from_nobody[..], &to_nobody] {
+        let (code, said) = ended(&mut import(&client, arguments));
+        let told = format!("{nobody}: no answer after 3 attempts");
+        assert!(code == Some(1) && said.contains(&told), "{said}");
+    }
     let (code, said) = ended(&mut import(&client, &["--from", "jsonl", "/no/such/file"]));
     assert!(code == Some(2) && said.contains("/no/such/file"), "{said}");
     ask(&client, "POST", "/user/create_tenant?tenant_id=books", Value::Null);

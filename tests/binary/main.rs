@@ -7,7 +7,8 @@
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `sockets`: slow clients, event streams
 //! - `memory`: hostile clients and a small machine
-//! - `models`: a reranker installed, listed and used; `hub`: models from a model hub
+//! - `models`: a reranker installed, listed and used; `hub`: models from a model hub; `published`:
+//!   those that the documentation names, in small sizes
 //! - `remote_model`: the embedding model of another server
 //! - `reembed`: another embedding model under load and kills
 //! - `settings`: what the environment sets, and what the log tells
@@ -50,6 +51,7 @@ mod memory_group;
 mod models;
 #[path = "../process/mod.rs"]
 mod process;
+mod published;
 mod reembed;
 mod remote_model;
 mod settings;

@@ -160,7 +160,8 @@ fn a_tenant_changes_its_model_under_load_and_kills() {
     let previous = [("LODESTONE_PREVIOUS_MODEL_DIR", old.to_str().expect("UTF-8"))];
     let (mut server, mut client) = installation.start_with(&previous);
     let estimate = cli(&client, &["reembed", "--tenant", "acme", "--dry-run"]);
-    assert!(estimate.contains("acme") && estimate.contains("old-model"), "{estimate}");
+    assert!(estimate.contains("acme (old-model): "), "{estimate}");
+    assert!(estimate.contains(" chunks, ") && estimate.contains(" bytes of disk"), "{estimate}");
     assert_eq!(state(&client)["status"], Value::Null, "nothing was begun");
     let begun = Instant::now();
     cli(&client, &["reembed", "--tenant", "acme"]);
@@ -369,7 +370,8 @@ fn tenants_have_models_of_their_own() {
     check(&client);
     server.kill();
 
-    let (server, client) = installation.start();
+    let twin = [("LODESTONE_FURTHER_MODEL_DIRS", usual.to_str().expect("UTF-8"))];
+    let (server, client) = installation.start_with(&twin);
     for tenant in ["acme", "bolt"] {
         assert_eq!(told_by_search(&client, tenant).1, json!(["model_mismatch"]), "{tenant}");
         let body = json!({"file_id": "refused", "content": "word1"});
@@ -377,7 +379,9 @@ fn tenants_have_models_of_their_own() {
         assert_eq!(client.call("POST", &path, &body).expect("an answer").status, 409, "{tenant}");
     }
     assert_eq!(told_by_search(&client, "core"), (json!("usual"), json!([])));
-    server.kill();
+    let output = server.kill();
+    let told = format!("{0} holds the same model as {0}", usual.display());
+    assert!(output.contains(&told), "{output}");
 
     let namesake = model("elsewhere/wide", 64, 1);
     let both = format!("{},{}", wide.display(), namesake.display());

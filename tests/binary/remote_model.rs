@@ -221,6 +221,32 @@ fn uploads_wait_while_it_fails_and_searches_go_by_words() {
             assert!(!patience.is_over(place.there.asked().len()), "{name} is not embedded");
         }
     }
+    let failing = "the embedding server has failed since 2";
+    let listed = ask(&client, "GET", "/jobs?tenant_id=acme&status=queued&limit=1", Value::Null);
+    let running = ask(&client, "GET", "/jobs?tenant_id=acme&status=in_progress", Value::Null);
+    for told in [&listed, &running].iter().flat_map(|page| page["jobs"].as_array().expect("jobs")) {
+        let told = told["message"].as_str().expect("a message");
+        assert!(told.starts_with(failing) && told.contains("Z: it"), "{told}");
+    }
+    let path = "/upload/verify_processing?tenant_id=acme&file_id=Fails";
+    let told = ask(&client, "POST", path, Value::Null)["message"].to_string();
+    assert!(told.contains(failing), "{told}");
+    let found = search(&client, "granite");
+    let told = found["metadata"]["degraded_message"].as_str().expect("a reason");
+    assert!(told.starts_with(failing), "{told}");
+    let client_of = |arguments: &[&str]| {
+        let mut command = lodestone(arguments);
+        command.args(["--server", &format!("http://{}", client.address)]);
+        command.env("LODESTONE_API_KEY", KEY).env("LODESTONE_TENANT", "acme");
+        let run = command.output().expect("the binary runs");
+        String::from_utf8([run.stdout, run.stderr].concat()).expect("UTF-8")
+    };
+    assert!(client_of(&["jobs", "ls"]).contains(failing));
+    let told = client_of(&["search", "granite"]);
+    assert!(told.contains("by words alone") && told.contains(failing), "{told}");
+    client_of(&["tenant", "create", "empty"]);
+    let told = client_of(&["search", "granite", "--tenant", "empty"]);
+    assert!(told.contains("new texts wait") && told.contains(failing), "{told}");
     place.turn(Way::Unauthorised);
     let (_, told) = place.told(&["doctor"], &width);
     assert!(told.contains("is embedding-key right?"), "{told}");
@@ -261,7 +287,8 @@ fn a_refused_text_fails_alone() {
     assert_eq!(settled(&client, "bad"), "errored");
 }
 
-/// Without its width there is no start; with it there is, and the state is told.
+/// Without its width there is no start; with it there is, and the state is told. A width that is
+/// not the server's is refused.
 #[test]
 fn a_start_without_it_needs_the_width() {
     let place = Place::new(Way::Unauthorised);
@@ -269,6 +296,10 @@ fn a_start_without_it_needs_the_width() {
     assert!(!is_started && told.contains("embedding-dimension says it"), "{told}");
     let (_, told) = place.told(&["doctor"], &[]);
     assert!(told.contains("! model") && told.contains("embedding-dimension"), "{told}");
+    place.turn(Way::Well);
+    let (is_started, told) = place.told(&["serve"], &["--embedding-dimension", "17"]);
+    assert!(!is_started && told.contains("have 16 numbers and embedding-dimension says 17"));
+    place.turn(Way::Unauthorised);
     let (server, client) = place.start(&["--embedding-dimension", "16"]);
     let (status, ready) = text_of(&client, "/readyz");
     assert!(status == 200 && ready.contains("embedding server fails"), "{ready}");

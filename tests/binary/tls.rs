@@ -299,6 +299,15 @@ fn clients_trust_the_authorities_of_a_file() {
     assert!(is_done, "{said}");
     let (is_done, said) = ingest(&right.path("names"));
     assert!(!is_done && said.contains("no certificate in PEM"), "{said}");
+    let (is_done, said) = ingest(&wrong.path("ca.pem"));
+    assert!(!is_done && said.contains("--ca-file names the certificate"), "{said}");
+    let key = secure.installation.dir.path().join("key");
+    std::fs::write(&key, KEY).expect("a file");
+    let mut backup = lodestone(&["backup", "/tmp/elsewhere", "--server", &url, "--api-key-file"]);
+    backup.arg(&key).arg("--ca-file").arg(right.path("ca.pem"));
+    let said = backup.output().expect("it runs").stderr;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(said.contains("400") && said.contains("start it with --backup-to"), "{said}");
     // The generator is asked as a server asks it; this one asks for a key.
     let look = |authorities: &Path| {
         let model = secure.installation.model.display().to_string();

@@ -534,6 +534,13 @@ fn failed_jobs_are_tried_again() {
     assert_eq!(done["attempts"], 1);
     server.post(&path(&done), json!({})).error(409, "job_not_retried");
     server.post("/jobs/job_none/retry", json!({})).error(404, "job_not_found");
+    server.index("other", "default", "note", "pears fall");
+    for scope in ["tenant_id=other", "tenant_id=acme&sub_tenant_id=north"] {
+        let path = format!("{}?{scope}", path(&failed));
+        server.post(&path, json!({})).error(404, "job_not_found");
+    }
+    let path_of_scope = format!("{}?tenant_id=acme&sub_tenant_id=default", path(&failed));
+    server.post(&path_of_scope, json!({})).error(409, "job_not_retried");
     let ask = |key: &str| server.call_as(key, "POST", &path(&failed), &json!({}));
     ask(&server.make_key("read", json!([{"tenant_id": "acme"}]))).error(403, "insufficient_role");
     ask(&server.make_key("write", json!([{"tenant_id": "b"}]))).error(404, "job_not_found");

@@ -1,11 +1,12 @@
 //! OpenAI's interface below `/v1`: its forms, its errors, its limits and its scopes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use http::Request;
 use lodestone_embed::HashEmbedder;
-use lodestone_rank::{RerankError, Reranker};
+use lodestone_rank::{RerankError, Reranker, Verdicts};
 use lodestone_types::RequestContext;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -230,11 +231,13 @@ impl Reranker for Longest {
     fn score(
         &self,
         _: &RequestContext,
+        _: Option<Instant>,
         _: &str,
         passages: &[&str],
-    ) -> Result<Vec<f32>, RerankError> {
+    ) -> Result<Verdicts, RerankError> {
         self.0.lock().push(passages.len());
-        Ok(passages.iter().take(2).map(|passage| passage.len() as f32 / 100.0).collect())
+        let scores = passages.iter().take(2).map(|passage| passage.len() as f32 / 100.0);
+        Ok(Verdicts { scores: scores.collect(), is_cut_short: false })
     }
 }
 

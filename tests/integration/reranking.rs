@@ -1,21 +1,32 @@
-//! `accurate` with a reranker: what it reads, what its verdicts change, and a search without it
-//! when it fails.
+//! `accurate` with a reranker: what it reads, what its verdicts change, a search without it when it
+//! fails or is slow, and answers that it declines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use lodestone_rank::{RerankError, Reranker};
+use lodestone_engine::answer::ABSTENTION;
+use lodestone_rank::{RerankError, Reranker, Verdicts};
 use lodestone_types::{ErrorKind, RequestContext, limits};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::corpus::{ids_of, list, scores_of, timeless};
+use crate::patience::Patience;
 use crate::support::TestServer;
 
-/// Prefers passages that hold a word, the more the shorter they are; fails when told to.
+/// Prefers passages that hold a word, the more the shorter they are; fails when told to, and reads
+/// as many as it is told to until its time is over.
 #[derive(Debug, Default)]
 struct Preference {
     fails: AtomicBool,
+    /// Whether it finds nothing relevant.
+    refuses: Mutex<bool>,
+    /// Whether a client has gone while it read.
+    is_left: AtomicBool,
+    /// Whether it reads until its time is over or its client has gone.
+    waits: AtomicBool,
+    reads_in_time: Mutex<Option<usize>>,
     read: Mutex<Vec<(String, Vec<String>)>>,
 }
 
@@ -29,21 +40,38 @@ impl Reranker for Preference {
 
     fn score(
         &self,
-        _: &RequestContext,
+        context: &RequestContext,
+        until: Option<Instant>,
         query: &str,
         passages: &[&str],
-    ) -> Result<Vec<f32>, RerankError> {
+    ) -> Result<Verdicts, RerankError> {
+        let (until, deadline) = (until.unwrap(), context.deadline().unwrap());
+        assert!(left(until) <= left(deadline) / 3, "the search has time left behind it");
         if self.fails.load(Ordering::Relaxed) {
             return Err(RerankError::new(ErrorKind::Overloaded, "told to"));
         }
         let owned = passages.iter().map(|passage| (*passage).to_owned()).collect();
         self.read.lock().push((query.to_owned(), owned));
+        let refuses = *self.refuses.lock();
         let score = |passage: &&str| match passage.contains(PREFERRED) {
+            _ if refuses => 0.01,
             true => 1.0 / (1.0 + passage.len() as f32 / 1e4),
             false => 0.1,
         };
-        Ok(passages.iter().map(score).collect())
+        let in_time = *self.reads_in_time.lock();
+        let count = in_time.unwrap_or(passages.len()).min(passages.len());
+        let is_cut_short = count < passages.len();
+        if self.waits.load(Ordering::Relaxed) && context.cancel().wait(left(until)) {
+            self.is_left.store(true, Ordering::Relaxed);
+            return Err(RerankError::new(ErrorKind::Unavailable, "the client has gone"));
+        }
+        Ok(Verdicts { scores: passages.iter().take(count).map(score).collect(), is_cut_short })
     }
+}
+
+/// Time until a moment.
+fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now())
 }
 
 fn server() -> (TestServer, Arc<Preference>) {
@@ -193,4 +221,74 @@ fn a_failing_reranker_fails_no_search() {
     reranker.fails.store(false, Ordering::Relaxed);
     let found = server.ask("retrieve", "granite from the quarry", &changes).ok();
     assert_eq!(found["metadata"]["degraded"], json!([]), "it is asked again each time");
+}
+
+/// Candidates that a slow reranker has not read when its share of the time is over keep their
+/// places behind the others; the answer says so. One that reads nothing in time is none.
+#[test]
+fn a_slow_reranker_reads_what_it_can() {
+    let (server, reranker) = server();
+    server.index_items("acme", "default", &stones(30));
+    let changes = json!({"mode": ACCURATE, "max_chunks": 30});
+    reranker.fails.store(true, Ordering::Relaxed);
+    let plain = server.ask("retrieve", "granite from the quarry", &changes).ok();
+    reranker.fails.store(false, Ordering::Relaxed);
+    *reranker.reads_in_time.lock() = Some(5);
+    let found = server.ask("retrieve", "granite from the quarry", &changes).ok();
+    let told = &found["metadata"];
+    assert_eq!(told["degraded"], json!(["reranking_partial"]));
+    assert_eq!(told["reranker"], "preference-test-double");
+    let chunks = list(&found, "chunks");
+    let (read, unread) = chunks.split_at(5);
+    assert!(read.iter().all(|chunk| chunk["rerank_score"].is_number()), "{read:?}");
+    assert!(unread.iter().all(|chunk| chunk["rerank_score"].is_null()), "{unread:?}");
+    assert_eq!(ids_of(unread), ids_of(&list(&plain, "chunks")[5..]), "in their old order");
+
+    *reranker.reads_in_time.lock() = Some(0);
+    let found = server.ask("retrieve", "granite from the quarry", &changes).ok();
+    assert_eq!(found["metadata"]["degraded"], json!(["reranker_unavailable"]));
+    assert_eq!(ids_of(&list(&found, "chunks")), ids_of(&list(&plain, "chunks")));
+}
+
+/// An extracted answer is declined in `accurate` where the reranker finds it in no passage; `fast`
+/// asks nobody, and a judge that fails or is late refuses nothing.
+#[test]
+fn the_reranker_is_the_judge_of_extracted_answers() {
+    let (server, reranker) = server();
+    let walls = json!({"file_id": "walls", "content":
+        "The old wall is 12 metres high. It was built by masons from the north."});
+    server.index_items("acme", "default", &[walls]);
+    let answer = |mode: &str, question: &str| {
+        let answered = server.qna(question, &json!({"mode": mode}));
+        answered["answer"].as_str().unwrap().to_owned()
+    };
+    let question = "How high is the old wall?";
+    assert!(answer("fast", question).contains("12 metres"));
+    assert!(reranker.read.lock().is_empty(), "fast asks nobody");
+    assert!(answer(ACCURATE, question).contains("12 metres"), "one in ten is no sure no");
+    let (asked, passages) = reranker.read.lock().pop().expect("a call");
+    assert_eq!(asked, question);
+    assert!(passages.iter().any(|passage| passage.ends_with("The old wall is 12 metres high.")));
+    *reranker.refuses.lock() = true;
+    assert!(answer("fast", question).contains("12 metres"));
+    assert_eq!(answer(ACCURATE, question), ABSTENTION);
+    reranker.fails.store(true, Ordering::Relaxed);
+    assert!(answer(ACCURATE, question).contains("12 metres"), "nobody judges");
+    reranker.fails.store(false, Ordering::Relaxed);
+    *reranker.reads_in_time.lock() = Some(0);
+    assert!(answer(ACCURATE, question).contains("12 metres"), "nobody judges in time");
+}
+
+/// A search that is being reranked ends with its client.
+#[test]
+fn reranking_ends_with_its_client() {
+    let (server, reranker) = server();
+    server.index_items("acme", "default", &stones(3));
+    reranker.waits.store(true, Ordering::Relaxed);
+    let asked = json!({"tenant_id": "acme", "query": "granite", "mode": ACCURATE});
+    server.leave("/search/retrieve", &asked, || reranker.read.lock().len() == 1);
+    let mut patience = Patience::new();
+    while !reranker.is_left.load(Ordering::Relaxed) {
+        assert!(!patience.is_over("left"), "it goes on without its client");
+    }
 }

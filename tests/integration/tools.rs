@@ -194,6 +194,9 @@ fn wrong_tools_and_calls_are_named() {
     refused(json!({"tools": [{"type": "custom"}]}), "tools[0].type");
     refused(function(json!(7)), "tools[0].function");
     refused(function(json!({"name": "no spaces"})), "tools[0].function.name");
+    let twice = [json!({"name": "f"}), json!({"name": "g"}), json!({"name": "f"})];
+    let twice = twice.map(|function| json!({"type": "function", "function": function}));
+    refused(json!({"tools": twice}), "tools[2].function.name");
     refused(function(json!({"name": "f", "parameters": []})), "tools[0].function.parameters");
     refused(function(json!({"name": "f", "description": 1})), "tools[0].function.description");
     refused(function(json!({"name": "f", "strict": "yes"})), "tools[0].function.strict");

@@ -248,7 +248,7 @@ export class OperationsOperations {
 
   /** Try a failed job again. */
   retry(request: models.OperationsRetryRequest, options?: Options): Promise<models.RetriedJob> {
-    return this.transport.call({method: "POST", path: "/jobs/{job_id}/retry", retry: true, keyed: true}, request, options);
+    return this.transport.call({method: "POST", path: "/jobs/{job_id}/retry", query: ["tenant_id", "sub_tenant_id"], retry: true, keyed: true}, request, options);
   }
 
   /** Metrics for Prometheus. */

@@ -460,6 +460,9 @@ rows pass, and so changes with merging. */
   vector_paths: Array<string>;
   /** Parts of the answer that were skipped or are missing. */
   degraded: Array<string>;
+  /** Since when and why the embedding server of the tenant fails, for people: new texts wait for
+it meanwhile. Null while it works. */
+  degraded_message: string | null;
   /** Parameters that were sent and have no effect. */
   ignored_parameters: Array<string>;
 }
@@ -705,6 +708,9 @@ rows pass, and so changes with merging. */
   vector_paths: Array<string>;
   /** Parts of the answer that were skipped or are missing. */
   degraded: Array<string>;
+  /** Since when and why the embedding server of the tenant fails, for people: new texts wait for
+it meanwhile. Null while it works. */
+  degraded_message: string | null;
   /** Parameters that were sent and have no effect. */
   ignored_parameters: Array<string>;
   /** Words of the question that occur nowhere here and were read as others that do; never numbers
@@ -1323,6 +1329,9 @@ export interface BackupView {
   new_files: number;
   /** Whether it holds API keys. */
   has_keys: boolean;
+  /** Damage of earlier backups that was found while it was made, a line each; files that it needs
+were written anew. */
+  damage: Array<string>;
 }
 
 export interface MissingTenant {
@@ -1418,7 +1427,8 @@ that a stop of the server cut short, do not count. */
   attempts: number;
   /** Error code of processing, or empty. */
   error_code: string;
-  /** Reason of the state `errored`. */
+  /** Reason of the state `errored`; of a job that waits for its vectors because the embedding
+server fails, since when and why it does. */
   message: string;
   /** Epoch seconds. */
   created_at: string;
@@ -2407,6 +2417,10 @@ export interface OperationsJobsRequest {
 export interface OperationsRetryRequest {
   /** The job. */
   job_id: string;
+  /** The tenant that the job has to be of; absent: any. */
+  tenant_id?: string | null;
+  /** The sub-tenant that the job has to be of; absent: any. */
+  sub_tenant_id?: string | null;
 }
 
 export interface OperationsEventsRequest {

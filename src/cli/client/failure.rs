@@ -30,6 +30,16 @@ impl Failure {
         }
     }
 
+    /// One of this kind with other words.
+    pub fn told(&self, words: String) -> Self {
+        match self {
+            Self::Failed(_) => Self::Failed(words),
+            Self::Usage(_) => Self::Usage(words),
+            Self::NotFound(_) => Self::NotFound(words),
+            Self::NotAllowed(_) => Self::NotAllowed(words),
+        }
+    }
+
     /// The failure that an error body (API 1.6) tells of.
     pub fn of(server: &str, status: u16, retry_after_s: Option<u64>, body: &Value) -> Self {
         let reason = body["reason"].as_str().unwrap_or_default();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::connection::Connection;
 use super::failure::Failure;
 use super::options::ServerOptions;
-use super::screen::{cell, moment, print_table};
+use super::screen::{cell, moment, one_line, print_table};
 use super::{ClientVerb, EXIT_CODES};
 use crate::cli::transport::{escaped, query};
 
@@ -43,19 +43,16 @@ enum JobsVerb {
 impl ClientVerb for JobsOptions {
     fn run(&self) -> Result<(), Failure> {
         let connection = Connection::new(&self.server)?;
-        let (status, limit) = match &self.verb {
-            JobsVerb::Ls { status, limit } => (status, limit.to_string()),
-            JobsVerb::Retry { ids } => return retry(&connection, ids),
-        };
         let sub_tenant = Some(connection.sub_tenant()).filter(|name| !name.is_empty());
-        let pairs = [
-            ("tenant_id", connection.tenant_if_named()),
-            ("sub_tenant_id", sub_tenant),
-            ("status", status.as_deref()),
-            ("limit", Some(&limit)),
-        ];
-        let pairs: Vec<(&str, &str)> =
-            pairs.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let scope = [("tenant_id", connection.tenant_if_named()), ("sub_tenant_id", sub_tenant)];
+        let named = |(name, value): (&'static str, _)| Some((name, value?));
+        let mut pairs: Vec<(&str, &str)> = scope.into_iter().filter_map(named).collect();
+        let (status, limit) = match &self.verb {
+            JobsVerb::Ls { status, limit } => (status.as_deref(), limit.to_string()),
+            JobsVerb::Retry { ids } => return retry(&connection, ids, &query(&pairs)),
+        };
+        pairs.extend(status.map(|status| ("status", status)));
+        pairs.push(("limit", &limit));
         connection.get(format!("/jobs{}", query(&pairs)), |answer| {
             let rows = answer["jobs"].as_array().into_iter().flatten().map(row).collect();
             let head =
@@ -65,14 +62,31 @@ impl ClientVerb for JobsOptions {
     }
 }
 
-/// Retries one job after the other; the first that is refused ends it.
-fn retry(connection: &Connection, ids: &[String]) -> Result<(), Failure> {
-    ids.iter().try_for_each(|id| {
-        connection.post(format!("/jobs/{}/retry", escaped(id)), &json!({}), |answer| {
+/// Retries one job after the other, and tells of those that are refused. The failure is theirs,
+/// where all are of one kind.
+fn retry(connection: &Connection, ids: &[String], scope: &str) -> Result<(), Failure> {
+    let mut failures = Vec::new();
+    for id in ids {
+        let path = format!("/jobs/{}/retry{scope}", escaped(id));
+        let tried = connection.post(path, &json!({}), |answer| {
             let job = &answer["job"];
             println!("{} {}", cell(&job["job_id"]), cell(&job["status"]));
-        })
-    })
+        });
+        if let Err(failure) = tried {
+            if ids.len() > 1 {
+                eprintln!("{}: {failure}", one_line(id));
+            }
+            failures.push(failure);
+        }
+    }
+    let count = failures.len();
+    let Some(last) = failures.pop() else { return Ok(()) };
+    if ids.len() == 1 {
+        return Err(last);
+    }
+    let told = format!("{count} of {} jobs were not tried again", ids.len());
+    let is_alike = |one: &Failure| one.exit_code() == last.exit_code();
+    Err(if failures.iter().all(is_alike) { last.told(told) } else { Failure::Failed(told) })
 }
 
 fn row(job: &Value) -> Vec<String> {
@@ -81,7 +95,7 @@ fn row(job: &Value) -> Vec<String> {
         Some(_) => format!("{}/{}", cell(&job["tenant_id"]), cell(&job["sub_tenant_id"])),
     };
     let message = match job["error_code"].as_str() {
-        None | Some("") => String::new(),
+        None | Some("") => cell(&job["message"]),
         Some(_) => format!("{}: {}", cell(&job["error_code"]), cell(&job["message"])),
     };
     vec![

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 /// The server, the key and the scope of a request.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerOptions {
     /// Address of the server [default: that of the profile, or http://127.0.0.1:8080].

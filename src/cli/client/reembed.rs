@@ -64,16 +64,22 @@ fn tenants(answer: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn show_estimates(answer: &Value) {
-    let row = |tenant: &Value| {
+    for tenant in tenants(answer) {
         let estimate = &tenant["estimate"];
-        let names =
-            ["chunks", "tokens", "chunks_per_second", "seconds", "disk_bytes", "free_bytes"];
-        let numbers = names.map(|name| cell(&estimate[name]));
-        [cell(&tenant["tenant_id"]), cell(&tenant["model"])].into_iter().chain(numbers).collect()
-    };
-    let head =
-        ["TENANT", "MODEL", "CHUNKS", "TOKENS", "CHUNKS/S", "SECONDS", "DISK BYTES", "FREE BYTES"];
-    print_table(&head, tenants(answer).map(row).collect());
+        let of = |name: &str| cell(&estimate[name]);
+        let rate = estimate["chunks_per_second"].as_f64().unwrap_or(0.0);
+        let seconds = estimate["seconds"].as_f64().unwrap_or(0.0);
+        let (id, model) = (cell(&tenant["tenant_id"]), cell(&tenant["model"]));
+        let model = if model.is_empty() { "no vectors yet".to_owned() } else { model };
+        println!(
+            "{id} ({model}): {} chunks, {} tokens; {seconds:.0} s at {rate:.1} chunks a second; {} \
+             bytes of disk, of which {} are free",
+            of("chunks"),
+            of("tokens"),
+            of("disk_bytes"),
+            of("free_bytes"),
+        );
+    }
 }
 
 fn show_states(answer: &Value) {

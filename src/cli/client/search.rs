@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::connection::Connection;
 use super::failure::Failure;
 use super::options::ServerOptions;
-use super::screen::{cell, print_table};
+use super::screen::{cell, one_line, print_table};
 use super::{ClientVerb, EXIT_CODES};
 
 /// Find passages by meaning and words together.
@@ -33,8 +33,33 @@ impl ClientVerb for SearchOptions {
         connection.post("/search/retrieve", &connection.body(members)?, |answer| {
             let rows = answer["chunks"].as_array().into_iter().flatten().map(row).collect();
             print_table(&["SCORE", "SOURCE", "TITLE", "PAGE", "PASSAGE"], rows);
+            lacking(&answer["metadata"]).iter().for_each(|line| eprintln!("note: {line}"));
         })
     }
+}
+
+/// Parts that the results lack, a line each.
+fn lacking(metadata: &Value) -> Vec<String> {
+    let reason = cell(&metadata["degraded_message"]);
+    let words = metadata["degraded"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let line = |word: &str| match word {
+        "embedder_unavailable" => {
+            let reason = if reason.is_empty() { "the embedding server fails" } else { &reason };
+            format!("searched by words alone: {reason}")
+        }
+        "model_mismatch" => {
+            "searched by words alone: the vectors of the tenant are of another model".to_owned()
+        }
+        "segments_quarantined" => "a part of the tenant is damaged and was not searched".to_owned(),
+        "reranker_unavailable" => "no reranker has put them in order".to_owned(),
+        "reranking_partial" => "the reranker had no time for all of them".to_owned(),
+        word => one_line(word),
+    };
+    let mut lines: Vec<String> = words.map(line).collect();
+    if lines.is_empty() && !reason.is_empty() {
+        lines.push(format!("new texts wait, and are not found yet: {reason}"));
+    }
+    lines
 }
 
 fn row(chunk: &Value) -> Vec<String> {

@@ -283,7 +283,7 @@ fn watch(server: &Server<'_>, progress: &Progress, tally: &Tally, finished: &Sto
     while finished.pause(progress.tick()) {
         let awaited = tally.awaited.lock().len();
         if awaited > 0
-            && let Ok(outstanding) = server.outstanding()
+            && let Ok(outstanding) = server.outstanding(&|reason| progress.note(reason))
         {
             let processed = awaited.saturating_sub(outstanding);
             tally.processed.fetch_max(processed, Ordering::Relaxed);

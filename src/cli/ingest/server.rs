@@ -137,14 +137,20 @@ impl Server<'_> {
         Ok(Some(Processing { status: status(&answer["status"]), error_code, message }))
     }
 
-    /// Jobs of the scope that wait or run, of all clients.
+    /// Jobs of the scope that wait or run, of all clients; `tell` gets the reason for which the
+    /// newest waits where it is another than the queue.
     ///
     /// # Errors
     /// [`CallError`].
-    pub fn outstanding(&self) -> Result<usize, CallError> {
+    pub fn outstanding(&self, tell: &dyn Fn(&str)) -> Result<usize, CallError> {
         let path = format!("/jobs{}&limit=1", self.scope(&[]));
         let answer = self.caller.call(&Request { path, body: None })?;
         let count = |name: &str| answer["counts"][name].as_u64().unwrap_or(0) as usize;
+        let newest = &answer["jobs"][0];
+        let reason = newest["message"].as_str().filter(|reason| !reason.is_empty());
+        if let Some(reason) = reason.filter(|_| status(&newest["status"]) == Status::Pending) {
+            tell(&format!("waiting: {reason}"));
+        }
         Ok(count("queued") + count("in_progress"))
     }
 

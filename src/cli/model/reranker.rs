@@ -18,7 +18,8 @@ pub fn load(settings: &Settings) -> Result<Option<CrossEncoder>, String> {
     if settings.reranker_dir.is_none() && !place.exists() {
         return Ok(None);
     }
-    let loaded = read(&place).and_then(|files| CrossEncoder::load(&files, settings.embed_threads));
+    let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
+    let loaded = read(&place).and_then(|files| CrossEncoder::load_in(&files, threads, precision));
     loaded.map(Some).map_err(|error| format!("reranker in {}: {error}", place.display()))
 }
 

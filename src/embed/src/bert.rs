@@ -142,22 +142,12 @@ impl Layers {
         weights: &Weights,
         precision: Precision,
     ) -> Result<Self, EmbedError> {
-        let indices = 0..config.layers;
-        if precision == Precision::Auto {
-            let layers = match int16::missing(config) {
-                None => indices.clone().map(|at| int16::Layer::new(config, weights, at)).collect(),
-                Some(problem) => Err(EmbedError::Compute { problem }),
-            };
-            match layers {
-                Ok(layers) => return Ok(Self::Int16(layers)),
-                Err(EmbedError::Compute { problem: reason }) => {
-                    tracing::info!(reason, "the embedding model is computed in f32");
-                }
-                Err(error) => return Err(error),
-            }
+        let layer = |at| int16::Layer::new(config, weights, at);
+        if let Some(layers) = int16::layers(config, precision, layer)? {
+            return Ok(Self::Int16(layers));
         }
-        let layers = indices.map(|at| Layer::new(config, weights, at)).collect::<Result<_, _>>()?;
-        Ok(Self::F32(layers))
+        let layers = (0..config.layers).map(|at| Layer::new(config, weights, at));
+        Ok(Self::F32(layers.collect::<Result<_, _>>()?))
     }
 
     /// The states of a packed batch behind the last block, from those before the first.

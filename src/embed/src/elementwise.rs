@@ -38,11 +38,16 @@ pub(super) fn gate(rows: &[f32], width: usize, activation: Activation) -> Vec<f3
     }
     activate(&mut gated, activation);
     for (gated, (_, gates)) in gated.chunks_exact_mut(width / 2).zip(halves) {
-        for (x, gate) in gated.iter_mut().zip(gates) {
-            *x *= gate;
-        }
+        multiply(gated, gates);
     }
     gated
+}
+
+/// Multiplies `numbers` by `others`, one by one.
+pub(super) fn multiply(numbers: &mut [f32], others: &[f32]) {
+    for (x, other) in numbers.iter_mut().zip(others) {
+        *x *= other;
+    }
 }
 
 /// Scale and shift of a layer norm (Ba, Kiros, Hinton 2016).

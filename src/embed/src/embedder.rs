@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::time::Instant;
 
 use crate::{EmbedError, EmbedMeters, Role};
 use lodestone_types::RequestContext;
@@ -54,6 +55,15 @@ pub struct EmbedStats {
     pub device_fallbacks: u64,
 }
 
+/// A model that gives no vectors for now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failing {
+    /// The first failure since it last answered.
+    pub since: Instant,
+    /// The reason, without addresses.
+    pub problem: String,
+}
+
 /// Text to vectors. Blocking: call it from a thread that may wait.
 ///
 /// The same text gives the same vector, alone or with others, but for float rounding (API 8.22).
@@ -67,6 +77,11 @@ pub trait Embedder: Send + Sync + fmt::Debug {
     /// Hexadecimal hash over everything that decides a vector. Vectors are comparable only when
     /// the fingerprints of their embedders are equal.
     fn fingerprint(&self) -> &str;
+
+    /// Why it gives no vectors for now; `None` where nothing is known to be wrong.
+    fn failing(&self) -> Option<Failing> {
+        None
+    }
 
     /// Byte ranges of the tokens of `text`: whole text, nothing cut, no framing tokens. Starts
     /// never descend; neighbours share bytes where one character becomes several tokens.

@@ -81,7 +81,7 @@ mod words;
 
 pub use cross::CrossEncoder;
 pub use device::{COSINE_MIN, DeviceLimits, EmbedDevice, Engine};
-pub use embedder::{EmbedStats, Embedder, Lane};
+pub use embedder::{EmbedStats, Embedder, Failing, Lane};
 pub use error::EmbedError;
 pub use files::{ModelFiles, PartFiles, REQUIRED_FILES};
 #[cfg(feature = "testing")]

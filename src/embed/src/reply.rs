@@ -1,6 +1,7 @@
 //! The vectors of one call, collected while its caller waits.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -71,14 +72,20 @@ impl Reply {
 
     /// Waits for all vectors, the first error, or the end of the request's time.
     pub fn wait(&self) -> Result<Vec<Vec<f32>>, EmbedError> {
+        self.wait_until(None)
+    }
+
+    /// The same, or at `until` those before the first one that is missing.
+    pub fn wait_until(&self, until: Option<Instant>) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let ends = [until, self.context.deadline()].into_iter().flatten().min();
         let mut progress = self.progress.lock();
         while progress.missing > 0 {
             if let Some(error) = &progress.error {
                 return Err(error.clone());
             }
             // A cancellation fails the call; here the time alone is looked at.
-            let is_over = match self.context.deadline() {
-                Some(until) => self.is_settled.wait_until(&mut progress, until).timed_out(),
+            let is_over = match ends {
+                Some(end) => self.is_settled.wait_until(&mut progress, end).timed_out(),
                 None => {
                     self.is_settled.wait(&mut progress);
                     false
@@ -86,8 +93,40 @@ impl Reply {
             };
             if is_over && progress.missing > 0 {
                 self.context.check()?;
+                if until.is_some_and(|until| Instant::now() >= until) {
+                    break;
+                }
             }
         }
-        Ok(std::mem::take(&mut progress.vectors))
+        // What is computed at the moment still comes, to the places behind.
+        let there = progress.vectors.iter_mut().take_while(|vector| !vector.is_empty());
+        Ok(there.map(std::mem::take).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_is_there_in_time_is_told_up_to_the_first_that_is_missing() {
+        let reply = Reply::new(&RequestContext::with_limit(Duration::from_secs(3600)), 4);
+        for index in [3, 0] {
+            reply.fulfil(index, vec![index as f32]);
+        }
+        let now = Some(Instant::now());
+        assert_eq!(reply.wait_until(now), Ok(vec![vec![0.0]]));
+        // Batches that were under way come later, and nobody minds.
+        reply.fulfil(1, vec![1.0]);
+        reply.fulfil(2, vec![2.0]);
+        let nothing = Reply::new(&RequestContext::default(), 1);
+        assert_eq!(nothing.wait_until(now), Ok(Vec::new()));
+        let late = Reply::new(&RequestContext::with_limit(Duration::ZERO), 1);
+        assert!(matches!(late.wait_until(now), Err(EmbedError::Stopped(_))));
+        let whole = Reply::new(&RequestContext::default(), 1);
+        whole.fulfil(0, vec![5.0]);
+        assert_eq!(whole.wait_until(now), Ok(vec![vec![5.0]]));
     }
 }

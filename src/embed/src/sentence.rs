@@ -39,11 +39,7 @@ impl Encoder {
                 Ok(Self::Bert(Bert::new(config.clone(), weights, precision)?))
             }
             Family::Modern(modern) => {
-                if precision == Precision::Auto {
-                    let reason = "ModernBERT has no layers in int16";
-                    tracing::info!(reason, "the embedding model is computed in f32");
-                }
-                Ok(Self::Modern(ModernBert::new(config, modern, weights)?))
+                Ok(Self::Modern(ModernBert::new(config, modern, weights, precision)?))
             }
         }
     }
@@ -52,7 +48,7 @@ impl Encoder {
     pub fn arithmetic(&self) -> Arithmetic {
         match self {
             Self::Bert(bert) => bert.arithmetic(),
-            Self::Modern(_) => Arithmetic::F32,
+            Self::Modern(modern) => modern.arithmetic(),
         }
     }
 

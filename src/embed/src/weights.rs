@@ -111,8 +111,7 @@ impl Weights {
 
     /// The dense layer `name`.
     pub fn dense(&self, name: &str, inputs: usize, outputs: usize) -> Result<Dense, EmbedError> {
-        let (weight, bias) = self.plain(name, inputs, outputs)?;
-        Ok(Dense { weight: Packed::new(&weight, inputs, outputs), bias })
+        self.dense_with(name, (inputs, outputs), true)
     }
 
     /// Query, key and value of `attention` as one dense layer, as
@@ -134,23 +133,23 @@ impl Weights {
         (inputs, outputs): (usize, usize),
         has_bias: bool,
     ) -> Result<Dense, EmbedError> {
-        if has_bias {
-            return self.dense(name, inputs, outputs);
-        }
-        let weight = self.table(&format!("{name}.weight"), outputs, inputs)?;
-        let weight = beside_each_other(&[&weight], inputs);
-        Ok(Dense { weight: Packed::new(&weight, inputs, outputs), bias: vec![0.0; outputs] })
+        let (weight, bias) = self.plain(name, (inputs, outputs), has_bias)?;
+        Ok(Dense { weight: Packed::new(&weight, inputs, outputs), bias })
     }
 
-    /// Weights (inputs, outputs) of the dense layer `name`, row by row, and its bias.
+    /// Weights (inputs, outputs) of the dense layer `name`, row by row, and its bias, zeros where
+    /// it has none.
     pub fn plain(
         &self,
         name: &str,
-        inputs: usize,
-        outputs: usize,
+        (inputs, outputs): (usize, usize),
+        has_bias: bool,
     ) -> Result<(Vec<f32>, Vec<f32>), EmbedError> {
         let weight = self.table(&format!("{name}.weight"), outputs, inputs)?;
-        let bias = self.vector(&format!("{name}.bias"), outputs)?;
+        let bias = match has_bias {
+            true => self.vector(&format!("{name}.bias"), outputs)?,
+            false => vec![0.0; outputs],
+        };
         Ok((beside_each_other(&[&weight], inputs), bias))
     }
 
@@ -178,13 +177,13 @@ impl Weights {
     }
 
     /// Query, key and value that the file has as one layer, (3 * hidden, hidden), likewise scaled.
-    pub fn query_key_value_in_one(
+    pub fn plain_query_key_value_in_one(
         &self,
         name: &str,
         hidden: usize,
         head: usize,
         has_bias: bool,
-    ) -> Result<Dense, EmbedError> {
+    ) -> Result<(Vec<f32>, Vec<f32>), EmbedError> {
         let scale = (1.0 / (head as f64).sqrt()) as f32;
         let mut weight = self.table(&format!("{name}.weight"), 3 * hidden, hidden)?;
         weight[..hidden * hidden].iter_mut().for_each(|number| *number *= scale);
@@ -193,8 +192,7 @@ impl Weights {
             bias = self.vector(&format!("{name}.bias"), 3 * hidden)?;
             bias[..hidden].iter_mut().for_each(|number| *number *= scale);
         }
-        let weight = beside_each_other(&[&weight], hidden);
-        Ok(Dense { weight: Packed::new(&weight, hidden, 3 * hidden), bias })
+        Ok((beside_each_other(&[&weight], hidden), bias))
     }
 
     /// The layer norm `name`; exports from TensorFlow call its parts gamma and beta.

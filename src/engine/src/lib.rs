@@ -20,7 +20,7 @@
 //! - `backup`: backups and restoring them; `backups`: those of this engine
 //! - `reembed`: changing the model of tenants
 //! - `meters`: measurements; `stage`: stages as spans; `slow`: the log of slow searches
-//! - `health`: state of the parts
+//! - `health`: state of the parts; `waiting`: why texts wait for their vectors
 //! - `restore`: rebuilding a lost catalog, completing an older one
 //! - `error`: errors of the operations, as the server sees them
 
@@ -56,6 +56,7 @@ mod status;
 mod tenants;
 mod translation;
 mod vector_stores;
+mod waiting;
 mod webhooks;
 
 #[cfg(test)]
@@ -80,6 +81,7 @@ pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;
 pub use status::FoundStatus;
 pub use tenants::Stats;
+pub use waiting::Waiting;
 pub use webhooks::TestedWebhook;
 
 use crate::answer::Answerer;
@@ -167,6 +169,14 @@ fn budget_of(settings: &Settings) -> Arc<MemoryBudget> {
     Arc::new(MemoryBudget::new(Box::new(ProcessMemory), limit_bytes, connection_bytes))
 }
 
+/// Checks settings; returns the authorities that vouch for other servers.
+fn checked(settings: &Settings) -> Result<Authorities, EngineError> {
+    settings.validate()?;
+    let authorities = settings.tls.authorities()?;
+    settings.backups.check_bucket(&authorities)?;
+    Ok(authorities)
+}
+
 /// The engine: all of the server but HTTP.
 #[derive(Debug)]
 pub struct Engine {
@@ -208,8 +218,7 @@ impl Engine {
     /// # Errors
     /// An invalid setting; a data directory that another process holds; damage.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
-        settings.validate()?;
-        let authorities = settings.tls.authorities()?;
+        let authorities = checked(&settings)?;
         let Components { clock, ids, embedder, backend, reranker, .. } = components;
         let models = Models::new(Arc::clone(&embedder), components.other_embedders);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);

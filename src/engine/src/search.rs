@@ -28,8 +28,8 @@ impl Engine {
         passages: &[&str],
     ) -> Result<Option<Vec<f32>>, EngineError> {
         let Some(reranker) = &self.reranker else { return Ok(None) };
-        match reranker.score(context, query, passages) {
-            Ok(scores) => Ok(Some(scores.into_iter().map(lodestone_rank::settle).collect())),
+        match reranker.score(context, None, query, passages) {
+            Ok(read) => Ok(Some(read.scores.into_iter().map(lodestone_rank::settle).collect())),
             Err(error) => {
                 context.check().map_err(QueryError::from)?;
                 Err(error.into())

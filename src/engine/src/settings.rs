@@ -99,8 +99,8 @@ pub struct Settings {
         hide_default_value = true
     )]
     pub embed_threads: usize,
-    /// Precision of embedding on the CPU: auto, which is int16 with AVX-512 VNNI and f32 elsewhere,
-    /// or f32.
+    /// Precision of embedding and reranking on the CPU: auto, which is int16 with AVX-512 VNNI and
+    /// f32 elsewhere, or f32.
     #[arg(long, env = "LODESTONE_EMBEDDING_PRECISION", value_name = "PRECISION", default_value_t)]
     pub embedding_precision: Precision,
     // One more than embeds: while one builds a segment the others keep the model busy.

@@ -194,31 +194,53 @@ impl Engine {
         limit: usize,
         before: Option<Sequence>,
     ) -> Result<JobPage, EngineError> {
-        let scope = match tenant {
-            None => self.job_scope(&grant.scope)?,
-            Some(tenant) => {
-                let tenant = self.find_tenant(grant, tenant)?;
-                let reached = match sub_tenant {
-                    Some(name) if !grant.allows(&tenant.id, &name) => {
-                        return Err(EngineError::SubTenantNotFound);
-                    }
-                    Some(name) => Some(vec![name]),
-                    None => sub_tenants_of(&grant.scope, &tenant.id),
-                };
-                JobScope::Within(vec![(tenant.collection, reached)])
-            }
-        };
+        let scope = self.jobs_within(grant, tenant, sub_tenant)?;
         Ok(self.catalog.list_jobs(&JobFilter { scope, status, limit, before })?)
     }
 
-    /// Queues a failed job again, and returns it. One that waits or runs stays as it is.
+    fn jobs_within(
+        &self,
+        grant: &Grant,
+        tenant: Option<&TenantId>,
+        sub_tenant: Option<SubTenantId>,
+    ) -> Result<JobScope, EngineError> {
+        let Some(tenant) = tenant else { return self.job_scope(&grant.scope) };
+        let tenant = self.find_tenant(grant, tenant)?;
+        let reached = match sub_tenant {
+            Some(name) if !grant.allows(&tenant.id, &name) => {
+                return Err(EngineError::SubTenantNotFound);
+            }
+            Some(name) => Some(vec![name]),
+            None => sub_tenants_of(&grant.scope, &tenant.id),
+        };
+        Ok(JobScope::Within(vec![(tenant.collection, reached)]))
+    }
+
+    /// Queues a failed job again, of a tenant and sub-tenant where they are named, and returns it.
+    /// One that waits or runs stays as it is.
     ///
     /// # Errors
-    /// As [`Self::job`]; [`EngineError::JobNotRetried`] where it has succeeded or a newer upload
-    /// has taken its place; a full queue.
-    pub fn retry_job(&self, grant: &Grant, job_id: &str) -> Result<JobRow, EngineError> {
-        let sequence = self.job(grant, job_id)?.job.sequence;
-        let problem = match self.catalog.retry(sequence)? {
+    /// As [`Self::job`] and [`Self::jobs`]; [`EngineError::JobNotRetried`] where it has succeeded
+    /// or a newer upload has taken its place; a full queue.
+    pub fn retry_job(
+        &self,
+        grant: &Grant,
+        tenant: Option<&TenantId>,
+        sub_tenant: Option<SubTenantId>,
+        job_id: &str,
+    ) -> Result<JobRow, EngineError> {
+        let scope = self.jobs_within(grant, tenant, sub_tenant)?;
+        let found = self.job(grant, job_id)?;
+        if let JobScope::Within(parts) = scope {
+            let is_in = |(collection, names): &(_, Option<Vec<SubTenantId>>)| {
+                let is_named = |names: &Vec<_>| names.contains(&found.job.sub_tenant);
+                *collection == found.collection && names.as_ref().is_none_or(is_named)
+            };
+            if !parts.iter().any(is_in) {
+                return Err(EngineError::JobNotFound);
+            }
+        }
+        let problem = match self.catalog.retry(found.job.sequence)? {
             Retry::Open => return self.job(grant, job_id),
             Retry::Unknown => return Err(EngineError::JobNotFound),
             Retry::Succeeded => "has succeeded: only failed jobs are tried again",

@@ -37,4 +37,4 @@ pub use fusion::{Candidate, Fused, fuse};
 pub use links::{lifted, link_weight};
 pub use order::{RankKey, settle, sort_by_rank};
 pub use recency::apply_recency;
-pub use reranker::{RerankError, Reranker, blend};
+pub use reranker::{RerankError, Reranker, Verdicts, blend};

@@ -11,6 +11,7 @@
 //! score, so it stays behind all of them, in its old order.
 
 use std::fmt;
+use std::time::Instant;
 
 use lodestone_types::{ErrorKind, RequestContext};
 
@@ -24,22 +25,31 @@ pub trait Reranker: Send + Sync + fmt::Debug {
     /// The model's name on the wire.
     fn name(&self) -> &str;
 
-    /// Relevance of each passage to the query, 0 to 1, in the order of the passages. It may stop
-    /// before the last passage where all of them are more than it reads at once, but not before
-    /// the first. The same pair gives the same score, alone or with others. It ends with the
-    /// request.
+    /// Relevance of each passage to the query. It may stop before the last passage where all of
+    /// them are more than it reads at once, but not before the first; and at `until`, wherever it
+    /// is. The same pair gives the same score, alone or with others. It ends with the request.
     ///
     /// # Errors
     /// [`RerankError`]; then no passage has a score.
     fn score(
         &self,
         context: &RequestContext,
+        until: Option<Instant>,
         query: &str,
         passages: &[&str],
-    ) -> Result<Vec<f32>, RerankError>;
+    ) -> Result<Verdicts, RerankError>;
 
     /// Fails waiting calls and refuses later ones. May be called more than once.
     fn close(&self) {}
+}
+
+/// The scores of passages, as far as they were read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Verdicts {
+    /// Relevance of the first passages, 0 to 1, in their order.
+    pub scores: Vec<f32>,
+    /// Whether the others were not read because the time was over.
+    pub is_cut_short: bool,
 }
 
 /// Error of a reranker.

@@ -85,6 +85,10 @@ fn backup(error: &BackupError) -> ApiError {
         BackupError::Busy => conflict("backup_running", message),
         BackupError::OtherData { .. } => conflict("other_data_directory", message),
         BackupError::TenantUnknown { .. } => ApiError::tenant_not_found(),
+        // For those alone who may read every tenant, and who gave the server this place.
+        BackupError::Bucket(_) | BackupError::File { .. } => {
+            unavailable("storage_unavailable", &message)
+        }
         error => of_server(error.kind(), message),
     }
 }

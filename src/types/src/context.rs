@@ -70,6 +70,12 @@ impl RequestContext {
         self.limit.map(|(_, until)| until)
     }
 
+    /// The moment at which one of `parts` of the time that is left is over; `None` without a limit.
+    pub fn part_of_rest(&self, parts: u32) -> Option<Instant> {
+        let now = Instant::now();
+        self.deadline().map(|until| now + until.saturating_duration_since(now) / parts)
+    }
+
     /// Its cancellation.
     pub fn cancel(&self) -> &CancellationToken {
         &self.cancel
@@ -205,6 +211,10 @@ mod tests {
         assert_eq!(over.restarted().check(), Err(exceeded), "its time is none at all");
         let endless = RequestContext::with_limit(Duration::MAX);
         assert_eq!((endless.check(), endless.deadline()), (Ok(()), None));
+        assert_eq!(endless.part_of_rest(4), None);
+        let quarter = hour.part_of_rest(4).unwrap().saturating_duration_since(Instant::now());
+        assert!((800..=900).contains(&quarter.as_secs()), "{quarter:?}");
+        assert!(over.part_of_rest(4).unwrap() <= Instant::now(), "there is no rest");
         let tenant = CollectionId(uuid::Uuid::from_u128(7));
         let same = hour.of_tenant(tenant);
         assert_eq!((same.tenant(), hour.tenant()), (Some(tenant), None));

@@ -39,6 +39,12 @@ impl Warning {
         Self { code: "read_as_text".to_owned(), message, pages: Vec::new() }
     }
 
+    /// The end of the file is missing, and with it what stood there.
+    pub fn cut_off() -> Self {
+        let message = "the end of the file is missing: what stood there was not read".to_owned();
+        Self { code: "cut_off".to_owned(), message, pages: Vec::new() }
+    }
+
     fn about_pages(code: &str, problem: &str, pages: &[u32]) -> Self {
         let listed = &pages[..pages.len().min(PAGES_MAX)];
         let shown: Vec<String> = listed.iter().take(10).map(u32::to_string).collect();

@@ -1155,6 +1155,8 @@ class OperationsJobsRequest(TypedDict):
 
 class OperationsRetryRequest(TypedDict):
     job_id: str
+    tenant_id: NotRequired[str | None]
+    sub_tenant_id: NotRequired[str | None]
 
 
 class OperationsEventsRequest(TypedDict):
@@ -1272,6 +1274,7 @@ class SearchMetadata(TypedDict):
     timings_ms: StageTimings
     vector_paths: list[str]
     degraded: list[str]
+    degraded_message: str | None
     ignored_parameters: list[str]
 
 
@@ -1439,6 +1442,7 @@ class BackupView(TypedDict):
     new_bytes: int
     new_files: int
     has_keys: bool
+    damage: list[str]
 
 
 class TenantVectors(TypedDict):
@@ -1562,6 +1566,7 @@ class QnaMetadata(TypedDict):
     timings_ms: StageTimings
     vector_paths: list[str]
     degraded: list[str]
+    degraded_message: str | None
     ignored_parameters: list[str]
     corrections: list[Correction]
     conflict: bool

@@ -33,7 +33,7 @@ use super::options::ServerOptions;
 use super::screen::one_line;
 use super::{ClientVerb, EXIT_CODES, archive};
 use crate::cli::ingest;
-use crate::cli::ingest::call::{CallError, Caller, LOST_ATTEMPTS_MAX};
+use crate::cli::ingest::call::{CallError, Caller, FIRST_ATTEMPTS_MAX, LOST_ATTEMPTS_MAX};
 use crate::cli::ingest::send::Tally as Processed;
 use crate::cli::ingest::server::Server;
 use crate::cli::ingest::stop::{self, HOW_TO_RESUME, Stop};
@@ -106,6 +106,9 @@ impl ClientVerb for ImportOptions {
         let caller = caller(connection.http(), &stop, &sent_bytes);
         let server =
             Server { caller, tenant: connection.tenant()?, sub_tenant: connection.sub_tenant() };
+        let first = Caller { lost_attempts_max: FIRST_ATTEMPTS_MAX, ..caller };
+        let is_there = Server { caller: first, ..server }.sources(&[]);
+        is_there.map_err(|error| failure(connection.server(), error))?;
         let mut sender = Sender::new(caller, &connection, self.resume)?;
         let read = match self.kind {
             Kind::Qdrant => qdrant::read(self, &stop, &mut sender),

@@ -1,5 +1,6 @@
 //! Another product's server, which a collection is read from.
 
+use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 
 use serde_json::Value;
@@ -7,7 +8,7 @@ use serde_json::Value;
 use super::{ImportOptions, caller};
 use crate::cli::authorities;
 use crate::cli::client::failure::Failure;
-use crate::cli::ingest::call::CallError;
+use crate::cli::ingest::call::{CallError, FIRST_ATTEMPTS_MAX};
 use crate::cli::ingest::stop::{HOW_TO_RESUME, Stop};
 use crate::cli::transport::{Http, Payload, Request};
 
@@ -19,6 +20,7 @@ pub struct Remote<'a> {
     address: &'a str,
     stop: &'a Stop,
     key: &'static str,
+    has_answered: Cell<bool>,
 }
 
 impl<'a> Remote<'a> {
@@ -43,17 +45,23 @@ impl<'a> Remote<'a> {
         let trusted = authorities(options.server.ca_file.as_deref()).map_err(Failure::Usage)?;
         let value = std::env::var(key).ok().filter(|value| !value.is_empty());
         let http = Http::new(address, None, &trusted).with_key(header, value);
-        Ok(Self { collection, http, address, stop, key })
+        Ok(Self { collection, http, address, stop, key, has_answered: Cell::new(false) })
     }
 
-    /// The answer to GET, or to POST with a body; asked again while the server is busy or away.
+    /// The answer to GET, or to POST with a body; asked again while the server is busy or away, but
+    /// not for long before its first answer.
     ///
     /// # Errors
     /// [`Failure`].
     pub fn ask(&self, path: String, body: Option<&Value>) -> Result<Value, Failure> {
         let received = AtomicU64::new(0);
         let request = Request { path, body: body.map(Payload::Json) };
-        caller(&self.http, self.stop, &received).call(&request).map_err(|error| match error {
+        let mut caller = caller(&self.http, self.stop, &received);
+        if !self.has_answered.get() {
+            caller.lost_attempts_max = FIRST_ATTEMPTS_MAX;
+        }
+        let answer = caller.call(&request).inspect(|_| self.has_answered.set(true));
+        answer.map_err(|error| match error {
             CallError::Stopped => Failure::Failed(HOW_TO_RESUME.to_owned()),
             CallError::Refused(body) if body.status == 404 => {
                 Failure::NotFound(format!("{}: no collection {}", self.address, self.collection))

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! query, passages -> pairs   [CLS] query [SEP] passage [SEP], cut at the window
-//!                 -> queue   workers of its own, the query lane alone
+//!                 -> queue   workers of its own, the query lane alone: searches take turns
 //!                 -> encoder packed batch -> token states
 //!                 -> head    state of the first token -> pooler -> classifier -> 0 to 1
 //! ```
@@ -15,6 +15,7 @@
 //!   over one pair, in an order that does not change with the batch.
 //! - One call reads a bounded number of tokens, and a bounded number of calls wait; others are
 //!   refused, and their searches go on without.
+//! - At the end of its time a call has what was read of its first passages, and waits no more.
 //!
 //! - `pairs`: two texts to the ids and token types of one; `head`: the layers behind the encoder
 
@@ -25,6 +26,7 @@ mod tests;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::config::{ModelConfig, Pooling};
 use crate::forward::Forward;
@@ -37,14 +39,15 @@ use crate::tokens::Tokeniser;
 use crate::weights::Weights;
 use crate::{EmbedError, Lane, ModelFiles};
 use head::Head;
-use lodestone_rank::{RerankError, Reranker};
+use lodestone_rank::{RerankError, Reranker, Verdicts};
 use lodestone_types::{RequestContext, limits};
 use pairs::Pairs;
 
 /// Tokens of a batch at most: a few pairs, so that workers share the pairs of one search.
 const BATCH_TOKENS: usize = limits::EMBED_BATCH_TOKENS / 2;
-/// Searches of one tenant that wait at most, by their tokens.
-const WAITING_TOKENS_MAX: usize = 4 * limits::RERANK_TOKENS_MAX;
+/// Searches of one tenant that wait at most, by their tokens. They take turns pair by pair, so that
+/// all have their first passages read when the time for it is over.
+const WAITING_TOKENS_MAX: usize = 16 * limits::RERANK_TOKENS_MAX;
 
 /// Nothing waits in the other lanes.
 const BOUNDS: QueueBounds = QueueBounds {
@@ -70,6 +73,18 @@ impl CrossEncoder {
     /// [`EmbedError`] naming the malformed, missing or unsupported part of the files; a model that
     /// does not classify pairs is unsupported.
     pub fn load(files: &ModelFiles, workers: usize) -> Result<Self, EmbedError> {
+        Self::load_in(files, workers, Precision::F32)
+    }
+
+    /// The same with less than f32 if `precision` allows it.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_in(
+        files: &ModelFiles,
+        workers: usize,
+        precision: Precision,
+    ) -> Result<Self, EmbedError> {
         let labels = head::labels(&files.config)?;
         let config = ModelConfig::parse(&files.config, Pooling::Mean)?;
         let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, config.window())?;
@@ -77,7 +92,7 @@ impl CrossEncoder {
         let weights = Weights::parse(&files.weights)?;
         let fingerprint = fingerprint(&config, files, "", &[]);
         let head = Head::new(&config, &files.config, &weights, labels)?;
-        let encoder = Encoder::new(&config, &weights, Precision::F32)?;
+        let encoder = Encoder::new(&config, &weights, precision)?;
         let queue = Queue::start(Arc::new(PairScorer { encoder, head }), workers, BOUNDS);
         Ok(Self { name: files.name.clone(), fingerprint, pairs, queue })
     }
@@ -112,17 +127,29 @@ impl CrossEncoder {
     fn scores(
         &self,
         context: &RequestContext,
+        until: Option<Instant>,
         query: &str,
         passages: &[&str],
-    ) -> Result<Vec<f32>, EmbedError> {
+    ) -> Result<Verdicts, EmbedError> {
         let pairs = self.first_pairs(query, passages)?;
-        let reply = self.queue.call(context, pairs.len());
+        let count = pairs.len();
+        let reply = self.queue.call(context, count);
         let waiting = pairs.into_iter().enumerate();
         let waiting = waiting.map(|(index, ids)| QueuedText::new(ids, &reply, index));
         let pushed = self.queue.push(Lane::Query, &reply, waiting.collect());
-        let scores = pushed.and_then(|()| reply.wait());
-        let scores = scores.inspect_err(|_| self.queue.abandon(&reply))?;
-        Ok(scores.into_iter().flatten().collect())
+        let scores = pushed.and_then(|()| reply.wait_until(until));
+        let is_whole = scores.as_ref().is_ok_and(|scores| scores.len() == count);
+        if !is_whole {
+            self.queue.abandon(&reply);
+        }
+        let scores = scores?.into_iter().flatten().collect();
+        Ok(Verdicts { scores, is_cut_short: !is_whole })
+    }
+
+    /// Tokens of pairs that wait.
+    #[cfg(test)]
+    fn waiting(&self) -> usize {
+        self.queue.waiting(Lane::Query)
     }
 }
 
@@ -134,10 +161,12 @@ impl Reranker for CrossEncoder {
     fn score(
         &self,
         context: &RequestContext,
+        until: Option<Instant>,
         query: &str,
         passages: &[&str],
-    ) -> Result<Vec<f32>, RerankError> {
-        self.scores(context, query, passages).map_err(|error| RerankError::new(error.kind(), error))
+    ) -> Result<Verdicts, RerankError> {
+        self.scores(context, until, query, passages)
+            .map_err(|error| RerankError::new(error.kind(), error))
     }
 
     fn close(&self) {

@@ -1,6 +1,7 @@
 //! A small classifier of pairs whose weights a formula gives, against a plain forward pass in f64.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -173,7 +174,7 @@ impl Plainly {
 }
 
 fn score(model: &CrossEncoder, query: &str, passages: &[&str]) -> Result<Vec<f32>, RerankError> {
-    model.score(&RequestContext::default(), query, passages)
+    model.score(&RequestContext::default(), None, query, passages).map(|verdicts| verdicts.scores)
 }
 
 fn sum(a: &[f64], b: &[f64]) -> Vec<f64> {
@@ -258,6 +259,29 @@ fn one_call_reads_a_bounded_number_of_tokens() {
     model.close();
     let error = score(&model, "w3", &passages).expect_err("closed");
     assert_eq!(error.kind(), ErrorKind::Unavailable);
+}
+
+/// A call ends at the end of its time with what was read, and with its client; nothing of it waits
+/// on.
+#[test]
+fn a_call_ends_with_its_time_and_its_client() {
+    let model = tiny();
+    let long = "w5 ".repeat(20);
+    let passages = vec![long.as_str(); 400];
+    let context = RequestContext::default();
+    let until = |time| Some(Instant::now() + time);
+    let late = model.score(&context, until(Duration::ZERO), "w3", &passages).expect("in time");
+    assert!(late.is_cut_short && late.scores.len() < passages.len(), "{}", late.scores.len());
+    assert_eq!(model.waiting(), 0);
+    let whole = score(&model, "w3", &passages).expect("scores");
+    assert_eq!(late.scores, whole[..late.scores.len()]);
+    let hour = until(Duration::from_secs(3600));
+    let early = model.score(&context, hour, "w3", &passages).expect("scores");
+    assert!(!early.is_cut_short, "what is beyond the tokens of a call is no matter of time");
+    assert_eq!(early.scores, whole);
+    context.cancel().cancel();
+    let error = model.score(&context, hour, "w3", &passages).expect_err("nobody waits");
+    assert_eq!((error.kind(), model.waiting()), (ErrorKind::Unavailable, 0));
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! ```
 
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 use crate::int16::LANES;
 use crate::int16::product::{PANEL, PanelStep, REGISTERS, STRIP, TAIL};
@@ -44,16 +45,19 @@ struct PassageShape {
     /// Keys.
     count: usize,
     head: usize,
+    /// Keys to either side that a query sees.
+    reach: usize,
     /// Exponent of 2 per unit of a score's integer.
     exponent: f32,
 }
 
 /// `rows` (tokens, 3, head) are queries, already divided by the square root of `head`, keys and
-/// values; the results go to the columns from `at` on of `context`, rows of `hidden` numbers.
+/// values; the results go to the columns from `at` on of `context`, rows of `hidden` numbers. With
+/// a `reach`, a token attends to those that are at most so far away.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn attend(
     rows: &[f32],
-    head: usize,
+    (head, reach): (usize, Option<usize>),
     context: &mut [f32],
     (at, hidden): (usize, usize),
     scratch: &mut Attention,
@@ -67,7 +71,7 @@ pub(super) fn attend(
     take_keys(rows, head, inverse(limit, key_largest), keys);
     take_values(rows, head, values, value_steps);
     let exponent = query_largest / limit * (key_largest / limit) * std::f32::consts::LOG2_E;
-    let passage = PassageShape { count, head, exponent };
+    let passage = PassageShape { count, head, reach: reach.unwrap_or(count), exponent };
     let whole = count / STRIP * STRIP;
     for (number, rows) in context[..whole * hidden].chunks_mut(STRIP * hidden).enumerate() {
         strip::<STRIP>(&passage, number * STRIP, scratch, rows, (at, hidden));
@@ -77,7 +81,8 @@ pub(super) fn attend(
     }
 }
 
-/// The queries from `first` on: their scores, weights and mixed values.
+/// The queries from `first` on: their scores, weights and mixed values, over the panels of keys
+/// that one of them sees.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn strip<const ROWS: usize>(
     passage: &PassageShape,
@@ -86,13 +91,16 @@ fn strip<const ROWS: usize>(
     context: &mut [f32],
     (at, hidden): (usize, usize),
 ) {
-    let PassageShape { count, head, exponent } = *passage;
+    let PassageShape { count, head, reach, exponent } = *passage;
     let Attention { queries, keys, values, value_steps, scores, weights } = scratch;
-    let row_scores = count.div_ceil(PANEL) * REGISTERS;
-    let row_weights = count.div_ceil(LANES);
+    let from = first.saturating_sub(reach) / PANEL * PANEL;
+    let seen = (first + ROWS + reach).min(count) - from;
+    let row_scores = seen.div_ceil(PANEL) * REGISTERS;
+    let row_weights = seen.div_ceil(LANES);
     scores.resize(ROWS * row_scores, [0; LANES]);
     weights.resize(ROWS * row_weights, [0; LANES]);
     let queries = &queries[first * head..(first + ROWS) * head];
+    let keys = &keys[from / PANEL * head / 2..][..seen.div_ceil(PANEL) * head / 2];
     for (number, panel) in keys.chunks_exact(head / 2).enumerate() {
         strip_times_panel::<ROWS>(queries, panel, |row, sums| {
             let row = &mut scores[row * row_scores + number * REGISTERS..];
@@ -100,16 +108,20 @@ fn strip<const ROWS: usize>(
             *row = bytemuck::must_cast(sums);
         });
     }
+    // The last strip has more rows than there are queries.
     let mut steps = [0.0; ROWS];
+    let steps = &mut steps[..context.len() / hidden];
     let rows = scores.chunks_exact_mut(row_scores).zip(weights.chunks_exact_mut(row_weights));
-    for ((scores, weights), step) in rows.zip(&mut steps) {
-        *step = softmax(&mut scores[..row_weights], count, exponent, weights);
+    for (query, ((scores, weights), step)) in (first..).zip(rows.zip(&mut *steps)) {
+        let within =
+            query.saturating_sub(reach).max(from) - from..(query + reach + 1).min(count) - from;
+        *step = softmax(&mut scores[..row_weights], within, exponent, weights);
     }
-    let (weights, steps) = (weights.as_flattened(), &steps[..context.len() / hidden]);
-    for (number, panel) in values.chunks_exact(row_weights * LANES / 2).enumerate() {
+    let weights = weights.as_flattened();
+    for (number, panel) in values.chunks_exact(count.div_ceil(LANES) * LANES / 2).enumerate() {
+        let panel = &panel[from / 2..][..row_weights * LANES / 2];
         let value_steps: [__m512; REGISTERS] = bytemuck::must_cast(value_steps[number]);
         strip_times_panel::<ROWS>(weights, panel, |row, sums| {
-            // The last strip has more rows than there are queries.
             let Some(step) = steps.get(row) else { return };
             let mut mixed = value_steps;
             for (mixed, sum) in mixed.iter_mut().zip(sums) {
@@ -123,22 +135,28 @@ fn strip<const ROWS: usize>(
     }
 }
 
-/// Turns one query's scores into codes of its weights over `count` keys, zeros behind the last;
+/// Turns one query's scores into codes of its weights over the keys `within`, zeros around them;
 /// returns the value of one code step. `scores` holds the powers afterwards.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn softmax(
     scores: &mut [[i32; LANES]],
-    count: usize,
+    within: Range<usize>,
     exponent: f32,
     weights: &mut [[i16; LANES]],
 ) -> f32 {
-    let absent = scores.len() * LANES - count;
-    let (last, full) = scores.split_last_mut().expect("a passage has tokens");
-    let in_last: __mmask16 = u16::MAX >> absent;
+    let registers = within.start / LANES..within.end.div_ceil(LANES);
+    weights[..registers.start].fill([0; LANES]);
+    weights[registers.end..].fill([0; LANES]);
+    let in_first: __mmask16 = u16::MAX << (within.start % LANES);
+    let in_last: __mmask16 = u16::MAX >> (registers.end * LANES - within.end);
+    let (scores, weights) = (&mut scores[registers.clone()], &mut weights[registers]);
+    let (last, others) = scores.split_last_mut().expect("a token sees itself");
+    let in_last = if others.is_empty() { in_first & in_last } else { in_last };
+    let is_seen = |at: usize| if at == 0 { in_first } else { u16::MAX };
     let lowest = _mm512_set1_epi32(i32::MIN);
     let mut top = _mm512_mask_mov_epi32(lowest, in_last, bytemuck::must_cast(*last));
-    for scores in &*full {
-        top = _mm512_max_epi32(top, bytemuck::must_cast(*scores));
+    for (at, scores) in others.iter().enumerate() {
+        top = _mm512_mask_max_epi32(top, is_seen(at), top, bytemuck::must_cast(*scores));
     }
     let factor = _mm512_set1_ps(exponent);
     // Taken off before the product, whose rounding may be more than any power can hold.
@@ -149,14 +167,14 @@ fn softmax(
     };
     let mut total = _mm512_maskz_mov_ps(in_last, power(*last));
     *last = bytemuck::must_cast(total);
-    for scores in full {
-        let power = power(*scores);
+    for (at, scores) in others.iter_mut().enumerate() {
+        let power = _mm512_maskz_mov_ps(is_seen(at), power(*scores));
         total = _mm512_add_ps(total, power);
         *scores = bytemuck::must_cast(power);
     }
     let total = _mm512_reduce_add_ps(total);
     // Half a code for each key is what rounding may add.
-    let scale = ((WEIGHT_SUM_MAX - count as f32) / total).min(f32::from(i16::MAX));
+    let scale = ((WEIGHT_SUM_MAX - within.len() as f32) / total).min(f32::from(i16::MAX));
     for (codes, power) in weights.iter_mut().zip(scores) {
         let scaled = _mm512_mul_ps(bytemuck::must_cast(*power), _mm512_set1_ps(scale));
         *codes = bytemuck::must_cast(_mm512_cvtepi32_epi16(_mm512_cvtps_epi32(scaled)));

@@ -15,41 +15,24 @@ use std::ops::Range;
 use crate::EmbedError;
 use crate::config::{Activation, ModelConfig};
 use crate::elementwise::{self, Norm};
-use crate::int16::Attention;
-use crate::int16::machine::{activate, attend};
+use crate::int16::heads::{Heads, Scratch, blocks};
+use crate::int16::machine::activate;
 use crate::int16::product::Dense;
-use crate::int16::quantize::Codes;
 use crate::weights::Weights;
 
-/// Tokens that go through the block at once, or the passage that reaches beyond them.
-const BLOCK: usize = 192;
 /// Numbers of the wide layer that are there at once: with their codes, 1.5 KiB a token.
 const SHARE: usize = 256;
 
 /// A block: attention and two dense layers.
 #[derive(Debug)]
 pub(crate) struct Layer {
-    heads: usize,
     activation: Activation,
-    query_key_value: Dense,
+    heads: Heads,
     attended: Dense,
     attended_norm: Norm,
     widen: Dense,
-    /// The wide layer's numbers back to narrow ones, `SHARE` inputs each; the first adds the bias.
     narrow: Vec<Dense>,
     output_norm: Norm,
-}
-
-/// Memory that one forward pass uses over and over.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    codes: Codes,
-    /// (tokens, 3, head) of one head.
-    of_head: Vec<f32>,
-    context: Vec<f32>,
-    share: Vec<f32>,
-    share_codes: Codes,
-    attention: Attention,
 }
 
 impl Layer {
@@ -57,36 +40,22 @@ impl Layer {
     pub fn new(config: &ModelConfig, weights: &Weights, index: usize) -> Result<Self, EmbedError> {
         let ModelConfig { hidden, intermediate, norm_epsilon, .. } = *config;
         let at = |part: &str| format!("encoder.layer.{index}.{part}");
-        let encode = |name: &str, weight: &[f32], inputs: usize, bias: Vec<f32>| {
-            Dense::new(weight, inputs, bias)
-                .map_err(|problem| EmbedError::Compute { problem: format!("{name}: {problem}") })
-        };
         let dense = |part: &str, inputs: usize, outputs: usize| {
             let name = at(part);
-            let (weight, bias) = weights.plain(&name, inputs, outputs)?;
-            encode(&name, &weight, inputs, bias)
+            let (weight, bias) = weights.plain(&name, (inputs, outputs), true)?;
+            Dense::named(&name, (&weight, bias), inputs)
         };
         let name = at("attention.self");
-        let (fused, fused_bias) = weights.plain_query_key_value(&name, hidden, config.head())?;
-        let [fused, fused_bias] = [fused, fused_bias].map(|rows| by_head(&rows, config));
-        let narrow_name = at("output.dense");
-        let (narrow, narrow_bias) = weights.plain(&narrow_name, intermediate, hidden)?;
-        let share = |(number, rows): (usize, &[f32])| {
-            let bias = if number == 0 { narrow_bias.clone() } else { vec![0.0; hidden] };
-            encode(&narrow_name, rows, rows.len() / hidden, bias)
-        };
+        let fused = weights.plain_query_key_value(&name, hidden, config.head())?;
+        let narrow = at("output.dense");
+        let narrow_plain = weights.plain(&narrow, (intermediate, hidden), true)?;
         Ok(Self {
-            heads: config.heads,
             activation: config.activation,
-            query_key_value: encode(&name, &fused, hidden, fused_bias)?,
+            heads: Heads::new(config, &name, fused)?,
             attended: dense("attention.output.dense", hidden, hidden)?,
             attended_norm: weights.norm(&at("attention.output.LayerNorm"), hidden, norm_epsilon)?,
             widen: dense("intermediate.dense", hidden, intermediate)?,
-            narrow: narrow
-                .chunks(SHARE * hidden)
-                .enumerate()
-                .map(share)
-                .collect::<Result<_, _>>()?,
+            narrow: shares(&narrow, narrow_plain)?,
             output_norm: weights.norm(&at("output.LayerNorm"), hidden, norm_epsilon)?,
         })
     }
@@ -94,44 +63,15 @@ impl Layer {
     /// Replaces the states of a packed batch by those behind the block, some passages at once.
     pub fn forward(&self, states: &mut [f32], spans: &[Range<usize>], scratch: &mut Scratch) {
         let hidden = self.attended.outputs();
-        let mut from = 0;
-        while from < spans.len() {
-            let start = spans[from].start;
-            let filled = spans[from..].iter().position(|span| span.end - start >= BLOCK);
-            let to = filled.map_or(spans.len(), |at| from + at + 1);
-            let end = spans[to - 1].end;
-            let states = &mut states[start * hidden..end * hidden];
-            self.attention(states, start, &spans[from..to], scratch);
+        for spans in blocks(spans) {
+            let (first, last) = (&spans[0], &spans[spans.len() - 1]);
+            let states = &mut states[first.start * hidden..last.end * hidden];
+            self.heads.dense().encode(states, &mut scratch.codes);
+            self.heads.mix(spans, None, |_| {}, scratch);
+            self.attended.encode(&scratch.context, &mut scratch.codes);
+            self.attended.add_product(&scratch.codes, states);
             self.wide(states, scratch);
-            from = to;
         }
-    }
-
-    /// Attention over the passages at `spans`, whose states begin with token `first`.
-    fn attention(
-        &self,
-        states: &mut [f32],
-        first: usize,
-        spans: &[Range<usize>],
-        scratch: &mut Scratch,
-    ) {
-        let hidden = self.attended.outputs();
-        let head = hidden / self.heads;
-        let Scratch { codes, of_head, context, attention, .. } = scratch;
-        context.resize(states.len(), 0.0);
-        self.query_key_value.encode(states, codes);
-        for number in 0..self.heads {
-            let columns = number * 3 * head..(number + 1) * 3 * head;
-            self.query_key_value.multiply(codes, columns, of_head);
-            for span in spans {
-                let (start, end) = (span.start - first, span.end - first);
-                let rows = &of_head[start * 3 * head..end * 3 * head];
-                let context = &mut context[start * hidden..end * hidden];
-                attend(rows, head, context, (number * head, hidden), attention);
-            }
-        }
-        self.attended.encode(context, codes);
-        self.attended.add_product(codes, states);
     }
 
     /// From the sums that attention leaves to the block's states.
@@ -152,16 +92,17 @@ impl Layer {
     }
 }
 
-/// Rows of (3, heads, head) as (heads, 3, head), so that a head's numbers are neighbours.
-fn by_head(rows: &[f32], config: &ModelConfig) -> Vec<f32> {
-    let (hidden, head) = (config.hidden, config.head());
-    let mut turned = Vec::with_capacity(rows.len());
-    for row in rows.chunks_exact(3 * hidden) {
-        for number in 0..config.heads {
-            for part in row.chunks_exact(hidden) {
-                turned.extend_from_slice(&part[number * head..(number + 1) * head]);
-            }
-        }
-    }
-    turned
+/// The layer from the wide numbers back to narrow ones, `SHARE` inputs each; the first adds the
+/// bias.
+pub(super) fn shares(
+    name: &str,
+    (weights, bias): (Vec<f32>, Vec<f32>),
+) -> Result<Vec<Dense>, EmbedError> {
+    let hidden = bias.len();
+    let mut bias = Some(bias);
+    let share = |rows: &[f32]| {
+        let bias = bias.take().unwrap_or_else(|| vec![0.0; hidden]);
+        Dense::named(name, (rows, bias), rows.len() / hidden)
+    };
+    weights.chunks(SHARE * hidden).map(share).collect()
 }

@@ -53,10 +53,11 @@ pub(super) fn multiply(
 
 /// Attention of one head over one passage: `rows` (tokens, 3, head) are queries, already divided
 /// by the square root of `head`, keys and values; the results go to the columns from `at` on of
-/// `context`, rows of `hidden` numbers.
+/// `context`, rows of `hidden` numbers. With a `reach`, a token attends to those that are at most
+/// so far away.
 pub(super) fn attend(
     rows: &[f32],
-    head: usize,
+    (head, reach): (usize, Option<usize>),
     context: &mut [f32],
     (at, hidden): (usize, usize),
     scratch: &mut Attention,
@@ -66,10 +67,10 @@ pub(super) fn attend(
     // SAFETY: the instructions are there, as was found above.
     #[allow(unsafe_code)]
     unsafe {
-        attention::attend(rows, head, context, (at, hidden), scratch);
+        attention::attend(rows, (head, reach), context, (at, hidden), scratch);
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (rows, head, context, at, hidden, scratch);
+    let _ = (rows, head, reach, context, at, hidden, scratch);
 }
 
 /// Applies the activation to `row`.

@@ -2,7 +2,7 @@
 //! within a cosine of .99998 of those of f32.
 //!
 //! Not here: embeddings before the layers and pooling behind them (`bert`), which stay f32, as do
-//! softmax, layer norm and activation; ModernBERT (`modern`), which is computed in f32 alone.
+//! softmax, layer norm, activation, rotary positions and the product of gates.
 //!
 //! ```text
 //! weights  once: each column by its largest number      -> codes in -WEIGHT_MAX..=WEIGHT_MAX
@@ -24,30 +24,60 @@
 //! - Without the instructions there is no such layer: [`missing`] says why, and f32 computes.
 //!
 //! Children
-//! - `quantize`: numbers to codes; `product`: dense layers; `layer`: a block of the encoder
+//! - `quantize`: numbers to codes; `product`: dense layers
+//! - `layer`: a block of BERT; `modern`: one of ModernBERT; `heads`: what both have of attention
 //! - `attention`: one head over one passage
 //! - `machine`: whether the instructions are there; `x86`: the inner loops
 
 #[cfg(target_arch = "x86_64")]
 mod attention;
+mod heads;
 mod layer;
 mod machine;
+mod modern;
 mod product;
 mod quantize;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(super) use layer::{Layer, Scratch};
+pub(super) use heads::Scratch;
+pub(super) use layer::Layer;
+pub(super) use modern::ModernLayer;
 
 #[cfg(target_arch = "x86_64")]
 use attention::Attention;
 #[cfg(not(target_arch = "x86_64"))]
 use machine::Attention;
 
+use crate::EmbedError;
 use crate::config::ModelConfig;
+use crate::precision::Precision;
 
 /// Numbers of a register.
 const LANES: usize = 16;
+
+/// The blocks that `layer` makes, by their index; `None` where f32 computes them, for the operator
+/// asked for it, or for a reason that the log then tells.
+pub(super) fn layers<L>(
+    config: &ModelConfig,
+    precision: Precision,
+    layer: impl FnMut(usize) -> Result<L, EmbedError>,
+) -> Result<Option<Vec<L>>, EmbedError> {
+    if precision == Precision::F32 {
+        return Ok(None);
+    }
+    let layers = match missing(config) {
+        None => (0..config.layers).map(layer).collect(),
+        Some(problem) => Err(EmbedError::Compute { problem }),
+    };
+    match layers {
+        Err(EmbedError::Compute { problem: reason }) => {
+            tracing::info!(reason, "the model is computed in f32");
+            Ok(None)
+        }
+        layers => layers.map(Some),
+    }
+}
 
 /// Why this machine or this model stays with f32, if it does.
 pub(super) fn missing(config: &ModelConfig) -> Option<String> {

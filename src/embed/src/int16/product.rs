@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use crate::EmbedError;
 use crate::int16::quantize::Codes;
 use crate::int16::{LANES, machine};
 
@@ -95,6 +96,19 @@ impl Dense {
         Ok(Self { inputs, outputs, panels, steps, bias, limit })
     }
 
+    /// The layer `name` of the file, of these weights.
+    ///
+    /// # Errors
+    /// [`EmbedError::Compute`] where there are no codes for them.
+    pub fn named(
+        name: &str,
+        (weights, bias): (&[f32], Vec<f32>),
+        inputs: usize,
+    ) -> Result<Self, EmbedError> {
+        Self::new(weights, inputs, bias)
+            .map_err(|problem| EmbedError::Compute { problem: format!("{name}: {problem}") })
+    }
+
     /// Numbers of a row that this layer takes.
     pub fn inputs(&self) -> usize {
         self.inputs
@@ -116,12 +130,23 @@ impl Dense {
         &self,
         states: &mut [f32],
         codes: &mut Codes,
-        change: impl Fn(&mut [f32]),
+        mut change: impl FnMut(&mut [f32]),
     ) {
         codes.begin(states.len() / self.inputs, self.inputs);
         for (at, row) in states.chunks_exact_mut(self.inputs).enumerate() {
             change(row);
             codes.set(at, row, self.limit);
+        }
+    }
+
+    /// The same of states that stay as they are.
+    pub fn encode_apart(&self, states: &[f32], codes: &mut Codes, change: impl Fn(&mut [f32])) {
+        let mut row = vec![0.0; self.inputs];
+        codes.begin(states.len() / self.inputs, self.inputs);
+        for (at, states) in states.chunks_exact(self.inputs).enumerate() {
+            row.copy_from_slice(states);
+            change(&mut row);
+            codes.set(at, &row, self.limit);
         }
     }
 

@@ -173,8 +173,8 @@ fn a_token_gives_the_same_bits_in_any_batch() {
     }
 }
 
-/// Attention of all heads in f64, from the same rows (tokens, 3, head).
-fn plain_attention(rows: &[f32], head: usize) -> Vec<f64> {
+/// Attention of one head in f64, from the same rows (tokens, 3, head).
+fn plain_attention(rows: &[f32], head: usize, reach: Option<usize>) -> Vec<f64> {
     let row = |token: usize, part: usize| {
         let start = (token * 3 + part) * head;
         rows[start..start + head].iter().map(|x| f64::from(*x))
@@ -182,7 +182,11 @@ fn plain_attention(rows: &[f32], head: usize) -> Vec<f64> {
     let tokens = rows.len() / (3 * head);
     let mut context = Vec::new();
     for token in 0..tokens {
-        let score = |other| row(token, 0).zip(row(other, 1)).map(|(q, k)| q * k).sum::<f64>();
+        let score = |other: usize| {
+            let is_seen = reach.is_none_or(|reach| token.abs_diff(other) <= reach);
+            let score: f64 = row(token, 0).zip(row(other, 1)).map(|(q, k)| q * k).sum();
+            if is_seen { score } else { f64::NEG_INFINITY }
+        };
         let scores: Vec<f64> = (0..tokens).map(score).collect();
         let top = scores.iter().copied().fold(f64::MIN, f64::max);
         let powers: Vec<f64> = scores.iter().map(|x| (x - top).exp()).collect();
@@ -205,7 +209,8 @@ fn attention_is_that_of_the_plain_sums() {
     }
     // One memory for all, so that nothing of an earlier passage may be left.
     let mut scratch = Attention::default();
-    for head in [32, 64, 96] {
+    let reaches = [None, Some(0), Some(5), Some(32), Some(64)];
+    for (head, reach) in [32, 64, 96].into_iter().flat_map(|head| reaches.map(|at| (head, at))) {
         for tokens in [70, 1, 5, 6, 7, 12, 13, 31, 32, 33, 64, 65, 256] {
             // Flat weights, usual ones, and those of some keys only. Far beyond, keys whose scores
             // differ by less than a code trade places, but nothing may overflow.
@@ -215,13 +220,16 @@ fn attention_is_that_of_the_plain_sums() {
                     (0..tokens * 3 * head).map(|i| part(i) * number(i * i, 0.2)).collect();
                 let hidden = 3 * head;
                 let mut context = vec![f32::NAN; tokens * hidden];
-                attend(&rows, head, &mut context, (head, hidden), &mut scratch);
-                let expected = plain_attention(&rows, head);
+                attend(&rows, (head, reach), &mut context, (head, hidden), &mut scratch);
+                let expected = plain_attention(&rows, head, reach);
                 for (row, expected) in context.chunks(hidden).zip(expected.chunks(head)) {
                     assert!(row[..head].iter().chain(&row[2 * head..]).all(|x| x.is_nan()));
                     for (found, expected) in row[head..].iter().zip(expected) {
                         let error = (f64::from(*found) - expected).abs();
-                        assert!(error < tolerance, "{tokens}, {size}: {found} for {expected}");
+                        assert!(
+                            error < tolerance,
+                            "{tokens}, {reach:?}, {size}: {found} for {expected}"
+                        );
                     }
                 }
             }
@@ -239,7 +247,7 @@ fn attention_of_what_is_not_finite_is_not_finite() {
             let mut rows: Vec<f32> = (0..9 * 96).map(|i| number(i, 0.3)).collect();
             rows[4 * 96 + part * 32 + 5] = bad;
             let mut context = vec![0.0; 9 * 32];
-            attend(&rows, 32, &mut context, (0, 32), &mut Attention::default());
+            attend(&rows, (32, None), &mut context, (0, 32), &mut Attention::default());
             let spoilt = context.chunks(32).filter(|row| row.iter().any(|x| !x.is_finite()));
             assert_eq!(spoilt.count(), 9);
         }

@@ -92,6 +92,11 @@ fn local_theta() -> Option<f64> {
 }
 
 impl ModernConfig {
+    /// Tokens to either side that one of layer `index` attends to, `None` for the whole passage.
+    pub fn reach_of(&self, index: usize) -> Option<usize> {
+        (!self.is_global[index]).then_some(self.reach)
+    }
+
     /// Reads a `config.json` whose family is known.
     pub fn parse(config: &[u8], pooling: Pooling) -> Result<ModelConfig, EmbedError> {
         let raw: RawConfig = parsed(config)?;

@@ -10,6 +10,7 @@ use crate::config::{Activation, ModelConfig};
 use crate::elementwise::{self, Norm};
 use crate::modern::ModernConfig;
 use crate::modern::rotation::Rotation;
+use crate::product::Packed;
 use crate::weights::{Dense, Weights};
 
 /// Attention and a gated wide layer.
@@ -56,27 +57,24 @@ impl Layer {
         let norm = |part: &str| norm(config, modern, weights, &at(part));
         let dense = |part: &str, widths, has_bias| weights.dense_with(&at(part), widths, has_bias);
         let bias = modern.attention_bias;
+        let attention_norm = (index > 0).then(|| norm("attn_norm")).transpose()?;
+        let name = at("attn.Wqkv");
+        let (fused, fused_bias) =
+            weights.plain_query_key_value_in_one(&name, hidden, config.head(), bias)?;
         Ok(Self {
             heads: config.heads,
             activation: config.activation,
-            reach: (!modern.is_global[index]).then_some(modern.reach),
-            attention_norm: (index > 0).then(|| norm("attn_norm")).transpose()?,
-            query_key_value: weights.query_key_value_in_one(
-                &at("attn.Wqkv"),
-                hidden,
-                config.head(),
-                bias,
-            )?,
+            reach: modern.reach_of(index),
+            attention_norm,
+            query_key_value: Dense {
+                weight: Packed::new(&fused, hidden, 3 * hidden),
+                bias: fused_bias,
+            },
             attended: dense("attn.Wo", (hidden, hidden), bias)?,
             wide_norm: norm("mlp_norm")?,
             widen: dense("mlp.Wi", (hidden, 2 * intermediate), modern.wide_bias)?,
             narrow: dense("mlp.Wo", (intermediate, hidden), modern.wide_bias)?,
         })
-    }
-
-    /// Whether it attends to the whole passage.
-    pub fn is_global(&self) -> bool {
-        self.reach.is_none()
     }
 
     /// Replaces the states of a packed batch, (tokens, hidden), by those behind the block.
@@ -92,7 +90,10 @@ impl Layer {
             elementwise::normalise(&mut input, norm);
         }
         let mut fused = self.query_key_value.forward(&input);
-        rotation.turn(&mut fused, spans, self.heads);
+        for span in spans {
+            let rows = &mut fused[span.start * 3 * hidden..span.end * 3 * hidden];
+            rotation.turn(rows, self.heads);
+        }
         let fused = Tensor::from_vec(fused, (states.len() / hidden, 3 * hidden), &Device::Cpu)?;
         let context = attention::mixed(&fused, spans, self.heads, self.reach)?;
         let context: Vec<f32> = context.flatten_all()?.to_vec1()?;

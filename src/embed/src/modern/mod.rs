@@ -1,7 +1,7 @@
-//! The ModernBERT encoder (Warner et al. 2024) over packed passages, in f32.
+//! The ModernBERT encoder (Warner et al. 2024) over packed passages.
 //!
-//! Not here: pooling and the layers behind it (`sentence`, `cross`). There is no 16-bit mode and
-//! there are no GPU kernels for it: the CPU computes it in f32, and the log says so.
+//! Not here: pooling and the layers behind it (`sentence`, `cross`); its blocks in 16-bit integers
+//! (`int16`). There are no GPU kernels for it: the CPU computes it, and the log says so.
 //!
 //! ```text
 //! words -> norm -> layers: states + attention(norm(states)), then states + wide(norm(states))
@@ -10,12 +10,12 @@
 //!            tokens within reach
 //! wide       activation(first half) x second half
 //! ```
-//! Norms come before the layers, and most of them and the dense layers have no biases. The scores
-//! of local layers are computed for the whole passage, and those beyond the reach get no weight: at
-//! a window of 256 tokens and a reach of 64 that costs a little of attention, which is little of
-//! the whole.
+//! Norms come before the layers, and most of them and the dense layers have no biases. In f32 the
+//! scores of local layers are computed for the whole passage, and those beyond the reach get no
+//! weight: at a window of 256 tokens and a reach of 64 that costs a little of attention, which is
+//! little of the whole.
 //!
-//! Children: `config`: its `config.json`; `layer`: a block; `rotation`: rotary positions
+//! Children: `config`: its `config.json`; `layer`: a block in f32; `rotation`: rotary positions
 
 mod config;
 mod layer;
@@ -23,16 +23,18 @@ mod rotation;
 
 pub(crate) use config::ModernConfig;
 pub(crate) use layer::norm;
+pub(crate) use rotation::Rotation;
 
 use std::ops::Range;
 
 use crate::EmbedError;
 use crate::config::ModelConfig;
 use crate::elementwise::{self, Norm};
+use crate::int16::{self, ModernLayer};
+use crate::precision::{Arithmetic, Precision};
 use crate::weights::Weights;
 use crate::words::Words;
 use layer::Layer;
-use rotation::Rotation;
 
 /// A loaded encoder.
 #[derive(Debug)]
@@ -41,30 +43,58 @@ pub(crate) struct ModernBert {
     norm: Norm,
     global: Rotation,
     local: Rotation,
-    layers: Vec<Layer>,
+    /// Whether a layer attends to the whole passage.
+    is_global: Vec<bool>,
+    layers: Layers,
     final_norm: Norm,
 }
 
+/// The blocks in the arithmetic that they are computed in.
+#[derive(Debug)]
+enum Layers {
+    F32(Vec<Layer>),
+    Int16(Vec<ModernLayer>),
+}
+
 impl ModernBert {
-    /// Takes the encoder's tensors out of `weights`.
+    /// Takes the encoder's tensors out of `weights`; `precision` as for BERT.
     pub fn new(
         config: &ModelConfig,
         modern: &ModernConfig,
         weights: &Weights,
+        precision: Precision,
     ) -> Result<Self, EmbedError> {
         // As for BERT: every worker is one thread.
         gemm::set_threading_threshold(usize::MAX);
         let norm = |name: &str| layer::norm(config, modern, weights, name);
+        let words = Words::new(config, weights, "embeddings.tok_embeddings")?;
+        let first_norm = norm("embeddings.norm")?;
         let rotation = |theta| Rotation::new(config.window(), config.head(), theta);
-        let layers = (0..config.layers).map(|at| Layer::new(config, modern, weights, at));
+        let fast = |at| ModernLayer::new(config, modern, weights, at);
+        let layers = match int16::layers(config, precision, fast)? {
+            Some(layers) => Layers::Int16(layers),
+            None => {
+                let exact = |at| Layer::new(config, modern, weights, at);
+                Layers::F32((0..config.layers).map(exact).collect::<Result<_, _>>()?)
+            }
+        };
         Ok(Self {
-            words: Words::new(config, weights, "embeddings.tok_embeddings")?,
-            norm: norm("embeddings.norm")?,
+            words,
+            norm: first_norm,
             global: rotation(modern.global_theta),
             local: rotation(modern.local_theta),
-            layers: layers.collect::<Result<_, _>>()?,
+            is_global: modern.is_global.clone(),
+            layers,
             final_norm: norm("final_norm")?,
         })
+    }
+
+    /// Arithmetic of the blocks.
+    pub fn arithmetic(&self) -> Arithmetic {
+        match self.layers {
+            Layers::F32(_) => Arithmetic::F32,
+            Layers::Int16(_) => Arithmetic::Int16,
+        }
     }
 
     /// The states of a packed batch behind the last layer, (tokens, hidden), and the tokens of each
@@ -76,9 +106,15 @@ impl ModernBert {
     ) -> Result<(Vec<f32>, Vec<Range<usize>>), EmbedError> {
         let (mut states, spans) = self.words.gather(batch)?;
         elementwise::normalise(&mut states, &self.norm);
-        for layer in &self.layers {
-            let rotation = if layer.is_global() { &self.global } else { &self.local };
-            layer.forward(&mut states, &spans, rotation)?;
+        let mut scratch = int16::Scratch::default();
+        for (at, is_global) in self.is_global.iter().enumerate() {
+            let rotation = if *is_global { &self.global } else { &self.local };
+            match &self.layers {
+                Layers::F32(layers) => layers[at].forward(&mut states, &spans, rotation)?,
+                Layers::Int16(layers) => {
+                    layers[at].forward(&mut states, &spans, rotation, &mut scratch);
+                }
+            }
             pause();
         }
         elementwise::normalise(&mut states, &self.final_norm);

@@ -1,15 +1,15 @@
 //! Rotary positions (Su et al. 2021): number i of a query or key and number i + head / 2 are turned
 //! as one point of the plane, by its position times theta^(-2 i / head).
 
-use std::ops::Range;
+use pulp::{Arch, Simd, WithSimd};
 
-/// Angles of every position of the window.
+/// Angles of every position of the window, (window, half).
 #[derive(Debug)]
-pub(super) struct Rotation {
+pub(crate) struct Rotation {
     /// Numbers of half a head.
     half: usize,
-    /// (window, half): cosine and sine.
-    angles: Vec<(f32, f32)>,
+    cosines: Vec<f32>,
+    sines: Vec<f32>,
 }
 
 impl Rotation {
@@ -21,22 +21,36 @@ impl Rotation {
             let (sine, cosine) = ((at / half) as f64 * step).sin_cos();
             (cosine as f32, sine as f32)
         };
-        Self { half, angles: (0..window * half).map(angle).collect() }
+        let (cosines, sines) = (0..window * half).map(angle).unzip();
+        Self { half, cosines, sines }
     }
 
-    /// Turns queries and keys of `fused`, (tokens, 3 * hidden), by their place in their span.
-    pub fn turn(&self, fused: &mut [f32], spans: &[Range<usize>], heads: usize) {
-        let Self { half, angles } = self;
+    /// Turns queries and keys of a passage's rows, (tokens, 3, heads, head), by their place in it.
+    pub fn turn(&self, rows: &mut [f32], heads: usize) {
+        Arch::new().dispatch(Turn { rotation: self, rows, heads });
+    }
+}
+
+struct Turn<'a> {
+    rotation: &'a Rotation,
+    rows: &'a mut [f32],
+    heads: usize,
+}
+
+impl WithSimd for Turn<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { rotation: Rotation { half, cosines, sines }, rows, heads } = self;
         let head = 2 * half;
-        let width = 3 * heads * head;
-        for span in spans {
-            let rows = fused[span.start * width..span.end * width].chunks_exact_mut(width);
-            for (row, angles) in rows.zip(angles.chunks_exact(*half)) {
-                for numbers in row[..2 * heads * head].chunks_exact_mut(head) {
-                    let (first, second) = numbers.split_at_mut(*half);
-                    for ((x, y), (cosine, sine)) in first.iter_mut().zip(second).zip(angles) {
-                        (*x, *y) = (*x * cosine - *y * sine, *y * cosine + *x * sine);
-                    }
+        let angles = cosines.chunks_exact(*half).zip(sines.chunks_exact(*half));
+        for (row, (cosines, sines)) in rows.chunks_exact_mut(3 * heads * head).zip(angles) {
+            for numbers in row[..2 * heads * head].chunks_exact_mut(head) {
+                let (first, second) = numbers.split_at_mut(*half);
+                let points = first.iter_mut().zip(second);
+                for ((x, y), (cosine, sine)) in points.zip(cosines.iter().zip(sines)) {
+                    (*x, *y) = (*x * cosine - *y * sine, *y * cosine + *x * sine);
                 }
             }
         }

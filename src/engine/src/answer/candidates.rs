@@ -9,7 +9,7 @@ use crate::answer::document::{Stretch, stretches};
 use crate::answer::notes;
 use crate::answer::sentences;
 use crate::answer::tables::{bare, told};
-use crate::answer::words::begins_with_reference;
+use crate::answer::words::{begins_with_reference, denies};
 use lodestone_types::RetrievedChunk;
 
 /// Passages that are looked at. Bounds the work for one answer.
@@ -73,6 +73,8 @@ pub(super) struct Candidate {
     pub(super) is_lead: bool,
     /// Whether it tells about the document and not about its matter.
     pub(super) is_apparatus: bool,
+    /// Whether the sentence behind it says that it is not so.
+    pub(super) is_denied: bool,
     /// The best chunk that was found and holds some of it; else the best one of its source.
     pub(super) hit: usize,
     /// Whether a chunk that was found holds some of it.
@@ -269,6 +271,11 @@ impl Reader<'_> {
             context: path.join(" "),
             is_lead: unit.is_lead && matches!(shape, Shape::Unit(_)),
             is_apparatus: unit.is_apparatus,
+            // With the sentence that takes it back it begins with what is not so, too.
+            is_denied: self.blocks.units[from + 1..]
+                .iter()
+                .take(to - from)
+                .any(|next| next.section == unit.section && denies(&text[next.bytes.clone()])),
             hit: hit.unwrap_or(self.stretch.best),
             is_hit: hit.is_some(),
             parts,

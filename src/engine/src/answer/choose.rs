@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::answer::blocks::{Form, Kind};
-use crate::answer::candidates::{Candidate, Part, Reading, Shape};
+use crate::answer::candidates::{Candidate, Reading, Shape};
 use crate::answer::editions::Editions;
 use crate::answer::evidence::Evidence;
 use crate::answer::question::{DECISIONS, Question, Wanted};
@@ -57,8 +57,8 @@ pub(super) struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    /// The passages of the answer, in its order; none where none is good enough.
-    pub(super) fn parts(&self) -> Vec<Part> {
+    /// The candidates of the answer, in its order; none where none is good enough.
+    pub(super) fn chosen(&self) -> Vec<usize> {
         let Some(first) = self.best(|at| Some(self.relevance(at))) else {
             return Vec::new();
         };
@@ -66,10 +66,17 @@ impl Choice<'_> {
             return Vec::new();
         }
         let first = self.later(first).unwrap_or(first);
-        let chosen = match self.whole_of(first) {
+        match self.whole_of(first) {
             Some(whole) => self.filtered(whole),
             None if self.of_other_edition(first).is_some() => {
                 [first].into_iter().chain(self.of_other_edition(first)).collect()
+            }
+            None if self.of_other_side(first).is_some() => {
+                let mut sides: Vec<usize> =
+                    [first].into_iter().chain(self.of_other_side(first)).collect();
+                // In the order of the question.
+                sides.sort_by_key(|at| self.side_of(*at));
+                sides
             }
             None if self.candidate(first).has_values() => self.rows(first),
             None => self
@@ -77,8 +84,7 @@ impl Choice<'_> {
                 .or_else(|| self.of_question(first))
                 .or_else(|| self.of_cause(first))
                 .unwrap_or_else(|| self.sentences(first)),
-        };
-        chosen.into_iter().flat_map(|at| self.candidate(at).parts.clone()).collect()
+        }
     }
 
     /// The passage of another edition on the matter of the first one, where both are wanted.
@@ -94,6 +100,51 @@ impl Choice<'_> {
                 && self.scores[at].confidence(&self.evidence) >= OTHER_EDITION_CONFIDENCE_MIN
                 && self.editions.are_compared(one.hit, other.hit);
             is_fit.then(|| self.relevance(at))
+        })
+    }
+
+    /// Which of two things that the question names a passage is of: by its headings, its title or
+    /// its words; `None` where it is of neither or of both.
+    fn side_of(&self, at: usize) -> Option<usize> {
+        let (one, other) = self.question.sides.as_ref()?;
+        let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
+        let is_of = |side: &BTreeSet<String>| {
+            side.iter().all(|term| own.contains(term) || above.contains(term))
+        };
+        match (is_of(one), is_of(other)) {
+            (true, false) => Some(0),
+            (false, true) => Some(1),
+            _ => None,
+        }
+    }
+
+    /// The passage of another source that says of one of two named things what the first one says
+    /// of the other.
+    fn of_other_side(&self, first: usize) -> Option<usize> {
+        let side = self.side_of(first)?;
+        let sides = self.question.sides.as_ref()?;
+        let is_matter = |term: &&String| !sides.0.contains(*term) && !sides.1.contains(*term);
+        let matter = |at: usize| -> BTreeSet<&String> {
+            self.matches.own[at].iter().filter(is_matter).collect()
+        };
+        let (one, of_first) = (self.candidate(first), matter(first));
+        let is_fit = |at: &usize| {
+            let other = self.candidate(*at);
+            other.stretch != one.stretch
+                && matches!(other.shape, Shape::Unit(_))
+                && !other.is_lead
+                && !other.is_apparatus
+                && self.side_of(*at) == Some(1 - side)
+                && !of_first.is_disjoint(&matter(*at))
+        };
+        let fits = (0..self.reading.candidates.len()).filter(is_fit);
+        let share = |at: usize| self.matches.weights.share(matter(at).into_iter());
+        fits.max_by(|a, b| {
+            let is_alike = |at: usize| self.candidate(at).has_values() == one.has_values();
+            let by_matter = share(*a).total_cmp(&share(*b));
+            let by_form = is_alike(*a).cmp(&is_alike(*b));
+            let by_score = self.scores[*a].first().total_cmp(&self.scores[*b].first());
+            by_matter.then(by_form).then(by_score)
         })
     }
 

@@ -67,6 +67,10 @@ const SAID_VERBS: &str = "\
     do|mean|cost|look|say|contain|include|offer|need|have|get|want|happen|stand|like|work|use|take|\
     weigh|measure|pay|charge|it|for|about|of|in|on|to|with";
 const DOER_WORDS_MAX: usize = 3;
+/// Openings before somebody and what they do, which an answer says: "when does Ada retire".
+const DOINGS_OF_SOMEBODY: &str = "\
+    when does |when did |when will |where does |where did |where will |how often does |why did |\
+    why does ";
 const COUNTS: &str = "how many|wie viele|combien de|cuántos|cuántas";
 /// Words of the things that are counted.
 const COUNTED_WORDS_MAX: usize = 3;
@@ -217,10 +221,20 @@ fn attribute(question: &str) -> Option<(String, f32)> {
         let is_said = !SAID_VERBS.split('|').any(|other| other == verb);
         ((1..=DOER_WORDS_MAX).contains(&words.len()) && is_said).then_some(verb)
     };
+    // Of somebody, and not of a thing, whose opening and leaving are told in other words.
+    let of_somebody = || {
+        let opening = DOINGS_OF_SOMEBODY.split('|').find(|opening| text.starts_with(opening))?;
+        let words: Vec<&str> = question.get(opening.len()..)?.unicode_words().collect();
+        let (verb, doer) = words.split_last()?;
+        let is_name = |word: &&str| word.starts_with(char::is_uppercase);
+        let is_somebody = (1..=DOER_WORDS_MAX).contains(&doer.len()) && doer.iter().all(is_name);
+        let verb = text.unicode_words().next_back().filter(|last| *last == verb.to_lowercase())?;
+        (is_somebody && !SAID_VERBS.split('|').any(|other| other == verb)).then_some(verb)
+    };
     let of_thing = of_thing().map(|noun| (noun, ATTRIBUTE_MALUS));
     let (noun, malus) = of_thing
         .or_else(|| of_owner().map(|noun| (noun, OWNED_MALUS)))
-        .or_else(|| of_doer().map(|verb| (verb, OWNED_MALUS)))?;
+        .or_else(|| of_doer().or_else(of_somebody).map(|verb| (verb, OWNED_MALUS)))?;
     let is_said = !UNSAID.split('|').any(|other| other == noun);
     let term = HybridQuery::analyse(noun).terms().first().cloned();
     term.filter(|_| is_said).map(|term| (term, malus))
@@ -301,6 +315,8 @@ mod tests {
         assert_eq!(of("What's the order of things?"), None);
         assert_eq!(of("Where does it stand when it's hot?"), None);
         assert_eq!(of("what does Ada Solheim earn?").as_deref(), Some("earn"));
+        assert_eq!(of("When does Ada Solheim retire?").as_deref(), Some("retir"));
+        assert_eq!(of("When does the hall open?"), None, "hours are shown");
         assert_eq!(of("What does the lift cost?"), None, "an amount is shown");
     }
 

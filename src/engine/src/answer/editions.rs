@@ -3,14 +3,14 @@
 //! Of the editions of one document the one in force leads: no draft, not withdrawn, begun and not
 //! over, the highest version or the latest day. The others are overtaken and are not quoted as if
 //! they held. A question that names an edition ("in 2022", "version 3", "the draft") gets that
-//! one, and one that asks for a change gets all. Documents that say nothing of the kind are left as
-//! they are.
+//! one, and one that asks for a change gets all. Sections that an amendment in force changes are
+//! overtaken by it, the others are not. Documents that say nothing of the kind are left as they are.
 
 use std::cmp::Ordering;
 
 use crate::answer::dates::{self, Day};
-use crate::answer::notices::{Notice, State, has, numbers};
-use crate::answer::words::{contains, spaced};
+use crate::answer::notices::{Notice, PARTS, State, has, numbers};
+use crate::answer::words::{contains, is_entry, spaced};
 use lodestone_types::{RetrievedChunk, Timestamp};
 
 /// Words of a question that wants more than what holds now.
@@ -44,6 +44,8 @@ pub(super) struct Editions {
     of_chunk: Vec<usize>,
     /// For each notice.
     standing: Vec<Standing>,
+    /// For each notice the parts that another one has changed.
+    changed: Vec<Vec<String>>,
     /// Whether the question wants them all.
     are_wanted: bool,
     /// Whether it asks for what holds now.
@@ -82,8 +84,9 @@ impl Editions {
         };
         let standing =
             (0..notices.len()).map(|at| wish.standing(&notices, at, today, &holds_text)).collect();
+        let changed = (0..notices.len()).map(|at| wish.changed(&notices, at, today)).collect();
         let is_of_now = !wish.wants_all && wish.years.is_empty() && wish.version.is_empty();
-        Self { notices, of_chunk, standing, are_wanted: wish.wants_all, is_of_now }
+        Self { notices, of_chunk, standing, changed, are_wanted: wish.wants_all, is_of_now }
     }
 
     /// Whether the chunk at a position is of a document that holds, as far as is known.
@@ -94,6 +97,17 @@ impl Editions {
     /// Whether it is in doubt that the chunk at a position holds.
     pub(super) fn is_doubtful(&self, chunk: usize) -> bool {
         self.of(chunk) == Standing::Doubtful
+    }
+
+    /// Whether what stands below the headings, or begins with the text, in the document of the chunk
+    /// at a position is a part that a later document has changed.
+    pub(super) fn is_changed(&self, chunk: usize, headings: &[String], text: &str) -> bool {
+        let changed = &self.changed[self.of_chunk[chunk]];
+        // In running text a number that begins it may be an amount.
+        let is_numbered = text.starts_with('§')
+            || text.split(' ').next().is_some_and(|word| word.ends_with(['.', ')']));
+        let texts = headings.iter().map(String::as_str).chain(is_numbered.then_some(text));
+        !changed.is_empty() && texts.filter_map(part_number).any(|number| changed.contains(&number))
     }
 
     fn of(&self, chunk: usize) -> Standing {
@@ -117,8 +131,10 @@ impl Editions {
     /// Whether several editions of one document are among the chunks.
     pub(super) fn are_mixed(&self, chunks: impl Iterator<Item = usize>) -> bool {
         let told: Vec<usize> = chunks.map(|chunk| self.of_chunk[chunk]).collect();
-        let is_pair =
-            |a: usize, b: usize| a != b && self.notices[a].is_edition_with(&self.notices[b]);
+        let is_pair = |a: usize, b: usize| {
+            let (one, other) = (&self.notices[a], &self.notices[b]);
+            a != b && (one.is_edition_with(other) || one.is_changing(other))
+        };
         told.iter().any(|a| told.iter().any(|b| is_pair(*a, *b)))
     }
 }
@@ -153,6 +169,18 @@ impl Wish {
         is_year || is_version
     }
 
+    /// The parts of the notice at `at` that another one in force has changed, where the question is
+    /// of now.
+    fn changed(&self, notices: &[Notice], at: usize, today: Day) -> Vec<String> {
+        if self.wants_all || self.names(&notices[at]) {
+            return Vec::new();
+        }
+        let is_changing =
+            |other: &&Notice| other.is_changing(&notices[at]) && is_in_force(other, today);
+        let changes = notices.iter().filter(is_changing).filter_map(|one| one.changes.as_ref());
+        changes.flat_map(|changes| changes.parts.clone()).collect()
+    }
+
     /// The standing of the notice at `at`. `holds_text` says whether a text stands in what was
     /// found of a source.
     fn standing(
@@ -182,6 +210,16 @@ impl Wish {
             () => Standing::Holds,
         }
     }
+}
+
+/// The number with which a heading or an item begins: "3 Booking", "§ 3", "Section 3.2: Food".
+fn part_number(text: &str) -> Option<String> {
+    let words =
+        text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    let mut words = words.filter(|word| !word.is_empty());
+    let first = words.next()?;
+    let number = if is_entry(PARTS, first) { words.next()? } else { first };
+    number.starts_with(|c: char| c.is_ascii_digit()).then(|| number.to_lowercase())
 }
 
 /// Whether a document holds today, as far as it says.

@@ -64,8 +64,8 @@ fn column<'r>(question: &Question, rows: &[&'r [Cell]]) -> Option<&'r str> {
     }
     let fits = |name: &&&str| {
         let values = values(name);
-        if question.is_of_time() {
-            values.iter().any(|value| !days(value).is_empty())
+        if question.is_of_time {
+            values.iter().any(|value| !days(value).is_empty() || is_year(value))
         } else if question.is_of_money {
             values.iter().any(|value| has_money(&format!("{name} {value}")))
         } else {
@@ -76,6 +76,11 @@ fn column<'r>(question: &Question, rows: &[&'r [Cell]]) -> Option<&'r str> {
         [name] => Some(name),
         _ => None,
     }
+}
+
+/// Whether a value is a year.
+fn is_year(value: &str) -> bool {
+    value.trim().len() == 4 && matches!(value.trim().parse(), Ok(1500..=2199_u32))
 }
 
 #[cfg(test)]

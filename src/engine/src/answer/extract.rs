@@ -13,7 +13,8 @@ use crate::answer::question::Question;
 use crate::answer::score::{by_words, dot};
 use crate::models::{Models, OwnedText};
 use crate::translation::Gloss;
-use lodestone_embed::{Lane, Role};
+use lodestone_embed::{EmbedError, Lane, Role};
+use lodestone_rank::Reranker;
 use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 
 /// The text of an answer when nothing in the chunks answers.
@@ -22,6 +23,12 @@ pub const ABSTENTION: &str = "Nothing in the indexed content answers this questi
 /// Passages that are compared with the question by the model: those that are best by their words
 /// and their chunk. Bounds the work of the model for one answer, at some 30 tokens each.
 const EMBEDDED_MAX: usize = 24;
+/// The judge's verdict below which a passage surely does not answer. Cross-encoders put nearly all
+/// pairs at one of the two ends: what is less than one in ten is a no. Chosen by reason, not by
+/// measurement.
+const STANDS_MIN: f32 = 0.1;
+/// Share of the time that a question has left, that the judge may take of it.
+const JUDGE_SHARE: u32 = 4;
 
 /// The passages of an answer, and the strength of the best one.
 #[derive(Debug, Default)]
@@ -35,18 +42,25 @@ struct Chosen {
 pub struct Answerer {
     models: Models,
     clock: Arc<dyn Clock>,
+    judge: Option<Arc<dyn Reranker>>,
 }
 
 impl Answerer {
     /// An answerer that compares by the vectors of the current model. Which editions of documents
     /// hold is judged by the machine's clock.
     pub fn new(models: impl Into<Models>) -> Self {
-        Self { models: models.into(), clock: Arc::new(SystemClock) }
+        Self { models: models.into(), clock: Arc::new(SystemClock), judge: None }
     }
 
     /// The same by another clock.
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
+    }
+
+    /// The same with a reranker, if there is one, that reads the question with each passage of an
+    /// answer: one of which it holds none for an answer is declined.
+    pub fn judged_by(self, judge: Option<Arc<dyn Reranker>>) -> Self {
+        Self { judge, ..self }
     }
 
     /// Answers from the chunks that were found, which are given best first, and from those of the
@@ -69,6 +83,7 @@ impl Answerer {
         let editions = Editions::read(question, &chunks, self.clock.now());
         let is_doubtful = |chunk| editions.is_doubtful(chunk);
         let mut reading = read(&chunks, hits, |chunk| editions.holds(chunk));
+        without_changed(&mut reading, &editions);
         let mut chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         if chosen.parts.is_empty() && (0..chunks.len()).any(is_doubtful) {
             reading = read(&chunks, hits, is_doubtful);
@@ -97,7 +112,8 @@ impl Answerer {
             (chunks.len(), chunks.iter().chain(around).collect());
         let question = gloss.question();
         let editions = Editions::read(question, &chunks, self.clock.now());
-        let reading = read(&chunks, hits, |chunk| editions.holds(chunk));
+        let mut reading = read(&chunks, hits, |chunk| editions.holds(chunk));
+        without_changed(&mut reading, &editions);
         let candidates = reading.candidates.iter();
         let written: Vec<Part> = candidates.flat_map(|one| one.parts.iter().cloned()).collect();
         let glossary = Glossary::new(gloss, &chunks);
@@ -165,7 +181,45 @@ impl Answerer {
         let strength = |at: usize| Strength::of(&choice, at);
         let first = choice.best(|at| Some(choice.relevance(at)));
         let strength = first.map(strength).unwrap_or_default();
-        Ok(Chosen { parts: choice.parts(), strength })
+        let chosen = choice.chosen();
+        let chosen: Vec<&Candidate> = chosen.iter().map(|at| &reading.candidates[*at]).collect();
+        if self.is_refused(context, question, &chosen, chunks)? {
+            return Ok(Chosen { parts: Vec::new(), strength });
+        }
+        let parts = chosen.into_iter().flat_map(|candidate| candidate.parts.clone());
+        Ok(Chosen { parts: parts.collect(), strength })
+    }
+
+    /// Whether the judge is sure of every passage that it does not answer. Where it fails or has no
+    /// time for all of them it refuses nothing.
+    fn is_refused(
+        &self,
+        context: &RequestContext,
+        question: &str,
+        passages: &[&Candidate],
+        chunks: &[&RetrievedChunk],
+    ) -> Result<bool, AnswerError> {
+        let Some(judge) = self.judge.as_ref().filter(|_| !passages.is_empty()) else {
+            return Ok(false);
+        };
+        let text = |passage: &&Candidate| {
+            let title = chunks[passage.hit].source.title.as_str();
+            format!("{title}\n{}", passage.compared)
+        };
+        let texts: Vec<String> = passages.iter().map(text).collect();
+        let texts: Vec<&str> = texts.iter().map(|text| text.trim_start()).collect();
+        match judge.score(context, context.part_of_rest(JUDGE_SHARE), question, &texts) {
+            Ok(read) => {
+                let is_no = |score: &f32| lodestone_rank::settle(*score) < STANDS_MIN;
+                let has_read_all = read.scores.len() == texts.len();
+                Ok(has_read_all && read.scores.iter().all(is_no))
+            }
+            Err(error) => {
+                context.check().map_err(EmbedError::from)?;
+                tracing::warn!(%error, reranker = judge.name(), "an answer goes without a judge");
+                Ok(false)
+            }
+        }
     }
 
     /// The vectors of the question and of the candidates.
@@ -189,4 +243,13 @@ impl Answerer {
         let question_vector = vectors.remove(0);
         Ok((question_vector, vectors))
     }
+}
+
+/// Drops the passages that a later document in force has changed.
+fn without_changed(reading: &mut Reading, editions: &Editions) {
+    let Reading { candidates, blocks } = reading;
+    candidates.retain(|one| {
+        let headings = &blocks[one.stretch].sections[one.section];
+        !editions.is_changed(one.hit, headings, &one.parts[0].shown)
+    });
 }

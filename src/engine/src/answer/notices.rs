@@ -38,6 +38,19 @@ const UNTIL: &str = "\
     valid until|valid to|valid till|expires|expired on|gültig bis|valable jusqu'au|válido hasta";
 /// Phrases that name an older document.
 const REPLACES: &str = "replaces|supersedes|ersetzt|remplace|sustituye a|reemplaza a";
+/// Words of a sentence that changes parts of an older document, and those parts.
+const CHANGES: &str = "\
+    changes|changed|amends|amended|replaces|replaced|modifies|supersedes|rewrites|ändert|ersetzt|\
+    modifie|remplace|modifica|sustituye|reemplaza";
+pub(super) const PARTS: &str = "\
+    section|sections|clause|clauses|point|points|article|articles|paragraph|paragraphs|rule|rules|\
+    item|items|no|abschnitt|abschnitte|ziffer|ziffern|punkt|punkte|artikel|absatz|paragraphen|\
+    artículo|artículos|sección|secciones|punto|puntos|cláusula|cláusulas";
+const JOINS: &str = "and|und|et|y|to|bis";
+/// Words between such a word and the parts.
+const PART_WORDS_MAX: usize = 2;
+/// Letters of a word that tells which document is meant.
+const NAME_LETTERS_MIN: usize = 4;
 /// Documents of which each stands for itself, however alike their names are.
 const SERIES: &str = "\
     minutes|meeting|chat|mail|email|re|fwd|aw|wg|newsletter|incident|log|diary|invoice|ticket|\
@@ -67,10 +80,22 @@ pub(super) struct Notice {
     pub(super) until: Option<Day>,
     /// The document that it says it replaces, words in lower case.
     pub(super) replaces: String,
+    /// The parts of an older document that it changes.
+    pub(super) changes: Option<Changes>,
     /// Codes of documents in its names and its first line: "LG-1" is `lg1`.
     codes: Vec<String>,
     /// Codes of documents that it says do not hold any more.
     ends: Vec<String>,
+}
+
+/// Parts of an older document that are changed: "sections 2 and 4 of the rules of 14 March 2023".
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Changes {
+    /// Their numbers.
+    pub(super) parts: Vec<String>,
+    /// The words behind them, in lower case, and the day among these.
+    document: String,
+    of: Option<Dated>,
 }
 
 /// A name without the marks that tell editions apart.
@@ -128,6 +153,7 @@ impl Notice {
                 .or_else(|| head.behind(UNTIL))
                 .map(|dated| dated.last()),
             replaces: head.replaces(),
+            changes: head.changes(),
             codes: [bare, source.title.as_str(), head.first()]
                 .into_iter()
                 .flat_map(codes)
@@ -162,6 +188,24 @@ impl Notice {
         other.title.stem.contains(' ')
             && self.title.stem != other.title.stem
             && self.replaces.contains(&format!(" {} ", other.title.stem))
+    }
+
+    /// Whether it changes parts of the other: by the day and a word of its name.
+    pub(super) fn is_changing(&self, other: &Self) -> bool {
+        let Some(changes) = &self.changes else { return false };
+        let is_of_day = changes.of.is_none_or(|of| {
+            other.since.is_some_and(|since| match since.grain.min(of.grain) {
+                Grain::Year => since.day.year == of.day.year,
+                Grain::Month => (since.day.year, since.day.month) == (of.day.year, of.day.month),
+                Grain::Day => since.day == of.day,
+            })
+        });
+        let names = [&other.title.stem, &other.file.stem];
+        let mut words = names.into_iter().flat_map(|stem| stem.split(' '));
+        let is_named = |word: &str| {
+            word.chars().count() >= NAME_LETTERS_MIN && contains(&changes.document, word)
+        };
+        !std::ptr::eq(self, other) && is_of_day && words.any(is_named)
     }
 
     fn is_of_series(&self) -> bool {
@@ -343,6 +387,32 @@ impl Head {
             has(&sentence, WITHDRAWN) || has(&sentence, REPLACES)
         };
         self.sentences.iter().filter(is_ending).flat_map(|sentence| codes(sentence)).collect()
+    }
+
+    /// The parts of another document that one of the sentences changes.
+    fn changes(&self) -> Option<Changes> {
+        self.sentences.iter().find_map(|sentence| {
+            let words: Vec<&str> = sentence.split_whitespace().collect();
+            let bare =
+                |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+            let verb = words.iter().position(|word| is_entry(CHANGES, &bare(word)))?;
+            let named = (verb + 1..words.len())
+                .take(PART_WORDS_MAX + 1)
+                .find(|at| words[*at].starts_with('§') || is_entry(PARTS, &bare(words[*at])))?;
+            let mut parts = Vec::new();
+            let mut at = named + usize::from(bare(words[named]).parse::<u32>().is_err());
+            while let Some(word) = words.get(at).map(|word| bare(word)) {
+                if word.starts_with(|c: char| c.is_ascii_digit()) && word.len() <= 6 {
+                    parts.push(word);
+                } else if !(word.is_empty() || is_entry(JOINS, &word)) {
+                    break;
+                }
+                at += 1;
+            }
+            let rest = words[at..].join(" ");
+            let of = dates::first(&rest);
+            (!parts.is_empty()).then(|| Changes { parts, document: spaced(&rest), of })
+        })
     }
 
     fn replaces(&self) -> String {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::answer::blocks::Form;
 use crate::answer::candidates::Shape;
 use crate::answer::measures::Measure;
+use crate::answer::score::ENDED;
 use crate::answer::terms::terms;
 use crate::answer::values::{Day, Quantity, days, quantities};
 use crate::answer::words::{self, Asked, asked, contains, entries, is_entry, spaced};
@@ -13,7 +14,10 @@ const STEPS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
     how to|how is|how are|what do i do|what do we do|what should i do|what should we do|what to do|\
     what must i do|has to be done|needs to be done|must be done|should be done|what steps|\
-    which steps|the steps|next steps|steps to|\
+    which steps|the steps|next steps|steps to|what needs doing|needs doing|what is done|what's done|\
+    what has to happen|how does one|what comes first|what do you do|\
+    what's the procedure|the procedure for|what is the process|what's the process|\
+    was ist der ablauf|wie läuft|quelle est la procédure|cuál es el procedimiento|\
     what's the order|what is the order|what order|which order|\
     order of things|step by step|which sequence|what sequence|what is the procedure|what now|\
     what happens when|what happens if|\
@@ -28,6 +32,25 @@ const DEEDS: &str = "\
     how to|what do i do|what do we do|what should i do|what should we do|what to do|\
     wie mache ich|wie kann ich|wie gehe ich|wie muss ich|was muss ich tun|was mache ich|\
     que faire|cómo puedo|qué hago|qué debo hacer";
+/// Words of what is not finished.
+const OPEN: &str = "\
+    open|unfinished|outstanding|pending|unresolved|unsolved|not finished|not done|not closed|\
+    not solved|not resolved|not fixed|not completed|not yet|still waiting|offen|offene|offenen|\
+    unerledigt|nicht erledigt|ouvert|ouverts|ouvertes|en attente|en cours|abierto|abiertos|abiertas|\
+    pendiente|pendientes";
+/// Words of the past, or of what is over.
+const PAST: &str = "\
+    was|were|did|used to|until|before|previous|previously|old|earlier|last|over|ended|history|all|\
+    war|waren|bisher|früher|frühere|alte|ancien|avant|était|anterior|antes|era";
+/// Verbs behind the noun of which several are asked for.
+const BEHIND_SEVERAL: &str = "\
+    are|were|have|do|can|may|must|need|should|will|sind|haben|können|dürfen|müssen|sont|ont|peuvent|\
+    son|están|pueden";
+/// Words of a noun that is made of several.
+const SEVERAL_WORDS_MAX: usize = 3;
+/// Last words that ask for the earliest or latest.
+const FIRST: &str = "first|zuerst|en premier|primero";
+const LAST: &str = "last|zuletzt|en dernier|último";
 /// Words of deeds that compare two things elsewhere.
 const CHANGES: &str = "change|changed|changé|geändert|cambiado";
 /// Openings that ask for all that belongs to something.
@@ -49,6 +72,8 @@ const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuá
 const BEFORE_NOUN: &str = "which|what|welche|quels|quelles|qué|cuáles";
 /// Words behind a noun that begins keywords.
 const BEHIND_NOUN: &str = "after|for|of|in|at|on|against|before|during|with|nach|für|gegen|bei|de";
+/// Words behind the noun of keywords that ask for all of its kind.
+const BEHIND_ALL: &str = "that|which|still|not";
 const CAUSES: &str = "\
     why|what caused|what causes|what was the cause|what is the cause|for what reason|\
     what is the reason|what was the reason|how come|warum|weshalb|wieso|woran lag|pourquoi|por qué|\
@@ -121,8 +146,15 @@ pub(super) struct Question {
     pub(super) extreme: Option<Extreme>,
     /// Whether two things are compared.
     pub(super) compares: bool,
-    /// The terms of either side of a comparison that the other one does not have.
+    /// The terms of either side of a comparison, or of two names that stand together, that the other
+    /// one does not have.
     pub(super) sides: Option<(BTreeSet<String>, BTreeSet<String>)>,
+    /// Whether it asks for what is not finished.
+    pub(super) is_of_open: bool,
+    /// Whether it asks for what was, or is over.
+    pub(super) is_of_past: bool,
+    /// Whether the extreme is one of time.
+    pub(super) is_of_time: bool,
     /// Whether it asks for what is not so or not allowed.
     pub(super) is_negated: bool,
     /// Whether it asks for all that was decided.
@@ -162,7 +194,10 @@ impl Question {
         } else {
             Wanted::Fact
         };
-        let extreme = match (has(MOST), has(LEAST)) {
+        let ends = |list: &str| {
+            asks_which && list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
+        };
+        let extreme = match (has(MOST) || ends(LAST), has(LEAST) || ends(FIRST)) {
             (true, false) => Some(Extreme::Most),
             (false, true) => Some(Extreme::Least),
             _ => None,
@@ -187,7 +222,10 @@ impl Question {
             noun: noun(&spaced),
             extreme,
             compares: is_comparing,
-            sides: sides(&spaced).filter(|_| is_comparing),
+            sides: named_sides(last).or_else(|| sides(&spaced).filter(|_| is_comparing)),
+            is_of_open: has(OPEN),
+            is_of_past: has(PAST) || has(ENDED),
+            is_of_time: has(TIMES) || ends(FIRST) || ends(LAST),
             is_negated: words::tells_negation(last),
             is_of_decisions: has(DECISIONS) && begins(OF_ALL),
             is_of_money: has(MONEY),
@@ -225,11 +263,6 @@ impl Question {
         });
         ends.max().map_or(&self.lower, |at| &self.lower[at..])
     }
-
-    /// Whether the extreme is one of time.
-    pub(super) fn is_of_time(&self) -> bool {
-        TIMES.split('|').any(|word| contains(&spaced(&self.text), word))
-    }
 }
 
 /// The last question of a text: a follow-up stands behind those that it refers to.
@@ -252,6 +285,25 @@ fn sides(spaced: &str) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
     (!sides.0.is_empty() && !sides.1.is_empty()).then_some(sides)
 }
 
+/// The terms of two names that stand together: "Red Hall and Blue Hall".
+fn named_sides(text: &str) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
+    let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
+    let words: Vec<String> = text.split_whitespace().map(bare).collect();
+    let is_name =
+        |word: &&String| word.starts_with(char::is_uppercase) && !words::is_interrogative(word);
+    let is_join = |at: &usize| is_entry(AND, &words[*at]) || is_entry(VERSUS, &words[*at]);
+    (1..words.len()).filter(is_join).find_map(|at| {
+        let before = words[..at].iter().rev().take_while(is_name);
+        let behind = words[at + 1..].iter().take_while(is_name);
+        let named = |names: Vec<&String>| -> BTreeSet<String> {
+            names.into_iter().flat_map(|name| terms(name)).collect()
+        };
+        let (one, other) = (named(before.collect()), named(behind.collect()));
+        let sides = (&one - &other, &other - &one);
+        (!sides.0.is_empty() && !sides.1.is_empty()).then_some(sides)
+    })
+}
+
 /// The text before and behind a word of text made by [`spaced`].
 fn split_at<'t>(spaced: &'t str, word: &str) -> Option<(&'t str, &'t str)> {
     spaced.split_once(&format!(" {word} "))
@@ -267,11 +319,15 @@ fn matter_words(text: &str) -> usize {
 /// Whether a plural stands behind the question word, "which clinics", "what measures", or keywords
 /// begin with one and what it is of, "measures after the fire".
 fn wants_several(spaced: &str) -> bool {
-    let mut words = spaced.split_whitespace();
-    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    match is_entry(BEFORE_NOUN, first) {
-        true => is_plural(second),
-        false => is_plural(first) && is_entry(BEHIND_NOUN, second),
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let word = |at: usize| words.get(at).copied().unwrap_or_default();
+    let is_behind = |list: &str, from: usize| {
+        (from..from + SEVERAL_WORDS_MAX)
+            .any(|at| is_plural(word(at)) && is_entry(list, word(at + 1)))
+    };
+    match is_entry(BEFORE_NOUN, word(0)) {
+        true => is_plural(word(1)) || is_behind(BEHIND_SEVERAL, 1),
+        false => (is_plural(word(0)) && is_entry(BEHIND_NOUN, word(1))) || is_behind(BEHIND_ALL, 0),
     }
 }
 

@@ -9,7 +9,16 @@ use crate::answer::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::answer::evaluate::extreme_rows;
 use crate::answer::question::Wanted;
 use crate::answer::terms::terms;
+use crate::answer::words::is_entry;
+use unicode_segmentation::UnicodeSegmentation;
 
+/// Names of columns with the state of a row, and first words of the state of one that is finished.
+const STATES: &str = "\
+    status|state|done|result|stand|zustand|stato|état|statut|estado|situación|erledigt|progress";
+const DONE: &str = "\
+    closed|done|finished|completed|complete|fixed|solved|resolved|cancelled|canceled|rejected|yes|\
+    paid|settled|ended|erledigt|geschlossen|abgeschlossen|behoben|bezahlt|ja|fermé|clos|terminé|\
+    résolu|payé|oui|cerrado|terminado|resuelto|pagado|hecho|sí";
 /// A further row that holds as much of the question is this much less relevant at most.
 const ROW_DROP_MAX: f32 = 0.1;
 /// Gain for each word of the question that a row has beside those of one side of a comparison, and
@@ -57,6 +66,9 @@ impl Choice<'_> {
         if let Some(sides) = self.sides(first) {
             return sides;
         }
+        if let Some(open) = self.open_rows(first) {
+            return open;
+        }
         let own = |at: usize| self.scores[at].own;
         let is_listed = self.question.wanted == Wanted::List
             || self.question.compares
@@ -80,6 +92,32 @@ impl Choice<'_> {
             chosen.push(next);
         }
         chosen
+    }
+
+    /// The rows whose state says that they are not finished, where those are asked for.
+    fn open_rows(&self, first: usize) -> Option<Vec<usize>> {
+        if !self.question.is_of_open || self.question.wanted != Wanted::List {
+            return None;
+        }
+        let is_state = |cell: &&Cell| is_entry(STATES, &cell.name);
+        let state = |at: usize| self.candidate(at).cells.iter().find(is_state);
+        let is_open = |at: &usize| {
+            state(*at).is_some_and(|cell| {
+                !cell.value.unicode_words().next().is_some_and(|word| is_entry(DONE, word))
+            })
+        };
+        let mates = self.mates(first);
+        let held = self.held_by_some(&mates, first);
+        let some = held.filter(|held| held.iter().any(is_open)).map(|held| held.into_iter());
+        // The word for the state itself sets rows apart, too.
+        let said = |at: &usize| {
+            state(*at).is_some_and(|cell| self.question.lower.contains(&cell.value.to_lowercase()))
+        };
+        let rows: Vec<usize> = match some {
+            Some(held) if !held.clone().all(|at| said(&at)) => held.filter(is_open).collect(),
+            _ => mates.into_iter().filter(is_open).collect(),
+        };
+        (1..=ROWS_MAX).contains(&rows.len()).then_some(rows)
     }
 
     /// The row of each side of a comparison, where the question names them and both are in the

@@ -14,9 +14,10 @@ use crate::answer::question::{MONEY, Question, Wanted};
 use crate::answer::sources::question_terms;
 use crate::answer::terms::{Weights, light_terms, terms, terms_of_ranges, wanted_terms};
 use crate::answer::values::{days, has_money, range_holds, span_holds};
-use crate::answer::words::{Asked, contains, holds, spaced, tells_negation};
+use crate::answer::words::{Asked, contains, holds, is_entry, spaced, tells_negation};
 use lodestone_text::HybridQuery;
 use lodestone_types::RetrievedChunk;
+use unicode_segmentation::UnicodeSegmentation;
 
 /// Features of one candidate. All are 0 to 1, the cosine -1 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,6 +64,10 @@ const LEAD_MALUS: f32 = 0.35;
 const APPARATUS_MALUS: f32 = 0.15;
 /// The mail that another one answers is older than that.
 const QUOTED_MALUS: f32 = 0.3;
+/// So is what the next sentence takes back.
+const DENIED_MALUS: f32 = 0.4;
+/// A record of something that is over answers a question of now only where nothing else does.
+const ENDED_MALUS: f32 = 0.3;
 /// A line of a log or of code answers only what nothing else does.
 const LINE_MALUS: f32 = 0.05;
 /// A passage of the very form that is asked for gains as much as a sixth of the question's terms.
@@ -84,6 +89,11 @@ const ROW_SHARE: f32 = 0.9;
 /// A passage that stands beside the chunks that were found.
 const BESIDE_SHARE: f32 = 0.9;
 
+/// First words of the state of a record that is over; a question that has one wants such records.
+pub(super) const ENDED: &str = "\
+    ended|ends|expired|terminated|former|formerly|discontinued|beendet|gekündigt|ausgelaufen|\
+    ehemals|ehemaliger|ehemalige|terminé|terminée|résilié|expiré|finalizado|terminado|rescindido|\
+    vencido";
 const CAUSE_WORDS: &str = "\
     because|due to|since|reason|caused|cause|causes|therefore|as a result|owing to|so that|\
     thanks to|weil|da|grund|ursache|wegen|deshalb|denn|aufgrund|parce que|car|en raison|à cause|\
@@ -264,6 +274,13 @@ fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
     if candidate.is_lead {
         form -= LEAD_MALUS;
     }
+    if candidate.is_denied && !question.is_negated {
+        form -= DENIED_MALUS;
+    }
+    let is_over = || candidate.cells.iter().any(|cell| is_ended(&cell.value));
+    if !question.is_of_past && candidate.cells.len() > 1 && is_over() {
+        form -= ENDED_MALUS;
+    }
     if candidate.is_apparatus && !matches!(question.asked, Asked::Date | Asked::Person) {
         form -= APPARATUS_MALUS;
     }
@@ -305,6 +322,11 @@ fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
         _ => {}
     }
     form
+}
+
+/// Whether a value says that its record is over: "ended 2025-04-30".
+fn is_ended(value: &str) -> bool {
+    value.unicode_words().next().is_some_and(|first| is_entry(ENDED, first))
 }
 
 /// Whether a word for a cause stands in the text.

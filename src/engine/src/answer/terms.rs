@@ -30,6 +30,8 @@ const COMMON: &str = "\
     takes|taken|took|keep|keeps|kept|let|lets|say|says|said|tell|tells|told|ask|asks|asked|know|\
     knows|known|think|see|sees|seen|look|looks|find|finds|happen|happens|happened|use|used|have|\
     mean|means|meant|stand|stands|called|\
+    handle|handles|handled|deal|dealt|proceed|coming|doing|done|details|info|information|usually|\
+    normally|generally|supposed|able|possible|\
     exactly|actually|currently|allowed|way|lot|kind|bit|moment|the|a|of|to|on|at|by|for|\
     ab|an|auf|aus|bei|bis|das|dem|den|der|des|die|ein|eine|einem|einen|einer|es|für|gibt|hat|ich|\
     im|in|ist|man|mein|mich|mir|mit|muss|nach|noch|oder|ob|sich|sie|sind|um|und|uns|vom|von|vor|\

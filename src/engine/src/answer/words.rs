@@ -60,6 +60,15 @@ const NEGATIONS: &str = "\
     excluded|refuse|refused|kein|keine|keinen|keiner|nicht|nie|niemand|ohne|außer|verboten|\
     ausgeschlossen|pas|jamais|aucun|aucune|sans|sauf|interdit|interdite|nunca|ningún|ninguna|nadie|\
     sin|excepto|prohibido|prohibida";
+/// Openings of a sentence that takes back the one before it.
+const DENIALS: &str = "\
+    that is wrong|this is wrong|that was wrong|this was wrong|that's wrong|that is not true|\
+    this is not true|that's not true|that is not right|that is no longer|this is no longer|\
+    that no longer|this no longer|not any more|not true|wrong|das ist falsch|das war falsch|\
+    das stimmt nicht|das gilt nicht mehr|c'est faux|ce n'est plus|cela n'est plus|es falso|\
+    eso es falso|eso ya no|ya no es así";
+/// Characters in which such an opening stands.
+const DENIAL_CHARS: usize = 40;
 /// The words of the numbers from 1 on.
 const SMALL_NUMBERS: [&str; 12] = [
     "one", "two|zwei|dos|deux|два|две", "three|drei|tres|trois|три",
@@ -221,6 +230,13 @@ pub(super) fn begins_with_reference(text: &str) -> bool {
     // "All of this", "both of them".
     let is_part = words.next() == Some("of") && words.next().is_some_and(is_reference);
     is_reference(first) || is_part || entries(REFERENCE_RUNS).any(|run| text.starts_with(run))
+}
+
+/// Whether the text begins by saying that what stands before it is not so.
+pub(super) fn denies(text: &str) -> bool {
+    let beginning: String = text.chars().take(DENIAL_CHARS).collect();
+    let beginning = spaced(&beginning);
+    entries(DENIALS).any(|phrase| beginning.starts_with(&format!(" {phrase} ")))
 }
 
 /// Whether the word points to something named before. `IT` is a department.

@@ -47,6 +47,9 @@ pub struct BackupManifest {
     pub new_bytes: u64,
     /// Files that it added.
     pub new_files: u64,
+    /// Damage of earlier backups that was found meanwhile; files that it needs were written anew.
+    #[serde(default)]
+    pub damage: Vec<String>,
 }
 
 /// One tenant in a backup.

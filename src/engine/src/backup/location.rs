@@ -65,6 +65,17 @@ pub struct Opener {
 }
 
 impl Opener {
+    /// Whether a bucket has a store and credentials; nothing is asked for.
+    ///
+    /// # Errors
+    /// [`BackupError::Bucket`] with what is missing.
+    pub fn check(&self, at: &Location) -> Result<(), BackupError> {
+        match at {
+            Location::Folder(_) => Ok(()),
+            Location::Bucket(url) => self.bucket(url, Box::new(wait)).map(drop),
+        }
+    }
+
     /// Opens a location to read.
     ///
     /// # Errors

@@ -13,12 +13,14 @@
 //! - Nothing is trusted that no finished backup names: what a cut-off one left is written anew.
 //! - A restored directory has its name only when every byte in it was compared with its hash.
 //!
-//! - `take`: a backup; `service`: the one of a running server, asked for or by the clock
+//! - `take`: a backup; `earlier`: those that it builds upon
+//! - `service`: the one of a running server, asked for or by the clock
 //! - `restore`: a new data directory; `keep`: listing, checking, removing
 //! - `place`: the trait, and a folder; `bucket`: a bucket, and `lease`: its lock
 //! - `location`: their names; `format`: manifest and lists; `error`: errors
 
 mod bucket;
+mod earlier;
 mod error;
 mod format;
 mod keep;

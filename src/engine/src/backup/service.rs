@@ -15,7 +15,7 @@ use crate::ingest::Ingest;
 use crate::settings::BackupSettings;
 use lodestone_catalog::{Catalog, Tenant};
 use lodestone_fetch::Authorities;
-use lodestone_fetch::bucket::Pause;
+use lodestone_fetch::bucket::{BucketError, Pause};
 use lodestone_io::store::{DeletionHold, HeldBlobs};
 use lodestone_io::{Fullness, SpaceGauge, run_in_background};
 use lodestone_types::{Clock, Timestamp};
@@ -93,29 +93,41 @@ impl Backups {
 
     fn start(self: &Arc<Self>) {
         let settings = &self.parts.settings;
-        let (Some(to), Some(every)) = (settings.backup_to.clone(), settings.backup_every) else {
-            return;
-        };
-        let own = Arc::clone(self);
-        match to {
-            Location::Folder(_) => self.plan(&to, every),
-            // A start does not wait for a store.
-            Location::Bucket(_) => {}
+        let (Some(to), every) = (settings.backup_to.clone(), settings.backup_every) else { return };
+        let is_bucket = matches!(to, Location::Bucket(_));
+        if !is_bucket {
+            self.look(&to, every);
         }
+        if !is_bucket && every.is_none() {
+            return;
+        }
+        let own = Arc::clone(self);
         self.spawn("backup-schedule", move || {
-            if own.state.lock().next_at.is_none() {
-                own.plan(&to, every);
+            // A start does not wait for a store.
+            if is_bucket {
+                own.look(&to, every);
             }
-            own.keep_schedule(&to, every);
+            if let Some(every) = every {
+                own.keep_schedule(&to, every);
+            }
         });
     }
 
-    /// Sets the time of the next backup: a server that is restarted often still makes them on time.
-    fn plan(self: &Arc<Self>, to: &Location, every: Duration) {
+    /// Looks at the location; with a schedule, sets the time of the next backup: a server that is
+    /// restarted often still makes them on time.
+    fn look(self: &Arc<Self>, to: &Location, every: Option<Duration>) {
         let place = self.opener.open(to, self.pause());
-        let newest = place.and_then(|place| BackupManifest::newest(&*place)).ok();
-        let last = newest.map_or(0, |manifest| manifest.started_at);
-        self.state.lock().next_at = Some(Timestamp(last).plus_millis(every.as_millis() as u64));
+        let newest = place.and_then(|place| BackupManifest::newest(&*place));
+        if let Err(BackupError::Bucket(error)) = &newest
+            && !matches!(error, BucketError::Stopped)
+        {
+            tracing::warn!(%error, "the place of the backups cannot be used: none are made");
+        }
+        if let Some(every) = every {
+            let last = newest.map_or(0, |manifest| manifest.started_at);
+            let due = Timestamp(last).plus_millis(every.as_millis() as u64);
+            self.state.lock().next_at = Some(due);
+        }
     }
 
     /// Waits of the client of a bucket: they end where the server stops.
@@ -175,6 +187,7 @@ impl Backups {
     ) -> Result<(), BackupError> {
         options.validate()?;
         let to = self.permitted(to)?;
+        self.opener.check(&to)?;
         if let Some(only) = &options.tenant
             && self.parts.catalog.tenant(only)?.is_none()
         {
@@ -227,8 +240,8 @@ impl Backups {
             Ok(made) => {
                 let left_out = made.left_out.len();
                 tracing::info!(id = %made.id, %to, tenants = made.tenants.len(),
-                    left_out, new_files = made.new_files, new_bytes = made.new_bytes, seconds,
-                    "backup made");
+                    left_out, new_files = made.new_files, new_bytes = made.new_bytes,
+                    damage = made.damage.len(), seconds, "backup made");
                 left_out == 0
             }
             Err(error) => {

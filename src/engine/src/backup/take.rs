@@ -6,12 +6,14 @@
 //! ```
 //! The lock is held for the opening of one read transaction. A tenant's rows and its manifest are
 //! of one moment, which is after the backup began: it has everything that was acknowledged before.
-//! Files never change, so one whose name is in an earlier finished backup is not read again.
+//! Files never change, so one whose name is in an earlier finished backup is not read again: the
+//! object there is looked at instead (`earlier`).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::format::{BACKUPS, FileEntry, ListWriter, STARTED, id_of, read_files};
+use super::earlier::Earlier;
+use super::format::{BACKUPS, FileEntry, ListWriter, STARTED, id_of};
 use super::place::{Object, Place, ReadAt};
 use super::{BackupError, BackupManifest, LeftOut, Pace, TakeOptions, TenantEntry};
 use crate::EngineError;
@@ -21,9 +23,6 @@ use lodestone_io::store::{BlobStore, HeldBlobs, Key};
 use lodestone_storage::collection::{Collection, CollectionError, Snapshot, uploads};
 use lodestone_storage::segment::Segment;
 use lodestone_types::{Clock, ErrorKind};
-
-/// Earlier backups whose files are known; a tenant that is in none of them is copied whole.
-const EARLIER_MAX: usize = 8;
 
 /// Opens the collection of a tenant.
 pub type OpenCollection<'a> = dyn Fn(&Tenant) -> Result<Arc<Collection>, EngineError> + Sync + 'a;
@@ -61,7 +60,11 @@ pub fn take(
             return Err(BackupError::TenantUnknown { tenant: only.clone() });
         }
     }
-    let mut run = Run::new(parts, place, options)?;
+    let earlier = match options.is_full {
+        true => Earlier::none(place),
+        false => Earlier::read(place, &id)?,
+    };
+    let mut run = Run { parts, place, earlier, new_bytes: 0, new_files: 0 };
     place.put(STARTED, &id, b"")?;
     let mut taken = Vec::with_capacity(tenants.len());
     let mut left_out = Vec::new();
@@ -94,6 +97,7 @@ pub fn take(
         newest_sequence: parts.catalog.newest_sequence()?.0,
         new_bytes: run.new_bytes,
         new_files: run.new_files,
+        damage: run.earlier.damage(),
     };
     place.sync()?;
     place.put(BACKUPS, &id, &manifest.encode())?;
@@ -117,41 +121,12 @@ fn is_of_tenant(error: &BackupError) -> bool {
 struct Run<'a> {
     parts: &'a TakeParts<'a>,
     place: &'a dyn Place,
-    /// Lists of files of earlier backups, by collection.
-    earlier: HashMap<uuid::Uuid, Vec<Object>>,
-    /// Objects that an earlier backup has synced, or this one has stored.
-    stored: HashSet<Object>,
+    earlier: Earlier<'a>,
     new_bytes: u64,
     new_files: u64,
 }
 
-impl<'a> Run<'a> {
-    fn new(
-        parts: &'a TakeParts<'a>,
-        place: &'a dyn Place,
-        options: &TakeOptions,
-    ) -> Result<Self, BackupError> {
-        let (earlier, stored) = Default::default();
-        let mut run = Self { parts, place, earlier, stored, new_bytes: 0, new_files: 0 };
-        if options.is_full {
-            return Ok(run);
-        }
-        for id in place.names(BACKUPS)?.iter().rev().take(EARLIER_MAX) {
-            let manifest = match BackupManifest::read(place, id) {
-                Ok(manifest) => manifest,
-                Err(error) => {
-                    tracing::warn!(%error, "an earlier backup is damaged and not built upon");
-                    continue;
-                }
-            };
-            run.stored.extend(manifest.lists().cloned());
-            for tenant in manifest.tenants {
-                run.earlier.entry(tenant.collection).or_insert(tenant.files);
-            }
-        }
-        Ok(run)
-    }
-
+impl Run<'_> {
     /// Takes a tenant; `None` if it was deleted meanwhile.
     fn tenant(&mut self, tenant: &Tenant) -> Result<Option<TenantEntry>, BackupError> {
         let id = tenant.collection;
@@ -231,18 +206,13 @@ impl<'a> Run<'a> {
         use sha2::{Digest, Sha256};
         let sha256 = hex::encode(Sha256::digest(bytes));
         let object = Object { sha256, bytes: bytes.len() as u64 };
-        if self.is_stored(&object)? {
+        if self.earlier.has_list(&object)? {
             return Ok(object);
         }
         self.put(&mut |at, buffer| {
             let mut rest = bytes.get(at as usize..).unwrap_or_default();
             Ok(std::io::Read::read(&mut rest, buffer).unwrap_or(0))
         })
-    }
-
-    fn is_stored(&self, object: &Object) -> Result<bool, BackupError> {
-        Ok(self.stored.contains(object)
-            && self.place.object_len(&object.sha256)? == Some(object.bytes))
     }
 
     fn put(&mut self, read: &mut ReadAt<'_>) -> Result<Object, BackupError> {
@@ -257,7 +227,7 @@ impl<'a> Run<'a> {
         })?;
         self.new_bytes += object.bytes;
         self.new_files += 1;
-        self.stored.insert(object.clone());
+        self.earlier.wrote(&object);
         Ok(object)
     }
 
@@ -268,24 +238,12 @@ impl<'a> Run<'a> {
         snapshot: &Snapshot,
         keys: &[Key],
     ) -> Result<(Vec<Object>, u64), BackupError> {
-        let mut known: HashMap<String, Object> = HashMap::new();
-        if let Some(list) = self.earlier.get(&tenant.collection.0) {
-            let read = read_files(self.place, list, |FileEntry(name, object)| {
-                known.insert(name, object);
-                Ok(())
-            });
-            if let Err(error) = read {
-                tracing::warn!(tenant = %tenant.id, %error, "its files are copied anew");
-                known.clear();
-            }
-        }
+        let mut known = self.earlier.files(tenant.collection.0)?;
         let mut entries = Vec::with_capacity(keys.len());
         for key in keys {
             let earlier = known.remove(key.as_str());
             let object = match earlier {
-                Some(object) if self.place.object_len(&object.sha256)? == Some(object.bytes) => {
-                    Some(object)
-                }
+                Some(object) if self.earlier.has_file(&object)? => Some(object),
                 _ => {
                     let mut segments = snapshot.segments.iter().map(|live| &live.segment);
                     let name = key.last().strip_suffix(".seg");

@@ -46,6 +46,7 @@ fn manifest(id: &str, files: Vec<Object>) -> BackupManifest {
         newest_sequence: 0,
         new_bytes: 0,
         new_files: 0,
+        damage: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Answers from texts in other languages than the question's.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answerer};
 use crate::qna::{Grounds, QnaRequest};
 use crate::translation::Gloss;
 use crate::{Engine, EngineError, TenantAccess};
@@ -18,7 +18,7 @@ impl Engine {
         access: &TenantAccess,
         request: &QnaRequest,
         grounds: &mut Grounds,
-        own: &Answer,
+        (answerer, own): (&Answerer, &Answer),
     ) -> Result<Option<Found>, EngineError> {
         if !own.is_abstained && !own.strength.is_weak() {
             return Ok(None);
@@ -34,7 +34,7 @@ impl Engine {
             return Ok(None);
         }
         let around = self.around(access, &chunks)?;
-        let answer = self.answerer.answer_foreign(&access.context, &gloss, &chunks, &around)?;
+        let answer = answerer.answer_foreign(&access.context, &gloss, &chunks, &around)?;
         let is_better = own.is_abstained || answer.strength.leads(&own.strength);
         if answer.is_abstained || !is_better {
             return Ok(None);

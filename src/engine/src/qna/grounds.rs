@@ -115,6 +115,7 @@ fn merged(
         first.embedder_fails |= pool.embedder_fails;
         // One part without the reranker, and the whole does not rest on it.
         first.reranker = first.reranker.filter(|_| pool.reranker.is_some());
+        first.is_reranked_in_part |= pool.is_reranked_in_part;
         if let (Some(all), Some(relations)) = (&mut first.relations, pool.relations) {
             all.of_chunks.extend(relations.of_chunks);
         }

@@ -30,7 +30,7 @@ use crate::answer::generate::{
 };
 use crate::answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_only};
 use crate::meters::Leg;
-use crate::query::RetrieveRequest;
+use crate::query::{Mode, RetrieveRequest};
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_types::RetrievedChunk;
@@ -263,9 +263,11 @@ impl Engine {
             None => SourceOrder::ByUse,
         };
         let mut around = self.around(access, chunks)?;
-        let mut answer = self.answerer.answer(&access.context, question, chunks, &around, order)?;
+        let judge = self.reranker.clone().filter(|_| request.search.mode == Mode::Accurate);
+        let answerer = self.answerer.clone().judged_by(judge);
+        let mut answer = answerer.answer(&access.context, question, chunks, &around, order)?;
         if self.writer.is_none()
-            && let Some(foreign) = self.foreign(access, request, grounds, &answer)?
+            && let Some(foreign) = self.foreign(access, request, grounds, (&answerer, &answer))?
         {
             (answer, around) = foreign;
         }

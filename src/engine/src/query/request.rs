@@ -205,6 +205,8 @@ pub struct Retrieved {
     /// Name of the reranker that the ranking may rest on; `None` where none was asked for or
     /// installed, and where it failed.
     pub reranker: Option<String>,
+    /// Whether it had no time for all that it would have read.
+    pub is_reranked_in_part: bool,
     /// Ids of the memories that steered the ranking, nearest first.
     pub memories_used: Vec<SourceId>,
     /// Relations of the results; `None` where the graph was not used.

@@ -8,9 +8,15 @@ use crate::query::legs::{RowAddress, SegmentScope};
 use crate::query::ranking::Search;
 use crate::query::request::Mode;
 use crate::query::{Query, QueryError};
-use lodestone_rank::Reranker;
+use lodestone_rank::{Reranker, Verdicts};
 use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{SourceRecord, TenantSchema, limits};
+
+/// Share of the time that a search has left, that the reranker may take of it.
+const TIME_SHARE: u32 = 4;
+
+/// Verdicts on the first rows of a ranking, and whether there was no time for further ones.
+type Read = (Vec<(RowAddress, f32)>, bool);
 
 impl Query {
     /// The reranker of searches in this mode, if there is one.
@@ -22,8 +28,9 @@ impl Query {
     }
 }
 
-/// The verdicts of the reranker, 0 to 1, on the first of `ranked`; `None` where it fails, for a
-/// search is worth answering without it.
+/// The verdicts of the reranker, 0 to 1, on the first of `ranked`, as many as it reads in its share
+/// of the time; `None` where it fails or reads nothing in time, for a search is worth answering
+/// without it.
 ///
 /// # Errors
 /// Errors of the disk.
@@ -32,17 +39,23 @@ pub(super) fn verdicts(
     search: &Search<'_>,
     schema: Option<&TenantSchema>,
     ranked: &[Ranked],
-) -> Result<Option<Vec<(RowAddress, f32)>>, QueryError> {
+) -> Result<Option<Read>, QueryError> {
     let first = &ranked[..ranked.len().min(limits::RERANK_CANDIDATES)];
     if first.is_empty() {
-        return Ok(Some(Vec::new()));
+        return Ok(Some((Vec::new(), false)));
     }
     let passages = passages(search.segments, schema, first)?;
     let passages: Vec<&str> = passages.iter().map(String::as_str).collect();
-    match reranker.score(search.context, &search.request.steered_query(), &passages) {
-        Ok(scores) => {
+    let until = search.context.part_of_rest(TIME_SHARE);
+    match reranker.score(search.context, until, &search.request.steered_query(), &passages) {
+        Ok(read) if read.scores.is_empty() => {
+            tracing::warn!(reranker = reranker.name(), "no candidate was read in time");
+            Ok(None)
+        }
+        Ok(Verdicts { scores, is_cut_short }) => {
             let rows = first.iter().map(|ranked| ranked.address);
-            Ok(Some(rows.zip(scores.into_iter().map(lodestone_rank::settle)).collect()))
+            let verdicts = rows.zip(scores.into_iter().map(lodestone_rank::settle)).collect();
+            Ok(Some((verdicts, is_cut_short)))
         }
         Err(error) => {
             search.context.check()?;

@@ -136,7 +136,8 @@ impl Query {
         if let Some(reranker) = self.reranker_for(mode) {
             let read = || verdicts(reranker, search, schema, &ranked);
             match timings.time(Part::Rerank, read)? {
-                Some(verdicts) => {
+                Some((verdicts, is_cut_short)) => {
+                    result.is_reranked_in_part = is_cut_short;
                     candidates.judge(verdicts);
                     ranked = timings.time(Part::Fuse, || search.order(&candidates));
                 }

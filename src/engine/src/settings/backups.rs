@@ -6,7 +6,8 @@ use clap::{ArgAction, Args};
 
 use super::InvalidSetting;
 use super::values::parse_bytes;
-use crate::backup::Location;
+use crate::backup::{Location, Opener};
+use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::BucketOptions;
 
 /// Backups that the server makes.
@@ -105,6 +106,19 @@ impl BackupSettings {
             true => invalid("backup-rate", "must be at least 1MiB"),
             false => Ok(()),
         }
+    }
+
+    /// Checks that a bucket has a store and credentials; nothing is asked for.
+    ///
+    /// # Errors
+    /// [`InvalidSetting`] with what is missing.
+    pub fn check_bucket(&self, authorities: &Authorities) -> Result<(), InvalidSetting> {
+        let Some(to) = &self.backup_to else { return Ok(()) };
+        let opener = Opener { settings: self.bucket.clone(), authorities: authorities.clone() };
+        opener.check(to).map_err(|error| {
+            let problem = format!("cannot be used: {error}");
+            InvalidSetting { name: "backup-to", problem }
+        })
     }
 }
 

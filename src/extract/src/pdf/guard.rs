@@ -9,6 +9,10 @@ use crate::{DEPTH_MAX, ExtractError};
 /// Objects of a file: a thousand pages have some ten thousand.
 pub(super) const OBJECTS_MAX: usize = 500_000;
 
+/// Keyword at the end of a file, and bytes in which it is looked for: some programs write more
+/// behind it.
+const FILE_END: &[u8] = b"%%EOF";
+const FILE_END_BYTES: usize = 4096;
 /// Keyword at the end of a stream.
 const STREAM_END: &[u8] = b"endstream";
 
@@ -22,6 +26,11 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), ExtractError> {
         return Err(too_many_objects());
     }
     Ok(())
+}
+
+/// Whether the end of a file is missing.
+pub(super) fn is_cut_off(bytes: &[u8]) -> bool {
+    find(&bytes[bytes.len().saturating_sub(FILE_END_BYTES)..], FILE_END).is_none()
 }
 
 /// The error of a file with more objects than its bound.

@@ -111,6 +111,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Extracted, ExtractError> {
     if !pictures.is_empty() {
         extracted.warnings.push(Warning::pages_without_text(&pictures));
     }
+    if guard::is_cut_off(bytes) {
+        if extracted.text.is_empty() {
+            return Err(broken("its end is missing, as after a transfer that broke off"));
+        }
+        extracted.warnings.push(Warning::cut_off());
+    }
     if extracted.text.is_empty() && guard::has_pictures(bytes) {
         return Err(ExtractError::OnlyPictures { format: "PDF" });
     }

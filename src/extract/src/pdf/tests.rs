@@ -492,6 +492,21 @@ fn a_scan_says_that_it_is_one() {
     assert!(failure.to_string().contains("pictures"), "{failure}");
 }
 
+#[test]
+fn a_file_without_its_end_is_damaged_or_says_what_is_missing() {
+    let draw = |text: &str| format!("BT /F1 12 Tf 72 700 Td ({text}) Tj ET");
+    let draw = |text: &str| stream("", draw(text).as_bytes());
+    let whole = pages(&[("", draw("The first page.")), ("", draw("The second page."))]);
+    let (first, second) = (find(&whole, b"The first"), find(&whole, b"The second"));
+    let failure = read(&whole[..first]).unwrap_err();
+    assert_eq!(failure.fault(), Fault::CorruptFile, "{failure}");
+    assert!(failure.to_string().contains("its end is missing"), "{failure}");
+    let part = read(&whole[..second]).unwrap();
+    assert!(part.text.contains("The first page.") && !part.text.contains("second"), "{part:?}");
+    assert!(part.warnings.contains(&Warning::cut_off()), "{:?}", part.warnings);
+    assert_eq!(read(&whole).unwrap().warnings, []);
+}
+
 /// A file under RC4 with keys of 40 bits, revision 2, made for these tests: the two keys and what
 /// draws its page.
 fn encrypted(owner: &str, user: &str, content: &str) -> Vec<u8> {

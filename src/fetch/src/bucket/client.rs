@@ -109,12 +109,20 @@ impl Bucket {
             .timeout_per_read(Some(ANSWER))
             .build()
             .new_agent();
-        Ok(Self { credentials: profile.credentials()?, url, store, agent, clock, pause })
+        let credentials = profile.credentials().map_err(|error| BucketError::Credentials {
+            problem: format!("{url} at {}: {error}", store.origin),
+        })?;
+        Ok(Self { credentials, url, store, agent, clock, pause })
     }
 
     /// Its address.
     pub fn url(&self) -> &BucketUrl {
         &self.url
+    }
+
+    /// Its address and that of the store, for people.
+    fn place(&self) -> String {
+        format!("{} at {}", self.url, self.store.origin)
     }
 
     /// Waits for a time; returns whether the work is to end.
@@ -202,7 +210,7 @@ impl Bucket {
         let status = answer.status().as_u16();
         let text = body_of(answer).unwrap_or_default();
         let Problem { code, message } = quick_xml::de::from_str(&text).unwrap_or_default();
-        let place = self.url.to_string();
+        let place = self.place();
         BucketError::Refused { place, what: ask.what(), status, code, message }
     }
 
@@ -215,7 +223,7 @@ impl Bucket {
     }
 
     fn unreachable(&self, ask: &Ask<'_>, problem: &dyn fmt::Display) -> BucketError {
-        let (place, problem) = (self.url.to_string(), problem.to_string());
+        let (place, problem) = (self.place(), problem.to_string());
         BucketError::Unreachable { place, what: ask.what(), problem }
     }
 
@@ -230,7 +238,7 @@ impl Bucket {
         quick_xml::de::from_str(&text).map_err(|error| {
             match quick_xml::de::from_str::<Problem>(&text) {
                 Ok(Problem { code, message }) if !code.is_empty() => {
-                    let place = self.url.to_string();
+                    let place = self.place();
                     BucketError::Refused { place, what: ask.what(), status: 200, code, message }
                 }
                 _ => self.unreachable(ask, &error),

@@ -48,7 +48,7 @@ pub enum BucketError {
     /// The store refused a request.
     #[error("{place}: the store refused {what}: {status} {code}: {message}")]
     Refused {
-        /// The bucket and prefix.
+        /// The bucket and prefix, and the address of the store.
         place: String,
         /// The request.
         what: String,
@@ -62,7 +62,7 @@ pub enum BucketError {
     /// The store cannot be reached, or sends what is no answer.
     #[error("{place}: no usable answer to {what}: {problem}")]
     Unreachable {
-        /// The bucket and prefix.
+        /// The bucket and prefix, and the address of the store.
         place: String,
         /// The request.
         what: String,

@@ -98,6 +98,9 @@ pub struct SearchMetadata {
     pub vector_paths: Vec<String>,
     /// Parts of the answer that were skipped or are missing.
     pub degraded: Vec<String>,
+    /// Since when and why the embedding server of the tenant fails, for people: new texts wait for
+    /// it meanwhile. Null while it works.
+    pub degraded_message: Option<String>,
     /// Parameters that were sent and have no effect.
     pub ignored_parameters: Vec<String>,
 }

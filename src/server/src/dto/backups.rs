@@ -101,6 +101,9 @@ pub struct BackupView {
     pub new_files: u64,
     /// Whether it holds API keys.
     pub has_keys: bool,
+    /// Damage of earlier backups that was found while it was made, a line each; files that it needs
+    /// were written anew.
+    pub damage: Vec<String>,
 }
 
 /// The end of the last backup since the start of the server.

@@ -50,7 +50,7 @@ impl Request for ListJobs {
 
 static JOB_ID: Field = Field::path("job_id", Kind::Identifier, "The job.");
 
-/// `GET /jobs/{job_id}/events` and `POST /jobs/{job_id}/retry`.
+/// `GET /jobs/{job_id}/events`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneJob {
     /// Id of the job.
@@ -62,6 +62,40 @@ impl Request for OneJob {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         Ok(Self { job_id: fields.required_text(&JOB_ID)? })
+    }
+}
+
+static OF_TENANT: Field = Field::query(
+    "tenant_id",
+    Kind::Identifier,
+    "The tenant that the job has to be of; absent: any.",
+);
+static OF_SUB_TENANT: Field = Field::query(
+    "sub_tenant_id",
+    Kind::Identifier,
+    "The sub-tenant that the job has to be of; absent: any.",
+);
+
+/// `POST /jobs/{job_id}/retry`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetryJob {
+    /// Id of the job.
+    pub job_id: String,
+    /// The tenant that it has to be of; `None` is every tenant in the key's scope.
+    pub tenant: Option<TenantId>,
+    /// The same of the sub-tenant.
+    pub sub_tenant: Option<SubTenantId>,
+}
+
+impl Request for RetryJob {
+    const FIELDS: &'static [&'static Field] = &[&JOB_ID, &OF_TENANT, &OF_SUB_TENANT];
+
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        Ok(Self {
+            job_id: fields.required_text(&JOB_ID)?,
+            tenant: tenant(fields, &OF_TENANT)?,
+            sub_tenant: fields.id(&OF_SUB_TENANT, SubTenantId::parse_field)?,
+        })
     }
 }
 
@@ -89,7 +123,8 @@ pub struct JobView {
     pub attempts: u32,
     /// Error code of processing, or empty.
     pub error_code: String,
-    /// Reason of the state `errored`.
+    /// Reason of the state `errored`; of a job that waits for its vectors because the embedding
+    /// server fails, since when and why it does.
     pub message: String,
     /// Epoch seconds.
     pub created_at: String,

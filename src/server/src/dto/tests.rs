@@ -567,6 +567,7 @@ fn answer(text: &str) -> QnaResponse {
         timings_ms: Default::default(),
         vector_paths: Vec::new(),
         degraded: Vec::new(),
+        degraded_message: None,
         ignored_parameters: Vec::new(),
     };
     let metadata = QnaMetadata {

@@ -81,6 +81,7 @@ fn view(manifest: &BackupManifest) -> BackupView {
         new_bytes: manifest.new_bytes,
         new_files: manifest.new_files,
         has_keys: manifest.keys.is_some(),
+        damage: manifest.damage.clone(),
         ..broken(&manifest.id, state)
     }
 }
@@ -98,5 +99,6 @@ fn broken(id: &str, state: &str) -> BackupView {
         new_bytes: 0,
         new_files: 0,
         has_keys: false,
+        damage: Vec::new(),
     }
 }

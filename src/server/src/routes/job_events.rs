@@ -116,11 +116,11 @@ async fn tell(
             // A client that has gone gets no last event; nothing else has to end for it.
             Ok(match engine.job(&grant, &id) {
                 Ok(row) if row.status.is_settled() => {
-                    let _ = sender.send_last("done", &job(&row));
+                    let _ = sender.send_last("done", &job(&row, &engine.waiting()));
                     None
                 }
                 Ok(row) => {
-                    let view = job(&row);
+                    let view = job(&row, &engine.waiting());
                     if before.as_ref() != Some(&view) && sender.send("job", &view).is_err() {
                         return Ok(None);
                     }

@@ -10,7 +10,7 @@ use schemars::{Schema, SchemaGenerator};
 
 use crate::app::{App, blocking};
 use crate::dto::operations::{
-    Health, JobCounts, JobList, JobView, ListJobs, OneJob, Readiness, RetriedJob,
+    Health, JobCounts, JobList, JobView, ListJobs, Readiness, RetriedJob, RetryJob,
 };
 use crate::error::{ApiError, Location};
 use crate::last_hour::LastHour;
@@ -20,8 +20,8 @@ use crate::routes::{Group, Route};
 use crate::watch::MetricsText;
 use lodestone_catalog::job::JobRow;
 use lodestone_engine::ingest::ReembedRun;
-use lodestone_engine::{ComponentState, EngineError};
-use lodestone_types::{Fault, JobStatus, Role, Sequence, Stage};
+use lodestone_engine::{ComponentState, EngineError, Waiting};
+use lodestone_types::{Fault, JobStatus, Role, Sequence, Stage, SubTenantId, TenantId};
 
 const DOCS_PAGE: &str = include_str!("docs.html");
 /// The page runs its own script, reads the document from this server and nothing else.
@@ -63,10 +63,7 @@ pub fn routes() -> Vec<Route<App>> {
 
 fn list_jobs(app: &App, call: &Call, request: ListJobs) -> Result<Json<JobList>, ApiError> {
     let ListJobs { tenant, sub_tenant, status, limit, cursor } = request;
-    if tenant.is_none() && sub_tenant.is_some() {
-        let problem = "is required with sub_tenant_id";
-        return Err(ApiError::field("missing_field", Location::Query, "tenant_id", problem));
-    }
+    require_tenant(tenant.as_ref(), sub_tenant.as_ref())?;
     let before = cursor.as_deref().map(read_cursor).transpose()?;
     let grant = call.grant()?;
     // They are of a whole tenant, few, and on the first page.
@@ -75,9 +72,10 @@ fn list_jobs(app: &App, call: &Call, request: ListJobs) -> Result<Json<JobList>,
         _ => Vec::new(),
     };
     let page = app.engine.jobs(grant, tenant.as_ref(), sub_tenant, status, limit, before)?;
-    let counts = page.counts;
+    let (counts, waiting) = (page.counts, app.engine.waiting());
+    let rows = page.jobs.iter().map(|row| job(row, &waiting));
     Ok(Json::new(JobList {
-        jobs: changes.iter().map(reembed_job).chain(page.jobs.iter().map(job)).collect(),
+        jobs: changes.iter().map(reembed_job).chain(rows).collect(),
         counts: JobCounts {
             queued: counts.queued,
             in_progress: counts.in_progress,
@@ -90,6 +88,18 @@ fn list_jobs(app: &App, call: &Call, request: ListJobs) -> Result<Json<JobList>,
     }))
 }
 
+/// A sub-tenant is one of a tenant.
+fn require_tenant(
+    tenant: Option<&TenantId>,
+    sub_tenant: Option<&SubTenantId>,
+) -> Result<(), ApiError> {
+    if tenant.is_none() && sub_tenant.is_some() {
+        let problem = "is required with sub_tenant_id";
+        return Err(ApiError::field("missing_field", Location::Query, "tenant_id", problem));
+    }
+    Ok(())
+}
+
 fn read_cursor(cursor: &str) -> Result<Sequence, ApiError> {
     // Sequences are stored as signed numbers.
     let sequence = cursor.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
@@ -99,14 +109,16 @@ fn read_cursor(cursor: &str) -> Result<Sequence, ApiError> {
     })
 }
 
-fn retry_job(app: &App, call: &Call, request: OneJob) -> Result<Json<RetriedJob>, ApiError> {
-    let row = app.engine.retry_job(call.grant()?, &request.job_id)?;
-    call.tell_subject(&request.job_id);
+fn retry_job(app: &App, call: &Call, request: RetryJob) -> Result<Json<RetriedJob>, ApiError> {
+    let RetryJob { job_id, tenant, sub_tenant } = request;
+    require_tenant(tenant.as_ref(), sub_tenant.as_ref())?;
+    let row = app.engine.retry_job(call.grant()?, tenant.as_ref(), sub_tenant, &job_id)?;
+    call.tell_subject(&job_id);
     let message = "The job waits, or is being processed".to_owned();
-    Ok(Json::new(RetriedJob { job: job(&row), success: true, message }))
+    Ok(Json::new(RetriedJob { job: job(&row, &app.engine.waiting()), success: true, message }))
 }
 
-pub(super) fn job(row: &JobRow) -> JobView {
+pub(super) fn job(row: &JobRow, waiting: &Waiting) -> JobView {
     // Stored are those that have failed.
     let is_one_more = matches!(row.status, JobStatus::InProgress | JobStatus::Success);
     JobView {
@@ -120,7 +132,7 @@ pub(super) fn job(row: &JobRow) -> JobView {
         progress: row.progress.and_then(|progress| progress.share()),
         attempts: row.job.attempts + u32::from(is_one_more),
         error_code: row.fault.map_or("", |fault| fault.as_str()).to_owned(),
-        message: row.message.clone(),
+        message: waiting.reason(row).unwrap_or(&row.message).to_owned(),
         created_at: row.job.uploaded_at.to_string(),
         started_at: row.started_at.map(|at| at.to_string()),
         finished_at: row.finished_at.map(|at| at.to_string()),

@@ -248,10 +248,12 @@ impl Asked {
     }
 
     fn response(&self, answer: QnaAnswer, sources: SourcesEvent) -> QnaResponse {
-        let Self { call, input, .. } = self;
+        let Self { app, call, input, .. } = self;
         let QnaAnswer { text, quotes, grounds, mut generation, answer_ms, total_ms, .. } = answer;
         let mut search = metadata_of(call, &input.request, &grounds.retrieved);
         search.completed_query = completed(&input.request.query, &grounds.question);
+        let access = self.open().ok();
+        search.degraded_message = access.and_then(|access| app.engine.model_failure(&access));
         search.timings_ms.answer = input.ai_generation.then_some(answer_ms);
         // With the time of a generator to understand the question.
         search.timings_ms.total = total_ms;

@@ -99,7 +99,9 @@ fn found(
     let completed_query = completed(&request.query, &query);
     request.query = query;
     let found = app.engine.retrieve(access, &request)?;
-    let metadata = SearchMetadata { completed_query, ..metadata_of(call, &request, &found) };
+    let degraded_message = app.engine.model_failure(access);
+    let metadata = metadata_of(call, &request, &found);
+    let metadata = SearchMetadata { completed_query, degraded_message, ..metadata };
     let graph_relations = graph_relations(&found);
     let relations = found.relations;
     let shown = |found: RetrievedChunk| {
@@ -207,6 +209,7 @@ pub(super) fn metadata_of(
         },
         vector_paths: found.paths.iter().map(|path| (*path).to_owned()).collect(),
         degraded: degradations(found, request.mode),
+        degraded_message: None,
         ignored_parameters: call.ignored.to_vec(),
     }
 }
@@ -229,6 +232,7 @@ fn degradations(found: &Retrieved, mode: Mode) -> Vec<String> {
         (found.embedder_fails, "embedder_unavailable"),
         // Only `accurate` asks for one: none is installed, or it failed.
         (mode == Mode::Accurate && found.reranker.is_none(), "reranker_unavailable"),
+        (found.is_reranked_in_part, "reranking_partial"),
     ];
     lacks.iter().filter(|(is_so, _)| *is_so).map(|(_, word)| (*word).to_owned()).collect()
 }

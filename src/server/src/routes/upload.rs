@@ -283,9 +283,12 @@ fn processing(
         lookup_error(&access, EngineError::SourceNotFound { source_id })
     })?;
     let status = Status::from(view.status);
+    let needs_model = !view.status.is_settled() && view.record.kind != SourceKind::Embeddings;
+    let waits = if needs_model { app.engine.model_failure(&access) } else { None };
     let message = match view.status {
         JobStatus::Errored if view.message.is_empty() => "processing failed".to_owned(),
         JobStatus::Errored => view.message,
+        JobStatus::Queued | JobStatus::InProgress if let Some(reason) = waits => reason,
         _ => "Processing status retrieved successfully".to_owned(),
     };
     let processing = ProcessingStatus {

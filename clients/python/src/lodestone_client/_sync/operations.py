@@ -470,8 +470,10 @@ class OperationsOperations:
         """Try a failed job again.
 
         job_id: The job.
+        tenant_id: The tenant that the job has to be of; absent: any.
+        sub_tenant_id: The sub-tenant that the job has to be of; absent: any.
         """
-        answer: models.RetriedJob = self._transport.call(Operation("POST", "/jobs/{job_id}/retry", retry=True, keyed=True), request, options)
+        answer: models.RetriedJob = self._transport.call(Operation("POST", "/jobs/{job_id}/retry", query=["tenant_id", "sub_tenant_id"], retry=True, keyed=True), request, options)
         return answer
 
     def metrics(self, *, options: Options | None = None) -> str:

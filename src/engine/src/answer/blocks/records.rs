@@ -7,6 +7,14 @@ use super::{Cell, Form, Group, Kind, Parser};
 use crate::answer::keyed::{self, KeyedLine};
 use crate::answer::sentences::SENTENCE_CHARS_MAX;
 
+/// Characters of a value that is rather a sentence.
+const PROSE_CHARS_MIN: usize = 60;
+
+/// Whether a value is a sentence or several.
+fn is_prose(value: &str) -> bool {
+    value.contains(". ") || value.chars().count() >= PROSE_CHARS_MIN
+}
+
 impl Parser<'_> {
     pub(super) fn keyed(&mut self, at: usize, run: Vec<KeyedLine>) {
         if keyed::are_settings(&run) {
@@ -55,6 +63,17 @@ impl Parser<'_> {
             self.begin(Form::Paragraph);
             self.push_sentences(Kind::Sentence, text);
             self.new_section();
+            return;
+        }
+        let prose = run.iter().filter(|line| is_prose(&line.value)).count();
+        if run.len() > 1 && prose * 2 > run.len() {
+            // A word and what is to be said of it, line by line: no fields of one thing.
+            self.begin(Form::Records);
+            for (line, keyed) in run.iter().enumerate() {
+                let cell = Cell { name: keyed.key.clone(), value: keyed.value.clone() };
+                self.push_record(self.lines[at + line].bytes.clone(), None, vec![cell], false);
+            }
+            self.lead = None;
             return;
         }
         let names: Vec<&str> = run.iter().map(|line| line.key.as_str()).collect();

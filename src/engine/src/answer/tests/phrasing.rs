@@ -73,3 +73,83 @@ fn a_month_may_have_a_short_year() {
     let answer = told("what was decided in the committee in february 25", &texts);
     assert!(answer.contains("Roof") && !answer.contains("Bees"), "{answer}");
 }
+
+/// Two names that stand together: what is asked is told of both, each from its own document.
+#[test]
+fn two_names_are_told_side_by_side() {
+    let sheet = |name: &str, often: &str| {
+        format!(
+            "# Site sheet {name}\n\n| Item | Where or what |\n|---|---|\n| Fire drill | {often} |\n\
+            | Stopcock | cellar |\n"
+        )
+    };
+    let (marlow, oxley) = (sheet("Marlow Lane", "every six months"), sheet("Oxley", "once a year"));
+    let texts = [("site-marlow-lane.md", marlow.as_str()), ("site-oxley.md", oxley.as_str())];
+    let answer = told("fire drills at Marlow Lane and Oxley, how often each", &texts);
+    let places = ["every six months", "once a year"].map(|often| answer.find(often));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{answer}");
+}
+
+/// An amendment changes the sections that it names, and no others.
+#[test]
+fn an_amended_section_does_not_hold() {
+    let rules = "# Kennel: rules\n\n1 March 2023\n\n## 1 Age\nDogs from six months.\n\n\
+        ## 3 Booking\nDeposit 30 EUR per animal.\n\n## 5 Food\nOwn food may be brought.\n";
+    let change = "# Changes to the rules\n\nIn force from 1 May 2025. Changes sections 1 and 3 of the \
+        rules of 1 March 2023. The others stay.\n\n**3 Booking (new)** Deposit 50 EUR per animal.\n";
+    let texts = [("kennel-rules-2023.md", rules), ("kennel-change-2025.md", change)];
+    let answer = told("how much is the deposit for an animal", &texts);
+    assert!(answer.contains("50 EUR") && !answer.contains("30 EUR"), "{answer}");
+    assert!(told("may own food be brought", &texts).contains("Own food"));
+    let answer = told("how much was the deposit for an animal in 2023", &texts);
+    assert!(answer.contains("30 EUR"), "the old section where it is asked for: {answer}");
+}
+
+/// What a mail quotes to take it back, and a supplier that is none any more, do not lead.
+#[test]
+fn what_is_taken_back_or_over_does_not_lead() {
+    let mail = "# Correction\n\nIn the slides it says the alarm of the fridge is set to 10 degrees. \
+        That is wrong. The alarm of every fridge is set to 8.5 degrees from today.\n";
+    let answer = told("What is the fridge alarm set to?", &[("mail.md", mail)]);
+    assert!(answer.starts_with("The alarm of every fridge"), "{answer}");
+    let firms = "# Suppliers\n\n| Name | Goods | State |\n|---|---|---|\n\
+        | Gasco | oxygen | ended 2025-04-30 |\n| Aerolind | oxygen | since 2025-05-01 |\n";
+    let answer = told("who delivers our oxygen now?", &[("suppliers.md", firms)]);
+    assert!(answer.find("Aerolind") < answer.find("Gasco").or(Some(usize::MAX)), "{answer}");
+}
+
+/// Open tickets are those whose state is not one of the finished ones.
+#[test]
+fn all_that_is_not_finished_is_listed() {
+    let tickets = "# Pump tickets\n\n| Ticket | Station | Status |\n|---|---|---|\n\
+        | T-1 | Weir | closed |\n| T-2 | Oak | open |\n| T-3 | Mill | waiting for parts |\n\
+        | T-4 | Lane | done |\n| T-5 | Quay | in repair |\n";
+    for question in
+        ["which pump tickets are open at the moment", "pump tickets that are not finished"]
+    {
+        let answer = told(question, &[("tickets.md", tickets)]);
+        assert!(["T-2", "T-3", "T-5"].iter().all(|key| answer.contains(key)), "{answer}");
+        assert!(!answer.contains("T-1") && !answer.contains("T-4"), "{answer}");
+    }
+}
+
+/// Lines of a word and sentences are told one by one.
+#[test]
+fn lines_of_sentences_are_no_fields_of_one_thing() {
+    let triage = "# Triage\n\nPoison: nobody makes an animal vomit at home. Poison line 0555 079.\n\
+        Births: if nothing comes after two hours of labour it is red.\n\
+        Rabbits: one that does not eat for 12 hours is orange. Bring it in.\n";
+    let answer = told("poison line number?", &[("triage.md", triage)]);
+    assert!(answer.contains("0555 079") && !answer.contains("labour"), "{answer}");
+}
+
+/// "First" and "last" at the end ask for the earliest and the latest.
+#[test]
+fn the_first_is_the_earliest() {
+    let pumps = "# Pumps\n\n| Pump | Station | Built in |\n|---|---|---|\n| P1 | Weir | 2011 |\n\
+        | P2 | Oak | 1998 |\n| P3 | Mill | 2019 |\n";
+    let answer = told("which pump was built first", &[("pumps.md", pumps)]);
+    assert!(answer.contains("P2") && !answer.contains("P1"), "{answer}");
+    let answer = told("which pump was built last", &[("pumps.md", pumps)]);
+    assert!(answer.contains("P3") && !answer.contains("P2"), "{answer}");
+}

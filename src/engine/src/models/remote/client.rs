@@ -40,6 +40,12 @@ pub(super) enum Failure {
     Texts(String),
 }
 
+impl Failure {
+    fn silent(error: &ureq::Error) -> Self {
+        Self::Later(format!("it does not answer: {error}"), None)
+    }
+}
+
 #[derive(Deserialize)]
 struct Answer {
     data: Vec<Item>,
@@ -130,13 +136,13 @@ impl Client {
             call = call.header(header::AUTHORIZATION, value);
         }
         let sent = call.send(body.to_string());
-        let response = sent.map_err(|error| Failure::Later(error.to_string(), None))?;
+        let response = sent.map_err(|error| Failure::silent(&error))?;
         let status = response.status().as_u16();
         if status != 200 {
             return Err(self.refusal(status, response));
         }
         let body = response.into_body().into_with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
-        let body = body.map_err(|error| Failure::Later(error.to_string(), None))?;
+        let body = body.map_err(|error| Failure::silent(&error))?;
         serde_json::from_slice(&body)
             .map_err(|_| Failure::Final("its answer is not a list of embeddings".to_owned()))
     }

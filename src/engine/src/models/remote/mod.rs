@@ -26,7 +26,7 @@ mod settings;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use lodestone_embed::{EmbedError, EmbedStats, Embedder, Lane, Role};
+use lodestone_embed::{EmbedError, EmbedStats, Embedder, Failing, Lane, Role};
 use lodestone_fetch::Authorities;
 use lodestone_types::RequestContext;
 use parking_lot::Mutex;
@@ -71,26 +71,36 @@ pub struct RemoteEmbedder {
 /// Whether the server fails.
 #[derive(Debug, Default)]
 struct State {
-    is_failing: bool,
+    failing: Option<Failing>,
     /// The end of the time in which no query is sent.
     rests_until: Option<Instant>,
 }
 
 impl RemoteEmbedder {
-    /// The model of a server; it is asked for the width of its vectors unless the settings say it.
+    /// The model of a server, which is asked for the width of its vectors. Where the settings say
+    /// that, it need not answer.
     ///
     /// # Errors
-    /// [`EmbedError::Remote`] where it is asked and does not answer.
+    /// [`EmbedError::Remote`] where it has to answer and does not, or with another width than the
+    /// settings say.
     pub fn connect(server: EmbeddingServer, authorities: &Authorities) -> Result<Self, EmbedError> {
         let client = Client::new(&server, authorities);
-        let dimension = match server.dimension {
-            Some(dimension) => dimension,
-            None => client.width(PROBE, server.timeout).map_err(|problem| EmbedError::Remote {
-                problem: format!(
+        let time = server.dimension.map_or(server.timeout, |_| server.query_timeout);
+        let (dimension, problem) = match (server.dimension, client.width(PROBE, time)) {
+            (Some(said), Ok(found)) if said != found => {
+                let problem =
+                    format!("its vectors have {found} numbers and embedding-dimension says {said}");
+                return Err(EmbedError::Remote { problem });
+            }
+            (_, Ok(found)) => (found, None),
+            (Some(said), Err(problem)) => (said, Some(problem)),
+            (None, Err(problem)) => {
+                let problem = format!(
                     "it cannot be asked for the width of its vectors: {problem}; \
                      embedding-dimension says it without asking"
-                ),
-            })?,
+                );
+                return Err(EmbedError::Remote { problem });
+            }
         };
         let mut hash = Sha256::new();
         let width = dimension.to_string();
@@ -98,7 +108,7 @@ impl RemoteEmbedder {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
-        Ok(Self {
+        let model = Self {
             client,
             dimension,
             fingerprint: hex::encode(hash.finalize()),
@@ -106,7 +116,11 @@ impl RemoteEmbedder {
             state: Mutex::default(),
             stats: Mutex::new(EmbedStats::default()),
             server,
-        })
+        };
+        if let Some(problem) = problem {
+            model.note(&problem, false);
+        }
+        Ok(model)
     }
 
     /// The URL of its server.
@@ -220,22 +234,31 @@ impl RemoteEmbedder {
         context: &RequestContext,
         problem: String,
     ) -> Result<EmbedError, EmbedError> {
-        let mut state = self.state.lock();
-        if !std::mem::replace(&mut state.is_failing, true) {
-            tracing::warn!(%problem, url = self.server.url, "the embedding server fails");
-        }
-        if lane == Lane::Query {
-            state.rests_until = Some(Instant::now() + REST);
-        }
-        drop(state);
+        self.note(&problem, lane == Lane::Query);
         if lane == Lane::Bulk {
             self.gate.pause(REST_OF_DOCUMENTS, context)?;
         }
         Ok(EmbedError::Remote { problem })
     }
 
+    /// Takes note of a failure; no query is sent for a while where `rests`.
+    fn note(&self, problem: &str, rests: bool) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        if state.failing.is_none() {
+            tracing::warn!(%problem, url = self.server.url, "the embedding server fails");
+        }
+        let since = state.failing.as_ref().map_or(now, |failing| failing.since);
+        // Behind a colon are words of the system or of the server, which are for the log.
+        let problem = problem.split(':').next().unwrap_or_default().to_owned();
+        state.failing = Some(Failing { since, problem });
+        if rests {
+            state.rests_until = Some(now + REST);
+        }
+    }
+
     fn recover(&self) {
-        if std::mem::take(&mut *self.state.lock()).is_failing {
+        if std::mem::take(&mut *self.state.lock()).failing.is_some() {
             tracing::info!(url = self.server.url, "the embedding server answers again");
         }
     }
@@ -272,6 +295,10 @@ impl Embedder for RemoteEmbedder {
 
     fn fingerprint(&self) -> &str {
         &self.fingerprint
+    }
+
+    fn failing(&self) -> Option<Failing> {
+        self.state.lock().failing.clone()
     }
 
     fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {

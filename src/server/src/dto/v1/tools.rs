@@ -2,6 +2,8 @@
 //!
 //! They are passed on in the form of `/chat/completions`, rebuilt from the members that count.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::error::{ApiError, Location};
@@ -88,6 +90,12 @@ pub(super) fn read_tools(
     for (at, tool) in offered.iter_mut().enumerate() {
         *tool = definition(tool)
             .map_err(|(member, problem)| bad(&format!("{}[{at}]{member}", TOOLS.name), problem))?;
+    }
+    let mut names = BTreeSet::new();
+    let name = |tool: &Value| tool["function"]["name"].as_str().map(str::to_owned);
+    if let Some(at) = offered.iter().position(|tool| !names.insert(name(tool))) {
+        let place = format!("{}[{at}].function.name", TOOLS.name);
+        return Err(bad(&place, "is the name of an earlier tool"));
     }
     let choice = fields.json(&TOOL_CHOICE)?;
     if let Some(choice) = &choice {
