@@ -47,6 +47,7 @@ mod status;
 mod streams;
 mod support;
 mod tools;
+mod translated;
 mod uploads;
 mod upstream;
 mod usage;

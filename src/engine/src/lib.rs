@@ -14,6 +14,7 @@
 //!   `pictures`: the operations
 //! - `webhooks`: events to their receivers; `components`: parts that tests replace
 //! - `models`: the embedding models; `device`: the device for vectors and the model
+//! - `translation`: questions in one language, answered from texts in another
 //! - `reading`: the generator as the reader of graphs
 //! - `archive`: tenants as files of lines, out and in
 //! - `backup`: backups and restoring them; `backups`: those of this engine
@@ -53,6 +54,7 @@ mod stage;
 pub mod statements;
 mod status;
 mod tenants;
+mod translation;
 mod vector_stores;
 mod waiting;
 mod webhooks;

@@ -129,6 +129,29 @@ impl HybridQuery {
         Self { terms: found.into_iter().map(|(term, ..)| term).collect(), clauses }
     }
 
+    /// A query of words that are given by their forms, each a word of one term: the forms of one
+    /// count as one term, whichever occurs (a synonym operator; Pirkola 1998).
+    pub fn of_forms(words: impl IntoIterator<Item = Vec<String>>) -> Self {
+        let (mut terms, mut clauses) = (Vec::new(), Vec::new());
+        for forms in words {
+            let analysed = forms.iter().filter_map(|form| Self::analyse(form).terms.pop());
+            let mut forms: Vec<String> = analysed.collect();
+            forms.sort_unstable();
+            forms.dedup();
+            let room = QUERY_TERMS_MAX - terms.len();
+            forms.truncate(room);
+            if forms.is_empty() {
+                continue;
+            }
+            terms.extend(forms.iter().cloned());
+            let form = |term| Form { terms: vec![term], factor: 1.0 };
+            let forms = forms.into_iter().map(form).collect();
+            let clause = Clause::written(Field::Body, Vec::new(), 1.0);
+            clauses.push(Clause { forms, is_in_title: true, ..clause });
+        }
+        Self { terms, clauses }
+    }
+
     /// The distinct analysed terms, in the order of the query.
     pub fn terms(&self) -> &[String] {
         &self.terms
@@ -358,6 +381,17 @@ mod tests {
         assert_eq!(query.terms(), ["wing", "tail"]);
         assert_eq!(query.clauses()[0].weight, 2.0);
         assert_eq!(query.clauses()[1].weight, 1.0);
+    }
+
+    #[test]
+    fn forms_of_one_word_are_one_clause() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+        let query = HybridQuery::of_forms([words("Hund hunde hunden"), words("Katze")]);
+        let forms: Vec<usize> = query.clauses().iter().map(|one| one.forms.len()).collect();
+        assert_eq!(query.terms(), ["hund", "hunden", "katz"]);
+        assert_eq!(forms, [2, 1]);
+        let many = (0..1000).map(|n| vec![n.to_string(), format!("x{n}")]);
+        assert_eq!(HybridQuery::of_forms(many).terms().len(), QUERY_TERMS_MAX);
     }
 
     #[test]

@@ -16,23 +16,22 @@ impl TextIndex {
         Ok(counts.0.into_iter().max().unwrap_or(0))
     }
 
-    /// Calls `each` with the first `most` words of the dictionary that begin with a letter, in
-    /// lower case, ascending. Words of rows outside of a scope are among them.
+    /// Calls `each` with the first `most` words of the dictionary that have a beginning, in lower
+    /// case, ascending. Words of rows outside of a scope are among them.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if the dictionary cannot be read.
     pub fn words_from(
         &self,
-        initial: char,
+        beginning: &str,
         most: usize,
         mut each: impl FnMut(&str),
     ) -> Result<(), TextError> {
         let Some(field) = self.field(Field::Words) else { return Ok(()) };
-        let initial = initial.to_string();
-        let words = field.postings.terms().range().ge(initial.as_bytes()).into_stream();
+        let words = field.postings.terms().range().ge(beginning.as_bytes()).into_stream();
         let mut words = words.map_err(TextError::damaged)?;
         for _ in 0..most {
-            if !words.advance() || !words.key().starts_with(initial.as_bytes()) {
+            if !words.advance() || !words.key().starts_with(beginning.as_bytes()) {
                 break;
             }
             if let Ok(word) = std::str::from_utf8(words.key()) {
@@ -55,15 +54,16 @@ mod tests {
             builder.add_row(&RowText { title: "", body, context: "", searchable: "" }).unwrap();
         }
         let index = TextIndex::open(builder.finish().unwrap().to_vec().unwrap()).unwrap();
-        let from = |initial, most| {
+        let from = |beginning, most| {
             let mut words = Vec::new();
-            index.words_from(initial, most, |word| words.push(word.to_owned())).unwrap();
+            index.words_from(beginning, most, |word| words.push(word.to_owned())).unwrap();
             words
         };
-        assert_eq!(from('f', 9), ["fish", "fridge", "fridges"]);
-        assert_eq!(from('f', 1), ["fish"]);
-        assert_eq!(from('é', 9), ["éclairs"]);
-        assert_eq!(from('z', 9), [""; 0]);
+        assert_eq!(from("f", 9), ["fish", "fridge", "fridges"]);
+        assert_eq!(from("f", 1), ["fish"]);
+        assert_eq!(from("frid", 9), ["fridge", "fridges"]);
+        assert_eq!(from("é", 9), ["éclairs"]);
+        assert_eq!(from("z", 9), [""; 0]);
         assert_eq!(index.rows_with("fridge", None).unwrap(), 2);
         assert_eq!(index.rows_with("frige", None).unwrap(), 0);
         let last = RoaringBitmap::from_iter([2]);

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::answer::ABSTENTION;
 use crate::answer::candidates::Part;
+use crate::answer::foreign::Strength;
 use crate::answer::notes;
 use crate::answer::snippet::folded;
 use crate::answer::sources::{AnswerSource, grouped};
@@ -22,6 +23,8 @@ pub struct Answer {
     pub is_abstained: bool,
     /// Whether it tells what several editions of one document say.
     pub has_conflict: bool,
+    /// Strength of its first passage, or of the best one where it is abstained.
+    pub(crate) strength: Strength,
 }
 
 /// The origin of one passage of an answer.
@@ -78,6 +81,7 @@ pub(super) fn compose(
             sources,
             is_abstained: true,
             has_conflict: false,
+            strength: Strength::default(),
         };
     }
     let number_of = |part: &Part| {
@@ -114,7 +118,8 @@ pub(super) fn compose(
     for citation in &citations {
         sources[citation.number - 1].is_cited = true;
     }
-    Answer { text, citations, sources, is_abstained: false, has_conflict: false }
+    let strength = Strength::default();
+    Answer { text, citations, sources, is_abstained: false, has_conflict: false, strength }
 }
 
 /// A passage as an answer shows it: white space folded, and without marks of its own, be they

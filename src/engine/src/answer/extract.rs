@@ -8,9 +8,11 @@ use crate::answer::choose::Choice;
 use crate::answer::compose::{Answer, SourceOrder, compose};
 use crate::answer::editions::Editions;
 use crate::answer::evidence::Evidence;
+use crate::answer::foreign::{Glossary, Strength, as_written};
 use crate::answer::question::Question;
 use crate::answer::score::{by_words, dot};
 use crate::models::{Models, OwnedText};
+use crate::translation::Gloss;
 use lodestone_embed::{EmbedError, Lane, Role};
 use lodestone_rank::Reranker;
 use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
@@ -27,6 +29,13 @@ const EMBEDDED_MAX: usize = 24;
 const STANDS_MIN: f32 = 0.1;
 /// Share of the time that a question has left, that the judge may take of it.
 const JUDGE_SHARE: u32 = 4;
+
+/// The passages of an answer, and the strength of the best one.
+#[derive(Debug, Default)]
+struct Chosen {
+    parts: Vec<Part>,
+    strength: Strength,
+}
 
 /// Makes extractive answers. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -74,19 +83,59 @@ impl Answerer {
         let editions = Editions::read(question, &chunks, self.clock.now());
         let is_doubtful = |chunk| editions.is_doubtful(chunk);
         let mut reading = read(&chunks, hits, |chunk| editions.holds(chunk));
-        let Reading { candidates, blocks } = &mut reading;
-        candidates.retain(|one| {
-            let headings = &blocks[one.stretch].sections[one.section];
-            !editions.is_changed(one.hit, headings, &one.parts[0].shown)
-        });
+        without_changed(&mut reading, &editions);
         let mut chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
-        if chosen.is_empty() && (0..chunks.len()).any(is_doubtful) {
+        if chosen.parts.is_empty() && (0..chunks.len()).any(is_doubtful) {
             reading = read(&chunks, hits, is_doubtful);
             chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         }
-        let chosen: Vec<&Part> = chosen.iter().collect();
-        let mut answer = compose(question, &chunks, hits, &chosen, order);
-        answer.has_conflict = editions.are_mixed(chosen.iter().map(|part| part.chunk));
+        let parts: Vec<&Part> = chosen.parts.iter().collect();
+        let mut answer = compose(question, &chunks, hits, &parts, order);
+        answer.has_conflict = editions.are_mixed(parts.iter().map(|part| part.chunk));
+        answer.strength = chosen.strength;
+        Ok(answer)
+    }
+
+    /// As [`Self::answer`], from chunks in other languages, which `gloss` tells in words of the
+    /// question's; an abstention unless they say clearly more of it than an answer needs.
+    ///
+    /// # Errors
+    /// As [`Self::answer`].
+    pub(crate) fn answer_foreign(
+        &self,
+        context: &RequestContext,
+        gloss: &Gloss,
+        chunks: &[RetrievedChunk],
+        around: &[RetrievedChunk],
+    ) -> Result<Answer, AnswerError> {
+        let (hits, chunks): (usize, Vec<&RetrievedChunk>) =
+            (chunks.len(), chunks.iter().chain(around).collect());
+        let question = gloss.question();
+        let editions = Editions::read(question, &chunks, self.clock.now());
+        let mut reading = read(&chunks, hits, |chunk| editions.holds(chunk));
+        without_changed(&mut reading, &editions);
+        let candidates = reading.candidates.iter();
+        let written: Vec<Part> = candidates.flat_map(|one| one.parts.iter().cloned()).collect();
+        let glossary = Glossary::new(gloss, &chunks);
+        let reading = glossary.reading(reading);
+        let glossed = glossary.chunks(&chunks);
+        let glossed: Vec<&RetrievedChunk> = glossed.iter().collect();
+        let mut chosen = self.chosen(context, question, &glossed, &reading, &editions)?;
+        let lacks_name = gloss.names().map(str::to_lowercase).any(|name| {
+            let is_in = |part: &Part| {
+                let RetrievedChunk { source, text, .. } = glossed[part.chunk];
+                [&source.title, text].iter().any(|text| text.to_lowercase().contains(&name))
+            };
+            !chosen.parts.iter().any(is_in)
+        });
+        if !chosen.strength.is_enough_of_foreign(lacks_name) {
+            chosen.parts.clear();
+        }
+        let parts = as_written(&chosen.parts, &written);
+        let parts: Vec<&Part> = parts.iter().collect();
+        let mut answer = compose(question, &chunks, hits, &parts, SourceOrder::ByUse);
+        answer.has_conflict = editions.are_mixed(parts.iter().map(|part| part.chunk));
+        answer.strength = chosen.strength;
         Ok(answer)
     }
 
@@ -98,9 +147,9 @@ impl Answerer {
         chunks: &[&RetrievedChunk],
         reading: &Reading,
         editions: &Editions,
-    ) -> Result<Vec<Part>, AnswerError> {
+    ) -> Result<Chosen, AnswerError> {
         if reading.candidates.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Chosen::default());
         }
         let asked = Question::new(question);
         let (mut scores, matches) = by_words(&asked, &reading.candidates, chunks);
@@ -129,12 +178,16 @@ impl Answerer {
             vectors: &vectors,
             evidence: Evidence::needed_for(question),
         };
+        let strength = |at: usize| Strength::of(&choice, at);
+        let first = choice.best(|at| Some(choice.relevance(at)));
+        let strength = first.map(strength).unwrap_or_default();
         let chosen = choice.chosen();
         let chosen: Vec<&Candidate> = chosen.iter().map(|at| &reading.candidates[*at]).collect();
         if self.is_refused(context, question, &chosen, chunks)? {
-            return Ok(Vec::new());
+            return Ok(Chosen { parts: Vec::new(), strength });
         }
-        Ok(chosen.into_iter().flat_map(|candidate| candidate.parts.clone()).collect())
+        let parts = chosen.into_iter().flat_map(|candidate| candidate.parts.clone());
+        Ok(Chosen { parts: parts.collect(), strength })
     }
 
     /// Whether the judge is sure of every passage that it does not answer. Where it fails or has no
@@ -190,4 +243,13 @@ impl Answerer {
         let question_vector = vectors.remove(0);
         Ok((question_vector, vectors))
     }
+}
+
+/// Drops the passages that a later document in force has changed.
+fn without_changed(reading: &mut Reading, editions: &Editions) {
+    let Reading { candidates, blocks } = reading;
+    candidates.retain(|one| {
+        let headings = &blocks[one.stretch].sections[one.section];
+        !editions.is_changed(one.hit, headings, &one.parts[0].shown)
+    });
 }

@@ -38,6 +38,7 @@
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
 //!   `terms`: those of a question and a text, and their weights; `evidence`: whether a passage
 //!   answers
+//! - `foreign`: passages of other languages in words of the question's
 //! - `editions`: which of several editions holds; `amendments`: parts of one that are changed;
 //!   `conflicts`: passages that contradict each other;
 //!   `notices`: what sources say of themselves; `dates`: days in text
@@ -65,6 +66,7 @@ mod error;
 mod evaluate;
 mod evidence;
 mod extract;
+mod foreign;
 pub mod generate;
 mod keyed;
 mod keys;
@@ -99,3 +101,5 @@ pub use session::contextualise;
 pub use snippet::{highlight, snippet};
 pub use sources::{AnswerSource, question_terms, sources_only};
 pub use stream::{DELTAS_MAX, deltas};
+pub(crate) use terms::is_common;
+pub(crate) use words::is_interrogative;

@@ -44,7 +44,7 @@ const COMMON: &str = "\
 const LIGHT_SHARE: f32 = 0.3;
 
 /// Whether a word in lower case says little about the matter of a text.
-pub(super) fn is_common(word: &str) -> bool {
+pub(crate) fn is_common(word: &str) -> bool {
     entries(COMMON).any(|other| other == word)
 }
 

@@ -219,7 +219,7 @@ pub(super) fn bare_matter(question: &str) -> String {
 }
 
 /// Whether the word asks, or is an auxiliary beside one that does.
-pub(super) fn is_interrogative(word: &str) -> bool {
+pub(crate) fn is_interrogative(word: &str) -> bool {
     is_entry(INTERROGATIVES, word)
 }
 

@@ -17,6 +17,8 @@ pub struct Grounds {
     pub retrieved: Retrieved,
     /// The question as it stands alone.
     pub question: String,
+    /// The same before its words were corrected.
+    pub(super) written: String,
     /// The turns before it, oldest first, each a question and its answer.
     pub past: Vec<(String, String)>,
     /// The queries of the search where the generator has made them; else empty.
@@ -51,6 +53,7 @@ impl Engine {
             _ => (Understood::by_rule(&search.query, &past), access),
         };
         let Understood { mut question, parts, is_generated, usage, .. } = understood;
+        let written = question.clone();
         let mut corrections = Vec::new();
         if self.writer.is_none() {
             corrections = self.read(access, |snapshot| {
@@ -72,7 +75,7 @@ impl Engine {
             queries.push(question.clone());
             queries.extend(parts);
         }
-        Ok(Grounds { retrieved, question, past, queries, corrections, usage })
+        Ok(Grounds { retrieved, question, written, past, queries, corrections, usage })
     }
 
     /// The turns of a conversation, oldest first, each a question and its answer.

@@ -12,7 +12,9 @@
 //! stream, where they are told before the first token.
 //!
 //! - `grounds`: the search behind a question; `quotes`: the passages behind an answer
+//! - `foreign`: answers from texts in other languages
 
+mod foreign;
 mod grounds;
 mod quotes;
 
@@ -31,6 +33,7 @@ use crate::meters::Leg;
 use crate::query::{Mode, RetrieveRequest};
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
+use lodestone_types::RetrievedChunk;
 use lodestone_types::id::SessionId;
 
 /// Name of the model that writes answers without a generator.
@@ -145,7 +148,7 @@ impl Engine {
         sink: Option<AnswerSink<'_>>,
     ) -> Result<QnaAnswer, EngineError> {
         let begun = Instant::now();
-        let grounds = self.grounds(access, request)?;
+        let mut grounds = self.grounds(access, request)?;
         let searched = Instant::now();
         let mut silent = |_: AnswerEvent<'_>| ControlFlow::Continue(());
         let (delivery, sink): (Delivery, AnswerSink<'_>) = match sink {
@@ -163,9 +166,9 @@ impl Engine {
         told(sink(AnswerEvent::Start(model)))?;
         let answering = stage!("answer");
         let (text, sources, quotes, generation) = match writer {
-            Some(writer) => self.generate(writer, access, request, &grounds, delivery, sink)?,
+            Some(writer) => self.generate(writer, access, request, &mut grounds, delivery, sink)?,
             None => {
-                let draft = self.extract(access, request, &grounds)?;
+                let draft = self.extract(access, request, &mut grounds)?;
                 told(sink(AnswerEvent::Sources(&grounds, &draft.1)))?;
                 tell_text(sink, &draft.0)?;
                 draft
@@ -187,7 +190,7 @@ impl Engine {
         writer: &Writer,
         access: &TenantAccess,
         request: &QnaRequest,
-        grounds: &Grounds,
+        grounds: &mut Grounds,
         delivery: Delivery,
         sink: AnswerSink<'_>,
     ) -> Result<Draft, EngineError> {
@@ -242,12 +245,13 @@ impl Engine {
         Ok((text, sources, quotes, generation))
     }
 
-    /// The answer without a generator: sentences of the chunks, or none where none is wanted.
+    /// The answer without a generator: sentences of the chunks, or none where none is wanted. Where
+    /// no generator is configured, texts in other languages may answer, which then are the grounds.
     fn extract(
         &self,
         access: &TenantAccess,
         request: &QnaRequest,
-        grounds: &Grounds,
+        grounds: &mut Grounds,
     ) -> Result<Draft, EngineError> {
         let (question, chunks) = (&grounds.question, &grounds.retrieved.chunks);
         if !request.ai_generation {
@@ -258,12 +262,15 @@ impl Engine {
             Some(_) => SourceOrder::ByRelevance,
             None => SourceOrder::ByUse,
         };
-        let around = self.read(access, |snapshot| {
-            self.query.around(&access.context, snapshot, &access.sub_tenant, chunks)
-        })?;
+        let mut around = self.around(access, chunks)?;
         let judge = self.reranker.clone().filter(|_| request.search.mode == Mode::Accurate);
         let answerer = self.answerer.clone().judged_by(judge);
-        let answer = answerer.answer(&access.context, question, chunks, &around, order)?;
+        let mut answer = answerer.answer(&access.context, question, chunks, &around, order)?;
+        if self.writer.is_none()
+            && let Some(foreign) = self.foreign(access, request, grounds, (&answerer, &answer))?
+        {
+            (answer, around) = foreign;
+        }
         let generation = Generation {
             model: Some(EXTRACTIVE.to_owned()),
             is_fallback: self.writer.is_none(),
@@ -271,8 +278,19 @@ impl Engine {
             has_conflict: answer.has_conflict,
             ..Generation::default()
         };
-        let quotes = quotes::extracted(&answer, chunks, &around);
+        let quotes = quotes::extracted(&answer, &grounds.retrieved.chunks, &around);
         Ok((answer.text, answer.sources, quotes, generation))
+    }
+
+    /// The chunks around those that were found.
+    fn around(
+        &self,
+        access: &TenantAccess,
+        chunks: &[RetrievedChunk],
+    ) -> Result<Vec<RetrievedChunk>, EngineError> {
+        self.read(access, |snapshot| {
+            self.query.around(&access.context, snapshot, &access.sub_tenant, chunks)
+        })
     }
 
     /// The writer of generated answers, where a generator is configured.

@@ -29,6 +29,7 @@
 //! - `passages`: the chunks of one source in reading order
 //! - `vocabulary`: the words of a scope, for misspelt questions
 //! - `memories`: personal memories, listed, looked up and near a query
+//! - `translated`: the search by words of other languages
 //! - `timing`: times of the parts
 //! - `listing`: sources in every state; `hydrate`: rows to chunks; `error`: errors of searches
 
@@ -51,6 +52,7 @@ mod retrieve;
 mod side_by_side;
 mod steer;
 mod timing;
+mod translated;
 mod vectors;
 mod vocabulary;
 mod words;

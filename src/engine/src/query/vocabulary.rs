@@ -67,7 +67,7 @@ impl Vocabulary for Words<'_> {
         for segment in self.segments {
             self.context.check()?;
             let index = segment.live.segment.text_index();
-            index.words_from(initial, self.listed.get(), |other| {
+            index.words_from(&initial.to_string(), self.listed.get(), |other| {
                 self.listed.set(self.listed.get().saturating_sub(1));
                 // No correction has more edits.
                 if other.chars().count().abs_diff(letters) <= 2 {

@@ -1,0 +1,188 @@
+//! The search for a question's words in texts of other languages.
+
+use crate::query::hydrate::{Ranked, hydrate};
+use crate::query::legs::{self, KeywordScores, RowAddress, SegmentScope};
+use crate::query::{Query, QueryError, RetrieveRequest};
+use crate::translation::{Gloss, Language, Lexicon, Wanted};
+use lodestone_storage::collection::Snapshot;
+use lodestone_text::HybridQuery;
+use lodestone_types::{RequestContext, RetrievedChunk, ScoreParts, SubTenantId, TenantSchema};
+
+/// Words of a question whose translations must occur, or all of them if it has fewer.
+const WORDS_MIN: usize = 2;
+/// Words of one beginning that are looked at in a segment's dictionary.
+const LISTED_MAX: usize = 256;
+/// Forms of the translations of one word that are searched for.
+const FORMS_MAX: usize = 32;
+/// Letters of a beginning that is looked up; a shorter word is looked up as it is.
+const BEGINNING_LETTERS_MIN: usize = 3;
+/// Chunks of one language whose text is read to tell it, and those that are taken.
+const READ_MAX: usize = 48;
+const TAKEN_MAX: usize = 8;
+
+impl Query {
+    /// The chunks in other languages that hold most of a question's words, best first: one search
+    /// by words in each language whose words occur. Scores are shares of the best one's.
+    ///
+    /// # Errors
+    /// [`QueryError::Filter`] for a bad filter; [`QueryError::Stopped`]; errors of the disk.
+    pub(crate) fn translated(
+        &self,
+        context: &RequestContext,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        schema: Option<&TenantSchema>,
+        (request, gloss): (&RetrieveRequest, &Gloss),
+    ) -> Result<Vec<RetrievedChunk>, QueryError> {
+        let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
+        let segments = legs::segments_in_scope(context, snapshot, sub_tenant, filter)?;
+        let mut ranked = Vec::new();
+        for language in Language::ALL {
+            if language != gloss.language() {
+                ranked.extend(of_language(context, &segments, gloss, language)?);
+            }
+        }
+        ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.address.cmp(&b.address)));
+        if let Some(most) = request.per_source_max {
+            let source = |row: &Ranked| {
+                let segment = &segments[row.address.segment].live.segment;
+                (row.address.segment, segment.source_of(row.address.row))
+            };
+            lodestone_rank::cap_per_source(&mut ranked, most, source);
+        }
+        ranked.truncate(request.max_chunks);
+        let best = ranked.first().map_or(1.0, |row| row.score);
+        for row in &mut ranked {
+            row.score = lodestone_rank::settle(row.score / best);
+        }
+        hydrate(context, &segments, &ranked)
+    }
+}
+
+/// The best rows of one language; none where too few of its words occur.
+fn of_language(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    gloss: &Gloss,
+    language: Language,
+) -> Result<Vec<Ranked>, QueryError> {
+    let (mut words, mut found, mut known) = (Vec::new(), 0, 0);
+    for wanted in gloss.wanted() {
+        if wanted.concepts.is_empty() {
+            // A name or a code is the same in all languages.
+            words.push(vec![wanted.text.clone()]);
+            continue;
+        }
+        let forms = forms(context, segments, wanted, language)?;
+        known += 1;
+        found += usize::from(!forms.is_empty());
+        words.push(forms);
+    }
+    let query = HybridQuery::of_forms(words);
+    if found < WORDS_MIN.min(known) {
+        return Ok(Vec::new());
+    }
+    let scores = KeywordScores::compute(context, segments, &query)?;
+    let mut taken = Vec::new();
+    for (address, score) in scores.first(READ_MAX) {
+        context.check()?;
+        let RowAddress { segment, row } = address;
+        let text = segments[segment].live.segment.text(row)?;
+        if Lexicon::get().language_of(&text) == Some(language) {
+            let parts = ScoreParts { keyword: Some(score), ..ScoreParts::default() };
+            taken.push(Ranked { address, score, parts });
+        }
+        if taken.len() == TAKEN_MAX {
+            break;
+        }
+    }
+    Ok(taken)
+}
+
+/// The words of the dictionaries that are forms of a word's translations.
+fn forms(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    wanted: &Wanted,
+    language: Language,
+) -> Result<Vec<String>, QueryError> {
+    let lexicon = Lexicon::get();
+    let mut forms: Vec<String> = Vec::new();
+    let phrases = wanted.concepts.iter().flat_map(|concept| lexicon.words(*concept, language));
+    for phrase in phrases {
+        // A phrase is looked for by its longest word.
+        let longest = phrase.split_whitespace().max_by_key(|word| word.chars().count());
+        let Some(longest) = longest else { continue };
+        let is_phrase = longest.len() < phrase.len();
+        let is_form = |word: &str| match is_phrase {
+            true => language.key(word) == language.key(longest),
+            false => lexicon
+                .units(word, language)
+                .iter()
+                .any(|unit| unit.concepts.iter().any(|concept| wanted.concepts.contains(concept))),
+        };
+        for beginning in beginnings(longest, language) {
+            for segment in segments {
+                context.check()?;
+                let index = segment.live.segment.text_index();
+                index.words_from(&beginning, LISTED_MAX, |word| {
+                    let bare = language.words(word).into_iter().next().map(|(_, bare)| bare);
+                    let Some(bare) = bare else { return };
+                    let is_new = !forms.iter().any(|form| form == bare);
+                    if forms.len() < FORMS_MAX && is_new && is_form(bare) {
+                        forms.push(bare.to_owned());
+                    }
+                })?;
+            }
+        }
+    }
+    Ok(forms)
+}
+
+/// The beginnings of the forms of a word: German ones also with an umlaut, French ones also behind
+/// an article.
+fn beginnings(word: &str, language: Language) -> Vec<String> {
+    let mut beginning = language.beginning(word);
+    if beginning.chars().count() < BEGINNING_LETTERS_MIN {
+        beginning = word.to_lowercase();
+    }
+    let mut found = Vec::new();
+    match language {
+        Language::German => {
+            let vowel = beginning.char_indices().rev().find(|(_, c)| "aou".contains(*c));
+            if let Some((at, vowel)) = vowel {
+                // Of `au` the first letter has the umlaut.
+                let is_au = vowel == 'u' && beginning[..at].ends_with('a');
+                let (at, umlaut) = match vowel {
+                    'u' if is_au => (at - 1, "ä"),
+                    'u' => (at, "ü"),
+                    'o' => (at, "ö"),
+                    _ => (at, "ä"),
+                };
+                let mut changed = beginning.clone();
+                changed.replace_range(at..at + 1, umlaut);
+                found.push(changed);
+            }
+        }
+        Language::French if beginning.starts_with(|c| "aeiouhéèêâîô".contains(c)) => {
+            found.extend(["l'", "d'", "qu'"].map(|article| format!("{article}{beginning}")));
+        }
+        _ => {}
+    }
+    found.push(beginning);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_begin_as_their_word_does() {
+        assert_eq!(beginnings("Arzt", Language::German), ["ärzt", "arzt"]);
+        assert_eq!(beginnings("Haus", Language::German), ["häus", "haus"]);
+        assert_eq!(beginnings("Katze", Language::German), ["kätz", "katz"]);
+        assert_eq!(beginnings("eau", Language::French), ["l'eau", "d'eau", "qu'eau", "eau"]);
+        assert_eq!(beginnings("perro", Language::Spanish), ["perr"]);
+    }
+}
