@@ -19,7 +19,7 @@
 //! - `backup`: backups and restoring them; `backups`: those of this engine
 //! - `reembed`: changing the model of tenants
 //! - `meters`: measurements; `stage`: stages as spans; `slow`: the log of slow searches
-//! - `health`: state of the parts
+//! - `health`: state of the parts; `rates`: requests of tenants in the last minute
 //! - `restore`: rebuilding a lost catalog, completing an older one
 //! - `error`: errors of the operations, as the server sees them
 
@@ -42,6 +42,7 @@ mod models;
 mod pictures;
 pub mod qna;
 pub mod query;
+mod rates;
 mod reading;
 mod reembed;
 mod restore;
@@ -77,7 +78,7 @@ pub use pictures::PictureError;
 pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;
 pub use status::FoundStatus;
-pub use tenants::Stats;
+pub use tenants::{Stats, TenantModel, TenantPlan, TenantUsage};
 pub use webhooks::TestedWebhook;
 
 use crate::answer::Answerer;
@@ -85,6 +86,7 @@ use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
 use crate::backup::{BackupParts, Backups};
 use crate::ingest::{ClaimCounts, Ingest, IngestParts, MemoryBudget};
 use crate::query::Query;
+use crate::rates::Rates;
 use crate::reading::GeneratorReader;
 use crate::settings::Settings;
 use crate::webhooks::Webhooks;
@@ -191,8 +193,7 @@ pub struct Engine {
     /// Held once by each export and each import that is under way.
     exports: Arc<()>,
     imports: Arc<()>,
-    /// Held while a tenant is created.
-    creating: Mutex<()>,
+    rates: Rates,
     first_key: Mutex<Option<KeyText>>,
     probed: Mutex<Option<health::Probe>>,
     meters: meters::Meters,
@@ -272,7 +273,7 @@ impl Engine {
             webhooks,
             exports: Arc::default(),
             imports: Arc::default(),
-            creating: Mutex::new(()),
+            rates: Rates::default(),
             first_key: Mutex::new(first_key),
             probed: Mutex::new(None),
             meters: meters::Meters::default(),

@@ -11,7 +11,7 @@ use crate::answer::evidence::Evidence;
 use crate::answer::question::Question;
 use crate::answer::score::{by_words, dot};
 use crate::models::{Models, OwnedText};
-use lodestone_embed::{Lane, Role};
+use lodestone_embed::{Embedder, Lane, Role};
 use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 
 /// The text of an answer when nothing in the chunks answers.
@@ -33,6 +33,12 @@ impl Answerer {
     /// hold is judged by the machine's clock.
     pub fn new(models: impl Into<Models>) -> Self {
         Self { models: models.into(), clock: Arc::new(SystemClock) }
+    }
+
+    /// The same by the vectors of another model.
+    #[must_use]
+    pub fn with_model(&self, model: &Arc<dyn Embedder>) -> Self {
+        Self { models: self.models.led_by(model), clock: Arc::clone(&self.clock) }
     }
 
     /// The same by another clock.

@@ -21,7 +21,8 @@
 //! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
 //! - `files`: files that no sub-tenant searches yet
 //! - `import`: a tenant built from an archive, visible in one step
-//! - `turns`: workers shared among tenants
+//! - `turns`: workers shared among tenants; `room`: limits of their vectors; `described`: changes of
+//!   tenants themselves
 //! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
@@ -35,6 +36,7 @@ mod amend;
 mod app;
 mod claims;
 mod delete;
+mod described;
 mod embed;
 mod error;
 mod failure;
@@ -51,6 +53,7 @@ mod reembed;
 mod reembed_estimate;
 mod reembed_runs;
 mod remains;
+mod room;
 mod submit;
 mod turns;
 mod vectors;
@@ -151,6 +154,8 @@ pub struct Ingest {
     memory: Arc<MemoryBudget>,
     workers: usize,
     turns: Turns,
+    /// Held while a tenant is made, changed or deleted.
+    tenants: Mutex<()>,
     graph_reader: Option<Arc<dyn GraphReader>>,
     claimed: Claimed,
     keep_other_millis: u64,
@@ -197,6 +202,7 @@ impl Ingest {
             memory,
             workers,
             turns: Turns::new(workers, limits::WEB_FETCHES_MAX),
+            tenants: Mutex::default(),
             graph_reader,
             claimed: Claimed::default(),
             keep_other_millis,
@@ -262,7 +268,8 @@ impl Ingest {
                 0 => {}
                 segments => self.tell_damage(&collection, segments),
             }
-            if let Err(error) = self.model_of(&collection) {
+            self.describe(tenant);
+            if let Err(error) = self.model_of(tenant, &collection) {
                 tracing::error!(tenant = %tenant.id, %error, "it is searched by words only");
             }
             if let Some(other) = &collection.snapshot().manifest.other {
@@ -276,19 +283,23 @@ impl Ingest {
     /// The model behind a collection's vectors, where it is not loaded.
     pub fn foreign_model(&self, collection: &Collection) -> Option<String> {
         let snapshot = collection.snapshot();
-        let is_loaded = self.models.of(&snapshot.manifest).is_some();
+        let is_loaded = self.models.of(&snapshot.manifest, None).is_some();
         snapshot.manifest.model().filter(|_| !is_loaded).map(str::to_owned)
     }
 
-    /// The model for new rows of a collection: that of the rows it has.
+    /// The model for new rows of a collection: that of the rows it has, else the tenant's.
     ///
     /// # Errors
     /// [`IngestError::ModelMismatch`] where it is not loaded.
-    fn model_of(&self, collection: &Collection) -> Result<Arc<dyn Embedder>, IngestError> {
-        let snapshot = collection.snapshot();
-        let found = self.models.of(&snapshot.manifest).cloned();
+    fn model_of(
+        &self,
+        tenant: &Tenant,
+        collection: &Collection,
+    ) -> Result<Arc<dyn Embedder>, IngestError> {
+        let (snapshot, chosen) = (collection.snapshot(), tenant.embedding_model.as_deref());
+        let found = self.models.of(&snapshot.manifest, chosen).cloned();
         found.ok_or_else(|| IngestError::ModelMismatch {
-            made_by: snapshot.manifest.model().unwrap_or_default().to_owned(),
+            made_by: snapshot.manifest.model().or(chosen).unwrap_or_default().to_owned(),
             loaded: self.models.current().fingerprint().to_owned(),
         })
     }

@@ -15,7 +15,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::ingest::error::{NO_VECTORS, NOT_LOADED};
+use crate::ingest::error::NOT_LOADED;
 use crate::ingest::pipeline::title;
 use crate::ingest::reembed_runs::ReembedRun;
 use crate::ingest::{Ingest, IngestError};
@@ -209,6 +209,8 @@ impl Ingest {
             let entry = SegmentEntry::fresh(piece.meta());
             open.push(Arc::new(LiveSegment::new(entry, piece, Default::default())));
         }
+        // First: after a crash in between the work goes on, and ends here again.
+        self.follow_model(tenant, model)?;
         writer.switch(&open, self.clock.now())?;
         self.record_head(collection);
         Ok(Step::Switched)
@@ -254,8 +256,9 @@ impl Ingest {
     }
 
     /// Has the vectors of a tenant made anew by the model `to`, or, without one, completes and
-    /// takes those that were put away. Durable on return; the work follows in the background.
-    /// Returns whether there is anything to do.
+    /// takes those that were put away. Durable on return; the work follows in the background. A
+    /// tenant without vectors, or with those of `to`, keeps to that model from now on. Returns
+    /// whether there is anything to do.
     ///
     /// # Errors
     /// [`IngestError::ReembedRefused`] where the vectors or the model for it are missing.
@@ -282,10 +285,13 @@ impl Ingest {
         };
         match base.manifest.model() {
             Some(model) if model != target => {}
-            None if target != self.models.current().fingerprint() => {
-                return Err(refused(NO_VECTORS));
+            // Its first sources, or the next ones, are of that model.
+            _ => {
+                if let Some(model) = to {
+                    self.follow_model(tenant, model)?;
+                }
+                return Ok(false);
             }
-            _ => return Ok(false),
         }
         if let Some(running) = noted.filter(|other| other.is_wanted && other.embedding == target) {
             self.reembeds.note(tenant, collection, running);

@@ -261,7 +261,11 @@ impl Engine {
         let around = self.read(access, |snapshot| {
             self.query.around(&access.context, snapshot, &access.sub_tenant, chunks)
         })?;
-        let answer = self.answerer.answer(&access.context, question, chunks, &around, order)?;
+        let snapshot = access.collection.snapshot();
+        let model = self.models.of(&snapshot.manifest, access.tenant.embedding_model.as_deref());
+        // Where that model is not loaded, another one compares sentences as well.
+        let answerer = self.answerer.with_model(model.unwrap_or(self.models.current()));
+        let answer = answerer.answer(&access.context, question, chunks, &around, order)?;
         let generation = Generation {
             model: Some(EXTRACTIVE.to_owned()),
             is_fallback: self.writer.is_none(),

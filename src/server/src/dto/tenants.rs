@@ -6,10 +6,13 @@ use serde::Serialize;
 use crate::dto::inputs::{
     SUB_TENANT_QUERY, TENANT_BODY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant,
 };
+use crate::dto::reembed::NAME_CHARS_MAX;
 use crate::error::{ApiError, Location};
 use crate::request::fields::{missing, wrong};
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
+use lodestone_catalog::TenantLimits;
+use lodestone_engine::TenantPlan;
 use lodestone_types::schema::SchemaError;
 use lodestone_types::{
     FieldType, Metric, SchemaField, Scope, SubTenantId, TenantId, TenantSchema, limits,
@@ -36,6 +39,30 @@ static MAX_SOURCES: Field = Field::body(
     "max_sources",
     Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
     "Sources that the tenant may have; absent or null: as the settings say.",
+);
+static MAX_VECTORS: Field = Field::body(
+    "max_vectors",
+    Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
+    "Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent \
+     or null: as the settings say.",
+);
+static MAX_REQUESTS: Field = Field::body(
+    "max_requests_per_minute",
+    Kind::Integer { min: 1, max: LIMIT_MAX, default: None },
+    "Requests in any 60 seconds that the tenant may make; those of administration are not counted. \
+     Absent or null: as the settings say.",
+);
+static MAX_WORKERS: Field = Field::body(
+    "max_ingest_workers",
+    Kind::Integer { min: 1, max: LIMIT_MAX, default: None },
+    "Workers that process documents of the tenant at once, and as many that fetch its pages; absent \
+     or null: as the settings say.",
+);
+static EMBEDDING_MODEL: Field = Field::body(
+    "embedding_model",
+    Kind::Text { chars_max: NAME_CHARS_MAX, is_filled: true },
+    "Name of the model that reads its texts: one of the server's; by default that of new tenants, \
+     which the tenant then follows when the server gets another one.",
 );
 static MAX_BYTES: Field = Field::body(
     "max_bytes",
@@ -92,14 +119,19 @@ pub struct CreateVectorTenant {
     pub tenant: TenantId,
     /// Comparison of its vectors.
     pub metric: Metric,
+    /// Its limits.
+    pub limits: TenantLimits,
 }
 
 impl Request for CreateVectorTenant {
-    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY, &METRIC];
+    const FIELDS: &'static [&'static Field] = &[
+        &TENANT_QUERY, &METRIC, &MAX_SOURCES, &MAX_BYTES, &MAX_VECTORS, &MAX_REQUESTS, &MAX_WORKERS,
+    ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let metric = fields.choice(&METRIC)?.and_then(Metric::from_word).unwrap_or_default();
-        Ok(Self { tenant: NamedTenant::read(fields)?.tenant, metric })
+        let tenant = NamedTenant::read(fields)?.tenant;
+        Ok(Self { tenant, metric, limits: tenant_limits(fields)? })
     }
 }
 
@@ -146,16 +178,23 @@ pub struct CreateTenant {
     pub tenant: Option<TenantId>,
     /// Its declared keys; `None` when there are none.
     pub schema: Option<TenantSchema>,
+    /// Its limits and its model.
+    pub plan: TenantPlan,
 }
 
 impl Request for CreateTenant {
-    const FIELDS: &'static [&'static Field] = &[&TENANT_OPTIONAL, &SCHEMA];
+    const FIELDS: &'static [&'static Field] = &[
+        &TENANT_OPTIONAL, &SCHEMA, &EMBEDDING_MODEL, &MAX_SOURCES, &MAX_BYTES, &MAX_VECTORS,
+        &MAX_REQUESTS, &MAX_WORKERS,
+    ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let tenant = tenant(fields, &TENANT_OPTIONAL)?;
         let items = fields.items(&SCHEMA)?.unwrap_or_default();
+        let embedding_model = fields.text(&EMBEDDING_MODEL)?;
+        let plan = TenantPlan { limits: tenant_limits(fields)?, embedding_model };
         if items.is_empty() {
-            return Ok(Self { tenant, schema: None });
+            return Ok(Self { tenant, schema: None, plan });
         }
         let declared: Vec<_> = items.into_iter().map(schema_field).collect::<Result<_, _>>()?;
         let schema = TenantSchema { fields: declared };
@@ -168,7 +207,7 @@ impl Request for CreateTenant {
             };
             ApiError::invalid(reason, error.to_string()).at(Location::Body, SCHEMA.name)
         })?;
-        Ok(Self { tenant, schema: Some(schema) })
+        Ok(Self { tenant, schema: Some(schema), plan })
     }
 }
 
@@ -281,19 +320,28 @@ impl SubTenantList {
 pub struct SetTenantLimits {
     /// Tenant that is limited.
     pub tenant: TenantId,
-    /// Sources; `None` follows the settings.
-    pub max_sources: Option<u64>,
-    /// Bytes of originals; `None` follows the settings.
-    pub max_bytes: Option<u64>,
+    /// Its limits; `None` follows the settings.
+    pub limits: TenantLimits,
+}
+
+/// The limits that a request sets.
+fn tenant_limits(fields: &mut Fields) -> Result<TenantLimits, ApiError> {
+    Ok(TenantLimits {
+        sources: fields.integer(&MAX_SOURCES)?,
+        bytes: fields.integer(&MAX_BYTES)?,
+        vectors: fields.integer(&MAX_VECTORS)?,
+        requests_per_minute: fields.integer(&MAX_REQUESTS)?,
+        ingest_workers: fields.integer(&MAX_WORKERS)?,
+    })
 }
 
 impl Request for SetTenantLimits {
-    const FIELDS: &'static [&'static Field] = &[&TENANT_BODY, &MAX_SOURCES, &MAX_BYTES];
+    const FIELDS: &'static [&'static Field] =
+        &[&TENANT_BODY, &MAX_SOURCES, &MAX_BYTES, &MAX_VECTORS, &MAX_REQUESTS, &MAX_WORKERS];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let tenant = tenant(fields, &TENANT_BODY)?.ok_or_else(|| missing(&TENANT_BODY))?;
-        let (max_sources, max_bytes) = (fields.integer(&MAX_SOURCES)?, fields.integer(&MAX_BYTES)?);
-        Ok(Self { tenant, max_sources, max_bytes })
+        Ok(Self { tenant, limits: tenant_limits(fields)? })
     }
 }
 
@@ -304,6 +352,24 @@ pub struct LimitsView {
     pub max_sources: Option<u64>,
     /// Bytes of originals; null is no limit.
     pub max_bytes: Option<u64>,
+    /// Client vectors, chunks of documents and of memories; null is no limit.
+    pub max_vectors: Option<u64>,
+    /// Requests in any 60 seconds; null is no limit.
+    pub max_requests_per_minute: Option<u64>,
+    /// Workers that process its documents at once; null is no limit.
+    pub max_ingest_workers: Option<u64>,
+}
+
+impl From<TenantLimits> for LimitsView {
+    fn from(limits: TenantLimits) -> Self {
+        Self {
+            max_sources: limits.sources,
+            max_bytes: limits.bytes,
+            max_vectors: limits.vectors,
+            max_requests_per_minute: limits.requests_per_minute,
+            max_ingest_workers: limits.ingest_workers,
+        }
+    }
 }
 
 /// Answer to `tenant/usage` and `admin/tenant_limits`.
@@ -315,6 +381,13 @@ pub struct TenantUsage {
     pub sources: u64,
     /// Bytes of their originals.
     pub bytes: u64,
+    /// Stored client vectors, or chunks of documents and of memories.
+    pub vectors: u64,
+    /// Requests of the last minute, where they are limited; null where they are not, and not
+    /// counted.
+    pub requests_last_minute: Option<u64>,
+    /// Workers that process its documents now.
+    pub ingest_workers: usize,
     /// The limits that hold: the tenant's own, else those of the settings.
     pub limits: LimitsView,
     /// The limits of the tenant's own; null follows the settings.
@@ -332,6 +405,8 @@ pub struct TenantStatistics {
     pub object_count: u64,
     /// The tenant.
     pub tenant_id: String,
+    /// Name of the model that reads its texts; null for an embeddings tenant.
+    pub embedding_model: Option<String>,
     /// Null for an embeddings tenant without vectors.
     pub vector_dimension: Option<u32>,
     /// Always true.
@@ -382,6 +457,8 @@ pub struct TenantView {
     pub metric: Option<String>,
     /// Creation time, epoch seconds.
     pub created_at: String,
+    /// Name of the model that reads its texts; null for an embeddings tenant.
+    pub embedding_model: Option<String>,
     /// Null for an embeddings tenant without vectors.
     pub vector_dimension: Option<u32>,
     /// Null without a schema.
