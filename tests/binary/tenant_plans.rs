@@ -1,5 +1,5 @@
-//! Limits and embedding models that were chosen for tenants: through kills, a lost catalog, a backup
-//! and an archive.
+//! Limits and embedding models that were chosen for tenants: through kills, a lost catalog, a
+//! backup and an archive.
 
 use std::path::{Path, PathBuf};
 
@@ -192,5 +192,72 @@ fn limits_and_model_of_a_tenant_go_with_it() {
         (plan(&client, "without").1, plan(&client, "without").2),
         (json!("usual"), json!(16))
     );
+    stop(server);
+}
+
+/// Kibibytes of memory that belong to a process alone.
+fn own_memory(server: &Server) -> u64 {
+    let status = format!("/proc/{}/status", server.id());
+    let status = std::fs::read_to_string(status).expect("a running process");
+    let line = status.lines().find(|line| line.starts_with("RssAnon")).expect("the line");
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+}
+
+fn loaded(client: &Client) -> u64 {
+    let reply = client.call("GET", "/metrics", &Value::Null).expect("an answer");
+    let metrics = String::from_utf8(reply.body).expect("UTF-8");
+    let line = metrics.lines().find(|line| line.starts_with("lodestone_embedding_models_loaded "));
+    let number = line.and_then(|line| line.split_whitespace().nth(1)).expect("a number");
+    number.parse().expect("a whole number")
+}
+
+fn wait_loaded(client: &Client, count: u64) {
+    let mut patience = Patience::new();
+    while loaded(client) != count {
+        assert!(!patience.is_over(()), "{} models are loaded, not {count}", loaded(client));
+    }
+}
+
+/// Goal: a further model takes memory while it is used and none before and after, and the next
+/// search loads it again; that of new tenants stays.
+#[test]
+fn a_further_model_is_in_memory_while_it_is_used() {
+    let Some(mut installation) = Installation::new("a_further_model_is_in_memory") else { return };
+    let dir = TempDir::new().expect("a directory");
+    // The large one is the further one.
+    let further = std::mem::replace(&mut installation.model, dir.path().join("tiny"));
+    write_tiny(&installation.model, "BertModel", &words(), 16, 1);
+    let further = [
+        ("LODESTONE_FURTHER_MODEL_DIRS", further.to_str().expect("UTF-8")),
+        ("LODESTONE_FURTHER_MODEL_IDLE", "0.5"),
+    ];
+    let (server, client) = installation.start_with(&further);
+    let name = Path::new(further[0].1).file_name().expect("a name").to_str().expect("UTF-8");
+    let plan = json!({"tenant_id": "acme", "embedding_model": name});
+    ask(&client, "POST", "/user/create_tenant", plan);
+    ask(&client, "GET", "/readyz", Value::Null);
+    assert_eq!(loaded(&client), 1);
+    put(&client, "tenant_id=acme", "s", "A wall of granite.");
+    wait_settled(&client, "tenant_id=acme", "s");
+    let search = json!({"tenant_id": "acme", "query": "granite"});
+    let mut during = 0;
+    let mut patience = Patience::new();
+    while during == 0 {
+        let found = ask(&client, "POST", "/search/retrieve", search.clone());
+        assert_eq!(found["metadata"]["degraded"], json!([]), "{found}");
+        let memory = own_memory(&server);
+        during = if loaded(&client) == 2 { memory } else { 0 };
+        assert!(!patience.is_over(()), "it is never seen in memory");
+    }
+    wait_loaded(&client, 1);
+    let mut patience = Patience::new();
+    // Its weights alone are 90 MB.
+    while own_memory(&server) + (60 << 10) > during {
+        assert!(!patience.is_over(()), "{} KiB after {during} KiB", own_memory(&server));
+    }
+    let after = own_memory(&server);
+    println!("KiB during and after the use: {during} {after}");
+    let found = ask(&client, "POST", "/search/retrieve", search);
+    assert_eq!(found["metadata"]["embedding_model"], name, "{found}");
     stop(server);
 }

@@ -263,7 +263,6 @@ fn requests_of_a_minute_are_counted_exactly_and_refused_with_the_time_to_wait() 
         upload(&server, "a", "apples"),
         server.get("/list/sources?tenant_id=acme"),
         server.post("/user_memory/add_user_memory?tenant_id=acme", json!({"raw_text": "x y"})),
-        server.get("/v1/vector_stores/acme"),
     ] {
         assert_eq!(reply.status, 429, "{}", reply.json());
     }

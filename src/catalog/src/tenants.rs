@@ -14,7 +14,7 @@ use lodestone_types::{
     CollectionId, CommitHead, Sequence, SubTenantId, TenantId, TenantMode, TenantSchema, Timestamp,
 };
 
-/// What [`read_columns`] reads, and where from.
+/// Columns that [`read_columns`] reads, and their tables.
 const TENANT: &str = "name, collection, mode, schema, dimension, created_at, embedding_model,
         sources, bytes, vectors, requests_per_minute, ingest_workers
     FROM tenants LEFT JOIN tenant_limits USING (collection)";

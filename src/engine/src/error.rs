@@ -33,8 +33,8 @@ pub enum EngineError {
     },
     /// The tenant has made as many requests as it may.
     #[error(
-        "the tenant's limit of {max} requests per minute is reached: it has made {used}, and may go \
-         on in {wait_seconds} s"
+        "the tenant's limit of {max} requests per minute is reached: it has made {used}, and may \
+         go on in {wait_seconds} s"
     )]
     TooManyRequests {
         /// The limit.

@@ -236,7 +236,7 @@ impl Engine {
             workers: settings.ingest_threads,
             memory: Arc::clone(&memory),
             graph_reader: GeneratorReader::configured(&settings, generator.as_ref()),
-            keep_other_millis: settings.reembed.previous_vectors_hours * MILLIS_PER_HOUR,
+            reembed: settings.reembed.clone(),
         }));
         let threads = resume(&ingest, &catalog)?;
         let webhooks = Webhooks::started(&catalog, posting, &clock, &ids);

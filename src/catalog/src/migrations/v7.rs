@@ -1,4 +1,4 @@
-//! Format 7: limits of vectors, of requests a minute and of workers; the embedding model of a tenant.
+//! Format 7: limits of vectors, of requests a minute and of workers; embedding models of tenants.
 //!
 //! `embedding_model` is the name that was chosen for a tenant; NULL follows the server's model.
 

@@ -27,9 +27,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::config::{ModelConfig, Pooling};
+use crate::fingerprints::fingerprint;
 use crate::forward::Forward;
 use crate::lanes::QueuedText;
-use crate::model::fingerprint;
 use crate::precision::Precision;
 use crate::queue::{Queue, QueueBounds};
 use crate::sentence::Encoder;

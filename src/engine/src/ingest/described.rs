@@ -4,6 +4,7 @@
 use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_embed::Embedder;
+use lodestone_storage::collection::{Collection, Snapshot};
 use lodestone_types::CollectionId;
 use parking_lot::MutexGuard;
 
@@ -41,13 +42,42 @@ impl Ingest {
         Ok(())
     }
 
-    /// Notes that a tenant is to have vectors of `model`. One for which no model was ever chosen
-    /// goes on following the server's.
-    pub(super) fn follow_model(
+    /// Notes the model that a tenant is moved `to`. On the way back to the model of `target` a
+    /// tenant for which none was ever chosen goes on following the server's.
+    pub(super) fn note_choice(
         &self,
         tenant: &Tenant,
-        model: &dyn Embedder,
+        to: Option<&dyn Embedder>,
+        target: &str,
     ) -> Result<(), IngestError> {
+        match (to, self.models.with(target)) {
+            (Some(model), _) => self.follow_model(tenant, model),
+            (None, Some(model)) if tenant.embedding_model.is_some() => {
+                self.follow_model(tenant, &**model)
+            }
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// The vectors of the model that a tenant was to be moved to are given up: a choice of that
+    /// model too.
+    pub(super) fn take_back_choice(
+        &self,
+        collection: &Collection,
+        base: &Snapshot,
+    ) -> Result<(), IngestError> {
+        let tenant = self.catalog.tenant_of(collection.id())?;
+        let tenant = tenant.filter(|tenant| tenant.embedding_model.is_some());
+        let model = base.manifest.model().and_then(|made_by| self.models.with(made_by));
+        match tenant.zip(model) {
+            Some((tenant, model)) => self.follow_model(&tenant, &**model),
+            None => Ok(()),
+        }
+    }
+
+    /// Has a tenant keep to `model`, unless it does already: one for which none was chosen follows
+    /// the server's.
+    fn follow_model(&self, tenant: &Tenant, model: &dyn Embedder) -> Result<(), IngestError> {
         let is_followed = |tenant: &Tenant| {
             let chosen = self.models.chosen(tenant.embedding_model.as_deref());
             chosen.is_some_and(|chosen| chosen.fingerprint() == model.fingerprint())

@@ -21,8 +21,8 @@
 //! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
 //! - `files`: files that no sub-tenant searches yet
 //! - `import`: a tenant built from an archive, visible in one step
-//! - `turns`: workers shared among tenants; `room`: limits of their vectors; `described`: changes of
-//!   tenants themselves
+//! - `turns`: workers shared among tenants; `room`: limits of their vectors; `described`: changes
+//!   of tenants themselves
 //! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
@@ -86,7 +86,8 @@ pub use reembed_runs::ReembedRun;
 pub use submit::{Accepted, Submission};
 pub use vectors::{AcceptedVectors, NewVectors};
 
-use crate::Models;
+use crate::settings::ReembedSettings;
+use crate::{MILLIS_PER_HOUR, Models};
 use claims::Claimed;
 use kept::KeptVectors;
 use lodestone_catalog::{Catalog, Tenant};
@@ -130,8 +131,8 @@ pub struct IngestParts {
     pub memory: Arc<MemoryBudget>,
     /// The generator that adds to the graphs of chunks; `None` leaves them to the rules.
     pub graph_reader: Option<Arc<dyn GraphReader>>,
-    /// Milliseconds for which the vectors of before are kept after a change of the model.
-    pub keep_other_millis: u64,
+    /// Times for which models and vectors that are not the current ones are kept.
+    pub reembed: ReembedSettings,
 }
 
 /// Accepts uploads and makes them visible, on background threads of its own.
@@ -159,6 +160,7 @@ pub struct Ingest {
     graph_reader: Option<Arc<dyn GraphReader>>,
     claimed: Claimed,
     keep_other_millis: u64,
+    model_idle: Duration,
     reembeds: ReembedRuns,
     reembed_counts: Counter,
     vectors: VectorMeters,
@@ -181,7 +183,7 @@ impl Ingest {
             workers,
             memory,
             graph_reader,
-            keep_other_millis,
+            reembed,
         } = parts;
         // One more: it is kept for a tenant of which nothing is in work.
         let workers = workers + 1;
@@ -205,7 +207,8 @@ impl Ingest {
             tenants: Mutex::default(),
             graph_reader,
             claimed: Claimed::default(),
-            keep_other_millis,
+            keep_other_millis: reembed.previous_vectors_hours * MILLIS_PER_HOUR,
+            model_idle: reembed.further_model_idle,
             reembeds: ReembedRuns::default(),
             reembed_counts: Counter::default(),
             vectors: VectorMeters::default(),

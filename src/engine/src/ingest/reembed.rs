@@ -209,8 +209,6 @@ impl Ingest {
             let entry = SegmentEntry::fresh(piece.meta());
             open.push(Arc::new(LiveSegment::new(entry, piece, Default::default())));
         }
-        // First: after a crash in between the work goes on, and ends here again.
-        self.follow_model(tenant, model)?;
         writer.switch(&open, self.clock.now())?;
         self.record_head(collection);
         Ok(Step::Switched)
@@ -283,15 +281,9 @@ impl Ingest {
                 kept.embedding.clone()
             }
         };
-        match base.manifest.model() {
-            Some(model) if model != target => {}
-            // Its first sources, or the next ones, are of that model.
-            _ => {
-                if let Some(model) = to {
-                    self.follow_model(tenant, model)?;
-                }
-                return Ok(false);
-            }
+        self.note_choice(tenant, to, &target)?;
+        if base.manifest.model().is_none_or(|model| model == target) {
+            return Ok(false);
         }
         if let Some(running) = noted.filter(|other| other.is_wanted && other.embedding == target) {
             self.reembeds.note(tenant, collection, running);
@@ -319,8 +311,10 @@ impl Ingest {
     /// Errors of the disk.
     pub fn discard_other(&self, collection: &Arc<Collection>) -> Result<bool, IngestError> {
         let mut writer = collection.writer()?;
-        if writer.base().manifest.other.is_none() {
-            return Ok(false);
+        let base = writer.base();
+        let Some(other) = &base.manifest.other else { return Ok(false) };
+        if other.is_wanted {
+            self.take_back_choice(collection, &base)?;
         }
         writer.set_other(None)?;
         self.record_head(collection);

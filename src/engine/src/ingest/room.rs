@@ -9,7 +9,7 @@ use lodestone_catalog::{CatalogError, Tenant, TenantLimits};
 use lodestone_storage::collection::{Collection, Snapshot};
 use lodestone_types::{SourceId, SubTenantId};
 
-/// What a tenant may still store.
+/// Vectors of a tenant, and its limit of them.
 #[derive(Debug)]
 pub(super) struct Room {
     max: Option<u64>,
@@ -24,7 +24,7 @@ impl Ingest {
         Ok(self.catalog.limits_of(now.as_deref().unwrap_or(tenant)))
     }
 
-    /// The room of a tenant in a version of its collection.
+    /// Vectors of a tenant in a version of its collection, and the limit that holds.
     pub(super) fn room(&self, tenant: &Tenant, version: &Snapshot) -> Result<Room, CatalogError> {
         let max = self.limits_of(tenant)?.vectors;
         Ok(Room { max, used: max.map_or(0, |_| version.rows()) })

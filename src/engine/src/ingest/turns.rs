@@ -2,8 +2,8 @@
 //!
 //! The catalog serves tenants round-robin, one claim each. That alone does not help a tenant whose
 //! work arrives while every worker reads a slow document of another one, so the last free worker of
-//! a duty takes only work of a tenant that no worker works for. A tenant with a limit of workers has
-//! no more than so many of either duty.
+//! a duty takes only work of a tenant that no worker works for. A tenant with a limit of workers
+//! has no more than so many of either duty.
 
 use std::collections::BTreeMap;
 

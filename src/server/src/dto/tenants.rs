@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::dto::inputs::{
-    SUB_TENANT_QUERY, TENANT_BODY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant,
-};
+use crate::dto::inputs::{SUB_TENANT_QUERY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant};
 use crate::dto::reembed::NAME_CHARS_MAX;
+use crate::dto::tenant_limits::{
+    MAX_BYTES, MAX_REQUESTS, MAX_SOURCES, MAX_VECTORS, MAX_WORKERS, tenant_limits,
+};
 use crate::error::{ApiError, Location};
 use crate::request::fields::{missing, wrong};
 use crate::request::json::Item;
@@ -35,43 +36,12 @@ static METRIC: Field = Field::query(
 static CONFIRM: Field =
     Field::query("confirm", Kind::Identifier, "The tenant_id again, as a confirmation.").required();
 
-static MAX_SOURCES: Field = Field::body(
-    "max_sources",
-    Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
-    "Sources that the tenant may have; absent or null: as the settings say.",
-);
-static MAX_VECTORS: Field = Field::body(
-    "max_vectors",
-    Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
-    "Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent \
-     or null: as the settings say.",
-);
-static MAX_REQUESTS: Field = Field::body(
-    "max_requests_per_minute",
-    Kind::Integer { min: 1, max: LIMIT_MAX, default: None },
-    "Requests in any 60 seconds that the tenant may make; those of administration are not counted. \
-     Absent or null: as the settings say.",
-);
-static MAX_WORKERS: Field = Field::body(
-    "max_ingest_workers",
-    Kind::Integer { min: 1, max: LIMIT_MAX, default: None },
-    "Workers that process documents of the tenant at once, and as many that fetch its pages; absent \
-     or null: as the settings say.",
-);
 static EMBEDDING_MODEL: Field = Field::body(
     "embedding_model",
     Kind::Text { chars_max: NAME_CHARS_MAX, is_filled: true },
     "Name of the model that reads its texts: one of the server's; by default that of new tenants, \
      which the tenant then follows when the server gets another one.",
 );
-static MAX_BYTES: Field = Field::body(
-    "max_bytes",
-    Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
-    "Bytes of originals that the tenant may store; absent or null: as the settings say.",
-);
-/// Largest whole number that every JSON reader keeps exactly.
-const LIMIT_MAX: u64 = (1 << 53) - 1;
-
 static KEY: Field = Field::body(
     "key",
     Kind::Text { chars_max: limits::METADATA_KEY_CHARS_MAX, is_filled: true },
@@ -313,89 +283,6 @@ impl SubTenantList {
         let others = names.iter().map(|name| name.as_str().to_owned());
         std::iter::once(SubTenantId::DEFAULT.to_owned()).chain(others).collect()
     }
-}
-
-/// `POST /admin/tenant_limits`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SetTenantLimits {
-    /// Tenant that is limited.
-    pub tenant: TenantId,
-    /// Its limits; `None` follows the settings.
-    pub limits: TenantLimits,
-}
-
-/// The limits that a request sets.
-fn tenant_limits(fields: &mut Fields) -> Result<TenantLimits, ApiError> {
-    Ok(TenantLimits {
-        sources: fields.integer(&MAX_SOURCES)?,
-        bytes: fields.integer(&MAX_BYTES)?,
-        vectors: fields.integer(&MAX_VECTORS)?,
-        requests_per_minute: fields.integer(&MAX_REQUESTS)?,
-        ingest_workers: fields.integer(&MAX_WORKERS)?,
-    })
-}
-
-impl Request for SetTenantLimits {
-    const FIELDS: &'static [&'static Field] =
-        &[&TENANT_BODY, &MAX_SOURCES, &MAX_BYTES, &MAX_VECTORS, &MAX_REQUESTS, &MAX_WORKERS];
-
-    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
-        let tenant = tenant(fields, &TENANT_BODY)?.ok_or_else(|| missing(&TENANT_BODY))?;
-        Ok(Self { tenant, limits: tenant_limits(fields)? })
-    }
-}
-
-/// Limits of a tenant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LimitsView {
-    /// Sources; null is no limit.
-    pub max_sources: Option<u64>,
-    /// Bytes of originals; null is no limit.
-    pub max_bytes: Option<u64>,
-    /// Client vectors, chunks of documents and of memories; null is no limit.
-    pub max_vectors: Option<u64>,
-    /// Requests in any 60 seconds; null is no limit.
-    pub max_requests_per_minute: Option<u64>,
-    /// Workers that process its documents at once; null is no limit.
-    pub max_ingest_workers: Option<u64>,
-}
-
-impl From<TenantLimits> for LimitsView {
-    fn from(limits: TenantLimits) -> Self {
-        Self {
-            max_sources: limits.sources,
-            max_bytes: limits.bytes,
-            max_vectors: limits.vectors,
-            max_requests_per_minute: limits.requests_per_minute,
-            max_ingest_workers: limits.ingest_workers,
-        }
-    }
-}
-
-/// Answer to `tenant/usage` and `admin/tenant_limits`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TenantUsage {
-    /// The tenant.
-    pub tenant_id: String,
-    /// Sources of all sub-tenants in every state, without memories.
-    pub sources: u64,
-    /// Bytes of their originals.
-    pub bytes: u64,
-    /// Stored client vectors, or chunks of documents and of memories.
-    pub vectors: u64,
-    /// Requests of the last minute, where they are limited; null where they are not, and not
-    /// counted.
-    pub requests_last_minute: Option<u64>,
-    /// Workers that process its documents now.
-    pub ingest_workers: usize,
-    /// The limits that hold: the tenant's own, else those of the settings.
-    pub limits: LimitsView,
-    /// The limits of the tenant's own; null follows the settings.
-    pub own_limits: LimitsView,
-    /// Always true.
-    pub success: bool,
-    /// Text for people.
-    pub message: String,
 }
 
 /// Answer to `tenant/stats`.

@@ -1,10 +1,10 @@
 //! Tenants and sub-tenants.
 
 use crate::app::{App, blocking, degraded};
+use crate::dto::tenant_limits::{SetTenantLimits, TenantUsage};
 use crate::dto::tenants::{
     CreateTenant, CreateVectorTenant, DeleteSubTenant, DeleteTenant, NamedTenant, SchemaView,
-    SetTenantLimits, SubTenantList, TenantList, TenantOutcome, TenantStatistics, TenantStats,
-    TenantUsage, TenantView,
+    SubTenantList, TenantList, TenantOutcome, TenantStatistics, TenantStats, TenantView,
 };
 use crate::error::{ApiError, Condition};
 use crate::reply::Json;
