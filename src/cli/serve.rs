@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use lodestone_embed::{EmbedDevice, Embedder, Model, ModelFiles};
+use lodestone_embed::{EmbedDevice, EmbedError, Embedder, Model, ModelFiles};
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine, RemoteEmbedder, take_device};
 use lodestone_extract::sandbox::Sandbox;
@@ -39,12 +39,11 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
         (Arc::new(RealDisk), Arc::new(SystemClock));
     let device = take_device(&settings, &disk, &clock)?;
     let mut components = Components::real(embedder(&settings, device.embedding.clone())?);
-    if let Some(dir) = &settings.reembed.previous_model_dir {
-        let model = load(&settings, dir, "--previous-model-dir", device.embedding.clone())?;
-        components.other_embedders.push(Arc::new(model));
-    }
-    for dir in &settings.reembed.further_model_dirs {
-        let model = load(&settings, dir, "--further-model-dirs", device.embedding.clone())?;
+    let previous = settings.reembed.previous_model_dir.iter();
+    let previous = previous.map(|dir| (dir, "--previous-model-dir"));
+    let further = settings.reembed.further_model_dirs.iter();
+    for (dir, flag) in previous.chain(further.map(|dir| (dir, "--further-model-dirs"))) {
+        let model = on_demand(&settings, dir, flag, device.embedding.clone())?;
         components.other_embedders.push(Arc::new(model));
     }
     require_names(&components)?;
@@ -112,16 +111,38 @@ fn load(
     flag: &str,
     device: Option<EmbedDevice>,
 ) -> Result<Model, Box<dyn Error>> {
-    let files = ModelFiles::read(dir, &|path| std::fs::read(path)).map_err(|error| {
-        let dir = dir.display();
-        format!(
-            "{error}; put a model into {dir}, as lodestone model install embedding \
-             all-MiniLM-L6-v2 does where it is the default, or name one: {flag}"
-        )
-    })?;
+    let files = read(dir).map_err(|error| not_there(&error, dir, flag))?;
     let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
     let model = Model::load_on(&files, threads, precision, device);
     Ok(model.map_err(|error| format!("{}: {error}", dir.display()))?)
+}
+
+/// Checks an embedding model, whose weights come with its first use.
+fn on_demand(
+    settings: &Settings,
+    dir: &Path,
+    flag: &str,
+    device: Option<EmbedDevice>,
+) -> Result<Model, Box<dyn Error>> {
+    let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
+    let place = dir.to_owned();
+    let model = Model::on_demand(move || read(&place), threads, precision, device);
+    Ok(model.map_err(|error| match error {
+        EmbedError::Unreadable { .. } => not_there(&error, dir, flag),
+        error => format!("{}: {error}", dir.display()),
+    })?)
+}
+
+fn read(dir: &Path) -> Result<ModelFiles, EmbedError> {
+    ModelFiles::read(dir, &|path| std::fs::read(path))
+}
+
+fn not_there(error: &EmbedError, dir: &Path, flag: &str) -> String {
+    let dir = dir.display();
+    format!(
+        "{error}; put a model into {dir}, as lodestone model install embedding all-MiniLM-L6-v2 \
+         does where it is the default, or name one: {flag}"
+    )
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, Box<dyn Error>> {

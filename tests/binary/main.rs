@@ -58,6 +58,7 @@ mod settings;
 mod sockets;
 mod stand_in;
 mod streams;
+mod tenant_plans;
 mod tls;
 mod unreadable;
 mod vector_stores;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::job::{ClaimLimits, Duty, MetadataChange, NewJob, Outcome, Settlement};
-use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant};
+use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant, TenantLimits};
 use lodestone_types::{
     CommitHead, Fault, JobStatus, ManualClock, SeededIds, Sequence, SessionId, SourceDetail,
     SourceId, SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
@@ -150,6 +150,8 @@ fn described() -> Descriptor {
         collection: TEXTS,
         dimension: None,
         created_at: NOW,
+        embedding_model: None,
+        limits: TenantLimits::default(),
     };
     Descriptor { tenant, is_deleted: false }
 }

@@ -11,15 +11,17 @@
 //! tests/format/v3/                            additions of version 3 to segments
 //! tests/format/v4/                            additions of version 4 to segments
 //! tests/format/v5/                            additions of version 5 to segments
-//! tests/format/catalog-6/                     format 6 of the catalog
+//! tests/format/catalog-6/                     format 6 of the catalog; `catalog-7` is format 7
 //! ```
-//! `version_1` to `version_5` and `catalog_6` describe them and wrote them. They are not written
-//! again when the program changes: a format that changes gets a folder of its own beside this one.
+//! `version_1` to `version_5`, `catalog_6` and `catalog_7` describe them and wrote them. They are
+//! not written again when the program changes: a format that changes gets a folder of its own
+//! beside this one.
 //! To write the first files of a new version:
 //! `LODESTONE_WRITE_FIXTURES=1 cargo nextest run --test format write_`.
 
 mod catalog;
 mod catalog_6;
+mod catalog_7;
 mod damage;
 mod lists;
 mod version_1;

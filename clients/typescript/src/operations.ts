@@ -148,7 +148,7 @@ export class EmbeddingsOperations {
 
   /** Create a tenant for client vectors. */
   createTenant(request: models.EmbeddingsCreateTenantRequest, options?: Options): Promise<models.TenantOutcome> {
-    return this.transport.call({method: "POST", path: "/embeddings/create_tenant", query: ["tenant_id", "metric"]}, request, options);
+    return this.transport.call({method: "POST", path: "/embeddings/create_tenant", query: ["tenant_id", "metric"], media: "json"}, request, options);
   }
 }
 

@@ -980,6 +980,8 @@ export interface TenantStatistics {
   object_count: number;
   /** The tenant. */
   tenant_id: string;
+  /** Name of the model that reads its texts; null for an embeddings tenant. */
+  embedding_model: string | null;
   /** Null for an embeddings tenant without vectors. */
   vector_dimension: number | null;
   /** Always true. */
@@ -1009,6 +1011,13 @@ export interface TenantUsage {
   sources: number;
   /** Bytes of their originals. */
   bytes: number;
+  /** Stored client vectors, or chunks of documents and of memories. */
+  vectors: number;
+  /** Requests of the last minute, where they are limited; null where they are not, and not
+counted. */
+  requests_last_minute: number | null;
+  /** Workers that process its documents now. */
+  ingest_workers: number;
   /** The limits that hold: the tenant's own, else those of the settings. */
   limits: LimitsView;
   /** The limits of the tenant's own; null follows the settings. */
@@ -1024,6 +1033,12 @@ export interface LimitsView {
   max_sources: number | null;
   /** Bytes of originals; null is no limit. */
   max_bytes: number | null;
+  /** Client vectors, chunks of documents and of memories; null is no limit. */
+  max_vectors: number | null;
+  /** Requests in any 60 seconds; null is no limit. */
+  max_requests_per_minute: number | null;
+  /** Workers that process its documents at once; null is no limit. */
+  max_ingest_workers: number | null;
 }
 
 export interface TenantOutcome {
@@ -1059,6 +1074,8 @@ export interface TenantView {
   metric: string | null;
   /** Creation time, epoch seconds. */
   created_at: string;
+  /** Name of the model that reads its texts; null for an embeddings tenant. */
+  embedding_model: string | null;
   /** Null for an embeddings tenant without vectors. */
   vector_dimension: number | null;
   /** Null without a schema. */
@@ -2264,6 +2281,12 @@ export interface AdminCreateTenantLimitsRequest {
   max_sources?: number | null;
   /** Bytes of originals that the tenant may store; absent or null: as the settings say. */
   max_bytes?: number | null;
+  /** Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say. */
+  max_vectors?: number | null;
+  /** Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say. */
+  max_requests_per_minute?: number | null;
+  /** Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say. */
+  max_ingest_workers?: number | null;
 }
 
 export interface TenantDeleteSubTenantRequest {
@@ -2289,6 +2312,18 @@ export interface TenantCreateTenantRequest {
   tenant_id?: string | null;
   /** Declared keys of tenant_metadata; they cannot be changed later. */
   tenant_metadata_schema?: Array<TenantCreateTenantTenantMetadataSchemaItem> | null;
+  /** Name of the model that reads its texts: one of the server's; by default that of new tenants, which the tenant then follows when the server gets another one. */
+  embedding_model?: string | null;
+  /** Sources that the tenant may have; absent or null: as the settings say. */
+  max_sources?: number | null;
+  /** Bytes of originals that the tenant may store; absent or null: as the settings say. */
+  max_bytes?: number | null;
+  /** Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say. */
+  max_vectors?: number | null;
+  /** Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say. */
+  max_requests_per_minute?: number | null;
+  /** Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say. */
+  max_ingest_workers?: number | null;
 }
 
 export interface EmbeddingsCreateTenantRequest {
@@ -2296,6 +2331,16 @@ export interface EmbeddingsCreateTenantRequest {
   tenant_id: string;
   /** Comparison of its vectors; it cannot be changed later. */
   metric?: "cosine" | "dot" | "l2" | null;
+  /** Sources that the tenant may have; absent or null: as the settings say. */
+  max_sources?: number | null;
+  /** Bytes of originals that the tenant may store; absent or null: as the settings say. */
+  max_bytes?: number | null;
+  /** Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say. */
+  max_vectors?: number | null;
+  /** Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say. */
+  max_requests_per_minute?: number | null;
+  /** Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say. */
+  max_ingest_workers?: number | null;
 }
 
 export interface AdminDeleteRequest {
@@ -2390,7 +2435,7 @@ export interface AdminCreateReembedRequest {
   tenant_id?: string | null;
   /** start: make vectors with another model and switch to them; back: complete the vectors of before and switch to them; discard: give up the vectors that are not searched. */
   action?: "start" | "back" | "discard" | null;
-  /** Name of the loaded model that start moves the tenant to; absent: that of new tenants. */
+  /** Name of the model that start moves the tenant to; absent: the one chosen for it, or else that of new tenants. */
   to?: string | null;
   /** Measure what start would be, and change nothing. */
   dry_run?: boolean | null;

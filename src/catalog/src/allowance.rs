@@ -1,33 +1,84 @@
 //! Limits of tenants, and what each of them stores.
 //!
+//! Kept here are all limits; held here are those of sources and bytes. The engine holds the others,
+//! which are about collections, requests and workers.
+//!
 //! Sources in every state count, and the bytes of their originals; memories do not. What is counted
 //! is kept by triggers on `known_sources`, so a check reads a few rows, and it is made in the
 //! transaction that accepts: of two uploads that would take the last free place one is refused.
 //! Until a replacement is visible, the larger of both versions counts.
 
 use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
 
 use super::Catalog;
 use super::error::{CatalogError, Result};
-use super::rows::{Statements, blob};
-use super::tenants;
+use super::rows::{Cells, Statements, blob};
+use super::tenants::{self, Tenant};
 use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId};
 
-/// Limits of what a tenant stores; `None` is none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// The columns of `tenant_limits` behind the collection.
+pub(super) const LIMIT_COLUMNS: &str =
+    "sources, bytes, vectors, requests_per_minute, ingest_workers";
+
+/// Limits of a tenant; `None` is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TenantLimits {
     /// Sources in every state.
     pub sources: Option<u64>,
     /// Bytes of their originals.
     pub bytes: Option<u64>,
+    /// Stored vectors: client vectors, chunks of documents and of memories.
+    pub vectors: Option<u64>,
+    /// Requests in any 60 seconds.
+    pub requests_per_minute: Option<u64>,
+    /// Workers that process its documents at once, and as many that fetch its pages.
+    pub ingest_workers: Option<u64>,
 }
 
 impl TenantLimits {
     /// These, and `defaults` where there is none.
     #[must_use]
     pub fn or(self, defaults: Self) -> Self {
-        let (sources, bytes) = (self.sources.or(defaults.sources), self.bytes.or(defaults.bytes));
-        Self { sources, bytes }
+        Self {
+            sources: self.sources.or(defaults.sources),
+            bytes: self.bytes.or(defaults.bytes),
+            vectors: self.vectors.or(defaults.vectors),
+            requests_per_minute: self.requests_per_minute.or(defaults.requests_per_minute),
+            ingest_workers: self.ingest_workers.or(defaults.ingest_workers),
+        }
+    }
+
+    /// The columns of [`LIMIT_COLUMNS`], all NULL where a tenant has none of its own.
+    pub(super) fn read(cells: &mut Cells<'_>) -> Result<Self> {
+        Ok(Self {
+            sources: cells.optional_number()?,
+            bytes: cells.optional_number()?,
+            vectors: cells.optional_number()?,
+            requests_per_minute: cells.optional_number()?,
+            ingest_workers: cells.optional_number()?,
+        })
+    }
+
+    /// Replaces those of a collection.
+    pub(super) fn store(self, connection: &Connection, collection: CollectionId) -> Result<()> {
+        let stored = |limit: Option<u64>| limit.map(|limit| limit as i64);
+        let sql = format!(
+            "INSERT OR REPLACE INTO tenant_limits (collection, {LIMIT_COLUMNS})
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+        );
+        connection.run(
+            &sql,
+            params![
+                blob(collection),
+                stored(self.sources),
+                stored(self.bytes),
+                stored(self.vectors),
+                stored(self.requests_per_minute),
+                stored(self.ingest_workers),
+            ],
+        )
     }
 }
 
@@ -74,17 +125,15 @@ impl Catalog {
         limits: TenantLimits,
     ) -> Result<Allowance> {
         let defaults = self.inner.options.tenant_limits;
-        self.write(move |connection| {
-            tenants::require(connection, collection)?;
-            let stored = |limit: Option<u64>| limit.map(|limit| limit as i64);
-            let TenantLimits { sources, bytes } = limits;
-            connection.run(
-                "INSERT INTO tenant_limits (collection, sources, bytes) VALUES (?1, ?2, ?3)
-                 ON CONFLICT DO UPDATE SET sources = excluded.sources, bytes = excluded.bytes",
-                params![blob(collection), stored(sources), stored(bytes)],
-            )?;
+        self.change_tenant(collection, move |connection| {
+            limits.store(connection, collection)?;
             read(connection, collection, defaults)
         })
+    }
+
+    /// The limits that hold for a tenant: its own, else the defaults.
+    pub fn limits_of(&self, tenant: &Tenant) -> TenantLimits {
+        tenant.limits.or(self.inner.options.tenant_limits)
     }
 
     /// Refuses a source of `bytes` that a tenant has no room for now, before anything of it is
@@ -114,11 +163,8 @@ fn read(
     let used = connection.first(sql, [blob(collection)], |cells| {
         Ok(TenantUse { sources: cells.number()?, bytes: cells.number()? })
     })?;
-    let sql = "SELECT sources, bytes FROM tenant_limits WHERE collection = ?1";
-    let own = connection.first(sql, [blob(collection)], |cells| {
-        Ok(TenantLimits { sources: cells.optional_number()?, bytes: cells.optional_number()? })
-    })?;
-    let own = own.unwrap_or_default();
+    let sql = format!("SELECT {LIMIT_COLUMNS} FROM tenant_limits WHERE collection = ?1");
+    let own = connection.first(&sql, [blob(collection)], TenantLimits::read)?.unwrap_or_default();
     Ok(Allowance { used: used.unwrap_or_default(), own, limits: own.or(defaults) })
 }
 

@@ -12,6 +12,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::allowance::TenantLimits;
 use super::error::{CatalogError, Result};
 use super::tenants::Tenant;
 use lodestone_io::sealed;
@@ -28,6 +29,15 @@ struct Stored {
     mode: String,
     schema: Option<TenantSchema>,
     created_at: u64,
+    /// This and the limits were added later: releases of before pass over them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    embedding_model: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    limits: TenantLimits,
+}
+
+fn is_default(limits: &TenantLimits) -> bool {
+    *limits == TenantLimits::default()
 }
 
 /// A tenant descriptor. It lacks the width of client vectors, which segments hold.
@@ -97,6 +107,8 @@ fn encode(descriptor: &Descriptor) -> Vec<u8> {
         mode: tenant.mode.as_str().to_owned(),
         schema: tenant.schema.clone(),
         created_at: tenant.created_at.0,
+        embedding_model: tenant.embedding_model.clone(),
+        limits: tenant.limits,
     };
     let body = serde_json::to_vec(&stored).expect("plain data always prints");
     sealed::seal(FIRST_WORDS, &body)
@@ -117,6 +129,8 @@ fn decode(bytes: &[u8], collection: CollectionId) -> Result<Descriptor> {
         schema: stored.schema,
         dimension: None,
         created_at: Timestamp(stored.created_at),
+        embedding_model: stored.embedding_model,
+        limits: stored.limits,
     };
     Ok(Descriptor { tenant, is_deleted: stored.deleted })
 }
@@ -133,6 +147,8 @@ mod tests {
             schema: Some(TenantSchema::default()),
             dimension: None,
             created_at: Timestamp(5),
+            embedding_model: Some("other".to_owned()),
+            limits: TenantLimits { vectors: Some(7), ..TenantLimits::default() },
         };
         Descriptor { tenant, is_deleted: false }
     }

@@ -99,7 +99,7 @@ pub enum CatalogError {
          {needed}"
     )]
     TenantLimit {
-        /// The limit: `sources` or `bytes`.
+        /// The limit: `sources`, `bytes` or `vectors`.
         limit: &'static str,
         /// Its value.
         max: u64,

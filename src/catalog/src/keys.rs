@@ -104,7 +104,7 @@ impl Catalog {
     /// Rights of the operator of the machine: everything.
     pub fn operator_grant() -> Grant {
         let scope = Arc::new(KeyScope::AllTenants);
-        Grant { key_id: OPERATOR_KEY_ID.into(), role: Role::Admin, scope }
+        Grant::new(OPERATOR_KEY_ID, Role::Admin, scope)
     }
 
     /// Rights of the bearer of `key`.
@@ -293,7 +293,7 @@ pub(super) fn insert_scope(
 fn read_stored(connection: &Connection, id: &str) -> Result<Option<StoredKey>> {
     Ok(read_key(connection, id)?.map(|(info, secret_hash)| {
         let KeyInfo { id, name: _, role, scope, expires_at, created_at: _ } = info;
-        let grant = Grant { key_id: id.into(), role, scope: Arc::new(scope) };
+        let grant = Grant::new(id, role, scope);
         StoredKey { secret_hash, expires_at, grant }
     }))
 }

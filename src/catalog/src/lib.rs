@@ -10,7 +10,7 @@
 //! callers --closures--> writer thread: BEGIN [savepoint ...]* COMMIT+fsync --answers--> callers
 //! callers <--rows------ up to 4 read-only connections (WAL: they never wait for the writer)
 //!
-//! catalog.sqlite, format 6                    key                         also found by
+//! catalog.sqlite, format 7                    key                         also found by
 //!   tenants       one row each, also those    collection                  name, unless deleted
 //!                 with a pending delete
 //!     sub_tenants all but `default`           collection, name

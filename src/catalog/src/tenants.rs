@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
+use super::allowance::TenantLimits;
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, Statements, blob};
 use super::{Catalog, sequences, sub_tenants};
@@ -13,7 +14,10 @@ use lodestone_types::{
     CollectionId, CommitHead, Sequence, SubTenantId, TenantId, TenantMode, TenantSchema, Timestamp,
 };
 
-const COLUMNS: &str = "name, collection, mode, schema, dimension, created_at";
+/// Columns that [`read_columns`] reads, and their tables.
+const TENANT: &str = "name, collection, mode, schema, dimension, created_at, embedding_model,
+        sources, bytes, vectors, requests_per_minute, ingest_workers
+    FROM tenants LEFT JOIN tenant_limits USING (collection)";
 
 /// A tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +34,10 @@ pub struct Tenant {
     pub dimension: Option<u32>,
     /// When it was created.
     pub created_at: Timestamp,
+    /// Name of the embedding model that was chosen for it; the server's where none was.
+    pub embedding_model: Option<String>,
+    /// Limits of its own.
+    pub limits: TenantLimits,
 }
 
 /// A tenant as read from the files of its collection, when a lost catalog is rebuilt.
@@ -55,7 +63,8 @@ impl Catalog {
     ) -> Tenant {
         let collection = CollectionId(self.inner.ids.uuid());
         let created_at = self.inner.clock.now();
-        Tenant { id, collection, mode, schema, dimension: None, created_at }
+        let (dimension, embedding_model, limits) = (None, None, TenantLimits::default());
+        Tenant { id, collection, mode, schema, dimension, created_at, embedding_model, limits }
     }
 
     /// Stores a fresh tenant.
@@ -96,8 +105,7 @@ impl Catalog {
     /// The tenant that owns a collection, unless it was deleted.
     pub fn tenant_of(&self, collection: CollectionId) -> Result<Option<Tenant>> {
         self.read(|connection| {
-            let sql =
-                format!("SELECT {COLUMNS} FROM tenants WHERE collection = ?1 AND deleting = 0");
+            let sql = format!("SELECT {TENANT} WHERE collection = ?1 AND deleting = 0");
             connection.first(&sql, [blob(collection)], read_columns)
         })
     }
@@ -105,7 +113,7 @@ impl Catalog {
     /// Every tenant, by name.
     pub fn tenants(&self) -> Result<Vec<Tenant>> {
         self.read(|connection| {
-            let sql = format!("SELECT {COLUMNS} FROM tenants WHERE deleting = 0 ORDER BY name");
+            let sql = format!("SELECT {TENANT} WHERE deleting = 0 ORDER BY name");
             connection.all(&sql, [], read_columns)
         })
     }
@@ -125,19 +133,41 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::CollectionUnknown`], storage errors.
     pub fn fix_dimension(&self, collection: CollectionId, dimension: u32) -> Result<u32> {
-        let (name, fixed) = self.write(move |connection| {
-            require(connection, collection)?;
+        self.change_tenant(collection, move |connection| {
             let sql = "UPDATE tenants SET dimension = coalesce(dimension, ?2) WHERE collection = ?1
-                RETURNING name, dimension";
-            connection.one(sql, params![blob(collection), dimension], |cells| {
-                Ok((cells.next::<String>()?, cells.next()?))
-            })
+                RETURNING dimension";
+            connection.one(sql, params![blob(collection), dimension], |cells| cells.next())
+        })
+    }
+
+    /// Chooses the embedding model of a tenant by its name; `None` follows the server's.
+    ///
+    /// # Errors
+    /// [`CatalogError::CollectionUnknown`], storage errors.
+    pub fn set_embedding_model(
+        &self,
+        collection: CollectionId,
+        name: Option<String>,
+    ) -> Result<()> {
+        self.change_tenant(collection, move |connection| {
+            let sql = "UPDATE tenants SET embedding_model = ?2 WHERE collection = ?1";
+            connection.run(sql, params![blob(collection), name])
+        })
+    }
+
+    /// Changes the row of a tenant; whoever asks for it later gets the new one.
+    pub(super) fn change_tenant<T: Send + 'static>(
+        &self,
+        collection: CollectionId,
+        change: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (id, changed) = self.write(move |connection| {
+            let id = owner(connection, collection)?;
+            let id = id.ok_or(CatalogError::CollectionUnknown { collection })?;
+            Ok((id, change(connection)?))
         })?;
-        match TenantId::parse(&name) {
-            Ok(id) => self.inner.tenants.forget(&id),
-            Err(_) => self.inner.tenants.clear(),
-        }
-        Ok(fixed)
+        self.inner.tenants.forget(&id);
+        Ok(changed)
     }
 
     /// The newest manifest that a settlement recorded, to be compared with the one found on
@@ -270,21 +300,35 @@ impl Catalog {
 }
 
 pub(super) fn insert(connection: &Connection, tenant: &Tenant) -> Result<()> {
-    let Tenant { id, collection, mode, schema, dimension, created_at } = tenant;
+    let Tenant { id, collection, mode, schema, dimension, created_at, embedding_model, limits } =
+        tenant;
     let schema = schema.as_ref().map(|schema| {
         serde_json::to_string(schema).expect("a schema of plain fields is valid JSON")
     });
     let created_at = created_at.0 as i64;
     let mode = mode.as_str();
     connection.run(
-        "INSERT INTO tenants (name, collection, mode, schema, dimension, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![id.as_str(), blob(*collection), mode, schema, dimension, created_at],
-    )
+        "INSERT INTO tenants
+            (name, collection, mode, schema, dimension, created_at, embedding_model)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            id.as_str(),
+            blob(*collection),
+            mode,
+            schema,
+            dimension,
+            created_at,
+            embedding_model
+        ],
+    )?;
+    match *limits == TenantLimits::default() {
+        true => Ok(()),
+        false => limits.store(connection, *collection),
+    }
 }
 
 pub(super) fn read_tenant(connection: &Connection, id: &TenantId) -> Result<Option<Tenant>> {
-    let sql = format!("SELECT {COLUMNS} FROM tenants WHERE name = ?1 AND deleting = 0");
+    let sql = format!("SELECT {TENANT} WHERE name = ?1 AND deleting = 0");
     connection.first(&sql, [id.as_str()], read_columns)
 }
 
@@ -302,6 +346,8 @@ fn read_columns(cells: &mut Cells<'_>) -> Result<Tenant> {
         },
         dimension: cells.next()?,
         created_at: cells.time()?,
+        embedding_model: cells.next()?,
+        limits: TenantLimits::read(cells)?,
     })
 }
 

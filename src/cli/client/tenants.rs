@@ -1,7 +1,7 @@
 //! `lodestone tenant`: tenants of a server.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::connection::Connection;
 use super::failure::Failure;
@@ -32,6 +32,11 @@ enum TenantVerb {
         /// Make it a tenant for vectors of your own, compared by cosine, dot or l2.
         #[arg(long, value_name = "METRIC", value_parser = ["cosine", "dot", "l2"])]
         vectors: Option<String>,
+        /// Model that reads its texts, one of the server's [default: that of new tenants].
+        #[arg(long, value_name = "NAME", conflicts_with = "vectors")]
+        embedding_model: Option<String>,
+        #[command(flatten)]
+        limits: LimitOptions,
     },
     /// Delete a tenant with everything in it; needs an admin key.
     Rm {
@@ -51,18 +56,49 @@ enum TenantVerb {
     Limits {
         /// Its id.
         id: String,
-        /// Sources that it may have, in every state; memories are not counted.
-        #[arg(long, value_name = "SOURCES")]
-        max_sources: Option<u64>,
-        /// Bytes of originals that it may store.
-        #[arg(long, value_name = "BYTES")]
-        max_bytes: Option<u64>,
+        #[command(flatten)]
+        limits: LimitOptions,
     },
     /// Count what a tenant holds.
     Stats {
         /// Its id [default: the tenant of --tenant, LODESTONE_TENANT or the profile].
         id: Option<String>,
     },
+}
+
+/// Limits of a tenant.
+#[derive(Debug, Args)]
+struct LimitOptions {
+    /// Sources that it may have, in every state; memories are not counted.
+    #[arg(long, value_name = "SOURCES")]
+    max_sources: Option<u64>,
+    /// Bytes of originals that it may store.
+    #[arg(long, value_name = "BYTES")]
+    max_bytes: Option<u64>,
+    /// Vectors that it may store: client vectors, chunks of documents and of memories.
+    #[arg(long, value_name = "VECTORS")]
+    max_vectors: Option<u64>,
+    /// Requests in any 60 seconds that it may make.
+    #[arg(long, value_name = "REQUESTS")]
+    max_requests_per_minute: Option<u64>,
+    /// Workers that process its documents at once.
+    #[arg(long, value_name = "WORKERS")]
+    max_ingest_workers: Option<u64>,
+}
+
+impl LimitOptions {
+    /// A body with the limits that are given.
+    fn body(&self) -> Map<String, Value> {
+        let limits = [
+            ("max_sources", self.max_sources),
+            ("max_bytes", self.max_bytes),
+            ("max_vectors", self.max_vectors),
+            ("max_requests_per_minute", self.max_requests_per_minute),
+            ("max_ingest_workers", self.max_ingest_workers),
+        ];
+        let given = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
+        given.map(|(name, limit)| (name.to_owned(), limit.into())).collect()
+    }
 }
 
 impl ClientVerb for TenantOptions {
@@ -74,13 +110,15 @@ impl ClientVerb for TenantOptions {
                     vec![
                         cell(&tenant["tenant_id"]),
                         cell(&tenant["mode"]),
+                        cell(&tenant["embedding_model"]),
+                        cell(&tenant["vector_dimension"]),
                         moment(&tenant["created_at"]),
                     ]
                 };
                 let rows = answer["tenants"].as_array().into_iter().flatten().map(row).collect();
-                print_table(&["TENANT", "MODE", "CREATED"], rows);
+                print_table(&["TENANT", "MODE", "MODEL", "DIMENSION", "CREATED"], rows);
             }),
-            TenantVerb::Create { id, vectors } => {
+            TenantVerb::Create { id, vectors, embedding_model, limits } => {
                 let path = match vectors {
                     None => format!("/user/create_tenant{}", query(&[("tenant_id", id)])),
                     Some(metric) => {
@@ -88,7 +126,11 @@ impl ClientVerb for TenantOptions {
                         format!("/embeddings/create_tenant{}", query(&pairs))
                     }
                 };
-                connection.post(path, &json!({}), |answer| {
+                let mut body = limits.body();
+                if let Some(name) = embedding_model {
+                    body.insert("embedding_model".to_owned(), name.as_str().into());
+                }
+                connection.post(path, &body.into(), |answer| {
                     println!("{}", cell(&answer["tenant_id"]));
                 })
             }
@@ -103,11 +145,10 @@ impl ClientVerb for TenantOptions {
                 let path = format!("/tenant/usage{}", query(&[("tenant_id", id)]));
                 connection.get(path, print_usage)
             }
-            TenantVerb::Limits { id, max_sources, max_bytes } => {
-                let body = json!({
-                    "tenant_id": id, "max_sources": max_sources, "max_bytes": max_bytes,
-                });
-                connection.post("/admin/tenant_limits".to_owned(), &body, print_usage)
+            TenantVerb::Limits { id, limits } => {
+                let mut body = limits.body();
+                body.insert("tenant_id".to_owned(), id.as_str().into());
+                connection.post("/admin/tenant_limits".to_owned(), &body.into(), print_usage)
             }
             TenantVerb::Stats { id } => stats(&connection, id.as_deref()),
         }
@@ -125,6 +166,12 @@ fn print_usage(answer: &Value) {
         ("sources at most", limit("max_sources")),
         ("bytes", cell(&answer["bytes"])),
         ("bytes at most", limit("max_bytes")),
+        ("vectors", cell(&answer["vectors"])),
+        ("vectors at most", limit("max_vectors")),
+        ("requests in the last minute", cell(&answer["requests_last_minute"])),
+        ("requests per minute at most", limit("max_requests_per_minute")),
+        ("ingest workers", cell(&answer["ingest_workers"])),
+        ("ingest workers at most", limit("max_ingest_workers")),
     ]);
 }
 
@@ -144,6 +191,7 @@ fn stats(connection: &Connection, id: Option<&str>) -> Result<(), Failure> {
             ("chunks or vectors", "object_count"),
             ("in all sub-tenants", "tenant_object_count"),
             ("memories", "memory_count"),
+            ("model", "embedding_model"),
             ("dimension", "vector_dimension"),
         ];
         print_pairs(&names.map(|(shown, name)| (shown, cell(&answer[name]))));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{EmbedError, EmbedMeters, Role};
 use lodestone_types::RequestContext;
@@ -182,6 +182,22 @@ pub trait Embedder: Send + Sync + fmt::Debug {
     /// Measurements of its queue, where it has one.
     fn meters(&self) -> Option<&EmbedMeters> {
         None
+    }
+
+    /// Whether its weights are in memory.
+    fn is_loaded(&self) -> bool {
+        true
+    }
+
+    /// Time since its last use, where its weights are in memory and may leave it.
+    fn idle_for(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Has weights leave the memory that were not used for `idle`, where they may: the next use
+    /// loads them again. Returns whether they did.
+    fn unload(&self, _idle: Duration) -> bool {
+        false
     }
 
     /// Fails everything that still waits and refuses what comes later; the batches in progress

@@ -32,7 +32,8 @@
 //! - `model`: a model directory behind that trait; `files`: what is in it; `config`, `modules`,
 //!   `prompts`, `tokens`, `weights`: what those say
 //! - `sentence`: an encoder of any family with the steps behind it; `pooling`: the first of them
-//! - `shorter`: models whose vectors may be cut
+//! - `shorter`: models whose vectors may be cut; `fingerprints`: hashes of models; `on_demand`:
+//!   weights that may be away
 //! - `device`: the forward pass on a GPU, with a CPU fallback; `candle`: the same by candle's own
 //!   layers, which is also the reference that the others are tested against
 //! - `bert`, `modern`: the forward passes of BERT with RoBERTa, and of ModernBERT; `words`: their
@@ -58,6 +59,7 @@ mod error;
 #[cfg(test)]
 mod families;
 mod files;
+mod fingerprints;
 mod forward;
 #[cfg(feature = "testing")]
 mod hashing;
@@ -67,6 +69,7 @@ mod meters;
 mod model;
 mod modern;
 mod modules;
+mod on_demand;
 mod pooling;
 mod precision;
 mod product;

@@ -2,16 +2,17 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-
-use sha2::{Digest, Sha256};
+use std::time::{Duration, Instant};
 
 use crate::bert::Bert;
 use crate::config::ModelConfig;
-use crate::device::{EmbedDevice, Engine, with_fallback};
+use crate::device::{DeviceLimits, EmbedDevice, Engine, with_fallback};
 use crate::files::{ModelFiles, PROMPTS};
-use crate::forward::BatchPolicy;
+use crate::fingerprints::fingerprint_of;
+use crate::forward::{BatchPolicy, Forward};
 use crate::lanes::QueuedText;
 use crate::modules::Steps;
+use crate::on_demand::OnDemand;
 use crate::pooling;
 use crate::precision::{Arithmetic, Precision};
 use crate::prompts::{Prompts, Role};
@@ -23,10 +24,6 @@ use crate::tokens::Tokeniser;
 use crate::weights::Weights;
 use crate::{EmbedError, EmbedMeters, EmbedStats, Embedder, Lane};
 use lodestone_types::{RequestContext, limits};
-
-/// Changes whenever the same files would give other vectors than before: another window,
-/// another pooling. It is part of the fingerprint.
-const COMPUTATION: &str = "lodestone bert 1";
 
 /// Queries of a tenant are refused when more than this waits: some seconds of work.
 const QUERY_TOKENS_MAX: usize = 32 * limits::EMBED_BATCH_TOKENS;
@@ -62,6 +59,15 @@ const MULTILINGUAL_TOKENS_MIN: usize = 100_000;
 /// A sentence model with its worker threads.
 #[derive(Debug)]
 pub struct Model {
+    known: Known,
+    queue: Queue,
+    /// The weights behind the queue, where they may be away.
+    on_demand: Option<Arc<OnDemand>>,
+}
+
+/// A model without its weights.
+#[derive(Debug)]
+struct Known {
     name: String,
     fingerprint: String,
     dimension: usize,
@@ -71,7 +77,18 @@ pub struct Model {
     shorter: Shorter,
     /// Width to which vectors are cut.
     cut: Option<usize>,
-    queue: Queue,
+}
+
+/// A model that is read, before its workers are started.
+struct Parts {
+    known: Known,
+    forward: Passes,
+}
+
+/// The forward pass of a model: with kernels for a device, or without.
+enum Passes {
+    Bert { config: Box<ModelConfig>, bert: Arc<Bert>, weights: Box<Weights> },
+    Other(Arc<dyn Forward>),
 }
 
 impl Model {
@@ -96,56 +113,58 @@ impl Model {
         precision: Precision,
         device: Option<EmbedDevice>,
     ) -> Result<Self, EmbedError> {
-        let steps = Steps::of(files)?;
-        let config = ModelConfig::parse(&files.config, steps.pooling)?;
-        let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, config.window())?;
-        let prompts = Prompts::parse(files.parts.get(PROMPTS).map(Vec::as_slice))?;
-        check_prompts(&prompts, &tokeniser)?;
-        let weights = Weights::parse(&files.weights)?;
-        let projection = Projection::load(files, &steps, config.hidden)?;
-        let whole = projection.width(config.hidden);
-        let shorter = Shorter::parse(&files.config);
-        let cut = shorter.width(files, whole)?;
-        let dimension = cut.unwrap_or(whole);
-        let fingerprint = fingerprint_of(&config, files, &steps, &projection, (&prompts, cut));
-        let encoder = Encoder::new(&config, &weights, precision)?;
-        let arithmetic = encoder.arithmetic();
-        let queue = match encoder {
-            Encoder::Bert(bert) if projection.is_empty() => {
-                start(&config, bert, &weights, workers, device)
-            }
-            encoder => {
-                if device.is_some() {
-                    tracing::warn!("there are no kernels for this model: the CPU embeds");
-                }
-                let pooling = config.pooling;
-                let forward = SentenceEncoder { encoder, pooling, projection };
-                Queue::start(Arc::new(forward), workers, BOUNDS)
-            }
+        let parts = Parts::of(files, precision)?;
+        let (forward, workers, bounds) = parts.forward.behind(workers, device);
+        let queue = Queue::start(forward, workers, bounds);
+        Ok(Self { known: parts.known, queue, on_demand: None })
+    }
+
+    /// A model whose weights come into memory when they are first used, and leave it by
+    /// [`Embedder::unload`]. `source` reads its files, now and whenever they are needed. They are
+    /// checked now as by [`Self::load_on`].
+    ///
+    /// # Errors
+    /// As [`Self::load_on`].
+    pub fn on_demand(
+        source: impl Fn() -> Result<ModelFiles, EmbedError> + Send + Sync + 'static,
+        workers: usize,
+        precision: Precision,
+        device: Option<EmbedDevice>,
+    ) -> Result<Self, EmbedError> {
+        let Parts { known, forward } = Parts::of(&source()?, precision)?;
+        drop(forward);
+        let (fingerprint, name) = (known.fingerprint.clone(), known.name.clone());
+        let (all_workers, bounds) = match &device {
+            None => (workers, BOUNDS),
+            Some(device) => behind_device(workers, device.limits),
         };
-        drop(weights);
-        let name = files.name.clone();
-        Ok(Self {
-            name,
-            fingerprint,
-            dimension,
-            arithmetic,
-            tokeniser,
-            prompts,
-            shorter,
-            cut,
-            queue,
-        })
+        let load = move || {
+            let begun = Instant::now();
+            let parts = Parts::of(&source()?, precision)?;
+            if parts.known.fingerprint != fingerprint {
+                let file = "model.safetensors".to_owned();
+                let problem =
+                    "the model is not the one of the start: restart the server".to_owned();
+                return Err(EmbedError::Malformed { file, problem });
+            }
+            let (forward, _, _) = parts.forward.behind(workers, device.clone());
+            let seconds = begun.elapsed().as_secs_f64();
+            tracing::info!(model = name, seconds, "an embedding model was loaded");
+            Ok(forward)
+        };
+        let on_demand = Arc::new(OnDemand::new(Box::new(load)));
+        let queue = Queue::start(Arc::clone(&on_demand) as _, all_workers, bounds);
+        Ok(Self { known, queue, on_demand: Some(on_demand) })
     }
 
     /// The prompts that stand before texts.
     pub fn prompts(&self) -> &Prompts {
-        &self.prompts
+        &self.known.prompts
     }
 
     /// Arithmetic on the CPU.
     pub fn arithmetic(&self) -> Arithmetic {
-        self.arithmetic
+        self.known.arithmetic
     }
 
     /// The engine that embeds at the moment.
@@ -164,9 +183,9 @@ impl Model {
         let mut group = Vec::new();
         let mut tokens = 0;
         for (index, (role, text)) in texts.enumerate() {
-            let ids = match self.prompts.of(role) {
-                "" => self.tokeniser.ids(&text)?,
-                _ => self.tokeniser.ids(&self.prompts.before(role, &text))?,
+            let ids = match self.known.prompts.of(role) {
+                "" => self.known.tokeniser.ids(&text)?,
+                _ => self.known.tokeniser.ids(&self.known.prompts.before(role, &text))?,
             };
             tokens += ids.len();
             group.push(QueuedText::new(ids, reply, index));
@@ -181,41 +200,45 @@ impl Model {
 
 impl Embedder for Model {
     fn dimension(&self) -> usize {
-        self.dimension
+        self.known.dimension
     }
 
     fn name(&self) -> &str {
-        &self.name
+        &self.known.name
     }
 
     fn fingerprint(&self) -> &str {
-        &self.fingerprint
+        &self.known.fingerprint
     }
 
     fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
-        self.tokeniser.offsets(text).expect("loading has tried the tokenizer's only failure")
+        self.known.tokeniser.offsets(text).expect("loading has tried the tokenizer's only failure")
     }
 
     fn unknown(&self, text: &str) -> Vec<Range<usize>> {
-        self.tokeniser.unknown(text).expect("loading has tried the tokenizer's only failure")
+        self.known.tokeniser.unknown(text).expect("loading has tried the tokenizer's only failure")
     }
 
     fn tokens_read(&self, text: &str) -> (usize, bool) {
-        let prompted = self.prompts.before(Role::Document, text);
-        self.tokeniser.count(&prompted).expect("loading has tried the tokenizer's only failure")
+        let prompted = self.known.prompts.before(Role::Document, text);
+        self.known
+            .tokeniser
+            .count(&prompted)
+            .expect("loading has tried the tokenizer's only failure")
     }
 
     fn text_of_tokens(&self, ids: &[u32]) -> Option<String> {
         // What cannot be decoded is no text.
-        self.tokeniser.text(ids).ok().flatten()
+        self.known.tokeniser.text(ids).ok().flatten()
     }
 
     fn is_multilingual(&self) -> bool {
-        self.tokeniser.size() >= MULTILINGUAL_TOKENS_MIN
+        self.known.tokeniser.size() >= MULTILINGUAL_TOKENS_MIN
     }
 
     fn may_shorten_to(&self, dimension: usize) -> bool {
-        dimension == self.dimension || self.shorter.allows(dimension, self.dimension)
+        dimension == self.known.dimension
+            || self.known.shorter.allows(dimension, self.known.dimension)
     }
 
     fn embed_within(
@@ -237,7 +260,7 @@ impl Embedder for Model {
         let reply = self.queue.call(context, texts.len());
         let vectors = self.submit(lane, texts.into_iter(), &reply).and_then(|()| reply.wait());
         let vectors = vectors.inspect_err(|_| self.queue.abandon(&reply))?;
-        let Some(width) = self.cut else { return Ok(vectors) };
+        let Some(width) = self.known.cut else { return Ok(vectors) };
         let cut = |mut vector: Vec<f32>| {
             vector.truncate(width);
             pooling::unit(vector)
@@ -256,28 +279,88 @@ impl Embedder for Model {
     fn close(&self) {
         self.queue.close();
     }
+
+    fn idle_for(&self) -> Option<Duration> {
+        self.on_demand.as_ref()?.idle_for()
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.on_demand.as_ref().is_none_or(|weights| weights.idle_for().is_some())
+    }
+
+    fn unload(&self, idle: Duration) -> bool {
+        self.on_demand.as_ref().is_some_and(|weights| weights.unload(idle))
+    }
 }
 
-/// Starts the workers: on the CPU alone, or on a device with a CPU fallback.
-fn start(
-    config: &ModelConfig,
-    bert: Bert,
-    weights: &Weights,
-    workers: usize,
-    device: Option<EmbedDevice>,
-) -> Queue {
-    let bert = Arc::new(bert);
-    let Some(device) = device else {
-        return Queue::start(bert, workers, BOUNDS);
-    };
-    let limits = device.limits;
-    let cpu = BatchPolicy { batch: BATCH_TOKENS, share: SHARE_TOKENS_MIN, workers: workers.max(1) };
-    let Some(forward) = with_fallback(config, &bert, weights, device, cpu) else {
-        return Queue::start(bert, workers, BOUNDS);
-    };
+impl Parts {
+    fn of(files: &ModelFiles, precision: Precision) -> Result<Self, EmbedError> {
+        let steps = Steps::of(files)?;
+        let config = ModelConfig::parse(&files.config, steps.pooling)?;
+        let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, config.window())?;
+        let prompts = Prompts::parse(files.parts.get(PROMPTS).map(Vec::as_slice))?;
+        check_prompts(&prompts, &tokeniser)?;
+        let weights = Weights::parse(&files.weights)?;
+        let projection = Projection::load(files, &steps, config.hidden)?;
+        let whole = projection.width(config.hidden);
+        let shorter = Shorter::parse(&files.config);
+        let cut = shorter.width(files, whole)?;
+        let dimension = cut.unwrap_or(whole);
+        let fingerprint = fingerprint_of(&config, files, &steps, &projection, (&prompts, cut));
+        let encoder = Encoder::new(&config, &weights, precision)?;
+        let arithmetic = encoder.arithmetic();
+        let forward = match encoder {
+            Encoder::Bert(bert) if projection.is_empty() => {
+                let bert = Arc::new(bert);
+                Passes::Bert { config: Box::new(config), bert, weights: Box::new(weights) }
+            }
+            encoder => {
+                let pooling = config.pooling;
+                Passes::Other(Arc::new(SentenceEncoder { encoder, pooling, projection }))
+            }
+        };
+        let name = files.name.clone();
+        let known =
+            Known { name, fingerprint, dimension, arithmetic, tokeniser, prompts, shorter, cut };
+        Ok(Self { known, forward })
+    }
+}
+
+impl Passes {
+    /// On the CPU alone, or on a device with a CPU fallback; with the number of workers that it
+    /// wants, and the bounds of their queue.
+    fn behind(
+        self,
+        workers: usize,
+        device: Option<EmbedDevice>,
+    ) -> (Arc<dyn Forward>, usize, QueueBounds) {
+        let (config, bert, weights) = match self {
+            Self::Bert { config, bert, weights } => (config, bert, weights),
+            Self::Other(forward) => {
+                if device.is_some() {
+                    tracing::warn!("there are no kernels for this model: the CPU embeds");
+                }
+                return (forward, workers, BOUNDS);
+            }
+        };
+        let Some(device) = device else { return (bert, workers, BOUNDS) };
+        let limits = device.limits;
+        let cpu =
+            BatchPolicy { batch: BATCH_TOKENS, share: SHARE_TOKENS_MIN, workers: workers.max(1) };
+        match with_fallback(&config, &bert, &weights, device, cpu) {
+            None => (bert, workers, BOUNDS),
+            Some(forward) => {
+                let (workers, bounds) = behind_device(workers, limits);
+                (forward, workers, bounds)
+            }
+        }
+    }
+}
+
+/// Workers before a device, and the bounds of their queue.
+fn behind_device(workers: usize, limits: DeviceLimits) -> (usize, QueueBounds) {
     let call = CALL_TOKENS_MAX.max(CALL_DEVICE_BATCHES * limits.batch_tokens);
-    let bounds = QueueBounds { call, ..BOUNDS };
-    Queue::start(forward, workers.max(DEVICE_WORKERS_MIN), bounds)
+    (workers.max(DEVICE_WORKERS_MIN), QueueBounds { call, ..BOUNDS })
 }
 
 /// Refuses prompts that leave a chunk too few tokens.
@@ -291,50 +374,4 @@ fn check_prompts(prompts: &Prompts, tokeniser: &Tokeniser) -> Result<(), EmbedEr
         }
     }
     Ok(())
-}
-
-/// The fingerprint of a sentence model. Dense layers, the prompt of documents and the width of cut
-/// vectors are parts of it where there are some, so that models without keep theirs; the prompt of
-/// queries is none, since no stored vector is made with it.
-fn fingerprint_of(
-    config: &ModelConfig,
-    files: &ModelFiles,
-    steps: &Steps,
-    projection: &Projection,
-    (prompts, cut): (&Prompts, Option<usize>),
-) -> String {
-    let mut more = String::new();
-    let mut weights: Vec<&[u8]> = Vec::new();
-    if !projection.is_empty() {
-        more.push_str(&format!("\n{}", projection.identity()));
-        let folders = steps.dense.iter().flatten();
-        let files_of = |folder| files.parts.get(&format!("{folder}/model.safetensors"));
-        weights.extend(folders.filter_map(files_of).map(Vec::as_slice));
-    }
-    if !prompts.document.is_empty() {
-        more.push_str(&format!("\ndocuments behind {:?}", prompts.document));
-    }
-    if let Some(width) = cut {
-        more.push_str(&format!("\ncut to {width}"));
-    }
-    fingerprint(config, files, &more, &weights)
-}
-
-/// SHA-256 over the computation, the configuration as understood and `more` of it, tokenizer and
-/// weights. The configuration's text is left out: the same model is published with different
-/// comments in it.
-pub(super) fn fingerprint(
-    config: &ModelConfig,
-    files: &ModelFiles,
-    more: &str,
-    more_weights: &[&[u8]],
-) -> String {
-    let mut hash = Sha256::new();
-    let settings = format!("{COMPUTATION}\n{}\n{}{more}", config.window(), config.identity());
-    let parts = [settings.as_bytes(), &files.tokenizer, &files.weights];
-    for part in parts.into_iter().chain(more_weights.iter().copied()) {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    hex::encode(hash.finalize())
 }

@@ -1,8 +1,10 @@
 //! Access control: from a key to the data of a tenant.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use crate::{Engine, EngineError};
+use crate::rates::TooMany;
+use crate::{Engine, EngineError, TenantPlan};
 use lodestone_catalog::{AuthError, CatalogError, Tenant};
 use lodestone_storage::collection::Collection;
 use lodestone_types::{Grant, RequestContext, Scope, SubTenantId, TenantId, TenantMode};
@@ -90,7 +92,12 @@ impl Engine {
             Err(EngineError::TenantNotFound)
                 if grant.is_all_tenants() && self.settings.auto_create_tenants =>
             {
-                match self.make_tenant(scope.tenant.clone(), TenantMode::Standard, None) {
+                match self.make_tenant(
+                    scope.tenant.clone(),
+                    TenantMode::Standard,
+                    None,
+                    TenantPlan::default(),
+                ) {
                     // Another request has created it meanwhile.
                     Err(EngineError::TenantExists { .. }) => {
                         self.find_tenant(grant, &scope.tenant)?
@@ -106,11 +113,23 @@ impl Engine {
     /// The tenant, if the key reaches some part of it.
     ///
     /// # Errors
-    /// [`EngineError::TenantNotFound`]; errors of the catalog.
+    /// [`EngineError::TenantNotFound`]; [`EngineError::TooManyRequests`]; errors of the catalog.
     pub fn find_tenant(&self, grant: &Grant, id: &TenantId) -> Result<Arc<Tenant>, EngineError> {
         // Looked up before the scope is judged, so that both refusals take the same path.
         let tenant = self.catalog.tenant(id)?;
-        tenant.filter(|_| grant.allows_tenant(id)).ok_or(EngineError::TenantNotFound)
+        let tenant =
+            tenant.filter(|_| grant.allows_tenant(id)).ok_or(EngineError::TenantNotFound)?;
+        self.count_request(grant, &tenant)?;
+        Ok(tenant)
+    }
+
+    /// Counts the request behind a grant for a tenant that may make only so many, once.
+    fn count_request(&self, grant: &Grant, tenant: &Tenant) -> Result<(), EngineError> {
+        let Some(max) = self.catalog.limits_of(tenant).requests_per_minute else { return Ok(()) };
+        let take = || self.rates.take(tenant.collection, max, Instant::now());
+        grant.tally.once(tenant.collection, take).map_err(|TooMany { used, wait_seconds }| {
+            EngineError::TooManyRequests { max, used, wait_seconds }
+        })
     }
 
     fn grant_access(
@@ -133,7 +152,10 @@ impl Engine {
         let snapshot = collection.snapshot();
         let missing_when_opened = snapshot.damaged.len();
         let needs_help = missing_when_opened > 0 && self.ingest.needs_help(&collection);
-        let has_foreign_model = self.models.of(&snapshot.manifest).is_none();
+        let has_foreign_model = {
+            let chosen = tenant.embedding_model.as_deref();
+            self.models.of(&snapshot.manifest, chosen).is_none()
+        };
         let sub_tenant = scope.sub_tenant.clone();
         let context = RequestContext::default().of_tenant(tenant.collection);
         Ok(TenantAccess {

@@ -31,6 +31,25 @@ pub enum EngineError {
         /// The missing permission.
         need: &'static str,
     },
+    /// The tenant has made as many requests as it may.
+    #[error(
+        "the tenant's limit of {max} requests per minute is reached: it has made {used}, and may \
+         go on in {wait_seconds} s"
+    )]
+    TooManyRequests {
+        /// The limit.
+        max: u64,
+        /// Requests that it made in the last minute.
+        used: u64,
+        /// Seconds until the next one is taken.
+        wait_seconds: u64,
+    },
+    /// No embedding model of the server has this name.
+    #[error("embedding_model must name a model of this server: {}", known.join(", "))]
+    ModelUnknown {
+        /// The names of its models.
+        known: Vec<String>,
+    },
     /// A tenant of this name exists.
     #[error("tenant {tenant} exists already")]
     TenantExists {
@@ -160,13 +179,14 @@ impl EngineError {
             | Self::SubTenantUnknown { .. }
             | Self::SourceNotFound { .. }
             | Self::JobNotFound => ErrorKind::NotFound,
-            Self::WebhookTestBusy => ErrorKind::Overloaded,
+            Self::WebhookTestBusy | Self::TooManyRequests { .. } => ErrorKind::Overloaded,
             Self::CatalogLost { .. } => ErrorKind::Corrupt,
             Self::NoDevice { .. } => ErrorKind::Unavailable,
             Self::TenantExists { .. } | Self::ModeMismatch { .. } | Self::JobNotRetried { .. } => {
                 ErrorKind::Conflict
             }
             Self::Forbidden { .. }
+            | Self::ModelUnknown { .. }
             | Self::DefaultProtected
             | Self::WebhookUrl { .. }
             | Self::WebhookTenant { .. }

@@ -105,7 +105,8 @@ impl Engine {
         let probe = |model: &Arc<dyn Embedder>| {
             model.embed(Lane::Query, vec!["ready".to_owned()]).map(drop)
         };
-        self.models.all().try_for_each(probe)
+        // One that is away would be loaded for it.
+        self.models.all().filter(|model| model.is_loaded()).try_for_each(probe)
     }
 
     fn embedder_state(&self) -> ComponentState {

@@ -21,6 +21,7 @@
 //! - `reembed`: changing the model of tenants
 //! - `meters`: measurements; `stage`: stages as spans; `slow`: the log of slow searches
 //! - `health`: state of the parts; `waiting`: why texts wait for their vectors
+//! - `rates`: requests of tenants in the last minute
 //! - `restore`: rebuilding a lost catalog, completing an older one
 //! - `error`: errors of the operations, as the server sees them
 
@@ -43,6 +44,7 @@ mod models;
 mod pictures;
 pub mod qna;
 pub mod query;
+mod rates;
 mod reading;
 mod reembed;
 mod restore;
@@ -80,7 +82,7 @@ pub use pictures::PictureError;
 pub use reembed::{ReembedAction, ReembedState, TenantReembed};
 pub use sources::Original;
 pub use status::FoundStatus;
-pub use tenants::Stats;
+pub use tenants::{Stats, TenantModel, TenantPlan, TenantUsage};
 pub use waiting::Waiting;
 pub use webhooks::TestedWebhook;
 
@@ -89,6 +91,7 @@ use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
 use crate::backup::{BackupParts, Backups};
 use crate::ingest::{ClaimCounts, Ingest, IngestParts, MemoryBudget};
 use crate::query::Query;
+use crate::rates::Rates;
 use crate::reading::GeneratorReader;
 use crate::settings::Settings;
 use crate::webhooks::Webhooks;
@@ -203,8 +206,7 @@ pub struct Engine {
     /// Held once by each export and each import that is under way.
     exports: Arc<()>,
     imports: Arc<()>,
-    /// Held while a tenant is created.
-    creating: Mutex<()>,
+    rates: Rates,
     first_key: Mutex<Option<KeyText>>,
     probed: Mutex<Option<health::Probe>>,
     meters: meters::Meters,
@@ -246,7 +248,7 @@ impl Engine {
             workers: settings.ingest_threads,
             memory: Arc::clone(&memory),
             graph_reader: GeneratorReader::configured(&settings, generator.as_ref()),
-            keep_other_millis: settings.reembed.previous_vectors_hours * MILLIS_PER_HOUR,
+            reembed: settings.reembed.clone(),
         }));
         let threads = resume(&ingest, &catalog)?;
         let webhooks = Webhooks::started(&catalog, posting, &clock, &ids);
@@ -283,7 +285,7 @@ impl Engine {
             webhooks,
             exports: Arc::default(),
             imports: Arc::default(),
-            creating: Mutex::new(()),
+            rates: Rates::default(),
             first_key: Mutex::new(first_key),
             probed: Mutex::new(None),
             meters: meters::Meters::default(),

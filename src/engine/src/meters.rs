@@ -47,6 +47,7 @@ pub(super) struct Meters {
     memory_limit: Gauge,
     disk_level: Gauge,
     disk_free: Gauge,
+    models_loaded: Gauge,
     embed_tokens: Counter,
     embed_fallbacks: Counter,
 }
@@ -68,6 +69,7 @@ impl Default for Meters {
             memory_limit: Gauge::default(),
             disk_level: Gauge::default(),
             disk_free: Gauge::default(),
+            models_loaded: Gauge::default(),
             embed_tokens: Counter::default(),
             embed_fallbacks: Counter::default(),
         }
@@ -126,6 +128,8 @@ impl Meters {
         let help = "Fullness of the disk: 0 ample, 1 no merges, 2 no new content, 3 deletions only";
         registry.enter("disk_level", help, &self.disk_level);
         registry.enter("disk_free_bytes", "Free bytes of the disk", &self.disk_free);
+        let help = "Embedding models with their weights in memory";
+        registry.enter("embedding_models_loaded", help, &self.models_loaded);
         let help = "Tokens through the embedding model";
         registry.enter("embed_tokens_total", help, &self.embed_tokens);
         let help = "Batches for the GPU that the CPU embedded instead";
@@ -199,6 +203,8 @@ impl Engine {
             Fullness::Critical => 3,
         });
         meters.disk_free.set(self.gauge.free_bytes());
+        let loaded = self.models.all().filter(|model| model.is_loaded()).count();
+        meters.models_loaded.set(loaded as u64);
         let embedded: Vec<_> = self.models.all().map(|model| model.stats()).collect();
         meters.embed_tokens.set(embedded.iter().map(|stats| stats.tokens).sum());
         meters.embed_fallbacks.set(embedded.iter().map(|stats| stats.device_fallbacks).sum());

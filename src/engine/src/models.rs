@@ -63,10 +63,22 @@ impl Models {
         self.all().find(|model| model.fingerprint() == fingerprint)
     }
 
-    /// The model behind the vectors of a version of a tenant: the current one where there are
-    /// none, nothing where it is not loaded.
-    pub fn of(&self, manifest: &Manifest) -> Option<&Arc<dyn Embedder>> {
-        manifest.model().map_or(Some(&self.current), |made_by| self.with(made_by))
+    /// The model that was chosen for a tenant by name, the current one where none was; nothing
+    /// where it is not loaded.
+    pub fn chosen(&self, name: Option<&str>) -> Option<&Arc<dyn Embedder>> {
+        name.map_or(Some(&self.current), |name| self.named(name))
+    }
+
+    /// The model behind the vectors of a version of a tenant: where there are none, the one that
+    /// was `chosen` for it by name or the current one; nothing where it is not loaded.
+    pub fn of(&self, manifest: &Manifest, chosen: Option<&str>) -> Option<&Arc<dyn Embedder>> {
+        manifest.model().map_or_else(|| self.chosen(chosen), |made_by| self.with(made_by))
+    }
+
+    /// The same models with another one in the place of the current one.
+    #[must_use]
+    pub(crate) fn led_by(&self, current: &Arc<dyn Embedder>) -> Self {
+        Self { current: Arc::clone(current), ..self.clone() }
     }
 }
 

@@ -1,8 +1,12 @@
 //! Changing the embedding model of tenants, as operators ask for it.
 
-use crate::ingest::{ReembedEstimate, ReembedRun};
+use std::sync::Arc;
+
+use crate::ingest::{IngestError, ReembedEstimate, ReembedRun};
 use crate::{Engine, EngineError, Models};
+use lodestone_catalog::Tenant;
 use lodestone_embed::Embedder;
+use lodestone_storage::collection::Manifest;
 use lodestone_types::{Grant, JobStatus, TenantId, Timestamp};
 
 /// An order about the vectors of tenants.
@@ -24,7 +28,7 @@ pub struct ReembedState {
     /// Name of the model of its vectors, or its fingerprint where it is not loaded; none where
     /// there are no vectors.
     pub model: Option<String>,
-    /// Whether they are of the current model.
+    /// Whether they are of the model that was chosen for the tenant, or else that of new tenants.
     pub is_current: bool,
     /// Name of the model of its other vectors, or its fingerprint.
     pub other_model: Option<String>,
@@ -54,8 +58,8 @@ impl Engine {
     }
 
     /// Carries out an order about one tenant, or about every tenant of the key; returns their
-    /// states. New vectors are of the model `to`, by default that of new tenants. Work goes on in
-    /// the background.
+    /// states. New vectors are of the model `to`, by default the one that was chosen for the tenant
+    /// or else that of new tenants. Work goes on in the background.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::Forbidden`] for a key that reaches only a
@@ -76,19 +80,25 @@ impl Engine {
             return Err(EngineError::Forbidden { need });
         }
         tenants.retain(|tenant| grant.scope.allows_whole_tenant(&tenant.id));
-        let to = to.unwrap_or(self.embedder());
         let mut states = Vec::with_capacity(tenants.len());
         for tenant in tenants {
-            let tenant = std::sync::Arc::new(tenant);
+            let tenant = Arc::new(tenant);
             let collection = self.ingest.open(&tenant)?;
+            let chosen = self.models.chosen(tenant.embedding_model.as_deref()).map(|it| &**it);
+            let to = to.or(chosen);
+            let target = || to.ok_or_else(|| IngestError::chosen_not_loaded(&tenant));
             let mut estimate = None;
             match action {
                 None => {}
+                // One tenant whose model is missing does not hold the others up.
+                Some(ReembedAction::Estimate | ReembedAction::Start)
+                    if only.is_none() && to.is_none() => {}
                 Some(ReembedAction::Estimate) => {
-                    estimate = Some(self.ingest.estimate_reembed(&tenant, &collection, to)?);
+                    estimate =
+                        Some(self.ingest.estimate_reembed(&tenant, &collection, target()?)?);
                 }
                 Some(ReembedAction::Start) => {
-                    self.ingest.begin_reembed(&tenant, &collection, Some(to))?;
+                    self.ingest.begin_reembed(&tenant, &collection, Some(target()?))?;
                 }
                 Some(ReembedAction::Back) => {
                     let kept = collection.snapshot().manifest.other.is_some();
@@ -103,23 +113,24 @@ impl Engine {
             self.ingest.note_reembed(&tenant, &collection);
             let run = self.ingest.reembed_runs().into_iter();
             let run = run.into_iter().find(|run| run.tenant.collection == tenant.collection);
-            let state = self.vectors_of(&collection.snapshot().manifest);
+            let state = self.vectors_of(&tenant, &collection.snapshot().manifest);
             states.push(TenantReembed { tenant: tenant.id.clone(), state, run, estimate });
         }
         Ok(states)
     }
 
-    fn vectors_of(&self, manifest: &lodestone_storage::collection::Manifest) -> ReembedState {
+    fn vectors_of(&self, tenant: &Tenant, manifest: &Manifest) -> ReembedState {
         let name = |fingerprint: &str| {
             let loaded = self.models.with(fingerprint);
             loaded.map_or_else(|| fingerprint.to_owned(), |model| model.name().to_owned())
         };
         let (model, other) = (manifest.model(), manifest.other.as_ref());
+        let own = self.models.chosen(tenant.embedding_model.as_deref());
         let keep_hours = self.settings.reembed.previous_vectors_hours;
         let kept = other.filter(|other| !other.is_wanted);
         ReembedState {
             model: model.map(name),
-            is_current: model.is_none_or(|it| it == self.models.current().fingerprint()),
+            is_current: model.is_none_or(|it| own.is_some_and(|own| own.fingerprint() == it)),
             other_model: other.map(|other| name(&other.embedding)),
             kept_until: kept
                 .map(|other| Timestamp(other.since).plus_millis(keep_hours * 3_600_000)),

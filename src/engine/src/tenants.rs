@@ -1,6 +1,8 @@
 //! Tenants and sub-tenants.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::access::absent;
 use crate::ingest::IngestError;
@@ -8,10 +10,11 @@ use crate::query;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::{Allowance, CatalogError, Tenant, TenantLimits};
+use lodestone_storage::collection::Snapshot;
 use lodestone_types::{CollectionId, Grant, SubTenantId, TenantId, TenantMode, TenantSchema};
 
 /// Counts of a scope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
     /// Searchable chunks or vectors of the sub-tenant.
     pub objects: u64,
@@ -21,8 +24,39 @@ pub struct Stats {
     pub sources: u64,
     /// Memories of the sub-tenant that have not expired.
     pub memories: u64,
+    /// The embedding model.
+    pub model: TenantModel,
+}
+
+/// Limits and model of a tenant that is made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TenantPlan {
+    /// Limits of its own.
+    pub limits: TenantLimits,
+    /// Name of its embedding model; the server's where none is named.
+    pub embedding_model: Option<String>,
+}
+
+/// The use of a tenant and its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TenantUsage {
+    /// Sources and bytes, and all limits.
+    pub allowance: Allowance,
+    /// Client vectors, or chunks of documents and memories.
+    pub vectors: u64,
+    /// Requests of the last minute; not counted without a limit of them.
+    pub requests: Option<u64>,
+    /// Workers that process its documents now.
+    pub ingest_workers: usize,
+}
+
+/// The embedding model of a tenant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TenantModel {
+    /// Its name, or its fingerprint where it is not loaded; none for client vectors.
+    pub name: Option<String>,
     /// Width of the vectors, once known.
-    pub dimension: Option<usize>,
+    pub dimension: Option<u32>,
 }
 
 impl Engine {
@@ -30,14 +64,27 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::Forbidden`] for a key that reaches only a
-    /// part of it.
-    pub fn allowance(&self, grant: &Grant, id: &TenantId) -> Result<Allowance, EngineError> {
+    /// part of it; a collection that cannot be opened.
+    pub fn usage(&self, grant: &Grant, id: &TenantId) -> Result<TenantUsage, EngineError> {
         let tenant = self.find_tenant(grant, id)?;
         if !grant.scope.allows_whole_tenant(id) {
             let need = "the use of a tenant needs a key for all of its sub-tenants";
             return Err(EngineError::Forbidden { need });
         }
-        self.catalog.allowance(tenant.collection).map_err(absent)
+        self.usage_of(&tenant)
+    }
+
+    fn usage_of(&self, tenant: &Tenant) -> Result<TenantUsage, EngineError> {
+        let allowance = self.catalog.allowance(tenant.collection).map_err(absent)?;
+        let collection = self.ingest.open(tenant)?;
+        let is_counted = allowance.limits.requests_per_minute.is_some();
+        let used = || self.rates.used(tenant.collection, Instant::now());
+        Ok(TenantUsage {
+            allowance,
+            vectors: collection.snapshot().rows(),
+            requests: is_counted.then(used),
+            ingest_workers: self.ingest.workers_at(tenant.collection),
+        })
     }
 
     /// Replaces the limits of a tenant.
@@ -50,27 +97,32 @@ impl Engine {
         grant: &Grant,
         id: &TenantId,
         limits: TenantLimits,
-    ) -> Result<(CollectionId, Allowance), EngineError> {
+    ) -> Result<(CollectionId, TenantUsage), EngineError> {
         if !grant.is_all_tenants() {
             let need = "limits of tenants need a key with the scope of all tenants";
             return Err(EngineError::Forbidden { need });
         }
-        let collection = self.find_tenant(grant, id)?.collection;
-        let set = self.catalog.set_tenant_limits(collection, limits).map_err(absent)?;
-        Ok((collection, set))
+        let tenant = self.find_tenant(grant, id)?;
+        let collection = tenant.collection;
+        match self.ingest.change_tenant(collection, |tenant| tenant.limits = limits) {
+            Err(IngestError::Catalog(error)) => return Err(absent(error)),
+            changed => changed?,
+        }
+        Ok((collection, self.usage_of(&tenant)?))
     }
 
     /// Creates a tenant.
     ///
     /// # Errors
     /// [`EngineError::Forbidden`] for a key that is not for all tenants;
-    /// [`EngineError::TenantExists`]; a schema against the rules.
+    /// [`EngineError::TenantExists`]; [`EngineError::ModelUnknown`]; a schema against the rules.
     pub fn create_tenant(
         &self,
         grant: &Grant,
         id: Option<TenantId>,
         mode: TenantMode,
         schema: Option<TenantSchema>,
+        plan: TenantPlan,
     ) -> Result<Arc<Tenant>, EngineError> {
         if !grant.is_all_tenants() {
             let need = "creating tenants needs a key with the scope of all tenants";
@@ -83,7 +135,11 @@ impl Engine {
             let id = self.ids.wire_id("tenant_", self.clock.now());
             TenantId::parse(&id).expect("generated ids parse")
         });
-        self.make_tenant(id, mode, schema)
+        if self.models.chosen(plan.embedding_model.as_deref()).is_none() {
+            let known = self.models.all().map(|model| model.name().to_owned()).collect();
+            return Err(EngineError::ModelUnknown { known });
+        }
+        self.make_tenant(id, mode, schema, plan)
     }
 
     /// Its descriptor first: a tenant that is visible also survives the loss of the catalog.
@@ -93,13 +149,16 @@ impl Engine {
         id: TenantId,
         mode: TenantMode,
         schema: Option<TenantSchema>,
+        plan: TenantPlan,
     ) -> Result<Arc<Tenant>, EngineError> {
         self.ingest.require_room_for_content()?;
-        let _one_at_a_time = self.creating.lock();
+        let _one_at_a_time = self.ingest.hold_tenants();
         if self.catalog.tenant(&id)?.is_some() {
             return Err(EngineError::TenantExists { tenant: id });
         }
+        let TenantPlan { limits, embedding_model } = plan;
         let tenant = self.catalog.fresh_tenant(id, mode, schema);
+        let tenant = Tenant { limits, embedding_model, ..tenant };
         let collection = tenant.collection;
         let descriptor = Descriptor { tenant: tenant.clone(), is_deleted: false };
         descriptors::write(&*self.store, &descriptor)?;
@@ -138,9 +197,11 @@ impl Engine {
             return Err(EngineError::Forbidden { need });
         }
         self.gauge.make_room();
+        let changing = self.ingest.hold_tenants();
         let collection = self.catalog.begin_delete_tenant(&tenant.id).map_err(absent)?;
         // Before the answer: a deleted tenant must not come back with a rebuilt catalog.
         let marked = descriptors::mark_deleted(&*self.store, collection);
+        drop(changing);
         self.ingest.clear_deleted_tenants();
         marked.map_err(IngestError::half_done)?;
         Ok(collection)
@@ -183,19 +244,39 @@ impl Engine {
     pub fn stats(&self, grant: &Grant, access: &TenantAccess) -> Result<Stats, EngineError> {
         let snapshot = access.collection.snapshot();
         let (_, reached) = self.sub_tenants(grant, &access.tenant.id)?;
-        let dimension = match access.tenant.mode {
-            TenantMode::Standard => {
-                let model = self.models.of(&snapshot.manifest);
-                Some(model.unwrap_or(self.models.current()).dimension())
-            }
-            TenantMode::Embeddings(_) => access.tenant.dimension.map(|width| width as usize),
-        };
         Ok(Stats {
             objects: snapshot.rows_in(&access.sub_tenant),
             tenant_objects: reached.iter().map(|name| snapshot.rows_in(name)).sum(),
             sources: self.source_count(access)?,
             memories: query::memory_count(&snapshot, &access.sub_tenant, self.clock.now())?,
-            dimension,
+            model: self.model_of(&access.tenant, Some(&snapshot)),
         })
+    }
+
+    /// The embedding models of tenants: that of its vectors where a collection is open, else the
+    /// one that was chosen for the tenant, or the server's.
+    pub fn tenant_models(&self, tenants: &[Tenant]) -> Vec<TenantModel> {
+        let open = self.registry.open_collections().into_iter();
+        let open: HashMap<_, _> = open.map(|collection| (collection.id(), collection)).collect();
+        let model = |tenant: &Tenant| {
+            let snapshot = open.get(&tenant.collection).map(|collection| collection.snapshot());
+            self.model_of(tenant, snapshot.as_deref())
+        };
+        tenants.iter().map(model).collect()
+    }
+
+    fn model_of(&self, tenant: &Tenant, snapshot: Option<&Snapshot>) -> TenantModel {
+        if tenant.mode.is_embeddings() {
+            return TenantModel { name: None, dimension: tenant.dimension };
+        }
+        let made_by = snapshot.and_then(|snapshot| snapshot.manifest.model());
+        let chosen = tenant.embedding_model.as_deref();
+        let model = made_by.map_or_else(|| self.models.chosen(chosen), |it| self.models.with(it));
+        let stored = || Some(snapshot?.segments.first()?.segment.dimension());
+        let dimension = model.map(|model| model.dimension()).or_else(stored);
+        TenantModel {
+            name: model.map(|model| model.name()).or(made_by).or(chosen).map(str::to_owned),
+            dimension: dimension.map(|width| width as u32),
+        }
     }
 }

@@ -33,8 +33,9 @@ impl Engine {
         if self.models.all().all(|model| model.failing().is_none()) {
             return Waiting::default();
         }
+        // A tenant without any vectors yet counts as one of the default model.
         let reason_of = |collection: &lodestone_storage::collection::Collection| {
-            self.failure_of(&**self.models.of(&collection.snapshot().manifest)?)
+            self.failure_of(&**self.models.of(&collection.snapshot().manifest, None)?)
         };
         let open = self.registry.open_collections();
         let known = open.iter().map(|collection| (collection.id(), reason_of(collection)));
@@ -43,7 +44,8 @@ impl Engine {
 
     /// The failure of the model of a tenant; `None` while it works.
     pub fn model_failure(&self, access: &TenantAccess) -> Option<String> {
-        self.failure_of(&**self.models.of(&access.collection.snapshot().manifest)?)
+        let chosen = access.tenant.embedding_model.as_deref();
+        self.failure_of(&**self.models.of(&access.collection.snapshot().manifest, chosen)?)
     }
 
     fn failure_of(&self, model: &dyn Embedder) -> Option<String> {

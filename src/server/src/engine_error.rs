@@ -37,6 +37,13 @@ impl From<EngineError> for ApiError {
             EngineError::WebhookUrl { .. } => {
                 Self::invalid("url_blocked", message).at(Location::Body, "url")
             }
+            EngineError::TooManyRequests { wait_seconds, .. } => {
+                let error = ApiError::new(Condition::RateLimited, "tenant_rate_limited", message);
+                error.with_retry_after(wait_seconds as u32)
+            }
+            EngineError::ModelUnknown { .. } => {
+                ApiError::invalid("invalid_value", message).at(Location::Body, "embedding_model")
+            }
             EngineError::WebhookTenant { .. } => {
                 Self::invalid("invalid_value", message).at(Location::Body, "tenants")
             }

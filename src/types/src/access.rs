@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{SubTenantId, TenantId};
+use parking_lot::Mutex;
+
+use crate::{CollectionId, SubTenantId, TenantId};
 
 /// Kind of operations that a key may ask for. Each role includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,6 +100,44 @@ impl KeyScope {
     }
 }
 
+/// The tenants for which one request was counted. Copies share it; a fresh one counts nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Tally(Option<Arc<Mutex<Vec<CollectionId>>>>);
+
+impl Tally {
+    /// One that counts a request once for each tenant that it reaches.
+    pub fn counting() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Counts the request for a tenant by `count`, unless that was done before.
+    ///
+    /// # Errors
+    /// Those of `count`; it is not counted then.
+    pub fn once<E>(
+        &self,
+        tenant: CollectionId,
+        count: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(counted) = &self.0 else { return Ok(()) };
+        let mut counted = counted.lock();
+        if !counted.contains(&tenant) {
+            count()?;
+            counted.push(tenant);
+        }
+        Ok(())
+    }
+}
+
+// A grant is the same, whatever was done with it.
+impl PartialEq for Tally {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Tally {}
+
 /// Rights of an authenticated request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
@@ -107,9 +147,28 @@ pub struct Grant {
     pub role: Role,
     /// The data it reaches.
     pub scope: Arc<KeyScope>,
+    /// The tenants that the request was counted for.
+    pub tally: Tally,
 }
 
 impl Grant {
+    /// Rights whose use is not counted.
+    pub fn new(key_id: impl Into<Arc<str>>, role: Role, scope: impl Into<Arc<KeyScope>>) -> Self {
+        Self { key_id: key_id.into(), role, scope: scope.into(), tally: Tally::default() }
+    }
+
+    /// The same for one request, which is counted once for each tenant that it reaches.
+    #[must_use]
+    pub fn counted(self) -> Self {
+        Self { tally: Tally::counting(), ..self }
+    }
+
+    /// The same for what is not counted.
+    #[must_use]
+    pub fn uncounted(&self) -> Self {
+        Self { tally: Tally::default(), ..self.clone() }
+    }
+
     /// Whether every tenant is within the scope.
     pub fn is_all_tenants(&self) -> bool {
         self.scope.is_all_tenants()
@@ -144,6 +203,27 @@ mod tests {
             sub_tenants: subs.map(|subs| subs.iter().map(|name| sub(name)).collect()),
         };
         KeyScope::Tenants(entries.iter().map(grant).collect())
+    }
+
+    #[test]
+    fn a_request_is_counted_once_for_each_tenant_and_not_where_it_was_refused() {
+        let (a, b) = (CollectionId(uuid::Uuid::nil()), CollectionId(uuid::Uuid::max()));
+        let grant = Grant::new("key", Role::Read, KeyScope::AllTenants);
+        let counts = |grant: &Grant, of, result: Result<(), ()>| {
+            let mut was_counted = false;
+            let counted = grant.tally.once(of, || {
+                was_counted = true;
+                result
+            });
+            assert_eq!(counted.is_ok(), !was_counted || result.is_ok());
+            was_counted
+        };
+        assert!(!counts(&grant, a, Ok(())));
+        let request = grant.clone().counted();
+        assert!(counts(&request, a, Err(())) && counts(&request, a, Ok(())));
+        assert!(!counts(&request.clone(), a, Err(())) && counts(&request, b, Ok(())));
+        assert!(!counts(&request.uncounted(), b, Ok(())));
+        assert_eq!(request, grant);
     }
 
     #[test]

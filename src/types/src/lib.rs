@@ -103,7 +103,7 @@ pub mod warning;
 pub mod web;
 mod webhook;
 
-pub use access::{Grant, KeyScope, Role, TenantGrant};
+pub use access::{Grant, KeyScope, Role, Tally, TenantGrant};
 pub use chunk::{ChunkDraft, ChunkPlace, PageRef};
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use context::{CancellationGuard, CancellationToken, RequestContext, Stopped};

@@ -362,6 +362,7 @@ class TenantStatistics(TypedDict):
 
     object_count: int
     tenant_id: str
+    embedding_model: str | None
     vector_dimension: int | None
     success: bool
     message: str
@@ -379,6 +380,9 @@ class LimitsView(TypedDict):
 
     max_sources: int | None
     max_bytes: int | None
+    max_vectors: int | None
+    max_requests_per_minute: int | None
+    max_ingest_workers: int | None
 
 
 class TenantOutcome(TypedDict):
@@ -1050,6 +1054,9 @@ class AdminCreateTenantLimitsRequest(TypedDict):
     tenant_id: str
     max_sources: NotRequired[int | None]
     max_bytes: NotRequired[int | None]
+    max_vectors: NotRequired[int | None]
+    max_requests_per_minute: NotRequired[int | None]
+    max_ingest_workers: NotRequired[int | None]
 
 
 class TenantDeleteSubTenantRequest(TypedDict):
@@ -1067,11 +1074,22 @@ class TenantCreateTenantTenantMetadataSchemaItem(TypedDict):
 class TenantCreateTenantRequest(TypedDict):
     tenant_id: NotRequired[str | None]
     tenant_metadata_schema: NotRequired[list[TenantCreateTenantTenantMetadataSchemaItem] | None]
+    embedding_model: NotRequired[str | None]
+    max_sources: NotRequired[int | None]
+    max_bytes: NotRequired[int | None]
+    max_vectors: NotRequired[int | None]
+    max_requests_per_minute: NotRequired[int | None]
+    max_ingest_workers: NotRequired[int | None]
 
 
 class EmbeddingsCreateTenantRequest(TypedDict):
     tenant_id: str
     metric: NotRequired[Literal["cosine", "dot", "l2"] | None]
+    max_sources: NotRequired[int | None]
+    max_bytes: NotRequired[int | None]
+    max_vectors: NotRequired[int | None]
+    max_requests_per_minute: NotRequired[int | None]
+    max_ingest_workers: NotRequired[int | None]
 
 
 class AdminDeleteRequest(TypedDict):
@@ -1372,6 +1390,9 @@ class TenantUsage(TypedDict):
     tenant_id: str
     sources: int
     bytes: int
+    vectors: int
+    requests_last_minute: int | None
+    ingest_workers: int
     limits: LimitsView
     own_limits: LimitsView
     success: bool
@@ -1386,6 +1407,7 @@ class TenantView(TypedDict):
     mode: str
     metric: str | None
     created_at: str
+    embedding_model: str | None
     vector_dimension: int | None
     tenant_schema: SchemaView | None
 

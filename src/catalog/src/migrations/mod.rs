@@ -9,7 +9,7 @@
 //!
 //! - `v1`: the first format; `v2`: records of applications, pages of the web; `v3`: known sources
 //! - `v4`: limits of tenants, and what they store; `v5`: files, vector stores and their batches
-//! - `v6`: webhooks, jobs by their ids
+//! - `v6`: webhooks, jobs by their ids; `v7`: more limits, embedding models of tenants
 
 mod v1;
 mod v2;
@@ -17,6 +17,7 @@ mod v3;
 mod v4;
 mod v5;
 mod v6;
+mod v7;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -30,7 +31,7 @@ use super::error::{CatalogError, Result};
 /// "LODE", by which tools recognise the file.
 const APPLICATION_ID: i64 = 0x4C4F_4445;
 /// Step `n` leads from format `n` to format `n + 1`.
-pub(super) const STEPS: [&str; 6] = [v1::SQL, v2::SQL, v3::SQL, v4::SQL, v5::SQL, v6::SQL];
+pub(super) const STEPS: [&str; 7] = [v1::SQL, v2::SQL, v3::SQL, v4::SQL, v5::SQL, v6::SQL, v7::SQL];
 
 /// The format of a file that this release can open.
 pub(super) fn format(connection: &Connection, path: &Path) -> Result<usize> {

@@ -8,7 +8,7 @@ use crate::{CatalogError, CatalogOptions, TenantLimits, TenantUse};
 use lodestone_types::{CollectionId, Fault};
 
 fn limits(sources: impl Into<Option<u64>>, bytes: impl Into<Option<u64>>) -> TenantLimits {
-    TenantLimits { sources: sources.into(), bytes: bytes.into() }
+    TenantLimits { sources: sources.into(), bytes: bytes.into(), ..TenantLimits::default() }
 }
 
 fn used(fixture: &Fixture, collection: CollectionId) -> (u64, u64) {
@@ -133,4 +133,51 @@ fn sources_of_an_older_catalog_are_counted_when_they_are_found() {
     ];
     fixture.catalog.add_known(of, found).unwrap();
     assert_eq!(used(&fixture, of), (2, 35));
+}
+
+#[test]
+fn every_limit_is_kept_and_seen_at_once_by_whoever_asks_for_the_tenant() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("a").collection;
+    let found = |fixture: &Fixture| fixture.catalog.tenant(&tenant("a")).unwrap().unwrap();
+    assert_eq!(found(&fixture).limits, TenantLimits::default());
+    let all = TenantLimits {
+        vectors: Some(3),
+        requests_per_minute: Some(4),
+        ingest_workers: Some(5),
+        ..limits(1, 2)
+    };
+    let set = fixture.catalog.set_tenant_limits(of, all).unwrap();
+    fixture.catalog.set_embedding_model(of, Some("other".to_owned())).unwrap();
+    assert_eq!((set.own, found(&fixture).limits), (all, all));
+    assert_eq!(fixture.catalog.tenants().unwrap(), [(*found(&fixture)).clone()]);
+    let fixture = fixture.reopen();
+    assert_eq!(found(&fixture).limits, all);
+    assert_eq!(found(&fixture).embedding_model.as_deref(), Some("other"));
+    fixture.catalog.set_embedding_model(of, None).unwrap();
+    assert_eq!(found(&fixture).embedding_model, None);
+    let nobody = CollectionId(uuid::Uuid::from_bytes([9; 16]));
+    fixture.catalog.set_tenant_limits(nobody, all).unwrap_err();
+}
+
+#[test]
+fn a_catalog_of_format_6_keeps_its_limits_and_follows_the_models_of_the_server() {
+    let fixture = Fixture::new();
+    let path = fixture.directory.path().join("older.sqlite");
+    let older = rusqlite::Connection::open(&path).unwrap();
+    crate::migrations::migrate_to(&older, &path, 6).unwrap();
+    let rows = "INSERT INTO tenants (collection, name, mode, created_at)
+            VALUES (zeroblob(16), 'a', 'standard', 5), (randomblob(16), 'b', 'standard', 5);
+        INSERT INTO tenant_limits VALUES (zeroblob(16), 3, NULL);";
+    older.execute_batch(rows).unwrap();
+    drop(older);
+    let (options, clock, ids) = (fixture.options, fixture.clock.clone(), fixture.ids.clone());
+    let opened = crate::Catalog::open(&path, options, clock, ids).unwrap();
+    assert!(path.with_file_name("older.sqlite.v6").exists(), "copied before");
+    let found = opened.tenants().unwrap();
+    let limits: Vec<_> = found.iter().map(|tenant| tenant.limits).collect();
+    assert_eq!(limits, [self::limits(3, None), TenantLimits::default()]);
+    assert!(found.iter().all(|tenant| tenant.embedding_model.is_none()));
+    let more = TenantLimits { vectors: Some(9), ..limits[0] };
+    assert_eq!(opened.set_tenant_limits(found[0].collection, more).unwrap().limits, more);
 }

@@ -62,7 +62,7 @@ fn files_are_kept_listed_and_counted() {
     let used = || fixture.catalog.allowance(of).unwrap().used;
     assert_eq!(used(), TenantUse { sources: 4, bytes: 33 });
     assert_eq!(fixture.catalog.raw_keys(of).unwrap().len(), 4);
-    let limits = TenantLimits { sources: Some(5), bytes: Some(40) };
+    let limits = TenantLimits { sources: Some(5), bytes: Some(40), ..TenantLimits::default() };
     fixture.catalog.set_tenant_limits(of, limits).unwrap();
     let refused = fixture.catalog.add_file(of, file("f5", "default", 8));
     assert!(matches!(refused, Err(CatalogError::TenantLimit { limit: "bytes", max: 40, .. })));

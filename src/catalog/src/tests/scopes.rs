@@ -1,7 +1,7 @@
 //! Tenants and sub-tenants.
 
 use super::*;
-use crate::{CatalogError, RestoredTenant};
+use crate::{CatalogError, RestoredTenant, TenantLimits};
 use lodestone_types::CommitHead;
 use lodestone_types::{ErrorKind, FieldType, SchemaField, TenantSchema};
 
@@ -149,6 +149,8 @@ fn a_lost_catalog_is_rebuilt() {
         schema: Some(schema()),
         dimension: Some(16),
         created_at: Timestamp(77),
+        embedding_model: Some("other".to_owned()),
+        limits: TenantLimits { ingest_workers: Some(2), ..TenantLimits::default() },
     };
     let restored = RestoredTenant {
         tenant: lost.clone(),

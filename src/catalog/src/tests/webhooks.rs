@@ -18,7 +18,7 @@ use lodestone_types::{
 const HOUR: u64 = 3_600_000;
 
 fn grant(scope: KeyScope) -> Grant {
-    Grant { key_id: "key".into(), role: Role::Admin, scope: Arc::new(scope) }
+    Grant::new("key", Role::Admin, scope)
 }
 
 fn all() -> Grant {

@@ -29,9 +29,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::config::{ModelConfig, Pooling};
+use crate::fingerprints::fingerprint;
 use crate::forward::Forward;
 use crate::lanes::QueuedText;
-use crate::model::fingerprint;
 use crate::precision::Precision;
 use crate::queue::{Queue, QueueBounds};
 use crate::sentence::Encoder;

@@ -1,9 +1,11 @@
 //! Small models of every family against transformers and sentence-transformers, whose numbers
 //! `scripts/model_goldens` wrote to `goldens.json`.
 //!
-//! - `refusals`: directories that are wrong or not whole; `named`: the shapes of published models
+//! - `refusals`: directories that are wrong or not whole; `named`: the shapes of published models;
+//!   `on_demand`: weights that come with their first use
 
 mod named;
+mod on_demand;
 mod refusals;
 
 use std::collections::BTreeMap;

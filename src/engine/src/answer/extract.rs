@@ -13,7 +13,7 @@ use crate::answer::question::Question;
 use crate::answer::score::{by_words, dot};
 use crate::models::{Models, OwnedText};
 use crate::translation::Gloss;
-use lodestone_embed::{EmbedError, Lane, Role};
+use lodestone_embed::{EmbedError, Embedder, Lane, Role};
 use lodestone_rank::Reranker;
 use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 
@@ -50,6 +50,12 @@ impl Answerer {
     /// hold is judged by the machine's clock.
     pub fn new(models: impl Into<Models>) -> Self {
         Self { models: models.into(), clock: Arc::new(SystemClock), judge: None }
+    }
+
+    /// The same by the vectors of another model.
+    #[must_use]
+    pub fn with_model(&self, model: &Arc<dyn Embedder>) -> Self {
+        Self { models: self.models.led_by(model), ..self.clone() }
     }
 
     /// The same by another clock.

@@ -79,6 +79,7 @@ impl Engine {
             mode: tenant.mode.as_str().to_owned(),
             schema: tenant.schema.clone(),
             model: snapshot.manifest.embedding.clone(),
+            embedding_model: tenant.embedding_model.clone(),
             dimension,
             exported_at: self.clock.now().0,
         };

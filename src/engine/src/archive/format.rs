@@ -73,6 +73,9 @@ pub struct Head {
     pub schema: Option<TenantSchema>,
     /// Fingerprint of the model behind the vectors; null for client vectors.
     pub model: Option<String>,
+    /// Name of the embedding model that was chosen for the tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedding_model: Option<String>,
     /// Width of the vectors; null where there are none.
     pub dimension: Option<u32>,
     /// When it was begun, milliseconds since the epoch.

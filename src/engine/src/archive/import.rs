@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lodestone_catalog::Tenant;
+use lodestone_embed::Embedder;
 use lodestone_types::{Grant, Sequence, TenantId};
 
 use super::ArchiveError;
+use super::format::Head;
 use super::reader::{self, Checked};
-use crate::ingest::NewTenant;
+use crate::ingest::{IngestError, NewTenant};
 use crate::{Engine, EngineError};
 
 /// Imports at once: each builds segments.
@@ -30,8 +33,8 @@ pub struct Imported {
     pub chunks: u64,
     /// Bytes of originals.
     pub original_bytes: u64,
-    /// Whether the texts were read by the model of this server, because the archive's vectors are
-    /// of another.
+    /// Whether the texts were read by the tenant's model here, because the archive's vectors are of
+    /// another.
     pub reembedded: bool,
 }
 
@@ -81,16 +84,18 @@ impl Engine {
         }
         self.ingest.require_room_for_content()?;
         let checked = reader::read(archive, &mut |_| Ok(()))?;
-        let reembedded = self.check_model(&checked)?;
+        let (model, chosen) = self.model_for(&checked.head, replaces.as_deref())?;
+        let reembedded = check_model(&checked, &*model)?;
         let bytes = BUILD_BYTES + checked.source_bytes_max;
         let _memory = self.memory.take(bytes, MEMORY_WAIT).ok_or(ArchiveError::NoMemory)?;
         let mut tenant = self.catalog.fresh_tenant(id.clone(), mode, checked.head.schema.clone());
+        tenant.embedding_model = chosen;
         if mode.is_embeddings() {
             tenant.dimension = checked.head.dimension;
         }
         let collection = tenant.collection;
         self.catalog.make_room_for(Sequence(checked.sequence_max))?;
-        let mut building = NewTenant::begin(&self.ingest, tenant, reembedded)?;
+        let mut building = NewTenant::begin(&self.ingest, tenant, model, reembedded)?;
         reader::read(archive, &mut |source| Ok(building.add(source)?))?;
         building.finish(checked.sub_tenants, replaces.map(|old| old.collection))?;
         let (sources, chunks) = (checked.end.sources, checked.end.chunks);
@@ -100,10 +105,7 @@ impl Engine {
     }
 
     /// The tenant of that name, which must be empty; `None` where there is none.
-    fn require_empty(
-        &self,
-        id: &TenantId,
-    ) -> Result<Option<Arc<lodestone_catalog::Tenant>>, EngineError> {
+    fn require_empty(&self, id: &TenantId) -> Result<Option<Arc<Tenant>>, EngineError> {
         let Some(tenant) = self.catalog.tenant(id)? else { return Ok(None) };
         match self.catalog.is_empty(tenant.collection)? {
             true => Ok(Some(tenant)),
@@ -111,23 +113,41 @@ impl Engine {
         }
     }
 
-    /// Whether the texts have to be read by the model of this server.
-    fn check_model(&self, checked: &Checked) -> Result<bool, ArchiveError> {
-        let Checked { head, mode, .. } = checked;
-        if mode.is_embeddings() || checked.end.chunks == 0 {
-            return Ok(false);
+    /// The model of an imported tenant, and its name where it was chosen: for the empty tenant that
+    /// is replaced, or else for the archived one, where this server has it.
+    fn model_for(
+        &self,
+        head: &Head,
+        replaces: Option<&Tenant>,
+    ) -> Result<(Arc<dyn Embedder>, Option<String>), EngineError> {
+        let chosen = match replaces {
+            Some(old) if old.embedding_model.is_some() => old.embedding_model.clone(),
+            _ => head.embedding_model.clone().filter(|name| self.models.named(name).is_some()),
+        };
+        match (self.models.chosen(chosen.as_deref()), replaces) {
+            (Some(model), _) => Ok((Arc::clone(model), chosen)),
+            (None, Some(old)) => Err(IngestError::chosen_not_loaded(old).into()),
+            (None, None) => unreachable!("a name that is not known was left out"),
         }
-        if head.model.as_deref() != Some(self.embedder().fingerprint()) {
-            return Ok(true);
-        }
-        let (found, own) = (head.dimension.unwrap_or(0) as usize, self.embedder().dimension());
-        match found == own {
-            true => Ok(false),
-            false => Err(ArchiveError::Refused {
-                line: 1,
-                member: "archive".to_owned(),
-                problem: format!("dimension is {found}, the model that it names has {own}"),
-            }),
-        }
+    }
+}
+
+/// Whether the texts have to be read by the model of the tenant.
+fn check_model(checked: &Checked, model: &dyn Embedder) -> Result<bool, ArchiveError> {
+    let Checked { head, mode, .. } = checked;
+    if mode.is_embeddings() || checked.end.chunks == 0 {
+        return Ok(false);
+    }
+    if head.model.as_deref() != Some(model.fingerprint()) {
+        return Ok(true);
+    }
+    let (found, own) = (head.dimension.unwrap_or(0) as usize, model.dimension());
+    match found == own {
+        true => Ok(false),
+        false => Err(ArchiveError::Refused {
+            line: 1,
+            member: "archive".to_owned(),
+            problem: format!("dimension is {found}, the model that it names has {own}"),
+        }),
     }
 }

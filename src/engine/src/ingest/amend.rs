@@ -58,7 +58,7 @@ impl Ingest {
                 words(tenant, before) != words(tenant, &amended(before, &amendment))
             };
             if before.as_ref().is_some_and(has_new_words) {
-                self.model_of(collection)?;
+                self.model_of(tenant, collection)?;
             }
             let reached = self.catalog.amend(
                 collection.id(),

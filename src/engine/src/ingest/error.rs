@@ -1,7 +1,7 @@
 //! Errors of uploads and changes.
 
 use crate::ingest::app::AppProblem;
-use lodestone_catalog::CatalogError;
+use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_embed::EmbedError;
 use lodestone_extract::ExtractError;
 use lodestone_io::Fullness;
@@ -10,12 +10,11 @@ use lodestone_types::metadata::InvalidMetadata;
 use lodestone_types::schema::SchemaError;
 use lodestone_types::{ErrorKind, SourceId};
 
-/// Problem of a tenant without vectors that is to be moved to another model than the current one.
-pub(super) const NO_VECTORS: &str = "the tenant has no vectors of a model yet: its first sources \
-    are embedded with that of new tenants; move it after them";
 /// Problem of the way back to a model that is not loaded.
 pub(super) const NOT_LOADED: &str = "the model of the vectors of before is not loaded: name it \
     with --previous-model-dir, --further-model-dirs or --model-dir";
+/// The remedy of a chosen model that is not loaded.
+const NAME_IT: &str = "name its directory with --further-model-dirs, or another model with --to";
 
 /// A refused or failed write.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +85,7 @@ pub enum IngestError {
     },
     /// The vectors of the tenant are of another model than the loaded one.
     #[error(
-        "the vectors of this tenant were made by another model ({made_by}) than the server runs \
+        "the vectors of this tenant are of another model ({made_by}) than the server runs \
          with ({loaded}): start it with that model among --further-model-dirs, re-embed the \
          tenant, or delete the tenant and upload its sources again"
     )]
@@ -140,6 +139,13 @@ impl IngestError {
             }
             error => error,
         }
+    }
+
+    /// The refusal to make vectors with the model that was chosen for a tenant.
+    pub(crate) fn chosen_not_loaded(tenant: &Tenant) -> Self {
+        let name = tenant.embedding_model.as_deref().unwrap_or_default();
+        let problem = format!("the tenant's model {name} is not loaded: {NAME_IT}");
+        Self::ReembedRefused { problem }
     }
 
     /// The error of a step after one that is durable already.

@@ -83,7 +83,7 @@ impl Ingest {
         collection: &Arc<Collection>,
         record: SourceRecord,
     ) -> Result<Option<SourceRecord>, IngestError> {
-        let model = match self.model_of(collection) {
+        let model = match self.model_of(tenant, collection) {
             Ok(model) => model,
             Err(error) => {
                 tracing::error!(source = %record.id, %error, "changed words are not searchable");

@@ -13,7 +13,7 @@ use crate::ingest::pipeline::title;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::Tenant;
 use lodestone_catalog::descriptors::{self, Descriptor};
-use lodestone_embed::Lane;
+use lodestone_embed::{Embedder, Lane};
 use lodestone_storage::collection::{AddedSegment, Collection, Edit, uploads};
 use lodestone_storage::segment::{NewSource, VectorKind};
 use lodestone_text::chunk::{Surroundings, passage};
@@ -34,6 +34,7 @@ pub(crate) struct NewTenant<'a> {
     ingest: &'a Ingest,
     tenant: Tenant,
     collection: Arc<Collection>,
+    model: Arc<dyn Embedder>,
     reembeds: bool,
     waiting: Vec<NewSource>,
     waiting_rows: usize,
@@ -50,6 +51,7 @@ impl<'a> NewTenant<'a> {
     pub(crate) fn begin(
         ingest: &'a Ingest,
         tenant: Tenant,
+        model: Arc<dyn Embedder>,
         reembeds: bool,
     ) -> Result<Self, IngestError> {
         let id = tenant.collection;
@@ -66,6 +68,7 @@ impl<'a> NewTenant<'a> {
             ingest,
             tenant,
             collection,
+            model,
             reembeds,
             waiting: Vec::new(),
             waiting_rows: 0,
@@ -144,7 +147,7 @@ impl<'a> NewTenant<'a> {
         NewSource { record, title_text, searchable, rows: Vec::new() }
     }
 
-    /// Vectors of the model of this server in place of those of the archive.
+    /// Vectors of the tenant's model in place of those of the archive.
     fn embed(&self, source: &mut NewSource) -> Result<(), IngestError> {
         let (title, searchable) = (source.title_text.as_str(), source.searchable.as_str());
         let context = RequestContext::default().of_tenant(self.collection.id());
@@ -153,7 +156,7 @@ impl<'a> NewTenant<'a> {
                 passage(Surroundings { title, searchable, context: &row.context }, &row.text)
             };
             let texts = slice.iter().map(passage_of).collect();
-            let vectors = self.ingest.models.current().embed_within(Lane::Bulk, &context, texts)?;
+            let vectors = self.model.embed_within(Lane::Bulk, &context, texts)?;
             for (row, vector) in slice.iter_mut().zip(vectors) {
                 row.vector = vector;
             }
@@ -168,7 +171,7 @@ impl<'a> NewTenant<'a> {
         }
         self.ingest.require_room_for_content()?;
         let (dimension, kind) = match self.tenant.mode {
-            TenantMode::Standard => (self.ingest.models.current().dimension(), VectorKind::F16),
+            TenantMode::Standard => (self.model.dimension(), VectorKind::F16),
             TenantMode::Embeddings(_) => {
                 (self.tenant.dimension.unwrap_or(1) as usize, VectorKind::F32)
             }
@@ -180,7 +183,8 @@ impl<'a> NewTenant<'a> {
         Ok(())
     }
 
-    /// Makes the tenant visible, in place of the empty one whose collection is `replaces`.
+    /// Makes the tenant visible, in place of the empty one whose collection is `replaces` and whose
+    /// limits it takes over.
     ///
     /// # Errors
     /// Errors of the disk or the catalog; another tenant of the name was made meanwhile.
@@ -194,9 +198,15 @@ impl<'a> NewTenant<'a> {
         let add = std::mem::take(&mut self.segments);
         if !add.is_empty() {
             let is_standard = self.tenant.mode == TenantMode::Standard;
-            let embedding = is_standard.then(|| ingest.models.current().fingerprint().to_owned());
+            let embedding = is_standard.then(|| self.model.fingerprint().to_owned());
             let edit = Edit { add, embedding, ..Edit::default() };
             collection.writer()?.commit(&edit)?;
+        }
+        let changing = ingest.hold_tenants();
+        if let Some(old) = replaces
+            && let Some(old) = ingest.catalog.tenant_of(old)?
+        {
+            self.tenant.limits = old.limits;
         }
         let descriptor = Descriptor { tenant: self.tenant.clone(), is_deleted: false };
         descriptors::write(&*ingest.store, &descriptor)?;
@@ -207,6 +217,7 @@ impl<'a> NewTenant<'a> {
             if let Err(error) = descriptors::mark_deleted(&*ingest.store, old) {
                 tracing::warn!(collection = %old, %error, "a deleted tenant is described as alive");
             }
+            drop(changing);
             ingest.clear_deleted_tenants();
         }
         ingest.maintenance.wake_opened(&collection);

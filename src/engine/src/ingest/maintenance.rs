@@ -12,12 +12,15 @@ use std::time::Duration;
 
 use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError};
+use lodestone_embed::Embedder;
 use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{Collection, CollectionError, MergeBudget, uploads};
 use lodestone_types::{ErrorKind, SourceKind, SourceRecord, TenantId, Timestamp};
 
 /// Time between two looks at collections for which something has to wait.
 pub(super) const ROUND: Duration = Duration::from_secs(5);
+/// Time without use after which a model may leave the memory while work waits for some.
+const PRESSURE_IDLE: Duration = Duration::from_secs(10);
 /// Rows of a merge, from which on it is large.
 const LARGE_MERGE_ROWS: u64 = 50_000;
 /// Segments of a collection from which on whoever adds one merges first: twice as many as the
@@ -62,12 +65,29 @@ impl Ingest {
                 self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
                 self.stopping.wait(ROUND);
             }
+            self.unload_models();
             if let Err(error) = self.gauge.keep_reserve() {
                 tracing::warn!(%error, "there is no reserve for deletions on a full disk");
             }
             for (collection, is_first) in self.maintenance.take(&self.stopping) {
                 self.guarded(&collection, || self.maintain_one(&collection, is_first));
             }
+        }
+    }
+
+    /// Has models leave the memory that are not used: each after its time, and while work waits for
+    /// memory the one that was used least lately. Never the current one.
+    fn unload_models(&self) {
+        let others = self.models.others();
+        let mut unloaded: Vec<_> =
+            others.iter().filter(|model| model.unload(self.model_idle)).collect();
+        if self.memory.is_waiting() {
+            let idle = |model: &&Arc<dyn Embedder>| model.idle_for();
+            let least = others.iter().filter(|model| idle(model).is_some()).max_by_key(idle);
+            unloaded.extend(least.filter(|model| model.unload(PRESSURE_IDLE)));
+        }
+        for model in unloaded {
+            tracing::info!(model = model.name(), "an embedding model has left the memory");
         }
     }
 

@@ -92,7 +92,8 @@ impl Ingest {
     ///
     /// # Errors
     /// [`IngestError::MemoryText`] for a text without words; [`IngestError::DiskFull`];
-    /// [`IngestError::ModelMismatch`]; what model and disk say. Nothing is kept then.
+    /// [`IngestError::ModelMismatch`]; a limit of the tenant; what model and disk say. Nothing is
+    /// kept then.
     pub fn add_memories(
         &self,
         tenant: &Tenant,
@@ -104,20 +105,21 @@ impl Ingest {
         if added.is_empty() {
             return Ok(Vec::new());
         }
-        let (mut model, now) = (self.model_of(collection)?, self.clock.now());
+        let (mut model, now) = (self.model_of(tenant, collection)?, self.clock.now());
         let scope = sub_tenant.of_memories();
         let prepare = |memory| self.prepare_memory(tenant, &*model, &scope, memory, now);
         let mut prepared: Vec<Prepared> =
             added.into_iter().map(prepare).collect::<Result<_, IngestError>>()?;
         self.keep_originals(collection, sub_tenant, &mut prepared, now)?;
         let mut sources: Vec<NewSource> = prepared.into_iter().map(|one| one.source).collect();
-        while let Err(error) = self.publish_memories(collection, &*model, sub_tenant, &mut sources)
+        while let Err(error) =
+            self.publish_memories(tenant, collection, &*model, sub_tenant, &mut sources)
         {
             let IngestError::Collection(CollectionError::OtherModel { .. }) = error else {
                 return Err(error);
             };
             // The tenant was switched to another model meanwhile.
-            model = self.model_of(collection)?;
+            model = self.model_of(tenant, collection)?;
             self.embed_again(tenant, &*model, &mut sources)?;
         }
         let stored = |source: &NewSource| {
@@ -289,6 +291,7 @@ impl Ingest {
 
     fn publish_memories(
         &self,
+        tenant: &Tenant,
         collection: &Arc<Collection>,
         model: &dyn Embedder,
         sub_tenant: &SubTenantId,
@@ -296,6 +299,10 @@ impl Ingest {
     ) -> Result<(), IngestError> {
         let mut writer = collection.writer()?;
         let snapshot = writer.base();
+        let mut room = self.room(tenant, &snapshot)?;
+        for NewSource { record, rows, .. } in sources.iter() {
+            room.take(&snapshot, &record.sub_tenant, &record.id, rows.len())?;
+        }
         for source in sources.iter_mut() {
             let record = &mut source.record;
             let older = snapshot.record(&record.sub_tenant, &record.id)?;

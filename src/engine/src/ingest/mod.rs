@@ -21,7 +21,8 @@
 //! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
 //! - `files`: files that no sub-tenant searches yet
 //! - `import`: a tenant built from an archive, visible in one step
-//! - `turns`: workers shared among tenants
+//! - `turns`: workers shared among tenants; `room`: limits of their vectors; `described`: changes
+//!   of tenants themselves
 //! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
@@ -35,6 +36,7 @@ mod amend;
 mod app;
 mod claims;
 mod delete;
+mod described;
 mod embed;
 mod error;
 mod failure;
@@ -51,6 +53,7 @@ mod reembed;
 mod reembed_estimate;
 mod reembed_runs;
 mod remains;
+mod room;
 mod submit;
 mod turns;
 mod vectors;
@@ -83,7 +86,8 @@ pub use reembed_runs::ReembedRun;
 pub use submit::{Accepted, Submission};
 pub use vectors::{AcceptedVectors, NewVectors};
 
-use crate::Models;
+use crate::settings::ReembedSettings;
+use crate::{MILLIS_PER_HOUR, Models};
 use claims::Claimed;
 use kept::KeptVectors;
 use lodestone_catalog::{Catalog, Tenant};
@@ -127,8 +131,8 @@ pub struct IngestParts {
     pub memory: Arc<MemoryBudget>,
     /// The generator that adds to the graphs of chunks; `None` leaves them to the rules.
     pub graph_reader: Option<Arc<dyn GraphReader>>,
-    /// Milliseconds for which the vectors of before are kept after a change of the model.
-    pub keep_other_millis: u64,
+    /// Times for which models and vectors that are not the current ones are kept.
+    pub reembed: ReembedSettings,
 }
 
 /// Accepts uploads and makes them visible, on background threads of its own.
@@ -151,9 +155,12 @@ pub struct Ingest {
     memory: Arc<MemoryBudget>,
     workers: usize,
     turns: Turns,
+    /// Held while a tenant is made, changed or deleted.
+    tenants: Mutex<()>,
     graph_reader: Option<Arc<dyn GraphReader>>,
     claimed: Claimed,
     keep_other_millis: u64,
+    model_idle: Duration,
     reembeds: ReembedRuns,
     reembed_counts: Counter,
     vectors: VectorMeters,
@@ -176,7 +183,7 @@ impl Ingest {
             workers,
             memory,
             graph_reader,
-            keep_other_millis,
+            reembed,
         } = parts;
         // One more: it is kept for a tenant of which nothing is in work.
         let workers = workers + 1;
@@ -197,9 +204,11 @@ impl Ingest {
             memory,
             workers,
             turns: Turns::new(workers, limits::WEB_FETCHES_MAX),
+            tenants: Mutex::default(),
             graph_reader,
             claimed: Claimed::default(),
-            keep_other_millis,
+            keep_other_millis: reembed.previous_vectors_hours * MILLIS_PER_HOUR,
+            model_idle: reembed.further_model_idle,
             reembeds: ReembedRuns::default(),
             reembed_counts: Counter::default(),
             vectors: VectorMeters::default(),
@@ -262,7 +271,8 @@ impl Ingest {
                 0 => {}
                 segments => self.tell_damage(&collection, segments),
             }
-            if let Err(error) = self.model_of(&collection) {
+            self.describe(tenant);
+            if let Err(error) = self.model_of(tenant, &collection) {
                 tracing::error!(tenant = %tenant.id, %error, "it is searched by words only");
             }
             if let Some(other) = &collection.snapshot().manifest.other {
@@ -276,19 +286,23 @@ impl Ingest {
     /// The model behind a collection's vectors, where it is not loaded.
     pub fn foreign_model(&self, collection: &Collection) -> Option<String> {
         let snapshot = collection.snapshot();
-        let is_loaded = self.models.of(&snapshot.manifest).is_some();
+        let is_loaded = self.models.of(&snapshot.manifest, None).is_some();
         snapshot.manifest.model().filter(|_| !is_loaded).map(str::to_owned)
     }
 
-    /// The model for new rows of a collection: that of the rows it has.
+    /// The model for new rows of a collection: that of the rows it has, else the tenant's.
     ///
     /// # Errors
     /// [`IngestError::ModelMismatch`] where it is not loaded.
-    fn model_of(&self, collection: &Collection) -> Result<Arc<dyn Embedder>, IngestError> {
-        let snapshot = collection.snapshot();
-        let found = self.models.of(&snapshot.manifest).cloned();
+    fn model_of(
+        &self,
+        tenant: &Tenant,
+        collection: &Collection,
+    ) -> Result<Arc<dyn Embedder>, IngestError> {
+        let (snapshot, chosen) = (collection.snapshot(), tenant.embedding_model.as_deref());
+        let found = self.models.of(&snapshot.manifest, chosen).cloned();
         found.ok_or_else(|| IngestError::ModelMismatch {
-            made_by: snapshot.manifest.model().unwrap_or_default().to_owned(),
+            made_by: snapshot.manifest.model().or(chosen).unwrap_or_default().to_owned(),
             loaded: self.models.current().fingerprint().to_owned(),
         })
     }

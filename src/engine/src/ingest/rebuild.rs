@@ -69,7 +69,7 @@ impl Ingest {
         let cannot_build = |record: &SourceRecord| {
             record.raw_key.is_empty() || self.given_up.has(collection.id(), record)
         };
-        let has_model = self.model_of(collection).is_ok();
+        let has_model = self.foreign_model(collection).is_none();
         snapshot.unknown_segments() > 0 || !has_model || lost.any(cannot_build)
     }
 
@@ -97,7 +97,8 @@ impl Ingest {
     pub(super) fn rebuild_once(&self, collection: &Arc<Collection>) -> Result<Round, IngestError> {
         let snapshot = collection.snapshot();
         let chosen = self.choose_lost(collection.id(), &snapshot);
-        let Ok(model) = self.model_of(collection) else { return Ok(Round::Idle) };
+        let model = self.models.of(&snapshot.manifest, None).cloned();
+        let Some(model) = model else { return Ok(Round::Idle) };
         if chosen.is_empty() {
             return Ok(Round::Idle);
         }

@@ -15,7 +15,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::ingest::error::{NO_VECTORS, NOT_LOADED};
+use crate::ingest::error::NOT_LOADED;
 use crate::ingest::pipeline::title;
 use crate::ingest::reembed_runs::ReembedRun;
 use crate::ingest::{Ingest, IngestError};
@@ -254,8 +254,9 @@ impl Ingest {
     }
 
     /// Has the vectors of a tenant made anew by the model `to`, or, without one, completes and
-    /// takes those that were put away. Durable on return; the work follows in the background.
-    /// Returns whether there is anything to do.
+    /// takes those that were put away. Durable on return; the work follows in the background. A
+    /// tenant without vectors, or with those of `to`, keeps to that model from now on. Returns
+    /// whether there is anything to do.
     ///
     /// # Errors
     /// [`IngestError::ReembedRefused`] where the vectors or the model for it are missing.
@@ -280,12 +281,9 @@ impl Ingest {
                 kept.embedding.clone()
             }
         };
-        match base.manifest.model() {
-            Some(model) if model != target => {}
-            None if target != self.models.current().fingerprint() => {
-                return Err(refused(NO_VECTORS));
-            }
-            _ => return Ok(false),
+        self.note_choice(tenant, to, &target)?;
+        if base.manifest.model().is_none_or(|model| model == target) {
+            return Ok(false);
         }
         if let Some(running) = noted.filter(|other| other.is_wanted && other.embedding == target) {
             self.reembeds.note(tenant, collection, running);
@@ -313,8 +311,10 @@ impl Ingest {
     /// Errors of the disk.
     pub fn discard_other(&self, collection: &Arc<Collection>) -> Result<bool, IngestError> {
         let mut writer = collection.writer()?;
-        if writer.base().manifest.other.is_none() {
-            return Ok(false);
+        let base = writer.base();
+        let Some(other) = &base.manifest.other else { return Ok(false) };
+        if other.is_wanted {
+            self.take_back_choice(collection, &base)?;
         }
         writer.set_other(None)?;
         self.record_head(collection);

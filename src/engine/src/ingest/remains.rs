@@ -1,7 +1,8 @@
 //! The remains of deleted tenants, and the descriptors of the others.
 
 use crate::ingest::{Ingest, IngestError};
-use lodestone_catalog::descriptors::{self, Descriptor};
+use lodestone_catalog::CatalogError;
+use lodestone_catalog::descriptors;
 use lodestone_storage::collection::{CollectionError, layout, uploads};
 use lodestone_types::CollectionId;
 
@@ -42,8 +43,11 @@ impl Ingest {
         let described = descriptors::collections(&*self.store)?;
         for tenant in self.catalog.tenants()? {
             if described.binary_search(&tenant.collection).is_err() {
-                let descriptor = Descriptor { tenant, is_deleted: false };
-                descriptors::write(&*self.store, &descriptor)?;
+                match self.change_tenant(tenant.collection, |_| {}) {
+                    // Deleted meanwhile: it needs none.
+                    Err(IngestError::Catalog(CatalogError::CollectionUnknown { .. })) => {}
+                    described => described?,
+                }
             }
         }
         let doomed = self.catalog.collections_pending_delete()?;

@@ -89,11 +89,12 @@ impl Ingest {
     ) -> Result<Accepted, IngestError> {
         self.require_room_for_content()?;
         self.check(tenant, &submission)?;
-        self.model_of(collection)?;
+        self.model_of(tenant, collection)?;
         // It could not be processed before an operator repairs the tenant.
         collection.require_known()?;
         let (source, bytes) = (submission.source.as_ref(), submission.content.len() as u64);
         self.catalog.require_allowed(collection.id(), sub_tenant, source, bytes)?;
+        self.require_room_for_a_vector(tenant, collection, sub_tenant, source)?;
         let job = self.store_original(collection, sub_tenant, submission, self.clock.now())?;
         self.accept(job)
     }

@@ -2,7 +2,8 @@
 //!
 //! The catalog serves tenants round-robin, one claim each. That alone does not help a tenant whose
 //! work arrives while every worker reads a slow document of another one, so the last free worker of
-//! a duty takes only work of a tenant that no worker works for.
+//! a duty takes only work of a tenant that no worker works for. A tenant with a limit of workers
+//! has no more than so many of either duty.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 
 use lodestone_catalog::CatalogError;
 use lodestone_catalog::job::{Claim, Duty};
-use lodestone_types::CollectionId;
+use lodestone_types::{CollectionId, TenantId};
 
 /// The workers of each duty, and the tenants that they work for.
 #[derive(Debug)]
@@ -22,8 +23,14 @@ pub(super) struct Turns {
 #[derive(Debug)]
 struct Workers {
     count: usize,
-    /// The number of claims in work of each collection that has any.
-    busy: Mutex<BTreeMap<CollectionId, usize>>,
+    /// The tenants with claims in work.
+    busy: Mutex<BTreeMap<CollectionId, Busy>>,
+}
+
+#[derive(Debug)]
+struct Busy {
+    tenant: TenantId,
+    claims: usize,
 }
 
 /// One claim in work; ends when dropped.
@@ -40,13 +47,20 @@ impl Turns {
         Self { process: workers(process), fetch: workers(fetch) }
     }
 
-    /// Has an idle worker take its next claim. `claim` is given the collections that have to wait.
+    /// Workers that process documents of a tenant now.
+    pub(super) fn processing(&self, collection: CollectionId) -> usize {
+        self.process.busy.lock().get(&collection).map_or(0, |busy| busy.claims)
+    }
+
+    /// Has an idle worker take its next claim. `claim` is given the collections that have to wait;
+    /// `workers_for` tells how many workers a tenant may have.
     ///
     /// # Errors
     /// Those of `claim`.
     pub(super) fn take(
         &self,
         duty: Duty,
+        workers_for: impl Fn(&TenantId) -> Option<usize>,
         claim: impl FnOnce(Vec<CollectionId>) -> Result<Option<Claim>, CatalogError>,
     ) -> Result<Option<(Claim, Turn<'_>)>, CatalogError> {
         let workers = match duty {
@@ -55,11 +69,15 @@ impl Turns {
         };
         // Under the lock: two workers must not both think that the other one stays free.
         let mut busy = workers.busy.lock();
-        let is_last = busy.values().sum::<usize>() + 1 >= workers.count;
-        let waiting = if is_last { busy.keys().copied().collect() } else { Vec::new() };
+        let is_last = busy.values().map(|busy| busy.claims).sum::<usize>() + 1 >= workers.count;
+        let has_enough =
+            |busy: &Busy| workers_for(&busy.tenant).is_some_and(|most| busy.claims >= most);
+        let waiting = busy.iter().filter(|(_, busy)| is_last || has_enough(busy));
+        let waiting = waiting.map(|(collection, _)| *collection).collect();
         let Some(claim) = claim(waiting)? else { return Ok(None) };
         let collection = claim.collection;
-        *busy.entry(collection).or_insert(0) += 1;
+        let tenant = claim.tenant.clone();
+        busy.entry(collection).or_insert(Busy { tenant, claims: 0 }).claims += 1;
         drop(busy);
         Ok(Some((claim, Turn { workers, collection })))
     }
@@ -68,9 +86,9 @@ impl Turns {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut busy = self.workers.busy.lock();
-        let claims = busy.get_mut(&self.collection).expect("it was counted when it began");
-        *claims -= 1;
-        if *claims == 0 {
+        let of = busy.get_mut(&self.collection).expect("it was counted when it began");
+        of.claims -= 1;
+        if of.claims == 0 {
             busy.remove(&self.collection);
         }
     }
@@ -79,11 +97,14 @@ impl Drop for Turn<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lodestone_types::TenantId;
 
     fn of(name: u128) -> Claim {
         let collection = CollectionId(uuid::Uuid::from_u128(name));
-        Claim { collection, tenant: TenantId::parse("t").unwrap(), jobs: Vec::new() }
+        Claim {
+            collection,
+            tenant: TenantId::parse(&format!("t{name}")).unwrap(),
+            jobs: Vec::new(),
+        }
     }
 
     #[test]
@@ -95,7 +116,7 @@ mod tests {
                 assert_eq!(except, waiting);
                 Ok(Some(of(name)))
             };
-            turns.take(Duty::Process, claim).unwrap().unwrap().1
+            turns.take(Duty::Process, |_| None, claim).unwrap().unwrap().1
         };
         let (first, second) = (take(1, &[]), take(1, &[]));
         let third = take(2, &[1]);
@@ -103,8 +124,33 @@ mod tests {
         let first = take(3, &[1, 2]);
         drop((first, second, third));
         let first = take(1, &[]);
-        assert!(turns.take(Duty::Fetch, |except| Ok(Some(of(except.len() as u128)))).is_ok());
+        let page = |except: Vec<CollectionId>| Ok(Some(of(except.len() as u128)));
+        assert!(turns.take(Duty::Fetch, |_| None, page).is_ok());
         drop(first);
         assert!(turns.process.busy.lock().is_empty());
+    }
+
+    #[test]
+    fn a_tenant_with_as_many_workers_as_it_may_have_waits_and_others_do_not() {
+        let turns = Turns::new(9, 9);
+        let most = std::cell::Cell::new(2);
+        let of_limited = |tenant: &TenantId| (tenant.as_str() == "t1").then(|| most.get());
+        let take = |duty, name, waiting: &[u128]| {
+            let claim = |except: Vec<CollectionId>| {
+                let except: Vec<u128> = except.iter().map(|id| id.0.as_u128()).collect();
+                assert_eq!(except, waiting);
+                Ok(Some(of(name)))
+            };
+            turns.take(duty, of_limited, claim).unwrap().unwrap().1
+        };
+        let first = take(Duty::Process, 1, &[]);
+        let _second = take(Duty::Process, 1, &[]);
+        let _others = [2, 2, 2].map(|name| take(Duty::Process, name, &[1]));
+        let _page = take(Duty::Fetch, 1, &[]);
+        drop(first);
+        let _third = take(Duty::Process, 1, &[]);
+        drop(take(Duty::Process, 2, &[1]));
+        most.set(3);
+        drop(take(Duty::Process, 1, &[]));
     }
 }

@@ -12,12 +12,12 @@ use std::time::Duration;
 use crate::ingest::web::{self, Fetched};
 use crate::ingest::{Ingest, IngestError, failure, memory, pipeline};
 use crate::stage::stage;
-use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, Duty, Outcome, Settlement};
+use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_embed::Embedder;
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
 use lodestone_storage::segment::{NewSource, VectorKind};
-use lodestone_types::{ErrorKind, Fault, Sequence, Stage};
+use lodestone_types::{CollectionId, ErrorKind, Fault, Sequence, Stage, TenantId};
 
 /// One claim: large enough that a commit's half dozen fsyncs are a small share of embedding it,
 /// small enough that its first document is visible within seconds on one core.
@@ -49,7 +49,8 @@ impl Ingest {
                 self.stopping.wait(PAUSE);
                 continue;
             }
-            match self.turns.take(duty, |except| self.catalog.claim_except(duty, limits, except)) {
+            let claim = |except| self.catalog.claim_except(duty, limits, except);
+            match self.turns.take(duty, |tenant| self.workers_for(tenant), claim) {
                 Ok(Some((claim, _turn))) => self.process_claim(duty, claim),
                 Ok(None) => {
                     self.catalog.wait_for_work(duty, IDLE);
@@ -60,6 +61,17 @@ impl Ingest {
                 }
             }
         }
+    }
+
+    /// Workers of one duty that may work for a tenant at once; `None` for any number.
+    fn workers_for(&self, tenant: &TenantId) -> Option<usize> {
+        let tenant = self.catalog.tenant(tenant).ok().flatten()?;
+        self.catalog.limits_of(&tenant).ingest_workers.map(|limit| limit as usize)
+    }
+
+    /// Workers that process documents of a tenant now.
+    pub(crate) fn workers_at(&self, collection: CollectionId) -> usize {
+        self.turns.processing(collection)
     }
 
     /// Processes one claim. After any error or panic every job is settled or given back.
@@ -108,7 +120,7 @@ impl Ingest {
     ) -> Result<(), IngestError> {
         let Some(tenant) = self.catalog.tenant(&claim.tenant)? else { return Ok(()) };
         let collection = self.open(&tenant)?;
-        if let Some(outcome) = self.hopeless(&collection) {
+        if let Some(outcome) = self.hopeless(&tenant, &collection) {
             let ended = claim.jobs.into_iter().map(|job| (job, outcome.clone())).collect();
             return self.end(&tenant, &collection, ended);
         }
@@ -124,13 +136,19 @@ impl Ingest {
             let back = claimed.into_iter().map(|job| (job, Outcome::Released));
             return self.end(&tenant, &collection, back.chain(ended).collect());
         };
-        let (snapshot, model) = (collection.snapshot(), self.model_of(&collection)?);
+        let (snapshot, model) = (collection.snapshot(), self.model_of(&tenant, &collection)?);
         let (mut jobs, mut drafts) = (Vec::new(), Vec::new());
+        // What has no room now is not embedded first.
+        let mut room = self.room(&tenant, &snapshot)?;
         let reads_until = self.clock.now().plus_millis(READ_MILLIS);
         let mut unread = claimed.into_iter();
         for job in unread.by_ref() {
             let stage = stage!("read", job_id = job.job_id);
-            let drafted = self.draft(&tenant, &snapshot, &*model, &job);
+            let drafted = self.draft(&tenant, &snapshot, &*model, &job).and_then(|draft| {
+                let rows = draft.chunk_count() as usize;
+                room.take(&snapshot, &job.sub_tenant, &job.source, rows).map_err(no_room)?;
+                Ok(draft)
+            });
             drop(stage);
             match drafted {
                 Ok(draft) => {
@@ -164,8 +182,8 @@ impl Ingest {
 
     /// The end of every job of a collection that takes no vectors of the loaded model, or no
     /// commit before an operator repairs it. The originals of the jobs stay.
-    fn hopeless(&self, collection: &Collection) -> Option<Outcome> {
-        if let Err(error) = self.model_of(collection) {
+    fn hopeless(&self, tenant: &Tenant, collection: &Collection) -> Option<Outcome> {
+        if let Err(error) = self.model_of(tenant, collection) {
             let (fault, message) = (Fault::EmbeddingFailed, error.to_string());
             return Some(Outcome::Rejected { fault, message });
         }
@@ -240,12 +258,25 @@ impl Ingest {
         let amended = self.catalog.amended(&claimed)?;
         let mut live = self.catalog.live(&sequences)?;
         live.retain(|sequence| !amended.contains(sequence));
+        let base = writer.base();
+        let mut room = self.room(tenant, &base)?;
+        let mut refused: Vec<(Sequence, Outcome)> = Vec::new();
+        for (job, source) in jobs.iter().zip(&sources) {
+            if live.contains(&job.sequence)
+                && let Err(error) =
+                    room.take(&base, &job.sub_tenant, &job.source, source.rows.len())
+            {
+                refused.push((job.sequence, no_room(error)));
+            }
+        }
+        live.retain(|sequence| refused.iter().all(|(other, _)| other != sequence));
         let is_live = |job: &&ClaimedJob| live.contains(&job.sequence);
         let released = |sequence| Settlement { sequence, outcome: Outcome::Released };
         if live.is_empty() {
             drop(writer);
             let ended = amended.into_iter().map(released).collect();
             self.catalog.settle(collection.id(), ended, None)?;
+            self.end(tenant, collection, without_room(jobs, refused))?;
             return Ok(collection.discard(&segment)?);
         }
         let withheld = jobs.iter().filter(|job| !is_live(job));
@@ -273,7 +304,7 @@ impl Ingest {
         self.delete_originals(&settled.obsolete_raw_keys);
         tracing::debug!(collection = %tenant.collection, sources = jobs.len(), "published");
         self.look_after(collection);
-        Ok(())
+        self.end(tenant, collection, without_room(jobs, refused))
     }
 
     /// Marks jobs that a manifest already carries, then puts the rest of the interrupted ones
@@ -312,6 +343,28 @@ impl Ingest {
         }
         Ok(self.catalog.requeue_interrupted()?)
     }
+}
+
+/// The end of a job whose chunks the tenant has no room for.
+fn no_room(error: CatalogError) -> Outcome {
+    match error {
+        CatalogError::TenantLimit { .. } => {
+            Outcome::Rejected { fault: Fault::TenantLimit, message: error.to_string() }
+        }
+        error => Outcome::Faulted { fault: Fault::Internal, message: error.to_string() },
+    }
+}
+
+/// The jobs that were refused, with their ends.
+fn without_room(
+    jobs: Vec<ClaimedJob>,
+    mut refused: Vec<(Sequence, Outcome)>,
+) -> Vec<(ClaimedJob, Outcome)> {
+    let end = |job: ClaimedJob| {
+        let at = refused.iter().position(|(sequence, _)| *sequence == job.sequence)?;
+        Some((job, refused.swap_remove(at).1))
+    };
+    jobs.into_iter().filter_map(end).collect()
 }
 
 fn chunks_of(snapshot: &lodestone_storage::collection::Snapshot, sequence: Sequence) -> u64 {

@@ -263,8 +263,12 @@ impl Engine {
             None => SourceOrder::ByUse,
         };
         let mut around = self.around(access, chunks)?;
+        let snapshot = access.collection.snapshot();
+        let model = self.models.of(&snapshot.manifest, access.tenant.embedding_model.as_deref());
+        // Where that model is not loaded, another one compares sentences as well.
+        let model = model.unwrap_or(self.models.current());
         let judge = self.reranker.clone().filter(|_| request.search.mode == Mode::Accurate);
-        let answerer = self.answerer.clone().judged_by(judge);
+        let answerer = self.answerer.with_model(model).judged_by(judge);
         let mut answer = answerer.answer(&access.context, question, chunks, &around, order)?;
         if self.writer.is_none()
             && let Some(foreign) = self.foreign(access, request, grounds, (&answerer, &answer))?

@@ -93,7 +93,7 @@ impl Query {
     /// The model for the queries of a version of a tenant; the current one where that of its
     /// vectors is not loaded, and they are not searched.
     fn model(&self, snapshot: &Snapshot) -> &dyn Embedder {
-        &**self.models.of(&snapshot.manifest).unwrap_or(self.models.current())
+        &**self.models.of(&snapshot.manifest, None).unwrap_or(self.models.current())
     }
 
     /// The same with a reranker for `accurate` searches, if there is one.

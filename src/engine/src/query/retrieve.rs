@@ -41,7 +41,7 @@ impl Query {
     ) -> Result<Retrieved, QueryError> {
         let begun = Instant::now();
         let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
-        let has_foreign_model = self.models.of(&snapshot.manifest).is_none();
+        let has_foreign_model = self.models.of(&snapshot.manifest, None).is_none();
         let model = self.model(snapshot);
         let (alpha, alpha_reason) = match has_foreign_model {
             true => (0.0, Some("the vectors are of another model")),

@@ -1,7 +1,8 @@
 //! The search for a question's words in texts of other languages.
 
 use crate::query::hydrate::{Ranked, hydrate};
-use crate::query::legs::{self, KeywordScores, RowAddress, SegmentScope};
+use crate::query::legs::{self, RowAddress, SegmentScope};
+use crate::query::words::{KeywordScores, corpus_stats};
 use crate::query::{Query, QueryError, RetrieveRequest};
 use crate::translation::{Gloss, Language, Lexicon, Wanted};
 use lodestone_storage::collection::Snapshot;
@@ -82,7 +83,8 @@ fn of_language(
     if found < WORDS_MIN.min(known) {
         return Ok(Vec::new());
     }
-    let scores = KeywordScores::compute(context, segments, &query)?;
+    let stats = corpus_stats(context, segments, &query)?;
+    let scores = KeywordScores::compute(context, segments, &query, stats)?;
     let mut taken = Vec::new();
     for (address, score) in scores.first(READ_MAX) {
         context.check()?;

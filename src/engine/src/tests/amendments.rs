@@ -28,7 +28,9 @@ fn create_tenant(engine: &Engine) {
     };
     let schema = TenantSchema { fields: vec![field] };
     let acme = Some(scope().tenant);
-    engine.create_tenant(&grant(), acme, TenantMode::Standard, Some(schema)).unwrap();
+    engine
+        .create_tenant(&grant(), acme, TenantMode::Standard, Some(schema), TenantPlan::default())
+        .unwrap();
 }
 
 /// Goal: a change that fails before its words can be made searchable changes nothing, and the same

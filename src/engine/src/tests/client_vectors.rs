@@ -47,7 +47,13 @@ type Model = BTreeMap<(String, u32), StoredVector>;
 fn tenant_of_vectors(engine: &Engine) -> TenantAccess {
     let tenant = TenantId::parse("vectors").unwrap();
     // It exists after the first time.
-    let _ = engine.create_tenant(&grant(), Some(tenant.clone()), TenantMode::EMBEDDINGS, None);
+    let _ = engine.create_tenant(
+        &grant(),
+        Some(tenant.clone()),
+        TenantMode::EMBEDDINGS,
+        None,
+        TenantPlan::default(),
+    );
     in_sub_tenant(engine, "default")
 }
 
@@ -182,7 +188,7 @@ fn upload(engine: &Engine, model: &mut Model, dice: &mut Dice, step: u64) {
 fn check_a_life(metric: Metric) {
     let rig = Rig::new();
     let (tenant, mode) = (TenantId::parse("vectors").unwrap(), TenantMode::Embeddings(metric));
-    rig.engine.create_tenant(&grant(), Some(tenant), mode, None).unwrap();
+    rig.engine.create_tenant(&grant(), Some(tenant), mode, None, TenantPlan::default()).unwrap();
     let (mut model, mut dice) = (Model::new(), Dice(7));
     for step in 0..90 {
         let engine = &rig.engine;

@@ -1,6 +1,7 @@
 //! A tenant with slow documents, and another one beside it.
 
 use super::*;
+use lodestone_catalog::TenantLimits;
 
 /// Upload to a tenant of some name.
 fn submit_to(engine: &Engine, tenant: &str, source: &str, content: &str) {
@@ -67,4 +68,40 @@ fn no_tenant_has_all_workers() {
     assert_eq!(count(engine, JobStatus::Queued), 100);
     rig.gate.open();
     assert_eq!(settled(engine, "more99").status, JobStatus::Success);
+}
+
+/// Goal: of a tenant with a limit of workers no more documents are in work at once, whatever waits;
+/// the next worker is another tenant's; a limit that is taken away holds no longer.
+/// Method: every document that is in work stands before the closed gate.
+#[test]
+fn a_limited_tenant_has_as_many_workers_as_it_may_and_others_have_theirs() {
+    let dir = tempfile::tempdir().unwrap();
+    let gate = Arc::new(GatedEmbedder::with_passes(0));
+    let mut settings = Settings::new(dir.path().join("data"), "unused".into());
+    settings.ingest_threads = 4;
+    let mut components = Components::real(Arc::clone(&gate) as Arc<dyn Embedder>);
+    components.parser = Arc::new(InProcess);
+    let engine = Engine::start(settings, components).unwrap();
+    let limits = TenantLimits { ingest_workers: Some(2), ..TenantLimits::default() };
+    let plan = TenantPlan { limits, ..TenantPlan::default() };
+    let acme = scope().tenant;
+    engine.create_tenant(&grant(), Some(acme.clone()), TenantMode::Standard, None, plan).unwrap();
+    let stand = |count| wait_for("the gate", || (gate.waiting() == count).then_some(()));
+    // One after the other: a claim takes all that waits.
+    for n in 0..2 {
+        submit(&engine, &format!("doc{n}"), "everywhere is wind", &Metadata::new());
+        stand(n + 1);
+    }
+    submit(&engine, "doc2", "everywhere is wind", &Metadata::new());
+    submit_to(&engine, "other", "page", "everywhere is snow");
+    stand(3);
+    assert_eq!((count(&engine, JobStatus::InProgress), count(&engine, JobStatus::Queued)), (3, 1));
+    assert_eq!(engine.usage(&grant(), &acme).unwrap().ingest_workers, 2);
+    engine.set_tenant_limits(&grant(), &acme, TenantLimits::default()).unwrap();
+    stand(4);
+    gate.open();
+    for n in 0..3 {
+        assert_eq!(settled(&engine, &format!("doc{n}")).status, JobStatus::Success);
+    }
+    engine.shut_down();
 }

@@ -36,7 +36,7 @@ fn a_deletion_and_a_taking_in_at_once_leave_nothing() {
         assert_eq!(engine.source(&access, &file.id).unwrap(), None, "round {n}");
     }
     assert_eq!(taken + refused, 40);
-    assert_eq!(engine.allowance(&grant(), &tenant).unwrap().used.sources, 0);
+    assert_eq!(engine.usage(&grant(), &tenant).unwrap().allowance.used.sources, 0);
 }
 
 /// Goal: a file that is taken in again, also while it is processed, is one source.

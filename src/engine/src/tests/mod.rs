@@ -124,7 +124,7 @@ fn start(
 }
 
 fn grant() -> Grant {
-    Grant { key_id: "test".into(), role: Role::Admin, scope: KeyScope::AllTenants.into() }
+    Grant::new("test", Role::Admin, KeyScope::AllTenants)
 }
 
 fn scope() -> Scope {

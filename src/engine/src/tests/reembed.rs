@@ -201,7 +201,7 @@ fn a_tenant_changes_its_model_while_it_serves_and_back() {
     submit(&engine, "newest", &long("chalk", 3), &Metadata::new());
     assert_eq!(settled(&engine, "newest").status, JobStatus::Success);
     assert!(state(&engine).state.is_current && state(&engine).state.kept_until.is_some());
-    assert_eq!(engine.stats(&grant(), &access(&engine)).unwrap().dimension, Some(96));
+    assert_eq!(engine.stats(&grant(), &access(&engine)).unwrap().model.dimension, Some(96));
 
     let fresh = tempfile::tempdir().unwrap();
     let Wided { engine: reference, .. } = with_wide(fresh.path(), &clock, u64::MAX, true);

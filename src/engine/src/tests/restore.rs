@@ -34,7 +34,9 @@ fn filled() -> Rig {
     let rig = Rig::new();
     let engine = &rig.engine;
     let create = |name: &str, mode, schema| {
-        engine.create_tenant(&grant(), Some(tenant(name)), mode, schema).unwrap();
+        engine
+            .create_tenant(&grant(), Some(tenant(name)), mode, schema, TenantPlan::default())
+            .unwrap();
     };
     create("acme", TenantMode::Standard, Some(schema()));
     create("vectors", TenantMode::EMBEDDINGS, None);

@@ -17,7 +17,7 @@
 //! - `web`: pages of the web
 //! - `sources`: listing, looking up, deleting and fetching sources
 //! - `passages`: the chunks of one source; `pictures`: its pages
-//! - `tenants`: tenants and sub-tenants
+//! - `tenants`: tenants and sub-tenants; `tenant_limits`: their limits and use
 //! - `embeddings`: client vectors; `memories`: personal memories
 //! - `search`: questions and searches; `filters`: what restricts them
 //! - `chunks`: chunks and cited sources; `answers`: responses of searches, stream events
@@ -44,6 +44,7 @@ pub mod pictures;
 pub mod reembed;
 pub mod search;
 pub mod sources;
+pub mod tenant_limits;
 pub mod tenants;
 pub mod upload;
 pub mod v1;

@@ -21,10 +21,11 @@ static ACTION: Field = Field::body(
 static TO: Field = Field::body(
     "to",
     Kind::Text { chars_max: NAME_CHARS_MAX, is_filled: true },
-    "Name of the loaded model that start moves the tenant to; absent: that of new tenants.",
+    "Name of the model that start moves the tenant to; absent: the one chosen for it, or else that \
+     of new tenants.",
 );
 /// Characters of a model's name: it is that of a directory.
-const NAME_CHARS_MAX: usize = 255;
+pub(super) const NAME_CHARS_MAX: usize = 255;
 static DRY_RUN: Field = Field::body(
     "dry_run",
     Kind::Boolean { default: false },

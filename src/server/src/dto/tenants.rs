@@ -3,13 +3,17 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::dto::inputs::{
-    SUB_TENANT_QUERY, TENANT_BODY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant,
+use crate::dto::inputs::{SUB_TENANT_QUERY, TENANT_OPTIONAL, TENANT_QUERY, query_scope, tenant};
+use crate::dto::reembed::NAME_CHARS_MAX;
+use crate::dto::tenant_limits::{
+    MAX_BYTES, MAX_REQUESTS, MAX_SOURCES, MAX_VECTORS, MAX_WORKERS, tenant_limits,
 };
 use crate::error::{ApiError, Location};
 use crate::request::fields::{missing, wrong};
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
+use lodestone_catalog::TenantLimits;
+use lodestone_engine::TenantPlan;
 use lodestone_types::schema::SchemaError;
 use lodestone_types::{
     FieldType, Metric, SchemaField, Scope, SubTenantId, TenantId, TenantSchema, limits,
@@ -32,19 +36,12 @@ static METRIC: Field = Field::query(
 static CONFIRM: Field =
     Field::query("confirm", Kind::Identifier, "The tenant_id again, as a confirmation.").required();
 
-static MAX_SOURCES: Field = Field::body(
-    "max_sources",
-    Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
-    "Sources that the tenant may have; absent or null: as the settings say.",
+static EMBEDDING_MODEL: Field = Field::body(
+    "embedding_model",
+    Kind::Text { chars_max: NAME_CHARS_MAX, is_filled: true },
+    "Name of the model that reads its texts: one of the server's; by default that of new tenants, \
+     which the tenant then follows when the server gets another one.",
 );
-static MAX_BYTES: Field = Field::body(
-    "max_bytes",
-    Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
-    "Bytes of originals that the tenant may store; absent or null: as the settings say.",
-);
-/// Largest whole number that every JSON reader keeps exactly.
-const LIMIT_MAX: u64 = (1 << 53) - 1;
-
 static KEY: Field = Field::body(
     "key",
     Kind::Text { chars_max: limits::METADATA_KEY_CHARS_MAX, is_filled: true },
@@ -92,14 +89,19 @@ pub struct CreateVectorTenant {
     pub tenant: TenantId,
     /// Comparison of its vectors.
     pub metric: Metric,
+    /// Its limits.
+    pub limits: TenantLimits,
 }
 
 impl Request for CreateVectorTenant {
-    const FIELDS: &'static [&'static Field] = &[&TENANT_QUERY, &METRIC];
+    const FIELDS: &'static [&'static Field] = &[
+        &TENANT_QUERY, &METRIC, &MAX_SOURCES, &MAX_BYTES, &MAX_VECTORS, &MAX_REQUESTS, &MAX_WORKERS,
+    ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let metric = fields.choice(&METRIC)?.and_then(Metric::from_word).unwrap_or_default();
-        Ok(Self { tenant: NamedTenant::read(fields)?.tenant, metric })
+        let tenant = NamedTenant::read(fields)?.tenant;
+        Ok(Self { tenant, metric, limits: tenant_limits(fields)? })
     }
 }
 
@@ -146,16 +148,23 @@ pub struct CreateTenant {
     pub tenant: Option<TenantId>,
     /// Its declared keys; `None` when there are none.
     pub schema: Option<TenantSchema>,
+    /// Its limits and its model.
+    pub plan: TenantPlan,
 }
 
 impl Request for CreateTenant {
-    const FIELDS: &'static [&'static Field] = &[&TENANT_OPTIONAL, &SCHEMA];
+    const FIELDS: &'static [&'static Field] = &[
+        &TENANT_OPTIONAL, &SCHEMA, &EMBEDDING_MODEL, &MAX_SOURCES, &MAX_BYTES, &MAX_VECTORS,
+        &MAX_REQUESTS, &MAX_WORKERS,
+    ];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let tenant = tenant(fields, &TENANT_OPTIONAL)?;
         let items = fields.items(&SCHEMA)?.unwrap_or_default();
+        let embedding_model = fields.text(&EMBEDDING_MODEL)?;
+        let plan = TenantPlan { limits: tenant_limits(fields)?, embedding_model };
         if items.is_empty() {
-            return Ok(Self { tenant, schema: None });
+            return Ok(Self { tenant, schema: None, plan });
         }
         let declared: Vec<_> = items.into_iter().map(schema_field).collect::<Result<_, _>>()?;
         let schema = TenantSchema { fields: declared };
@@ -168,7 +177,7 @@ impl Request for CreateTenant {
             };
             ApiError::invalid(reason, error.to_string()).at(Location::Body, SCHEMA.name)
         })?;
-        Ok(Self { tenant, schema: Some(schema) })
+        Ok(Self { tenant, schema: Some(schema), plan })
     }
 }
 
@@ -276,55 +285,6 @@ impl SubTenantList {
     }
 }
 
-/// `POST /admin/tenant_limits`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SetTenantLimits {
-    /// Tenant that is limited.
-    pub tenant: TenantId,
-    /// Sources; `None` follows the settings.
-    pub max_sources: Option<u64>,
-    /// Bytes of originals; `None` follows the settings.
-    pub max_bytes: Option<u64>,
-}
-
-impl Request for SetTenantLimits {
-    const FIELDS: &'static [&'static Field] = &[&TENANT_BODY, &MAX_SOURCES, &MAX_BYTES];
-
-    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
-        let tenant = tenant(fields, &TENANT_BODY)?.ok_or_else(|| missing(&TENANT_BODY))?;
-        let (max_sources, max_bytes) = (fields.integer(&MAX_SOURCES)?, fields.integer(&MAX_BYTES)?);
-        Ok(Self { tenant, max_sources, max_bytes })
-    }
-}
-
-/// Limits of a tenant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LimitsView {
-    /// Sources; null is no limit.
-    pub max_sources: Option<u64>,
-    /// Bytes of originals; null is no limit.
-    pub max_bytes: Option<u64>,
-}
-
-/// Answer to `tenant/usage` and `admin/tenant_limits`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct TenantUsage {
-    /// The tenant.
-    pub tenant_id: String,
-    /// Sources of all sub-tenants in every state, without memories.
-    pub sources: u64,
-    /// Bytes of their originals.
-    pub bytes: u64,
-    /// The limits that hold: the tenant's own, else those of the settings.
-    pub limits: LimitsView,
-    /// The limits of the tenant's own; null follows the settings.
-    pub own_limits: LimitsView,
-    /// Always true.
-    pub success: bool,
-    /// Text for people.
-    pub message: String,
-}
-
 /// Answer to `tenant/stats`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TenantStatistics {
@@ -332,6 +292,8 @@ pub struct TenantStatistics {
     pub object_count: u64,
     /// The tenant.
     pub tenant_id: String,
+    /// Name of the model that reads its texts; null for an embeddings tenant.
+    pub embedding_model: Option<String>,
     /// Null for an embeddings tenant without vectors.
     pub vector_dimension: Option<u32>,
     /// Always true.
@@ -382,6 +344,8 @@ pub struct TenantView {
     pub metric: Option<String>,
     /// Creation time, epoch seconds.
     pub created_at: String,
+    /// Name of the model that reads its texts; null for an embeddings tenant.
+    pub embedding_model: Option<String>,
     /// Null for an embeddings tenant without vectors.
     pub vector_dimension: Option<u32>,
     /// Null without a schema.

@@ -25,7 +25,7 @@ use crate::request::names::Handling;
 use crate::request::spool::Spooler;
 use crate::request::{Call, Idempotency, Input, Payload, multipart};
 use crate::routes::{Media, Route, RouteSpec, off_thread, openapi};
-use lodestone_types::{Grant, limits};
+use lodestone_types::{Grant, Role, Tally, limits};
 
 /// Characters of an `Idempotency-Key` (API 5.15).
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
@@ -135,9 +135,13 @@ async fn carried_out<S>(
 where
     S: Clone + Send + Sync + 'static,
 {
-    let Arrived { mut parts, body, grant, peer, request_id, subject } = arrived;
-    if let (Some(grant), Some(role)) = (&grant, route.spec.role) {
-        auth::require_role(grant, role)?;
+    let Arrived { mut parts, body, mut grant, peer, request_id, subject } = arrived;
+    if let (Some(found), Some(role)) = (&mut grant, route.spec.role) {
+        auth::require_role(found, role)?;
+        // What operators do to a tenant is not the tenant's own.
+        if role < Role::Admin {
+            found.tally = Tally::counting();
+        }
     }
     let content_type = check_media(&route.spec, &parts.headers, &body)?;
     let bytes_max = match (route.spec.media, &content_type) {

@@ -190,8 +190,7 @@ fn claimed(app: &App, claim: Claim) -> Result<(TenantAccess, Original), ApiError
 fn bearer(scope: &Scope) -> Grant {
     let sub_tenants = Some(vec![scope.sub_tenant.clone()]);
     let grants = vec![TenantGrant { tenant: scope.tenant.clone(), sub_tenants }];
-    let scope = KeyScope::Tenants(grants).into();
-    Grant { key_id: "download".into(), role: Role::Read, scope }
+    Grant::new("download", Role::Read, KeyScope::Tenants(grants)).counted()
 }
 
 /// A media type in the form `type/subtype`; clients may have sent anything.

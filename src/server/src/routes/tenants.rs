@@ -1,16 +1,17 @@
 //! Tenants and sub-tenants.
 
 use crate::app::{App, blocking, degraded};
+use crate::dto::tenant_limits::{SetTenantLimits, TenantUsage};
 use crate::dto::tenants::{
-    CreateTenant, CreateVectorTenant, DeleteSubTenant, DeleteTenant, LimitsView, NamedTenant,
-    SchemaView, SetTenantLimits, SubTenantList, TenantList, TenantOutcome, TenantStatistics,
-    TenantStats, TenantUsage, TenantView,
+    CreateTenant, CreateVectorTenant, DeleteSubTenant, DeleteTenant, NamedTenant, SchemaView,
+    SubTenantList, TenantList, TenantOutcome, TenantStatistics, TenantStats, TenantView,
 };
 use crate::error::{ApiError, Condition};
 use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::{Group, Route};
-use lodestone_catalog::{Allowance, Tenant, TenantLimits};
+use lodestone_catalog::Tenant;
+use lodestone_engine::{TenantModel, TenantPlan, TenantUsage as Usage};
 use lodestone_types::{Role, SubTenantId, TenantId, TenantMode, TenantSchema};
 
 /// The operations.
@@ -102,7 +103,8 @@ fn stats(app: &App, call: &Call, request: TenantStats) -> Result<Json<TenantStat
         object_count: stats.objects,
         tenant_name: tenant_id.clone(),
         tenant_id,
-        vector_dimension: stats.dimension.map(|width| width as u32),
+        embedding_model: stats.model.name,
+        vector_dimension: stats.model.dimension,
         success: true,
         message: "Successfully fetched tenant statistics".to_owned(),
         sub_tenant_id: access.sub_tenant.to_string(),
@@ -116,9 +118,10 @@ fn stats(app: &App, call: &Call, request: TenantStats) -> Result<Json<TenantStat
 }
 
 fn usage(app: &App, call: &Call, request: NamedTenant) -> Result<Json<TenantUsage>, ApiError> {
-    let allowance = app.engine.allowance(call.grant()?, &request.tenant)?;
+    // A tenant that may make no request now may still ask why.
+    let usage = app.engine.usage(&call.grant()?.uncounted(), &request.tenant)?;
     let message = "Successfully fetched the tenant's usage";
-    Ok(Json::new(usage_of(&request.tenant, allowance, message)))
+    Ok(Json::new(usage_of(&request.tenant, usage, message)))
 }
 
 fn set_limits(
@@ -126,22 +129,23 @@ fn set_limits(
     call: &Call,
     request: SetTenantLimits,
 ) -> Result<Json<TenantUsage>, ApiError> {
-    let SetTenantLimits { tenant, max_sources, max_bytes } = request;
-    let limits = TenantLimits { sources: max_sources, bytes: max_bytes };
+    let SetTenantLimits { tenant, limits } = request;
     let (collection, set) = app.engine.set_tenant_limits(call.grant()?, &tenant, limits)?;
     call.tell_subject(collection);
     Ok(Json::new(usage_of(&tenant, set, "Limits set")))
 }
 
-fn usage_of(tenant: &TenantId, allowance: Allowance, message: &str) -> TenantUsage {
-    let view =
-        |limits: TenantLimits| LimitsView { max_sources: limits.sources, max_bytes: limits.bytes };
+fn usage_of(tenant: &TenantId, usage: Usage, message: &str) -> TenantUsage {
+    let Usage { allowance, vectors, requests, ingest_workers } = usage;
     TenantUsage {
         tenant_id: tenant.to_string(),
         sources: allowance.used.sources,
         bytes: allowance.used.bytes,
-        limits: view(allowance.limits),
-        own_limits: view(allowance.own),
+        vectors,
+        requests_last_minute: requests,
+        ingest_workers,
+        limits: allowance.limits.into(),
+        own_limits: allowance.own.into(),
         success: true,
         message: message.to_owned(),
     }
@@ -169,8 +173,9 @@ fn create_tenant(
     call: &Call,
     request: CreateTenant,
 ) -> Result<Json<TenantOutcome>, ApiError> {
-    let CreateTenant { tenant, schema } = request;
-    let created = app.engine.create_tenant(call.grant()?, tenant, TenantMode::Standard, schema)?;
+    let CreateTenant { tenant, schema, plan } = request;
+    let (grant, mode) = (call.grant()?, TenantMode::Standard);
+    let created = app.engine.create_tenant(grant, tenant, mode, schema, plan)?;
     call.tell_subject(created.collection);
     Ok(Json::new(outcome("created", &created, "Tenant created")))
 }
@@ -180,9 +185,10 @@ fn create_embeddings_tenant(
     call: &Call,
     request: CreateVectorTenant,
 ) -> Result<Json<TenantOutcome>, ApiError> {
-    let CreateVectorTenant { tenant, metric } = request;
-    let mode = TenantMode::Embeddings(metric);
-    let created = app.engine.create_tenant(call.grant()?, Some(tenant), mode, None)?;
+    let CreateVectorTenant { tenant, metric, limits } = request;
+    let (mode, plan) =
+        (TenantMode::Embeddings(metric), TenantPlan { limits, ..Default::default() });
+    let created = app.engine.create_tenant(call.grant()?, Some(tenant), mode, None, plan)?;
     call.tell_subject(created.collection);
     Ok(Json::new(outcome("success", &created, "Tenant created")))
 }
@@ -202,22 +208,20 @@ fn outcome(status: &str, tenant: &Tenant, message: &str) -> TenantOutcome {
 }
 
 fn list(app: &App, call: &Call, (): ()) -> Result<Json<TenantList>, ApiError> {
-    let width = app.engine.embedder().dimension() as u32;
-    let view = |tenant: &Tenant| TenantView {
+    let tenants = app.engine.tenants(call.grant()?)?;
+    let models = app.engine.tenant_models(&tenants);
+    let view = |(tenant, model): (&Tenant, TenantModel)| TenantView {
         tenant_id: tenant.id.to_string(),
         sub_tenant_id: SubTenantId::DEFAULT.to_owned(),
         mode: tenant.mode.name().to_owned(),
         metric: metric_of(tenant),
         created_at: tenant.created_at.to_string(),
-        vector_dimension: match tenant.mode {
-            TenantMode::Standard => Some(width),
-            TenantMode::Embeddings(_) => tenant.dimension,
-        },
+        embedding_model: model.name,
+        vector_dimension: model.dimension,
         tenant_schema: schema_view(tenant.schema.as_ref()),
     };
-    let tenants = app.engine.tenants(call.grant()?)?;
     Ok(Json::new(TenantList {
-        tenants: tenants.iter().map(view).collect(),
+        tenants: tenants.iter().zip(models).map(view).collect(),
         success: true,
         message: "Successfully fetched tenants".to_owned(),
     }))

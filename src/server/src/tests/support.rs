@@ -41,8 +41,8 @@ impl Authenticator for Keys {
         }
         let known = Rig::KEYS.iter().find(|(key, _)| *key == token);
         let (_, role) = known.ok_or(AuthFailure::Invalid)?;
-        let key_id = format!("key_{}", role.as_str()).into();
-        Ok(Grant { key_id, role: *role, scope: Arc::new(KeyScope::AllTenants) })
+        let key_id = format!("key_{}", role.as_str());
+        Ok(Grant::new(key_id, *role, KeyScope::AllTenants))
     }
 }
 

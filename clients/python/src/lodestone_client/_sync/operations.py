@@ -39,6 +39,9 @@ class AdminOperations:
         tenant_id: The tenant.
         max_sources: Sources that the tenant may have; absent or null: as the settings say.
         max_bytes: Bytes of originals that the tenant may store; absent or null: as the settings say.
+        max_vectors: Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say.
+        max_requests_per_minute: Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say.
+        max_ingest_workers: Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say.
         """
         answer: models.TenantUsage = self._transport.call(Operation("POST", "/admin/tenant_limits", media="json"), request, options)
         return answer
@@ -159,7 +162,7 @@ class AdminOperations:
 
         tenant_id: This tenant alone; absent: every tenant.
         action: start: make vectors with another model and switch to them; back: complete the vectors of before and switch to them; discard: give up the vectors that are not searched.
-        to: Name of the loaded model that start moves the tenant to; absent: that of new tenants.
+        to: Name of the model that start moves the tenant to; absent: the one chosen for it, or else that of new tenants.
         dry_run: Measure what start would be, and change nothing.
         """
         answer: models.ReembedStatus = self._transport.call(Operation("POST", "/admin/reembed", media="json"), request, options)
@@ -273,8 +276,13 @@ class EmbeddingsOperations:
 
         tenant_id: The tenant.
         metric: Comparison of its vectors; it cannot be changed later.
+        max_sources: Sources that the tenant may have; absent or null: as the settings say.
+        max_bytes: Bytes of originals that the tenant may store; absent or null: as the settings say.
+        max_vectors: Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say.
+        max_requests_per_minute: Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say.
+        max_ingest_workers: Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say.
         """
-        answer: models.TenantOutcome = self._transport.call(Operation("POST", "/embeddings/create_tenant", query=["tenant_id", "metric"]), request, options)
+        answer: models.TenantOutcome = self._transport.call(Operation("POST", "/embeddings/create_tenant", query=["tenant_id", "metric"], media="json"), request, options)
         return answer
 
 
@@ -659,6 +667,12 @@ class TenantOperations:
 
         tenant_id: The tenant.
         tenant_metadata_schema: Declared keys of tenant_metadata; they cannot be changed later.
+        embedding_model: Name of the model that reads its texts: one of the server's; by default that of new tenants, which the tenant then follows when the server gets another one.
+        max_sources: Sources that the tenant may have; absent or null: as the settings say.
+        max_bytes: Bytes of originals that the tenant may store; absent or null: as the settings say.
+        max_vectors: Vectors that the tenant may store: client vectors, chunks of documents and of memories; absent or null: as the settings say.
+        max_requests_per_minute: Requests in any 60 seconds that the tenant may make; those of administration are not counted. Absent or null: as the settings say.
+        max_ingest_workers: Workers that process documents of the tenant at once, and as many that fetch its pages; absent or null: as the settings say.
         """
         answer: models.TenantOutcome = self._transport.call(Operation("POST", "/user/create_tenant", query=["tenant_id"], media="json"), request, options)
         return answer

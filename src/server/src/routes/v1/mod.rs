@@ -23,6 +23,7 @@ use crate::app::App;
 use crate::dto::v1::TENANT_HEADER;
 use crate::error::{ApiError, Location};
 use crate::routes::{Group, Route};
+use lodestone_engine::EngineError;
 use lodestone_types::{CollectionId, Grant, Role, TenantId, limits};
 
 /// The operations.
@@ -67,9 +68,12 @@ fn owner(app: &App, grant: &Grant, named: Option<&TenantId>) -> Result<Collectio
     if let Some(named) = named {
         return Ok(app.engine.find_tenant(grant, named)?.collection);
     }
-    let only = grant.scope.only_tenant();
-    let only = only.and_then(|tenant| app.engine.find_tenant(grant, tenant).ok());
-    Ok(only.map_or_else(|| of_key(&grant.key_id), |tenant| tenant.collection))
+    let only = grant.scope.only_tenant().map(|tenant| app.engine.find_tenant(grant, tenant));
+    match only {
+        Some(Ok(tenant)) => Ok(tenant.collection),
+        Some(Err(error @ EngineError::TooManyRequests { .. })) => Err(error.into()),
+        Some(Err(_)) | None => Ok(of_key(&grant.key_id)),
+    }
 }
 
 /// A name for a key among those of collections.

@@ -1,0 +1,135 @@
+//! Weights that come into memory with their first batch, and leave it when nobody uses them.
+//!
+//! The queue and its workers stay: a batch that finds no weights loads them on its worker, and the
+//! others wait for it. A call waits as for any batch, until its request is over.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::forward::{BatchPolicy, DeviceCounts, Forward};
+use crate::{EmbedError, Engine};
+
+/// Reads the weights anew.
+pub(super) type Load = dyn Fn() -> Result<Arc<dyn Forward>, EmbedError> + Send + Sync;
+
+/// A forward pass whose weights may be away.
+pub(super) struct OnDemand {
+    load: Box<Load>,
+    state: Mutex<State>,
+    /// Held while they are read.
+    loading: Mutex<()>,
+}
+
+struct State {
+    forward: Option<Arc<dyn Forward>>,
+    /// Batches that are computed.
+    batches: usize,
+    last_use: Instant,
+    /// Counters of weights that were here before.
+    before: DeviceCounts,
+}
+
+impl fmt::Debug for OnDemand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnDemand").field("is_loaded", &self.idle_for().is_some()).finish()
+    }
+}
+
+/// One batch that is computed.
+struct Batch<'a>(&'a OnDemand);
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.batches -= 1;
+        state.last_use = Instant::now();
+    }
+}
+
+impl OnDemand {
+    /// Without weights, until a batch comes.
+    pub fn new(load: Box<Load>) -> Self {
+        let (forward, last_use) = (None, Instant::now());
+        let state = State { forward, batches: 0, last_use, before: DeviceCounts::default() };
+        Self { load, state: Mutex::new(state), loading: Mutex::default() }
+    }
+
+    /// Time since the last batch, 0 during one; `None` where the weights are away.
+    pub fn idle_for(&self) -> Option<Duration> {
+        let state = self.state.lock();
+        state.forward.as_ref()?;
+        Some(if state.batches > 0 { Duration::ZERO } else { state.last_use.elapsed() })
+    }
+
+    /// Gives up weights of which no batch was computed for `idle`. Returns whether there were any.
+    pub fn unload(&self, idle: Duration) -> bool {
+        let mut state = self.state.lock();
+        if state.batches > 0 || state.last_use.elapsed() < idle {
+            return false;
+        }
+        let Some(forward) = state.forward.take() else { return false };
+        let DeviceCounts { batches, fallbacks } = forward.device_counts();
+        state.before.batches += batches;
+        state.before.fallbacks += fallbacks;
+        true
+    }
+
+    /// The weights for one batch.
+    fn enter(&self) -> Result<(Arc<dyn Forward>, Batch<'_>), EmbedError> {
+        if let Some(entered) = self.present() {
+            return Ok(entered);
+        }
+        let _one_at_a_time = self.loading.lock();
+        if let Some(entered) = self.present() {
+            return Ok(entered);
+        }
+        let loaded = (self.load)()?;
+        let mut state = self.state.lock();
+        state.forward = Some(Arc::clone(&loaded));
+        state.batches += 1;
+        Ok((loaded, Batch(self)))
+    }
+
+    fn present(&self) -> Option<(Arc<dyn Forward>, Batch<'_>)> {
+        let mut state = self.state.lock();
+        let forward = state.forward.clone()?;
+        state.batches += 1;
+        Some((forward, Batch(self)))
+    }
+
+    fn loaded(&self) -> Option<Arc<dyn Forward>> {
+        self.state.lock().forward.clone()
+    }
+}
+
+impl Forward for OnDemand {
+    fn forward(
+        &self,
+        batch: &[&[u32]],
+        pause: &mut dyn FnMut(),
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let (forward, _batch) = self.enter()?;
+        forward.forward(batch, pause)
+    }
+
+    fn policy(&self, usual: BatchPolicy) -> BatchPolicy {
+        self.loaded().map_or(usual, |forward| forward.policy(usual))
+    }
+
+    fn engine(&self) -> Engine {
+        self.loaded().map_or(Engine::Cpu, |forward| forward.engine())
+    }
+
+    fn device_counts(&self) -> DeviceCounts {
+        let state = self.state.lock();
+        let now = state.forward.as_ref().map(|forward| forward.device_counts());
+        let (now, before) = (now.unwrap_or_default(), state.before);
+        DeviceCounts {
+            batches: before.batches + now.batches,
+            fallbacks: before.fallbacks + now.fallbacks,
+        }
+    }
+}
