@@ -110,13 +110,13 @@ impl ClientVerb for TenantOptions {
                     vec![
                         cell(&tenant["tenant_id"]),
                         cell(&tenant["mode"]),
+                        moment(&tenant["created_at"]),
                         cell(&tenant["embedding_model"]),
                         cell(&tenant["vector_dimension"]),
-                        moment(&tenant["created_at"]),
                     ]
                 };
                 let rows = answer["tenants"].as_array().into_iter().flatten().map(row).collect();
-                print_table(&["TENANT", "MODE", "MODEL", "DIMENSION", "CREATED"], rows);
+                print_table(&["TENANT", "MODE", "CREATED", "MODEL", "DIMENSION"], rows);
             }),
             TenantVerb::Create { id, vectors, embedding_model, limits } => {
                 let path = match vectors {
