@@ -294,7 +294,7 @@ fn a_tenant_of_another_model_is_searched_by_words_only() {
     let ready = ask(&client, "GET", "/readyz", Value::Null)["components"]["index"].clone();
     assert!(ready.as_str().expect("a text").contains("another model"), "{ready}");
     let log = server.kill();
-    assert!(log.contains("made by another model"), "{log}");
+    assert!(log.contains("of another model"), "{log}");
 
     let (data, model) = (installation.data(), &installation.model);
     let said_by = |verb: &str| {
