@@ -38,8 +38,9 @@ const OF_BOTH: &[&str] = &[
 const OF_NONE: &[&str] =
     &["POST /embeddings/create_tenant", "POST /tenant/import", "POST /user/create_tenant"];
 
-/// Operations on the whole server, which may name a tenant of either.
-const OF_SERVER: &[&str] = &["POST /admin/backups", "POST /admin/tenant_limits"];
+/// Operations on the whole server or on a job of it, which may name a tenant of either.
+const OF_SERVER: &[&str] =
+    &["POST /admin/backups", "POST /admin/tenant_limits", "POST /jobs/{job_id}/retry"];
 
 /// A server with one tenant of each mode, both with a source `s` in `default` and in `north`.
 fn with_both() -> TestServer {
