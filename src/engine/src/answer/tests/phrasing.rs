@@ -106,7 +106,7 @@ fn an_amended_section_does_not_hold() {
     assert!(answer.contains("30 EUR"), "the old section where it is asked for: {answer}");
 }
 
-/// What a mail quotes to take it back, and a supplier that is none any more, do not lead.
+/// A sentence that a mail takes back, and a supplier that is none any more, do not lead.
 #[test]
 fn what_is_taken_back_or_over_does_not_lead() {
     let mail = "# Correction\n\nIn the slides it says the alarm of the fridge is set to 10 \
