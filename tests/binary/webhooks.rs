@@ -109,7 +109,10 @@ fn serve(
     reader.read_line(&mut line)?;
     loop {
         line.clear();
-        reader.read_line(&mut line)?;
+        if reader.read_line(&mut line)? == 0 {
+            // A server that was killed meanwhile leaves half a request.
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
         let Some((name, value)) = line.trim_end().split_once(": ") else { break };
         headers.insert(name.to_ascii_lowercase(), value.to_owned());
     }
