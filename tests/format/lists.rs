@@ -10,6 +10,8 @@ use lodestone_compute::{FullKind, PreparedQuery, VectorColumns, VectorRows};
 use lodestone_storage::segment::lists::{Effort, ListPolicy, Lists, NearRows, build, probe};
 use lodestone_types::{IdSource, RowId, SeededIds};
 
+use crate::are_written_now;
+
 const DIMENSION: usize = 40;
 const ROWS: usize = 700;
 const LISTS: usize = 7;
@@ -84,10 +86,9 @@ fn path(section: &str) -> PathBuf {
 /// See `main.rs`.
 #[test]
 fn write_list_fixtures() {
-    if std::env::var_os("LODESTONE_WRITE_FIXTURES").is_none() {
+    if !are_written_now(&path("lists")) {
         return;
     }
-    assert!(!path("lists").exists(), "fixtures of a version are written once");
     let policy = ListPolicy { listed_rows_min: 0, list_rows: ROWS / LISTS };
     let built = build(&rows().view(), policy);
     fs::create_dir_all(path("")).unwrap();

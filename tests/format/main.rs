@@ -29,3 +29,12 @@ mod version_2;
 mod version_3;
 mod version_4;
 mod version_5;
+
+use std::path::Path;
+
+/// Whether fixtures are to be written now. Those of a version are written once.
+fn are_written_now(fixtures: &Path) -> bool {
+    let is_asked = std::env::var_os("LODESTONE_WRITE_FIXTURES").is_some();
+    assert!(!is_asked || !fixtures.exists(), "fixtures of a version are written once");
+    is_asked
+}

@@ -47,13 +47,7 @@ type Model = BTreeMap<(String, u32), StoredVector>;
 fn tenant_of_vectors(engine: &Engine) -> TenantAccess {
     let tenant = TenantId::parse("vectors").unwrap();
     // It exists after the first time.
-    let _ = engine.create_tenant(
-        &grant(),
-        Some(tenant.clone()),
-        TenantMode::EMBEDDINGS,
-        None,
-        TenantPlan::default(),
-    );
+    let _ = make_vector_tenant(engine, &tenant);
     in_sub_tenant(engine, "default")
 }
 

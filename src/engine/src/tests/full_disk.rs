@@ -33,13 +33,7 @@ fn a_filling_disk_takes_less_and_less() {
     let amend = || kind(engine.amend(&access(engine), &id("doc-1"), Amendment::default()));
     let create = |name: &str| {
         let name = TenantId::parse(name).unwrap();
-        kind(engine.create_tenant(
-            &grant(),
-            Some(name),
-            TenantMode::EMBEDDINGS,
-            None,
-            TenantPlan::default(),
-        ))
+        kind(make_vector_tenant(engine, &name))
     };
     let delete = |source: &str| engine.delete_sources(&access(engine), &[id(source)]).unwrap();
     let walk = [

@@ -64,15 +64,7 @@ fn who_adds_segments_faster_than_the_background_merges_them_merges_himself() {
     let rig = Rig::new();
     let engine = &rig.engine;
     let tenant = TenantId::parse("vectors").unwrap();
-    engine
-        .create_tenant(
-            &grant(),
-            Some(tenant.clone()),
-            TenantMode::EMBEDDINGS,
-            None,
-            TenantPlan::default(),
-        )
-        .unwrap();
+    make_vector_tenant(engine, &tenant).unwrap();
     let scope = Scope { tenant, sub_tenant: SubTenantId::default_name() };
     let access = engine.open(&grant(), &scope, None).unwrap();
     let (release, released) = mpsc::channel::<()>();

@@ -132,6 +132,15 @@ fn scope() -> Scope {
     Scope { tenant, sub_tenant: SubTenantId::default_name() }
 }
 
+/// Makes a tenant for vectors of clients.
+fn make_vector_tenant(
+    engine: &Engine,
+    id: &TenantId,
+) -> Result<Arc<lodestone_catalog::Tenant>, EngineError> {
+    let (mode, plan) = (TenantMode::EMBEDDINGS, TenantPlan::default());
+    engine.create_tenant(&grant(), Some(id.clone()), mode, None, plan)
+}
+
 fn access(engine: &Engine) -> TenantAccess {
     engine.open_or_create(&grant(), &scope()).unwrap()
 }

@@ -53,15 +53,7 @@ fn an_error_says_whether_the_change_may_have_happened() {
             components.disk = Arc::clone(&disk) as Arc<dyn Disk>;
             let engine = Engine::start(settings, components).unwrap();
             let name = TenantId::parse("vectors").unwrap();
-            engine
-                .create_tenant(
-                    &grant(),
-                    Some(name),
-                    TenantMode::EMBEDDINGS,
-                    None,
-                    TenantPlan::default(),
-                )
-                .unwrap();
+            make_vector_tenant(&engine, &name).unwrap();
             let first = vec![vec![0.0, 1.0, 0.0]];
             let vectors = open(&engine, "vectors");
             engine.upload_vectors(&vectors, Some(id("first")), first).unwrap();

@@ -229,15 +229,7 @@ fn lost_vectors_wait_for_their_owner() {
     let rig = Rig::new();
     let tenant = TenantId::parse("vectors").unwrap();
     let engine = &rig.engine;
-    engine
-        .create_tenant(
-            &grant(),
-            Some(tenant.clone()),
-            TenantMode::EMBEDDINGS,
-            None,
-            TenantPlan::default(),
-        )
-        .unwrap();
+    make_vector_tenant(engine, &tenant).unwrap();
     let scope = Scope { tenant, sub_tenant: SubTenantId::default_name() };
     let open = |engine: &Engine| engine.open(&grant(), &scope, None).unwrap();
     let vectors = || vec![vec![1.0, 0.0], vec![0.0, 1.0]];
