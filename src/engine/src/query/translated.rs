@@ -2,7 +2,7 @@
 
 use crate::query::hydrate::{Ranked, hydrate};
 use crate::query::legs::{self, RowAddress, SegmentScope};
-use crate::query::words::{KeywordScores, corpus_stats};
+use crate::query::words::{best_by_words, corpus_stats};
 use crate::query::{Query, QueryError, RetrieveRequest};
 use crate::translation::{Gloss, Language, Lexicon, Wanted};
 use lodestone_storage::collection::Snapshot;
@@ -84,9 +84,10 @@ fn of_language(
         return Ok(Vec::new());
     }
     let stats = corpus_stats(context, segments, &query)?;
-    let scores = KeywordScores::compute(context, segments, &query, stats)?;
+    let mut first = best_by_words(context, segments, &query, &stats, READ_MAX)?;
+    first.truncate(READ_MAX);
     let mut taken = Vec::new();
-    for (address, score) in scores.first(READ_MAX) {
+    for (address, score) in first {
         context.check()?;
         let RowAddress { segment, row } = address;
         let text = segments[segment].live.segment.text(row)?;

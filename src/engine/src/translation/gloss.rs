@@ -41,7 +41,9 @@ impl Gloss {
             wanted: Vec::new(),
             by_concept: BTreeMap::new(),
         };
-        let mut units = lexicon.units(question, language).into_iter().peekable();
+        let units = lexicon.units(question, language);
+        gloss.question = parted(question, &units);
+        let mut units = units.into_iter().peekable();
         let mut end = 0;
         for (bytes, word) in language.words(question) {
             if bytes.start < end {
@@ -59,7 +61,6 @@ impl Gloss {
                 gloss.want(&question[bytes], concepts);
             }
         }
-        gloss.question = parted(question, &lexicon.units(question, language));
         gloss.wanted.truncate(WORDS_MAX);
         (!gloss.by_concept.is_empty()).then_some(gloss)
     }
