@@ -33,8 +33,8 @@ const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
 /// The same two for the sentence behind the first one.
 const NEXT_DROP_MAX: f32 = 0.7;
 const NEXT_CONFIDENCE_MIN: f32 = 0.65;
-/// The same for what another edition says.
-const OTHER_EDITION_CONFIDENCE_MIN: f32 = 0.75;
+/// The same for what another edition says, and for the other one of two things.
+const OTHER_CONFIDENCE_MIN: f32 = 0.75;
 /// Loss of relevance of a sentence that is like one chosen already.
 const SAMENESS_WEIGHT: f32 = 0.2;
 /// Weight of the question's terms that a passage must add to those chosen already, to be needed
@@ -66,25 +66,23 @@ impl Choice<'_> {
             return Vec::new();
         }
         let first = self.later(first).unwrap_or(first);
-        match self.whole_of(first) {
-            Some(whole) => self.filtered(whole),
-            None if self.of_other_edition(first).is_some() => {
-                [first].into_iter().chain(self.of_other_edition(first)).collect()
-            }
-            None if self.of_other_side(first).is_some() => {
-                let mut sides: Vec<usize> =
-                    [first].into_iter().chain(self.of_other_side(first)).collect();
-                // In the order of the question.
-                sides.sort_by_key(|at| self.side_of(*at));
-                sides
-            }
-            None if self.candidate(first).has_values() => self.rows(first),
-            None => self
-                .of_decisions(first)
-                .or_else(|| self.of_question(first))
-                .or_else(|| self.of_cause(first))
-                .unwrap_or_else(|| self.sentences(first)),
+        if let Some(whole) = self.whole_of(first) {
+            return self.filtered(whole);
         }
+        if let Some(other) = self.of_other_edition(first) {
+            return vec![first, other];
+        }
+        if let Some(other) = self.of_other_side(first) {
+            let is_second = self.side_of(first) == Some(1);
+            return if is_second { vec![other, first] } else { vec![first, other] };
+        }
+        if self.candidate(first).has_values() {
+            return self.rows(first);
+        }
+        self.of_decisions(first)
+            .or_else(|| self.of_question(first))
+            .or_else(|| self.of_cause(first))
+            .unwrap_or_else(|| self.sentences(first))
     }
 
     /// The passage of another edition on the matter of the first one, where both are wanted.
@@ -97,7 +95,7 @@ impl Choice<'_> {
                 && matches!(other.shape, Shape::Unit(_))
                 && !other.is_lead
                 && !other.is_apparatus
-                && self.scores[at].confidence(&self.evidence) >= OTHER_EDITION_CONFIDENCE_MIN
+                && self.scores[at].confidence(&self.evidence) >= OTHER_CONFIDENCE_MIN
                 && self.editions.are_compared(one.hit, other.hit);
             is_fit.then(|| self.relevance(at))
         })
@@ -135,6 +133,7 @@ impl Choice<'_> {
                 && !other.is_lead
                 && !other.is_apparatus
                 && self.side_of(*at) == Some(1 - side)
+                && self.scores[*at].confidence(&self.evidence) >= OTHER_CONFIDENCE_MIN
                 && !of_first.is_disjoint(&matter(*at))
         };
         let fits = (0..self.reading.candidates.len()).filter(is_fit);

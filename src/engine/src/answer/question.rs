@@ -33,14 +33,14 @@ const DEEDS: &str = "\
     wie mache ich|wie kann ich|wie gehe ich|wie muss ich|was muss ich tun|was mache ich|\
     que faire|cómo puedo|qué hago|qué debo hacer";
 /// Words of what is not finished.
-const OPEN: &str = "\
+pub(super) const OPEN: &str = "\
     open|unfinished|outstanding|pending|unresolved|unsolved|not finished|not done|not closed|\
     not solved|not resolved|not fixed|not completed|not yet|still waiting|offen|offene|offenen|\
     unerledigt|nicht erledigt|ouvert|ouverts|ouvertes|en attente|en cours|abierto|abiertos|\
     abiertas|pendiente|pendientes";
 /// Words of the past, or of what is over.
 const PAST: &str = "\
-    was|were|did|used to|until|before|previous|previously|old|earlier|last|over|ended|history|all|\
+    was|were|did|used to|until|before|previous|previously|old|earlier|last|over|history|all|\
     war|waren|bisher|früher|frühere|alte|ancien|avant|était|anterior|antes|era";
 /// Verbs behind the noun of which several are asked for.
 const BEHIND_SEVERAL: &str = "\
@@ -194,6 +194,10 @@ impl Question {
         } else {
             Wanted::Fact
         };
+        // German "was" is what.
+        let behind = spaced.trim_start().split_once(' ').map_or("", |(_, behind)| behind);
+        let behind = format!(" {behind}");
+        let has_behind = |list: &str| entries(list).any(|word| contains(&behind, word));
         let ends = |list: &str| {
             asks_which && list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
         };
@@ -224,7 +228,7 @@ impl Question {
             compares: is_comparing,
             sides: named_sides(last).or_else(|| sides(&spaced).filter(|_| is_comparing)),
             is_of_open: has(OPEN),
-            is_of_past: has(PAST) || has(ENDED),
+            is_of_past: has_behind(PAST) || begins("did|were") || has(ENDED),
             is_of_time: has(TIMES) || ends(FIRST) || ends(LAST),
             is_negated: words::tells_negation(last),
             is_of_decisions: has(DECISIONS) && begins(OF_ALL),
@@ -289,8 +293,10 @@ fn sides(spaced: &str) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
 fn named_sides(text: &str) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
     let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
     let words: Vec<String> = text.split_whitespace().map(bare).collect();
-    let is_name =
-        |word: &&String| word.starts_with(char::is_uppercase) && !words::is_interrogative(word);
+    let is_name = |word: &&String| {
+        let is_other = words::is_interrogative(word) || is_entry(COMPARATIVES, word);
+        word.starts_with(char::is_uppercase) && !is_other
+    };
     let is_join = |at: &usize| is_entry(AND, &words[*at]) || is_entry(VERSUS, &words[*at]);
     (1..words.len()).filter(is_join).find_map(|at| {
         let before = words[..at].iter().rev().take_while(is_name);

@@ -7,7 +7,7 @@ use crate::answer::blocks::Form;
 use crate::answer::candidates::Shape;
 use crate::answer::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::answer::evaluate::extreme_rows;
-use crate::answer::question::Wanted;
+use crate::answer::question::{OPEN, Wanted};
 use crate::answer::terms::terms;
 use crate::answer::words::is_entry;
 use unicode_segmentation::UnicodeSegmentation;
@@ -99,24 +99,18 @@ impl Choice<'_> {
         if !self.question.is_of_open || self.question.wanted != Wanted::List {
             return None;
         }
-        let is_state = |cell: &&Cell| is_entry(STATES, &cell.name);
-        let state = |at: usize| self.candidate(at).cells.iter().find(is_state);
-        let is_open = |at: &usize| {
-            state(*at).is_some_and(|cell| {
-                !cell.value.unicode_words().next().is_some_and(|word| is_entry(DONE, word))
-            })
+        let state = |at: usize| {
+            let mut cells = self.candidate(at).cells.iter();
+            let state = cells.find(|cell| is_entry(STATES, &cell.name))?;
+            Some(state.value.unicode_words().next().unwrap_or_default())
         };
+        let is_open = |at: &usize| state(*at).is_some_and(|word| !is_entry(DONE, word));
         let mates = self.mates(first);
+        // Rows that the question sets apart, but not by the very word for their state.
+        let is_said = |at: &usize| state(*at).is_some_and(|word| is_entry(OPEN, word));
         let held = self.held_by_some(&mates, first);
-        let some = held.filter(|held| held.iter().any(is_open)).map(|held| held.into_iter());
-        // The word for the state itself sets rows apart, too.
-        let said = |at: &usize| {
-            state(*at).is_some_and(|cell| self.question.lower.contains(&cell.value.to_lowercase()))
-        };
-        let rows: Vec<usize> = match some {
-            Some(held) if !held.clone().all(|at| said(&at)) => held.filter(is_open).collect(),
-            _ => mates.into_iter().filter(is_open).collect(),
-        };
+        let held = held.filter(|held| held.iter().any(is_open) && !held.iter().all(is_said));
+        let rows: Vec<usize> = held.unwrap_or(mates).into_iter().filter(is_open).collect();
         (1..=ROWS_MAX).contains(&rows.len()).then_some(rows)
     }
 
