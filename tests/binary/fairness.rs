@@ -109,6 +109,50 @@ fn answers_of_one_tenant_do_not_hold_up_another() {
     });
 }
 
+/// While the requests of one tenant fill every place to wait, those of another are answered, also
+/// where both come with the same key.
+#[test]
+fn a_flood_of_one_tenant_turns_no_other_away() {
+    /// Above the 64 that run at once and the 256 that wait.
+    const FLOOD: usize = 350;
+    let name = "a_flood_of_one_tenant_turns_no_other_away";
+    let Some(installation) = Installation::new(name) else { return };
+    let (server, client) = installation.start_with(&[("LODESTONE_QUERY_TIMEOUT", "3600")]);
+    upload_notes(&client, "loud", 20);
+    upload_notes(&client, "quiet", 10);
+    let search = |tenant: &str, n: usize| {
+        let mut body = question(tenant, n);
+        body["query"] = body["question"].take();
+        body
+    };
+    let turned_away = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for n in 0..FLOOD {
+            let (client, turned_away, search) = (&client, &turned_away, &search);
+            scope.spawn(move || {
+                // Until the server is gone.
+                while let Ok(reply) = client.call("POST", "/search/retrieve", &search("loud", n)) {
+                    match reply.status {
+                        200 => {}
+                        503 => drop(turned_away.fetch_add(1, Ordering::SeqCst)),
+                        status => panic!("{status}: {}", reply.json()),
+                    }
+                }
+            });
+        }
+        let mut patience = Patience::new();
+        while turned_away.load(Ordering::SeqCst) == 0 {
+            assert!(!patience.is_over(()), "the queue is never full");
+        }
+        let before = turned_away.load(Ordering::SeqCst);
+        (0..20).for_each(|n| drop(ask(&client, "POST", "/search/retrieve", search("quiet", n))));
+        let meanwhile = turned_away.load(Ordering::SeqCst) - before;
+        println!("{meanwhile} of the loud tenant were turned away during 20 of the quiet one");
+        server.kill();
+        assert!(meanwhile > 0, "the queue was not full meanwhile");
+    });
+}
+
 /// The client of a key for one tenant.
 fn client_of(client: &Client, tenant: &str) -> Client {
     let scope = json!({"name": tenant, "role": "read", "tenants": [{"tenant_id": tenant}]});

@@ -1,7 +1,7 @@
 //! Bounds on the operations that run at once and that wait for their turn.
 //!
 //! ```text
-//! operation -> queue permit (running + waiting, else 503) -> run permit -> handler
+//! operation -> its tenant's place in the queue (else 503) -> permit -> handler
 //! ```
 //! Reads and writes have permits of their own: uploads that wait for the disk never keep a search
 //! waiting. Without the bound every further request would take a thread and the memory of its
@@ -11,16 +11,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::{ApiError, Condition};
+use crate::error::ApiError;
 use crate::rate::RateLimiter;
+use crate::turns::{Turn, Turns};
 use lodestone_engine::Spills;
 use lodestone_engine::ingest::MemoryBudget;
-use lodestone_types::Role;
-
-/// Seconds after which a refused client should try again; a queue of this length is done by then.
-const RETRY_SECONDS: u32 = 1;
+use lodestone_types::{RequestContext, Role, TenantId};
 
 /// Bounds of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,29 +37,26 @@ impl Default for AdmissionSettings {
 /// The permits of a server.
 #[derive(Debug)]
 pub struct Admission {
-    reads: Lane,
-    writes: Lane,
+    reads: Turns<Owner>,
+    writes: Turns<Owner>,
 }
 
-#[derive(Debug)]
-struct Lane {
-    queue: Arc<Semaphore>,
-    running: Arc<Semaphore>,
+/// The one whose turn a request takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// The tenant that it is about.
+    Tenant(TenantId),
+    /// The key, by its id, where no tenant is named.
+    Key(Arc<str>),
 }
 
-/// The right to run; returns its permits when dropped. It travels with the call into the
-/// blocking work, which goes on when the client has left.
+/// The right to run; ends when dropped. It travels with the call into the blocking work, which
+/// goes on when the client has left.
 #[derive(Debug)]
-pub struct Admitted(Mutex<Option<Permits>>);
-
-#[derive(Debug)]
-struct Permits {
-    _run: OwnedSemaphorePermit,
-    _queue: OwnedSemaphorePermit,
-}
+pub struct Admitted(Mutex<Option<Turn<Owner>>>);
 
 impl Admitted {
-    /// Returns the permits early, for a call that only waits from here on.
+    /// Returns the permit early, for a call that only waits from here on.
     pub fn give_back(&self) {
         self.0.lock().take();
     }
@@ -95,64 +89,64 @@ impl Admission {
     /// Empty lanes.
     pub fn new(settings: AdmissionSettings) -> Self {
         let AdmissionSettings { running_max, waiting_max } = settings;
-        let lane = || Lane {
-            queue: Arc::new(Semaphore::new(running_max + waiting_max)),
-            running: Arc::new(Semaphore::new(running_max)),
-        };
+        let lane = || Turns::new(running_max, waiting_max);
         Self { reads: lane(), writes: lane() }
     }
 
-    /// Waits for a run permit in the lane of `role`.
+    /// Waits for a permit in the lane of `role`.
     ///
     /// # Errors
-    /// 503 where the queue is full.
-    pub async fn enter(&self, role: Role) -> Result<Admitted, ApiError> {
+    /// 503 where the queue is full, and no other owner has more that wait.
+    pub async fn enter(&self, role: Role, owner: Owner) -> Result<Admitted, ApiError> {
         let lane = if role == Role::Read { &self.reads } else { &self.writes };
-        let queue = Arc::clone(&lane.queue).try_acquire_owned().map_err(|_| {
-            let message = "too many requests are running and waiting";
-            ApiError::new(Condition::Unavailable, "overloaded", message)
-                .with_retry_after(RETRY_SECONDS)
-        })?;
-        let run = Arc::clone(&lane.running).acquire_owned().await;
-        let run = run.expect("the semaphore is never closed");
-        Ok(Admitted(Mutex::new(Some(Permits { _run: run, _queue: queue }))))
+        let turn = lane.enter(&RequestContext::default(), owner).await?;
+        Ok(Admitted(Mutex::new(Some(turn))))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use futures_util::FutureExt;
+
+    use super::*;
+
+    fn key(id: &str) -> Owner {
+        Owner::Key(id.into())
+    }
 
     #[tokio::test]
     async fn one_runs_one_waits_one_is_refused() {
         let settings = AdmissionSettings { running_max: 1, waiting_max: 1 };
         let admission = Admission::new(settings);
-        let running = admission.enter(Role::Read).await.unwrap();
-        let mut waiting = Box::pin(admission.enter(Role::Read));
+        let running = admission.enter(Role::Read, key("a")).await.unwrap();
+        let mut waiting = Box::pin(admission.enter(Role::Read, key("a")));
         assert!((&mut waiting).now_or_never().is_none());
-        let refused = admission.enter(Role::Read).await.unwrap_err().into_response("r");
+        let refused = admission.enter(Role::Read, key("a")).await.unwrap_err().into_response("r");
         assert_eq!(
             (refused.status().as_u16(), &refused.headers()["retry-after"]),
             (503, &http::HeaderValue::from_static("1"))
         );
-        drop(admission.enter(Role::Write).await.unwrap());
+        drop(admission.enter(Role::Write, key("a")).await.unwrap());
         drop(running);
         drop(waiting.await.unwrap());
-        drop(admission.enter(Role::Read).await.unwrap());
+        drop(admission.enter(Role::Read, key("a")).await.unwrap());
     }
 
     #[tokio::test]
-    async fn one_that_gives_up_leaves_its_place() {
-        let settings = AdmissionSettings { running_max: 1, waiting_max: 1 };
+    async fn a_flood_of_one_owner_takes_no_place_of_another() {
+        let settings = AdmissionSettings { running_max: 1, waiting_max: 2 };
         let admission = Admission::new(settings);
-        let running = admission.enter(Role::Admin).await.unwrap();
-        let mut waiting = Box::pin(admission.enter(Role::Write));
-        assert!((&mut waiting).now_or_never().is_none());
-        drop(waiting);
-        let mut next = Box::pin(admission.enter(Role::Write));
-        assert!((&mut next).now_or_never().is_none(), "waits, and is not refused");
+        let running = admission.enter(Role::Read, key("a")).await.unwrap();
+        let mut flood = [(); 2].map(|()| Box::pin(admission.enter(Role::Read, key("a"))));
+        for one in &mut flood {
+            assert!(one.now_or_never().is_none());
+        }
+        let mut other = Box::pin(admission.enter(Role::Read, key("b")));
+        assert!((&mut other).now_or_never().is_none(), "waits, and is not refused");
+        let [first, last] = flood;
+        assert!(last.now_or_never().is_some_and(|refused| refused.is_err()));
         drop(running);
-        drop(next.await.unwrap());
+        drop(first.await.unwrap());
+        drop(other.await.unwrap());
     }
 }

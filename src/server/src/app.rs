@@ -30,8 +30,8 @@ pub struct App {
     pub watch: Arc<Watch>,
     /// The certificate of the listener, if it has one.
     pub certificates: Option<Arc<Certificates>>,
-    turns: Turns,
-    drawings: Turns,
+    turns: Turns<CollectionId>,
+    drawings: Turns<CollectionId>,
 }
 
 impl App {
@@ -73,7 +73,7 @@ impl App {
         call: &Call,
         context: &RequestContext,
         access: &TenantAccess,
-    ) -> Result<Turn, ApiError> {
+    ) -> Result<Turn<CollectionId>, ApiError> {
         self.turn_of(call, context, access.tenant.collection).await
     }
 
@@ -86,7 +86,7 @@ impl App {
         call: &Call,
         context: &RequestContext,
         owner: CollectionId,
-    ) -> Result<Turn, ApiError> {
+    ) -> Result<Turn<CollectionId>, ApiError> {
         call.give_back();
         self.turns.enter(context, owner).await
     }
@@ -101,7 +101,7 @@ impl App {
         call: &Call,
         context: &RequestContext,
         access: &TenantAccess,
-    ) -> Result<Turn, ApiError> {
+    ) -> Result<Turn<CollectionId>, ApiError> {
         call.give_back();
         self.drawings.enter(context, access.tenant.collection).await
     }

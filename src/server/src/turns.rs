@@ -1,11 +1,12 @@
-//! Turns of expensive requests: answers, searches with a reranker, and drawings of pages.
+//! Turns of requests: a bounded number runs at once, and the next is one of another owner where one
+//! waits. However many one owner asks for, another waits for one of them at most.
 //!
-//! One of them keeps a core busy for a third of a second, where a search takes milliseconds. So as
-//! many run at once as there are cores, and the next is one of another tenant where one waits:
-//! however many one tenant asks for, another waits for one of them at most. They wait outside of
-//! the slots of [`crate::admission`], which other reads use meanwhile.
+//! The owners of expensive requests (answers, searches with a reranker, drawings of pages) are
+//! collections. One of them keeps a core busy for a third of a second, where a search takes
+//! milliseconds: as many run at once as there are cores, outside of the slots of
+//! [`crate::admission`], which other reads use meanwhile.
 //!
-//! When the queue is full, the newest of the tenant with the most is refused.
+//! When the queue is full, the newest of the owner with the most is refused.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,58 +17,55 @@ use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
 use crate::error::{ApiError, Condition};
-use lodestone_types::{CollectionId, RequestContext, Stopped};
+use lodestone_types::{RequestContext, Stopped};
 
 /// Seconds after which a refused client should try again.
 const RETRY_SECONDS: u32 = 1;
 
 /// The turns of a server. Clones share them.
 #[derive(Debug, Clone)]
-pub struct Turns(Arc<Shared>);
+pub struct Turns<K>(Arc<Shared<K>>);
 
 #[derive(Debug)]
-struct Shared {
+struct Shared<K> {
     running_max: usize,
     waiting_max: usize,
-    state: Mutex<State>,
+    state: Mutex<State<K>>,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<K> {
     running: usize,
     waiting: usize,
-    /// Tenants in the order of their turns, each with those who wait, none of them with nobody.
-    ring: VecDeque<(CollectionId, VecDeque<oneshot::Sender<Turn>>)>,
+    /// Owners in the order of their turns, each with those who wait, none of them with nobody.
+    ring: VecDeque<(K, VecDeque<oneshot::Sender<Turn<K>>>)>,
 }
 
 /// The right to run; passed on when dropped.
 #[derive(Debug)]
-pub struct Turn(Turns);
+pub struct Turn<K>(Turns<K>);
 
-impl Turns {
+impl<K: PartialEq> Turns<K> {
     /// Turns for `running_max` at once, and `waiting_max` that wait.
     pub fn new(running_max: usize, waiting_max: usize) -> Self {
         let running_max = running_max.max(1);
-        Self(Arc::new(Shared { running_max, waiting_max, state: Mutex::default() }))
+        let state = Mutex::new(State { running: 0, waiting: 0, ring: VecDeque::new() });
+        Self(Arc::new(Shared { running_max, waiting_max, state }))
     }
 
-    /// Waits for a turn of a tenant, until the request is over.
+    /// Waits for a turn of an owner, until the request is over.
     ///
     /// # Errors
     /// 503 where the queue is full or the time is over.
-    pub async fn enter(
-        &self,
-        context: &RequestContext,
-        tenant: CollectionId,
-    ) -> Result<Turn, ApiError> {
+    pub async fn enter(&self, context: &RequestContext, owner: K) -> Result<Turn<K>, ApiError> {
         let given = {
             let mut state = self.0.state.lock();
             if state.running < self.0.running_max {
                 state.running += 1;
-                return Ok(Turn(self.clone()));
+                return Ok(Turn(Self(Arc::clone(&self.0))));
             }
             let (giving, given) = oneshot::channel();
-            state.wait(tenant, giving, self.0.waiting_max);
+            state.wait(owner, giving, self.0.waiting_max);
             given
         };
         let given = async { given.await.map_err(|_| overloaded()) };
@@ -75,7 +73,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn {
+impl<K> Drop for Turn<K> {
     fn drop(&mut self) {
         let next = {
             let mut state = self.0.0.state.lock();
@@ -87,17 +85,20 @@ impl Drop for Turn {
         };
         if let Some(next) = next {
             // One that has left in this moment drops the turn, which passes it on.
-            drop(next.send(Turn(self.0.clone())));
+            drop(next.send(Turn(Turns(Arc::clone(&self.0.0)))));
         }
     }
 }
 
-impl State {
-    /// Adds one who waits; where there are too many, the newest of the tenant with the most goes.
-    fn wait(&mut self, tenant: CollectionId, giving: oneshot::Sender<Turn>, waiting_max: usize) {
-        match self.ring.iter_mut().find(|(other, _)| *other == tenant) {
+impl<K> State<K> {
+    /// Adds one who waits; where there are too many, the newest of the owner with the most goes.
+    fn wait(&mut self, owner: K, giving: oneshot::Sender<Turn<K>>, waiting_max: usize)
+    where
+        K: PartialEq,
+    {
+        match self.ring.iter_mut().find(|(other, _)| *other == owner) {
             Some((_, waiting)) => waiting.push_back(giving),
-            None => self.ring.push_back((tenant, VecDeque::from([giving]))),
+            None => self.ring.push_back((owner, VecDeque::from([giving]))),
         }
         self.waiting += 1;
         if self.waiting > waiting_max {
@@ -120,12 +121,12 @@ impl State {
     }
 
     /// The one whose turn it is.
-    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+    fn next(&mut self) -> Option<oneshot::Sender<Turn<K>>> {
         loop {
-            let (tenant, mut waiting) = self.ring.pop_front()?;
+            let (owner, mut waiting) = self.ring.pop_front()?;
             let next = waiting.pop_front();
             if !waiting.is_empty() {
-                self.ring.push_back((tenant, waiting));
+                self.ring.push_back((owner, waiting));
             }
             self.waiting -= 1;
             if next.as_ref().is_some_and(|giving| !giving.is_closed()) {
@@ -161,15 +162,11 @@ mod tests {
 
     use super::*;
 
-    type Waiting<'a> = Pin<Box<dyn Future<Output = Result<Turn, ApiError>> + 'a>>;
-
-    fn tenant(number: u8) -> CollectionId {
-        number.to_string().repeat(32).parse().unwrap()
-    }
+    type Waiting<'a> = Pin<Box<dyn Future<Output = Result<Turn<u8>, ApiError>> + 'a>>;
 
     /// One who waits for a turn; asked once, so that it stands in the queue.
-    fn waiting<'a>(turns: &'a Turns, context: &'a RequestContext, number: u8) -> Waiting<'a> {
-        let mut waiting: Waiting<'_> = Box::pin(turns.enter(context, tenant(number)));
+    fn waiting<'a>(turns: &'a Turns<u8>, context: &'a RequestContext, number: u8) -> Waiting<'a> {
+        let mut waiting: Waiting<'_> = Box::pin(turns.enter(context, number));
         assert!((&mut waiting).now_or_never().is_none());
         waiting
     }
@@ -179,7 +176,7 @@ mod tests {
         let (turns, context) = (Turns::new(2, 1000), RequestContext::default());
         let mut running = VecDeque::new();
         for _ in 0..2 {
-            running.push_back(turns.enter(&context, tenant(1)).await.unwrap());
+            running.push_back(turns.enter(&context, 1).await.unwrap());
         }
         let mut many: Vec<_> = (0..64).map(|_| waiting(&turns, &context, 1)).collect();
         let mut other = waiting(&turns, &context, 2);
@@ -203,7 +200,7 @@ mod tests {
     #[tokio::test]
     async fn a_turn_of_one_who_left_goes_on() {
         let (turns, context) = (Turns::new(1, 1000), RequestContext::default());
-        let running = turns.enter(&context, tenant(1)).await.unwrap();
+        let running = turns.enter(&context, 1).await.unwrap();
         let (left, given) = (waiting(&turns, &context, 1), waiting(&turns, &context, 2));
         let mut stays = waiting(&turns, &context, 1);
         drop(left);
@@ -213,13 +210,13 @@ mod tests {
         drop(given);
         drop((&mut stays).now_or_never().expect("its turn").unwrap());
         assert_eq!(turns.0.state.lock().running, 0);
-        drop(turns.enter(&context, tenant(1)).await.unwrap());
+        drop(turns.enter(&context, 1).await.unwrap());
     }
 
     #[tokio::test]
     async fn a_full_queue_refuses_the_tenant_with_the_most() {
         let (turns, context) = (Turns::new(1, 3), RequestContext::default());
-        let _running = turns.enter(&context, tenant(1)).await.unwrap();
+        let _running = turns.enter(&context, 1).await.unwrap();
         let mut many: Vec<_> = (0..3).map(|_| waiting(&turns, &context, 1)).collect();
         let _other = waiting(&turns, &context, 2);
         let refused = many.pop().unwrap().now_or_never().expect("an answer").unwrap_err();
@@ -233,9 +230,9 @@ mod tests {
     #[tokio::test]
     async fn a_wait_ends_with_the_time_of_the_request() {
         let (turns, context) = (Turns::new(1, 3), RequestContext::default());
-        let _running = turns.enter(&context, tenant(1)).await.unwrap();
+        let _running = turns.enter(&context, 1).await.unwrap();
         let limit = Duration::from_millis(5);
-        let refused = turns.enter(&RequestContext::with_limit(limit), tenant(2)).await.unwrap_err();
+        let refused = turns.enter(&RequestContext::with_limit(limit), 2).await.unwrap_err();
         assert_eq!(refused.reason(), "deadline_exceeded");
     }
 }

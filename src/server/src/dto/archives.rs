@@ -47,7 +47,7 @@ impl Request for ImportTenant {
     const FIELDS: &'static [&'static Field] = &[&INTO];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
-        let tenant = fields.id(&INTO, TenantId::parse_field)?;
+        let tenant = fields.tenant(&INTO)?;
         Ok(Self { tenant, archive: std::mem::take(&mut fields.lines) })
     }
 }

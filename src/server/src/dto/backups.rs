@@ -56,7 +56,7 @@ impl Request for BeginBackup {
         Ok(Self {
             to: fields.text(&TO)?.map(|to| read_location(&to)).transpose()?,
             of: fields.text(&OF)?,
-            tenant: fields.id(&TENANT, TenantId::parse_field)?,
+            tenant: fields.tenant(&TENANT)?,
             with_keys: fields.boolean(&WITH_KEYS)?,
             full: fields.boolean(&FULL)?,
         })

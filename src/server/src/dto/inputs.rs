@@ -138,7 +138,7 @@ pub(super) fn body_scope(fields: &mut Fields) -> Result<Scope, ApiError> {
 
 /// A tenant alone.
 pub(super) fn tenant(fields: &mut Fields, field: &Field) -> Result<Option<TenantId>, ApiError> {
-    fields.id(field, TenantId::parse_field)
+    fields.tenant(field)
 }
 
 /// A source id.

@@ -8,7 +8,7 @@ use crate::request::fields::missing;
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::access::{KeyScope, TenantGrant};
-use lodestone_types::{Role, SubTenantId, TenantId, Timestamp, limits};
+use lodestone_types::{Role, SubTenantId, Timestamp, limits};
 
 /// Tenants that one key may list.
 const TENANTS_MAX: usize = limits::SOURCE_IDS_MAX;
@@ -78,7 +78,7 @@ pub(super) fn scope(fields: &mut Fields) -> Result<KeyScope, ApiError> {
 
 fn tenant_grant(item: Item) -> Result<TenantGrant, ApiError> {
     let mut fields = item.fields()?;
-    let tenant = fields.id(&TENANT, TenantId::parse_field)?.ok_or_else(|| missing(&TENANT))?;
+    let tenant = fields.tenant(&TENANT)?.ok_or_else(|| missing(&TENANT))?;
     let Some(names) = fields.texts(&SUB_TENANTS)? else {
         return Ok(TenantGrant { tenant, sub_tenants: None });
     };

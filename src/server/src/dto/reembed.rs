@@ -47,7 +47,7 @@ impl Request for Reembed {
     const FIELDS: &'static [&'static Field] = &[&TENANT, &ACTION, &TO, &DRY_RUN];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
-        let tenant = fields.id(&TENANT, TenantId::parse_field)?;
+        let tenant = fields.tenant(&TENANT)?;
         let action = match fields.choice(&ACTION)? {
             Some("back") => ReembedAction::Back,
             Some("discard") => ReembedAction::Discard,

@@ -45,7 +45,7 @@ fn read<R: Request>(query: &str, body: Value) -> Result<R, ApiError> {
 fn read_payload<R: Request>(query: &str, payload: Payload) -> Result<R, ApiError> {
     let (query, path, handling) = (pairs(query), Vec::new(), Handling::Usual);
     let headers = Vec::new();
-    Ok(Input { query, path, headers, payload, handling }.read(true)?.0)
+    Ok(Input { query, path, headers, payload, handling }.read(true)?.request)
 }
 
 fn read_form<R: Request>(
@@ -481,7 +481,7 @@ fn keys_have_a_scope_and_an_end() {
     let (path, payload) = (pairs("key_id=key_1"), Payload::Json("".into()));
     let (query, headers, handling) = (Vec::new(), Vec::new(), Handling::Usual);
     let input = Input { query, path, headers, payload, handling };
-    assert_eq!(input.read::<RevokeKey>(true).unwrap().0.key_id, "key_1");
+    assert_eq!(input.read::<RevokeKey>(true).unwrap().request.key_id, "key_1");
 }
 
 fn chunk(id: &str) -> QnaChunk {

@@ -167,12 +167,6 @@ where
         }
         (Some(reader), _) => Payload::Json(reader.collect().await?),
     };
-    let admitted = match route.spec.role {
-        Some(role) if route.spec.takes_slot => {
-            Some(Arc::new(shared.gate.admission.enter(role).await?))
-        }
-        Some(_) | None => None,
-    };
     let handling = match (Handling::of(&parts.headers), ErrorForm::of_path(route.spec.path)) {
         // These clients send whatever another server may know.
         (Handling::Usual, ErrorForm::OpenAi) => Handling::Lenient,
@@ -193,12 +187,12 @@ where
         idempotency,
         ignored: [].into(),
         memory: None,
-        admitted,
+        admitted: None,
         gate,
         peer,
         subject,
     };
-    (route.handler)(shared.app.clone(), call, input).await
+    route.answer(shared.app.clone(), call, input).await
 }
 
 /// Key, then rate: both before anything is routed or read.

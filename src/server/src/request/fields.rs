@@ -58,6 +58,8 @@ pub struct Fields {
     pub(crate) form: Form,
     /// The body of an operation that reads lines.
     pub(crate) lines: bytes::Bytes,
+    /// The tenant, once it was read.
+    pub(super) tenant: Option<TenantId>,
     /// The JSON body.
     pub(crate) body: JsonBody,
     /// Fields that the operation documents; `None` inside an item of a batch.
@@ -191,13 +193,23 @@ impl Fields {
         parsed.map(Some).map_err(|error| ApiError::from(error).at(field.location, field.name))
     }
 
+    /// The tenant that the request addresses, whose turn it then takes.
+    ///
+    /// # Errors
+    /// As [`Self::id`].
+    pub fn tenant(&mut self, field: &Field) -> Result<Option<TenantId>, ApiError> {
+        let tenant = self.id(field, TenantId::parse_field)?;
+        self.tenant.clone_from(&tenant);
+        Ok(tenant)
+    }
+
     /// The tenant and sub-tenant that the request addresses.
     ///
     /// # Errors
     /// 400 for an absent tenant or a bad name.
     pub fn scope(&mut self, tenant: &Field, sub_tenant: &Field) -> Result<Scope, ApiError> {
         let sub_tenant = self.id(sub_tenant, SubTenantId::parse_field);
-        let tenant = self.id(tenant, TenantId::parse_field)?.ok_or_else(|| missing(tenant))?;
+        let tenant = self.tenant(tenant)?.ok_or_else(|| missing(tenant))?;
         let sub_tenant = sub_tenant?.unwrap_or_else(SubTenantId::default_name);
         Ok(Scope { tenant, sub_tenant })
     }

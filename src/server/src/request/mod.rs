@@ -44,7 +44,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use crate::admission::{Admitted, Gate};
+use crate::admission::{Admitted, Gate, Owner};
 use crate::error::{ApiError, Location};
 use crate::frame::audit::Subject;
 use crate::listen::Peer;
@@ -52,7 +52,7 @@ use crate::request::json::{JsonBody, Reading};
 use crate::request::names::{Handling, Rules};
 use crate::request::spool::Spooler;
 use lodestone_engine::ingest::MemoryShare;
-use lodestone_types::Grant;
+use lodestone_types::{Grant, Role, TenantId};
 
 pub use field::{Field, Kind};
 pub use fields::Fields;
@@ -139,6 +139,26 @@ impl Call {
         let _ = self.subject.set(subject.to_string());
     }
 
+    /// Waits for the slot of an operation of `role`. It is the turn of the tenant that the request
+    /// names, if the key reaches that, or of the key's only tenant, or else of the key.
+    ///
+    /// # Errors
+    /// As [`crate::admission::Admission::enter`].
+    pub(super) async fn take_slot(
+        &mut self,
+        role: Role,
+        tenant: Option<TenantId>,
+    ) -> Result<(), ApiError> {
+        let grant = self.grant()?;
+        let named = tenant.filter(|tenant| grant.allows_tenant(tenant));
+        let owner = match named.as_ref().or(grant.scope.only_tenant()) {
+            Some(tenant) => Owner::Tenant(tenant.clone()),
+            None => Owner::Key(Arc::clone(&grant.key_id)),
+        };
+        self.admitted = Some(Arc::new(self.gate.admission.enter(role, owner).await?));
+        Ok(())
+    }
+
     /// Returns its slot early: what is left of it does not work, or not in that slot.
     pub(super) fn give_back(&self) {
         if let Some(admitted) = &self.admitted {
@@ -171,6 +191,17 @@ pub(super) struct Input {
     pub handling: Handling,
 }
 
+/// Input that was read.
+#[derive(Debug)]
+pub(super) struct Parsed<R> {
+    /// The input of the operation.
+    pub request: R,
+    /// Names of parameters that were sent and are ignored.
+    pub ignored: Vec<String>,
+    /// The tenant that it names.
+    pub tenant: Option<TenantId>,
+}
+
 impl Input {
     /// Estimate of the work of parsing, in bytes.
     pub fn bytes(&self) -> usize {
@@ -182,11 +213,11 @@ impl Input {
         }
     }
 
-    /// Parses and validates; the names that are ignored come second.
+    /// Parses and validates.
     ///
     /// # Errors
     /// 400 or 413 for the first fault: syntax, then names, then values.
-    pub fn read<R: Request>(self, is_mutation: bool) -> Result<(R, Vec<String>), ApiError> {
+    pub fn read<R: Request>(self, is_mutation: bool) -> Result<Parsed<R>, ApiError> {
         let rules = Rules { handling: self.handling, is_mutation };
         let reading = Reading { rules, ..Reading::default() };
         let mut fields = Fields { documented: Some(R::FIELDS), ..Fields::default() };
@@ -212,7 +243,7 @@ impl Input {
         ignored.dedup();
         ignored.truncate(names::NAMES_MAX);
         match R::read(&mut fields) {
-            Ok(request) => Ok((request, ignored)),
+            Ok(request) => Ok(Parsed { request, ignored, tenant: fields.tenant }),
             Err(error) => Err(error.with_ignored(&ignored)),
         }
     }

@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::{Schema, SchemaGenerator};
 
+use crate::admission::Owner;
 use crate::app::{App, Handling, blocking, degraded, lookup_error};
 use crate::download::Claim;
 use crate::dto::sources::{Download, FetchContent, FetchedContent};
@@ -138,7 +139,8 @@ fn redeem(app: App, call: Call, request: Download) -> Handling<Redeemed> {
             peer.authenticate();
         }
         call.gate.count(&claim.key_id.as_str().into())?;
-        let admitted = call.gate.admission.enter(Role::Read).await?;
+        let owner = Owner::Tenant(claim.scope.tenant.clone());
+        let admitted = call.gate.admission.enter(Role::Read, owner).await?;
         let (opening, drawing) = (app.clone(), claim.drawing.clone());
         let (access, original) = off_thread(move || {
             let original = claimed(&opening, claim);

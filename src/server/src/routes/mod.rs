@@ -65,6 +65,10 @@ mod search_tests;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
 use crate::app::App;
 use crate::error::ApiError;
 pub use route::{Media, Route, RouteDraft, RouteSpec};
@@ -151,9 +155,20 @@ where
     T: Send + 'static,
     F: FnOnce() -> Result<T, ApiError> + Send + 'static,
 {
+    let outcome = Arc::new(Mutex::new(None));
+    let job = {
+        let outcome = Arc::clone(&outcome);
+        Box::new(move || *outcome.lock() = Some(work()))
+    };
+    run(job).await?;
+    let outcome = outcome.lock().take();
+    outcome.expect("a job that did not panic has an outcome")
+}
+
+/// Runs one job. Its type is known to nobody here, so that the task is compiled once, not once for
+/// each kind of work.
+async fn run(job: Box<dyn FnOnce() + Send>) -> Result<(), ApiError> {
     let span = tracing::Span::current();
-    match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
-        Ok(outcome) => outcome,
-        Err(error) => Err(ApiError::internal(format!("work off the async threads: {error}"))),
-    }
+    let ran = tokio::task::spawn_blocking(move || span.in_scope(job)).await;
+    ran.map_err(|error| ApiError::internal(format!("work off the async threads: {error}")))
 }

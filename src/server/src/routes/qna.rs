@@ -41,7 +41,7 @@ use lodestone_engine::answer::{AnswerSource, DELTAS_MAX};
 use lodestone_engine::qna::{
     AnswerEvent, Conversation, Generation, Grounds, QnaAnswer, QnaRequest,
 };
-use lodestone_types::{CancellationGuard, RequestContext, Role, TenantMode};
+use lodestone_types::{CancellationGuard, CollectionId, RequestContext, Role, TenantMode};
 
 /// Entry of `metadata.degraded` for an answer that the generator should have written.
 const GENERATOR_UNAVAILABLE: &str = "generator_unavailable";
@@ -121,7 +121,7 @@ pub(super) async fn answered(
 async fn begin_stream(
     asked: Arc<Asked>,
     access: TenantAccess,
-    turn: Option<Turn>,
+    turn: Option<Turn<CollectionId>>,
     voice: Voice,
     listening: CancellationGuard,
 ) -> Result<Answered, ApiError> {
@@ -146,7 +146,7 @@ async fn begin_stream(
 async fn stream_answer(
     asked: Arc<Asked>,
     access: TenantAccess,
-    turn: Option<Turn>,
+    turn: Option<Turn<CollectionId>>,
     events: AnswerStream,
     starting: oneshot::Sender<Vec<String>>,
 ) -> Result<(), ApiError> {

@@ -1,5 +1,5 @@
-//! An entry of the table: the description of an operation, and its handler between the parsing of
-//! its input and the sending of its answer.
+//! An entry of the table: the description of an operation, and its handler between the reading of
+//! its input and the sending of its response.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use super::{Group, off_thread};
 use crate::admission::Gate;
 use crate::error::{ApiError, Condition};
 use crate::reply::{Reply, store_large};
-use crate::request::{Call, Field, Input, Request, names};
+use crate::request::{Call, Field, Input, Parsed, Request, names};
 use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::{Role, limits};
 
@@ -70,15 +70,23 @@ pub struct RouteSpec {
     pub media_types: &'static [&'static str],
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
-type Handler<S> = Arc<dyn Fn(S, Call, Input) -> Answer + Send + Sync>;
+/// Makes the response of an operation that has done its work; knows of ignored parameters.
+type Respond = Box<dyn FnOnce(&[String]) -> Result<Response, ApiError> + Send>;
+type Working = Pin<Box<dyn Future<Output = Result<Respond, ApiError>> + Send>>;
+/// The work of an operation on input that was read.
+type Work<S> = Box<dyn FnOnce(S, Call) -> Working + Send>;
+/// Reader of the input of an operation.
+type Reader<S> = Arc<dyn Fn(Input) -> Result<Parsed<Work<S>>, ApiError> + Send + Sync>;
 
 /// One entry of the table.
+///
+/// The types of an operation's input and output are known to its reader, its work and its response
+/// alone; all that lies between is compiled once, not once for each operation.
 #[derive(Clone)]
 pub struct Route<S> {
     /// Its description.
     pub spec: RouteSpec,
-    pub(crate) handler: Handler<S>,
+    reader: Reader<S>,
 }
 
 impl<S> std::fmt::Debug for Route<S> {
@@ -101,6 +109,52 @@ pub struct RouteDraft {
 }
 
 impl<S: Send + 'static> Route<S> {
+    /// Answers a request: reads its input, waits for its slot, does its work, makes its response.
+    ///
+    /// # Errors
+    /// Those of the input, 503 where too much is at work, and the operation's own.
+    pub(crate) async fn answer(
+        &self,
+        app: S,
+        mut call: Call,
+        input: Input,
+    ) -> Result<Response, ApiError> {
+        let Parsed { request: work, ignored, tenant } = self.read(&mut call, input).await?;
+        call.ignored = ignored.into();
+        if let (Some(role), true) = (self.spec.role, self.spec.takes_slot) {
+            call.take_slot(role, tenant).await?;
+        }
+        let ignored = Arc::clone(&call.ignored);
+        // The share of memory and the slot are held until the response is made.
+        let held = (call.memory.clone(), call.admitted.clone());
+        let gate = Arc::clone(&call.gate);
+        let owner = call.grant.as_ref().map(|grant| Arc::clone(&grant.key_id));
+        let respond = work(app, call).await.map_err(|error| error.with_ignored(&ignored))?;
+        let respond = move || naming(respond(&ignored)?, &ignored);
+        let Some(owner) = owner else {
+            // What needs no key is short, or comes from a file.
+            return respond();
+        };
+        off_thread(move || {
+            let response = store_large(respond()?, &gate, &owner);
+            drop(held);
+            response
+        })
+        .await
+    }
+
+    /// Reads the input; a large one off the async threads, with a share of memory for the call.
+    async fn read(&self, call: &mut Call, input: Input) -> Result<Parsed<Work<S>>, ApiError> {
+        if input.bytes() <= PARSE_INLINE_BYTES_MAX {
+            return (self.reader)(input);
+        }
+        let (reader, gate) = (Arc::clone(&self.reader), Arc::clone(&call.gate));
+        let (memory, read) =
+            off_thread(move || Ok((memory_for(&input, &gate)?, reader(input)?))).await?;
+        call.memory = Some(Arc::new(memory));
+        Ok(read)
+    }
+
     fn draft(
         method: Method,
         path: &'static str,
@@ -214,42 +268,18 @@ impl RouteDraft {
         let Self { method, path, group, role, media, body_bytes_max, takes_slot, summary } = self;
         let (fields, reply_schema) = (R::FIELDS, T::schema as _);
         let is_mutation = method != Method::GET && role.is_some_and(|role| role > Role::Read);
-        let handler: Handler<S> = Arc::new(move |app, mut call, input| {
+        let reader: Reader<S> = Arc::new(move |input| {
+            let Parsed { request, ignored, tenant } = input.read::<R>(is_mutation)?;
             let handler = handler.clone();
-            Box::pin(async move {
-                let (request, ignored) = match input.bytes() > PARSE_INLINE_BYTES_MAX {
-                    true => {
-                        let gate = Arc::clone(&call.gate);
-                        let (memory, read) = off_thread(move || {
-                            Ok((memory_for(&input, &gate)?, input.read::<R>(is_mutation)?))
-                        })
-                        .await?;
-                        call.memory = Some(Arc::new(memory));
-                        read
-                    }
-                    false => input.read::<R>(is_mutation)?,
-                };
-                call.ignored = ignored.into();
-                let ignored = Arc::clone(&call.ignored);
-                // The share of memory and the slot are held until the answer is made.
-                let held = (call.memory.clone(), call.admitted.clone());
-                let gate = Arc::clone(&call.gate);
-                let owner = call.grant.as_ref().map(|grant| Arc::clone(&grant.key_id));
-                let reply = handler(app, call, request).await;
-                let reply = reply.map_err(|error| error.with_ignored(&ignored))?;
-                let respond =
-                    move || naming(reply.with_ignored(&ignored).into_response()?, &ignored);
-                let Some(owner) = owner else {
-                    // What needs no key is short, or comes from a file.
-                    return respond();
-                };
-                off_thread(move || {
-                    let response = store_large(respond()?, &gate, &owner);
-                    drop(held);
-                    response
+            let work: Work<S> = Box::new(move |app, call| {
+                Box::pin(async move {
+                    let reply = handler(app, call, request).await?;
+                    let respond: Respond =
+                        Box::new(move |ignored| reply.with_ignored(ignored).into_response());
+                    Ok(respond)
                 })
-                .await
-            })
+            });
+            Ok(Parsed { request: work, ignored, tenant })
         });
         let spec = RouteSpec {
             method,
@@ -264,7 +294,7 @@ impl RouteDraft {
             reply_schema,
             media_types: T::MEDIA_TYPES,
         };
-        Route { spec, handler }
+        Route { spec, reader }
     }
 }
 

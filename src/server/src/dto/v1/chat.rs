@@ -11,7 +11,7 @@ use crate::error::{ApiError, Location};
 use crate::request::fields::wrong;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_engine::answer::generate::{Sampling, Tools};
-use lodestone_types::{Scope, SubTenantId, TenantId};
+use lodestone_types::{Scope, SubTenantId};
 
 /// Greatest `max_tokens`; the server's own limit is lower.
 const TOKENS_MAX: u64 = 1 << 30;
@@ -88,7 +88,7 @@ impl Request for Chat {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let model = fields.required_text(&MODEL)?;
-        let tenant = fields.id(&TENANT_HEADER, TenantId::parse_field)?;
+        let tenant = fields.tenant(&TENANT_HEADER)?;
         let sub_tenant = fields.id(&SUB_TENANT_HEADER, SubTenantId::parse_field)?;
         let Messages { question, past, instructions, exchange } = read_messages(fields)?;
         let tools = read_tools(fields, exchange)?;

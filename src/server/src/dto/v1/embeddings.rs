@@ -81,7 +81,7 @@ impl Request for Embed {
             dimensions: fields.integer(&DIMENSIONS)?.map(|width| width as usize),
             truncate: fields.boolean(&TRUNCATE)?,
             is_query: matches!(fields.choice(&INPUT_TYPE)?, Some("query" | "search_query")),
-            tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?,
+            tenant: fields.tenant(&TENANT_HEADER)?,
         })
     }
 }

@@ -70,7 +70,7 @@ impl Request for CreateFile {
         if file.bytes.is_empty() {
             return Err(wrong(&FILE, Location::Form, "is empty"));
         }
-        let tenant = fields.id(&TENANT_HEADER, TenantId::parse_field)?;
+        let tenant = fields.tenant(&TENANT_HEADER)?;
         let sub_tenant = fields.id(&SUB_TENANT_HEADER, SubTenantId::parse_field)?;
         Ok(Self { tenant, sub_tenant, file, purpose })
     }
@@ -101,7 +101,7 @@ impl Request for ListFiles {
             after: fields.text(&AFTER)?.filter(|text| !text.is_empty()),
             is_ascending: fields.choice(&ORDER)? == Some("asc"),
             limit: fields.integer(&LIMIT)?.unwrap_or_default() as usize,
-            tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?,
+            tenant: fields.tenant(&TENANT_HEADER)?,
         })
     }
 }
@@ -120,7 +120,7 @@ impl Request for OneFile {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let id = fields.required_text(&FILE_ID)?;
-        Ok(Self { tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?, id })
+        Ok(Self { tenant: fields.tenant(&TENANT_HEADER)?, id })
     }
 }
 

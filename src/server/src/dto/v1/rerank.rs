@@ -71,7 +71,7 @@ impl Request for Rerank {
             documents,
             top_n: fields.integer(&TOP_N)?.map(|count| count as usize),
             return_documents: fields.boolean(&RETURN_DOCUMENTS)?,
-            tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?,
+            tenant: fields.tenant(&TENANT_HEADER)?,
         })
     }
 }

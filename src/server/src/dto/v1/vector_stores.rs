@@ -56,7 +56,7 @@ impl Request for CreateStore {
             name: fields.text(&NAME)?.unwrap_or_default(),
             metadata: attributes::read(fields, &NOTES, true)?.unwrap_or_default(),
             file_ids: fields.source_ids(&FILE_IDS)?.unwrap_or_default(),
-            tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?,
+            tenant: fields.tenant(&TENANT_HEADER)?,
         })
     }
 }
@@ -75,7 +75,7 @@ impl Request for ListStores {
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let page = PageQuery::read(fields)?;
-        Ok(Self { tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?, page })
+        Ok(Self { tenant: fields.tenant(&TENANT_HEADER)?, page })
     }
 }
 
@@ -91,7 +91,7 @@ pub struct OneStore {
 impl OneStore {
     pub(super) fn of(fields: &mut Fields) -> Result<Self, ApiError> {
         let id = fields.required_text(&VECTOR_STORE_ID)?;
-        Ok(Self { tenant: fields.id(&TENANT_HEADER, TenantId::parse_field)?, id })
+        Ok(Self { tenant: fields.tenant(&TENANT_HEADER)?, id })
     }
 }
 
