@@ -145,9 +145,9 @@ fn a_flood_of_one_tenant_turns_no_other_away() {
             assert!(!patience.is_over(()), "the queue is never full");
         }
         let before = turned_away.load(Ordering::SeqCst);
-        (0..20).for_each(|n| drop(ask(&client, "POST", "/search/retrieve", search("quiet", n))));
+        (0..40).for_each(|n| drop(ask(&client, "POST", "/search/retrieve", search("quiet", n))));
         let meanwhile = turned_away.load(Ordering::SeqCst) - before;
-        println!("{meanwhile} of the loud tenant were turned away during 20 of the quiet one");
+        println!("{meanwhile} of the loud tenant were turned away during 40 of the quiet one");
         server.kill();
         assert!(meanwhile > 0, "the queue was not full meanwhile");
     });
