@@ -718,6 +718,9 @@ or codes. Empty where a generator reads the question. */
   corrections: Array<Correction>;
   /** Whether the answer tells what several editions of one document say, as they differ. */
   conflict: boolean;
+  /** Language of the passages that an extracted answer quotes, where it is another than the
+question's: `en`, `de`, `fr` or `es`; else null. */
+  language: string | null;
   /** Details of the generation. */
   generation: GenerationMetadata;
 }

@@ -1592,6 +1592,7 @@ class QnaMetadata(TypedDict):
     ignored_parameters: list[str]
     corrections: list[Correction]
     conflict: bool
+    language: str | None
     generation: GenerationMetadata
 
 

@@ -126,6 +126,8 @@ pub(super) struct Reading {
     pub(super) candidates: Vec<Candidate>,
     /// The units of each text.
     pub(super) blocks: Vec<Blocks>,
+    /// Whether each text is all of its source.
+    pub(super) are_whole: Vec<bool>,
 }
 
 /// Reads the chunks, of which the first `hits` were found, best first, and the others stand beside
@@ -148,6 +150,7 @@ pub(super) fn read(
         };
         reader.read(&mut reading.candidates);
         reading.blocks.push(reader.blocks);
+        reading.are_whole.push(stretch.is_whole);
     }
     distinct(&mut reading.candidates);
     reading.candidates.truncate(CANDIDATES_MAX);

@@ -66,6 +66,7 @@ impl Choice<'_> {
             return Vec::new();
         }
         let first = self.later(first).unwrap_or(first);
+        let first = self.of_selection(first).unwrap_or(first);
         if let Some(whole) = self.whole_of(first) {
             return self.filtered(whole);
         }
@@ -352,6 +353,7 @@ impl Choice<'_> {
                 Some(self.relevance(at) - SAMENESS_WEIGHT * likeness)
             });
             let Some(at) = next else { break };
+            let at = self.later(at).filter(|later| !chosen.contains(later)).unwrap_or(at);
             chosen.push(at);
         }
         chosen

@@ -8,6 +8,7 @@ use crate::answer::foreign::Strength;
 use crate::answer::notes;
 use crate::answer::snippet::folded;
 use crate::answer::sources::{AnswerSource, grouped};
+use crate::translation::Language;
 use lodestone_types::RetrievedChunk;
 
 /// An answer and what it rests on.
@@ -23,6 +24,8 @@ pub struct Answer {
     pub is_abstained: bool,
     /// Whether it tells what several editions of one document say.
     pub has_conflict: bool,
+    /// Language of its passages, where it is another than the question's.
+    pub(crate) language: Option<Language>,
     /// Strength of its first passage, or of the best one where it is abstained.
     pub(crate) strength: Strength,
 }
@@ -60,12 +63,13 @@ pub enum SourceOrder {
 }
 
 /// Puts the chosen passages together in their order. None chosen is an abstention. The `sources`
-/// are those of the first `hits` chunks, and the other chunks are of them too.
+/// are those of the first `hits` chunks, and the other chunks are of them too. Where rows were
+/// `counted`, the text begins with their number and that of all rows.
 pub(super) fn compose(
     question: &str,
     chunks: &[&RetrievedChunk],
     hits: usize,
-    chosen: &[&Part],
+    (chosen, counted): (&[&Part], Option<(usize, usize)>),
     order: SourceOrder,
 ) -> Answer {
     let cited: Vec<usize> = match order {
@@ -81,6 +85,7 @@ pub(super) fn compose(
             sources,
             is_abstained: true,
             has_conflict: false,
+            language: None,
             strength: Strength::default(),
         };
     }
@@ -91,8 +96,8 @@ pub(super) fn compose(
         };
         1 + sources.iter().position(is_own).expect("every chunk has its source")
     };
-    let mut text = String::new();
-    let mut chars = 0;
+    let mut text = counted.map_or(String::new(), |(some, all)| format!("{some} of {all}:"));
+    let mut chars = text.len();
     let mut citations = Vec::with_capacity(chosen.len());
     for part in chosen {
         if !text.is_empty() {
@@ -118,8 +123,15 @@ pub(super) fn compose(
     for citation in &citations {
         sources[citation.number - 1].is_cited = true;
     }
-    let strength = Strength::default();
-    Answer { text, citations, sources, is_abstained: false, has_conflict: false, strength }
+    Answer {
+        text,
+        citations,
+        sources,
+        is_abstained: false,
+        has_conflict: false,
+        language: None,
+        strength: Strength::default(),
+    }
 }
 
 /// A passage as an answer shows it: white space folded, and without marks of its own, be they

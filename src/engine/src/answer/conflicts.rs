@@ -7,7 +7,7 @@ use crate::answer::blocks::Kind;
 use crate::answer::candidates::{Candidate, Shape};
 use crate::answer::choose::Choice;
 use crate::answer::terms::is_common;
-use crate::answer::words::number_of;
+use crate::answer::words::{contains, entries, number_of, spaced};
 
 /// Words behind a number among which stands what it counts: "five working days".
 const UNIT_WORDS: usize = 2;
@@ -16,6 +16,13 @@ const UNIT_WORDS: usize = 2;
 /// question at most, and as sure as this.
 const LATER_DROP_MAX: f32 = 0.1;
 const LATER_CONFIDENCE_MIN: f32 = 0.8;
+/// Words with which a text tells that something is not as before.
+const NEW: &str = "\
+    from now on|no longer|any more|instead of|so far|until now|up to now|previously|as of|\
+    with effect from|changed to|changes to|raised to|lowered to|reduced to|increased to|goes up|\
+    goes down|rises to|falls to|decided|decision|ab sofort|künftig|bisher|nicht mehr|statt|\
+    beschlossen|désormais|jusqu'ici|au lieu de|décidé|hasta ahora|en lugar de|ya no|decidido";
+
 impl Choice<'_> {
     /// A passage of a later document that is as near to the question and contradicts the first one.
     pub(super) fn later(&self, first: usize) -> Option<usize> {
@@ -24,7 +31,7 @@ impl Choice<'_> {
             return None;
         }
         self.best(|at| {
-            let is_later = self.contradicts(at, first)
+            let is_later = (self.contradicts(at, first) || self.changes(at, first))
                 && self.editions.is_later(self.candidate(at).hit, one.hit)
                 && self.scores[at].cosine >= self.scores[first].cosine - LATER_DROP_MAX
                 && self.scores[at].confidence(&self.evidence) >= LATER_CONFIDENCE_MIN;
@@ -32,12 +39,26 @@ impl Choice<'_> {
         })
     }
 
+    /// Whether a sentence of another text says that what the other one tells has changed: it is of
+    /// the same part of the question, and tells a number as new.
+    fn changes(&self, at: usize, other: usize) -> bool {
+        let (one, two) = (self.candidate(at), self.candidate(other));
+        let (own, held) = (&self.matches.own[at], &self.matches.own[other]);
+        let is_of_same = !held.is_empty() && held.iter().all(|term| own.contains(term));
+        let text = one.shown();
+        one.stretch != two.stretch
+            && is_prose(one)
+            && !two.is_lead
+            && matches!(two.shape, Shape::Unit(_))
+            && is_of_same
+            && is_new(&spaced(&text))
+            && text.contains(|c: char| c.is_ascii_digit())
+            && two.shown().contains(|c: char| c.is_ascii_digit())
+    }
+
     /// Whether two sentences of different texts say different numbers on what the question asks.
     pub(super) fn contradicts(&self, at: usize, other: usize) -> bool {
         let (one, two) = (self.candidate(at), self.candidate(other));
-        let is_prose = |one: &Candidate| {
-            matches!(one.shape, Shape::Unit(Kind::Sentence | Kind::Item)) && !one.is_lead
-        };
         let shares = || !self.matches.own[at].is_disjoint(&self.matches.own[other]);
         one.stretch != two.stretch
             && is_prose(one)
@@ -45,6 +66,15 @@ impl Choice<'_> {
             && shares()
             && contradict(&one.shown(), &two.shown())
     }
+}
+
+fn is_prose(one: &Candidate) -> bool {
+    matches!(one.shape, Shape::Unit(Kind::Sentence | Kind::Item)) && !one.is_lead
+}
+
+/// Whether a text made by [`spaced`] tells something as new.
+fn is_new(spaced: &str) -> bool {
+    entries(NEW).any(|phrase| contains(spaced, phrase))
 }
 
 /// A number and the words behind it, in lower case.

@@ -88,11 +88,22 @@ pub(super) fn all(text: &str) -> Vec<Dated> {
         at += word.len() + text[start + word.len()..].chars().next().map_or(0, char::len_utf8);
         let year = year(word).filter(|_| !days.iter().any(|(bytes, _)| bytes.contains(&start)));
         found.extend(year.map(|year| {
-            (start, Dated { day: Day { year, month: 1, day: 1 }, grain: Grain::Year })
+            let (month, grain) = match month_behind(&text[start + word.len()..]) {
+                Some(month) => (month, Grain::Month),
+                None => (1, Grain::Year),
+            };
+            (start, Dated { day: Day { year, month, day: 1 }, grain })
         }));
     }
     found.sort_by_key(|(start, _)| *start);
     found.into_iter().map(|(_, dated)| dated).collect()
+}
+
+/// The month in "-03" behind a year.
+fn month_behind(text: &str) -> Option<u32> {
+    let rest = text.strip_prefix('-')?;
+    let digits = rest.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
+    digits.parse().ok().filter(|month| digits.len() == 2 && (1..=12).contains(month))
 }
 
 fn year(word: &str) -> Option<u32> {
@@ -116,6 +127,7 @@ mod tests {
             ("Stand 01.03.2025", (2025, 3, 1, Grain::Day)),
             ("DRAFT of May 2023", (2023, 5, 1, Grain::Month)),
             ("price-list_2024.csv", (2024, 1, 1, Grain::Year)),
+            ("yard-memo-2025-03.txt", (2025, 3, 1, Grain::Month)),
             ("Tue, 14 May 2024 15:40:03", (2024, 5, 14, Grain::Day)),
         ] {
             let (year, month, day, grain) = expected;

@@ -12,9 +12,10 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::blocks::Cell;
 use crate::answer::candidates::Candidate;
-use crate::answer::question::Question;
-use crate::answer::values::measure;
-use crate::answer::words::{self, Asked, contains, is_interrogative, spaced};
+use crate::answer::conditions::unbound;
+use crate::answer::question::{COUNTS, Question, last_of};
+use crate::answer::values::{days, measure};
+use crate::answer::words::{self, Asked, contains, is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
 /// Words that make a question one in English.
@@ -32,9 +33,11 @@ const NAMES_SHARE_MAX: f32 = 0.6;
 const NAME_MALUS: f32 = 0.1;
 /// The same of a row that holds no name of the question: it is the row of another one, unless rows
 /// are compared.
-const ROW_NAME_MALUS: f32 = 0.3;
+const ROW_NAME_MALUS: f32 = 0.35;
 /// The same for a year, of which another one is another thing.
 const YEAR_MALUS: f32 = 0.6;
+/// The same of a row for a day that is asked for, where its table tells others.
+const ROW_DAY_MALUS: f32 = 0.35;
 /// The same for a code, which nothing else can stand for.
 const CODE_MALUS: f32 = 0.6;
 
@@ -67,11 +70,12 @@ const SAID_VERBS: &str = "\
     do|mean|cost|look|say|contain|include|offer|need|have|get|want|happen|stand|like|work|use|take|\
     weigh|measure|pay|charge|it|for|about|of|in|on|to|with";
 const DOER_WORDS_MAX: usize = 3;
+/// Verbs behind the kind of thing that is asked for.
+const KIND_VERBS: &str = "is|was|has|had|does|did|do|can|will|must|should|may|got|gets|gave|made";
 /// Openings before somebody and what they do, which an answer says: "when does Ada retire".
 const DOINGS_OF_SOMEBODY: &str = "\
     when does |when did |when will |where does |where did |where will |how often does |why did |\
     why does ";
-const COUNTS: &str = "how many|wie viele|combien de|cuántos|cuántas";
 /// Words of the things that are counted.
 const COUNTED_WORDS_MAX: usize = 3;
 /// Words between one of them and its number.
@@ -98,6 +102,10 @@ impl Named {
 /// All that a question demands of a passage.
 pub(super) struct Demands {
     names: BTreeMap<String, Named>,
+    /// The words of the last question that name something, in lower case.
+    written: Vec<String>,
+    /// The terms of its days.
+    days: Vec<String>,
     attribute: Option<(String, f32)>,
     counted: Vec<String>,
     compares: bool,
@@ -107,22 +115,70 @@ impl Demands {
     /// Those of a question.
     pub(super) fn of(question: &Question) -> Self {
         let text = &question.text;
+        // A bound, "before 2020", need not stand there.
+        let has_bounds = !question.conditions.is_empty() && last_of(text).len() == text.len();
+        let names = match has_bounds {
+            true => names(&unbound(text, &question.conditions)),
+            false => names(text),
+        };
+        let days = question.days.iter().filter(|_| !has_bounds);
         Self {
-            names: names(text),
+            written: written(last_of(text), &names),
+            names,
+            days: days.filter_map(|day| day.terms().into_iter().next()).collect(),
             attribute: attribute(text),
             counted: counted(text),
             compares: question.compares,
         }
     }
 
+    /// Whether a text holds a name of the question, which begins with a capital there too, if the
+    /// question has any.
+    fn is_named_in(&self, text: &str) -> bool {
+        if self.written.is_empty() {
+            return true;
+        }
+        text.unicode_words().map(|word| word.split(['\'', '\u{2019}']).next().unwrap_or(word)).any(
+            |word| {
+                word.starts_with(char::is_uppercase) && self.written.contains(&word.to_lowercase())
+            },
+        )
+    }
+
+    /// Whether a row is one of the things that are counted: the names `above` it say so, and it
+    /// holds more of the question in its `own` values.
+    pub(super) fn are_counted(
+        &self,
+        passage: &Candidate,
+        own: &BTreeSet<String>,
+        above: &BTreeSet<String>,
+    ) -> bool {
+        let is_thing = |term: &String| self.counted.contains(term);
+        passage.cells.len() > 1
+            && above.iter().any(is_thing)
+            && !own.iter().all(is_thing)
+            && !counts(&self.counted, &passage.cells, "")
+    }
+
     /// The confidence that a passage loses by what is not there: neither in it, nor above it, nor
-    /// in its chunk, as `is_held` says of a term; names count among the `wanted` terms alone.
+    /// in its chunk, as `is_held` says of a term; names count among the `wanted` terms alone. Rows
+    /// that are counted themselves need no number.
     pub(super) fn missing(
         &self,
         wanted: &BTreeSet<String>,
         is_held: &dyn Fn(&String) -> bool,
-        passage: &Candidate,
+        (passage, above): (&Candidate, &str),
+        is_counted: bool,
     ) -> f32 {
+        // What other rows of its table hold says nothing of a row that has none of the names.
+        let is_row = passage.cells.len() > 1;
+        let row = is_row.then(|| format!("{above}\n{}", passage.shown()));
+        let is_named = row.as_ref().is_none_or(|row| self.is_named_in(row));
+        let is_held = |term: &String| match (&row, self.names.get(term)) {
+            (Some(_), Some(Named::Name)) => is_named && is_held(term),
+            (Some(row), Some(Named::Year)) => row.contains(term.as_str()),
+            _ => is_held(term),
+        };
         let names = self.names.iter().filter(|(name, _)| wanted.contains(*name));
         let lost = names.clone().filter(|(name, named)| {
             // Of several years or codes each passage may speak of one.
@@ -139,8 +195,15 @@ impl Demands {
         if let Some((_, malus)) = self.attribute.as_ref().filter(|(noun, _)| !is_held(noun)) {
             missing = missing.max(*malus);
         }
-        let is_counted =
-            self.counted.is_empty() || counts(&self.counted, &passage.cells, &passage.shown());
+        let lacks_day = row.as_ref().is_some_and(|row| {
+            !self.days.is_empty() && !days(row).is_empty() && !self.days.iter().any(&is_held)
+        });
+        if lacks_day && !self.compares {
+            missing = missing.max(ROW_DAY_MALUS);
+        }
+        let is_counted = is_counted
+            || self.counted.is_empty()
+            || counts(&self.counted, &passage.cells, &passage.shown());
         missing
             + match (is_counted, passage.has_values()) {
                 (true, _) => 0.0,
@@ -191,6 +254,16 @@ fn names(question: &str) -> BTreeMap<String, Named> {
     names
 }
 
+/// The words of a question whose terms name something, in lower case without the mark of an owner.
+fn written(question: &str, names: &BTreeMap<String, Named>) -> Vec<String> {
+    let is_name = |word: &&str| {
+        let analysed = HybridQuery::analyse(word);
+        analysed.terms().iter().any(|term| names.get(term) == Some(&Named::Name))
+    };
+    let bare = |word: &str| word.split(['\'', '\u{2019}']).next().unwrap_or(word).to_lowercase();
+    question.unicode_words().filter(is_name).map(bare).collect()
+}
+
 /// The noun that a question asks of something: "the salary of Ada", "Ada's salary", and the
 /// confidence that is lost without it. Nouns that an answer seldom repeats are none.
 fn attribute(question: &str) -> Option<(String, f32)> {
@@ -231,7 +304,14 @@ fn attribute(question: &str) -> Option<(String, f32)> {
         let verb = text.unicode_words().next_back().filter(|last| *last == verb.to_lowercase())?;
         (is_somebody && !SAID_VERBS.split('|').any(|other| other == verb)).then_some(verb)
     };
-    let of_thing = of_thing().map(|noun| (noun, ATTRIBUTE_MALUS));
+    // "Which bank has our loan": one of its kind, which an answer would name so.
+    let of_kind = || {
+        let mut words = text.unicode_words();
+        let asks = matches!(words.next()?, "which" | "what");
+        let (noun, verb) = (words.next()?, words.next()?);
+        (asks && is_entry(KIND_VERBS, verb)).then_some(noun)
+    };
+    let of_thing = of_thing().or_else(of_kind).map(|noun| (noun, ATTRIBUTE_MALUS));
     let (noun, malus) = of_thing
         .or_else(|| of_owner().map(|noun| (noun, OWNED_MALUS)))
         .or_else(|| of_doer().or_else(of_somebody).map(|verb| (verb, OWNED_MALUS)))?;

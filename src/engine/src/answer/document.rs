@@ -7,12 +7,20 @@ use lodestone_types::RetrievedChunk;
 
 /// Chunks that were found and are read; later ones cost time and hardly ever hold the answer.
 const HITS_MAX: usize = 8;
+/// Chunks of one source that are read, those found among them.
+pub(crate) const CHUNKS_A_SOURCE_MAX: usize = 24;
+/// Bytes of text that are read beside the chunks found.
+pub(crate) const BYTES_AROUND_MAX: usize = 64 << 10;
+/// Bytes of the longest chunk: where less is left, one more may not have been read.
+const MARGIN_BYTES: usize = 8 << 10;
 /// Characters, white space that stands in no chunk, between two chunks that are neighbours.
 const GAP_CHARS_MAX: usize = 4;
 
 /// Text of one source without a gap, as its chunks make it up.
 #[derive(Debug)]
 pub(super) struct Stretch {
+    /// Whether it surely is all of the source.
+    pub(super) is_whole: bool,
     /// The text.
     pub(super) text: String,
     /// First character in the text of the source.
@@ -77,7 +85,18 @@ pub(super) fn stretches(chunks: &[&RetrievedChunk], hits: usize) -> Vec<Stretch>
     }
     // Sources of which nothing was read among the best chunks are not read further.
     order.retain(|positions| positions[0] < hits);
-    order.into_iter().flat_map(|positions| of_source(chunks, positions, hits)).collect()
+    let beside: usize = chunks[hits..].iter().map(|chunk| chunk.text.len()).sum();
+    let is_cut = beside + MARGIN_BYTES > BYTES_AROUND_MAX;
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for positions in order {
+        let is_read = !is_cut && positions.len() < CHUNKS_A_SOURCE_MAX;
+        let mut found = of_source(chunks, positions, hits);
+        if let [one] = found.as_mut_slice() {
+            one.is_whole = is_read;
+        }
+        stretches.append(&mut found);
+    }
+    stretches
 }
 
 fn of_source(chunks: &[&RetrievedChunk], mut positions: Vec<usize>, hits: usize) -> Vec<Stretch> {
@@ -92,6 +111,7 @@ fn of_source(chunks: &[&RetrievedChunk], mut positions: Vec<usize>, hits: usize)
                 text: text.to_owned(),
                 document_start: start,
                 best,
+                is_whole: false,
                 pieces: vec![(position, 0..text.chars().count())],
                 hits,
             });

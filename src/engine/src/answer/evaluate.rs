@@ -22,30 +22,41 @@ pub(super) fn extreme_rows(question: &Question, rows: &[&[Cell]]) -> Option<Vec<
     };
     let measured = rows.iter().enumerate().filter_map(|(at, row)| Some((at, value(row)?)));
     let measured: Vec<(usize, f64)> = measured.collect();
-    let values = measured.iter().map(|(_, value)| *value);
-    let best = match extreme {
-        Extreme::Most => values.fold(f64::NEG_INFINITY, f64::max),
-        Extreme::Least => values.fold(f64::INFINITY, f64::min),
-    };
+    let mut values: Vec<f64> = measured.iter().map(|(_, value)| *value).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    if extreme == Extreme::Most {
+        values.reverse();
+    }
+    let best = *values.get(question.rank - 1)?;
     let is_best = |(at, value): &(usize, f64)| (value.total_cmp(&best).is_eq()).then_some(*at);
     let found: Vec<usize> = measured.iter().filter_map(is_best).collect();
     // A value that several rows have sets none of them apart.
     (rows.len() >= 2 && !found.is_empty() && found.len() < rows.len()).then_some(found)
 }
 
-/// The name of the column that is meant: the one whose name stands first behind the word for the
-/// extreme; else the only one that can be.
-fn column<'r>(question: &Question, rows: &[&'r [Cell]]) -> Option<&'r str> {
+/// The names of the columns of some rows.
+pub(super) fn columns<'r>(rows: &[&'r [Cell]]) -> Vec<&'r str> {
     let mut names: Vec<&str> = Vec::new();
     for cell in rows.iter().flat_map(|row| row.iter()) {
         if !names.contains(&cell.name.as_str()) && !cell.name.is_empty() {
             names.push(&cell.name);
         }
     }
-    let values = |name: &str| -> Vec<&str> {
-        let cells = rows.iter().filter_map(|row| row.iter().find(|cell| cell.name == name));
-        cells.map(|cell| cell.value.as_str()).collect()
-    };
+    names
+}
+
+/// The values of a column.
+pub(super) fn values<'r>(rows: &[&'r [Cell]], name: &str) -> Vec<&'r str> {
+    let cells = rows.iter().filter_map(|row| row.iter().find(|cell| cell.name == name));
+    cells.map(|cell| cell.value.as_str()).collect()
+}
+
+/// The name of the column that is meant: the one whose name stands first behind the word for the
+/// extreme; else the only one that can be.
+fn column<'r>(question: &Question, rows: &[&'r [Cell]]) -> Option<&'r str> {
+    let mut names = columns(rows);
+    let values = |name: &str| values(rows, name);
     let is_measured = |name: &&str| {
         let values = values(name);
         let measured = values.iter().filter(|value| measure(value).is_some()).count();
@@ -110,6 +121,7 @@ mod tests {
         assert_eq!(found("Which shop had the highest share of booked sales?"), Some(vec![1]));
         assert_eq!(found("Which shop had the most visits?"), Some(vec![0]));
         assert_eq!(found("Which shop has the lowest share?"), Some(vec![2]));
+        assert_eq!(found("Which shop had the second highest share?"), Some(vec![0]));
         assert_eq!(found("Which is the oldest shop?"), Some(vec![1]));
         assert_eq!(found("Which shop is the best?"), None, "of what is not said");
         assert_eq!(found("Which shop is in the north?"), None);

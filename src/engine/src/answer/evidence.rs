@@ -33,7 +33,7 @@ impl Score {
         }
         found -= match self.lacks_measure {
             None => 0.0,
-            Some(measure) if measure.is_of_bodies() => MISSING_QUANTITY_MALUS,
+            Some(measure) if measure.is_irreplaceable() => MISSING_QUANTITY_MALUS,
             Some(_) => MISSING_MEASURE_MALUS,
         };
         found / evidence.needed
@@ -67,7 +67,7 @@ const OF_FOREIGN: Evidence =
 const MISSING_NUMBER_MALUS: f32 = 0.15;
 /// The same where a measure is named and a text has no value of it.
 const MISSING_MEASURE_MALUS: f32 = 0.25;
-/// The same of a length, a weight or a temperature, for which nothing else can stand.
+/// The same of what nothing else can stand for.
 const MISSING_QUANTITY_MALUS: f32 = 0.4;
 
 impl Evidence {

@@ -34,6 +34,8 @@ const JUDGE_SHARE: u32 = 4;
 #[derive(Debug, Default)]
 struct Chosen {
     parts: Vec<Part>,
+    /// The number of rows that were selected, and out of how many.
+    counted: Option<(usize, usize)>,
     strength: Strength,
 }
 
@@ -96,7 +98,7 @@ impl Answerer {
             chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         }
         let parts: Vec<&Part> = chosen.parts.iter().collect();
-        let mut answer = compose(question, &chunks, hits, &parts, order);
+        let mut answer = compose(question, &chunks, hits, (&parts, chosen.counted), order);
         answer.has_conflict = editions.are_mixed(parts.iter().map(|part| part.chunk));
         answer.strength = chosen.strength;
         Ok(answer)
@@ -139,8 +141,10 @@ impl Answerer {
         }
         let parts = as_written(&chosen.parts, &written);
         let parts: Vec<&Part> = parts.iter().collect();
-        let mut answer = compose(question, &chunks, hits, &parts, SourceOrder::ByUse);
+        let mut answer =
+            compose(question, &chunks, hits, (&parts, chosen.counted), SourceOrder::ByUse);
         answer.has_conflict = editions.are_mixed(parts.iter().map(|part| part.chunk));
+        answer.language = parts.first().map(|part| glossary.language_of(part.chunk));
         answer.strength = chosen.strength;
         Ok(answer)
     }
@@ -188,12 +192,13 @@ impl Answerer {
         let first = choice.best(|at| Some(choice.relevance(at)));
         let strength = first.map(strength).unwrap_or_default();
         let chosen = choice.chosen();
+        let counted = choice.counted(&chosen);
         let chosen: Vec<&Candidate> = chosen.iter().map(|at| &reading.candidates[*at]).collect();
         if self.is_refused(context, question, &chosen, chunks)? {
-            return Ok(Chosen { parts: Vec::new(), strength });
+            return Ok(Chosen { strength, ..Chosen::default() });
         }
         let parts = chosen.into_iter().flat_map(|candidate| candidate.parts.clone());
-        Ok(Chosen { parts: parts.collect(), strength })
+        Ok(Chosen { parts: parts.collect(), counted, strength })
     }
 
     /// Whether the judge is sure of every passage that it does not answer. Where it fails or has no
@@ -253,7 +258,7 @@ impl Answerer {
 
 /// Drops the passages that a later document in force has changed.
 fn without_changed(reading: &mut Reading, editions: &Editions) {
-    let Reading { candidates, blocks } = reading;
+    let Reading { candidates, blocks, .. } = reading;
     candidates.retain(|one| {
         let headings = &blocks[one.stretch].sections[one.section];
         !editions.is_changed(one.hit, headings, &one.parts[0].shown)

@@ -91,6 +91,11 @@ impl<'g> Glossary<'g> {
         Self { gloss, languages: languages.collect() }
     }
 
+    /// The language of a chunk.
+    pub(super) fn language_of(&self, chunk: usize) -> Language {
+        self.languages[chunk]
+    }
+
     /// The chunks with text and title in words of the question.
     pub(super) fn chunks(&self, chunks: &[&RetrievedChunk]) -> Vec<RetrievedChunk> {
         let glossed = |(chunk, language): (&&RetrievedChunk, &Language)| {
@@ -105,12 +110,11 @@ impl<'g> Glossary<'g> {
     }
 
     /// The passages in words of the question; the places of their parts stay.
-    pub(super) fn reading(&self, reading: Reading) -> Reading {
-        let Reading { mut candidates, blocks } = reading;
-        for candidate in &mut candidates {
+    pub(super) fn reading(&self, mut reading: Reading) -> Reading {
+        for candidate in &mut reading.candidates {
             self.change(candidate);
         }
-        Reading { candidates, blocks }
+        reading
     }
 
     fn change(&self, candidate: &mut Candidate) {

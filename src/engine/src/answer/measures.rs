@@ -5,12 +5,16 @@
 
 use crate::answer::question::MONEY;
 use crate::answer::values::{has_money, quantities};
-use crate::answer::words::{contains, entries, is_interrogative, spaced};
+use crate::answer::words::{Asked, asked, contains, entries, is_interrogative, spaced};
 
 /// A kind of value that a question may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Measure {
     Money,
+    /// Earnings of somebody.
+    Pay,
+    /// Times at which something is open.
+    Hours,
     Temperature,
     Length,
     Weight,
@@ -40,6 +44,20 @@ const PHONES: &str = "\
     téléphone|teléfono";
 const MAILS: &str =
     "email|e mail|email address|mail address|mailadresse|correo electrónico|courriel";
+const PAYS: &str = "\
+    salary|salaries|wage|wages|earn|earns|earned|gehalt|lohn|verdient|verdienen|salaire|gagne|\
+    sueldo|salario|gana";
+const HOURS: &str = "\
+    opening hours|opening times|business hours|öffnungszeiten|heures d'ouverture|\
+    horaires d'ouverture|horario de apertura";
+const OPENS: &str = "\
+    open|opens|opening|close|closes|closing|shut|shuts|öffnet|geöffnet|schließt|ouvre|ouvert|\
+    ouverte|ferme|abre|abierto|abierta|cierra";
+/// Words of a text that tells when something is open.
+const TELLS_OPEN: &str = "\
+    open|opens|opened|opening|hours|closed|close|closes|closing|shut|shuts|offen|öffnet|geöffnet|\
+    öffnung|öffnungszeiten|schließt|geschlossen|ouvre|ouvert|ouverte|ouverture|horaires|horaire|\
+    ferme|fermé|abre|abierto|abierta|apertura|horario|horarios|cierra|cerrado";
 /// Openings behind which a measure is the thing asked for and not part of its matter.
 const ASKING: &str = "\
     what|what's|which|how|wie|was|welche|welcher|welches|quel|quelle|combien|cuál|qué|cuánto|\
@@ -72,7 +90,9 @@ impl Measure {
             begins || !words.split(' ').any(|word| !word.is_empty() && is_interrogative(word));
         match () {
             () if asks_amount => Some(Self::Money),
+            () if has(HOURS) || (asked(question) == Asked::Date && has(OPENS)) => Some(Self::Hours),
             () if !asks => None,
+            () if has(PAYS) && asked(question) != Asked::Date => Some(Self::Pay),
             () if has(TEMPERATURES) => Some(Self::Temperature),
             // "How high is the fee?" wants no length.
             () if has(HIGHS) && has(AMOUNTS) => None,
@@ -85,9 +105,9 @@ impl Measure {
         }
     }
 
-    /// Whether it is a length, a weight or a temperature.
-    pub(super) fn is_of_bodies(self) -> bool {
-        matches!(self, Self::Temperature | Self::Length | Self::Weight)
+    /// Whether nothing else can stand for it: a length, a weight, a temperature, opening hours.
+    pub(super) fn is_irreplaceable(self) -> bool {
+        matches!(self, Self::Temperature | Self::Length | Self::Weight | Self::Hours)
     }
 
     /// Whether a passage holds such a value. `above` is what names it: headings, columns, title.
@@ -105,6 +125,15 @@ impl Measure {
                 has_money(passage)
                     || is_free()
                     || (has_digit() && (is_named() || has_currency(above)))
+            }
+            Self::Pay => {
+                let text = spaced(&format!("{passage} {above}"));
+                has_money(passage)
+                    || (has_digit() && entries(PAYS).any(|word| contains(&text, word)))
+            }
+            Self::Hours => {
+                let text = spaced(&format!("{passage} {above}"));
+                entries(TELLS_OPEN).any(|word| contains(&text, word))
             }
             Self::Temperature => {
                 has_unit(TEMPERATURE_UNITS) || (has_digit() && passage.contains('°'))
@@ -142,6 +171,12 @@ mod tests {
             ("What's the phone number of the porter?", "Porter: 0555 771.", "Ask the porter at 9."),
             ("How deep is the shaft?", "The shaft goes down 12 m.", "The shaft opens at 9."),
             ("hall temperature", "Kept at 21 degrees", "Hall 4"),
+            (
+                "When is the canteen open?",
+                "Canteen: opening times 8 to 14.",
+                "The room over the canteen, Monday at 13:00.",
+            ),
+            ("What does Ada earn?", "Ada: £2,100 a month.", "Ada: room 12, extension 40."),
             ("What is the email address of Ada?", "ada@example.org", "Ada sits in room 12."),
         ] {
             let measure = Measure::of(question, false).expect("a measure");

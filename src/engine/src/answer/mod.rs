@@ -34,10 +34,11 @@
 //! - `sentences`: text to sentences; `stops`: full stops that end none; `notes`: marks of
 //!   footnotes; `tables`: rows under their header; `keyed`: lines `name: value`
 //! - `words`: the words that give a question its form; `question`: what it wants
-//! - `values`: days, numbers, ranges; `evaluate`: the row with the largest value
+//! - `values`: days, numbers, ranges; `evaluate`: the row with the largest value; `conditions`:
+//!   bounds that a question sets to values
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
-//!   `terms`: those of a question and a text, and their weights; `evidence`: whether a passage
-//!   answers
+//!   `terms`: those of a question and a text, and their weights; `synonyms`: other words for them;
+//!   `evidence`: whether a passage answers
 //! - `foreign`: passages of other languages in words of the question's
 //! - `editions`: which of several editions holds; `amendments`: parts of one that are changed;
 //!   `conflicts`: passages that contradict each other;
@@ -56,6 +57,7 @@ mod blocks;
 mod candidates;
 mod choose;
 mod compose;
+mod conditions;
 mod conflicts;
 mod corrections;
 mod dates;
@@ -84,6 +86,7 @@ mod sources;
 mod stops;
 mod stream;
 mod subject;
+mod synonyms;
 mod tables;
 mod terms;
 #[cfg(test)]
@@ -94,6 +97,7 @@ mod words;
 pub use compose::{Answer, Citation, SourceOrder};
 pub use corrections::Correction;
 pub(crate) use corrections::{Vocabulary, corrected, corrections};
+pub(crate) use document::{BYTES_AROUND_MAX, CHUNKS_A_SOURCE_MAX};
 pub use error::AnswerError;
 pub use extract::{ABSTENTION, Answerer};
 pub use sentences::{SENTENCE_CHARS_MAX, Sentence, Shape, sentences};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::answer::blocks::Form;
 use crate::answer::candidates::Shape;
+use crate::answer::conditions::{Condition, conditions, unbound};
 use crate::answer::measures::Measure;
 use crate::answer::score::ENDED;
 use crate::answer::terms::terms;
@@ -94,6 +95,11 @@ const LEAST: &str = "\
     moins cher|plus bas|plus petit|menor|más bajo|más barato|más pequeño";
 /// Those of both that mean a time.
 const TIMES: &str = "latest|newest|earliest|oldest|neueste|älteste|más antiguo|más reciente";
+/// Words before one of them that want the second and the third.
+const RANKS: [&str; 2] =
+    ["second|2nd|zweit|zweite|segundo|segunda", "third|3rd|dritt|dritte|tercer|tercera"];
+/// Words that ask for the number of things.
+pub(super) const COUNTS: &str = "how many|wie viele|combien de|cuántos|cuántas";
 /// Words that compare two things.
 const COMPARATIVES: &str = "\
     difference|differ|compared|compare|change|changed|versus|vs|than|unterschied|verglichen|als|\
@@ -144,6 +150,14 @@ pub(super) struct Question {
     /// Kind of thing that it asks for.
     pub(super) asked: Asked,
     pub(super) extreme: Option<Extreme>,
+    /// Which one from it is meant: 1, or 2 of "the second highest".
+    pub(super) rank: usize,
+    /// Whether it asks for the number of things.
+    pub(super) counts: bool,
+    /// Whether it asks for some out of several.
+    pub(super) selects: bool,
+    /// The bounds that it sets to values.
+    pub(super) conditions: Vec<Condition>,
     /// Whether two things are compared.
     pub(super) compares: bool,
     /// The terms of either side of a comparison, or of either of two names that stand together,
@@ -201,7 +215,11 @@ impl Question {
         let ends = |list: &str| {
             asks_which && list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
         };
-        let extreme = match (has(MOST) || ends(LAST), has(LEAST) || ends(FIRST)) {
+        let conditions = conditions(last);
+        // "At least 3" wants no least.
+        let unbound = spaced(&unbound(last, &conditions));
+        let wants = |list: &str| list.split('|').any(|phrase| contains(&unbound, phrase));
+        let extreme = match (wants(MOST) || ends(LAST), wants(LEAST) || ends(FIRST)) {
             (true, false) => Some(Extreme::Most),
             (false, true) => Some(Extreme::Least),
             _ => None,
@@ -225,6 +243,13 @@ impl Question {
                 .filter(|_| wanted != Wanted::Cause),
             noun: noun(&spaced),
             extreme,
+            rank: 1 + RANKS.iter().position(|words| has(words)).map_or(0, |at| at + 1),
+            counts: has(COUNTS),
+            selects: has(COUNTS)
+                || wanted == Wanted::List
+                || begins(BEFORE_NOUN)
+                || begins(WHO_OR_WHERE),
+            conditions,
             compares: is_comparing,
             sides: named_sides(last).or_else(|| sides(&spaced).filter(|_| is_comparing)),
             is_of_open: has(OPEN),

@@ -12,6 +12,7 @@ use crate::answer::keys::Keys;
 use crate::answer::measures::Measure;
 use crate::answer::question::{MONEY, Question, Wanted};
 use crate::answer::sources::question_terms;
+use crate::answer::synonyms::Synonyms;
 use crate::answer::terms::{Weights, light_terms, terms, terms_of_ranges, wanted_terms};
 use crate::answer::values::{days, has_money, range_holds, span_holds};
 use crate::answer::words::{Asked, contains, holds, is_entry, spaced, tells_negation};
@@ -42,6 +43,8 @@ pub(super) struct Score {
     /// Confidence that is lost for a name of the question that neither the passage nor its chunk
     /// nor its title holds.
     pub(super) missing: f32,
+    /// Whether it is a row of the things whose number is asked for.
+    pub(super) is_counted: bool,
     /// Whether a number is asked for and none is there.
     pub(super) lacks_number: bool,
     /// The measure that is asked for, where it holds no value of it.
@@ -133,21 +136,41 @@ pub(super) struct Matches {
     pub(super) above: Vec<BTreeSet<String>>,
 }
 
-/// The terms of the question that each candidate says: in its values or its text, by a range, by an
-/// amount.
+/// The terms that tell of a question in a text: its own, and those of words that mean the same.
+struct Lens<'q> {
+    wanted: &'q BTreeSet<String>,
+    synonyms: Synonyms,
+}
+
+impl Lens<'_> {
+    /// The terms of a text that tell.
+    fn of(&self, text: &str) -> BTreeSet<String> {
+        let mut told = terms(text);
+        told.retain(|term| self.wanted.contains(term) || self.synonyms.have(term));
+        told
+    }
+
+    /// The terms of the question among those that tell: its own, and those for which others stand.
+    fn known(&self, told: &BTreeSet<String>) -> BTreeSet<String> {
+        let mut known = self.synonyms.held_by(told);
+        known.extend(told.intersection(self.wanted).cloned());
+        known
+    }
+}
+
+/// The terms that tell of each candidate: in its values or its text, by a range, by an amount.
 fn said_by(
     question: &Question,
-    wanted: &BTreeSet<String>,
+    lens: &Lens<'_>,
     candidates: &[Candidate],
 ) -> Vec<BTreeSet<String>> {
     let money = terms(&MONEY.replace('|', " "));
     let said = candidates.iter().map(|candidate| {
-        let mut said = terms(&values_of(candidate));
-        said.retain(|term| wanted.contains(term));
+        let mut said = lens.of(&values_of(candidate));
         said.extend(terms_of_ranges(question, candidate));
         // An amount of money says that something costs it.
         if question.is_of_money && has_money(&candidate.shown()) {
-            said.extend(money.intersection(wanted).cloned());
+            said.extend(money.intersection(lens.wanted).cloned());
         }
         said
     });
@@ -161,20 +184,27 @@ pub(super) fn by_words(
     chunks: &[&RetrievedChunk],
 ) -> (Vec<Score>, Matches) {
     let wanted = wanted_terms(question);
-    let known = |terms: BTreeSet<String>| -> BTreeSet<String> {
-        terms.into_iter().filter(|term| wanted.contains(term)).collect()
-    };
-    let said = said_by(question, &wanted, candidates);
+    let mut lens = Lens { wanted: &wanted, synonyms: Synonyms::of(&question.text, &wanted) };
+    let said = said_by(question, &lens, candidates);
     let names: Vec<String> =
         candidates.iter().map(|candidate| names_above(candidate, chunks[candidate.hit])).collect();
-    let above: Vec<BTreeSet<String>> = names.iter().map(|names| known(terms(names))).collect();
+    let above: Vec<BTreeSet<String>> = names.iter().map(|names| lens.of(names)).collect();
+    // Others stand for words of the question that no passage has.
+    let met: BTreeSet<&String> = said.iter().chain(&above).flatten().collect();
+    let unmet: BTreeSet<String> =
+        wanted.iter().filter(|term| !met.contains(term)).cloned().collect();
+    lens.synonyms.keep_for(&unmet);
+    let known = |all: Vec<BTreeSet<String>>| -> Vec<BTreeSet<String>> {
+        all.iter().map(|told| lens.known(told)).collect()
+    };
+    let (said, above) = (known(said), known(above));
     // A list or table as a whole is found by what stands above it, anything else by what it says.
     let own: Vec<BTreeSet<String>> = candidates
         .iter()
         .zip(said.iter().zip(&above))
         .map(|(candidate, (said, above))| match candidate.shape {
             Shape::Unit(_) => {
-                let lead = known(terms(&candidate.lead));
+                let lead = lens.known(&lens.of(&candidate.lead));
                 said.union(&lead).cloned().collect()
             }
             Shape::Whole(_) => above.clone(),
@@ -196,16 +226,20 @@ pub(super) fn by_words(
         };
         let with_context = weights.share(own.union(context));
         let alone = weights.share(own.iter());
-        let around = of_chunk
-            .entry(candidate.hit)
-            .or_insert_with(|| known(terms(&format!("{}\n{}", chunk.source.title, chunk.text))));
+        let around = of_chunk.entry(candidate.hit).or_insert_with(|| {
+            lens.known(&lens.of(&format!("{}\n{}", chunk.source.title, chunk.text)))
+        });
         let coverage = match candidate.is_hit {
             true => weights.share(around.iter()).max(with_context),
             false => with_context,
         };
-        let is_held =
-            |name: &String| around.contains(name) || own.contains(name) || context.contains(name);
-        let missing = demands.missing(&wanted, &is_held, candidate);
+        // What a question demands is there in its own words.
+        let is_held = |name: &String| {
+            let is_there = [&*around, own, context].iter().any(|held| held.contains(name));
+            is_there && !unmet.contains(name)
+        };
+        let is_counted = demands.are_counted(candidate, own, context);
+        let missing = demands.missing(&wanted, &is_held, (candidate, &names[at]), is_counted);
         let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
         let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
         let chunk_score = if best > 0.0 { (chunk.score / best).clamp(0.0, 1.0) } else { 0.0 };
@@ -224,7 +258,8 @@ pub(super) fn by_words(
                 - if is_quoted_mail(candidate, chunk) { QUOTED_MALUS } else { 0.0 },
             keyed,
             missing,
-            lacks_number: lacks_number(question.asked, holds_kind),
+            is_counted,
+            lacks_number: !is_counted && lacks_number(question.asked, holds_kind),
             lacks_measure,
             has_values: false,
         });

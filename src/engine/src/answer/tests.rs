@@ -1,6 +1,7 @@
 //! Answers over whole chunks: rules with the stand-in for a model, quality with the model itself.
 
 mod phrasing;
+mod selecting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -32,6 +32,7 @@ use crate::answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_on
 use crate::meters::Leg;
 use crate::query::{Mode, RetrieveRequest};
 use crate::stage::stage;
+use crate::translation::Language;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_types::RetrievedChunk;
 use lodestone_types::id::SessionId;
@@ -127,6 +128,9 @@ pub struct Generation {
     pub unsupported: Vec<Unsupported>,
     /// Whether an extracted answer tells what several editions of one document say.
     pub has_conflict: bool,
+    /// Language of the passages of an extracted answer where it is another than the question's, by
+    /// its code of ISO 639-1.
+    pub language: Option<&'static str>,
 }
 
 /// The text of an answer with its sources.
@@ -280,6 +284,7 @@ impl Engine {
             is_fallback: self.writer.is_none(),
             usage: grounds.usage,
             has_conflict: answer.has_conflict,
+            language: answer.language.map(Language::code),
             ..Generation::default()
         };
         let quotes = quotes::extracted(&answer, &grounds.retrieved.chunks, &around);

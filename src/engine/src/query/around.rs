@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::answer::{BYTES_AROUND_MAX, CHUNKS_A_SOURCE_MAX};
 use crate::query::hydrate::{chunk_uuid, lines_of};
 use crate::query::{Query, QueryError};
 use lodestone_storage::collection::{LiveSegment, Snapshot};
@@ -9,10 +10,6 @@ use lodestone_types::{RequestContext, RetrievedChunk, RowId, ScoreParts, SourceI
 
 /// Sources that are read beyond the chunks found in them.
 const SOURCES_MAX: usize = 5;
-/// Chunks of one source, those found among them.
-const CHUNKS_A_SOURCE_MAX: usize = 24;
-/// Bytes of text that are read.
-const BYTES_MAX: usize = 64 << 10;
 
 impl Query {
     /// The chunks nearest to those that were `found`, of the first few of their sources: whole
@@ -38,7 +35,7 @@ impl Query {
             of_source.push(chunk.index);
         }
         let mut around = Vec::new();
-        let mut bytes_left = BYTES_MAX;
+        let mut bytes_left = BYTES_AROUND_MAX;
         for chunk in order.into_iter().take(SOURCES_MAX) {
             context.check()?;
             let Some((live, rows)) = rows_of(snapshot, sub_tenant, chunk) else { continue };
@@ -84,18 +81,20 @@ fn rows_of<'s>(
     })
 }
 
-/// The rows nearest to the hits and not hits themselves, nearest first.
+/// The first row, which tells what the source is, and the rows nearest to the hits, nearest first;
+/// not hits themselves.
 fn nearest(live: &LiveSegment, rows: &[RowId], hits: &[u32]) -> Vec<RowId> {
     let distance = |row: RowId| {
         let index = live.segment.index(row);
         hits.iter().map(|hit| hit.abs_diff(index)).min().unwrap_or(0)
     };
-    let mut others: Vec<(u32, RowId)> = rows
+    let is_further = |row: &RowId| live.segment.index(*row) > 0;
+    let mut others: Vec<(bool, u32, RowId)> = rows
         .iter()
-        .map(|row| (distance(*row), *row))
-        .filter(|(distance, _)| *distance > 0)
+        .map(|row| (is_further(row), distance(*row), *row))
+        .filter(|(_, distance, _)| *distance > 0)
         .collect();
     others.sort_unstable();
     others.truncate(CHUNKS_A_SOURCE_MAX.saturating_sub(hits.len()));
-    others.into_iter().map(|(_, row)| row).collect()
+    others.into_iter().map(|(.., row)| row).collect()
 }

@@ -1,7 +1,7 @@
 //! A question's words in texts of other languages.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer::{is_common, is_interrogative};
 use crate::translation::lexicon::{Concept, Unit};
@@ -26,6 +26,8 @@ pub(crate) struct Gloss {
     /// The question; German compounds whose parts alone are known stand there in parts.
     question: String,
     wanted: Vec<Wanted>,
+    /// The capitalised words of the question: in a text they are names that are written alike.
+    capitals: BTreeSet<String>,
     /// The words of the question by their meaning.
     by_concept: BTreeMap<Concept, String>,
 }
@@ -39,6 +41,7 @@ impl Gloss {
             language,
             question: String::new(),
             wanted: Vec::new(),
+            capitals: capitals(language, question),
             by_concept: BTreeMap::new(),
         };
         let units = lexicon.units(question, language);
@@ -113,6 +116,9 @@ impl Gloss {
         let mut glossed = String::with_capacity(text.len());
         let mut at = 0;
         for Unit { bytes, concepts } in lexicon.units(text, language) {
+            if self.capitals.contains(&text[bytes.clone()]) {
+                continue;
+            }
             let own = concepts.iter().find_map(|concept| self.by_concept.get(concept));
             let usual = || lexicon.words(concepts[0], self.language).next().unwrap_or_default();
             glossed.push_str(&text[at..bytes.start]);
@@ -129,6 +135,12 @@ impl Gloss {
         glossed.push_str(&text[at..]);
         Cow::Owned(glossed)
     }
+}
+
+/// The capitalised words of a question behind the first.
+fn capitals(language: Language, question: &str) -> BTreeSet<String> {
+    let words = language.words(question).into_iter().skip(1).map(|(_, word)| word);
+    words.filter(|word| word.starts_with(char::is_uppercase)).map(str::to_owned).collect()
 }
 
 /// A text with a space between units that stand side by side.

@@ -43,6 +43,11 @@ impl Language {
     /// All, in the order of the lexicon's columns.
     pub(crate) const ALL: [Self; 4] = [Self::English, Self::German, Self::French, Self::Spanish];
 
+    /// Its code by ISO 639-1.
+    pub(crate) fn code(self) -> &'static str {
+        ["en", "de", "fr", "es"][self as usize]
+    }
+
     /// The stem of a word without its diacritics, by which inflected forms are compared.
     pub(crate) fn key(self, word: &str) -> String {
         let word = word.to_lowercase();

@@ -11,6 +11,9 @@ use crate::translation::Language;
 /// One concept a line: `English | German | French | Spanish`, alternatives separated by commas, the
 /// usual one first. Lines that begin with `#` are headings.
 const TEXT: &str = include_str!("lexicon.txt");
+/// Groups of words that stand for each other within a language, in the same form. They are too wide
+/// to translate by.
+const SYNONYMS: &str = include_str!("synonyms.txt");
 
 /// Words of a phrase at most.
 const PHRASE_WORDS_MAX: usize = 4;
@@ -58,6 +61,12 @@ impl Lexicon {
     pub(crate) fn get() -> &'static Self {
         static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::parse(TEXT));
         &LEXICON
+    }
+
+    /// The groups of words that stand for each other within a language.
+    pub(crate) fn synonyms() -> &'static Self {
+        static SYNONYMS_READ: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::parse(SYNONYMS));
+        &SYNONYMS_READ
     }
 
     fn parse(text: &'static str) -> Self {
@@ -208,10 +217,14 @@ mod tests {
     #[test]
     fn every_line_has_words_in_four_languages_and_stands_once() {
         let mut seen = std::collections::BTreeSet::new();
-        for line in TEXT.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        for line in TEXT
+            .lines()
+            .chain(SYNONYMS.lines())
+            .filter(|line| !line.starts_with('#') && !line.is_empty())
+        {
             let columns: Vec<&str> = line.split('|').map(str::trim).collect();
             assert!(columns.len() == 4 && columns.iter().all(|one| !one.is_empty()), "{line}");
-            assert!(seen.insert(columns[..2].to_vec()), "twice: {line}");
+            assert!(seen.insert(columns.clone()), "twice: {line}");
             for (language, column) in Language::ALL.into_iter().zip(columns) {
                 for phrase in column.split(',') {
                     let words = language.words(phrase).len();

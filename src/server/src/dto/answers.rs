@@ -168,6 +168,9 @@ pub struct QnaMetadata {
     pub corrections: Vec<Correction>,
     /// Whether the answer tells what several editions of one document say, as they differ.
     pub conflict: bool,
+    /// Language of the passages that an extracted answer quotes, where it is another than the
+    /// question's: `en`, `de`, `fr` or `es`; else null.
+    pub language: Option<String>,
     /// Details of the generation.
     pub generation: GenerationMetadata,
 }

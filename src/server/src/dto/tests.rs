@@ -574,6 +574,7 @@ fn answer(text: &str) -> QnaResponse {
         search,
         corrections: Vec::new(),
         conflict: false,
+        language: None,
         generation: Default::default(),
     };
     QnaResponse {

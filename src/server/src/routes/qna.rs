@@ -279,6 +279,7 @@ impl Asked {
                 search,
                 corrections: grounds.corrections.into_iter().map(correction).collect(),
                 conflict: generation.has_conflict,
+                language: generation.language.map(str::to_owned),
                 generation: generation_metadata(generation, grounds.queries),
             },
         }

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::lines::{has_columns, heading, is_apparatus, is_edition, is_fence, is_rule, is_stamped};
+use super::lines::{
+    begins_edition, has_columns, heading, is_apparatus, is_edition, is_fence, is_rule, is_stamped,
+};
 use super::{Form, Kind, Parser};
 use crate::answer::keyed;
 use crate::answer::sentences::{self, SENTENCE_CHARS_MAX};
@@ -87,7 +89,11 @@ impl Parser<'_> {
         }
         let tells_edition = is_front && is_edition(content);
         if !is_apparatus(content) && !tells_edition {
+            let (text, from) = (self.text, self.found.units.len());
             self.push_sentences(Kind::Sentence, bytes);
+            for unit in &mut self.found.units[from..] {
+                unit.is_apparatus = is_front && begins_edition(&text[unit.bytes.clone()]);
+            }
             return;
         }
         // Its parts say nothing without each other.

@@ -1,0 +1,275 @@
+//! Conditions on the values of rows: "over 25 kg", "before May 2024", "at least 3".
+
+use std::ops::Range;
+
+use crate::answer::blocks::Cell;
+use crate::answer::evaluate::{columns, values};
+use crate::answer::terms::terms;
+use crate::answer::values::{Day, days, has_money, measure, quantities};
+use crate::answer::words::entries;
+
+/// Phrases directly before a number or day, by what they want of a value. Longest first where one
+/// ends another.
+const BOUNDS: &[(Relation, &str)] = &[
+    (
+        Relation::UpTo,
+        "not more than|no more than|no later than|at most|up to|maximum|höchstens|bis zu|maximal|\
+         au plus|jusqu'à|como máximo|hasta",
+    ),
+    (
+        Relation::From,
+        "not less than|no less than|at least|minimum|mindestens|au moins|al menos|como mínimo",
+    ),
+    (
+        Relation::Over,
+        "more than|over|above|exceeding|greater than|higher than|larger than|bigger than|\
+         heavier than|longer than|mehr als|über|länger als|größer als|plus de|plus grand que|\
+         más de|mayor que",
+    ),
+    (
+        Relation::Under,
+        "less than|fewer than|under|below|lower than|smaller than|shorter than|lighter than|\
+         cheaper than|weniger als|unter|kleiner als|kürzer als|moins de|menos de|menor que",
+    ),
+];
+/// The same before a day, a month or a year.
+const TIMES: &[(Relation, &str)] = &[
+    (
+        Relation::Under,
+        "before|earlier than|older than|vor dem|vor|avant le|avant|antes del|antes de",
+    ),
+    (
+        Relation::Over,
+        "after|later than|newer than|nach dem|nach|après le|après|después del|después de",
+    ),
+    (Relation::From, "since|seit dem|seit|depuis le|depuis|desde el|desde"),
+];
+/// Words between the phrase and the number.
+const ARTICLES: &[&str] = &["the", "end", "of", "£", "$", "€"];
+/// Last day of a month, whichever it is.
+const MONTH_END: u32 = 31;
+
+/// Relation of a value to a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    Over,
+    From,
+    Under,
+    UpTo,
+}
+
+/// A bound that a question sets to a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Condition {
+    relation: Relation,
+    bound: Bound,
+    /// Its bytes in the question, with the phrase before it.
+    pub(super) bytes: Range<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Bound {
+    Number { value: f64, unit: String },
+    Day(Day),
+    Year(u32),
+}
+
+/// The conditions of a question.
+pub(super) fn conditions(question: &str) -> Vec<Condition> {
+    let found = days(question);
+    let is_in_day = |bytes: &Range<usize>| {
+        found.iter().any(|(day, _)| day.start < bytes.end && bytes.start < day.end)
+    };
+    let of_days = found.iter().filter_map(|(bytes, day)| {
+        let (relation, start) = bound_before(question, bytes.start, TIMES)?;
+        Some(Condition { relation, bound: Bound::Day(*day), bytes: start..bytes.end })
+    });
+    let numbers = quantities(question).into_iter().filter(|one| !is_in_day(&one.bytes));
+    let of_numbers = numbers.filter_map(|one| {
+        let year = Some(one.value as u32).filter(|year| (1900..=2199).contains(year));
+        let of_year =
+            year.filter(|_| one.unit.is_empty() || !one.unit.contains(['€', '£', '$', '%']));
+        let in_time = of_year.and_then(|year| {
+            let (relation, start) = bound_before(question, one.bytes.start, TIMES)?;
+            Some((relation, start, Bound::Year(year)))
+        });
+        let (relation, start, bound) = in_time.or_else(|| {
+            let (relation, start) = bound_before(question, one.bytes.start, BOUNDS)?;
+            Some((relation, start, Bound::Number { value: one.value, unit: one.unit.clone() }))
+        })?;
+        Some(Condition { relation, bound, bytes: start..one.bytes.end })
+    });
+    of_days.chain(of_numbers).collect()
+}
+
+/// A question without its conditions.
+pub(super) fn unbound(question: &str, conditions: &[Condition]) -> String {
+    let mut starts: Vec<&Range<usize>> = conditions.iter().map(|one| &one.bytes).collect();
+    starts.sort_by_key(|bytes| std::cmp::Reverse(bytes.start));
+    let mut rest = question.to_owned();
+    for bytes in starts {
+        rest.replace_range(bytes.clone(), " ");
+    }
+    rest
+}
+
+/// The phrase that ends before a byte, and the byte where it begins.
+fn bound_before(
+    question: &str,
+    at: usize,
+    phrases: &[(Relation, &str)],
+) -> Option<(Relation, usize)> {
+    let lower = question.get(..at)?.to_lowercase();
+    if lower.len() != at {
+        return None;
+    }
+    let mut before = lower.trim_end();
+    while let Some(rest) = ARTICLES.iter().find_map(|word| before.strip_suffix(word)) {
+        if rest.ends_with(char::is_alphanumeric) {
+            break;
+        }
+        before = rest.trim_end();
+    }
+    let ends = |phrase: &str| {
+        let rest = before.strip_suffix(phrase)?;
+        (!rest.ends_with(char::is_alphanumeric)).then_some(rest.len())
+    };
+    let found = phrases
+        .iter()
+        .find_map(|(relation, list)| entries(list).find_map(ends).map(|start| (*relation, start)));
+    // Lower case may change the length of a text.
+    found.filter(|(_, start)| question.is_char_boundary(*start))
+}
+
+impl Condition {
+    /// Positions of the rows that meet it; `None` where it is not clear of which column it is.
+    pub(super) fn met(&self, question: &str, rows: &[&[Cell]]) -> Option<Vec<usize>> {
+        let column = self.column(question, rows)?;
+        let is_met = |row: &&[Cell]| {
+            let cell = row.iter().find(|cell| cell.name == column);
+            cell.is_some_and(|cell| self.holds(&cell.value))
+        };
+        let met = rows.iter().enumerate().filter(|(_, row)| is_met(row));
+        Some(met.map(|(at, _)| at).collect())
+    }
+
+    /// The column that is meant: of those that hold such values the one that the question names or
+    /// that has the unit; else the only one.
+    fn column<'r>(&self, question: &str, rows: &[&'r [Cell]]) -> Option<&'r str> {
+        let mut names = columns(rows);
+        names.retain(|name| {
+            let all = values(rows, name);
+            let fit = all.iter().filter(|value| self.fits(name, value)).count();
+            fit >= 2 && 2 * fit > rows.len()
+        });
+        let rest = format!("{} {}", &question[..self.bytes.start], &question[self.bytes.end..]);
+        let asked = terms(&rest);
+        let named: Vec<&str> = names
+            .iter()
+            .copied()
+            .filter(|name| !terms(&name.replace('_', " ")).is_disjoint(&asked))
+            .collect();
+        let with_unit: Vec<&str> =
+            names.iter().copied().filter(|name| self.has_unit(name, &values(rows, name))).collect();
+        [named, with_unit, names].into_iter().find_map(|found| match found[..] {
+            [one] => Some(one),
+            _ => None,
+        })
+    }
+
+    /// Whether a value is one of the kind of the bound.
+    fn fits(&self, name: &str, value: &str) -> bool {
+        match &self.bound {
+            Bound::Number { unit, .. } => {
+                let is_of_money = unit.contains(['£', '$', '€']) || is_currency(unit);
+                days(value).is_empty()
+                    && quantities(value).len() == 1
+                    && (!is_of_money || has_money(&format!("{name} {value}")))
+            }
+            Bound::Day(_) => days(value).len() == 1,
+            Bound::Year(_) => days(value).len() == 1 || year(value).is_some(),
+        }
+    }
+
+    fn has_unit(&self, name: &str, values: &[&str]) -> bool {
+        let Bound::Number { unit, .. } = &self.bound else { return false };
+        let words = terms(&name.replace('_', " "));
+        !unit.is_empty()
+            && (!terms(unit).is_disjoint(&words)
+                || values.iter().any(|value| quantities(value).iter().any(|one| one.unit == *unit)))
+    }
+
+    fn holds(&self, value: &str) -> bool {
+        let relation = |value: f64, low: f64, high: f64| match self.relation {
+            Relation::Over => value > high,
+            Relation::From => value >= low,
+            Relation::Under => value < low,
+            Relation::UpTo => value <= high,
+        };
+        match &self.bound {
+            Bound::Number { value: bound, .. } => {
+                measure(value).is_some_and(|value| relation(value, *bound, *bound))
+            }
+            Bound::Day(bound) => {
+                let [(_, day)] = days(value)[..] else { return false };
+                let has_years = bound.year.is_some() && day.year.is_some();
+                let number = |one: Day, day: u32| {
+                    let year = one.year.filter(|_| has_years).unwrap_or_default();
+                    f64::from(year * 10_000 + one.month * 100 + one.day.unwrap_or(day))
+                };
+                relation(number(day, 1), number(*bound, 1), number(*bound, MONTH_END))
+            }
+            Bound::Year(bound) => {
+                let year =
+                    days(value).first().and_then(|(_, day)| day.year).or_else(|| year(value));
+                let bound = f64::from(*bound);
+                year.is_some_and(|year| relation(f64::from(year), bound, bound))
+            }
+        }
+    }
+}
+
+fn year(value: &str) -> Option<u32> {
+    let value = value.trim();
+    value.parse().ok().filter(|year| value.len() == 4 && (1500..=2199).contains(year))
+}
+
+fn is_currency(unit: &str) -> bool {
+    has_money(&format!("1 {unit}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn met(question: &str, names: &[&str], table: &[&[&str]]) -> Option<Vec<usize>> {
+        let cell = |(name, value): (&&str, &&str)| Cell {
+            name: (*name).to_owned(),
+            value: (*value).to_owned(),
+        };
+        let rows: Vec<Vec<Cell>> =
+            table.iter().map(|row| names.iter().zip(row.iter()).map(cell).collect()).collect();
+        let rows: Vec<&[Cell]> = rows.iter().map(Vec::as_slice).collect();
+        let [one] = &conditions(question)[..] else { return None };
+        one.met(question, &rows)
+    }
+
+    #[test]
+    fn bounds_of_numbers_and_days_are_met() {
+        let names = ["pump", "bought", "lift (m)", "price"];
+        let table: &[&[&str]] = &[
+            &["A", "2019-03-01", "12", "£300"],
+            &["B", "2021-06-30", "25", "£410"],
+            &["C", "2024-01-15", "40", "£90"],
+        ];
+        let met = |question: &str| met(question, &names, table);
+        assert_eq!(met("Which pumps lift more than 12 m?"), Some(vec![1, 2]));
+        assert_eq!(met("Which pumps lift at least 25 m?"), Some(vec![1, 2]));
+        assert_eq!(met("Which pumps were bought before 2021?"), Some(vec![0]));
+        assert_eq!(met("Which pumps were bought after June 2021?"), Some(vec![2]));
+        assert_eq!(met("Which pumps were bought since 30 June 2021?"), Some(vec![1, 2]));
+        assert_eq!(met("Which pumps cost under £300?"), Some(vec![2]));
+        assert_eq!(met("Which pumps have more than 12?"), None, "of what is not said");
+        assert_eq!(met("Which pumps were bought on 30 June 2021?"), None);
+    }
+}

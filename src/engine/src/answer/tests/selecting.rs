@@ -1,0 +1,61 @@
+//! Rows that meet what a question sets, and words that stand for those of a question.
+
+use super::*;
+
+const PUMPS: &str = "# Pumps of the works\n\n| Pump | Site | Bought | Lift (m) | State |\n\
+    |---|---|---|---|---|\n\
+    | P1 | North well | 2012-04-02 | 14 | in use |\n\
+    | P2 | North well | 2019-06-11 | 31 | broken |\n\
+    | P3 | Harbour | 2021-09-30 | 22 | in use |\n\
+    | P4 | Harbour | 2023-01-15 | 40 | in use |\n";
+
+fn told(question: &str) -> String {
+    extracted(question, &titled(&[("pumps.md", PUMPS)])).text
+}
+
+/// The pumps that an answer tells.
+fn pumps(question: &str) -> Vec<&'static str> {
+    let answer = told(question);
+    ["P1", "P2", "P3", "P4"].into_iter().filter(|name| answer.contains(name)).collect()
+}
+
+#[test]
+fn rows_are_selected_by_bounds() {
+    assert_eq!(pumps("Which pumps lift more than 22 m?"), ["P2", "P4"]);
+    assert_eq!(pumps("Which pumps lift at least 22 m?"), ["P2", "P3", "P4"]);
+    assert_eq!(pumps("Which pumps were bought before 2020?"), ["P1", "P2"]);
+    assert_eq!(pumps("Which pumps at the Harbour were bought after 2021?"), ["P4"]);
+    assert_eq!(pumps("Which pump has the second highest lift?"), ["P2"]);
+}
+
+/// Counted rows are told with their number; what the rows do not hold is not counted.
+#[test]
+fn rows_are_counted_and_shown() {
+    let answer = told("How many pumps are in use?");
+    assert!(answer.starts_with("3 of 4: ") && !answer.contains("P2"), "{answer}");
+    let answer = told("How many pumps of the works are at the Harbour?");
+    assert!(answer.starts_with("2 of 4: "), "{answer}");
+    assert_eq!(told("How many engineers work on Sundays?"), ABSTENTION);
+}
+
+/// A table of which a part was not read is not counted.
+#[test]
+fn what_is_read_in_part_is_not_counted() {
+    let mut chunks = titled(&[("pumps.md", PUMPS), ("pumps.md", "The list goes on.")]);
+    chunks[1].place.document_start = 5000;
+    let answer = extracted("How many pumps are in use?", &chunks).text;
+    assert!(!answer.starts_with("3 of"), "{answer}");
+}
+
+/// A word that stands nowhere is met by one that means the same; what a question demands is not.
+#[test]
+fn other_words_for_the_same_answer() {
+    let rules = "# Rules of the house\n\nWhen a washing machine is out of order, leave a note.\n\n\
+        Cats and birds are permitted.\n";
+    let told = |question: &str| extracted(question, &titled(&[("rules.md", rules)])).text;
+    assert!(told("What if the washing machine is faulty?").contains("out of order"));
+    let people = "# People\n\n| Name | Job | Room |\n|---|---|---|\n| Ada Tarn | porter | 12 |\n\
+        | Bo Reed | cook | 4 |\n";
+    let answer = extracted("What is the salary of Ada Tarn?", &titled(&[("people.md", people)]));
+    assert_eq!(answer.text, ABSTENTION);
+}
