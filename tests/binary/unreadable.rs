@@ -149,6 +149,41 @@ fn a_segment_that_is_overwritten_is_quarantined() {
     assert!(server.ended().expect("it ends").success());
 }
 
+/// Goal: bytes that change after they were read and verified are found by the scrub, and what they
+/// held is there again, although nobody has asked for it.
+#[test]
+fn a_segment_that_rots_is_found_by_the_scrub() {
+    let Some(installation) = Installation::new("a_segment_that_rots_is_found_by_the_scrub") else {
+        return;
+    };
+    let often = [("LODESTONE_SCRUB_PERIOD", "0.0001")];
+    let (mut server, client) = installation.start_with(&often);
+    let Tenant { directory, whole } = fill(&installation, &client);
+    for alpha in [0.0, 1.0] {
+        assert_eq!(chunks(&retrieve(&client, "acme", alpha)), (whole.clone(), false));
+    }
+    for path in segments(&directory) {
+        let mut file = std::fs::File::options().write(true).open(path).expect("a segment");
+        file.seek(SeekFrom::Start(4096)).expect("a place in the file");
+        file.write_all(&[0xFF; 64]).expect("a writable file");
+    }
+    let count = |name: &str| {
+        let reply = client.call("GET", "/metrics", &Value::Null).expect("metrics");
+        let text = String::from_utf8(reply.body).expect("UTF-8");
+        let line = text.lines().find(|line| line.starts_with(name)).expect("a counter");
+        line.rsplit(' ').next().expect("a value").parse::<u64>().expect("a number")
+    };
+    let (found, missing) =
+        (r#"lodestone_scrub_damage_total{kind="segment"}"#, "lodestone_quarantined_segments");
+    let mut patience = Patience::new();
+    while count(found) == 0 || count(missing) > 0 {
+        assert!(!patience.is_over(count("lodestone_scrub_passes_total")), "nothing is found");
+    }
+    assert_eq!(chunks(&retrieve(&client, "acme", 0.0)), (whole, false));
+    server.terminate();
+    assert!(server.ended().expect("it ends").success());
+}
+
 /// A library that is loaded before the C library, and says EIO for one place of one file.
 const BAD_SECTOR: &str = r#"
 #define _GNU_SOURCE

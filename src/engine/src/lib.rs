@@ -249,6 +249,7 @@ impl Engine {
             memory: Arc::clone(&memory),
             graph_reader: GeneratorReader::configured(&settings, generator.as_ref()),
             reembed: settings.reembed.clone(),
+            scrub: settings.scrub,
         }));
         let threads = resume(&ingest, &catalog)?;
         let webhooks = Webhooks::started(&catalog, posting, &clock, &ids);

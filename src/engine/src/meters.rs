@@ -151,6 +151,7 @@ impl Engine {
         self.catalog.enter_meters(registry);
         self.ingest.vector_meters().enter(registry);
         self.ingest.enter_reembed_meters(registry);
+        self.ingest.enter_scrub_meters(registry);
         if let Some(meters) = self.embedder().meters() {
             meters.enter(registry);
         }

@@ -4,6 +4,7 @@
 mod backups;
 mod embedding;
 mod reembed;
+mod scrub;
 mod tenants;
 mod tls;
 mod values;
@@ -23,6 +24,7 @@ use lodestone_fetch::Allowed;
 pub use backups::{BackupSettings, BucketSettings};
 pub use embedding::EmbeddingSettings;
 pub use reembed::ReembedSettings;
+pub use scrub::ScrubSettings;
 pub use tenants::TenantSettings;
 pub use tls::TlsSettings;
 pub use values::RateLimit;
@@ -242,6 +244,9 @@ pub struct Settings {
     /// Backups.
     #[command(flatten)]
     pub backups: BackupSettings,
+    /// The scrub.
+    #[command(flatten)]
+    pub scrub: ScrubSettings,
     /// Changing the embedding model.
     #[command(flatten)]
     pub reembed: ReembedSettings,
@@ -386,6 +391,7 @@ impl Settings {
         }
         self.embedding.server()?;
         self.backups.validate()?;
+        self.scrub.validate()?;
         self.tls.validate()?;
         self.watch.validate()
     }

@@ -223,12 +223,29 @@ impl BlockFile {
     /// # Errors
     /// As [`Self::verify`], and as [`Self::check`].
     pub fn verify_all(&self) -> Result<(), IoError> {
+        self.verify_slowly(&mut |_| true).map(|_| ())
+    }
+
+    /// As [`Self::verify_all`], piece by piece: `go_on` is told the bytes of each, and ends it by
+    /// false. Returns whether every block was read.
+    ///
+    /// # Errors
+    /// As [`Self::verify_all`].
+    pub fn verify_slowly(&self, go_on: &mut dyn FnMut(u64) -> bool) -> Result<bool, IoError> {
         let mut buffer = Vec::new();
         for first in (0..self.checksums.len()).step_by(BLOCKS_AT_ONCE) {
             let last = self.checksums.len().min(first + BLOCKS_AT_ONCE);
             self.verify_blocks(first..last, &mut buffer)?;
+            if !go_on(buffer.len() as u64) {
+                return Ok(false);
+            }
         }
-        self.check()
+        self.check().map(|()| true)
+    }
+
+    /// Counts the file as damaged from now on: for what is found outside of its blocks.
+    pub fn condemn(&self, problem: &str) {
+        self.damage.get_or_init(|| problem.to_owned());
     }
 
     fn check_range(&self, range: &Range<usize>) -> Result<(), IoError> {

@@ -27,7 +27,7 @@
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
 //! - `maintenance`: merging, garbage, orphans; `maintenance_queue`: what it looks at next;
-//!   `rebuild`: sources of damaged segments; `remains`: of deleted tenants
+//!   `rebuild`: sources of damaged segments; `remains`: of deleted tenants; `scrub`: reads all
 //! - `reembed`: changing the embedding model; `reembed_runs`: tenants of which that is
 //!   known; `reembed_estimate`: what it would cost
 //! - `web`: pages of the web; `memory`: the memory of the process, and work that waits for it
@@ -54,6 +54,7 @@ mod reembed_estimate;
 mod reembed_runs;
 mod remains;
 mod room;
+mod scrub;
 mod submit;
 mod turns;
 mod vectors;
@@ -86,7 +87,7 @@ pub use reembed_runs::ReembedRun;
 pub use submit::{Accepted, Submission};
 pub use vectors::{AcceptedVectors, NewVectors};
 
-use crate::settings::ReembedSettings;
+use crate::settings::{ReembedSettings, ScrubSettings};
 use crate::{MILLIS_PER_HOUR, Models};
 use claims::Claimed;
 use kept::KeptVectors;
@@ -102,6 +103,7 @@ use lodestone_types::{Clock, CollectionId, IdSource, WebClient, limits};
 use maintenance_queue::Maintenance;
 use rebuild::GivenUp;
 use reembed_runs::ReembedRuns;
+use scrub::Scrubber;
 use turns::Turns;
 
 /// Parts of the ingest pipeline; every one can be replaced in a test.
@@ -133,6 +135,8 @@ pub struct IngestParts {
     pub graph_reader: Option<Arc<dyn GraphReader>>,
     /// Times for which models and vectors that are not the current ones are kept.
     pub reembed: ReembedSettings,
+    /// Period and rate of the scrub.
+    pub scrub: ScrubSettings,
 }
 
 /// Accepts uploads and makes them visible, on background threads of its own.
@@ -164,6 +168,7 @@ pub struct Ingest {
     reembeds: ReembedRuns,
     reembed_counts: Counter,
     vectors: VectorMeters,
+    scrubber: Scrubber,
     stopping: Stopping,
 }
 
@@ -184,6 +189,7 @@ impl Ingest {
             memory,
             graph_reader,
             reembed,
+            scrub,
         } = parts;
         // One more: it is kept for a tenant of which nothing is in work.
         let workers = workers + 1;
@@ -212,11 +218,12 @@ impl Ingest {
             reembeds: ReembedRuns::default(),
             reembed_counts: Counter::default(),
             vectors: VectorMeters::default(),
+            scrubber: Scrubber::new(scrub),
             stopping: Stopping::default(),
         }
     }
 
-    /// Starts the threads that process originals, those that wait for pages, and three for work in
+    /// Starts the threads that process originals, those that wait for pages, and four for work in
     /// the background. Call [`Self::recover`] before.
     pub fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
         let spawn = |name: String, run: fn(&Self)| {
@@ -231,6 +238,7 @@ impl Ingest {
             spawn("maintenance".to_owned(), Self::maintain),
             spawn("large-merges".to_owned(), Self::merge_large),
             spawn("reembed".to_owned(), Self::reembed),
+            spawn("scrub".to_owned(), Self::scrub),
         ];
         workers.chain(web).chain(background).collect()
     }

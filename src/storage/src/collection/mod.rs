@@ -33,7 +33,8 @@
 //!   of listings
 //! - `plan`: which segments are merged; `merge`, `gc`: background work
 //! - `other`: the same rows with vectors of another model, and the switch between both
-//! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment
+//! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment;
+//!   `scrub`: everything read once more
 //! - `files`: what a version consists of
 //! - `registry`: open collections; `uploads`: upload blobs; `layout`: keys of all files
 
@@ -53,6 +54,7 @@ mod other;
 mod plan;
 mod quarantine;
 mod registry;
+mod scrub;
 mod snapshot;
 mod source_list;
 pub mod uploads;
@@ -73,6 +75,7 @@ pub use other::{Comparison, OtherVectors};
 pub use plan::MergeBudget;
 pub use quarantine::QuarantinedSegment;
 pub use registry::Registry;
+pub use scrub::Scrubbed;
 pub use snapshot::{FoundChunk, FoundSource, LiveSegment, ScopeRows, Snapshot};
 
 use crate::segment::{self, NewSource, Segment, SegmentMeta, SegmentShape, VectorKind};

@@ -386,12 +386,4 @@ impl Segment {
     ) -> Result<ValueCounts, SegmentError> {
         Ok(self.columns.value_counts(path, among, values_max, bytes_max)?)
     }
-
-    /// Reads every block of the file and compares it with its checksum.
-    ///
-    /// # Errors
-    /// Names the first block that does not match.
-    pub fn verify_blocks(&self) -> Result<(), SegmentError> {
-        Ok(self.file.verify_all()?)
-    }
 }

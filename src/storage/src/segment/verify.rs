@@ -1,4 +1,5 @@
-//! Verification: a walk over a whole segment that checks every promise between its parts.
+//! Verification: of every block, and a walk over a whole segment that checks every promise between
+//! its parts.
 
 use crate::segment::{Segment, SegmentError};
 use lodestone_types::RowId;
@@ -12,6 +13,32 @@ pub struct SegmentCensus {
     pub sources: u64,
     /// Bytes of unpacked text seen.
     pub text_bytes: u64,
+}
+
+impl Segment {
+    /// Reads every block of the file and compares it with its checksum.
+    ///
+    /// # Errors
+    /// Names the first block that does not match.
+    pub fn verify_blocks(&self) -> Result<(), SegmentError> {
+        Ok(self.file.verify_all()?)
+    }
+
+    /// As [`Self::verify_blocks`], as slowly as [`lodestone_io::BlockFile::verify_slowly`].
+    ///
+    /// # Errors
+    /// As [`Self::verify_blocks`].
+    pub(crate) fn verify_slowly(
+        &self,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<bool, SegmentError> {
+        Ok(self.file.verify_slowly(go_on)?)
+    }
+
+    /// Counts the segment as damaged from now on, though it is open and serves.
+    pub(crate) fn condemn(&self, problem: &str) {
+        self.file.condemn(problem);
+    }
 }
 
 /// Reads everything and checks: every block against its checksum; every source's rows point back

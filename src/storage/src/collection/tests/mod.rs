@@ -7,6 +7,7 @@ mod merging;
 mod other;
 mod quarantine;
 mod recovery;
+mod scrub;
 mod writers;
 
 use std::collections::BTreeMap;

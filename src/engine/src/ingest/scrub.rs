@@ -1,0 +1,161 @@
+//! The scrub in the background: all bytes of all tenants are read once in a period, so that damage
+//! is found while the originals to build from are still there.
+//!
+//! One thread at the lowest priority reads one tenant after another at a bounded rate. Damaged
+//! segments are quarantined and rebuilt as if a request had met them; manifests, tombstones and
+//! lists are written again from memory. Of an original there is no second copy: it is told of.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::ingest::{Ingest, IngestError};
+use crate::settings::ScrubSettings;
+use lodestone_catalog::Tenant;
+use lodestone_io::run_in_background;
+use lodestone_io::store::Key;
+use lodestone_metrics::{Counter, Gauge, Labelled, Registry};
+use lodestone_storage::collection::{Collection, CollectionError, uploads};
+use lodestone_types::ErrorKind;
+
+/// Time before the first pass at most: a start has other things to do.
+const FIRST_AFTER: Duration = Duration::from_secs(600);
+/// Time between two passes at least, however short the period.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const MILLIS_PER_SECOND: u64 = 1000;
+
+/// Kinds of damaged files, as the label of the counter has them.
+const KINDS: [&str; 5] = ["segment", "list", "tombstones", "manifest", "original"];
+const ORIGINAL: usize = 4;
+
+/// Settings and measurements of the scrub.
+#[derive(Debug)]
+pub(super) struct Scrubber {
+    settings: ScrubSettings,
+    passes: Counter,
+    last_pass: Gauge,
+    bytes: Counter,
+    damage: Labelled<Counter, 5>,
+}
+
+impl Scrubber {
+    pub(super) fn new(settings: ScrubSettings) -> Self {
+        Self {
+            settings,
+            passes: Counter::default(),
+            last_pass: Gauge::default(),
+            bytes: Counter::default(),
+            damage: Labelled::new("kind", KINDS, Counter::default),
+        }
+    }
+}
+
+impl Ingest {
+    /// Enters the measurements of the scrub into a registry.
+    pub fn enter_scrub_meters(&self, registry: &mut Registry) {
+        let Scrubber { settings: _, passes, last_pass, bytes, damage } = &self.scrubber;
+        let help = "Passes of the scrub over all tenants since the start";
+        registry.enter("scrub_passes_total", help, passes);
+        let help =
+            "End of the last pass of the scrub, seconds since 1970; 0 for none since the start";
+        registry.enter("scrub_last_pass_timestamp_seconds", help, last_pass);
+        registry.enter("scrub_bytes_total", "Bytes that the scrub has read", bytes);
+        let help = "Damaged files that the scrub has found, by kind";
+        registry.enter("scrub_damage_total", help, damage);
+    }
+
+    /// Reads everything once in a period until shutdown.
+    pub(super) fn scrub(&self) {
+        let period = self.scrubber.settings.scrub_period;
+        if period.is_zero() {
+            return;
+        }
+        run_in_background();
+        self.stopping.wait(period.min(FIRST_AFTER));
+        while !self.stopping.is_set() {
+            let begun = Instant::now();
+            match self.scrub_all() {
+                Ok(()) if self.stopping.is_set() => {}
+                Ok(()) => {
+                    self.scrubber.passes.inc();
+                    self.scrubber.last_pass.set(self.clock.now().0 / MILLIS_PER_SECOND);
+                }
+                Err(error) => tracing::warn!(%error, "a scrub has ended early"),
+            }
+            self.stopping.wait(period.saturating_sub(begun.elapsed()).max(PAUSE_MIN));
+        }
+    }
+
+    fn scrub_all(&self) -> Result<(), IngestError> {
+        for listed in self.catalog.tenants()? {
+            if self.stopping.is_set() {
+                break;
+            }
+            let Some(tenant) = self.catalog.tenant(&listed.id)? else { continue };
+            let scrub = AssertUnwindSafe(|| self.scrub_tenant(&tenant));
+            match catch_unwind(scrub) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::warn!(tenant = %tenant.id, %error, "a tenant could not be scrubbed");
+                }
+                Err(_panic) => tracing::error!(tenant = %tenant.id, "the scrub of a tenant failed"),
+            }
+        }
+        Ok(())
+    }
+
+    fn scrub_tenant(&self, tenant: &Tenant) -> Result<(), IngestError> {
+        let collection = self.open(tenant)?;
+        let scrubbed = collection.scrub(&mut |bytes| self.go_on(bytes))?;
+        let found = [scrubbed.segments, scrubbed.lists, scrubbed.tombstones, scrubbed.manifests];
+        for (kind, count) in found.into_iter().enumerate() {
+            self.scrubber.damage.at(kind).add(count as u64);
+        }
+        if scrubbed.segments > 0 {
+            self.tell_damage(&collection, scrubbed.segments);
+            self.maintenance.wake(&collection);
+        }
+        self.scrub_originals(tenant, &collection)
+    }
+
+    fn scrub_originals(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+    ) -> Result<(), IngestError> {
+        let keys = self.store.list(&uploads::prefix(collection.id()));
+        for key in keys.map_err(CollectionError::from)? {
+            if self.stopping.is_set() {
+                break;
+            }
+            match self.read_original(&key) {
+                Ok(()) => {}
+                // It was replaced or deleted meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    self.scrubber.damage.at(ORIGINAL).inc();
+                    tracing::error!(tenant = %tenant.id, original = key.as_str(), %error,
+                        "an original is damaged: its source stays searchable, but can neither be \
+                        fetched nor rebuilt; upload it again");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_original(&self, key: &Key) -> Result<(), CollectionError> {
+        let stored = uploads::open(&*self.store, key.as_str())?;
+        stored.verify(|piece| {
+            self.go_on(piece.len() as u64);
+        })
+    }
+
+    /// Waits as long as reading so many bytes may take. Returns false at a shutdown.
+    fn go_on(&self, bytes: u64) -> bool {
+        self.scrubber.bytes.add(bytes);
+        let seconds = bytes as f64 / self.scrubber.settings.scrub_rate as f64;
+        self.stopping.wait(Duration::from_secs_f64(seconds));
+        !self.stopping.is_set()
+    }
+}
