@@ -190,6 +190,30 @@ fn with_nothing_free(test: &str, fill: fn(&SmallDisk)) {
     assert_eq!(found(&client, "granite").len(), 5);
 }
 
+/// Goal: jobs that are under way when the disk fills, so that not even their return to the queue
+/// can be noted, end well when there is room, without a restart. Found by `scripts/campaign --only
+/// full_disk --seed 21 --replay 0`.
+#[test]
+fn jobs_under_way_when_the_disk_fills_end_well() {
+    const DOCUMENTS: usize = 40;
+    let test = "jobs_under_way_when_the_disk_fills_end_well";
+    let Some(disk) = SmallDisk::new(test, "size=40m,nr_inodes=6000") else { return };
+    let (mut server, client) = disk.start();
+    for n in 0..DOCUMENTS {
+        upload(&client, &format!("d{n}"), &format!("A wall of granite number {n}. ").repeat(150));
+    }
+    let mut patience = Patience::new();
+    while !server.output().contains("a worker keeps its jobs") {
+        disk.fill(0);
+        assert!(!patience.is_over(server.output().len()), "no job met the full disk");
+    }
+    disk.empty();
+    (0..DOCUMENTS).for_each(|n| assert_eq!(settled(&client, &format!("d{n}")), "success"));
+    assert_eq!(found(&client, "granite").len(), DOCUMENTS);
+    server.terminate();
+    assert!(server.ended().expect("it ends").success());
+}
+
 #[test]
 fn without_a_free_byte_deletions_and_starts_go_on() {
     with_nothing_free("without_a_free_byte", |disk| disk.fill(0));

@@ -1,4 +1,4 @@
-//! Jobs that end badly while an older version of their source stays visible.
+//! Jobs that end badly: on a full disk, and while an older version of their source stays visible.
 //!
 //! Metadata that is changed while a job waits goes to the job and to the visible version. Its words
 //! are left to the job, which will make them searchable with everything else. If the job fails, the
@@ -7,12 +7,13 @@
 
 use std::sync::Arc;
 
+use crate::ingest::worker::PAUSE;
 use crate::ingest::{Ingest, IngestError};
-use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{ClaimedJob, Outcome, Settlement};
+use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, Snapshot};
 use lodestone_storage::segment::VectorKind;
-use lodestone_types::{ErrorKind, SourceRecord, limits};
+use lodestone_types::{CollectionId, ErrorKind, SourceRecord, limits};
 
 /// Times that a visible version is processed again at most because its metadata changed meanwhile.
 const ROUNDS_MAX: usize = 8;
@@ -27,6 +28,32 @@ pub(super) fn is_final(job: &ClaimedJob, outcome: &Outcome) -> bool {
 }
 
 impl Ingest {
+    /// Settles jobs whose claim has failed. Where the disk is too full to note even that, the
+    /// worker keeps them until there is room: nobody else would ever give them back.
+    pub(super) fn settle_when_there_is_room(
+        &self,
+        collection: CollectionId,
+        settlements: &[Settlement],
+    ) {
+        let mut was_full = false;
+        loop {
+            match self.catalog.settle(collection, settlements.to_vec(), None) {
+                Ok(_) => return,
+                Err(CatalogError::StorageFull) if !self.stopping.is_set() => {
+                    if !was_full {
+                        tracing::warn!("the disk is full: a worker keeps its jobs meanwhile");
+                    }
+                    was_full = true;
+                    self.stopping.wait(PAUSE);
+                }
+                Err(error) => {
+                    tracing::error!(%error, "jobs wait for a restart: they cannot be given back");
+                    return;
+                }
+            }
+        }
+    }
+
     /// Settles a job that has failed for good. Under the writer's lock, so that no amendment comes
     /// between the last look at the visible version and the end of the job.
     pub(super) fn end_badly(

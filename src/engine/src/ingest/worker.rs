@@ -27,7 +27,7 @@ const READ_MILLIS: u64 = 2000;
 /// Sleep of an idle worker before it looks for retries that have become due.
 const IDLE: Duration = Duration::from_secs(1);
 /// Pause of a worker after jobs had to be given back.
-const PAUSE: Duration = Duration::from_secs(1);
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 /// Message of a job whose source was stored by a later operation. A catalog that is older than the
 /// segments may hold such jobs.
 const OUTDATED: &str = "a later version of this source is stored already; this one was not";
@@ -99,13 +99,11 @@ impl Ingest {
                 message: "processing failed unexpectedly; see the server's log".to_owned(),
             },
         };
-        let settlements = held
+        let settlements: Vec<_> = held
             .into_iter()
             .map(|sequence| Settlement { sequence, outcome: outcome.clone() })
             .collect();
-        if let Err(error) = self.catalog.settle(collection, settlements, None) {
-            tracing::error!(%error, "jobs could not be given back: they wait for a restart");
-        }
+        self.settle_when_there_is_room(collection, &settlements);
         if outcome == Outcome::Released {
             self.stopping.wait(PAUSE);
         }
