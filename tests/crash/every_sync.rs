@@ -4,6 +4,7 @@
 //! mode as a journalling file system does, in hostile mode anything that POSIX allows. More seeds:
 //! `LODESTONE_CRASH_SEEDS=50 cargo nextest run --test crash every_sync`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use lodestone_io::{CrashDisk, CrashMode};
@@ -12,8 +13,14 @@ use crate::workload::{self, STEPS, Step};
 
 const MODES: [CrashMode; 2] = [CrashMode::Prefix, CrashMode::Hostile];
 
-fn seeds() -> u64 {
-    std::env::var("LODESTONE_CRASH_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Seeds of what a cut leaves on the disk.
+fn seeds() -> Range<u64> {
+    let first = number("LODESTONE_CRASH_FIRST_SEED", 0);
+    first..first + number("LODESTONE_CRASH_SEEDS", 2)
 }
 
 fn new_disk() -> (tempfile::TempDir, Arc<CrashDisk>) {
@@ -47,7 +54,7 @@ fn sweep(mode: CrashMode) {
     let (states, syncs) = (workload::expected(), syncs());
     let mut points = 0;
     for sync in 0..=syncs {
-        for seed in 0..seeds() {
+        for seed in seeds() {
             let (_root, disk) = new_disk();
             disk.fail_at(sync);
             let run = workload::run(&disk);

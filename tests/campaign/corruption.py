@@ -1,0 +1,232 @@
+"""Row about wrong answers: files are changed at rest and under a running server, and every answer is compared.
+
+An answer must be the same as before, or say that it lacks something, or be a refusal. What is damaged is built again
+from the originals, so that after a while everything is the same, but what only a damaged original held. Bytes that
+change under a running server after it has verified them are found by the scrub: answers are compared after its pass.
+"""
+import json
+import os
+import shutil
+import time
+
+from oracle import EVERY, word
+from server import Broken, Refused, Server, wait_for_jobs
+
+TENANTS, DOCUMENTS = 8, 5
+ROUNDING = 0.01
+# Without a change for so long nothing more is rebuilt.
+STILL_SECONDS = 1.5
+
+
+def dataset(trial):
+    """A data directory of many tenants and the right answers, made once a run."""
+    made = trial.shared.get("dataset")
+    if made:
+        return made
+    data = trial.shared_folder / "dataset"
+    server = Server(trial, data)
+    client = server.client()
+    for part in range(2):
+        for tenant in range(TENANTS):
+            for at in range(DOCUMENTS):
+                if (at + part) % 3:
+                    upload(client, tenant, at, part)
+        wait_for_jobs(client)
+    for tenant in range(TENANTS):
+        body = {"tenant_id": f"tenant-{tenant}", "source_ids": ["doc-0"]}
+        client.expect("DELETE", "/upload/delete_source", body)
+    answers = {tenant: answers_of(client, tenant) for tenant in range(TENANTS)}
+    if any(status != 200 for found in answers.values() for status, _ in found.values()):
+        raise Broken(f"the right answers are not to be had: {answers}")
+    _, _, metrics = client.send("GET", "/metrics")
+    trial.shared["has_scrub"] = b"lodestone_scrub_passes_total" in metrics
+    server.stop()
+    trial.shared["dataset"] = data, answers
+    return data, answers
+
+
+def upload(client, tenant, at, version):
+    """One document of several chunks."""
+    own = word(tenant, at, version)
+    sentences = (f"The stone {EVERY} {own} of tenant {tenant} lies in hall {at}, lamp {n}." for n in range(4 + 25 * at))
+    body = {"file_id": f"doc-{at}", "content": " ".join(sentences), "tenant_metadata": {"hall": at}}
+    client.expect("POST", "/upload/upload_text", body, tenant_id=f"tenant-{tenant}")
+
+
+def answers_of(client, tenant):
+    """Every way of asking a tenant, each with its status and what was answered, without times and ids of requests."""
+    name, found = f"tenant-{tenant}", {}
+    search = {"tenant_id": name, "query": EVERY, "max_chunks": 1001}
+    ways = {
+        "words": ("/search/full-text-search", search),
+        "vectors": ("/search/retrieve", search | {"alpha": 1.0}),
+        "filtered": ("/search/retrieve", search | {"alpha": 0.0, "metadata": {"hall": 2}}),
+        "few": ("/search/retrieve", search | {"query": "lamps in hall 3", "max_chunks": 3}),
+    }
+    for way, (path, body) in ways.items():
+        status, answer = client.ask("POST", path, body)
+        found[way] = status, chunks_of(answer) if status == 200 else answer.get("reason")
+    status, answer = client.ask("GET", "/list/sources", tenant_id=name)
+    found["list"] = status, sorted((s["id"], s["chunk_count"], s["size_bytes"]) for s in answer.get("sources", ()))
+    for at in range(DOCUMENTS):
+        status, answer = client.ask("POST", "/fetch/fetch_content", {"tenant_id": name, "file_id": f"doc-{at}"})
+        if status != 404 or at:
+            found[f"original {at}"] = status, answer.get("file_content")
+    return found
+
+
+def chunks_of(answer):
+    """Chunks of an answer with their scores, and whether it says that it lacks some."""
+    listed = answer if isinstance(answer, list) else answer["chunks"]
+    chunks = {(c["source_id"], c["chunk_content"], json.dumps(c["tenant_metadata"])): c["vector_score"] for c in listed}
+    lacks = [] if isinstance(answer, list) else answer["metadata"]["degraded"]
+    return {"chunks": chunks, "degraded": "segments_quarantined" in lacks}
+
+
+def is_right(way, found, expected):
+    """Whether two answers show the same. Vectors that are made again differ in their last digits, which may change the
+    order of chunks that are about as good."""
+    if way == "few":
+        worst = min(expected.values(), key=lambda score: score or 0)
+        return len(found) == len(expected) and all((s or 0) > (worst or 0) - ROUNDING for s in found.values())
+    near = lambda one, other: one is other or None not in (one, other) and abs(one - other) < ROUNDING
+    return found.keys() == expected.keys() and all(near(found[chunk], expected[chunk]) for chunk in found)
+
+
+def compare(tenant, right, found, may_lack, where):
+    """Raises `Broken` where an answer is wrong. Returns whether all were whole."""
+    is_whole = True
+    for way, (_, expected) in right.items():
+        status, answer = found[way]
+        if status != 200:
+            is_whole = False
+            if status < 500 and not (way.startswith("original") and status in (404, 409, 410)) and not may_lack:
+                raise Broken(f"{where}: tenant {tenant}, {way}: {status} {answer}")
+        elif way in ("words", "vectors", "filtered", "few"):
+            says_so = answer["degraded"] or (way == "words" and may_lack)
+            is_same = is_right(way, answer["chunks"], expected["chunks"])
+            is_part = answer["chunks"].keys() <= (right["words"][1] if way == "few" else expected)["chunks"].keys()
+            is_whole &= is_same and not answer["degraded"]
+            if not (is_same or says_so and is_part):
+                said = f"says that it lacks some: {says_so}; {difference(answer['chunks'], expected['chunks'])}"
+                raise Broken(f"{where}: tenant {tenant}, {way}: {said}")
+        elif answer != expected:
+            is_whole = False
+            if not (way == "list" and may_lack and set(answer) <= set(expected)):
+                raise Broken(f"{where}: tenant {tenant}, {way}: {str(answer)[:500]} instead of {str(expected)[:500]}")
+    return is_whole
+
+
+def difference(found, expected):
+    """A short account of two answers."""
+    short = lambda chunk, scores: f"{chunk[0]} {chunk[1][-30:]!r} {chunk[2]} {scores.get(chunk)}"
+    more = [short(chunk, found) for chunk in found if found.get(chunk) != expected.get(chunk, "none")]
+    less = [short(chunk, expected) for chunk in expected if found.get(chunk, "none") != expected[chunk]]
+    return f"{len(found)} of {len(expected)} chunks; not expected {more[:4]}; missing {less[:4]}"
+
+
+def mutate(path, random, others):
+    """Changes one file; a few words about it."""
+    size = path.stat().st_size
+    at = random.randrange(max(1, size))
+    way = random.choice(["bit", "bit", "run", "zeros", "cut", "longer", "swap", "missing"])
+    if way == "missing":
+        path.unlink()
+    elif way == "swap" and others:
+        shutil.copyfile(random.choice(others), path)
+    elif way == "cut":
+        os.truncate(path, at)
+    else:
+        with open(path, "r+b") as file:
+            file.seek(size if way == "longer" else at)
+            old = file.read(64)
+            file.seek(size if way == "longer" else at)
+            if way in ("bit", "swap") and size:
+                file.write(bytes([old[0] ^ 1 << random.randrange(8)]))
+            elif way == "zeros":
+                file.seek(at // 4096 * 4096)
+                file.write(bytes(min(4096, size - at // 4096 * 4096)))
+            else:
+                file.write(random.randbytes(64 if way == "longer" else len(old)))
+    return f"{way} at {at} of {size} in {'/'.join(path.parts[-4:])}"
+
+
+def mutations(trial):
+    """One change of a file for each tenant or of the catalog; compared at once, when rebuilt, and after another start."""
+    base, answers = dataset(trial)
+    random, data = trial.random, trial.folder / "data"
+    shutil.copytree(base, data)
+    # Names are random and times are not: the same seed chooses the same files of any data set.
+    files = [path for path in (data / "v1").rglob("*") if path.is_file()]
+    files.sort(key=lambda path: path.stat().st_mtime_ns)
+    kinds = {}
+    for path in files:
+        kinds.setdefault((path.relative_to(data).parts[1], path.suffix), []).append(path)
+    is_live, of_catalog = random.random() < 0.4, random.random() < 0.2
+    is_live &= trial.shared["has_scrub"]
+    server = Server(trial, data, {"LODESTONE_SCRUB_PERIOD": "0.00005"}) if is_live else None
+    if server:
+        for tenant in range(TENANTS):
+            compare(tenant, answers[tenant], answers_of(server.client(), tenant), False, "before")
+    said = []
+    if of_catalog and not is_live:
+        said.append(mutate(random.choice(sorted(data.glob("catalog.sqlite*"))), random, []))
+    else:
+        for number in range(TENANTS):
+            # As many changes of segments as of everything else together.
+            segments = kinds["c", ".seg"]
+            path = random.choice(segments if random.random() < 0.5 else random.choice(list(kinds.values())))
+            others = [other for other in files if other.suffix == path.suffix and other != path]
+            if path.exists():
+                said.append(mutate(path, random, [other for other in others if other.exists()]))
+    trial.note("; ".join(said))
+    trial.add(mutations=len(said), while_running=len(said) * is_live)
+    if server:
+        wait_for_scrub(server)
+    try:
+        watch(trial, data, server, answers, is_live)
+    except Refused as refused:
+        # A start may be refused, if it says for which file.
+        if "catalog.sqlite" not in str(refused) and str(data) not in str(refused):
+            raise Broken(f"a start was refused without naming a file: {refused}") from refused
+        trial.add(refused_starts=1)
+
+
+def wait_for_scrub(server):
+    """Waits for a pass of the scrub that began after this was called."""
+    name, end = "lodestone_scrub_passes_total", time.monotonic() + 60
+
+    def passes():
+        _, _, text = server.client().send("GET", "/metrics")
+        return next(int(line.split()[-1]) for line in text.decode().splitlines() if line.startswith(name))
+
+    begun = passes()
+    while passes() < begun + 2:
+        if time.monotonic() > end:
+            raise Broken("no pass of the scrub within a minute")
+        time.sleep(0.02)
+
+
+def watch(trial, data, server, answers, is_live):
+    """Compares while things are rebuilt, then after another start."""
+    server = server or Server(trial, data)
+    whole, seen, since = set(), None, time.monotonic()
+    while len(whole) < TENANTS and time.monotonic() < since + STILL_SECONDS:
+        found = {tenant: answers_of(server.client(), tenant) for tenant in set(range(TENANTS)) - whole}
+        for tenant, answer in found.items():
+            if compare(tenant, answers[tenant], answer, True, "damaged"):
+                whole.add(tenant)
+        if found != seen:
+            seen, since = found, time.monotonic()
+        if not server.is_running():
+            raise Broken(f"damage ended the server: {server.log()[-2000:]}")
+        time.sleep(0.05)
+    trial.add(tenants_whole_again=len(whole), tenants_with_losses=TENANTS - len(whole))
+    server.stop()
+    server = Server(trial, data)
+    for tenant in range(TENANTS):
+        is_whole = compare(tenant, answers[tenant], answers_of(server.client(), tenant), True, "started again")
+        # What changes beside a running server is met when it is read, some of it by the next start.
+        if tenant in whole and not is_whole and not is_live:
+            raise Broken(f"tenant {tenant} was whole before another start")
+    server.kill()

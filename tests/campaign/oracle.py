@@ -1,0 +1,270 @@
+"""What a server must hold: a journal of acknowledged writes, kept outside of it, and the comparison with its answers.
+
+Each version of a document holds a word that occurs nowhere else, so that any answer tells which versions it shows.
+A write without an answer may have happened or not: the next start decides, and both are right.
+"""
+import threading
+from contextlib import contextmanager
+from random import Random
+
+from server import Broken, Gone, wait_for_jobs
+
+LETTERS = "bcdfghjklmnpqrtv"  # without vowels: no stemmer changes the words, and no other word is one
+EVERY = "everydoc"
+DOCUMENTS = 8
+WAITING_MAX = 6
+
+
+def word(tenant, document, version):
+    """The word of one version."""
+    number = tenant << 28 | document << 20 | version
+    return "x" + "".join(LETTERS[number >> shift & 15] for shift in range(28, -4, -4)) + "x"
+
+
+def owner(text):
+    """Tenant, document and version of the words in a text."""
+    found = set()
+    for part in text.replace(".", " ").split():
+        if len(part) == 10 and part[0] == part[-1] == "x" and all(c in LETTERS for c in part[1:-1]):
+            number = 0
+            for letter in part[1:-1]:
+                number = number << 4 | LETTERS.index(letter)
+            found.add((number >> 28, number >> 20 & 255, number & 0xFFFFF))
+    return found
+
+
+class Document:
+    """The journal of one document; a state is its version, or `None` where it is deleted."""
+
+    def __init__(self):
+        self.acknowledged, self.later, self.visible, self.dead = None, [], set(), set()
+        self.versions, self.is_settled = 0, True
+
+    def possible(self):
+        """States that it may end in."""
+        return [self.acknowledged, *self.later]
+
+    def note(self, state, is_acknowledged):
+        """Takes down a write that was sent."""
+        self.visible |= {state} - {None}
+        if not is_acknowledged:
+            self.later.append(state)
+        elif state is None:
+            self.settle(None)
+        else:
+            self.acknowledged, self.later, self.is_settled = state, [], False
+
+    def settle(self, state):
+        """Everything but this state is gone for good."""
+        self.dead |= self.visible - {state}
+        self.visible, self.acknowledged, self.later, self.is_settled = {state} - {None}, state, [], True
+
+
+class Tenant:
+    """One tenant of documents: random writes to it, and the comparison."""
+
+    def __init__(self, number):
+        self.number, self.name = number, f"tenant-{number}"
+        self.documents = [Document() for _ in range(DOCUMENTS)]
+        self.acknowledged = self.unanswered = self.refused = 0
+        # What is answered during a cut may rest on a sync that was under way: the file system is at fault then.
+        self.is_cut = False
+
+    def content(self, at, version):
+        """The text of a version: mostly one chunk, sometimes several."""
+        sentence = f"The stone {EVERY} {word(self.number, at, version)} lies in hall {version % 9}. "
+        return sentence * (60 if version % 4 == 3 else 3)
+
+    def write(self, client, method, path, at, state, body, **query):
+        """Sends a write and takes down how it ended. Returns whether the server answered."""
+        try:
+            status, answer = client.ask(method, path, body, **query)
+        except Gone as gone:
+            if gone.was_sent:
+                self.unanswered += 1
+                self.documents[at].note(state, is_acknowledged=False)
+            return False
+        if status == 200 and self.is_cut:
+            self.unanswered += 1
+            self.documents[at].note(state, is_acknowledged=False)
+        elif status == 200:
+            self.acknowledged += 1
+            self.documents[at].note(state, is_acknowledged=True)
+        elif status in (429, 503, 507) and answer.get("reason") != "outcome_unknown":
+            self.refused += 1
+        elif status == 404 and state is None and None in self.documents[at].possible():
+            pass  # The tenant itself came never into being.
+        elif status >= 500:
+            self.unanswered += 1
+            self.documents[at].note(state, is_acknowledged=False)
+        else:
+            raise Broken(f"{method} {path} {query}: {status} {answer}")
+        return True
+
+    def upload(self, client, at):
+        """A new version of a document."""
+        document = self.documents[at]
+        document.versions += 1
+        body = {"file_id": f"doc-{at}", "content": self.content(at, document.versions)}
+        path = "/upload/upload_text"
+        return self.write(client, "POST", path, at, document.versions, body, tenant_id=self.name)
+
+    def delete(self, client, at):
+        """The end of a document."""
+        if self.is_untouched():
+            return True
+        body = {"tenant_id": self.name, "source_ids": [f"doc-{at}"]}
+        return self.write(client, "DELETE", "/upload/delete_source", at, None, body)
+
+    def step(self, client, random):
+        """One random operation; whether the server answered."""
+        at = random.randrange(DOCUMENTS)
+        waiting = sum(not document.is_settled for document in self.documents)
+        choice = random.random()
+        if choice < 0.6 and waiting < WAITING_MAX:
+            return self.upload(client, at)
+        if choice < 0.8:
+            return self.delete(client, at)
+        try:
+            self.shown(client)
+        except Gone:
+            return False
+        return True
+
+    def is_untouched(self):
+        """Whether nothing was ever sent that may have made the tenant."""
+        return all(document.versions == 0 for document in self.documents)
+
+    def shown(self, client, path="/search/full-text-search", **more):
+        """Versions that a search shows, by document; `None` where it is refused for now."""
+        body = {"tenant_id": self.name, "query": EVERY, "max_chunks": 1001, **more}
+        status, answer = client.ask("POST", path, body)
+        if status == 404 and all(None in document.possible() for document in self.documents):
+            return {}
+        if status == 503:
+            return None
+        if status != 200:
+            raise Broken(f"{path} of {self.name}: {status} {answer}")
+        chunks, shown, ids = answer if isinstance(answer, list) else answer["chunks"], {}, set()
+        for chunk in chunks:
+            if chunk["chunk_uuid"] in ids:
+                raise Broken(f"{self.name} shows twice: {chunk}")
+            ids.add(chunk["chunk_uuid"])
+            owners = owner(chunk["chunk_content"])
+            for tenant, at, version in owners:
+                if tenant != self.number or chunk["source_id"] != f"doc-{at}":
+                    raise Broken(f"{self.name} shows what is not its own: {chunk}")
+                shown.setdefault(at, set()).add(version)
+            if not owners:
+                raise Broken(f"{self.name} shows a chunk without a word: {chunk}")
+        for at, versions in shown.items():
+            document = self.documents[at]
+            if len(versions) > 1 or not versions <= document.visible:
+                raise Broken(f"{self.name} doc-{at} shows {versions}, may show {document.visible}: {vars(document)}")
+        return shown
+
+    def check_running(self, client):
+        """What holds at any time, with jobs still waiting."""
+        if self.is_untouched():
+            return
+        shown = self.shown(client)
+        for at, document in enumerate(self.documents):
+            if shown is not None and document.is_settled and None not in document.possible() and at not in shown:
+                raise Broken(f"{self.name} doc-{at} is lost: {vars(document)}")
+
+    def check_settled(self, client):
+        """Compares everything, once all jobs have ended; every way of asking must agree."""
+        if self.is_untouched():
+            return
+        listed = self.listed(client)
+        by_words, by_vectors = self.shown(client), self.shown(client, "/search/retrieve", alpha=1.0)
+        if by_words is None or by_vectors is None:
+            raise Broken(f"{self.name}: searches are refused although nothing waits")
+        for at, document in enumerate(self.documents):
+            states = {next(iter(seen.get(at, {None}))) for seen in (by_words, by_vectors)}
+            if len(states) != 1 or (f"doc-{at}" in listed) != (states != {None}):
+                raise Broken(f"{self.name} doc-{at}: {states}, listed {listed.get(f'doc-{at}')}: {vars(document)}")
+            state = states.pop()
+            if state not in document.possible():
+                raise Broken(f"{self.name} doc-{at} is {state}, must be one of {document.possible()}: {vars(document)}")
+            if state is not None:
+                body = {"tenant_id": self.name, "file_id": f"doc-{at}"}
+                original = client.expect("POST", "/fetch/fetch_content", body)["file_content"]
+                if original != self.content(at, state):
+                    raise Broken(f"{self.name} doc-{at}: the original is not that of version {state}: {original[:200]}")
+            document.settle(state)
+
+    def listed(self, client):
+        """Sources by id. One whose job was under way at nine kills is given up, and said to be: it is deleted."""
+        status, answer = client.ask("GET", "/list/sources", tenant_id=self.name)
+        if status == 404 and all(None in document.possible() for document in self.documents):
+            return {}
+        listed = {}
+        for source in answer["sources"]:
+            if source["id"] in listed:
+                raise Broken(f"{self.name} lists twice: {source}")
+            if source["status"] == "errored":
+                if "the server stopped several times" not in source["error_message"]:
+                    raise Broken(f"{self.name}: a job failed: {source}")
+                body = {"tenant_id": self.name, "source_ids": [source["id"]]}
+                client.expect("DELETE", "/upload/delete_source", body)
+                self.documents[int(source["id"][4:])].settle(None)
+                continue
+            listed[source["id"]] = source
+        return listed
+
+
+class Journal:
+    """All tenants of one data directory."""
+
+    def __init__(self, tenants=3):
+        self.tenants = [Tenant(number) for number in range(tenants)]
+
+    @contextmanager
+    def writing(self, server, random):
+        """Writes to all tenants at once while the caller breaks the server, until it is done or the server is gone."""
+        is_over, failures = threading.Event(), []
+
+        def work(tenant, random):
+            client = server.client()
+            try:
+                while not is_over.is_set() and (tenant.step(client, random) or server.is_running()):
+                    pass
+            except Exception as error:  # raised again below
+                failures.append(error)
+
+        seeds = [Random(random.random()) for _ in self.tenants]
+        threads = [threading.Thread(target=work, args=pair) for pair in zip(self.tenants, seeds, strict=True)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            for thread in threads:
+                thread.join()
+        if failures:
+            raise failures[0]
+
+    def check(self, server, is_full):
+        """Compares what the server shows with the journal."""
+        client = server.client()
+        if is_full:
+            wait_for_jobs(client)
+        for tenant in self.tenants:
+            tenant.check_settled(client) if is_full else tenant.check_running(client)
+
+    def cut(self, disk):
+        """Cuts the power of a disk; answers from now on are no acknowledgements."""
+        for tenant in self.tenants:
+            tenant.is_cut = True
+        disk.cut()
+
+    def power_is_back(self):
+        """Answers count again."""
+        for tenant in self.tenants:
+            tenant.is_cut = False
+
+    def count(self, name):
+        """A counter, summed over the tenants."""
+        return sum(getattr(tenant, name) for tenant in self.tenants)

@@ -1,0 +1,68 @@
+"""The rows of the campaign: what each does, what it counts, and the bar of a release."""
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import corruption
+import documents
+import durability
+import isolation
+import simulation
+import ssrf
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table. `unit` is the counter that `bar` is a number of; `bar_seconds` bounds a p99 of starts."""
+
+    title: str
+    run: Callable
+    unit: str
+    bar: int
+    weight: float
+    bar_seconds: float | None = None
+
+
+ROWS = {
+    "kills": Row("kill -9 under load", durability.kills, "kills", 2000, 3),
+    "cuts": Row("power cuts of a file system", durability.cuts, "cuts", 2000, 3),
+    "io_errors": Row("injected I/O errors, then a cut", durability.io_errors, "errors", 2000, 2),
+    "simulation": Row("simulated crash points", simulation.crash_points, "points", 1_000_000, 1),
+    "mutations": Row("changed files, answers compared", corruption.mutations, "mutations", 10_000, 3),
+    "full_disk": Row("disks filled and freed", durability.full_disk, "cycles", 200, 1),
+    "canaries": Row("answers searched for canaries of others", isolation.canaries, "responses", 1_000_000, 2),
+    "ssrf": Row("addresses that must not be reached", ssrf.addresses, "cases", 400, 1),
+    "documents": Row("hostile documents", documents.hostile, "documents", 300, 1),
+    "recovery": Row("starts after a kill", durability.recovery, "starts", 100, 1, bar_seconds=2.0),
+}
+
+
+def prepare(trial, run):
+    """Finds out what this machine can do, and names the rows that it cannot run."""
+    shared, rows, folder = trial.shared, run["rows"], trial.shared_folder
+
+    def skip(name, reason):
+        if name in rows:
+            rows[name]["skipped"] = reason
+
+    shared["file_systems"], problem = durability.file_systems(trial)
+    if problem:
+        skip("cuts", problem)
+    run["file_systems"] = shared["file_systems"]
+    shared["faults"] = folder / "faults.so"
+    source = Path(__file__).with_name("faults.c")
+    compiler = shutil.which("cc")
+    if not compiler:
+        skip("io_errors", "no C compiler")
+    elif "io_errors" in rows:
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", shared["faults"], source, "-ldl"], check=True)
+    if os.geteuid() != 0 or "LODESTONE_CAMPAIGN_NAMESPACE" not in os.environ:
+        skip("full_disk", "needs root and a mount namespace")
+    if not ssrf.is_possible():
+        skip("ssrf", "needs root, network namespaces and ip")
+    shared["crash_tests"], problem = simulation.test_program(trial)
+    if problem:
+        skip("simulation", problem)
