@@ -423,6 +423,29 @@ fn the_tree_is_tidy() {
     assert!(found.is_empty(), "{} violations:\n{}", found.len(), found.join("\n"));
 }
 
+/// Goal: each fault that `scripts/planted_faults` plants still meets the code that it breaks.
+#[test]
+fn planted_faults_apply() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths = Vec::new();
+    files_below(root, "tests/faults", &mut paths);
+    assert!(paths.len() >= 12, "{} faults", paths.len());
+    for path in &paths {
+        let text = fs::read_to_string(root.join(path)).unwrap();
+        let head: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
+        let has = |name: &str| head.iter().any(|line| line.starts_with(name));
+        assert!(has("Promise: ") && has("Fault: ") && (has("Rows: ") || has("Tests: ")), "{path}");
+        let mut git = std::process::Command::new("git");
+        let checked = git.args(["apply", "--check", path]).current_dir(root).output();
+        let Ok(checked) = checked else {
+            println!("SKIPPED planted_faults_apply: git is not installed");
+            return;
+        };
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert!(checked.status.success(), "{path} does not apply any more: {said}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
