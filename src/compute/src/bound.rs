@@ -41,11 +41,7 @@ impl ErrorBound {
     /// The bound for `query` over `rows`.
     pub fn new(query: &PreparedQuery, rows: &VectorRows<'_>) -> Self {
         let dimension = rows.dimension();
-        let stored = match rows.full() {
-            FullRows::F32 { .. } => 0.0,
-            FullRows::F16(_) => F16_UNIT + F16_SUBNORMAL_HALF_STEP * (dimension as f32).sqrt(),
-        };
-        let constant = query.residual() + stored + Self::rounding(dimension);
+        let constant = query.residual() + Self::stored(rows) + Self::rounding(dimension);
         Self { constant, per_residual: query.decoded_norm(), share: 1.0 }
     }
 
@@ -84,6 +80,16 @@ impl ErrorBound {
     /// The bound for a row with this residual.
     pub fn of(&self, residual: f32) -> f32 {
         self.constant + self.per_residual * residual
+    }
+
+    /// Largest length of the difference of a normalised row from what T2 holds of it.
+    pub fn stored(rows: &VectorRows<'_>) -> f32 {
+        match rows.full() {
+            FullRows::F32 { .. } => 0.0,
+            FullRows::F16(_) => {
+                F16_UNIT + F16_SUBNORMAL_HALF_STEP * (rows.dimension() as f32).sqrt()
+            }
+        }
     }
 
     /// Largest difference of an exact score from the cosine of the stored row in real arithmetic;

@@ -86,6 +86,29 @@ impl<'a> VectorRows<'a> {
         Ok(Self { dimension, stride, codes, scales, residuals, full, identity: None })
     }
 
+    /// Views T1 of some of these rows that stand apart, and their lengths. T2 of the new rows is
+    /// empty: nothing may ask for an exact score.
+    ///
+    /// # Errors
+    /// [`ComputeError::Shape`] naming the column whose length contradicts the others.
+    pub fn apart<'b>(
+        &self,
+        codes: &'b [i8],
+        scales: &'b [f32],
+        residuals: &'b [f32],
+        norms: &'b [f32],
+    ) -> Result<VectorRows<'b>, ComputeError> {
+        let (rows, dimension, stride) = (scales.len(), self.dimension, self.stride);
+        check_shape("codes", rows * stride, codes.len())?;
+        check_shape("residuals", rows, residuals.len())?;
+        check_shape("norms", rows, norms.len())?;
+        let full = match self.full {
+            FullRows::F16(_) => FullRows::F16(&[]),
+            FullRows::F32 { .. } => FullRows::F32 { values: &[], norms },
+        };
+        Ok(VectorRows { dimension, stride, codes, scales, residuals, full, identity: None })
+    }
+
     /// Gives the rows an identity, so that a device may keep a copy: rows of the same identity have
     /// the same bytes for ever.
     #[must_use]

@@ -163,13 +163,26 @@ fn resume(ingest: &Arc<Ingest>, catalog: &Catalog) -> Result<Vec<JoinHandle<()>>
     Ok(ingest.start())
 }
 
+/// Of the memory that work draws from, one part in so many holds the passing rows of filters.
+const KEPT_FILTERS_SHARE: u64 = 32;
+/// Bytes of them at most: a thousand filters over a million rows.
+const KEPT_FILTERS_BYTES_MAX: u64 = 256 << 20;
+
+/// Bytes for the passing rows of filters that searches repeat.
+fn kept_filters_bytes(limit_bytes: Option<u64>) -> u64 {
+    limit_bytes
+        .map_or(KEPT_FILTERS_BYTES_MAX, |limit| limit / KEPT_FILTERS_SHARE)
+        .min(KEPT_FILTERS_BYTES_MAX)
+}
+
 /// The memory that work draws from: that of the settings, else three quarters of what this process
 /// may have. The rest is for mapped files.
 fn budget_of(settings: &Settings) -> Arc<MemoryBudget> {
     let of_machine = || memory_of_machine().map(|bytes| bytes / 4 * 3);
     let limit_bytes = settings.memory_limit.or_else(of_machine);
     let connection_bytes = settings.connections as u64 * CONNECTION_BYTES;
-    Arc::new(MemoryBudget::new(Box::new(ProcessMemory), limit_bytes, connection_bytes))
+    let held_bytes = connection_bytes + kept_filters_bytes(limit_bytes);
+    Arc::new(MemoryBudget::new(Box::new(ProcessMemory), limit_bytes, held_bytes))
 }
 
 /// Checks settings; returns the authorities that vouch for other servers.
@@ -264,7 +277,9 @@ impl Engine {
         });
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
-            query: Query::new(Arc::clone(&backend), models.clone()).with_reranker(reranker.clone()),
+            query: Query::new(Arc::clone(&backend), models.clone())
+                .with_reranker(reranker.clone())
+                .with_kept_filters(kept_filters_bytes(memory.limit_bytes())),
             backend,
             answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)),
             writer: generator

@@ -1,7 +1,7 @@
 //! The memory budget of the process: work waits, and the log says so, before its limit is exceeded.
 //!
 //! ```text
-//! limit = idle process + connections + shares of requests and answers + shares of claims
+//! limit = idle process + connections + kept filters + shares of requests, answers, claims
 //! ```
 //! A request whose input is large takes a share while it is carried out, never while its client
 //! sends or reads. One request always goes on, however little is left.
@@ -71,7 +71,7 @@ const MERGE_BYTES_MIN: u64 = 64 << 20;
 pub struct MemoryBudget {
     gauge: Box<dyn MemoryGauge>,
     limit_bytes: Option<u64>,
-    /// Bytes of the process before any work, and of its connections.
+    /// Bytes of the process before any work, of its connections and of kept filters.
     base_bytes: u64,
     promised: Mutex<Promised>,
     given_back: Condvar,
@@ -101,13 +101,10 @@ pub struct MemoryShare {
 }
 
 impl MemoryBudget {
-    /// A budget of which the process without work, and `connection_bytes`, are a part.
-    pub fn new(
-        gauge: Box<dyn MemoryGauge>,
-        limit_bytes: Option<u64>,
-        connection_bytes: u64,
-    ) -> Self {
-        let base_bytes = gauge.own_bytes().unwrap_or(0).saturating_add(connection_bytes);
+    /// A budget of which the process without work, and `held_bytes` of connections and of kept
+    /// filters, are a part.
+    pub fn new(gauge: Box<dyn MemoryGauge>, limit_bytes: Option<u64>, held_bytes: u64) -> Self {
+        let base_bytes = gauge.own_bytes().unwrap_or(0).saturating_add(held_bytes);
         Self {
             gauge,
             limit_bytes,

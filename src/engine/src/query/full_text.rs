@@ -1,7 +1,6 @@
 //! Search for whole words.
 
 use crate::query::hydrate::{Ranked, hydrate};
-use crate::query::legs;
 use crate::query::ranking::ordered;
 use crate::query::request::{FoundWords, FullTextRequest};
 use crate::query::words::{self, KeywordScores};
@@ -25,7 +24,7 @@ impl Query {
         request: &FullTextRequest,
     ) -> Result<FoundWords, QueryError> {
         let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
-        let segments = legs::segments_in_scope(context, snapshot, sub_tenant, filter)?;
+        let segments = self.in_scope(context, snapshot, sub_tenant, filter)?;
         let FullTextRequest { operator, fuzzy, is_prefix, .. } = *request;
         let mut query = WordQuery::new(&request.query, operator, fuzzy, is_prefix);
         words::expand(context, &segments, &mut query)?;

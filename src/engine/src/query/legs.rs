@@ -10,8 +10,11 @@ use roaring::RoaringBitmap;
 
 use crate::query::{QueryError, side_by_side};
 use lodestone_compute::{ComputeBackend, PreparedQuery};
-use lodestone_storage::collection::{LiveSegment, ScopeRows, Snapshot};
-use lodestone_storage::segment::flat::{self, RowFilter, Thoroughness, search_together};
+use lodestone_storage::collection::{KeptFilters, LiveSegment, ScopeRows, Snapshot};
+use lodestone_storage::filter::canonical;
+use lodestone_storage::segment::flat::{
+    self, GATHER_ROWS_MAX, RowFilter, Thoroughness, search_together,
+};
 use lodestone_types::{Filter, Hit, RequestContext, RowId, SubTenantId};
 
 /// A segment with the rows that a search may return from it.
@@ -19,42 +22,64 @@ use lodestone_types::{Filter, Hit, RequestContext, RowId, SubTenantId};
 pub(super) struct SegmentScope {
     pub(super) live: Arc<LiveSegment>,
     pub(super) scope: Arc<ScopeRows>,
-    /// Rows of the scope that pass the filter, if there is one.
-    passing: Option<RoaringBitmap>,
+    /// Rows of the scope that pass the filter, if there is one; those of a scope that is a part of
+    /// the segment, if they are many.
+    passing: Option<Arc<RowFilter<'static>>>,
     pub(super) rows: u64,
 }
 
 impl SegmentScope {
     /// Rows that a search may return; `None` where all rows of the segment are.
     pub(super) fn mask(&self) -> Option<&RoaringBitmap> {
-        self.passing.as_ref().or_else(|| self.scope.mask())
+        self.passing.as_ref().map(|rows| rows.bitmap()).or_else(|| self.scope.mask())
     }
 }
 
-/// The segments with rows of a sub-tenant, and those of the rows that pass the filter.
+/// The segments with rows of a sub-tenant, and those of the rows that pass the filter. Rows that
+/// `kept` holds are not looked for again; without it none are kept, for filters that no search
+/// repeats.
 pub(super) fn segments_in_scope(
     context: &RequestContext,
     snapshot: &Snapshot,
     sub_tenant: &SubTenantId,
     filter: &Filter,
+    kept: Option<&Arc<KeptFilters>>,
 ) -> Result<Vec<SegmentScope>, QueryError> {
     let mut segments = Vec::with_capacity(snapshot.segments.len());
+    let asked = asked(sub_tenant, filter);
     for live in &snapshot.segments {
         context.check()?;
         let scope = live.scope(sub_tenant);
         if scope.rows.is_empty() {
             continue;
         }
-        let passing = match filter.is_all() {
-            true => None,
-            false => Some(live.segment.matching(filter)? & &scope.rows),
+        let is_all = filter.is_all();
+        let find = || -> Result<RoaringBitmap, QueryError> {
+            match is_all {
+                true => Ok(scope.rows.clone()),
+                false => Ok(live.segment.matching(filter)? & &scope.rows),
+            }
         };
-        let rows = passing.as_ref().unwrap_or(&scope.rows).len();
+        let is_small = scope.is_whole_segment || scope.rows.len() <= GATHER_ROWS_MAX as u64;
+        let passing = match kept {
+            _ if is_all && is_small => None,
+            Some(kept) => Some(kept.rows(live, &asked, find)?),
+            None if is_all => None,
+            None => Some(Arc::new(RowFilter::owned(find()?, live.segment.row_count() as usize))),
+        };
+        let rows = passing.as_ref().map_or(scope.rows.len(), |rows| rows.bitmap().len());
         // Without a passing row a segment still counts in the statistics of the keyword leg, so
         // that a filter does not change the scores of what it lets pass.
         segments.push(SegmentScope { live: Arc::clone(live), scope, passing, rows });
     }
     Ok(segments)
+}
+
+/// What tells the rows that pass from those of any other sub-tenant and filter.
+fn asked(sub_tenant: &SubTenantId, filter: &Filter) -> Arc<[u8]> {
+    let name = sub_tenant.as_str().as_bytes();
+    let length = (name.len() as u32).to_le_bytes();
+    [&length[..], name, &canonical(filter)].concat().into()
 }
 
 /// The same segments without the rows of some sources, each a segment and a position there.
@@ -75,7 +100,7 @@ pub(super) fn without_sources<'a>(
         live: Arc::clone(&segment.live),
         scope: Arc::clone(&segment.scope),
         rows: mask.len(),
-        passing: Some(mask),
+        passing: Some(Arc::new(RowFilter::owned(mask, segment.live.segment.row_count() as usize))),
     };
     segments.iter().zip(masks).map(narrowed).collect()
 }
@@ -165,8 +190,10 @@ pub(super) fn nearest_of_each(
         let search = |(_, segment): &(usize, &SegmentScope)| -> Result<_, QueryError> {
             context.check()?;
             let tiers = segment.live.segment.tiers()?;
-            let filter = segment.mask().map(|mask| RowFilter::new(mask, tiers.rows.len()));
-            let filter = filter.as_ref();
+            let of_scope =
+                || segment.scope.mask().map(|mask| RowFilter::new(mask, tiers.rows.len()));
+            let own = if segment.passing.is_none() { of_scope() } else { None };
+            let filter = segment.passing.as_deref().or(own.as_ref());
             Ok(search_together(backend, &tiers, queries, filter, k, thoroughness)?)
         };
         let searched: Vec<_> =
@@ -214,6 +241,17 @@ pub(super) fn cosines(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_for_one_scope_and_filter_is_not_found_by_another() {
+        let of = |name, filter: &Filter| asked(&SubTenantId::parse(name).unwrap(), filter);
+        let (all, none) = (Filter::All, Filter::Or(Vec::new()));
+        let mut known = vec![of("a", &all), of("a", &none), of("b", &all), of("ab", &all)];
+        assert_eq!(of("a", &Filter::And(vec![all.clone()])), known[0]);
+        known.sort();
+        known.dedup();
+        assert_eq!(known.len(), 4);
+    }
 
     /// However many rows equal the tenth, all of them are found, and little more is asked for.
     #[test]

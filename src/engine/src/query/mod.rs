@@ -72,7 +72,8 @@ pub use vectors::{StoredVector, VectorHit, VectorPage, VectorParts, VectorScroll
 use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
 use lodestone_rank::Reranker;
-use lodestone_storage::collection::Snapshot;
+use lodestone_storage::collection::{KeptFilters, Snapshot};
+use lodestone_types::{Filter, RequestContext, SubTenantId};
 
 use crate::Models;
 
@@ -82,18 +83,40 @@ pub struct Query {
     backend: Arc<dyn ComputeBackend>,
     models: Models,
     reranker: Option<Arc<dyn Reranker>>,
+    kept_filters: Arc<KeptFilters>,
 }
+
+/// Bytes of kept filters where nothing is said of memory.
+const KEPT_FILTERS_BYTES: u64 = 64 << 20;
 
 impl Query {
     /// Searches with a compute backend and models.
     pub fn new(backend: Arc<dyn ComputeBackend>, models: impl Into<Models>) -> Self {
-        Self { backend, models: models.into(), reranker: None }
+        let kept_filters = KeptFilters::new(KEPT_FILTERS_BYTES);
+        Self { backend, models: models.into(), reranker: None, kept_filters }
     }
 
     /// The model for the queries of a version of a tenant; the current one where that of its
     /// vectors is not loaded, and they are not searched.
     fn model(&self, snapshot: &Snapshot) -> &dyn Embedder {
         &**self.models.of(&snapshot.manifest, None).unwrap_or(self.models.current())
+    }
+
+    /// The same with so many bytes for the passing rows of filters that searches repeat.
+    pub fn with_kept_filters(self, bytes_max: u64) -> Self {
+        Self { kept_filters: KeptFilters::new(bytes_max), ..self }
+    }
+
+    /// The segments with rows of a sub-tenant that pass a filter.
+    fn in_scope(
+        &self,
+        context: &RequestContext,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        filter: &Filter,
+    ) -> Result<Vec<legs::SegmentScope>, QueryError> {
+        let kept = Some(&self.kept_filters);
+        legs::segments_in_scope(context, snapshot, sub_tenant, filter, kept)
     }
 
     /// The same with a reranker for `accurate` searches, if there is one.

@@ -47,7 +47,7 @@ impl Query {
             true => (0.0, Some("the vectors are of another model")),
             false => plan::alpha(request.alpha, &request.query, model),
         };
-        let segments = legs::segments_in_scope(context, snapshot, sub_tenant, filter)?;
+        let segments = self.in_scope(context, snapshot, sub_tenant, filter)?;
         let mut result = Retrieved {
             alpha,
             alpha_reason,

@@ -1,7 +1,7 @@
 //! The search for a question's words in texts of other languages.
 
 use crate::query::hydrate::{Ranked, hydrate};
-use crate::query::legs::{self, RowAddress, SegmentScope};
+use crate::query::legs::{RowAddress, SegmentScope};
 use crate::query::words::{best_by_words, corpus_stats};
 use crate::query::{Query, QueryError, RetrieveRequest};
 use crate::translation::{Gloss, Language, Lexicon, Wanted};
@@ -36,7 +36,7 @@ impl Query {
         (request, gloss): (&RetrieveRequest, &Gloss),
     ) -> Result<Vec<RetrievedChunk>, QueryError> {
         let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
-        let segments = legs::segments_in_scope(context, snapshot, sub_tenant, filter)?;
+        let segments = self.in_scope(context, snapshot, sub_tenant, filter)?;
         let mut ranked = Vec::new();
         for language in Language::ALL {
             if language != gloss.language() {

@@ -97,7 +97,7 @@ impl Query {
         search: &VectorSearch,
     ) -> Result<Vec<Vec<VectorHit>>, QueryError> {
         let VectorSearch { queries, max_chunks, filter, parts } = search;
-        let segments = legs::segments_in_scope(context, snapshot, sub_tenant, filter)?;
+        let segments = self.in_scope(context, snapshot, sub_tenant, filter)?;
         if let Some(first) = segments.first() {
             let expected = first.live.segment.dimension();
             if let Some(other) = queries.iter().find(|query| query.len() != expected) {
@@ -161,7 +161,7 @@ impl Query {
         sub_tenant: &SubTenantId,
         scroll: &VectorScroll,
     ) -> Result<VectorPage, QueryError> {
-        let segments = legs::segments_in_scope(context, snapshot, sub_tenant, &scroll.filter)?;
+        let segments = self.in_scope(context, snapshot, sub_tenant, &scroll.filter)?;
         let (from, after) = match &scroll.after {
             Some((batch, index)) => (batch.as_str(), Some(*index)),
             None => ("", None),

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::answer::{Correction, Vocabulary, corrections};
-use crate::query::legs::{SegmentScope, segments_in_scope};
+use crate::query::legs::SegmentScope;
 use crate::query::{Query, QueryError};
 use lodestone_storage::collection::Snapshot;
 use lodestone_types::{Filter, RequestContext, SubTenantId};
@@ -25,7 +25,7 @@ impl Query {
         sub_tenant: &SubTenantId,
         question: &str,
     ) -> Result<Vec<Correction>, QueryError> {
-        let segments = segments_in_scope(context, snapshot, sub_tenant, &Filter::All)?;
+        let segments = self.in_scope(context, snapshot, sub_tenant, &Filter::All)?;
         let words = Words {
             context,
             segments: &segments,

@@ -30,7 +30,7 @@
 //! - `edit`: operations; `draft`: applies them to a version without touching the disk; `commit`:
 //!   writes the result
 //! - `open`: recovery; `snapshot`: an open version; `by_time`: its sources in the order
-//!   of listings
+//!   of listings; `kept`: rows that pass filters which are repeated
 //! - `plan`: which segments are merged; `merge`, `gc`: background work
 //! - `other`: the same rows with vectors of another model, and the switch between both
 //! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment;
@@ -45,6 +45,7 @@ mod edit;
 mod error;
 mod files;
 mod gc;
+mod kept;
 pub mod layout;
 mod log;
 mod manifest;
@@ -68,6 +69,7 @@ use parking_lot::Mutex;
 pub use commit::Writer;
 pub use edit::{AddedSegment, Edit, Outcome};
 pub use error::CollectionError;
+pub use kept::KeptFilters;
 pub use log::{Commit, CommitLog};
 pub use manifest::{Manifest, SegmentEntry, TombstoneEntry, count_foreign_models};
 pub use merge::PlannedMerge;

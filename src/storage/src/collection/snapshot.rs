@@ -8,6 +8,7 @@ use parking_lot::RwLock;
 use roaring::RoaringBitmap;
 
 use crate::collection::QuarantinedSegment;
+use crate::collection::kept::Owner;
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_text::{KnownCounts, ScopeStats, TermCounts, TextError, TextQuery};
@@ -28,6 +29,7 @@ pub struct LiveSegment {
     scopes: RwLock<BTreeMap<SubTenantId, Arc<ScopeRows>>>,
     /// Counts uses of scopes.
     uses: AtomicU64,
+    pub(super) kept: OnceLock<Owner>,
 }
 
 /// The live rows of one sub-tenant in one segment.
@@ -53,7 +55,8 @@ impl ScopeRows {
 impl LiveSegment {
     /// A segment with its tombstones.
     pub fn new(entry: SegmentEntry, segment: Arc<Segment>, dead: TombstoneSet) -> Self {
-        Self { entry, segment, dead, scopes: RwLock::default(), uses: AtomicU64::new(0) }
+        let (scopes, uses, kept) = (RwLock::default(), AtomicU64::new(0), OnceLock::new());
+        Self { entry, segment, dead, scopes, uses, kept }
     }
 
     /// The live rows of a sub-tenant. Kept while the segment stays as it is and few others are

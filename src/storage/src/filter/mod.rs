@@ -62,8 +62,9 @@
 //! - `source`: the columns and values of a source
 //! - `format`: the tables above; `writer`: makes them; `reader`: checks them and looks up
 //! - `facets`: counts of the values of a key
-//! - `matching`: evaluates a filter; `error`: errors
+//! - `matching`: evaluates a filter; `canonical`: its key; `error`: errors
 
+mod canonical;
 mod error;
 mod facets;
 mod format;
@@ -76,6 +77,7 @@ mod source;
 mod tests;
 mod writer;
 
+pub use canonical::canonical;
 pub use error::FilterError;
 pub use facets::ValueCounts;
 pub use parse::{RequestFilter, parse, parse_for_vectors, sources};

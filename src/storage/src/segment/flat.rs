@@ -22,8 +22,11 @@
 //! [`Segment::check`]: crate::segment::Segment::check
 //!
 //! - `path`: choice of the cheapest path; `filter`: the passing rows in the forms that paths need
+//! - `condensed`: the rows that a repeated filter lets pass, apart
 //! - `listed`: search through lists, by the backend or by the processor
 //! - `together`: several queries in one pass
+
+use std::borrow::Cow;
 
 use crate::segment::lists::{Effort, Lists, NearRows, Probed};
 use crate::segment::tiers::TierBlocks;
@@ -34,6 +37,7 @@ use lodestone_compute::{
 };
 use lodestone_types::{Hit, RowId, by_rank};
 
+mod condensed;
 mod filter;
 mod listed;
 mod path;
@@ -114,7 +118,7 @@ impl<'a> Tiers<'a> {
                 blocks.all_codes();
             }
             (Some(blocks), Some(filter)) => {
-                let _first_damaged = filter.rows().find(|row| !blocks.codes_of(*row));
+                let _first_damaged = filter.listed().iter().find(|row| !blocks.codes_of(**row));
             }
         }
     }
@@ -155,10 +159,10 @@ pub fn search(
         return by_other_metric(tiers, query, filter, k);
     }
     tiers.prepare_for(backend);
-    let path = choose(backend, tiers, passing_rows(rows, filter), k, thoroughness);
+    let path = choose(backend, tiers, filter, k, thoroughness);
     let hits = if query.is_zero() {
-        let first = listed_rows(rows, filter).into_iter().take(k);
-        first.map(|row| Hit { row, score: 0.0 }).collect()
+        let first = listed_rows(rows, filter);
+        first.iter().take(k).map(|row| Hit { row: *row, score: 0.0 }).collect()
     } else {
         search_on(path, backend, tiers, query, filter, k, thoroughness)?
     };
@@ -178,7 +182,7 @@ fn by_other_metric(
     // T0 tells nothing about a query without a direction.
     let tiers = &Tiers { listed: tiers.listed.filter(|_| !query.is_zero()), ..*tiers };
     let (backend, thoroughness) = (&SimdBackend, Thoroughness::Exact);
-    let path = choose(backend, tiers, passing_rows(&tiers.rows, filter), k, thoroughness);
+    let path = choose(backend, tiers, filter, k, thoroughness);
     let hits = search_on(path, backend, tiers, query, filter, k, thoroughness)?;
     Ok(FlatHits { hits, path })
 }
@@ -218,10 +222,15 @@ fn search_on(
             let candidates = found.into_iter().next().expect("one answer for one query");
             rescore(backend, tiers, query, candidates, k)
         }
+        (SearchPath::CondensedOneBit, Some(filter), Some(_)) => {
+            let queries = std::slice::from_ref(query);
+            let found = condensed::candidates(backend, tiers, queries, filter, k, thoroughness)?;
+            let candidates = found.into_iter().next().expect("one answer for one query");
+            rescore(backend, tiers, query, candidates, k)
+        }
         (SearchPath::MaskedScan, Some(filter), _) => {
             tiers.prepare_scan(Some(filter));
-            let listed = filter.listed_if_few();
-            scan(backend, bound, tiers, query, filter.selection(&listed), k)
+            scan(backend, bound, tiers, query, filter.selection(), k)
         }
         _ => {
             tiers.prepare_scan(None);
@@ -366,10 +375,10 @@ fn passing_rows(rows: &VectorRows<'_>, filter: Option<&RowFilter<'_>>) -> usize 
 }
 
 /// The passing rows, ascending.
-fn listed_rows(rows: &VectorRows<'_>, filter: Option<&RowFilter<'_>>) -> Vec<RowId> {
+fn listed_rows<'a>(rows: &VectorRows<'_>, filter: Option<&'a RowFilter<'_>>) -> Cow<'a, [RowId]> {
     match filter {
         None => (0..rows.len() as u32).map(RowId).collect(),
-        Some(filter) => filter.listed(),
+        Some(filter) => Cow::Borrowed(filter.listed()),
     }
 }
 

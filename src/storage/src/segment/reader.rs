@@ -33,7 +33,7 @@ const GRAPH_SINCE: u32 = 3;
 /// One immutable segment file, open for reading. The file is kept mapped until this is dropped.
 #[derive(Debug)]
 pub struct Segment {
-    pub(super) header: Header,
+    pub(crate) header: Header,
     pub(super) meta: SegmentMeta,
     pub(super) footer: Footer,
     pub(super) file: Arc<BlockFile>,

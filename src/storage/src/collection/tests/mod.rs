@@ -2,6 +2,7 @@
 
 mod edits;
 mod garbage;
+mod kept;
 mod listings;
 mod merging;
 mod other;

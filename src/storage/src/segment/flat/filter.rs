@@ -1,9 +1,15 @@
 //! The rows of one segment that a search may return, in the forms that its paths need.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use roaring::RoaringBitmap;
 
+use crate::segment::flat::Tiers;
+use crate::segment::flat::condensed::Condensed;
+use crate::segment::flat::path::{PROBED_PASSING_MIN, ROWS_A_PASSING_ROW};
+use crate::segment::lists::ONE_BIT_ROWS_MIN;
 use lodestone_compute::{RowMask, Selection};
 use lodestone_types::RowId;
 
@@ -11,20 +17,42 @@ use lodestone_types::RowId;
 /// 256 rows costs about as much as a list of four.
 const ROWS_A_LISTED_ROW: usize = 64;
 
-/// Passing rows of one segment.
+/// Passing rows of one segment. Each form is made when a search first needs it, and serves all
+/// searches that share this.
 #[derive(Debug)]
 pub struct RowFilter<'a> {
-    bitmap: &'a RoaringBitmap,
+    bitmap: Cow<'a, RoaringBitmap>,
     rows: usize,
     passing: usize,
     dense: OnceLock<RowMask>,
+    listed: OnceLock<Vec<RowId>>,
+    /// Whether the next search may condense; taken by the one that does.
+    may_condense: AtomicBool,
+    condensed: OnceLock<Condensed>,
 }
 
 impl<'a> RowFilter<'a> {
     /// The rows of `bitmap` in a segment of `rows` rows; others are ignored.
     pub fn new(bitmap: &'a RoaringBitmap, rows: usize) -> Self {
+        Self::of(Cow::Borrowed(bitmap), rows)
+    }
+
+    fn of(bitmap: Cow<'a, RoaringBitmap>, rows: usize) -> Self {
         let passing = bitmap.range_cardinality(..rows as u32) as usize;
-        Self { bitmap, rows, passing, dense: OnceLock::new() }
+        Self {
+            bitmap,
+            rows,
+            passing,
+            dense: OnceLock::new(),
+            listed: OnceLock::new(),
+            may_condense: AtomicBool::new(false),
+            condensed: OnceLock::new(),
+        }
+    }
+
+    /// The rows as they were given.
+    pub fn bitmap(&self) -> &RoaringBitmap {
+        &self.bitmap
     }
 
     /// Number of passing rows.
@@ -33,30 +61,65 @@ impl<'a> RowFilter<'a> {
     }
 
     /// The passing rows, ascending.
-    pub fn rows(&self) -> impl Iterator<Item = RowId> + '_ {
-        self.bitmap.iter().take(self.passing).map(RowId)
+    pub fn listed(&self) -> &[RowId] {
+        let list = || self.bitmap.iter().take(self.passing).map(RowId).collect();
+        self.listed.get_or_init(list)
     }
 
-    /// The passing rows, ascending.
-    pub fn listed(&self) -> Vec<RowId> {
-        self.rows().collect()
+    fn are_few(&self) -> bool {
+        self.passing * ROWS_A_LISTED_ROW < self.rows
     }
 
-    /// The passing rows, if going through a list of them costs less than making words of them.
-    pub(super) fn listed_if_few(&self) -> Option<Vec<RowId>> {
-        (self.passing * ROWS_A_LISTED_ROW < self.rows).then(|| self.listed())
-    }
-
-    /// Names the rows to a backend: by `listed` if it was worth making.
-    pub(super) fn selection<'b>(&'b self, listed: &'b Option<Vec<RowId>>) -> Selection<'b> {
-        match listed {
-            Some(listed) => Selection::Listed(listed),
-            None => Selection::Masked(self.dense()),
+    /// Names the rows to a backend: by a list if going through that costs less than making words.
+    pub(super) fn selection(&self) -> Selection<'_> {
+        match self.are_few() {
+            true => Selection::Listed(self.listed()),
+            false => Selection::Masked(self.dense()),
         }
     }
 
     /// The passing rows as words; computed on first use.
     pub fn dense(&self) -> &RowMask {
-        self.dense.get_or_init(|| RowMask::from_bitmap(self.rows, self.bitmap))
+        self.dense.get_or_init(|| RowMask::from_bitmap(self.rows, &self.bitmap))
+    }
+
+    /// Bytes of the bitmap and of the form that searches need, but for [`Self::condensed_bytes`].
+    pub fn bytes(&self) -> usize {
+        let form = if self.are_few() { 4 * self.passing } else { self.rows / 8 };
+        self.bitmap.serialized_size() + form
+    }
+
+    /// Bytes of T0 and T1 of the passing rows apart, of vectors of `dimension` components; `None` where
+    /// that would not pay.
+    pub fn condensed_bytes(&self, dimension: usize) -> Option<usize> {
+        let pays = (ONE_BIT_ROWS_MIN..PROBED_PASSING_MIN).contains(&self.passing)
+            && self.passing * ROWS_A_PASSING_ROW <= self.rows;
+        pays.then(|| Condensed::bytes(dimension, self.passing) + 4 * self.passing)
+    }
+
+    /// Lets one of the next searches condense the filter: set T0 and T1 of the passing rows apart,
+    /// which costs as much as some fifty searches and makes all later ones several times as fast. For filters
+    /// that are repeated.
+    pub fn allow_condensing(&self) {
+        self.may_condense.store(true, Ordering::Release);
+    }
+
+    /// The passing rows apart, if they stand so.
+    pub(super) fn condensed(&self, tiers: &Tiers<'_>) -> Option<&Condensed> {
+        if self.may_condense.load(Ordering::Acquire)
+            && self.may_condense.swap(false, Ordering::AcqRel)
+            && self.condensed_bytes(tiers.rows.dimension()).is_some()
+        {
+            tiers.prepare_scan(Some(self));
+            self.condensed.get_or_init(|| Condensed::new(&tiers.rows, self.listed()));
+        }
+        self.condensed.get()
+    }
+}
+
+impl RowFilter<'static> {
+    /// As [`RowFilter::new`], of a bitmap of its own.
+    pub fn owned(bitmap: RoaringBitmap, rows: usize) -> Self {
+        Self::of(Cow::Owned(bitmap), rows)
     }
 }

@@ -1,6 +1,6 @@
 //! Choice of the cheapest path through the tiers.
 
-use crate::segment::flat::{Thoroughness, Tiers};
+use crate::segment::flat::{RowFilter, Thoroughness, Tiers, passing_rows};
 use lodestone_compute::ComputeBackend;
 
 /// Passing rows up to which all of them are read from T2 at once.
@@ -22,6 +22,8 @@ pub enum SearchPath {
     Scan,
     /// T0 was scanned from end to end, and T1 of the rows that its bound did not rule out.
     OneBit,
+    /// The same of the passing rows of a filter that is repeated, which stand apart.
+    CondensedOneBit,
     /// T0 of the lists near the query was scanned, and T1 of the rows that its bound did not rule
     /// out.
     Lists,
@@ -34,7 +36,7 @@ impl SearchPath {
             Self::Gather => "gather",
             Self::MaskedScan => "masked_scan",
             Self::Scan => "scan",
-            Self::OneBit => "one_bit_scan",
+            Self::OneBit | Self::CondensedOneBit => "one_bit_scan",
             Self::Lists => "lists",
         }
     }
@@ -42,7 +44,7 @@ impl SearchPath {
 
 /// Rows for each passing row, below which a scan of T0 costs less than one of T1 under the filter:
 /// a row costs 4 ns there, 28 ns here if it comes from memory (1,000,000 rows, `bench vectors`).
-const ROWS_A_PASSING_ROW: usize = 8;
+pub(super) const ROWS_A_PASSING_ROW: usize = 8;
 /// Rows of a segment from which a search may leave lists out. Below, all of T0 takes less than a
 /// third of a millisecond, and finds everything. A border between two tiers of merging
 /// (`collection::merge`), so that a collection never has many segments just below it.
@@ -50,18 +52,20 @@ const PROBED_ROWS_MIN: usize = 65_536;
 /// Passing rows from which that is worth it: a scan of their T1 takes .9 ms. A probe takes .1 to
 /// .4 ms where they are spread over the lists, and as much as that scan where nearly all lists
 /// hold none of them.
-const PROBED_PASSING_MIN: usize = 32_768;
+pub(super) const PROBED_PASSING_MIN: usize = 32_768;
 
-/// The cheapest path for `passing` of the rows. A masked scan costs no more per row than one from
+/// The cheapest path for the passing rows. A masked scan costs no more per row than one from
 /// end to end (same bench), so the mask is left out only where every row passes. Lists are for
 /// processors: a device that holds the rows reads all of them in less time, and finds everything.
 pub(super) fn choose(
     backend: &dyn ComputeBackend,
     tiers: &Tiers<'_>,
-    passing: usize,
+    filter: Option<&RowFilter<'_>>,
     k: usize,
     thoroughness: Thoroughness,
 ) -> SearchPath {
+    let passing = passing_rows(&tiers.rows, filter);
+    let is_condensed = |tiers| filter.is_some_and(|filter| filter.condensed(tiers).is_some());
     if passing <= GATHER_ROWS_MAX.max(2 * k) {
         return SearchPath::Gather;
     }
@@ -74,6 +78,7 @@ pub(super) fn choose(
         Some((lists, _)) if passing * ROWS_A_PASSING_ROW > rows && lists.are_telling(k) => {
             SearchPath::OneBit
         }
+        Some(_) if !backend.copies_rows() && is_condensed(tiers) => SearchPath::CondensedOneBit,
         _ => scan,
     };
     // Asked only where lists would be taken: the device then fetches the rows, if it has none.

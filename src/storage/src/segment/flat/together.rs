@@ -1,9 +1,10 @@
 //! Several queries over the same rows in one pass.
 
+use crate::segment::flat::condensed;
 use crate::segment::flat::listed::through_lists;
 use crate::segment::flat::path::{SearchPath, choose};
 use crate::segment::flat::{
-    FlatHits, RowFilter, SeenRows, Thoroughness, Tiers, passing_rows, ranked, rescore, search,
+    FlatHits, RowFilter, SeenRows, Thoroughness, Tiers, ranked, rescore, search,
 };
 use crate::segment::lists::probe_together;
 use lodestone_compute::{BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection};
@@ -28,7 +29,7 @@ pub fn search_together(
 ) -> Result<Vec<FlatHits>, ComputeError> {
     let rows = &tiers.rows;
     tiers.prepare_for(backend);
-    let path = choose(backend, tiers, passing_rows(rows, filter), k, thoroughness);
+    let path = choose(backend, tiers, filter, k, thoroughness);
     let is_shared = path != SearchPath::Gather;
     let goes_alone = |query: &PreparedQuery| query.is_zero() || query.scoring().is_some();
     let mut found = Vec::with_capacity(queries.len());
@@ -58,6 +59,10 @@ fn together(
     let rows = &tiers.rows;
     let bound = |query| thoroughness.bound(query, rows);
     let candidates = match (path, &tiers.listed) {
+        (SearchPath::CondensedOneBit, _) => {
+            let filter = filter.expect("the path is for condensed filters");
+            condensed::candidates(backend, tiers, queries, filter, k, thoroughness)?
+        }
         (SearchPath::OneBit, Some((lists, rotation))) => {
             let deviations = thoroughness.effort(lists, path, k).deviations;
             let seen = |at: usize| {
@@ -74,8 +79,7 @@ fn together(
             let bounded = |query| BoundedQuery { query, bound: bound(query) };
             let queries: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
             tiers.prepare_scan(filter);
-            let listed = filter.and_then(RowFilter::listed_if_few);
-            let selection = filter.map_or(Selection::All, |filter| filter.selection(&listed));
+            let selection = filter.map_or(Selection::All, RowFilter::selection);
             backend.candidates(rows, &queries, selection, k)?
         }
     };

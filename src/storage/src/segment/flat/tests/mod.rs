@@ -39,6 +39,7 @@ macro_rules! scores_as_the_cpu {
     };
 }
 
+mod condensed;
 mod lists;
 mod metrics;
 

@@ -1,0 +1,251 @@
+//! Rows that pass filters, kept for the searches that repeat them.
+//!
+//! ```text
+//! segment as of a version, sub-tenant, canonical filter -> passing rows, in the forms of searches
+//! ```
+//! Invariants:
+//! - Rows are kept for one sub-tenant of one segment with its dead rows, so no search sees rows of
+//!   another scope, and what a version hides is hidden.
+//! - They are dropped with the last snapshot that has the segment in that state.
+//! - All together take no more than a number of bytes. Where that is short, the tenant that holds
+//!   most gives up what it used least lately: no tenant drives out another that holds less.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use roaring::RoaringBitmap;
+
+use crate::collection::LiveSegment;
+use crate::segment::flat::RowFilter;
+use lodestone_types::CollectionId;
+
+/// Entries at most, each of which counts as its share of the bytes at least: looking for the one
+/// used least lately stays short.
+const ENTRIES_MAX: u64 = 4096;
+/// Uses of a filter after which T0 is condensed for it. That costs about as much as fifty searches
+/// without it, so that it is worth it for a filter that goes on being used and little is lost with
+/// one that does not.
+const USES_TO_CONDENSE: u64 = 32;
+
+/// Passing rows of filters, over all tenants.
+#[derive(Debug)]
+pub struct KeptFilters {
+    bytes_max: u64,
+    next_owner: AtomicU64,
+    state: Mutex<State>,
+}
+
+/// A segment in one state, and what was asked of it.
+type Key = (u64, Arc<[u8]>);
+
+#[derive(Debug, Default)]
+struct State {
+    entries: BTreeMap<Key, Entry>,
+    /// Bytes of each tenant.
+    tenants: BTreeMap<CollectionId, u64>,
+    bytes: u64,
+    uses: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    rows: Arc<RowFilter<'static>>,
+    tenant: CollectionId,
+    bytes: u64,
+    uses: u64,
+    last_use: u64,
+}
+
+/// A segment's claim to what is kept for it, which ends with it.
+#[derive(Debug)]
+pub(super) struct Owner {
+    filters: Weak<KeptFilters>,
+    id: u64,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(filters) = self.filters.upgrade() {
+            filters.state.lock().forget(self.id);
+        }
+    }
+}
+
+impl KeptFilters {
+    /// Room for `bytes_max` bytes.
+    pub fn new(bytes_max: u64) -> Arc<Self> {
+        let (next_owner, state) = (AtomicU64::new(0), Mutex::default());
+        Arc::new(Self { bytes_max, next_owner, state })
+    }
+
+    /// Bytes that are taken.
+    pub fn bytes(&self) -> u64 {
+        self.state.lock().bytes
+    }
+
+    /// The rows of a segment that were kept under `asked`, else those that `find` finds, which are
+    /// kept as far as there is room. `asked` tells a sub-tenant and a filter from all others.
+    ///
+    /// # Errors
+    /// Those of `find`.
+    pub fn rows<E>(
+        self: &Arc<Self>,
+        live: &LiveSegment,
+        asked: &Arc<[u8]>,
+        find: impl FnOnce() -> Result<RoaringBitmap, E>,
+    ) -> Result<Arc<RowFilter<'static>>, E> {
+        let key = (self.owner(live), Arc::clone(asked));
+        if let Some(rows) = self.state.lock().used(&key, live, self.bytes_max) {
+            return Ok(rows);
+        }
+        let rows = RowFilter::owned(find()?, live.segment.row_count() as usize);
+        let rows = Arc::new(rows);
+        let bytes = (rows.bytes() + asked.len()) as u64;
+        let bytes = bytes.max(self.bytes_max / ENTRIES_MAX);
+        let tenant = live.segment.header.collection;
+        self.state.lock().insert(key, tenant, Arc::clone(&rows), bytes, self.bytes_max);
+        Ok(rows)
+    }
+
+    /// The number under which rows of the segment are kept. One that another store of kept filters
+    /// has met first is given a number that nobody finds again.
+    fn owner(self: &Arc<Self>, live: &LiveSegment) -> u64 {
+        let number = || self.next_owner.fetch_add(1, Ordering::Relaxed);
+        let own = || Owner { filters: Arc::downgrade(self), id: number() };
+        let owner = live.kept.get_or_init(own);
+        match std::ptr::eq(owner.filters.as_ptr(), Arc::as_ptr(self)) {
+            true => owner.id,
+            false => number(),
+        }
+    }
+}
+
+impl State {
+    /// A kept entry, whose T0 may be condensed once it has been used often.
+    fn used(
+        &mut self,
+        key: &Key,
+        live: &LiveSegment,
+        bytes_max: u64,
+    ) -> Option<Arc<RowFilter<'static>>> {
+        self.uses += 1;
+        let now = self.uses;
+        let entry = self.entries.get_mut(key)?;
+        (entry.uses, entry.last_use) = (entry.uses + 1, now);
+        let (rows, tenant, uses) = (Arc::clone(&entry.rows), entry.tenant, entry.uses);
+        if uses == USES_TO_CONDENSE
+            && let Some(bytes) = rows.condensed_bytes(live.segment.dimension())
+            && self.make_room(tenant, bytes as u64, bytes_max)
+            && let Some(entry) = self.entries.get_mut(key)
+        {
+            entry.bytes += bytes as u64;
+            self.charge(tenant, bytes as u64);
+            rows.allow_condensing();
+        }
+        Some(rows)
+    }
+
+    fn insert(
+        &mut self,
+        key: Key,
+        tenant: CollectionId,
+        rows: Arc<RowFilter<'static>>,
+        bytes: u64,
+        bytes_max: u64,
+    ) {
+        if self.entries.contains_key(&key) || !self.make_room(tenant, bytes, bytes_max) {
+            return;
+        }
+        self.charge(tenant, bytes);
+        let entry = Entry { rows, tenant, bytes, uses: 0, last_use: self.uses };
+        self.entries.insert(key, entry);
+    }
+
+    fn charge(&mut self, tenant: CollectionId, bytes: u64) {
+        self.bytes += bytes;
+        *self.tenants.entry(tenant).or_default() += bytes;
+    }
+
+    /// Drops entries until a tenant may take `bytes` more; returns whether it may.
+    fn make_room(&mut self, tenant: CollectionId, bytes: u64, bytes_max: u64) -> bool {
+        if bytes > bytes_max {
+            return false;
+        }
+        while self.bytes + bytes > bytes_max {
+            let own = self.tenants.get(&tenant).copied().unwrap_or(0);
+            let most = self.tenants.iter().max_by_key(|(_, bytes)| **bytes);
+            let most = most.filter(|(_, most)| **most >= own + bytes).map(|(tenant, _)| *tenant);
+            let loser = most.unwrap_or(tenant);
+            let of_loser = self.entries.iter().filter(|(_, entry)| entry.tenant == loser);
+            let oldest = of_loser.min_by_key(|(_, entry)| entry.last_use);
+            let Some(key) = oldest.map(|(key, _)| key.clone()) else { return false };
+            self.remove(&key);
+        }
+        true
+    }
+
+    fn remove(&mut self, key: &Key) {
+        let Some(entry) = self.entries.remove(key) else { return };
+        self.bytes -= entry.bytes;
+        if let Some(bytes) = self.tenants.get_mut(&entry.tenant) {
+            *bytes -= entry.bytes;
+            if *bytes == 0 {
+                self.tenants.remove(&entry.tenant);
+            }
+        }
+    }
+
+    fn forget(&mut self, owner: u64) {
+        let first = (owner, Arc::from([]));
+        let of_owner = self.entries.range(first..).take_while(|((of, _), _)| *of == owner);
+        let keys: Vec<Key> = of_owner.map(|(key, _)| key.clone()).collect();
+        keys.iter().for_each(|key| self.remove(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn tenant(number: u128) -> CollectionId {
+        CollectionId(Uuid::from_u128(number))
+    }
+
+    fn key(number: u64) -> Key {
+        (number, Arc::from(*b"asked"))
+    }
+
+    fn insert(state: &mut State, number: u64, of: u128, bytes: u64) {
+        let rows = Arc::new(RowFilter::owned(RoaringBitmap::new(), 10));
+        state.uses += 1;
+        state.insert(key(number), tenant(of), rows, bytes, 100);
+    }
+
+    fn numbers(state: &State) -> Vec<u64> {
+        state.entries.keys().map(|(number, _)| *number).collect()
+    }
+
+    /// A tenant that holds most makes room, its oldest first; one that holds less loses nothing.
+    #[test]
+    fn who_holds_most_gives_way() {
+        let mut state = State::default();
+        (1..=9).for_each(|number| insert(&mut state, number, 1, 10));
+        insert(&mut state, 10, 2, 10);
+        insert(&mut state, 11, 2, 20);
+        assert_eq!(numbers(&state), [3, 4, 5, 6, 7, 8, 9, 10, 11]);
+        assert_eq!(state.bytes, 100);
+        // Its own oldest, as the others hold less.
+        insert(&mut state, 12, 1, 10);
+        assert_eq!(numbers(&state), [4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        // What does not fit at all drives nobody out.
+        insert(&mut state, 13, 3, 101);
+        assert_eq!(numbers(&state).len(), 9);
+        let of = |number| state.tenants.get(&tenant(number)).copied();
+        assert_eq!((of(1), of(2), of(3)), (Some(70), Some(30), None));
+        (4..=12).for_each(|owner| state.forget(owner));
+        assert!(state.bytes == 0 && state.tenants.is_empty() && state.entries.is_empty());
+    }
+}

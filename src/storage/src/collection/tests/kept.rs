@@ -1,0 +1,39 @@
+//! Kept filters: found again, never by another scope or version, and dropped with the version.
+
+use super::*;
+use roaring::RoaringBitmap;
+
+type Found = Arc<crate::segment::flat::RowFilter<'static>>;
+
+fn rows(filters: &Arc<KeptFilters>, snapshot: &Snapshot, asked: &str) -> Found {
+    let live = &snapshot.segments[0];
+    let find = || Ok::<_, ()>(live.scope(&sub("a")).rows.clone());
+    filters.rows(live, &Arc::from(asked.as_bytes()), find).unwrap()
+}
+
+#[test]
+fn rows_are_kept_for_one_state_of_a_segment_and_one_question() {
+    let directory = CollectionDir::new();
+    let collection = directory.open();
+    let sources = [source("a", "one", 1, &["x", "y"]), source("a", "two", 2, &["z"])];
+    commit(&collection, &adding(&collection, &sources));
+    let filters = KeptFilters::new(1 << 20);
+    let before = collection.snapshot();
+    let first = rows(&filters, &before, "a");
+    assert!(Arc::ptr_eq(&first, &rows(&filters, &before, "a")));
+    assert!(!Arc::ptr_eq(&first, &rows(&filters, &before, "b")));
+    // A store of its own knows nothing of it.
+    assert!(!Arc::ptr_eq(&first, &rows(&KeptFilters::new(1 << 20), &before, "a")));
+
+    commit(&collection, &removing("a", "one"));
+    let after = collection.snapshot();
+    let kept = filters.bytes();
+    let second = rows(&filters, &after, "a");
+    let bitmap = |rows: &Found| -> RoaringBitmap { rows.bitmap().clone() };
+    assert_eq!((bitmap(&first).len(), bitmap(&second).len()), (3, 1));
+    assert!(filters.bytes() > kept);
+    drop(before);
+    assert!(filters.bytes() < kept);
+    drop((after, collection));
+    assert_eq!(filters.bytes(), 0);
+}
