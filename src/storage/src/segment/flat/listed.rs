@@ -2,7 +2,7 @@
 //! lists bring no better rows.
 
 use crate::segment::flat::{RowFilter, SearchPath, SeenRows, Thoroughness, Tiers, ranked};
-use crate::segment::lists::{Lists, probe};
+use crate::segment::lists::{Lists, probe, probe_side_by_side};
 use lodestone_compute::{
     BoundedQuery, ComputeBackend, ComputeError, ListedRows, PreparedQuery, Probe, Selection,
     VectorRows,
@@ -12,14 +12,16 @@ use lodestone_types::Hit;
 /// Lists that a backend reads for each list of patience: a search that ends early here found no
 /// better rows for so long.
 const LISTS_OF_PATIENCE: usize = 2;
+/// Queries from which searches go through the lists side by side.
+const TOGETHER_MIN: usize = 8;
 
 /// For each query the rows that may be among its best k, highest upper bound first.
-pub(super) fn through_lists(
+pub(super) fn through_lists<'a>(
     path: SearchPath,
     backend: &dyn ComputeBackend,
-    tiers: &Tiers<'_>,
-    queries: &[PreparedQuery],
-    filter: Option<&RowFilter<'_>>,
+    tiers: &'a Tiers<'a>,
+    queries: &'a [PreparedQuery],
+    filter: Option<&'a RowFilter<'a>>,
     k: usize,
     thoroughness: Thoroughness,
 ) -> Result<Vec<Vec<Hit>>, ComputeError> {
@@ -37,10 +39,22 @@ pub(super) fn through_lists(
         let selection = filter.map_or(Selection::All, |filter| Selection::Masked(filter.dense()));
         found = backend.through_lists(&listed, &bounded, selection, probe)?;
     }
-    let one_by_one = |(bounded, found): (&BoundedQuery<'_>, Option<Vec<Hit>>)| {
-        let BoundedQuery { query, bound } = *bounded;
-        let seen = SeenRows { rows, blocks: tiers.blocks, query, bound, filter };
-        found.unwrap_or_else(|| ranked(probe(&lists, rotation, query, k, effort, seen)))
+    let seen = |BoundedQuery { query, bound }: BoundedQuery<'a>| SeenRows {
+        rows,
+        blocks: tiers.blocks,
+        query,
+        bound,
+        filter,
+    };
+    let is_left = found.iter().all(Option::is_none);
+    if let Some(patience) = effort.patience.filter(|_| is_left && queries.len() >= TOGETHER_MIN) {
+        let seen = |at: usize| seen(bounded[at]);
+        let probed = probe_side_by_side(&lists, rotation, queries, k, (effort, patience), seen);
+        return Ok(probed.into_iter().map(ranked).collect());
+    }
+    let one_by_one = |(bounded, found): (&BoundedQuery<'a>, Option<Vec<Hit>>)| {
+        let alone = || ranked(probe(&lists, rotation, bounded.query, k, effort, seen(*bounded)));
+        found.unwrap_or_else(alone)
     };
     Ok(bounded.iter().zip(found).map(one_by_one).collect())
 }

@@ -6,9 +6,9 @@
 
 use std::cell::Cell;
 
-use crate::segment::lists::Lists;
 use crate::segment::lists::build::{FINITE, ListSource};
-use crate::segment::lists::probe::{Effort, NearRows, Probed, probe, probe_together};
+use crate::segment::lists::probe::{NearRows, Probed, probe, probe_together};
+use crate::segment::lists::{Effort, Lists};
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{PreparedQuery, dot_codes, prefetch};
 use lodestone_types::RowId;

@@ -29,16 +29,21 @@
 //! - `build`: rows to lists, from nothing or from the lists of an older segment
 //! - `encode`: lists to sections; `measure`: cost and recall of trial searches
 //! - `view`: the sections, checked
-//! - `probe`: the search through lists and T0
+//! - `probe`: the search through lists and T0; `side_by_side`: several in one pass; `effort`: how
+//!   far it goes
 
 pub mod build;
+mod effort;
 mod encode;
 mod measure;
 pub mod probe;
+mod side_by_side;
 pub mod view;
 
 pub use build::{BuiltLists, ListSource, Older, build};
-pub use probe::{Effort, NearRows, Probed, probe, probe_together};
+pub use effort::Effort;
+pub use probe::{NearRows, Probed, probe, probe_together};
+pub use side_by_side::probe_side_by_side;
 pub use view::Lists;
 
 /// Rows from which a segment has T0 at all: a scan of T1 over fewer costs less than rotating the

@@ -13,7 +13,7 @@
 //! expected score, because the score threshold hardly rises any more. Several exact searches share
 //! one pass.
 
-use crate::segment::lists::Lists;
+use crate::segment::lists::{Effort, Lists};
 use lodestone_compute::one_bit::scan::MayReach;
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitQuery, Reference};
 use lodestone_compute::rotation::Rotation;
@@ -37,28 +37,9 @@ const NOWHERE: Reference = Reference { dot: 0.0, allowance: 0.0 };
 const PROMISED_SPREADS: f32 = 0.3;
 /// Rows of T1 prefetched together.
 const ROWS_AT_ONCE: usize = 16;
-
-/// Extent of a search through a segment.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Effort {
-    /// Deviations that the bound of T0 allows: the error of an estimate is about normal.
-    pub deviations: f32,
-    /// Lists in a row without a better row before the search ends; `None` reads every list.
-    pub patience: Option<usize>,
-}
-
-impl Effort {
-    /// Everything that can win, but for one row in 3.5 million.
-    pub const EXACT: Self = Self { deviations: 5.0, patience: None };
-
-    /// Everything that is likely to win. Of the neighbours that score just the threshold, one in
-    /// 740 is lost to its estimate where all lists are read, one in 160 where most are not: over a
-    /// million rows that is one of 3,000 neighbours, and spares a tenth of the time.
-    pub fn probing(patience: Option<usize>) -> Self {
-        let deviations = if patience.is_some() { 2.5 } else { 3.0 };
-        Self { deviations, patience }
-    }
-}
+/// Times that the best of the rows left in a run are chosen. Where more are left T0 tells little,
+/// and choosing costs more than T1 of a row.
+const CHOICES_MAX: usize = 8;
 
 /// T1 for one search.
 pub trait NearRows {
@@ -154,8 +135,22 @@ fn keep_highest(keys: &mut Vec<RankKey>, count: usize) -> f32 {
     threshold
 }
 
+/// Lists that are sorted together.
+pub(super) fn lists_at_once(patience: usize) -> usize {
+    (2 * patience).max(LISTS_AT_ONCE_MIN)
+}
+
+/// Takes the `count` highest keys out of `order`.
+pub(super) fn take_nearest(order: &mut Vec<RankKey>, count: usize) -> Vec<RankKey> {
+    let rest = order.len().saturating_sub(count);
+    if rest > 0 {
+        order.select_nth_unstable(rest);
+    }
+    order.drain(rest..).collect()
+}
+
 /// The search of one query through the lists.
-struct Search<'a, R> {
+pub(super) struct Search<'a, R> {
     lists: &'a Lists<'a>,
     query: &'a PreparedQuery,
     one_bit: OneBitQuery,
@@ -168,19 +163,21 @@ struct Search<'a, R> {
     /// Lists that were visited; empty in probing searches, which visit each list once.
     visited: Vec<bool>,
     scanned: usize,
+    /// The highest estimate of a row that was among the best when it was found, since this was set.
+    pub(super) best_news: f32,
 }
 
 /// A list and its score for the query.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
-    list: usize,
+pub(super) struct Seen {
+    pub(super) list: usize,
     /// Score that its best rows are expected to reach.
     promise: f32,
     reference: Reference,
 }
 
 impl<'a, R: NearRows> Search<'a, R> {
-    fn new(
+    pub(super) fn new(
         lists: &'a Lists<'a>,
         rotation: &Rotation,
         query: &'a PreparedQuery,
@@ -199,10 +196,11 @@ impl<'a, R: NearRows> Search<'a, R> {
             candidates: Vec::new(),
             visited: vec![false; if effort.patience.is_none() { lists.len() } else { 0 }],
             scanned: 0,
+            best_news: f32::NEG_INFINITY,
         }
     }
 
-    fn finish(mut self) -> Probed {
+    pub(super) fn finish(mut self) -> Probed {
         let threshold = self.best.score_to_reach();
         self.candidates.retain(|hit| threshold.is_none_or(|threshold| hit.score >= threshold));
         Probed { candidates: self.candidates, lists: self.scanned }
@@ -210,7 +208,7 @@ impl<'a, R: NearRows> Search<'a, R> {
 
     /// Visits lists by expected score until `patience` of them in a row brought no better row.
     fn probe_in_order(&mut self, patience: usize) {
-        let at_once = (2 * patience).max(LISTS_AT_ONCE_MIN);
+        let at_once = lists_at_once(patience);
         let nearest = self.nearest_lists(at_once);
         let mut in_vain = 0;
         if self.visit_all(&nearest, patience, &mut in_vain) {
@@ -218,11 +216,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         }
         let mut order = self.lists_without(nearest);
         while !order.is_empty() {
-            let rest = order.len().saturating_sub(at_once);
-            if rest > 0 {
-                order.select_nth_unstable(rest);
-            }
-            let next: Vec<RankKey> = order.drain(rest..).collect();
+            let next = take_nearest(&mut order, at_once);
             if self.visit_all(&next, patience, &mut in_vain) {
                 return;
             }
@@ -255,7 +249,7 @@ impl<'a, R: NearRows> Search<'a, R> {
 
     /// The `count` lists of highest upper bounds, in no order. Only candidates for them are
     /// compared twice: sorting thousands of lists costs more than visiting ten.
-    fn nearest_lists(&self, count: usize) -> Vec<RankKey> {
+    pub(super) fn nearest_lists(&self, count: usize) -> Vec<RankKey> {
         let points = self.lists.points();
         let (mut nearest, mut found) = (Vec::with_capacity(4 * count), Vec::new());
         let mut threshold = f32::NEG_INFINITY;
@@ -278,7 +272,7 @@ impl<'a, R: NearRows> Search<'a, R> {
     }
 
     /// All other lists with the upper bounds of their points.
-    fn lists_without(&self, known: Vec<RankKey>) -> Vec<RankKey> {
+    pub(super) fn lists_without(&self, known: Vec<RankKey>) -> Vec<RankKey> {
         let mut points = Vec::with_capacity(self.lists.points().len() * BLOCK_ROWS);
         self.lists.points().scan(&self.one_bit, NOWHERE, f32::NEG_INFINITY, &mut points);
         points.truncate(self.lists.len());
@@ -288,7 +282,7 @@ impl<'a, R: NearRows> Search<'a, R> {
     }
 
     /// Lists by expected score, best first.
-    fn by_promise(&self, lists: &[RankKey]) -> Vec<Seen> {
+    pub(super) fn by_promise(&self, lists: &[RankKey]) -> Vec<Seen> {
         let list = |key: &RankKey| key.row().0 as usize;
         lists.iter().for_each(|key| prefetch(self.lists.codes(list(key))));
         // Most likely the first to be visited.
@@ -309,7 +303,7 @@ impl<'a, R: NearRows> Search<'a, R> {
     }
 
     /// Reads a list; returns whether one of its rows is among the best so far.
-    fn visit(&mut self, seen: &Seen) -> bool {
+    pub(super) fn visit(&mut self, seen: &Seen) -> bool {
         self.scanned += 1;
         // The file remembers the damage: nothing that this search finds is passed on.
         if !self.lists.verify(seen.list) {
@@ -330,7 +324,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         // Slots behind the last row only fill up its block.
         let slots = &self.lists.rows(seen.list)[first * BLOCK_ROWS..];
         let slots = &slots[..slots.len().min(RUN_BLOCKS * BLOCK_ROWS)];
-        let threshold = self.threshold();
+        let mut threshold = self.threshold();
         let least = self.rows.least_cosine(slots, threshold);
         run.scan(&self.one_bit, seen.reference, least, &mut found);
         let row = |found: &MayReach| slots.get(found.position as usize).map(|row| RowId(*row));
@@ -339,20 +333,23 @@ impl<'a, R: NearRows> Search<'a, R> {
             found.upper = self.rows.highest_score(row, found.upper);
             found.upper >= threshold
         });
-        let mut has_news = false;
+        let (mut has_news, mut choices) = (false, 0);
         while !found.is_empty() {
             let rest = found.len().saturating_sub(ROWS_AT_ONCE);
-            if rest > 0 {
+            if rest > 0 && choices < CHOICES_MAX {
+                choices += 1;
                 found.select_nth_unstable_by(rest, |a, b| a.upper.total_cmp(&b.upper));
             }
             let best = &found[rest..];
             best.iter().filter_map(row).for_each(|row| self.rows.fetch(row));
-            for row in best.iter().filter_map(row) {
-                has_news |= self.look_at(row);
+            for found in best.iter().filter(|found| found.upper >= threshold) {
+                has_news |= row(found).is_some_and(|row| self.look_at(row));
             }
             found.truncate(rest);
-            let threshold = self.threshold();
-            found.retain(|found| found.upper >= threshold);
+            threshold = self.threshold();
+            if choices < CHOICES_MAX {
+                found.retain(|found| found.upper >= threshold);
+            }
         }
         self.found = found;
         has_news
@@ -367,10 +364,19 @@ impl<'a, R: NearRows> Search<'a, R> {
         }
         self.best.push(row, estimate - bound);
         self.candidates.push(Hit { row, score: estimate + bound });
-        estimate > threshold
+        let is_news = estimate > threshold;
+        if is_news {
+            self.best_news = self.best_news.max(estimate);
+        }
+        is_news
     }
 
-    fn threshold(&self) -> f32 {
+    /// Whether there are as many rows as wanted.
+    pub(super) fn is_full(&self) -> bool {
+        self.best.score_to_reach().is_some()
+    }
+
+    pub(super) fn threshold(&self) -> f32 {
         self.best.score_to_reach().unwrap_or(f32::NEG_INFINITY)
     }
 }

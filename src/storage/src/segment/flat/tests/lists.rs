@@ -261,6 +261,49 @@ fn a_merge_keeps_the_lists_it_is_given() {
     assert!(largest <= 4 * SMALL_LISTS.list_rows, "{largest}");
 }
 
+/// Goal: searches side by side find as much as each alone, with and without a filter, and k rows
+/// where there are k. Method: patience of a few lists, so that most are left out.
+#[test]
+fn side_by_side_finds_as_much_as_alone() {
+    const ROWS: usize = 6000;
+    let (columns, rotation) = (grouped(23, ROWS, 64, FullKind::F16), Rotation::new(64));
+    let rows = columns.view();
+    let built = build(&rows, SMALL_LISTS);
+    let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
+    let tiers = Tiers::new(rows, Some((lists, &rotation)));
+    let ids = SeededIds::new(24);
+    let near = |at: usize| {
+        let near = columns_row(&rows, at * 149 % ROWS);
+        near.iter().map(|value| value + 0.06 * uniform(&ids)).collect::<Vec<f32>>()
+    };
+    let queries: Vec<PreparedQuery> =
+        (0..40).map(|at| PreparedQuery::new(&near(at)).unwrap()).collect();
+    let half: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 2 == 0).collect();
+    let few: RoaringBitmap = (0..7).map(|row| row * 800).collect();
+    for (mask, patience) in [(None, 6), (Some(&half), 6), (None, 1), (Some(&few), 6)] {
+        let filter = mask.map(|mask| RowFilter::new(mask, ROWS));
+        let tuned = Thoroughness::Tuned { patience, deviations: 2.5 };
+        let ask = |queries: &[PreparedQuery]| {
+            let path = SearchPath::Lists;
+            through_lists(path, &SimdBackend, &tiers, queries, filter.as_ref(), 10, tuned).unwrap()
+        };
+        let together = ask(&queries);
+        let (mut wanted, mut found, mut found_alone) = (0, 0, 0);
+        for (query, together) in queries.iter().zip(together) {
+            let alone = ask(std::slice::from_ref(query)).remove(0);
+            let truth = brute_force(&SimdBackend, &rows, query, mask, 10);
+            assert!(together.len() >= truth.len());
+            let hit = |candidates: &[Hit]| {
+                let is_there = |hit: &&Hit| candidates.iter().any(|other| other.row == hit.row);
+                truth.iter().filter(is_there).count()
+            };
+            wanted += truth.len();
+            (found, found_alone) = (found + hit(&together), found_alone + hit(&alone));
+        }
+        assert!(found * 100 >= found_alone * 97, "{found}, alone {found_alone} of {wanted}");
+    }
+}
+
 /// A backend that takes every second query through the lists, and remembers how far it was to go.
 #[derive(Debug, Default)]
 struct Probing(Mutex<Vec<Probe>>);
