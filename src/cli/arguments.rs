@@ -147,23 +147,30 @@ pub struct BenchEmbed {
 #[derive(Debug, Args)]
 pub struct BenchVectors {
     /// Vectors to search, float32.
-    #[arg(long)]
-    pub base: PathBuf,
+    #[arg(long, required_unless_present = "open")]
+    pub base: Option<PathBuf>,
     /// Vectors to search for, float32.
     #[arg(long)]
     pub queries: PathBuf,
-    /// Rows of the base nearest to each query by cosine, best first; at least k of them.
+    /// Rows of the base nearest to each query by cosine, best first; at least k of them. Once for
+    /// each filter, in their order, and first once for none.
+    #[arg(long, required = true)]
+    pub truth: Vec<PathBuf>,
+    /// One bool a row of the base: which may be found. Several are measured one after the other.
     #[arg(long)]
-    pub truth: PathBuf,
-    /// One bool a row of the base: which may be found. The truth must know of it.
-    #[arg(long)]
-    pub filter: Option<PathBuf>,
+    pub filter: Vec<PathBuf>,
     /// Neighbours to find.
     #[arg(long, default_value_t = 10)]
     pub k: usize,
     /// `auto` is what the server does, `flat` exact, `ivf` the least effort for each target.
-    #[arg(long, value_enum, default_value = "auto")]
-    pub kind: IndexKind,
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "auto")]
+    pub kind: Vec<IndexKind>,
+    /// With `--kind ivf`: lists passed in vain before a search ends, in place of targets.
+    #[arg(long, value_delimiter = ',')]
+    pub patience: Vec<usize>,
+    /// With `--patience`: deviations that the bound of T0 allows.
+    #[arg(long, default_value_t = 2.5, requires = "patience")]
+    pub deviations: f32,
     /// Queries that are asked together.
     #[arg(long, value_delimiter = ',', default_value = "1")]
     pub batch: Vec<usize>,
@@ -182,6 +189,12 @@ pub struct BenchVectors {
     /// Folder for the segment while it is measured; the system's temporary one otherwise.
     #[arg(long)]
     pub dir: Option<PathBuf>,
+    /// New folder in which the segment is left, for `--open`.
+    #[arg(long)]
+    pub keep: Option<PathBuf>,
+    /// Folder that `--keep` has left: its segment is searched, and none is built.
+    #[arg(long, conflicts_with_all = ["base", "keep", "dir"])]
+    pub open: Option<PathBuf>,
 }
 
 /// Ways to search.
@@ -193,6 +206,17 @@ pub enum IndexKind {
     Flat,
     /// Through lists.
     Ivf,
+}
+
+impl IndexKind {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Flat => "flat",
+            Self::Ivf => "ivf",
+        }
+    }
 }
 
 /// Flags of a server, and the file that may hold the same settings.

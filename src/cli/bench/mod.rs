@@ -1,12 +1,16 @@
 //! `lodestone bench`: measures parts of the product on given data.
 //!
 //! - `arrays`: .npy, .fvecs and .ivecs files
-//! - `vectors`: build and search of vectors, per setting; `embed`: passages to vectors
+//! - `vectors`: build and search of vectors, per setting; `segment`: the segment that it searches;
+//!   `pages`: what it touches of it
+//! - `embed`: passages to vectors
 //! - `device`: the GPU's part of a search
 
 mod arrays;
 mod device;
 mod embed;
+mod pages;
+mod segment;
 mod vectors;
 
 use std::error::Error;
