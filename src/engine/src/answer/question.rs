@@ -186,6 +186,9 @@ pub(super) struct Question {
 impl Question {
     pub(super) fn new(text: &str) -> Self {
         let last = last_of(text);
+        let conditions = conditions(last);
+        // "At least 3" wants no least.
+        let unbound = spaced(&unbound(last, &conditions));
         let spaced = spaced(last);
         let has = |list: &str| list.split('|').any(|phrase| contains(&spaced, phrase));
         let begins =
@@ -215,9 +218,6 @@ impl Question {
         let ends = |list: &str| {
             asks_which && list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
         };
-        let conditions = conditions(last);
-        // "At least 3" wants no least.
-        let unbound = spaced(&unbound(last, &conditions));
         let wants = |list: &str| list.split('|').any(|phrase| contains(&unbound, phrase));
         let extreme = match (wants(MOST) || ends(LAST), wants(LEAST) || ends(FIRST)) {
             (true, false) => Some(Extreme::Most),
