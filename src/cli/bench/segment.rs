@@ -20,7 +20,7 @@ use crate::cli::bench::arrays::Array;
 
 /// Rows of one source: the largest batch of vectors that the server accepts at once.
 const BATCH_ROWS: usize = 2000;
-/// What a kept folder says of its segment.
+/// File of a kept folder that describes its segment.
 const DESCRIPTION: &str = "bench.json";
 
 /// Builds a segment of the rows in a folder, and describes it there.

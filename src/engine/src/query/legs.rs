@@ -75,7 +75,7 @@ pub(super) fn segments_in_scope(
     Ok(segments)
 }
 
-/// What tells the rows that pass from those of any other sub-tenant and filter.
+/// Key that tells the rows that pass from those of any other sub-tenant and filter.
 fn asked(sub_tenant: &SubTenantId, filter: &Filter) -> Arc<[u8]> {
     let name = sub_tenant.as_str().as_bytes();
     let length = (name.len() as u32).to_le_bytes();
