@@ -2,8 +2,8 @@
 //! little, from one place.
 //!
 //! Under a filter that one row in a hundred passes, half of the blocks of T0 hold a passing row, so
-//! a search reads T1 of all of them: 400 bytes a row in three times as many places. Here the passing
-//! rows stand together, 60 bytes a row of T0 and, for the rows that it does not rule out, T1.
+//! a search reads T1 of all of them: 400 bytes a row in three times as many places. Here the
+//! passing rows stand together, 60 bytes a row of T0 and, for those that it does not rule out, T1.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -27,8 +27,8 @@ const SCANNED_QUERIES_MIN: usize = 8;
 #[repr(C, align(64))]
 struct Line([i8; 64]);
 
-/// The passing rows, numbered one after the other: one list of them round their mean, in the form of
-/// a segment's sections, and the columns of T1.
+/// The passing rows, numbered one after the other: one list of them round their mean, in the form
+/// of a segment's sections, and the columns of T1.
 #[derive(Debug)]
 pub(super) struct Condensed {
     sections: BuiltLists,

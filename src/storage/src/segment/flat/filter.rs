@@ -89,8 +89,8 @@ impl<'a> RowFilter<'a> {
         self.bitmap.serialized_size() + form
     }
 
-    /// Bytes of T0 and T1 of the passing rows apart, of vectors of `dimension` components; `None` where
-    /// that would not pay.
+    /// Bytes of T0 and T1 of the passing rows apart, of vectors of `dimension` components; `None`
+    /// where that would not pay.
     pub fn condensed_bytes(&self, dimension: usize) -> Option<usize> {
         let pays = (ONE_BIT_ROWS_MIN..PROBED_PASSING_MIN).contains(&self.passing)
             && self.passing * ROWS_A_PASSING_ROW <= self.rows;
@@ -98,8 +98,8 @@ impl<'a> RowFilter<'a> {
     }
 
     /// Lets one of the next searches condense the filter: set T0 and T1 of the passing rows apart,
-    /// which costs as much as some fifty searches and makes all later ones several times as fast. For filters
-    /// that are repeated.
+    /// which costs as much as some fifty searches and makes later ones several times as fast. For
+    /// filters that are repeated.
     pub fn allow_condensing(&self) {
         self.may_condense.store(true, Ordering::Release);
     }

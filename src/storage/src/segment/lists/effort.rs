@@ -1,4 +1,4 @@
-//! How far a search through lists goes.
+//! Extent of a search through lists.
 
 /// Extent of a search through a segment.
 #[derive(Debug, Clone, Copy, PartialEq)]
