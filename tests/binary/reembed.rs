@@ -270,6 +270,13 @@ pub(super) fn told_by_search(client: &Client, tenant: &str) -> (Value, Value) {
     (metadata["embedding_model"].clone(), metadata["degraded"].clone())
 }
 
+/// A client with a key of one tenant.
+fn client_of(client: &Client, tenant: &str) -> Client {
+    let body = json!({"name": tenant, "role": "read", "tenants": [{"tenant_id": tenant}]});
+    let made = ask(client, "POST", "/admin/api_keys", body);
+    Client { key: made["api_key"].as_str().expect("a key").to_owned(), ..client.clone() }
+}
+
 fn width(client: &Client, tenant: &str) -> Value {
     let path = format!("/tenant/stats?tenant_id={tenant}");
     ask(client, "GET", &path, Value::Null)["vector_dimension"].clone()
@@ -358,6 +365,18 @@ fn tenants_have_models_of_their_own() {
         {
             assert_eq!(told_by_search(client, tenant), (json!(model), json!([])), "{tenant}");
             assert_eq!(width(client, tenant), numbers, "{tenant}");
+            let of_tenant = client_of(client, tenant);
+            let asked = [(Value::Null, model, numbers), (json!(model), model, numbers)];
+            for (name, model, numbers) in asked.into_iter().chain([(json!("usual"), "usual", 16)]) {
+                let body = json!({"input": "word1", "model": name});
+                let found = ask(&of_tenant, "POST", "/v1/embeddings", body);
+                let vector = found["data"][0]["embedding"].as_array().expect("a vector");
+                assert_eq!((&found["model"], vector.len()), (&json!(model), numbers), "{tenant}");
+            }
+            let other = if tenant == "acme" { "deep" } else { "wide" };
+            let body = json!({"input": "word1", "model": other});
+            let found = of_tenant.call("POST", "/v1/embeddings", &body).expect("an answer");
+            assert_eq!(found.status, 404, "{tenant}: the vectors of {other} are not its own");
         }
         for (query, found) in tops(client).iter().enumerate() {
             assert!(is_same(found, &of_wide[query]), "{query}: {found:?}");

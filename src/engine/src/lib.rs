@@ -282,8 +282,7 @@ impl Engine {
                 .with_kept_filters(kept_filters_bytes(memory.limit_bytes())),
             backend,
             answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)),
-            writer: generator
-                .map(|generator| Writer::new(generator, Arc::clone(&embedder), Arc::clone(&ids))),
+            writer: generator.map(|generator| Writer::new(generator, Arc::clone(&ids))),
             settings,
             data,
             catalog,

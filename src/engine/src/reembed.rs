@@ -57,6 +57,16 @@ impl Engine {
         &self.models
     }
 
+    /// The model of a tenant: that of its vectors, or, where it has none, that which was chosen for
+    /// it or that of new tenants.
+    ///
+    /// # Errors
+    /// [`IngestError::ModelMismatch`] where it is not loaded; errors of the disk.
+    pub fn embedder_of(&self, tenant: &Tenant) -> Result<Arc<dyn Embedder>, EngineError> {
+        let collection = self.ingest.open(tenant)?;
+        Ok(self.ingest.model_of(tenant, &collection)?)
+    }
+
     /// Carries out an order about one tenant, or about every tenant of the key; returns their
     /// states. New vectors are of the model `to`, by default the one that was chosen for the tenant
     /// or else that of new tenants. Work goes on in the background.

@@ -302,7 +302,7 @@ impl Ingest {
     ///
     /// # Errors
     /// [`IngestError::ModelMismatch`] where it is not loaded.
-    fn model_of(
+    pub(crate) fn model_of(
         &self,
         tenant: &Tenant,
         collection: &Collection,

@@ -19,6 +19,7 @@ mod grounds;
 mod quotes;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 pub use grounds::Grounds;
@@ -34,6 +35,7 @@ use crate::query::{Mode, RetrieveRequest};
 use crate::stage::stage;
 use crate::translation::Language;
 use crate::{Engine, EngineError, TenantAccess};
+use lodestone_embed::Embedder;
 use lodestone_types::RetrievedChunk;
 use lodestone_types::id::SessionId;
 
@@ -201,6 +203,7 @@ impl Engine {
         let chunks = grounds.retrieved.chunks.as_slice();
         let sources = sources_only(&grounds.question, chunks);
         told(sink(AnswerEvent::Sources(grounds, &sources)))?;
+        let embedder = self.comparing(access);
         let question = Question {
             text: &request.search.query,
             past: &grounds.past,
@@ -208,6 +211,7 @@ impl Engine {
             user_instructions: &request.user_instructions,
             sampling: request.sampling,
             tools: request.tools.as_ref(),
+            embedder: &**embedder,
         };
         let mut has_told = false;
         let context = &access.context;
@@ -267,10 +271,7 @@ impl Engine {
             None => SourceOrder::ByUse,
         };
         let mut around = self.around(access, chunks)?;
-        let snapshot = access.collection.snapshot();
-        let model = self.models.of(&snapshot.manifest, access.tenant.embedding_model.as_deref());
-        // Where that model is not loaded, another one compares sentences as well.
-        let model = model.unwrap_or(self.models.current());
+        let model = self.comparing(access);
         let judge = self.reranker.clone().filter(|_| request.search.mode == Mode::Accurate);
         let answerer = self.answerer.with_model(model).judged_by(judge);
         let mut answer = answerer.answer(&access.context, question, chunks, &around, order)?;
@@ -289,6 +290,14 @@ impl Engine {
         };
         let quotes = quotes::extracted(&answer, &grounds.retrieved.chunks, &around);
         Ok((answer.text, answer.sources, quotes, generation))
+    }
+
+    /// The model that compares sentences for a tenant: that of its vectors. Where it is not loaded,
+    /// another one compares sentences as well.
+    fn comparing(&self, access: &TenantAccess) -> &Arc<dyn Embedder> {
+        let snapshot = access.collection.snapshot();
+        let model = self.models.of(&snapshot.manifest, access.tenant.embedding_model.as_deref());
+        model.unwrap_or(self.models.current())
     }
 
     /// The chunks around those that were found.

@@ -63,7 +63,7 @@ fn scripted(pieces: &[&'static str], failure: Option<GenerateError>) -> Arc<Scri
 
 fn writer(generator: &Arc<Scripted>) -> Writer {
     let generator = Arc::clone(generator) as Arc<dyn Generator>;
-    Writer::new(generator, Arc::new(HashEmbedder), Arc::new(RandomIds))
+    Writer::new(generator, Arc::new(RandomIds))
 }
 
 fn asked<'a>(text: &'a str, past: &'a [(String, String)]) -> Question<'a> {
@@ -74,6 +74,7 @@ fn asked<'a>(text: &'a str, past: &'a [(String, String)]) -> Question<'a> {
         user_instructions: "",
         sampling: Sampling::default(),
         tools: None,
+        embedder: &HashEmbedder,
     }
 }
 
@@ -218,6 +219,7 @@ proptest! {
             text: &question, past: &turns, user_name: "x\ny", user_instructions: &wishes,
             sampling: Sampling::default(),
             tools: None,
+            embedder: &HashEmbedder,
         };
         let shown = show(&asked, &sources, &chunks, window, &RandomIds).unwrap();
         let tokens: usize = shown.messages.iter().map(|message| estimate(&message.text)).sum();

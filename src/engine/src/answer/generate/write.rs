@@ -40,6 +40,8 @@ pub struct Question<'a> {
     pub sampling: Sampling,
     /// Functions of the client, if it offers some.
     pub tools: Option<&'a Tools>,
+    /// The model whose vectors check what is written against the passages that it cites.
+    pub embedder: &'a dyn Embedder,
 }
 
 /// Delivery of an answer to the client.
@@ -81,7 +83,6 @@ pub struct Unsupported {
 #[derive(Debug)]
 pub struct Writer {
     generator: Arc<dyn Generator>,
-    embedder: Arc<dyn Embedder>,
     ids: Arc<dyn IdSource>,
     state: Mutex<State>,
 }
@@ -102,13 +103,9 @@ impl Drop for WritePermit<'_> {
 }
 
 impl Writer {
-    /// A writer that checks by the vectors of a model what the generator has written.
-    pub fn new(
-        generator: Arc<dyn Generator>,
-        embedder: Arc<dyn Embedder>,
-        ids: Arc<dyn IdSource>,
-    ) -> Self {
-        Self { generator, embedder, ids, state: Mutex::default() }
+    /// A writer of answers by `generator`.
+    pub fn new(generator: Arc<dyn Generator>, ids: Arc<dyn IdSource>) -> Self {
+        Self { generator, ids, state: Mutex::default() }
     }
 
     /// The generator.
@@ -200,7 +197,7 @@ impl Writer {
             tokens::usage(&prompt, &written.chain([text.as_str()]).collect::<Vec<_>>())
         });
         let checking = context.restarted();
-        let doubts = doubts(&*self.embedder, &checking, &marked, sources, chunks, &shown.chunks);
+        let doubts = doubts(question.embedder, &checking, &marked, sources, chunks, &shown.chunks);
         // The answer is worth giving unchecked.
         let doubts = doubts.unwrap_or_else(|error| {
             tracing::warn!(%error, "the citations of an answer were not checked");

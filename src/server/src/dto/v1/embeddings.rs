@@ -22,7 +22,8 @@ static INPUT: Field = Field::body(
 static MODEL: Field = Field::body(
     "model",
     MODEL_NAME,
-    "Name of the embedding model; absent: the installed one. Another name is 404.",
+    "Name of the embedding model: the installed one, or that of the tenant; absent: the tenant's, \
+     else the installed one. Another name is 404.",
 );
 static ENCODING_FORMAT: Field = Field::body(
     "encoding_format",

@@ -8,6 +8,7 @@
 //! So a search waits for no group, and another owner for one at most, however many texts come.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +20,8 @@ use crate::reply::Bare;
 use crate::request::{Call, Inputs};
 use crate::routes::off_thread;
 use crate::routes::route::share_of;
-use crate::routes::v1::owner;
+use crate::routes::v1::{of_key, tenant_behind};
+use lodestone_catalog::Tenant;
 use lodestone_embed::{Embedder, Lane, Role};
 use lodestone_engine::EngineError;
 use lodestone_engine::ingest::MemoryShare;
@@ -74,10 +76,10 @@ pub(super) async fn embed(
     let _listening = context.cancel().on_drop();
     let (preparing, asked) = (app.clone(), call.clone());
     let prepared = off_thread(move || prepare(&preparing, &asked, input)).await?;
-    let Prepared { mut passages, role, owner, dimension, is_base64, held } = prepared;
+    let Prepared { embedder, mut passages, role, owner, dimension, is_base64, held } = prepared;
     let prompt_tokens = passages.tokens.iter().sum();
     let truncated = std::mem::take(&mut passages.truncated);
-    let vectors = vectors(&app, &call, &context, owner, passages, role).await?;
+    let vectors = vectors(&app, &call, &context, owner, &embedder, passages, role).await?;
     off_thread(move || {
         let shown = |(index, vector)| EmbeddingView {
             object: "embedding",
@@ -87,7 +89,7 @@ pub(super) async fn embed(
         let body = EmbeddingList {
             object: "list",
             data: vectors.into_iter().enumerate().map(shown).collect(),
-            model: app.engine.embedder().name().to_owned(),
+            model: embedder.name().to_owned(),
             usage: EmbeddingUsage { prompt_tokens, total_tokens: prompt_tokens },
             truncated,
         };
@@ -98,6 +100,7 @@ pub(super) async fn embed(
 
 /// A request that is known to be right.
 struct Prepared {
+    embedder: Arc<dyn Embedder>,
     passages: Passages,
     role: Role,
     owner: CollectionId,
@@ -107,11 +110,12 @@ struct Prepared {
 }
 
 fn prepare(app: &App, call: &Call, input: Embed) -> Result<Prepared, ApiError> {
-    let embedder = app.engine.embedder();
     let Embed { input, model, is_base64, dimensions, truncate, is_query, tenant } = input;
-    if model.is_some_and(|model| model != embedder.name()) {
-        return Err(ApiError::model_not_found(Location::Body));
-    }
+    let grant = call.grant()?;
+    let tenant = tenant_behind(app, grant, tenant.as_ref())?;
+    let owner = tenant.as_ref().map_or_else(|| of_key(&grant.key_id), |it| it.collection);
+    let own = chosen(app, tenant.as_deref(), model)?;
+    let embedder = &*own;
     let dimension = dimensions.unwrap_or(embedder.dimension());
     if !embedder.may_shorten_to(dimension) {
         let (name, whole) = (embedder.name(), embedder.dimension());
@@ -119,7 +123,6 @@ fn prepare(app: &App, call: &Call, input: Embed) -> Result<Prepared, ApiError> {
             format!("must be {whole}: the vectors of {name} cannot be cut to {dimension}");
         return Err(wrong("dimensions", &problem));
     }
-    let owner = owner(app, call.grant()?, tenant.as_ref())?;
     let texts = texts(embedder, input)?;
     let bytes = texts.len() * embedder.dimension() * BYTES_PER_NUMBER;
     let is_large = bytes > SHARE_BYTES_MIN;
@@ -135,8 +138,26 @@ fn prepare(app: &App, call: &Call, input: Embed) -> Result<Prepared, ApiError> {
         }
         _ => {
             let role = if is_query { Role::Query } else { Role::Document };
-            Ok(Prepared { passages, role, owner, dimension, is_base64, held })
+            Ok(Prepared { embedder: own, passages, role, owner, dimension, is_base64, held })
         }
+    }
+}
+
+/// The model that is meant: that of new tenants by its name, and otherwise that of the tenant in
+/// which the request works.
+fn chosen(
+    app: &App,
+    tenant: Option<&Tenant>,
+    model: Option<String>,
+) -> Result<Arc<dyn Embedder>, ApiError> {
+    let usual = app.engine.models().current();
+    let own = match tenant {
+        Some(tenant) if model.as_deref() != Some(usual.name()) => app.engine.embedder_of(tenant)?,
+        _ => Arc::clone(usual),
+    };
+    match model.is_none_or(|model| model == own.name()) {
+        true => Ok(own),
+        false => Err(ApiError::model_not_found(Location::Body)),
     }
 }
 
@@ -172,16 +193,17 @@ pub(super) async fn vectors(
     call: &Call,
     context: &RequestContext,
     owner: CollectionId,
+    embedder: &Arc<dyn Embedder>,
     mut passages: Passages,
     role: Role,
 ) -> Result<Vec<Vec<f32>>, ApiError> {
     let context = context.of_tenant(owner);
     let with_role = move |text: String| (role, text);
     if passages.tokens.iter().sum::<usize>() <= limits::MODEL_TOKENS_MAX {
-        let engine = app.engine.clone();
+        let embedder = Arc::clone(embedder);
         return off_thread(move || {
             let texts = passages.texts.into_iter().map(with_role).collect();
-            let made = engine.embedder().embed_as(Lane::Query, &context, texts);
+            let made = embedder.embed_as(Lane::Query, &context, texts);
             Ok(made.map_err(EngineError::from)?)
         })
         .await;
@@ -191,9 +213,9 @@ pub(super) async fn vectors(
     for group in passages.groups(tokens_max) {
         let turn = app.turn_of(call, &context.restarted(), owner).await?;
         let texts = passages.texts[group].iter_mut().map(std::mem::take).map(with_role).collect();
-        let (engine, context) = (app.engine.clone(), context.restarted());
+        let (embedder, context) = (Arc::clone(embedder), context.restarted());
         let made = off_thread(move || {
-            let made = engine.embedder().embed_as(Lane::Answer, &context, texts);
+            let made = embedder.embed_as(Lane::Answer, &context, texts);
             drop(turn);
             Ok(made.map_err(EngineError::from)?)
         });

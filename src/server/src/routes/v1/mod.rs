@@ -17,12 +17,15 @@ mod store_files;
 mod store_search;
 mod vector_stores;
 
+use std::sync::Arc;
+
 use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::dto::v1::TENANT_HEADER;
 use crate::error::{ApiError, Location};
 use crate::routes::{Group, Route};
+use lodestone_catalog::Tenant;
 use lodestone_engine::EngineError;
 use lodestone_types::{CollectionId, Grant, Role, TenantId, limits};
 
@@ -65,14 +68,23 @@ fn tenant_of(grant: &Grant, named: Option<&TenantId>) -> Result<TenantId, ApiErr
 /// The owner of the turns of a request that reads no tenant's data: the tenant that it names or the
 /// only one of the key, else the key.
 fn owner(app: &App, grant: &Grant, named: Option<&TenantId>) -> Result<CollectionId, ApiError> {
+    let tenant = tenant_behind(app, grant, named)?;
+    Ok(tenant.map_or_else(|| of_key(&grant.key_id), |tenant| tenant.collection))
+}
+
+/// The tenant that a request names, or the only one of its key.
+fn tenant_behind(
+    app: &App,
+    grant: &Grant,
+    named: Option<&TenantId>,
+) -> Result<Option<Arc<Tenant>>, ApiError> {
     if let Some(named) = named {
-        return Ok(app.engine.find_tenant(grant, named)?.collection);
+        return Ok(Some(app.engine.find_tenant(grant, named)?));
     }
-    let only = grant.scope.only_tenant().map(|tenant| app.engine.find_tenant(grant, tenant));
-    match only {
-        Some(Ok(tenant)) => Ok(tenant.collection),
+    match grant.scope.only_tenant().map(|tenant| app.engine.find_tenant(grant, tenant)) {
+        Some(Ok(tenant)) => Ok(Some(tenant)),
         Some(Err(error @ EngineError::TooManyRequests { .. })) => Err(error.into()),
-        Some(Err(_)) | None => Ok(of_key(&grant.key_id)),
+        Some(Err(_)) | None => Ok(None),
     }
 }
 

@@ -113,8 +113,9 @@ async fn cosines(
         Ok((Passages::new(embedder, vec![query]), Passages::new(embedder, texts)))
     })
     .await?;
-    let query = vectors(app, call, context, owner, query, Role::Query).await?.remove(0);
-    let of_documents = vectors(app, call, context, owner, passages, Role::Document).await?;
+    let model = app.engine.models().current();
+    let query = vectors(app, call, context, owner, model, query, Role::Query).await?.remove(0);
+    let of_documents = vectors(app, call, context, owner, model, passages, Role::Document).await?;
     let cosine = |vector: &Vec<f32>| settle(vector.iter().zip(&query).map(|(a, b)| a * b).sum());
     Ok(of_documents.iter().map(cosine).collect())
 }
