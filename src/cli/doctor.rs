@@ -59,8 +59,9 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         ("tls", tls(settings)),
         ("metrics", settings.watch.metrics_listen.map_or_else(by_key, listen)),
     ];
+    let sparse = found_sparse(settings).transpose().map(|found| ("sparse", found));
     let mut problems = 0;
-    for (name, found) in parts {
+    for (name, found) in parts.into_iter().chain(sparse) {
         match found {
             Ok(found) => println!("  {name:<10} {found}"),
             Err(problem) => {
@@ -161,6 +162,15 @@ fn found_reranker(settings: &Settings) -> Finding {
     model.close();
     let place = settings.reranker_path();
     Ok(format!("{}, f32 on the CPU, in {}", model.name(), place.display()))
+}
+
+/// The sparse model that searches would have, if there is one.
+fn found_sparse(settings: &Settings) -> Result<Option<String>, String> {
+    let Some(model) = reranker::load_sparse(settings)? else { return Ok(None) };
+    let place = settings.sparse_path();
+    model.close();
+    let (name, arithmetic) = (model.name(), model.arithmetic());
+    Ok(Some(format!("{name}, {arithmetic} on the CPU, in {}", place.display())))
 }
 
 /// Whether a child of this program can give up what a parser must not have, and still read.

@@ -49,6 +49,7 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     require_names(&components)?;
     warn_of_copies(&settings, &components);
     components.reranker = reranker::load(&settings)?.map(|reranker| Arc::new(reranker) as _);
+    components.sparse = reranker::load_sparse(&settings)?.map(Arc::new);
     components.backend = device.backend;
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));
     let engine = Engine::start(settings, components)?;
@@ -275,6 +276,9 @@ fn banner(
     match engine.reranker() {
         Some(reranker) => line("reranker", &format!("{}, for accurate searches", reranker.name())),
         None => line("reranker", "none: lodestone model install puts one in place"),
+    }
+    if let Some(sparse) = engine.sparse() {
+        line("sparse", &format!("{}, beside vectors and keywords", sparse.name()));
     }
     line("generator", &generator(engine));
     let is_seen = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();

@@ -10,6 +10,7 @@
 //! - `models`: a reranker installed, listed and used; `hub`: models from a model hub; `published`:
 //!   those that the documentation names, in small sizes
 //! - `remote_model`: the embedding model of another server
+//! - `sparse`: a sparse model beside it
 //! - `reembed`: another embedding model under load and kills
 //! - `settings`: what the environment sets, and what the log tells
 //! - `tls`: certificates at the start, changed, and clients without TLS
@@ -56,6 +57,7 @@ mod reembed;
 mod remote_model;
 mod settings;
 mod sockets;
+mod sparse;
 mod stand_in;
 mod streams;
 mod tenant_plans;

@@ -74,6 +74,12 @@ fn weights(words: usize, hidden: usize, layers: usize) -> Vec<u8> {
         shapes.push((format!("{part}.LayerNorm.weight"), vec![hidden]));
         shapes.push((format!("{part}.LayerNorm.bias"), vec![hidden]));
     }
+    let head = "cls.predictions.transform";
+    shapes.push((format!("{head}.dense.weight"), vec![hidden, hidden]));
+    shapes.push((format!("{head}.dense.bias"), vec![hidden]));
+    shapes.push((format!("{head}.LayerNorm.weight"), vec![hidden]));
+    shapes.push((format!("{head}.LayerNorm.bias"), vec![hidden]));
+    shapes.push(("cls.predictions.bias".to_owned(), vec![words]));
     let (mut header, mut numbers) = (Map::new(), Vec::<u8>::new());
     for (salt, (name, shape)) in shapes.iter().enumerate() {
         let begin = numbers.len();

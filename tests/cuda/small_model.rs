@@ -41,6 +41,7 @@ pub fn files(kind: &Kind) -> ModelFiles {
     });
     ModelFiles {
         name: "small".to_owned(),
+        encoder: String::new(),
         config: config.to_string().into_bytes(),
         parts: [("1_Pooling/config.json".to_owned(), pooling.to_string().into_bytes())].into(),
         tokenizer: tokenizer().to_string().into_bytes(),

@@ -78,7 +78,8 @@ pub(crate) fn source(id: &str, title: &str, text: &str, graph: RowGraph) -> NewS
     let vector = HashEmbedder::vector(text);
     let (boxes, lines, text) = (Vec::new(), Vec::new(), text.to_owned());
     let context = String::new();
-    let rows = vec![NewRow { index: 0, text, place, boxes, lines, context, graph, vector }];
+    let rows =
+        vec![NewRow { index: 0, text, place, boxes, lines, context, graph, vector, sparse: None }];
     NewSource { record, title_text: title.into(), searchable: String::new(), rows }
 }
 

@@ -358,6 +358,8 @@ none. */
   vector_score: number | null;
   /** BM25; null where words took no part. */
   keyword_score: number | null;
+  /** Score by the sparse model; absent where it took no part. */
+  sparse_score?: number | null;
   /** Chance that the chunk is about what was asked for, 0 to 1, comparable between queries and
 collections. */
   confidence: number;
@@ -393,6 +395,9 @@ export interface Explanation {
   semantic_share: number;
   /** Share of the keyword leg, up to 1 - alpha. */
   keyword_share: number;
+  /** Share of the sparse leg; absent where it took no part. Those of the two others are of the
+rest then, and `s` has all three. */
+  sparse_share?: number | null;
   /** Share of the query's words that the chunk and its title hold, weighed by how rare they are. */
   coverage: number;
   /** Gain because a good result names this source or its entities. */
@@ -645,6 +650,8 @@ none. */
   vector_score: number | null;
   /** BM25; null where words took no part. */
   keyword_score: number | null;
+  /** Score by the sparse model; absent where it took no part. */
+  sparse_score?: number | null;
   /** Chance that the chunk is about what was asked for, 0 to 1, comparable between queries and
 collections. */
   confidence: number;

@@ -85,6 +85,7 @@ fn source(number: usize, values: &[f32], width: usize) -> NewSource {
         text: String::new(),
         place: ChunkPlace::default(),
         vector: vector.to_vec(),
+        sparse: None,
     };
     let record = SourceRecord {
         sub_tenant: SubTenantId::default_name(),

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::cli::authorities;
 use crate::cli::model::hub::{Fetched, HubModel, Known};
 use crate::cli::model::reranker::{NAME_FILE, read};
-use crate::cli::model::{InstallOptions, embeds};
+use crate::cli::model::{InstallOptions, embeds, expands};
 
 /// A file beside an installed model that says which commit of which repository it is.
 pub const ORIGIN_FILE: &str = "ORIGIN";
@@ -44,6 +44,24 @@ pub fn reranker(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     CrossEncoder::load(&files, 1).map_err(|error| source.told(&error))?.close();
     install(options, &files, &place, source, &[(NAME_FILE, files.name.as_bytes())])?;
     println!("{} is in {}; a server uses it from its next start on", files.name, place.display());
+    Ok(())
+}
+
+/// Installs a sparse model.
+pub fn sparse(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
+    let InstallOptions { query_prefix, passage_prefix, dimension, .. } = options;
+    if query_prefix.is_some() || passage_prefix.is_some() || dimension.is_some() {
+        return Err("a sparse model takes its prefixes from its files, and has no dimension".into());
+    }
+    let place = options.places.sparse();
+    let source = Source::find(options, |_| place.clone())?;
+    let mut files = read(&source.dir).map_err(|error| source.told(&error))?;
+    files.name = source.name.clone().unwrap_or(files.name);
+    check_hash(options, &files)?;
+    let described = expands(&files).map_err(|error| source.told(&error))?;
+    install(options, &files, &place, source, &[(NAME_FILE, files.name.as_bytes())])?;
+    println!("{}: {described}", files.name);
+    println!("it is in {}; a server uses it from its next start on", place.display());
     Ok(())
 }
 
@@ -184,9 +202,11 @@ fn write(files: &ModelFiles, place: &Path, more: &[(&str, &[u8])]) -> Result<(),
         ("tokenizer.json", &files.tokenizer),
         ("model.safetensors", &files.weights),
     ];
-    let parts = files.parts.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+    let encoder = encoder.map(|(name, bytes)| (format!("{}{name}", files.encoder), bytes));
+    let parts = files.parts.iter().map(|(name, bytes)| (name.clone(), bytes.as_slice()));
+    let more = more.iter().map(|(name, bytes)| ((*name).to_owned(), *bytes));
     let mut folders = BTreeSet::from([incoming.clone()]);
-    for (name, bytes) in encoder.into_iter().chain(parts).chain(more.iter().copied()) {
+    for (name, bytes) in encoder.into_iter().chain(parts).chain(more) {
         let path = incoming.join(name);
         let folder = path.parent().expect("a file below a folder").to_owned();
         disk.create_dir_all(&folder)?;

@@ -1,7 +1,7 @@
 //! `lodestone model`: lists models and installs them where the server looks.
 //!
 //! - `install`: a checked copy of a directory; `hub`: directories from a model hub
-//! - `reranker`: the path of the reranker, and loading
+//! - `reranker`: the paths of the reranker and of the sparse model, and loading
 
 mod hub;
 mod install;
@@ -11,7 +11,9 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use lodestone_embed::{CrossEncoder, EmbedError, Embedder, Model, ModelFiles, Prompts};
+use lodestone_embed::{
+    CrossEncoder, EmbedError, Embedder, Model, ModelFiles, Precision, Prompts, SparseModel,
+};
 use lodestone_engine::settings::Settings;
 use lodestone_rank::Reranker;
 
@@ -72,6 +74,8 @@ enum ModelKind {
     Embedding,
     /// Reads query and passage together; used by `accurate` searches.
     Reranker,
+    /// Turns texts into weights of words; searched beside vectors and keywords.
+    Sparse,
 }
 
 /// Directories of the models.
@@ -83,6 +87,9 @@ pub struct ModelPlaces {
     /// Directory of the reranker [default: reranker beside the embedding model].
     #[arg(long, env = "LODESTONE_RERANKER_DIR")]
     reranker_dir: Option<PathBuf>,
+    /// Directory of the sparse model [default: sparse beside the embedding model].
+    #[arg(long, env = "LODESTONE_SPARSE_DIR")]
+    sparse_dir: Option<PathBuf>,
 }
 
 impl ModelPlaces {
@@ -92,6 +99,13 @@ impl ModelPlaces {
         settings.reranker_dir.clone_from(&self.reranker_dir);
         settings.reranker_path()
     }
+
+    /// The directory of the sparse model, by the same rule.
+    fn sparse(&self) -> PathBuf {
+        let mut settings = Settings::new(PathBuf::new(), self.model_dir.clone());
+        settings.sparse_dir.clone_from(&self.sparse_dir);
+        settings.sparse_path()
+    }
 }
 
 /// Runs the operation that the command line names.
@@ -100,6 +114,7 @@ pub fn run(verb: &ModelVerb) -> Result<(), Box<dyn Error>> {
         ModelVerb::Install(options) => match options.kind {
             ModelKind::Embedding => install::embedding(options),
             ModelKind::Reranker => install::reranker(options),
+            ModelKind::Sparse => install::sparse(options),
         },
         ModelVerb::Ls(places) => list(places),
     }
@@ -113,8 +128,13 @@ fn list(places: &ModelPlaces) -> Result<(), Box<dyn Error>> {
         true => listed(&place, reranker::read(&place), reranks),
         false => Ok(format!("none in {}: lodestone model install", place.display())),
     };
+    let place = places.sparse();
+    let sparse = place.exists().then(|| listed(&place, reranker::read(&place), expands));
+    let sparse = sparse.map(|found| ("sparse", found));
     let mut unusable = Vec::new();
-    for (kind, found) in [("embedding", embedding), ("reranker", reranker)] {
+    for (kind, found) in
+        [("embedding", embedding), ("reranker", reranker)].into_iter().chain(sparse)
+    {
         match found {
             Ok(found) => println!("  {kind:<10} {found}"),
             Err(problem) => {
@@ -165,6 +185,13 @@ pub fn prompts(model: &Model) -> String {
         prompt => format!(", {texts} behind {prompt:?}"),
     };
     told("queries", query) + &told("documents", document)
+}
+
+fn expands(files: &ModelFiles) -> Result<String, EmbedError> {
+    let model = SparseModel::load(files, 1, Precision::F32)?;
+    model.close();
+    let queries = if model.reads_queries() { "the model" } else { "a table of weights" };
+    Ok(format!("queries by {queries}, fingerprint {}", model.fingerprint()))
 }
 
 fn reranks(files: &ModelFiles) -> Result<String, EmbedError> {

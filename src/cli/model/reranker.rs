@@ -1,8 +1,8 @@
-//! The reranker of a server.
+//! The reranker and the sparse model of a server.
 
 use std::path::Path;
 
-use lodestone_embed::{CrossEncoder, EmbedError, ModelFiles};
+use lodestone_embed::{CrossEncoder, EmbedError, ModelFiles, SparseModel};
 use lodestone_engine::settings::Settings;
 
 /// A file beside an installed model that keeps its name, since its directory is named for its use.
@@ -23,7 +23,22 @@ pub fn load(settings: &Settings) -> Result<Option<CrossEncoder>, String> {
     loaded.map(Some).map_err(|error| format!("reranker in {}: {error}", place.display()))
 }
 
-/// The files of a reranker, under its own name if that was kept.
+/// The sparse model that the settings name, or the one in the usual place; `None` where none was
+/// named and none is there.
+///
+/// # Errors
+/// One that was named and is not there, and one that is no sparse model.
+pub fn load_sparse(settings: &Settings) -> Result<Option<SparseModel>, String> {
+    let place = settings.sparse_path();
+    if settings.sparse_dir.is_none() && !place.exists() {
+        return Ok(None);
+    }
+    let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
+    let loaded = read(&place).and_then(|files| SparseModel::load(&files, threads, precision));
+    loaded.map(Some).map_err(|error| format!("sparse model in {}: {error}", place.display()))
+}
+
+/// The files of a reranker or a sparse model, under its own name if that was kept.
 ///
 /// # Errors
 /// As [`ModelFiles::read`].

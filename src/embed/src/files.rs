@@ -9,6 +9,17 @@
 //! ```
 //! The last three are read where they are; the folders' names are those that `modules.json` gives.
 //! Without it there are no steps but `1_Pooling`, if that is there.
+//!
+//! Sparse models have other steps:
+//!
+//! ```text
+//! 1_SpladePooling/config.json                            logits of the vocabulary to weights
+//! router_config.json                                     steps for queries and for documents
+//! query_0_SparseStaticEmbedding/tokenizer.json, .../model.safetensors
+//!                                                        weights of the tokens of queries
+//! idf.json                                               the same in a directory without steps
+//! ```
+//! A Router may put the encoder into a folder.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,12 +35,16 @@ use crate::prompts::Prompts;
 pub(super) const PROMPTS: &str = "config_sentence_transformers.json";
 /// Configuration of the pooling where no `modules.json` names another.
 pub(super) const POOLING: &str = "1_Pooling/config.json";
+/// Weights of the tokens of queries, where no `modules.json` names others.
+pub(super) const IDF: &str = "idf.json";
 /// Names of the files that every model has.
 pub const REQUIRED_FILES: [&str; 3] = ["config.json", "tokenizer.json", "model.safetensors"];
 
 /// Files of a model beside [`REQUIRED_FILES`], by their path in its directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartFiles {
+    /// Folder of [`REQUIRED_FILES`]: empty for the directory itself, or ending with `/`.
+    pub encoder: String,
     /// Those that its `modules.json` names.
     pub required: Vec<String>,
     /// Those that are read where they are.
@@ -41,6 +56,8 @@ pub struct PartFiles {
 pub struct ModelFiles {
     /// The directory's name, which is the model's name on the wire.
     pub name: String,
+    /// Folder of the next three: empty for the directory itself, or ending with `/`.
+    pub encoder: String,
     /// `config.json`.
     pub config: Vec<u8>,
     /// `tokenizer.json`.
@@ -75,10 +92,16 @@ impl ModelFiles {
         let name = directory
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let config = required("config.json")?;
         let mut parts = BTreeMap::new();
         let list = optional(modules::FILE)?;
-        let files = Self::part_files(list.as_deref())?;
+        let router = match list.as_deref().is_some_and(modules::has_router) {
+            true => Some(required(modules::ROUTER)?),
+            false => None,
+        };
+        let files = Self::part_files(list.as_deref(), router.as_deref())?;
+        let encoder = files.encoder;
+        let own = |name: &str| required(&format!("{encoder}{name}"));
+        let config = own("config.json")?;
         for file in files.required {
             let bytes = required(&file)?;
             parts.insert(file, bytes);
@@ -86,23 +109,49 @@ impl ModelFiles {
         for file in files.optional {
             parts.extend(optional(&file)?.map(|bytes| (file, bytes)));
         }
-        let tokenizer = required("tokenizer.json")?;
-        Ok(Self { name, config, tokenizer, weights: required("model.safetensors")?, parts })
+        let (tokenizer, weights) = (own("tokenizer.json")?, own("model.safetensors")?);
+        Ok(Self { name, encoder, config, tokenizer, weights, parts })
+    }
+
+    /// The file that must be read before [`Self::part_files`] can tell all files of a model with
+    /// this `modules.json`.
+    pub fn router_file(modules: &[u8]) -> Option<&'static str> {
+        modules::has_router(modules).then_some(modules::ROUTER)
     }
 
     /// The files that a directory with this `modules.json`, or without one, has beside
-    /// [`REQUIRED_FILES`].
+    /// [`REQUIRED_FILES`]. `router` is the text of [`Self::router_file`].
     ///
     /// # Errors
     /// [`EmbedError::Malformed`] where the list names no files.
-    pub fn part_files(modules: Option<&[u8]>) -> Result<PartFiles, EmbedError> {
+    pub fn part_files(
+        modules: Option<&[u8]>,
+        router: Option<&[u8]>,
+    ) -> Result<PartFiles, EmbedError> {
         let optional = [PROMPTS, modules::FILE].map(str::to_owned).to_vec();
+        let mut encoder = String::new();
         let Some(list) = modules else {
-            let optional = [optional, vec![POOLING.to_owned()]].concat();
-            return Ok(PartFiles { required: Vec::new(), optional });
+            let of_models = [POOLING, IDF].map(str::to_owned).to_vec();
+            let optional = [optional, of_models].concat();
+            return Ok(PartFiles { encoder, required: Vec::new(), optional });
         };
-        let required = modules::parse(list)?.iter().flat_map(Module::files).collect();
-        Ok(PartFiles { required, optional })
+        let mut required = Vec::new();
+        let steps = match router {
+            Some(router) => {
+                required.push(modules::ROUTER.to_owned());
+                modules::parse_router(router)?.concat()
+            }
+            None => modules::parse(list)?,
+        };
+        for step in &steps {
+            if let Module::EncoderIn(folder) = step {
+                encoder = format!("{folder}/");
+            }
+            required.extend(step.files());
+        }
+        required.sort();
+        required.dedup();
+        Ok(PartFiles { encoder, required, optional })
     }
 
     /// The prompts that the files name.

@@ -40,6 +40,7 @@
 //!   word table; `attention`; `product`: dense layers; `elementwise`: the loops between
 //! - `int16`: the same layers in 16-bit integers; `precision`: the choice between the two
 //! - `cross`: query and passage together to one score
+//! - `sparse`: texts to weights of the words of a vocabulary
 //! - `lanes`: the order of waiting work; `queue`: the worker threads; `reply`: a call that waits;
 //!   `meters`: measurements of both
 //! - `forward`: the forward pass as the queue sees it
@@ -78,6 +79,7 @@ mod queue;
 mod reply;
 mod sentence;
 mod shorter;
+mod sparse;
 mod tokens;
 mod weights;
 mod words;
@@ -93,6 +95,7 @@ pub use meters::EmbedMeters;
 pub use model::Model;
 pub use precision::{Arithmetic, Precision};
 pub use prompts::{Prompts, Role};
+pub use sparse::{SparseModel, SparseVector};
 
 #[cfg(test)]
 mod tests;

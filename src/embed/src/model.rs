@@ -38,7 +38,7 @@ const LANE_TOKENS_MAX: usize = 512 * limits::EMBED_BATCH_TOKENS;
 /// measurable beside the noise of a busy machine.
 const BATCH_TOKENS: usize = limits::EMBED_BATCH_TOKENS / 2;
 
-const BOUNDS: QueueBounds = QueueBounds {
+pub(super) const BOUNDS: QueueBounds = QueueBounds {
     batch: BATCH_TOKENS,
     call: CALL_TOKENS_MAX,
     lane: LANE_TOKENS_MAX,
@@ -171,31 +171,32 @@ impl Model {
     pub fn engine(&self) -> Engine {
         self.queue.engine()
     }
+}
 
-    /// Tokenises in the caller's thread and hands over in groups of a batch: the workers start
-    /// while the rest is tokenised, and with full batches.
-    fn submit(
-        &self,
-        lane: Lane,
-        texts: impl Iterator<Item = (Role, String)>,
-        reply: &Arc<Reply>,
-    ) -> Result<(), EmbedError> {
-        let mut group = Vec::new();
-        let mut tokens = 0;
-        for (index, (role, text)) in texts.enumerate() {
-            let ids = match self.known.prompts.of(role) {
-                "" => self.known.tokeniser.ids(&text)?,
-                _ => self.known.tokeniser.ids(&self.known.prompts.before(role, &text))?,
-            };
-            tokens += ids.len();
-            group.push(QueuedText::new(ids, reply, index));
-            if tokens >= limits::EMBED_BATCH_TOKENS {
-                self.queue.push(lane, reply, std::mem::take(&mut group))?;
-                tokens = 0;
-            }
+/// Tokenises texts behind their prompts in the caller's thread and hands them to the queue in
+/// groups of a batch: the workers start while the rest is tokenised, and with full batches.
+pub(super) fn submit(
+    queue: &Queue,
+    (tokeniser, prompts): (&Tokeniser, &Prompts),
+    lane: Lane,
+    texts: impl Iterator<Item = (Role, String)>,
+    reply: &Arc<Reply>,
+) -> Result<(), EmbedError> {
+    let mut group = Vec::new();
+    let mut tokens = 0;
+    for (index, (role, text)) in texts.enumerate() {
+        let ids = match prompts.of(role) {
+            "" => tokeniser.ids(&text)?,
+            _ => tokeniser.ids(&prompts.before(role, &text))?,
+        };
+        tokens += ids.len();
+        group.push(QueuedText::new(ids, reply, index));
+        if tokens >= limits::EMBED_BATCH_TOKENS {
+            queue.push(lane, reply, std::mem::take(&mut group))?;
+            tokens = 0;
         }
-        self.queue.push(lane, reply, group)
     }
+    queue.push(lane, reply, group)
 }
 
 impl Embedder for Model {
@@ -258,7 +259,9 @@ impl Embedder for Model {
         texts: Vec<(Role, String)>,
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
         let reply = self.queue.call(context, texts.len());
-        let vectors = self.submit(lane, texts.into_iter(), &reply).and_then(|()| reply.wait());
+        let read = (&self.known.tokeniser, &self.known.prompts);
+        let submitted = submit(&self.queue, read, lane, texts.into_iter(), &reply);
+        let vectors = submitted.and_then(|()| reply.wait());
         let vectors = vectors.inspect_err(|_| self.queue.abandon(&reply))?;
         let Some(width) = self.known.cut else { return Ok(vectors) };
         let cut = |mut vector: Vec<f32>| {
@@ -364,7 +367,7 @@ fn behind_device(workers: usize, limits: DeviceLimits) -> (usize, QueueBounds) {
 }
 
 /// Refuses prompts that leave a chunk too few tokens.
-fn check_prompts(prompts: &Prompts, tokeniser: &Tokeniser) -> Result<(), EmbedError> {
+pub(super) fn check_prompts(prompts: &Prompts, tokeniser: &Tokeniser) -> Result<(), EmbedError> {
     let max = tokeniser.window() / PROMPT_SHARE;
     for prompt in [&prompts.query, &prompts.document] {
         let (tokens, _) = tokeniser.count(prompt)?;

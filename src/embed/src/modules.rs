@@ -1,5 +1,7 @@
 //! `modules.json` of sentence-transformers: the steps of a model, and their configurations.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::EmbedError;
@@ -8,6 +10,8 @@ use crate::files::ModelFiles;
 
 /// Name of the file.
 pub(super) const FILE: &str = "modules.json";
+/// The file that says which steps a Router has for queries, and which for documents.
+pub(super) const ROUTER: &str = "router_config.json";
 /// Steps of a model at most; published models have four.
 const MODULES_MAX: usize = 8;
 const FOLDER_BYTES_MAX: usize = 64;
@@ -17,6 +21,12 @@ const FOLDER_BYTES_MAX: usize = 64;
 pub(super) enum Module {
     /// The encoder, whose files lie in the directory itself.
     Encoder,
+    /// The encoder of a sparse model, whose files lie in a folder.
+    EncoderIn(String),
+    /// Logits of the vocabulary to a sparse vector; the path of its configuration.
+    Splade(String),
+    /// Weights of the tokens of queries, in a folder with a tokenizer.
+    Static(String),
     /// Token states to one vector; the path of its configuration.
     Pooling(String),
     /// A dense layer; its folder.
@@ -36,11 +46,14 @@ impl Module {
     /// Its files, by their path in the model's directory.
     pub fn files(&self) -> Vec<String> {
         match self {
-            Self::Pooling(file) => vec![file.clone()],
+            Self::Pooling(file) | Self::Splade(file) => vec![file.clone()],
+            Self::Static(folder) => {
+                vec![format!("{folder}/tokenizer.json"), format!("{folder}/model.safetensors")]
+            }
             Self::Dense(folder) => {
                 vec![format!("{folder}/config.json"), format!("{folder}/model.safetensors")]
             }
-            Self::Encoder | Self::Normalize | Self::Other(_) => Vec::new(),
+            Self::Encoder | Self::EncoderIn(_) | Self::Normalize | Self::Other(_) => Vec::new(),
         }
     }
 }
@@ -52,33 +65,86 @@ struct RawModule {
     kind: String,
 }
 
+/// The fields of a Router's configuration that matter: the types of its steps by their paths, and
+/// the paths of each route.
+#[derive(Debug, Deserialize)]
+struct RawRouter {
+    types: BTreeMap<String, String>,
+    structure: BTreeMap<String, Vec<String>>,
+}
+
+/// Whether the steps are those of a [`ROUTER`].
+pub(super) fn has_router(list: &[u8]) -> bool {
+    let raw: Result<Vec<RawModule>, _> = serde_json::from_slice(list);
+    raw.is_ok_and(|raw| raw.iter().any(|module| last_part(&module.kind) == "Router"))
+}
+
 /// Reads `modules.json`. Steps are told by the last part of their type, since their modules were
 /// moved within sentence-transformers.
 pub(super) fn parse(list: &[u8]) -> Result<Vec<Module>, EmbedError> {
-    let malformed = |problem| EmbedError::Malformed { file: FILE.to_owned(), problem };
+    let malformed = |problem: String| EmbedError::Malformed { file: FILE.to_owned(), problem };
     let raw: Vec<RawModule> =
         serde_json::from_slice(list).map_err(|error| malformed(error.to_string()))?;
     if raw.len() > MODULES_MAX {
         return Err(malformed(format!("{} modules, more than {MODULES_MAX}", raw.len())));
     }
-    let module = |RawModule { path, kind }: RawModule| {
-        let is_folder = !path.is_empty()
-            && path.len() <= FOLDER_BYTES_MAX
-            && path.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-        let folder = || match is_folder {
-            true => Ok(path.clone()),
-            false => Err(malformed(format!("{path:?} is not the name of a folder"))),
+    raw.into_iter().map(|RawModule { path, kind }| module(FILE, path, kind)).collect()
+}
+
+/// Reads the configuration of a Router: the steps for queries, and those for documents.
+pub(super) fn parse_router(config: &[u8]) -> Result<[Vec<Module>; 2], EmbedError> {
+    let malformed = |problem: String| EmbedError::Malformed { file: ROUTER.to_owned(), problem };
+    let raw: RawRouter =
+        serde_json::from_slice(config).map_err(|error| malformed(error.to_string()))?;
+    let route = |name: &str| -> Result<Vec<Module>, EmbedError> {
+        let paths = raw.structure.get(name).filter(|paths| paths.len() <= MODULES_MAX);
+        let paths = paths.ok_or_else(|| malformed(format!("it has no route {name:?}")))?;
+        let step = |path: &String| {
+            let kind = raw.types.get(path);
+            let kind = kind.ok_or_else(|| malformed(format!("{path:?} has no type")))?;
+            Ok(match module(ROUTER, path.clone(), kind.clone())? {
+                Module::Other(_) if is_encoder(kind) => Module::EncoderIn(path.clone()),
+                other => other,
+            })
         };
-        Ok(match kind.rsplit('.').next().unwrap_or_default() {
-            "Transformer" if path.is_empty() => Module::Encoder,
-            "Pooling" => Module::Pooling(format!("{}/config.json", folder()?)),
-            "Dense" => Module::Dense(folder()?),
-            "Normalize" => Module::Normalize,
-            "Transformer" => Module::Other(format!("Transformer in the folder {path}")),
-            _ => Module::Other(kind),
-        })
+        paths.iter().map(step).collect()
     };
-    raw.into_iter().map(module).collect()
+    Ok([route("query")?, route("document")?])
+}
+
+fn last_part(kind: &str) -> &str {
+    kind.rsplit('.').next().unwrap_or_default()
+}
+
+fn is_encoder(kind: &str) -> bool {
+    matches!(last_part(kind), "Transformer" | "MLMTransformer")
+}
+
+/// The step of a type at a path, which `file` names.
+fn module(file: &str, path: String, kind: String) -> Result<Module, EmbedError> {
+    let is_folder = !path.is_empty()
+        && path.len() <= FOLDER_BYTES_MAX
+        && path.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let is_encoder = is_encoder(&kind);
+    if is_encoder && path.is_empty() {
+        return Ok(Module::Encoder);
+    }
+    let folder = || match is_folder {
+        true => Ok(path.clone()),
+        false => Err(EmbedError::Malformed {
+            file: file.to_owned(),
+            problem: format!("{path:?} is not the name of a folder"),
+        }),
+    };
+    Ok(match last_part(&kind) {
+        "Pooling" => Module::Pooling(format!("{}/config.json", folder()?)),
+        "SpladePooling" => Module::Splade(format!("{}/config.json", folder()?)),
+        "SparseStaticEmbedding" => Module::Static(folder()?),
+        "Dense" => Module::Dense(folder()?),
+        "Normalize" => Module::Normalize,
+        _ if is_encoder => Module::Other(format!("Transformer in the folder {}", folder()?)),
+        _ => Module::Other(kind),
+    })
 }
 
 /// The steps behind the pooling.

@@ -60,6 +60,11 @@ impl Tokeniser {
         self.size
     }
 
+    /// The id of a token of the vocabulary.
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
     /// Tokens that frame one passage.
     pub fn frame(&self) -> usize {
         self.frame

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::answer::generate::Generator;
 use lodestone_compute::{ComputeBackend, SimdBackend};
-use lodestone_embed::Embedder;
+use lodestone_embed::{Embedder, SparseModel};
 use lodestone_extract::sandbox::{InProcess, Parser};
 use lodestone_io::{Disk, RealDisk};
 use lodestone_rank::Reranker;
@@ -25,6 +25,8 @@ pub struct Components {
     pub other_embedders: Vec<Arc<dyn Embedder>>,
     /// The reranker of `accurate` searches, if there is one.
     pub reranker: Option<Arc<dyn Reranker>>,
+    /// The sparse model, if there is one.
+    pub sparse: Option<Arc<SparseModel>>,
     /// The parser of documents.
     pub parser: Arc<dyn Parser>,
     /// The client that fetches pages; `None`: that of the settings, over the machine's network.
@@ -48,6 +50,7 @@ impl Components {
             embedder,
             other_embedders: Vec::new(),
             reranker: None,
+            sparse: None,
             parser: Arc::new(InProcess),
             web: None,
             webhook_client: None,

@@ -234,7 +234,7 @@ impl Engine {
     /// An invalid setting; a data directory that another process holds; damage.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         let authorities = checked(&settings)?;
-        let Components { clock, ids, embedder, backend, reranker, .. } = components;
+        let Components { clock, ids, embedder, backend, reranker, sparse, .. } = components;
         let models = Models::new(Arc::clone(&embedder), components.other_embedders);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
@@ -254,6 +254,7 @@ impl Engine {
             store: Arc::clone(&store),
             gauge: Arc::clone(&gauge),
             models: models.clone(),
+            sparse: sparse.clone(),
             parser: Arc::clone(&components.parser),
             web,
             clock: Arc::clone(&clock),
@@ -279,6 +280,7 @@ impl Engine {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
             query: Query::new(Arc::clone(&backend), models.clone())
                 .with_reranker(reranker.clone())
+                .with_sparse(sparse)
                 .with_kept_filters(kept_filters_bytes(memory.limit_bytes())),
             backend,
             answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)),
@@ -367,6 +369,9 @@ impl Engine {
         self.models.all().for_each(|model| model.close());
         if let Some(reranker) = &self.reranker {
             reranker.close();
+        }
+        if let Some(sparse) = self.sparse() {
+            sparse.close();
         }
         let threads: Vec<_> = self.threads.lock().drain(..).collect();
         let counts = self.backend.counts().into_iter().filter(|(_, count)| *count > 0);

@@ -12,10 +12,16 @@ use crate::query::{
 };
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
+use lodestone_embed::SparseModel;
 use lodestone_storage::collection::{Collection, Snapshot};
 use lodestone_types::{ErrorKind, RequestContext, SourceId, Triplet};
 
 impl Engine {
+    /// The sparse model, if there is one.
+    pub fn sparse(&self) -> Option<&SparseModel> {
+        self.ingest.sparse()
+    }
+
     /// Relevance of the first passages to a query by the reranker, 0 to 1: of as many as it reads
     /// at once, and of one at least. `None` without a reranker.
     ///

@@ -58,6 +58,9 @@ pub struct Settings {
     /// beside the embedding model, if it is there].
     #[arg(long, env = "LODESTONE_RERANKER_DIR", value_name = "PATH")]
     pub reranker_dir: Option<PathBuf>,
+    /// Directory of a sparse model [default: sparse beside the embedding model, if it is there].
+    #[arg(long, env = "LODESTONE_SPARSE_DIR", value_name = "PATH")]
+    pub sparse_dir: Option<PathBuf>,
     /// Admin key for all tenants, of at least 32 characters [default: one is made at the first
     /// start and shown once].
     #[arg(
@@ -346,8 +349,12 @@ impl Settings {
     /// Directory in which a reranker is expected: the one that was named, else `reranker` beside
     /// the embedding model.
     pub fn reranker_path(&self) -> PathBuf {
-        let usual = || self.model_dir.with_file_name("reranker");
-        self.reranker_dir.clone().unwrap_or_else(usual)
+        self.reranker_dir.clone().unwrap_or_else(|| self.model_dir.with_file_name("reranker"))
+    }
+
+    /// Directory in which a sparse model is expected, likewise.
+    pub fn sparse_path(&self) -> PathBuf {
+        self.sparse_dir.clone().unwrap_or_else(|| self.model_dir.with_file_name("sparse"))
     }
 
     /// Checks the values without touching the machine.

@@ -8,6 +8,9 @@
 //! score = alpha (cos + 1) / (max_cos + 1)  +  (1 - alpha) bm25 / max_bm25
 //! ```
 //!
+//! A third leg, that of a sparse model, takes a share of the whole, and the two keep theirs of the
+//! rest: score = (1 - share) (the score above) + share sparse / max_sparse.
+//!
 //! Against minima observed in the pool (plain min-max) this keeps the distance of the worst
 //! candidate, and against reciprocal ranks it keeps distances at all: RETRIEVAL 1.1 has the cost.
 
@@ -18,6 +21,8 @@ pub struct Candidate {
     pub cosine: f32,
     /// Keyword score, 0 or more; 0 means that no word of the query occurs.
     pub keyword: f32,
+    /// Score by a sparse model, 0 or more; 0 where there is none.
+    pub sparse: f32,
 }
 
 /// A fused candidate, by its position in the input.
@@ -31,16 +36,21 @@ pub struct Fused {
     pub semantic: f32,
     /// The keyword leg's part of it.
     pub keyword: f32,
+    /// The sparse leg's part of it.
+    pub sparse: f32,
 }
 
 /// Combines both scores of every candidate; input order is kept.
 ///
 /// `alpha` is the share of the semantic leg, 0 to 1 (cut to that). At 0 only candidates with a
 /// keyword hit remain. At 1 keyword scores do not matter; a caller should then not run the
-/// keyword leg, so that it does not add to the pool either. NaN counts as the least score
-/// of its leg.
-pub fn fuse(candidates: &[Candidate], alpha: f32) -> Vec<Fused> {
+/// keyword leg, so that it does not add to the pool either. `sparse_share` is the share of the
+/// sparse leg, 0 where there is none. NaN counts as the least score of its leg.
+pub fn fuse(candidates: &[Candidate], alpha: f32, sparse_share: f32) -> Vec<Fused> {
     let alpha = bounded(alpha, 0.0, 1.0);
+    let sparse_share = bounded(sparse_share, 0.0, 1.0);
+    let rest = 1.0 - sparse_share;
+    let best_sparse = candidates.iter().map(sparse).fold(0.0, f64::max);
     let best_semantic = candidates.iter().map(semantic).fold(0.0, f64::max);
     let best_keyword = candidates.iter().map(keyword).fold(0.0, f64::max);
 
@@ -50,13 +60,15 @@ pub fn fuse(candidates: &[Candidate], alpha: f32) -> Vec<Fused> {
         if alpha == 0.0 && keyword == 0.0 {
             continue;
         }
-        let semantic = alpha * share(semantic(candidate), best_semantic);
-        let keyword = (1.0 - alpha) * share(keyword, best_keyword);
+        let semantic = rest * (alpha * share(semantic(candidate), best_semantic));
+        let keyword = rest * ((1.0 - alpha) * share(keyword, best_keyword));
+        let sparse = sparse_share * share(sparse(candidate), best_sparse);
         fused.push(Fused {
             candidate: position,
-            score: (semantic + keyword).min(1.0) as f32,
+            score: (semantic + keyword + sparse).min(1.0) as f32,
             semantic: semantic as f32,
             keyword: keyword as f32,
+            sparse: sparse as f32,
         });
     }
     fused
@@ -70,6 +82,11 @@ fn semantic(candidate: &Candidate) -> f64 {
 /// Distance of the keyword score from its least value.
 fn keyword(candidate: &Candidate) -> f64 {
     bounded(candidate.keyword, 0.0, f64::from(f32::MAX))
+}
+
+/// Distance of the sparse score from its least value.
+fn sparse(candidate: &Candidate) -> f64 {
+    bounded(candidate.sparse, 0.0, f64::from(f32::MAX))
 }
 
 /// `value` cut to its range; NaN is the least.
@@ -91,7 +108,7 @@ mod tests {
     fn candidates() -> impl Strategy<Value = Vec<Candidate>> {
         let keyword = prop_oneof![2 => Just(0.0_f32), 3 => 0.0_f32..40.0];
         let one = (-1.0_f32..=1.0, keyword);
-        let one = one.prop_map(|(cosine, keyword)| Candidate { cosine, keyword });
+        let one = one.prop_map(|(cosine, keyword)| Candidate { cosine, keyword, sparse: 0.0 });
         prop::collection::vec(one, 0..40)
     }
 
@@ -101,11 +118,16 @@ mod tests {
 
     #[test]
     fn the_formula_on_paper() {
-        let both = Candidate { cosine: 0.5, keyword: 4.0 };
-        let semantic = Candidate { cosine: 0.8, keyword: 0.0 };
-        let fused = fuse(&[both, semantic], 0.8);
+        let both = Candidate { cosine: 0.5, keyword: 4.0, sparse: 0.0 };
+        let semantic = Candidate { cosine: 0.8, keyword: 0.0, sparse: 0.0 };
+        let fused = fuse(&[both, semantic], 0.8, 0.0);
         assert!((fused[0].score - (0.8 * 1.5 / 1.8 + 0.2)).abs() < 1e-6);
         assert!((fused[1].score - 0.8).abs() < 1e-6);
+        let three = [Candidate { sparse: 1.0, ..both }, Candidate { sparse: 4.0, ..semantic }];
+        let fused = fuse(&three, 0.8, 0.2);
+        assert!((fused[0].score - (0.8 * (0.8 * 1.5 / 1.8 + 0.2) + 0.05)).abs() < 1e-6);
+        assert!((fused[1].score - (0.8 * 0.8 + 0.2)).abs() < 1e-6);
+        assert!((fused[1].sparse - 0.2).abs() < 1e-6);
     }
 
     proptest! {
@@ -115,31 +137,31 @@ mod tests {
                 (proptest::num::f32::ANY, proptest::num::f32::ANY), 0..20),
             alpha in proptest::num::f32::ANY,
         ) {
-            let raw: Vec<Candidate> =
-                raw.into_iter().map(|(cosine, keyword)| Candidate { cosine, keyword }).collect();
-            for fused in fuse(&raw, alpha) {
+            let one = |(cosine, keyword)| Candidate { cosine, keyword, sparse: 0.0 };
+            let raw: Vec<Candidate> = raw.into_iter().map(one).collect();
+            for fused in fuse(&raw, alpha, 0.0) {
                 prop_assert!((0.0..=1.0).contains(&fused.score), "{fused:?}");
             }
         }
 
         #[test]
         fn at_alpha_0_exactly_the_keyword_hits_remain(pool in candidates()) {
-            let fused = fuse(&pool, 0.0);
+            let fused = fuse(&pool, 0.0, 0.0);
             let kept: Vec<usize> = fused.iter().map(|fused| fused.candidate).collect();
             let hits: Vec<usize> = (0..pool.len()).filter(|&i| pool[i].keyword > 0.0).collect();
             prop_assert_eq!(kept, hits);
             let other: Vec<Candidate> =
                 pool.iter().map(|&candidate| Candidate { cosine: 0.3, ..candidate }).collect();
-            prop_assert_eq!(scores(&fuse(&other, 0.0)), scores(&fused));
+            prop_assert_eq!(scores(&fuse(&other, 0.0, 0.0)), scores(&fused));
         }
 
         #[test]
         fn at_alpha_1_keyword_scores_do_not_matter(pool in candidates()) {
-            let fused = fuse(&pool, 1.0);
+            let fused = fuse(&pool, 1.0, 0.0);
             prop_assert_eq!(fused.len(), pool.len());
             let other: Vec<Candidate> =
                 pool.iter().map(|&candidate| Candidate { keyword: 7.0, ..candidate }).collect();
-            prop_assert_eq!(scores(&fuse(&other, 1.0)), scores(&fused));
+            prop_assert_eq!(scores(&fuse(&other, 1.0, 0.0)), scores(&fused));
         }
 
         #[test]
@@ -147,7 +169,7 @@ mod tests {
             pool in candidates(),
             alpha in 0.01_f32..=1.0,
         ) {
-            let fused = fuse(&pool, alpha);
+            let fused = fuse(&pool, alpha, 0.0);
             prop_assert_eq!(fused.len(), pool.len());
             for (a, fused_a) in pool.iter().zip(&fused) {
                 for (b, fused_b) in pool.iter().zip(&fused) {

@@ -82,7 +82,8 @@
 //! - `directory`: a bundle as tantivy's directory; `build`: writing and merging; `index`: opening
 //! - `mask`: sets of rows, window by window; `postings`, `phrase`: occurrences in such windows
 //! - `stats`: counts over segments; `score`: BM25; `top`: the best rows without a look at all;
-//!   `blocks`: bounds of scores in runs of postings
+//!   `blocks`: bounds of scores in runs of postings; `row_scores`: their results
+//! - `impacts`: postings of sparse models, whose terms have learned weights
 //! - `similar`: words of the dictionary that are similar to the query's
 //! - `vocabulary`: the words that an index holds
 //! - `highlight`: occurrences of a query's terms in a text
@@ -99,6 +100,7 @@ mod directory;
 mod error;
 mod highlight;
 mod identifier;
+mod impacts;
 mod index;
 mod letters;
 mod mask;
@@ -106,6 +108,7 @@ mod normal;
 mod phrase;
 mod postings;
 mod query;
+mod row_scores;
 mod schema;
 mod score;
 mod similar;
@@ -119,11 +122,12 @@ pub use build::{RowText, TextIndexBuilder};
 pub use bundle::{BundleBytes, TextBundle};
 pub use error::TextError;
 pub use highlight::{matches, word_matches};
+pub use impacts::{ImpactIndex, ImpactMerge, SparseModelId, write_impacts};
 pub use index::TextIndex;
 pub use query::{
     Fuzzy, HybridQuery, Operator, PHRASE_CHARS_MAX, QUERY_TERMS_MAX, TextQuery, WordQuery,
 };
-pub use score::RowScores;
+pub use row_scores::RowScores;
 pub use similar::SimilarWords;
 pub use stats::{CorpusStats, KnownCounts, ScopeStats, TermCounts};
 pub use tantivy::directory::OwnedBytes;

@@ -5,6 +5,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{TERMINATED, Term};
 
 use crate::blocks::{Blocks, Means};
+use crate::impacts::Impacts;
 use crate::index::OpenField;
 use crate::mask::{RowMask, WINDOW_ROWS, Window};
 use crate::phrase::Phrase;
@@ -26,6 +27,8 @@ pub(super) enum Group {
     Single(Cursor),
     /// Several, added up row by row.
     Several(Box<Several>),
+    /// A term of a sparse model, whose factor is its weight.
+    Impacts(Box<Impacts>),
 }
 
 /// Forms that count as one term, and what is taken off their frequency.
@@ -76,6 +79,7 @@ impl Group {
             Self::Several(several) => {
                 several.forms.iter().map(|(cursor, _)| cursor.row()).min().unwrap_or(TERMINATED)
             }
+            Self::Impacts(impacts) => impacts.row(),
         }
     }
 
@@ -86,6 +90,7 @@ impl Group {
             Self::Several(several) => {
                 several.forms.iter().map(|(cursor, _)| cursor.rows_max()).sum()
             }
+            Self::Impacts(impacts) => impacts.rows(),
         }
     }
 
@@ -96,6 +101,15 @@ impl Group {
             Self::Several(several) => {
                 several.forms.iter().map(|(cursor, _)| cursor.in_window()).sum()
             }
+            Self::Impacts(impacts) => impacts.in_window(),
+        }
+    }
+
+    /// The greatest factor of any row.
+    pub(super) fn factor_max(&self) -> f32 {
+        match self {
+            Self::Single(_) | Self::Several(_) => 1.0,
+            Self::Impacts(impacts) => impacts.most(),
         }
     }
 
@@ -115,6 +129,7 @@ impl Group {
                     (sum + ratio, f32::max(most, factor))
                 })
             }
+            Self::Impacts(impacts) => (f32::INFINITY, impacts.bound(window)),
         }
     }
 
@@ -125,6 +140,9 @@ impl Group {
         match self {
             Self::Single(cursor) => cursor.each_in(window, |place, count| each(place, count, 1.0)),
             Self::Several(several) => several.each_in(window, each),
+            Self::Impacts(impacts) => {
+                impacts.each_in(window, |place, weight| each(place, 1, weight))
+            }
         }
     }
 }

@@ -16,8 +16,8 @@ use crate::postings::Group;
 use crate::query::{Operator, TITLE_WEIGHT};
 use crate::schema::Field;
 use crate::stats::{COMMON_ROWS, CorpusStats, KnownCounts, TermCounts};
-use crate::{TextError, TextIndex, TextQuery};
-use lodestone_types::{Hit, RowId, by_rank};
+use crate::{RowScores, TextError, TextIndex, TextQuery};
+use lodestone_types::{Hit, RowId};
 
 /// Saturation of the term frequency (RETRIEVAL.md: the reference runs).
 pub(super) const K1: f64 = 0.9;
@@ -27,72 +27,6 @@ pub(super) const B: f64 = 0.4;
 /// Factor on sums of bounds and of parts of a score before they are compared with a whole one: more
 /// than the rounding of the longest sum.
 pub(super) const SLACK: f32 = 1.0001;
-
-/// Scores of the rows of one segment that match.
-#[derive(Debug, Clone, Default)]
-pub struct RowScores {
-    /// Ascending by row.
-    pub(super) hits: Vec<Hit>,
-}
-
-impl RowScores {
-    /// Rows that match.
-    pub fn count(&self) -> u64 {
-        self.hits.len() as u64
-    }
-
-    /// Drops the rows for which `keep`, called in ascending order, is false.
-    pub fn retain(&mut self, mut keep: impl FnMut(RowId) -> bool) {
-        self.hits.retain(|hit| keep(hit.row));
-    }
-
-    /// The rows that match, ascending, each with its score.
-    pub fn into_hits(self) -> Vec<Hit> {
-        self.hits
-    }
-
-    /// Drops the rows below a score.
-    pub fn retain_from(&mut self, least: f32) {
-        self.hits.retain(|hit| hit.score >= least);
-    }
-
-    /// The rows that match, ascending.
-    pub fn rows(&self) -> RoaringBitmap {
-        let rows = self.hits.iter().map(|hit| hit.row.0);
-        RoaringBitmap::from_sorted_iter(rows).expect("hits ascend by row")
-    }
-
-    /// The best `k` rows, best first, equal scores by ascending row.
-    pub fn top(&self, k: usize) -> Vec<Hit> {
-        if k == 0 {
-            return Vec::new();
-        }
-        let capacity = (2 * k).max(64);
-        let mut hits: Vec<Hit> = Vec::with_capacity(capacity.min(self.hits.len()));
-        // A row that only equals the last of the best comes after it.
-        let mut bound = 0.0;
-        for hit in &self.hits {
-            if hit.score <= bound {
-                continue;
-            }
-            hits.push(*hit);
-            if hits.len() == capacity {
-                hits.select_nth_unstable_by(k - 1, by_rank);
-                hits.truncate(k);
-                bound = hits[k - 1].score;
-            }
-        }
-        hits.sort_unstable_by(by_rank);
-        hits.truncate(k);
-        hits
-    }
-
-    /// The score of a row; 0 if it does not match.
-    pub fn get(&self, row: RowId) -> f32 {
-        let found = self.hits.binary_search_by_key(&row, |hit| hit.row);
-        found.map_or(0.0, |at| self.hits[at].score)
-    }
-}
 
 impl TextIndex {
     /// For each term of the query the rows of `scope` (None: all rows) that hold it.
@@ -164,22 +98,15 @@ impl TextIndex {
     ) -> Result<RowScores, TextError> {
         let mask = RowMask::new(self.rows(), among);
         let clauses = query.clauses();
-        let mut scores = RowScores::default();
         if mask.count() == 0 || clauses.is_empty() {
-            return Ok(scores);
+            return Ok(RowScores::default());
         }
         let needed = match query.operator() {
             Operator::And => clauses.len(),
             Operator::Or => 0,
         };
         let norms = Norms::new(stats);
-        let mut scored = self.scored(query, stats, &norms, &mask)?;
-        let mut sums = Sums::new(needed);
-        each_window(&mask, &mut scored, |window, scored| {
-            scored.iter_mut().for_each(|(group, worth)| sums.add_group(window, group, worth));
-            sums.take(window, 0.0, &mut scores.hits);
-        });
-        Ok(scores)
+        Ok(all_of(self.scored(query, stats, &norms, &mask)?, &mask, needed))
     }
 
     /// The terms of a row's score in their order: each clause in its field, and in the title where
@@ -274,6 +201,27 @@ pub(super) struct Worth<'a> {
     pub means: Option<Means>,
 }
 
+impl Worth<'_> {
+    /// That of a term of a sparse model, whose rows have no lengths.
+    pub(super) fn of_impacts(weight: f32) -> Self {
+        Self { weight, lengths: &[], norms: &[0.0; 256], means: None }
+    }
+}
+
+/// The scores of the rows of the mask that hold `needed` of the terms.
+pub(super) fn all_of(
+    mut scored: Vec<(Group, Worth<'_>)>,
+    mask: &RowMask<'_>,
+    needed: usize,
+) -> RowScores {
+    let (mut scores, mut sums) = (RowScores::default(), Sums::new(needed));
+    each_window(mask, &mut scored, |window, scored| {
+        scored.iter_mut().for_each(|(group, worth)| sums.add_group(window, group, worth));
+        sums.take(window, 0.0, &mut scores.hits);
+    });
+    scores
+}
+
 /// Calls `visit` with every window of the mask in which one of the terms may occur; it takes them
 /// all behind the window.
 fn each_window<T>(
@@ -313,6 +261,10 @@ impl Sums {
     /// Adds the occurrences of a group in the window.
     pub(super) fn add_group(&mut self, window: &Window, group: &mut Group, worth: &Worth<'_>) {
         let Worth { weight, lengths, norms, .. } = *worth;
+        if let Group::Impacts(impacts) = group {
+            impacts.each_in(window, |place, factor| self.add_part(place as usize, weight * factor));
+            return;
+        }
         let lengths = lengths.get(window.start() as usize..).unwrap_or_default();
         group.each_in(window, |place, frequency, factor| {
             self.add(place, frequency as f32, weight * factor, lengths, norms);
@@ -322,11 +274,16 @@ impl Sums {
     #[inline]
     fn add(&mut self, place: u32, tf: f32, weight: f32, lengths: &[u8], norms: &[f32; 256]) {
         let place = place as usize;
-        // A row outside of the window or the index comes from damage; it is left out.
-        let (Some(score), Some(&length)) = (self.scores.get_mut(place), lengths.get(place)) else {
-            return;
-        };
-        *score += weight * (tf / (tf + norms[usize::from(length)]));
+        // A row outside of the index comes from damage; it is left out.
+        let Some(&length) = lengths.get(place) else { return };
+        self.add_part(place, weight * (tf / (tf + norms[usize::from(length)])));
+    }
+
+    #[inline]
+    fn add_part(&mut self, place: usize, part: f32) {
+        // A row outside of the window comes from damage; it is left out.
+        let Some(score) = self.scores.get_mut(place) else { return };
+        *score += part;
         self.matching[place / 64] |= 1 << (place % 64);
         if let Some(occurring) = self.occurring.get_mut(place) {
             *occurring += 1;

@@ -94,34 +94,45 @@ impl TextIndex {
         floor: &Floor,
     ) -> Result<RowScores, TextError> {
         let mask = RowMask::new(self.rows(), among);
-        let mut scores = RowScores::default();
         let clauses = query.clauses().len();
         if mask.count() == 0 || clauses == 0 {
-            return Ok(scores);
+            return Ok(RowScores::default());
         }
         let norms = Norms::new(stats);
-        let mut scored = self.scored(query, stats, &norms, &mask)?;
+        let scored = self.scored(query, stats, &norms, &mask)?;
         let needs_all = query.operator() == Operator::And && clauses > 1;
         if needs_all && scored.len() < clauses {
-            return Ok(scores);
+            return Ok(RowScores::default());
         }
-        let mut finder = Finder::new(&scored, needs_all);
-        let mut sums = Sums::new(if needs_all { clauses } else { 0 });
-        let (mut windows, mut next) = (mask.windows(), 0);
-        while let Some(row) = finder.next_row(&scored).filter(|row| *row != TERMINATED) {
-            let Some(window) = windows.next_from(row.max(next)) else { break };
-            next = window.end();
-            let least = floor.least();
-            let Some(window) = finder.narrowed(window, &scored, least) else { continue };
-            scored.iter_mut().for_each(|(group, worth)| sums.add_group(&window, group, worth));
-            let known = scores.hits.len();
-            sums.take(&window, least, &mut scores.hits);
-            floor.offer(&scores.hits[known..]);
-        }
-        let least = floor.least();
-        scores.retain_from(least);
-        Ok(scores)
+        Ok(best_of(scored, &mask, floor, if needs_all { clauses } else { 0 }))
     }
+}
+
+/// The rows of the mask that may be among the best; `needed` terms must occur, all of them, or 0
+/// where one suffices.
+pub(super) fn best_of(
+    mut scored: Vec<(Group, Worth<'_>)>,
+    mask: &RowMask<'_>,
+    floor: &Floor,
+    needed: usize,
+) -> RowScores {
+    let mut scores = RowScores::default();
+    let mut finder = Finder::new(&scored, needed > 0);
+    let mut sums = Sums::new(needed);
+    let (mut windows, mut next) = (mask.windows(), 0);
+    while let Some(row) = finder.next_row(&scored).filter(|row| *row != TERMINATED) {
+        let Some(window) = windows.next_from(row.max(next)) else { break };
+        next = window.end();
+        let least = floor.least();
+        let Some(window) = finder.narrowed(window, &scored, least) else { continue };
+        scored.iter_mut().for_each(|(group, worth)| sums.add_group(&window, group, worth));
+        let known = scores.hits.len();
+        sums.take(&window, least, &mut scores.hits);
+        floor.offer(&scores.hits[known..]);
+    }
+    let least = floor.least();
+    scores.retain_from(least);
+    scores
 }
 
 /// Finds the rows of a window that may reach the floor, with readers of its own.
@@ -153,7 +164,8 @@ impl<'a> Finder<'a> {
         let terms: Vec<Term<'a>> = scored.iter().map(term).collect();
         let mut order: Vec<usize> = (0..terms.len()).collect();
         order.sort_by_key(|at| terms[*at].group.rows_max());
-        let weight = |term: &Term<'_>| (term.worth.weight, term.group.in_window());
+        let weight =
+            |term: &Term<'_>| (term.worth.weight * term.group.factor_max(), term.group.in_window());
         let mut weights: Vec<(f32, u64)> = terms.iter().map(weight).collect();
         if weights.iter().map(|(_, postings)| postings).sum::<u64>() <= FEW_POSTINGS {
             weights.clear();
@@ -263,9 +275,10 @@ impl<'a> Finder<'a> {
 impl Term<'_> {
     /// At most its part of a row's score in the window.
     fn bound_in(&mut self, window: &Window) -> f32 {
-        let (ratio, factor) = match self.worth.means {
-            Some(means) => self.group.ratio_max(window, means),
-            None => (f32::INFINITY, 1.0),
+        let (ratio, factor) = match (&mut self.group, self.worth.means) {
+            (Group::Impacts(impacts), _) => (f32::INFINITY, impacts.bound(window)),
+            (group, Some(means)) => group.ratio_max(window, means),
+            (_, None) => (f32::INFINITY, 1.0),
         };
         let share = if ratio.is_finite() { ratio / (ratio + 1.0) } else { 1.0 };
         self.worth.weight * factor * share

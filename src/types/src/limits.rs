@@ -143,6 +143,11 @@ pub const MODEL_TOKENS_MAX: usize = 256;
 /// not read. About one second of a core with a model of the embedding model's size, whose encoder
 /// reads 8,900 tokens a second (benches/runs/2026-11-20-2core-epyc/embed.md): 50 passages of 160.
 pub const RERANK_TOKENS_MAX: usize = 8192;
+/// Terms of a chunk that the search by a sparse model keeps, the heaviest. Published models give
+/// chunks 100 to 300.
+pub const SPARSE_TERMS_MAX: usize = 512;
+/// Terms of a query that it looks for, the heaviest: each costs a walk over its postings.
+pub const SPARSE_QUERY_TERMS_MAX: usize = 64;
 /// Padded tokens of one batch through the model.
 pub const EMBED_BATCH_TOKENS: usize = 2048;
 /// Tokens of one batch through the model on a GPU, without padding: enough to fill a large card,

@@ -39,10 +39,14 @@ pub struct ScoreParts {
     pub cosine: Option<f32>,
     /// BM25 score, if the keyword leg took part.
     pub keyword: Option<f32>,
+    /// Score by the sparse model, if its leg took part.
+    pub sparse: Option<f32>,
     /// Share of the semantic leg, 0 to alpha.
     pub semantic_share: f32,
     /// Share of the keyword leg, 0 to 1 - alpha.
     pub keyword_share: f32,
+    /// Share of the sparse leg, where it took part; those of the two others are shares of the rest.
+    pub sparse_share: f32,
     /// Weight of being named by a good result; 0 if none names it.
     pub link: f32,
     /// Factor of the source's age; 1 without a recency bias.
@@ -60,8 +64,10 @@ impl Default for ScoreParts {
         Self {
             cosine: None,
             keyword: None,
+            sparse: None,
             semantic_share: 0.0,
             keyword_share: 0.0,
+            sparse_share: 0.0,
             link: 0.0,
             recency: 1.0,
             rerank: None,

@@ -142,6 +142,7 @@ class Explanation(TypedDict):
     bm25: float | None
     semantic_share: float
     keyword_share: float
+    sparse_share: NotRequired[float | None]
     coverage: float
     link: float
     recency: float
@@ -1319,6 +1320,7 @@ class QnaChunk(TypedDict):
     rerank_score: float | None
     vector_score: float | None
     keyword_score: float | None
+    sparse_score: NotRequired[float | None]
     confidence: float
     highlights: NotRequired[list[list[int]] | None]
     explain: Explanation | None
@@ -1551,6 +1553,7 @@ class Chunk(TypedDict):
     rerank_score: float | None
     vector_score: float | None
     keyword_score: float | None
+    sparse_score: NotRequired[float | None]
     confidence: float
     highlights: NotRequired[list[list[int]] | None]
     explain: Explanation | None

@@ -76,16 +76,23 @@ impl Repository {
     }
 
     /// The files that a model needs, small ones first. `modules` is the text of its
-    /// `modules.json`. Names come from this program alone and from the folders that it permits, so
-    /// that a name in the list leads nowhere.
+    /// `modules.json`, `router` that of [`ModelFiles::router_file`]. Names come from this
+    /// program alone and from the folders that it permits, so that a name in the list leads
+    /// nowhere.
     ///
     /// # Errors
     /// The files that are missing, and what is there instead; a file that is too large.
-    pub fn needed(&self, modules: Option<&[u8]>) -> Result<Vec<&RemoteFile>, String> {
-        let mut wanted: Vec<String> = REQUIRED_FILES.map(str::to_owned).to_vec();
+    pub fn needed(
+        &self,
+        modules: Option<&[u8]>,
+        router: Option<&[u8]>,
+    ) -> Result<Vec<&RemoteFile>, String> {
+        let of_modules = ModelFiles::part_files(modules, router);
+        let of_modules = of_modules.map_err(|error| error.to_string())?;
+        let mut wanted: Vec<String> =
+            REQUIRED_FILES.map(|name| format!("{}{name}", of_modules.encoder)).to_vec();
         let mut missing: Vec<&String> =
             wanted.iter().filter(|path| self.file(path).is_none()).collect();
-        let of_modules = ModelFiles::part_files(modules).map_err(|error| error.to_string())?;
         if modules.is_some() {
             missing.extend(of_modules.required.iter().filter(|path| self.file(path).is_none()));
         }
@@ -156,7 +163,7 @@ mod tests {
         let modules =
             json!([{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]);
         let found = repository(&names);
-        let needed = found.needed(Some(modules.to_string().as_bytes())).unwrap();
+        let needed = found.needed(Some(modules.to_string().as_bytes()), None).unwrap();
         let paths: Vec<&str> = needed.iter().map(|file| file.path.as_str()).collect();
         let wanted = [
             "1_Pooling/config.json", "config.json", "config_sentence_transformers.json",
@@ -164,14 +171,19 @@ mod tests {
         ];
         assert_eq!(paths, wanted);
         let away = json!([{"path": "../1_Pooling", "type": "a.Pooling"}]).to_string();
-        assert!(found.needed(Some(away.as_bytes())).unwrap_err().contains("not the name"));
+        assert!(found.needed(Some(away.as_bytes()), None).unwrap_err().contains("not the name"));
         let absent = json!([{"path": "2_Dense", "type": "a.Dense"}]).to_string();
-        assert!(found.needed(Some(absent.as_bytes())).unwrap_err().contains("2_Dense/config.json"));
+        assert!(
+            found
+                .needed(Some(absent.as_bytes()), None)
+                .unwrap_err()
+                .contains("2_Dense/config.json")
+        );
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let told = |names: &[&str]| repository(names).needed(None).unwrap_err();
+        let told = |names: &[&str]| repository(names).needed(None, None).unwrap_err();
         let both = ["config.json", "tokenizer.json"];
         assert_eq!(told(&both), "it lacks model.safetensors");
         assert_eq!(told(&["config.json"]), "it lacks tokenizer.json and model.safetensors");
@@ -182,6 +194,6 @@ mod tests {
         let large = json!([{"rfilename": "config.json"}, {"rfilename": "tokenizer.json"},
             {"rfilename": "model.safetensors", "lfs": {"size": 1_u64 << 50}}]);
         let large = Repository::read(json!({"sha": "a".repeat(40), "siblings": large})).unwrap();
-        assert!(large.needed(None).unwrap_err().contains("at most"));
+        assert!(large.needed(None, None).unwrap_err().contains("at most"));
     }
 }

@@ -23,6 +23,7 @@ mod progress;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use lodestone_embed::ModelFiles;
 use lodestone_fetch::Authorities;
 use lodestone_io::{Disk, RealDisk};
 
@@ -139,7 +140,12 @@ impl HubModel {
             Some(file) => Some(read(&bring(file)?)?),
             None => None,
         };
-        let needed = found.needed(modules.as_deref())?;
+        let router = modules.as_deref().and_then(ModelFiles::router_file);
+        let router = match router.and_then(|name| found.file(name)) {
+            Some(file) => Some(read(&bring(file)?)?),
+            None => None,
+        };
+        let needed = found.needed(modules.as_deref(), router.as_deref())?;
         check_space(&staging.dir, &needed)?;
         for file in needed {
             bring(file)?;

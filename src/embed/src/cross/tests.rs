@@ -69,6 +69,7 @@ fn config(labels: usize) -> Value {
 fn files(config: &Value, shapes: &[(String, Vec<usize>)]) -> ModelFiles {
     ModelFiles {
         name: "tiny".to_owned(),
+        encoder: String::new(),
         config: config.to_string().into_bytes(),
         parts: BTreeMap::new(),
         tokenizer: tokenizer().to_string().into_bytes(),

@@ -52,6 +52,7 @@ fn files(goldens: &Value, model: &Value) -> ModelFiles {
     }
     ModelFiles {
         name: model["name"].as_str().expect("a name").to_owned(),
+        encoder: String::new(),
         config: model["config"].to_string().into_bytes(),
         tokenizer: goldens["tokenizers"][tokenizer].to_string().into_bytes(),
         weights: weights(&model["tensors"]),

@@ -29,6 +29,7 @@ fn small_files(model: &Value) -> ModelFiles {
     let tokenizer = &goldens["tokenizers"][model["tokenizer"].as_str().expect("a name")];
     ModelFiles {
         name: name_of(model).to_owned(),
+        encoder: String::new(),
         config: merged(model["config"].clone(), &model["small"]).to_string().into_bytes(),
         tokenizer: tokenizer.to_string().into_bytes(),
         weights: weights(&model["tensors"]),

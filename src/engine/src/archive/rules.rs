@@ -124,5 +124,5 @@ pub(super) fn new_row(
     let graph = graph.graph(&text)?;
     let place = ChunkPlace { document_start: start, page_start, chars, page };
     let (text, context) = (text.into_owned(), context.into_owned());
-    Ok(NewRow { index, text, place, boxes, lines, context, graph, vector })
+    Ok(NewRow { index, text, place, boxes, lines, context, graph, vector, sparse: None })
 }

@@ -110,6 +110,13 @@ impl Ingest {
             }
             self.tell_progress(&jobs, &vectors);
         }
+        let mut sparse = Vec::with_capacity(passages.len());
+        for slice in passages.chunks(SLICE_PASSAGES) {
+            if is_long && !self.is_wanted(kept.is_some(), &jobs) {
+                return Err(Outcome::Released);
+            }
+            sparse.extend(self.sparse_rows(Lane::Bulk, &context, slice).map_err(failed)?);
+        }
         drop(stage);
         let _stage = stage!("graph");
         if kept.is_some() {
@@ -118,9 +125,11 @@ impl Ingest {
         }
         let mut vectors =
             vectors.into_iter().map(|vector| vector.expect("every passage was embedded"));
+        let mut sparse = sparse.into_iter();
         let with_vectors = drafts.into_iter().map(|draft| {
-            let own = vectors.by_ref().take(draft.chunk_count() as usize).collect();
-            draft.into_source(own)
+            let count = draft.chunk_count() as usize;
+            let own = vectors.by_ref().take(count).collect();
+            draft.into_source(own, sparse.by_ref().take(count).collect())
         });
         Ok(with_vectors.collect())
     }

@@ -117,7 +117,7 @@ impl<'a> NewTenant<'a> {
         };
         let mut source = self.with_words(record);
         source.rows = rows;
-        if self.reembeds {
+        if self.reembeds || self.ingest.sparse.is_some() && !self.tenant.mode.is_embeddings() {
             self.embed(&mut source)?;
         }
         let width = source.rows.first().map_or(0, |row| row.vector.len() * size_of::<f32>());
@@ -147,7 +147,8 @@ impl<'a> NewTenant<'a> {
         NewSource { record, title_text, searchable, rows: Vec::new() }
     }
 
-    /// Vectors of the tenant's model in place of those of the archive.
+    /// Vectors of the tenant's model in place of those of the archive, where they are of another,
+    /// and those of the sparse model, of which archives hold none.
     fn embed(&self, source: &mut NewSource) -> Result<(), IngestError> {
         let (title, searchable) = (source.title_text.as_str(), source.searchable.as_str());
         let context = RequestContext::default().of_tenant(self.collection.id());
@@ -155,7 +156,12 @@ impl<'a> NewTenant<'a> {
             let passage_of = |row: &lodestone_storage::segment::NewRow| {
                 passage(Surroundings { title, searchable, context: &row.context }, &row.text)
             };
-            let texts = slice.iter().map(passage_of).collect();
+            let texts: Vec<String> = slice.iter().map(passage_of).collect();
+            let sparse = self.ingest.sparse_rows(Lane::Bulk, &context, &texts)?;
+            slice.iter_mut().zip(sparse).for_each(|(row, sparse)| row.sparse = sparse);
+            if !self.reembeds {
+                continue;
+            }
             let vectors = self.model.embed_within(Lane::Bulk, &context, texts)?;
             for (row, vector) in slice.iter_mut().zip(vectors) {
                 row.vector = vector;

@@ -238,8 +238,9 @@ impl Ingest {
     ) -> Result<NewSource, IngestError> {
         let context = RequestContext::default().of_tenant(tenant.collection);
         let passages: Vec<String> = draft.passages().collect();
+        let sparse = self.sparse_rows(Lane::Answer, &context, &passages)?;
         let vectors = model.embed_within(Lane::Answer, &context, passages)?;
-        Ok(draft.into_source(vectors))
+        Ok(draft.into_source(vectors, sparse))
     }
 
     fn embed_again(

@@ -18,7 +18,8 @@
 //!   catalog, so each sees the other whole or not at all.
 //!
 //! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
-//! - `embed`: chunks to vectors; `kept`: vectors of unfinished work; `worker`: claims, publication
+//! - `embed`, `sparse`: chunks to vectors; `kept`: those of unfinished work; `worker`: claims,
+//!   publication; `stored_passages`: texts of stored rows
 //! - `files`: files that no sub-tenant searches yet
 //! - `import`: a tenant built from an archive, visible in one step
 //! - `turns`: workers shared among tenants; `room`: limits of their vectors; `described`: changes
@@ -55,6 +56,8 @@ mod reembed_runs;
 mod remains;
 mod room;
 mod scrub;
+mod sparse;
+mod stored_passages;
 mod submit;
 mod turns;
 mod vectors;
@@ -92,7 +95,7 @@ use crate::{MILLIS_PER_HOUR, Models};
 use claims::Claimed;
 use kept::KeptVectors;
 use lodestone_catalog::{Catalog, Tenant};
-use lodestone_embed::Embedder;
+use lodestone_embed::{Embedder, SparseModel};
 use lodestone_extract::sandbox::Parser;
 use lodestone_io::store::BlobStore;
 use lodestone_io::{Fullness, SpaceGauge};
@@ -119,6 +122,8 @@ pub struct IngestParts {
     pub gauge: Arc<SpaceGauge>,
     /// The models.
     pub models: Models,
+    /// The sparse model, if there is one.
+    pub sparse: Option<Arc<SparseModel>>,
     /// The parser of documents.
     pub parser: Arc<dyn Parser>,
     /// The client that fetches pages.
@@ -147,6 +152,7 @@ pub struct Ingest {
     store: Arc<dyn BlobStore>,
     gauge: Arc<SpaceGauge>,
     models: Models,
+    sparse: Option<Arc<SparseModel>>,
     parser: Arc<dyn Parser>,
     web: Arc<dyn WebClient>,
     clock: Arc<dyn Clock>,
@@ -181,6 +187,7 @@ impl Ingest {
             store,
             gauge,
             models,
+            sparse,
             parser,
             web,
             clock,
@@ -199,6 +206,7 @@ impl Ingest {
             store,
             gauge,
             models,
+            sparse,
             parser,
             web,
             clock,

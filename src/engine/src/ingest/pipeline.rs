@@ -7,7 +7,7 @@ use lodestone_catalog::job::{ClaimedJob, Outcome};
 use lodestone_embed::Embedder;
 use lodestone_extract::{ExtractError, Format};
 use lodestone_storage::collection::{CollectionError, Snapshot, uploads};
-use lodestone_storage::segment::{NewRow, NewSource};
+use lodestone_storage::segment::{NewRow, NewSource, SparseRow};
 use lodestone_text::chunk::{self, ChunkSizes, Surroundings, passage};
 use lodestone_types::{
     Block, ChunkDraft, ErrorKind, Extracted, Fault, LineBox, Metadata, SourceDetail, SourceKind,
@@ -57,11 +57,15 @@ impl Draft {
     }
 
     /// Vectors and, by rule, what each chunk names and states make rows of the chunks.
-    pub(super) fn into_source(self, vectors: Vec<Vec<f32>>) -> NewSource {
+    pub(super) fn into_source(
+        self,
+        vectors: Vec<Vec<f32>>,
+        sparse: Vec<Option<SparseRow>>,
+    ) -> NewSource {
         let chunks = self.chunks.into_iter().zip(self.contexts).zip(self.lines);
-        let rows = chunks.zip(vectors).enumerate();
+        let rows = chunks.zip(vectors.into_iter().zip(sparse)).enumerate();
         let title = self.title_text.as_str();
-        let rows = rows.map(|(index, (((chunk, context), lines), vector))| NewRow {
+        let rows = rows.map(|(index, (((chunk, context), lines), (vector, sparse)))| NewRow {
             index: index as u32,
             graph: lodestone_graph::extract(title, &chunk.text),
             text: chunk.text,
@@ -70,6 +74,7 @@ impl Draft {
             lines,
             context,
             vector,
+            sparse,
         });
         NewSource {
             rows: rows.collect(),

@@ -16,8 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::ingest::error::NOT_LOADED;
-use crate::ingest::pipeline::title;
 use crate::ingest::reembed_runs::ReembedRun;
+use crate::ingest::stored_passages::passages_of;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::Tenant;
 use lodestone_embed::{Embedder, Lane};
@@ -25,9 +25,8 @@ use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{
     Collection, CollectionError, FoundSource, LiveSegment, OtherVectors, SegmentEntry, Snapshot,
 };
-use lodestone_storage::segment::{Segment, SegmentError};
-use lodestone_text::chunk::{Surroundings, passage};
-use lodestone_types::{ErrorKind, JobStatus, RequestContext, RowId, SourceRecord};
+use lodestone_storage::segment::Segment;
+use lodestone_types::{ErrorKind, JobStatus, RequestContext};
 
 /// Rows of a piece at least: a kill loses so much work.
 const PIECE_ROWS_MIN: u64 = 1024;
@@ -232,11 +231,13 @@ impl Ingest {
         }
         let context = RequestContext::default().of_tenant(collection.id());
         let mut vectors = Vec::with_capacity(passages.len());
+        let mut sparse = Vec::new();
         for slice in passages.chunks(SLICE_PASSAGES) {
             if self.stopping.is_set() {
                 return Ok(None);
             }
             vectors.extend(model.embed_within(lane, &context, slice.to_vec())?);
+            sparse.extend(self.sparse_rows(lane, &context, slice)?.into_iter().flatten());
             if lane == Lane::Bulk {
                 self.reembed_counts.add(slice.len() as u64);
                 let done = done_before + vectors.len() as u64;
@@ -248,15 +249,15 @@ impl Ingest {
         let bytes = first.live.segment.merge_memory_bytes();
         let _memory = self.memory.take_for_merge(bytes);
         let (live, width) = (first.live, model.dimension());
-        let built = collection.build_with_vectors(live, &sources, width, &vectors)?;
+        let built = collection.build_with_vectors(live, &sources, width, (&vectors, &sparse))?;
         first.live.segment.check().map_err(CollectionError::from)?;
         Ok(Some(built))
     }
 
     /// Has the vectors of a tenant made anew by the model `to`, or, without one, completes and
     /// takes those that were put away. Durable on return; the work follows in the background. A
-    /// tenant without vectors, or with those of `to`, keeps to that model from now on. Returns
-    /// whether there is anything to do.
+    /// tenant without vectors, or with those of `to`, keeps to that model from now on, and is
+    /// worked on only where it lacks those of the sparse model. Returns whether it is.
     ///
     /// # Errors
     /// [`IngestError::ReembedRefused`] where the vectors or the model for it are missing.
@@ -282,14 +283,16 @@ impl Ingest {
             }
         };
         self.note_choice(tenant, to, &target)?;
-        if base.manifest.model().is_none_or(|model| model == target) {
+        let is_same = base.manifest.model().is_none_or(|model| model == target);
+        if is_same && !(to.is_some() && self.lacks_sparse(&base)?) {
             return Ok(false);
         }
         if let Some(running) = noted.filter(|other| other.is_wanted && other.embedding == target) {
             self.reembeds.note(tenant, collection, running);
             return Ok(true);
         }
-        let own = noted.filter(|other| other.embedding == target);
+        // Where the vectors of a sparse model are what is missing, those of before miss them too.
+        let own = noted.filter(|other| other.embedding == target && !is_same);
         let other = OtherVectors {
             embedding: target,
             segments: own.map(|other| other.segments.clone()).unwrap_or_default(),
@@ -370,31 +373,4 @@ fn first_piece<'a>(missing: &[FoundSource<'a>], rows_max: u64) -> Vec<FoundSourc
         piece.push(*found);
     }
     piece
-}
-
-/// The texts that the model reads for the live rows of a source, as when it was uploaded.
-pub(super) fn passages_of(
-    tenant: &Tenant,
-    found: &FoundSource<'_>,
-) -> Result<Vec<String>, SegmentError> {
-    let record = found.record()?;
-    let schema = tenant.schema.as_ref();
-    let searchable = schema.map(|schema| schema.searchable_text(&record.tenant_metadata));
-    let (title, searchable) = (title_text(&record), searchable.unwrap_or_default());
-    let segment = &found.live.segment;
-    let text = |row: u32| {
-        let context = segment.context(RowId(row));
-        let around = Surroundings { title: &title, searchable: &searchable, context };
-        Ok(passage(around, &segment.text(RowId(row))?))
-    };
-    found.rows().into_iter().map(text).collect()
-}
-
-/// The title as passages have it: empty where it is the id for want of another.
-fn title_text(record: &SourceRecord) -> String {
-    match record.title == record.id.as_str() {
-        false => record.title.clone(),
-        true => title(&record.detail, &record.document_metadata, &record.filename, None)
-            .unwrap_or_default(),
-    }
 }

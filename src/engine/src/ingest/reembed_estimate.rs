@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::ingest::reembed::passages_of;
+use crate::ingest::stored_passages::passages_of;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::Tenant;
 use lodestone_embed::{Embedder, Lane};

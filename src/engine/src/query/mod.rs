@@ -5,8 +5,9 @@
 //!
 //! ```text
 //! request -> plan (alpha, pool) -> segments of the scope, their live rows, filter bitmaps
-//!         -> candidates: tops of the semantic leg (cosine) and of the keyword leg (BM25)
-//!         -> features: both true scores for all; verdicts of the reranker; links; recency
+//!         -> candidates: tops of the semantic leg (cosine), of the keyword leg (BM25), and of the
+//!            sparse leg, where there is a sparse model
+//!         -> features: the true scores for all; verdicts of the reranker; links; recency
 //!         -> order -> hydrate
 //! ```
 //! Invariants:
@@ -18,7 +19,7 @@
 //!
 //! - `request`: requests and results; `plan`: decisions before the search
 //! - `legs`: the segments of a scope and the semantic leg over them; `words`: the keyword leg;
-//!   `side_by_side`: both on several threads
+//!   `sparse`: the sparse leg; `side_by_side`: all on several threads
 //! - `ranking`: candidates, their features, their order
 //! - `facets`: counts of metadata values over what matches
 //! - `steer`: moving the query vector towards memories and first results
@@ -50,6 +51,7 @@ mod request;
 mod rerank;
 mod retrieve;
 mod side_by_side;
+mod sparse;
 mod steer;
 mod timing;
 mod translated;
@@ -70,7 +72,7 @@ pub use request::{
 pub use vectors::{StoredVector, VectorHit, VectorPage, VectorParts, VectorScroll, VectorSearch};
 
 use lodestone_compute::ComputeBackend;
-use lodestone_embed::Embedder;
+use lodestone_embed::{Embedder, SparseModel};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::{KeptFilters, Snapshot};
 use lodestone_types::{Filter, RequestContext, SubTenantId};
@@ -84,6 +86,7 @@ pub struct Query {
     models: Models,
     reranker: Option<Arc<dyn Reranker>>,
     kept_filters: Arc<KeptFilters>,
+    sparse: Option<Arc<SparseModel>>,
 }
 
 /// Bytes of kept filters where nothing is said of memory.
@@ -93,7 +96,7 @@ impl Query {
     /// Searches with a compute backend and models.
     pub fn new(backend: Arc<dyn ComputeBackend>, models: impl Into<Models>) -> Self {
         let kept_filters = KeptFilters::new(KEPT_FILTERS_BYTES);
-        Self { backend, models: models.into(), reranker: None, kept_filters }
+        Self { backend, models: models.into(), reranker: None, sparse: None, kept_filters }
     }
 
     /// The model for the queries of a version of a tenant; the current one where that of its

@@ -13,6 +13,9 @@ const ALPHA_LITERAL: f32 = 0.35;
 /// A script that the model cannot read tells chunks apart nearly by chance, so the words decide and
 /// meaning orders what they leave equal.
 const ALPHA_UNREAD: f32 = 0.2;
+/// Share of the sparse leg, chosen by reason: that of the words, which it stands beside. It was not
+/// fitted to judged collections.
+pub(super) const SPARSE_SHARE: f32 = 0.2;
 /// Share of a query's letters from which on it counts as unread: the larger part of it.
 const UNREAD_SHARE: f32 = 0.5;
 /// Letters at most of an ordinal, a unit or a decade behind a number: 19th, 10km, 1990s.

@@ -1,7 +1,7 @@
 //! Ranking in three steps: the candidates of a query vector, their features, their order.
 //!
 //! ```text
-//! vector -> candidates: the tops of both legs, each row with both true scores
+//! vector -> candidates: the tops of all legs, each row with its true scores in all of them
 //!        -> features: verdicts of the reranker, links of good results (these may add rows)
 //!        -> order: fusion, verdicts, links, recency, sort
 //! ```
@@ -11,11 +11,12 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::query::QueryError;
 use crate::query::hydrate::{Ranked, chunk_identity};
 use crate::query::legs::{self, LegHits, RowAddress, SegmentScope};
 use crate::query::request::{CandidateCounts, RetrieveRequest};
+use crate::query::sparse::SparseLeg;
 use crate::query::words::KeywordLeg;
+use crate::query::{QueryError, plan};
 use lodestone_compute::{ComputeBackend, PreparedQuery};
 use lodestone_rank::{Candidate, RankKey};
 use lodestone_storage::segment::flat::Thoroughness;
@@ -35,6 +36,8 @@ pub(super) struct Search<'a> {
     pub(super) segments: &'a [SegmentScope],
     /// `None` where words have no share.
     pub(super) keyword: Option<KeywordLeg>,
+    /// `None` without a sparse model, and where its leg takes no part.
+    pub(super) sparse: Option<SparseLeg>,
     pub(super) alpha: f32,
     pub(super) pool: usize,
     pub(super) thoroughness: Thoroughness,
@@ -64,7 +67,7 @@ impl Search<'_> {
         legs::nearest(context, backend, self.segments, vector, self.pool, self.thoroughness)
     }
 
-    /// The union of both legs, each row with both true scores. `near` are the rows nearest to
+    /// The union of all legs, each row with its true scores. `near` are the rows nearest to
     /// `vector`.
     pub(super) fn candidates(
         &self,
@@ -72,7 +75,8 @@ impl Search<'_> {
         near: &LegHits,
     ) -> Result<Candidates, QueryError> {
         let by_words = self.keyword.iter().flat_map(|leg| &leg.top);
-        let rows = near.iter().chain(by_words).map(|(row, _)| *row).collect();
+        let sparse = self.sparse.iter().flat_map(|leg| &leg.top);
+        let rows = near.iter().chain(by_words).chain(sparse).map(|(row, _)| *row).collect();
         let mut candidates = Candidates {
             vector,
             rows: Vec::new(),
@@ -113,9 +117,12 @@ impl Search<'_> {
             };
             let first = |leg: &KeywordLeg| leg.first(self.context, self.segments, asked);
             let by_words = self.keyword.as_ref().map(first).transpose()?.unwrap_or_default();
-            is_exhausted = near.len() < asked && by_words.len() < asked;
+            let first = |leg: &SparseLeg| leg.first(self.context, self.segments, asked);
+            let sparse = self.sparse.as_ref().map(first).transpose()?.unwrap_or_default();
+            let legs = [near, by_words, sparse];
+            is_exhausted = legs.iter().all(|hits| hits.len() < asked);
             let mut found = Vec::new();
-            for mut hits in [near, by_words] {
+            for mut hits in legs {
                 hits.retain(|(row, _)| !counts.contains_key(&self.source(*row)));
                 lodestone_rank::cap_per_source(&mut hits, most, |(row, _)| self.source(*row));
                 found.extend(hits.into_iter().take(self.pool).map(|(row, _)| row));
@@ -150,10 +157,13 @@ impl Search<'_> {
         let cosines = self.cosines(candidates, &rows)?;
         let scores = |leg: &KeywordLeg| leg.scores(self.context, self.segments, &rows);
         let by_words = self.keyword.as_ref().map(scores).transpose()?;
+        let scores = |leg: &SparseLeg| leg.scores(self.context, self.segments, &rows);
+        let sparse = self.sparse.as_ref().map(scores).transpose()?;
         for (at, address) in rows.into_iter().enumerate() {
             let parts = ScoreParts {
                 cosine: cosines.as_ref().map(|cosines| cosines[at]),
                 keyword: by_words.as_ref().map(|scores| scores[at]),
+                sparse: sparse.as_ref().map(|scores| scores[at]),
                 ..ScoreParts::default()
             };
             candidates.rows.push(Ranked { address, score: 0.0, parts });
@@ -180,14 +190,17 @@ impl Search<'_> {
 
     /// The candidates in the order of their features, best first.
     pub(super) fn order(&self, candidates: &Candidates) -> Vec<Ranked> {
-        let both = candidates.rows.iter().map(|row| Candidate {
+        let legs = candidates.rows.iter().map(|row| Candidate {
             cosine: row.parts.cosine.unwrap_or(-1.0),
             keyword: row.parts.keyword.unwrap_or(0.0),
+            sparse: row.parts.sparse.unwrap_or(0.0),
         });
-        let fused = lodestone_rank::fuse(&both.collect::<Vec<_>>(), self.alpha);
+        let sparse_share = self.sparse.as_ref().map_or(0.0, |_| plan::SPARSE_SHARE);
+        let fused = lodestone_rank::fuse(&legs.collect::<Vec<_>>(), self.alpha, sparse_share);
         let scored = fused.into_iter().map(|fused| {
             let Ranked { address, mut parts, .. } = candidates.rows[fused.candidate];
             (parts.semantic_share, parts.keyword_share) = (fused.semantic, fused.keyword);
+            parts.sparse_share = fused.sparse;
             let score = match candidates.is_reranked {
                 true => lodestone_rank::blend(fused.score, parts.rerank),
                 false => fused.score,

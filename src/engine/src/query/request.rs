@@ -236,4 +236,6 @@ pub struct Retrieved {
     pub has_foreign_model: bool,
     /// Whether only words were searched, because the embedding server fails.
     pub embedder_fails: bool,
+    /// Whether the sparse leg was left out, because rows have no vectors of the sparse model.
+    pub lacks_sparse: bool,
 }

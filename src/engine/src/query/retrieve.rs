@@ -1,4 +1,4 @@
-//! Hybrid search: both legs, their ranking, and the relations of the results.
+//! Hybrid search: its legs, their ranking, and the relations of the results.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -7,16 +7,17 @@ use crate::models::OwnedText;
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::{Ranked, hydrate};
 use crate::query::join::{self, Place, Seat};
-use crate::query::legs;
+use crate::query::legs::{self, SegmentScope};
 use crate::query::ranking::{Candidates, Search};
 use crate::query::request::{GraphContext, Mode, RetrieveRequest, Retrieved};
 use crate::query::rerank::verdicts;
+use crate::query::sparse::{self, SparseLeg};
 use crate::query::steer::{feed_back, steered};
 use crate::query::timing::{Part, millis};
 use crate::query::words::{self, KeywordLeg, corpus_stats};
 use crate::query::{Query, QueryError, Timings, plan, side_by_side};
 use lodestone_compute::PreparedQuery;
-use lodestone_embed::{EmbedError, Lane, Role};
+use lodestone_embed::{EmbedError, Lane, Role, SparseModel};
 use lodestone_rank::confidence;
 use lodestone_storage::collection::Snapshot;
 use lodestone_text::HybridQuery;
@@ -65,22 +66,36 @@ impl Query {
         let pool = plan::pool(request.mode, request.max_chunks);
         let words = HybridQuery::analyse(&request.query);
         let mut apart = Timings::default();
+        let is_unread = plan::is_unread(&request.query, model);
+        let is_hybrid = alpha > 0.0 && alpha < 1.0 && !is_unread;
+        let sparse = self.sparse_for(is_hybrid, &segments, &mut result)?;
         let embed = || self.vector_of(context, snapshot, sub_tenant, request, now, &mut result);
         let score = || KeywordLeg::compute(context, &segments, &words, pool);
-        let (vector, keyword) = side_by_side::meanwhile(
-            || (alpha > 0.0).then(embed).transpose(),
+        let expand = |model: &SparseModel| {
+            let query = model.query(context, &request.steered_query())?;
+            SparseLeg::compute(context, &segments, query, pool)
+        };
+        let ((vector, sparse), keyword) = side_by_side::meanwhile(
+            || {
+                let embed = || (alpha > 0.0).then(embed).transpose();
+                let Some(model) = sparse else { return (embed(), Ok(None)) };
+                let (vector, leg) = side_by_side::meanwhile(embed, || expand(model));
+                (vector, leg.map(Some))
+            },
             || apart.time(Part::Keyword, || (alpha < 1.0).then(score).transpose()),
         );
         result.timings.keyword = apart.keyword;
         let (vector, keyword) = or_words(&mut result, vector, keyword, score)?;
+        // While the embedding server fails, words alone are searched.
+        let sparse = sparse?.filter(|_| vector.is_some());
         let plain = vector.clone();
-        let is_unread = plan::is_unread(&request.query, model);
         let search = Search {
             context,
             backend: &*self.backend,
             request,
             segments: &segments,
             keyword,
+            sparse,
             alpha: result.alpha,
             pool,
             thoroughness: plan::thoroughness(request.mode),
@@ -107,6 +122,19 @@ impl Query {
         result.chunks = joined(&places, hydrate(context, &segments, &shown)?);
         result.timings.total = millis(begun);
         Ok(result)
+    }
+
+    /// The sparse model, where its leg takes part: in searches by meaning and words, over rows that
+    /// all have vectors of it.
+    fn sparse_for(
+        &self,
+        is_hybrid: bool,
+        segments: &[SegmentScope],
+        result: &mut Retrieved,
+    ) -> Result<Option<&SparseModel>, QueryError> {
+        let Some(model) = self.sparse.as_deref().filter(|_| is_hybrid) else { return Ok(None) };
+        result.lacks_sparse = !sparse::covers(segments, model)?;
+        Ok((!result.lacks_sparse).then_some(model))
     }
 
     /// The candidates with all their features, and their order: of the query, in `accurate` of the

@@ -54,6 +54,9 @@ pub struct Chunk {
     pub vector_score: Option<f32>,
     /// BM25; null where words took no part.
     pub keyword_score: Option<f32>,
+    /// Score by the sparse model; absent where it took no part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sparse_score: Option<f32>,
     /// Chance that the chunk is about what was asked for, 0 to 1, comparable between queries and
     /// collections.
     pub confidence: f32,
@@ -78,6 +81,10 @@ pub struct Explanation {
     pub semantic_share: f32,
     /// Share of the keyword leg, up to 1 - alpha.
     pub keyword_share: f32,
+    /// Share of the sparse leg; absent where it took no part. Those of the two others are of the
+    /// rest then, and `s` has all three.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sparse_share: Option<f32>,
     /// Share of the query's words that the chunk and its title hold, weighed by how rare they are.
     pub coverage: f32,
     /// Gain because a good result names this source or its entities.

@@ -508,6 +508,7 @@ fn chunk(id: &str) -> QnaChunk {
         rerank_score: None,
         vector_score: None,
         keyword_score: None,
+        sparse_score: None,
         confidence: 0.5,
         highlights: None,
         explain: None,

@@ -230,6 +230,7 @@ fn degradations(found: &Retrieved, mode: Mode) -> Vec<String> {
         (found.segments_missing > 0, "segments_quarantined"),
         (found.has_foreign_model, "model_mismatch"),
         (found.embedder_fails, "embedder_unavailable"),
+        (found.lacks_sparse, "sparse_vectors_missing"),
         // Only `accurate` asks for one: none is installed, or it failed.
         (mode == Mode::Accurate && found.reranker.is_none(), "reranker_unavailable"),
         (found.is_reranked_in_part, "reranking_partial"),

@@ -26,7 +26,9 @@ use crate::collection::log::Commit;
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::collection::snapshot::{FoundSource, LiveSegment, Snapshot};
 use crate::collection::{Collection, CollectionError, Writer, layout};
-use crate::segment::{self, Segment, SegmentError, SegmentShape, TombstoneSet, VectorKind};
+use crate::segment::{
+    self, Segment, SegmentError, SegmentShape, SparseRow, TombstoneSet, VectorKind,
+};
 use lodestone_types::{RowId, SegmentId, Timestamp};
 
 /// Segments with vectors of another model than those that are searched.
@@ -171,7 +173,8 @@ impl Collection {
     }
 
     /// Writes the live rows of visible sources of one segment with other vectors, in the order of
-    /// the sources and of their rows, to a segment file that nothing refers to yet.
+    /// the sources and of their rows, to a segment file that nothing refers to yet. Vectors of a
+    /// sparse model, the second ones, are kept where none are given.
     ///
     /// # Errors
     /// Errors of reading, building or of the disk; no file is left behind.
@@ -180,7 +183,7 @@ impl Collection {
         live: &LiveSegment,
         sources: &[u32],
         dimension: usize,
-        vectors: &[Vec<f32>],
+        vectors: (&[Vec<f32>], &[SparseRow]),
     ) -> Result<Arc<Segment>, CollectionError> {
         let id = SegmentId(self.ids.uuid());
         let vector_kind = VectorKind::F16;

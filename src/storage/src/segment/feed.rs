@@ -3,20 +3,19 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 
 use crate::filter::ColumnsBuilder;
+use crate::segment::SegmentError;
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
 use crate::segment::revectored::vector_columns;
 use crate::segment::row_table::RowEntry;
-use crate::segment::{Segment, SegmentError, TombstoneSet};
+use crate::segment::sparse::{self, SparseRow};
 use lodestone_compute::{VectorColumns, VectorRows};
 use lodestone_graph::{GraphWriter, RowGraph};
-use lodestone_text::{RowText, TextBundle, TextIndex, TextIndexBuilder};
-use lodestone_types::{
-    ChunkPlace, LineBox, PageBox, RowId, RowPayload, SourceKind, SourceRecord, limits,
-};
+use lodestone_text::{RowText, SparseModelId, TextBundle, TextIndexBuilder, write_impacts};
+use lodestone_types::{ChunkPlace, LineBox, PageBox, RowPayload, SourceKind, SourceRecord, limits};
 
 /// One chunk of a fresh source.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,6 +36,8 @@ pub struct NewRow {
     pub graph: RowGraph,
     /// The vector, as the segment's [`VectorKind`] needs it: normalised for f16, raw for f32.
     pub vector: Vec<f32>,
+    /// The vector of a sparse model, where there is one.
+    pub sparse: Option<SparseRow>,
 }
 
 /// A source and its chunks, ready to become rows.
@@ -76,6 +77,10 @@ pub(super) trait RowFeed {
     fn origin(&self, row: u32) -> (usize, u32);
     /// Lists of a part that holds most of the rows, if there is one.
     fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError>;
+    /// The sparse model that all rows have vectors of, if there is one.
+    fn sparse_model(&self) -> Result<Option<SparseModelId>, SegmentError>;
+    /// Writes the postings of those vectors to `out`; returns what stands before them.
+    fn impacts(&self, model: &SparseModelId, out: &mut dyn Write) -> Result<Vec<u8>, SegmentError>;
     /// The full-text bundle over all rows; that of a merge lies in files that `scratch` makes.
     fn text_index(&self, scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError>;
 }
@@ -114,7 +119,7 @@ pub(super) fn graph(feed: &dyn RowFeed, rows: u32) -> Result<Option<Vec<u8>>, Se
 }
 
 /// The title of a source; empty if it is only the id.
-fn own_title(record: &SourceRecord) -> &str {
+pub(super) fn own_title(record: &SourceRecord) -> &str {
     match record.title == record.id.as_str() {
         true => "",
         false => &record.title,
@@ -222,6 +227,18 @@ impl RowFeed for FreshRows<'_> {
         Ok(None)
     }
 
+    fn sparse_model(&self) -> Result<Option<SparseModelId>, SegmentError> {
+        Ok(sparse::model_of_all(self.rows.iter().map(|(_, row)| row.sparse.as_ref())))
+    }
+
+    fn impacts(&self, model: &SparseModelId, out: &mut dyn Write) -> Result<Vec<u8>, SegmentError> {
+        Ok(write_impacts(
+            model,
+            self.rows.iter().map(|(_, row)| sparse::weights(row.sparse.as_ref())),
+            out,
+        )?)
+    }
+
     /// The title is boosted in all chunks of a short source, which are one result, and once in a
     /// long one, at its first chunk; at the others its words count as those of a heading. Boosted
     /// there, too, it would bring a long document as often as there are results.
@@ -241,151 +258,5 @@ impl RowFeed for FreshRows<'_> {
             builder.add_row(&RowText { body, title, context: &context, searchable })?;
         }
         Ok(builder.finish()?)
-    }
-}
-
-/// Live rows of older segments, one segment after the other.
-pub(super) struct MergedRows<'a> {
-    inputs: Vec<(&'a Segment, &'a TombstoneSet)>,
-    sources: Vec<(SourceRecord, u32)>,
-    rows: Vec<(u32, RowId)>,
-}
-
-impl<'a> MergedRows<'a> {
-    pub(super) fn new(inputs: Vec<(&'a Segment, &'a TombstoneSet)>) -> Result<Self, SegmentError> {
-        let mut sources = Vec::new();
-        let mut rows = Vec::new();
-        for (input, (segment, dead)) in inputs.iter().enumerate() {
-            for source in 0..segment.source_count() {
-                if dead.sources.contains(source) {
-                    continue;
-                }
-                let before = rows.len();
-                let live = segment.rows_of(source).iter().filter(|row| !dead.rows.contains(**row));
-                rows.extend(live.map(|row| (input as u32, RowId(*row))));
-                sources.push((segment.record(source)?, (rows.len() - before) as u32));
-            }
-        }
-        let alive = |(segment, dead): &(&Segment, &TombstoneSet)| {
-            u64::from(segment.row_count()) - dead.rows.len()
-        };
-        if rows.len() as u64 != inputs.iter().map(alive).sum::<u64>() {
-            let problem = "rows of a dead source are alive".to_owned();
-            return Err(SegmentError::BadInput { problem });
-        }
-        Ok(Self { inputs, sources, rows })
-    }
-
-    /// The live rows of one source, under another record.
-    pub(super) fn of_source(
-        segment: &'a Segment,
-        dead: &'a TombstoneSet,
-        source: u32,
-        record: SourceRecord,
-    ) -> Self {
-        let live = segment.rows_of(source).iter().filter(|row| !dead.rows.contains(**row));
-        let rows: Vec<(u32, RowId)> = live.map(|row| (0, RowId(*row))).collect();
-        let sources = vec![(record, rows.len() as u32)];
-        Self { inputs: vec![(segment, dead)], sources, rows }
-    }
-
-    fn segment_of(&self, row: u32) -> (&'a Segment, RowId) {
-        let (input, row) = self.rows[row as usize];
-        (self.inputs[input as usize].0, row)
-    }
-}
-
-impl RowFeed for MergedRows<'_> {
-    fn sources(&self) -> &[(SourceRecord, u32)] {
-        &self.sources
-    }
-
-    fn entry(&self, row: u32) -> (u32, ChunkPlace) {
-        let (segment, row) = self.segment_of(row);
-        (segment.index(row), segment.place(row))
-    }
-
-    fn boxes(&self, row: u32) -> Cow<'_, [PageBox]> {
-        let (segment, row) = self.segment_of(row);
-        Cow::Owned(segment.boxes(row))
-    }
-
-    fn lines(&self, row: u32) -> Result<Cow<'_, [LineBox]>, SegmentError> {
-        let (segment, row) = self.segment_of(row);
-        Ok(Cow::Owned(segment.lines(row)?))
-    }
-
-    fn context(&self, row: u32) -> Cow<'_, str> {
-        let (segment, row) = self.segment_of(row);
-        Cow::Borrowed(segment.context(row))
-    }
-
-    /// Copied. Segments from before version 3 have none: it is extracted from their texts.
-    fn graph(&self, row: u32) -> Result<Cow<'_, RowGraph>, SegmentError> {
-        let (segment, row) = self.segment_of(row);
-        if let Some(graph) = segment.graph()? {
-            return Ok(Cow::Owned(graph.row(row.0)));
-        }
-        if segment.has_graph_format() {
-            return Ok(Cow::Owned(RowGraph::default()));
-        }
-        let record = segment.record(segment.source_of(row))?;
-        Ok(Cow::Owned(lodestone_graph::extract(own_title(&record), &segment.text(row)?)))
-    }
-
-    fn text(&self, row: u32) -> Result<Cow<'_, str>, SegmentError> {
-        let (segment, row) = self.segment_of(row);
-        segment.text(row).map(Cow::Owned)
-    }
-
-    fn has_payloads(&self) -> bool {
-        self.inputs.iter().any(|(segment, _)| segment.header.has_payloads)
-    }
-
-    fn parts(&self) -> Result<Vec<VectorRows<'_>>, SegmentError> {
-        let mut parts = Vec::with_capacity(self.inputs.len());
-        for (input, (segment, _)) in self.inputs.iter().enumerate() {
-            let rows = self.rows.iter().filter(|(of, _)| *of as usize == input);
-            parts.push(segment.vectors_of(rows.map(|(_, row)| *row))?);
-        }
-        Ok(parts)
-    }
-
-    fn origin(&self, row: u32) -> (usize, u32) {
-        let (input, row) = self.rows[row as usize];
-        (input as usize, row.0)
-    }
-
-    fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError> {
-        let rows_of = |input: usize| {
-            let of_input = self.rows.iter().filter(|(of, _)| *of as usize == input);
-            of_input.count()
-        };
-        let largest = (0..self.inputs.len()).max_by_key(|input| rows_of(*input));
-        let Some(largest) = largest.filter(|input| 2 * rows_of(*input) >= self.rows.len()) else {
-            return Ok(None);
-        };
-        let lists = self.inputs[largest].0.lists()?;
-        Ok(lists.filter(|lists| lists.len() > 1).map(|lists| (largest, lists)))
-    }
-
-    /// Rows of one input are taken in the order of its sources, which is its row order, so the
-    /// merged index numbers them as this feed does.
-    fn text_index(&self, scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError> {
-        let mut alive = Vec::with_capacity(self.inputs.len());
-        let mut next = 0;
-        for (input, _) in self.inputs.iter().enumerate() {
-            let of_input = self.rows[next..].iter().take_while(|(of, _)| *of == input as u32);
-            let rows: roaring::RoaringBitmap = of_input.map(|(_, row)| row.0).collect();
-            next += rows.len() as usize;
-            alive.push(rows);
-        }
-        let inputs: Vec<(&TextIndex, Option<&roaring::RoaringBitmap>)> = self
-            .inputs
-            .iter()
-            .zip(&alive)
-            .map(|((segment, _), alive)| (segment.text_index(), Some(alive)))
-            .collect();
-        Ok(TextIndex::merge(&inputs, scratch)?)
     }
 }

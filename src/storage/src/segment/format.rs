@@ -9,11 +9,13 @@ use crate::segment::SegmentError;
 use lodestone_io::BLOCK_BYTES;
 use lodestone_types::{CollectionId, SegmentId};
 
-/// The version that this program writes.
-pub const FORMAT_VERSION: u32 = 5;
+/// The version that this program writes where rows have no vectors of a sparse model.
+pub const PLAIN_VERSION: u32 = 5;
+/// The version that it writes where they have.
+pub const SPARSE_VERSION: u32 = 6;
 /// The newest `min_reader` that this program understands.
 pub const READER_VERSION: u32 = 3;
-/// The `min_reader` that this program writes. Versions 2 to 5 add sections that an older reader
+/// The `min_reader` that this program writes. Versions 2 to 6 add sections that an older reader
 /// can pass over; version 3 also adds memories, whose kind and scope an older reader would take
 /// for damage.
 const MIN_READER: u32 = 2;
@@ -105,12 +107,16 @@ pub enum Section {
     Contexts = 15,
     /// Lines of chunks on pages; only where there are such. Since version 5.
     Lines = 16,
+    /// Vectors of a sparse model; only where all rows have them. The drawing is in
+    /// `lodestone_text::impacts`. Since version 6.
+    Sparse = 17,
 }
 
 /// The header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The version that the file was written as; encoded ones have [`FORMAT_VERSION`].
+    /// The version that the file was written as: [`PLAIN_VERSION`] or [`SPARSE_VERSION`] in new
+    /// files.
     pub version: u32,
     /// The collection that the segment belongs to.
     pub collection: CollectionId,
@@ -133,7 +139,7 @@ impl Header {
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
-        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.version.to_le_bytes());
         let min_reader = if self.has_payloads { PAYLOAD_READER } else { MIN_READER };
         bytes[12..16].copy_from_slice(&min_reader.to_le_bytes());
         bytes[16..32].copy_from_slice(self.collection.0.as_bytes());
@@ -342,7 +348,7 @@ mod tests {
 
     fn header() -> Header {
         Header {
-            version: FORMAT_VERSION,
+            version: PLAIN_VERSION,
             collection: CollectionId(Uuid::from_u128(1)),
             segment: SegmentId(Uuid::from_u128(2)),
             rows: 3,

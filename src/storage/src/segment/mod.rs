@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! offset 0     header, one page of 4 KiB
-//!        0       magic "LODESEG1"          8   u32 version (5)      12  u32 min_reader (2, 3)
+//!        0       magic "LODESEG1"          8   u32 version (5, 6)     12  u32 min_reader (2, 3)
 //!        16      collection, 16 bytes      32  segment, 16 bytes
 //!        48      u32 rows                  52  u32 sources
 //!        56      u32 dimension             60  u32 vector kind (1 f16, 2 f32)
@@ -14,7 +14,8 @@
 //!                rows, texts, sources, columns, codes (T1), factors (T1), originals (T2), norms,
 //!                text index; from 4,096 rows also lists and one-bit codes (T0); details where
 //!                records of applications are among the sources, boxes and lines where pages are
-//!                fixed, graph where texts name anything, contexts where headings stand over chunks
+//!                fixed, graph where texts name anything, contexts where headings are over chunks,
+//!                vectors of a sparse model where all rows have them
 //! footer       on a 4 KiB boundary
 //!        0       u32 sections (n), u32 blocks (m)
 //!        8       n x { u32 section, u32 zero, u64 offset, u64 bytes }
@@ -37,7 +38,8 @@
 //!   is defined here
 //! - `feed`, `feed_rows`, `writer`: write fresh sources, or the live rows of older segments, to a
 //!   file; `spool`: what waits for its place there; `merge_cost`: sizes of a merge
-//! - `revectored`: rows of an older segment with other vectors, to be written
+//! - `merged`: the live rows of older segments, to be written; `revectored`: those of one with
+//!   other vectors; `sparse`: vectors of a sparse model
 //! - `reader`: an open file; `section`: a part of it that is verified as it is read; `tiers`: its
 //!   vectors; `flat`: vector search; `lists`: inverted lists and T0, which that search reads
 //! - `tombstones`: dead rows; `verify`: a walk that checks every promise of the format
@@ -52,11 +54,13 @@ pub mod format;
 mod lines;
 pub mod lists;
 mod merge_cost;
+mod merged;
 mod reader;
 mod revectored;
 mod row_table;
 mod section;
 mod source_table;
+mod sparse;
 mod spool;
 mod text_store;
 mod tiers;
@@ -68,6 +72,7 @@ pub use error::SegmentError;
 pub use feed::{NewRow, NewSource};
 pub use format::VectorKind;
 pub use reader::Segment;
+pub use sparse::SparseRow;
 pub use tombstones::TombstoneSet;
 pub use verify::{SegmentCensus, verify};
 pub use writer::{

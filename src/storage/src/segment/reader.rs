@@ -21,7 +21,7 @@ use crate::segment::{SegmentError, SegmentMeta};
 use lodestone_graph::GraphIndex;
 use lodestone_io::BlockFile;
 use lodestone_io::store::{BlobStore, Key};
-use lodestone_text::TextIndex;
+use lodestone_text::{ImpactIndex, TextIndex};
 use lodestone_types::{
     ChunkPlace, CollectionId, Filter, LineBox, PageBox, RowId, RowPayload, SegmentId, Sequence,
     SourceId, SourceRecord, SubTenantId, Timestamp,
@@ -46,6 +46,7 @@ pub struct Segment {
     text_index: TextIndex,
     texts: OnceLock<TextStore>,
     graph: OnceLock<GraphIndex>,
+    pub(super) impacts: OnceLock<ImpactIndex>,
     pub(super) vectors: OnceLock<VectorSections>,
 }
 
@@ -133,6 +134,7 @@ impl Segment {
             file,
             texts: OnceLock::new(),
             graph: OnceLock::new(),
+            impacts: OnceLock::new(),
             vectors: OnceLock::new(),
         })
     }
@@ -141,7 +143,7 @@ impl Segment {
         SegmentError::Damaged { segment: self.meta.id.to_string(), problem: problem.into() }
     }
 
-    fn place_of(&self, section: Section) -> Result<Range<usize>, SegmentError> {
+    pub(super) fn place_of(&self, section: Section) -> Result<Range<usize>, SegmentError> {
         place_of(&self.meta.id.to_string(), &self.footer, section)
     }
 

@@ -1,38 +1,46 @@
 //! Rows of an older segment with other vectors.
 
 use std::borrow::Cow;
+use std::io::Write;
 
-use crate::segment::feed::{MergedRows, RowFeed, Scratch};
+use crate::segment::feed::{RowFeed, Scratch};
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
+use crate::segment::merged::MergedRows;
+use crate::segment::sparse::{SparseRow, model_of_all};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_compute::{FullKind, VectorColumns, VectorRows};
 use lodestone_graph::RowGraph;
-use lodestone_text::TextBundle;
+use lodestone_text::{SparseModelId, TextBundle, write_impacts};
 use lodestone_types::{ChunkPlace, LineBox, PageBox, SourceRecord};
 
 /// The live rows of a segment, all but their vectors.
 pub(super) struct RevectoredRows<'a> {
     rows: MergedRows<'a>,
     vectors: VectorColumns,
+    /// Sparse vectors in place of those of the segment; none where those are kept.
+    sparse: &'a [SparseRow],
 }
 
 impl<'a> RevectoredRows<'a> {
-    /// `vectors` are those of the live rows, in their order.
+    /// `vectors` are those of the live rows, in their order, and so are `sparse`, unless empty.
     pub(super) fn new(
         input: (&'a Segment, &'a TombstoneSet),
         kind: VectorKind,
         dimension: usize,
         vectors: &[Vec<f32>],
+        sparse: &'a [SparseRow],
     ) -> Result<Self, SegmentError> {
         let rows = MergedRows::new(vec![input])?;
         let count: u32 = rows.sources().iter().map(|(_, rows)| rows).sum();
-        if count as usize != vectors.len() {
-            let problem = format!("{} vectors for {count} rows", vectors.len());
+        let has_sparse = sparse.is_empty() || sparse.len() == vectors.len();
+        if count as usize != vectors.len() || !has_sparse {
+            let problem =
+                format!("{} vectors, {} sparse, for {count} rows", vectors.len(), sparse.len());
             return Err(SegmentError::BadInput { problem });
         }
         let vectors = vector_columns(kind, dimension, vectors.iter())?;
-        Ok(Self { rows, vectors })
+        Ok(Self { rows, vectors, sparse })
     }
 }
 
@@ -80,6 +88,20 @@ impl RowFeed for RevectoredRows<'_> {
     /// The lists of the input are of other vectors.
     fn older_lists(&self) -> Result<Option<(usize, Lists<'_>)>, SegmentError> {
         Ok(None)
+    }
+
+    fn sparse_model(&self) -> Result<Option<SparseModelId>, SegmentError> {
+        match self.sparse.is_empty() {
+            true => self.rows.sparse_model(),
+            false => Ok(model_of_all(self.sparse.iter().map(Some))),
+        }
+    }
+
+    fn impacts(&self, model: &SparseModelId, out: &mut dyn Write) -> Result<Vec<u8>, SegmentError> {
+        if self.sparse.is_empty() {
+            return self.rows.impacts(model, out);
+        }
+        Ok(write_impacts(model, self.sparse.iter().map(|row| row.weights.as_slice()), out)?)
     }
 
     fn text_index(&self, scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError> {

@@ -82,6 +82,7 @@ pub fn verify(segment: &Segment) -> Result<SegmentCensus, SegmentError> {
     check_vectors(segment)?;
     // Opening the lists checks that every row stands in one of them.
     segment.lists()?;
+    segment.impacts()?;
     Ok(census)
 }
 

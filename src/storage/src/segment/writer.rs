@@ -3,21 +3,23 @@
 
 use std::io::{self, Write};
 
-use crate::segment::feed::{self, FreshRows, MergedRows, NewSource, RowFeed, Scratch};
+use crate::segment::feed::{self, FreshRows, NewSource, RowFeed, Scratch};
 use crate::segment::feed_rows::FeedRows;
 use crate::segment::format::{
-    FORMAT_VERSION, Footer, Header, SECTION_ALIGN, Section, SectionEntry, VectorKind,
+    Footer, Header, PLAIN_VERSION, SECTION_ALIGN, SPARSE_VERSION, Section, SectionEntry, VectorKind,
 };
 use crate::segment::lists::{self, ListPolicy, ONE_BIT_ROWS_MIN};
+use crate::segment::merged::MergedRows;
 use crate::segment::revectored::RevectoredRows;
 use crate::segment::spool::Spool;
 use crate::segment::{
-    Segment, SegmentError, TombstoneSet, boxes, contexts, lines, row_table, source_table,
-    text_store,
+    Segment, SegmentError, SparseRow, TombstoneSet, boxes, contexts, lines, row_table,
+    source_table, text_store,
 };
 use lodestone_compute::{ComputeBackend, FullRows, SimdBackend};
 use lodestone_io::BlockHasher;
 use lodestone_io::store::{BlobStore, Key};
+use lodestone_text::SparseModelId;
 use lodestone_types::{CollectionId, SegmentId, SourceRecord};
 
 /// Properties of a segment file that its collection binds in the manifest.
@@ -106,7 +108,8 @@ pub fn write_amended(
 }
 
 /// Writes the live rows of a segment with other vectors, one a row in their order, to a new file at
-/// `key`, with the promise of [`write()`]. Everything but the vectors is as it was.
+/// `key`, with the promise of [`write()`]. Everything but the vectors is as it was; so are those of
+/// a sparse model, unless `sparse` gives one to each row.
 ///
 /// # Errors
 /// [`SegmentError::BadInput`] for vectors of another number or width; errors of reading the input
@@ -116,10 +119,10 @@ pub fn write_with_vectors(
     key: &Key,
     shape: SegmentShape,
     input: (&Segment, &TombstoneSet),
-    vectors: &[Vec<f32>],
+    (vectors, sparse): (&[Vec<f32>], &[SparseRow]),
     backend: &dyn ComputeBackend,
 ) -> Result<SegmentMeta, SegmentError> {
-    let feed = RevectoredRows::new(input, shape.vector_kind, shape.dimension, vectors)?;
+    let feed = RevectoredRows::new(input, shape.vector_kind, shape.dimension, vectors, sparse)?;
     write_feed(store, key, shape, &feed, backend)
 }
 
@@ -131,8 +134,9 @@ fn write_feed(
     backend: &dyn ComputeBackend,
 ) -> Result<SegmentMeta, SegmentError> {
     let rows = feed.sources().iter().map(|(_, rows)| rows).sum();
+    let sparse_model = feed.sparse_model()?;
     let header = Header {
-        version: FORMAT_VERSION,
+        version: if sparse_model.is_some() { SPARSE_VERSION } else { PLAIN_VERSION },
         collection: shape.collection,
         segment: shape.segment,
         rows,
@@ -146,7 +150,9 @@ fn write_feed(
     let mut checksum = 0;
     let written = store.put_with(key, &mut |file| {
         let mut out = SectionWriter::new(file);
-        match write_sections(&mut out, &header, feed, backend, &scratch) {
+        match write_sections(&mut out, &header, feed, backend, &scratch)
+            .and_then(|()| write_sparse(&mut out, sparse_model, feed, &scratch))
+        {
             Ok(()) => {
                 checksum = out.finish()?;
                 Ok(())
@@ -234,6 +240,21 @@ fn write_sections(
         out.write(&graph)?;
     }
     Ok(())
+}
+
+/// The vectors of a sparse model, where all rows have them. Postings wait as texts do.
+fn write_sparse(
+    out: &mut SectionWriter<'_>,
+    model: Option<SparseModelId>,
+    feed: &dyn RowFeed,
+    scratch: &Scratch<'_>,
+) -> Result<(), Failure> {
+    let Some(model) = model else { return Ok(()) };
+    let mut postings = Spool::new(scratch);
+    let head = feed.impacts(&model, &mut postings)?;
+    out.begin(Section::Sparse)?;
+    out.write(&head)?;
+    Ok(postings.copy_to(&mut out.file)?)
 }
 
 /// The texts: their blocks wait in memory or, where they are many, in a file, until the positions

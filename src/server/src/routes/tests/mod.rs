@@ -144,6 +144,7 @@ impl Server {
             embedder: Arc::new(HashEmbedder),
             other_embedders: Vec::new(),
             reranker: None,
+            sparse: None,
             parser: Arc::new(InProcess),
             web: None,
             webhook_client: None,

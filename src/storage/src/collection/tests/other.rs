@@ -39,7 +39,7 @@ fn piece(collection: &Collection) -> Option<Vec<SegmentEntry>> {
         let text = |row: u32| wide(&found.live.segment.text(RowId(row)).unwrap());
         vectors.extend(found.rows().into_iter().map(text));
     }
-    let built = collection.build_with_vectors(first.live, &sources, WIDE, &vectors).unwrap();
+    let built = collection.build_with_vectors(first.live, &sources, WIDE, (&vectors, &[])).unwrap();
     let mut entries: Vec<_> = open.iter().map(|live| live.entry.clone()).collect();
     entries.push(SegmentEntry::fresh(built.meta()));
     collection.writer().unwrap().set_other(Some(noted(entries.clone()))).unwrap();
@@ -121,7 +121,7 @@ fn power_may_go_at_every_sync_of_a_change() {
                 .map(|row| Ok::<_, CollectionError>(wide(&found.live.segment.text(RowId(row))?)))
                 .collect();
             let built =
-                collection.build_with_vectors(found.live, &[found.source], WIDE, &texts?)?;
+                collection.build_with_vectors(found.live, &[found.source], WIDE, (&texts?, &[]))?;
             let mut entries: Vec<_> = open.iter().map(|live| live.entry.clone()).collect();
             entries.push(SegmentEntry::fresh(built.meta()));
             collection.writer()?.set_other(Some(noted(entries)))?;

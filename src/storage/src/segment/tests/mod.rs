@@ -3,6 +3,7 @@
 mod damage;
 mod lazy;
 mod merging;
+mod sparse;
 
 use std::sync::Arc;
 

@@ -1,0 +1,128 @@
+//! The head of a masked language model: from token states to logits of the vocabulary.
+//!
+//! ```text
+//! BERT        norm(activation(cls.predictions.transform)) -> decoder
+//! RoBERTa     norm(gelu(lm_head.dense))                   -> lm_head.decoder
+//! ModernBERT  norm(activation(head.dense))                -> decoder
+//! ```
+//! A decoder that the file lacks has the weights of the word table: the two are tied.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::EmbedError;
+use crate::config::{self, Activation, Family, ModelConfig, parsed};
+use crate::elementwise::{self, Norm};
+use crate::modern;
+use crate::weights::{Dense, Weights};
+
+/// The fields of `config.json` that matter for the head of ModernBERT.
+#[derive(Debug, Deserialize)]
+struct RawModernHead {
+    classifier_activation: Option<Value>,
+    #[serde(default)]
+    classifier_bias: bool,
+    #[serde(default = "yes")]
+    decoder_bias: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The layers behind the encoder.
+#[derive(Debug)]
+pub(super) struct Head {
+    dense: Dense,
+    activation: Activation,
+    norm: Norm,
+    decoder: Dense,
+}
+
+/// Names of a decoder in a file, and whether it has a bias.
+struct Decoder {
+    name: &'static str,
+    /// The table that it is tied to where the file has no decoder.
+    words: &'static str,
+    biases: &'static [&'static str],
+}
+
+impl Head {
+    /// Takes the tensors of the head out of `weights`; `raw` is the text of `config.json`.
+    ///
+    /// # Errors
+    /// [`EmbedError::MissingTensor`] for a model without such a head.
+    pub fn new(config: &ModelConfig, raw: &[u8], weights: &Weights) -> Result<Self, EmbedError> {
+        let (hidden, epsilon) = (config.hidden, config.norm_epsilon);
+        let dense = |name, has_bias| weights.dense_with(name, (hidden, hidden), has_bias);
+        let words = "embeddings.word_embeddings";
+        Ok(match &config.family {
+            Family::Bert => Self {
+                dense: dense("cls.predictions.transform.dense", true)?,
+                activation: config.activation,
+                norm: weights.norm("cls.predictions.transform.LayerNorm", hidden, epsilon)?,
+                decoder: Decoder {
+                    name: "cls.predictions.decoder",
+                    words,
+                    biases: &["cls.predictions.bias", "cls.predictions.decoder.bias"],
+                }
+                .load(config, weights)?,
+            },
+            Family::Roberta { .. } => Self {
+                dense: dense("lm_head.dense", true)?,
+                activation: Activation::Gelu,
+                norm: weights.norm("lm_head.layer_norm", hidden, epsilon)?,
+                decoder: Decoder {
+                    name: "lm_head.decoder",
+                    words,
+                    biases: &["lm_head.bias", "lm_head.decoder.bias"],
+                }
+                .load(config, weights)?,
+            },
+            Family::Modern(modern) => {
+                let raw: RawModernHead = parsed(raw)?;
+                let activation = raw.classifier_activation.as_ref();
+                let activation = activation
+                    .map(|value| config::activation("classifier_activation", value))
+                    .transpose()?;
+                Self {
+                    dense: dense("head.dense", raw.classifier_bias)?,
+                    activation: activation.unwrap_or(Activation::Gelu),
+                    norm: modern::norm(config, modern, weights, "head.norm")?,
+                    decoder: Decoder {
+                        name: "decoder",
+                        words: "embeddings.tok_embeddings",
+                        biases: if raw.decoder_bias { &["decoder.bias"] } else { &[] },
+                    }
+                    .load(config, weights)?,
+                }
+            }
+        })
+    }
+
+    /// Tokens of the vocabulary.
+    pub fn vocabulary(&self) -> usize {
+        self.decoder.bias.len()
+    }
+
+    /// Logits (tokens, vocabulary) of states (tokens, hidden).
+    pub fn logits(&self, states: &[f32]) -> Vec<f32> {
+        let mut states = self.dense.forward(states);
+        elementwise::activate(&mut states, self.activation);
+        elementwise::normalise(&mut states, &self.norm);
+        self.decoder.forward(&states)
+    }
+}
+
+impl Decoder {
+    fn load(self, config: &ModelConfig, weights: &Weights) -> Result<Dense, EmbedError> {
+        let is_own = weights.contains(&format!("{}.weight", self.name));
+        let name = if is_own { self.name } else { self.words };
+        let mut dense = weights.dense_with(name, (config.hidden, config.vocabulary), false)?;
+        if let Some(usual) = self.biases.first() {
+            let bias = self.biases.iter().find(|bias| weights.contains(bias)).unwrap_or(usual);
+            dense.bias = weights.vector(bias, config.vocabulary)?;
+        }
+        Ok(dense)
+    }
+}

@@ -1,0 +1,180 @@
+//! The postings of one term, read window by window.
+
+use tantivy::TERMINATED;
+use tantivy::directory::OwnedBytes;
+
+use super::{BLOCK_POSTINGS, ENTRY_BYTES, POSTING_BYTES, STEP};
+use crate::mask::{WINDOW_ROWS, Window};
+
+/// A row per this many postings of a window or fewer is looked up by itself, not scanned for.
+const SEEK_RATIO: u64 = 32;
+
+/// The entry of a block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub first_row: u32,
+    pub first_posting: u32,
+    pub reach: u16,
+    pub most: u8,
+    pub postings: usize,
+}
+
+impl Block {
+    pub fn of(entry: &[u8]) -> Self {
+        let word = |at| super::word(entry, at);
+        Self {
+            first_row: word(0),
+            first_posting: word(1),
+            reach: u16::from_le_bytes([entry[8], entry[9]]),
+            most: entry[10],
+            postings: usize::from(entry[11]) + 1,
+        }
+    }
+
+    pub fn last_row(&self) -> u32 {
+        self.first_row.saturating_add(u32::from(self.reach))
+    }
+}
+
+/// A place in the postings of one term.
+#[derive(Debug, Clone)]
+pub(crate) struct Impacts {
+    entries: OwnedBytes,
+    postings: OwnedBytes,
+    /// The block of the next posting, and the posting's position in it.
+    at: (usize, usize),
+    /// The first block that may reach into the next window whose bound is asked for.
+    bound_at: usize,
+    most: u8,
+    in_window: u64,
+}
+
+impl Impacts {
+    /// Before the first posting. `entries` are those of the term, of which there is one at least.
+    pub fn new(entries: OwnedBytes, postings: OwnedBytes, rows: u32) -> Self {
+        let count = (postings.len() / POSTING_BYTES) as u64;
+        let most = entries.chunks_exact(ENTRY_BYTES).map(|entry| Block::of(entry).most).max();
+        Self {
+            at: (0, 0),
+            bound_at: 0,
+            most: most.unwrap_or(0),
+            in_window: count * WINDOW_ROWS as u64 / u64::from(rows.max(1)),
+            entries,
+            postings,
+        }
+    }
+
+    /// Rows that have the term.
+    pub fn rows(&self) -> u64 {
+        (self.postings.len() / POSTING_BYTES) as u64
+    }
+
+    /// Postings of a window, in the mean.
+    pub fn in_window(&self) -> u64 {
+        self.in_window
+    }
+
+    /// The greatest weight of a row.
+    pub fn most(&self) -> f32 {
+        f32::from(self.most) * STEP
+    }
+
+    fn block(&self, at: usize) -> Option<Block> {
+        let entry = self.entries.get(at * ENTRY_BYTES..(at + 1) * ENTRY_BYTES)?;
+        Some(Block::of(entry))
+    }
+
+    /// The rows of a block, each less its first row, and their impacts.
+    fn postings_of(&self, block: Block) -> (&[[u8; 2]], &[u8]) {
+        let first = Block::of(&self.entries).first_posting;
+        let from = (block.first_posting - first) as usize * POSTING_BYTES;
+        let bytes = &self.postings[from..from + block.postings * POSTING_BYTES];
+        let (rows, impacts) = bytes.split_at(2 * block.postings);
+        (rows.as_chunks::<2>().0, impacts)
+    }
+
+    /// The next row that has the term; [`TERMINATED`] at the end.
+    pub fn row(&self) -> u32 {
+        let Some(block) = self.block(self.at.0) else { return TERMINATED };
+        let (rows, _) = self.postings_of(block);
+        block.first_row + u32::from(u16::from_le_bytes(rows[self.at.1]))
+    }
+
+    /// At most the weight of any row of the window. Windows are asked for in ascending order.
+    pub fn bound(&mut self, window: &Window) -> f32 {
+        while self.block(self.bound_at).is_some_and(|block| block.last_row() < window.start()) {
+            self.bound_at += 1;
+        }
+        let mut most = 0;
+        for at in self.bound_at.. {
+            let Some(block) = self.block(at).filter(|block| block.first_row < window.end()) else {
+                break;
+            };
+            most = most.max(block.most);
+        }
+        f32::from(most) * STEP
+    }
+
+    /// Calls `each` with the place in the window of every row that has the term, and its weight,
+    /// and goes on behind the window. All rows of the window's mask are among them; others may be.
+    pub fn each_in(&mut self, window: &Window, mut each: impl FnMut(u32, f32)) {
+        if u64::from(window.count()) * SEEK_RATIO < self.in_window {
+            window.for_each(|row| {
+                if let Some(weight) = self.seek(row) {
+                    each(row - window.start(), weight);
+                }
+            });
+            return;
+        }
+        self.skip_to(window.start());
+        while let Some(block) = self.block(self.at.0).filter(|it| it.first_row < window.end()) {
+            let (rows, impacts) = self.postings_of(block);
+            let mut read = self.at.1;
+            for (row, impact) in rows[read..].iter().zip(&impacts[read..]) {
+                let row = block.first_row + u32::from(u16::from_le_bytes(*row));
+                if row >= window.end() {
+                    self.at.1 = read;
+                    return;
+                }
+                // A row before the window has its place outside.
+                each(row.wrapping_sub(window.start()), f32::from(*impact) * STEP);
+                read += 1;
+            }
+            self.at = (self.at.0 + 1, 0);
+        }
+    }
+
+    /// The weight of a row, which is not before those that were asked for.
+    fn seek(&mut self, row: u32) -> Option<f32> {
+        self.skip_to(row);
+        let block = self.block(self.at.0).filter(|block| block.first_row <= row)?;
+        let (rows, impacts) = self.postings_of(block);
+        let offset = row - block.first_row;
+        let before = |it: &[u8; 2]| u32::from(u16::from_le_bytes(*it)) < offset;
+        let at = rows.partition_point(before);
+        let is_there = u32::from(u16::from_le_bytes(*rows.get(at)?)) == offset;
+        let weight = f32::from(impacts[at]) * STEP;
+        self.at.1 = at;
+        is_there.then_some(weight)
+    }
+
+    /// Goes to the first block that reaches to `row`.
+    fn skip_to(&mut self, row: u32) {
+        while self.block(self.at.0).is_some_and(|block| block.last_row() < row) {
+            self.at = (self.at.0 + 1, 0);
+        }
+    }
+
+    /// Calls `each` with every row and its impact, ascending.
+    pub fn each(&self, mut each: impl FnMut(u32, u8)) {
+        for entry in self.entries.chunks_exact(ENTRY_BYTES) {
+            let block = Block::of(entry);
+            let (rows, impacts) = self.postings_of(block);
+            for (row, impact) in rows.iter().zip(impacts) {
+                each(block.first_row + u32::from(u16::from_le_bytes(*row)), *impact);
+            }
+        }
+    }
+}
+
+const _: () = assert!(BLOCK_POSTINGS <= 1 << 8, "the number in a block is one byte");

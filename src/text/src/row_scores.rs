@@ -1,0 +1,71 @@
+//! Rows with their scores.
+
+use roaring::RoaringBitmap;
+
+use lodestone_types::{Hit, RowId, by_rank};
+
+/// Scores of the rows of one segment that match.
+#[derive(Debug, Clone, Default)]
+pub struct RowScores {
+    /// Ascending by row.
+    pub(super) hits: Vec<Hit>,
+}
+
+impl RowScores {
+    /// Rows that match.
+    pub fn count(&self) -> u64 {
+        self.hits.len() as u64
+    }
+
+    /// Drops the rows for which `keep`, called in ascending order, is false.
+    pub fn retain(&mut self, mut keep: impl FnMut(RowId) -> bool) {
+        self.hits.retain(|hit| keep(hit.row));
+    }
+
+    /// The rows that match, ascending, each with its score.
+    pub fn into_hits(self) -> Vec<Hit> {
+        self.hits
+    }
+
+    /// Drops the rows below a score.
+    pub fn retain_from(&mut self, least: f32) {
+        self.hits.retain(|hit| hit.score >= least);
+    }
+
+    /// The rows that match, ascending.
+    pub fn rows(&self) -> RoaringBitmap {
+        let rows = self.hits.iter().map(|hit| hit.row.0);
+        RoaringBitmap::from_sorted_iter(rows).expect("hits ascend by row")
+    }
+
+    /// The best `k` rows, best first, equal scores by ascending row.
+    pub fn top(&self, k: usize) -> Vec<Hit> {
+        if k == 0 {
+            return Vec::new();
+        }
+        let capacity = (2 * k).max(64);
+        let mut hits: Vec<Hit> = Vec::with_capacity(capacity.min(self.hits.len()));
+        // A row that only equals the last of the best comes after it.
+        let mut bound = 0.0;
+        for hit in &self.hits {
+            if hit.score <= bound {
+                continue;
+            }
+            hits.push(*hit);
+            if hits.len() == capacity {
+                hits.select_nth_unstable_by(k - 1, by_rank);
+                hits.truncate(k);
+                bound = hits[k - 1].score;
+            }
+        }
+        hits.sort_unstable_by(by_rank);
+        hits.truncate(k);
+        hits
+    }
+
+    /// The score of a row; 0 if it does not match.
+    pub fn get(&self, row: RowId) -> f32 {
+        let found = self.hits.binary_search_by_key(&row, |hit| hit.row);
+        found.map_or(0.0, |at| self.hits[at].score)
+    }
+}
