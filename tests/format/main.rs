@@ -11,9 +11,10 @@
 //! tests/format/v3/                            additions of version 3 to segments
 //! tests/format/v4/                            additions of version 4 to segments
 //! tests/format/v5/                            additions of version 5 to segments
+//! tests/format/v6/                            additions of version 6 to segments
 //! tests/format/catalog-6/                     format 6 of the catalog; `catalog-7` is format 7
 //! ```
-//! `version_1` to `version_5`, `catalog_6` and `catalog_7` describe them and wrote them. They are
+//! `version_1` to `version_6`, `catalog_6` and `catalog_7` describe them and wrote them. They are
 //! not written again when the program changes: a format that changes gets a folder of its own
 //! beside this one.
 //! To write the first files of a new version:
@@ -29,6 +30,7 @@ mod version_2;
 mod version_3;
 mod version_4;
 mod version_5;
+mod version_6;
 
 use std::path::Path;
 
