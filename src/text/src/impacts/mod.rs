@@ -107,7 +107,7 @@ impl ImpactIndex {
         let firsts = || (0..=terms).map(|at| word(&self.firsts, at) as usize);
         let has_blocks = firsts().is_sorted_by(|a, b| a < b)
             && firsts().next() == Some(0)
-            && firsts().last() == Some(self.entries.len() / ENTRY_BYTES);
+            && firsts().next_back() == Some(self.entries.len() / ENTRY_BYTES);
         let mut next = 0_u64;
         let follows = self.entries.chunks_exact(ENTRY_BYTES).all(|entry| {
             let block = read::Block::of(entry);

@@ -129,16 +129,21 @@ impl Impacts {
         self.skip_to(window.start());
         while let Some(block) = self.block(self.at.0).filter(|it| it.first_row < window.end()) {
             let (rows, impacts) = self.postings_of(block);
-            let mut read = self.at.1;
-            for (row, impact) in rows[read..].iter().zip(&impacts[read..]) {
+            let from = self.at.1;
+            let postings = rows.iter().zip(impacts).enumerate().skip(from);
+            let mut stopped = None;
+            for (at, (row, impact)) in postings {
                 let row = block.first_row + u32::from(u16::from_le_bytes(*row));
                 if row >= window.end() {
-                    self.at.1 = read;
-                    return;
+                    stopped = Some(at);
+                    break;
                 }
                 // A row before the window has its place outside.
                 each(row.wrapping_sub(window.start()), f32::from(*impact) * STEP);
-                read += 1;
+            }
+            if let Some(at) = stopped {
+                self.at.1 = at;
+                return;
             }
             self.at = (self.at.0 + 1, 0);
         }
