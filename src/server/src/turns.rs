@@ -159,6 +159,7 @@ mod tests {
     use std::time::Duration;
 
     use futures_util::FutureExt;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -232,7 +233,9 @@ mod tests {
         let (turns, context) = (Turns::new(1, 3), RequestContext::default());
         let _running = turns.enter(&context, 1).await.unwrap();
         let limit = Duration::from_millis(5);
-        let refused = turns.enter(&RequestContext::with_limit(limit), 2).await.unwrap_err();
+        let context = RequestContext::with_limit(limit);
+        let waited = timeout(Duration::from_secs(60), turns.enter(&context, 2)).await;
+        let refused = waited.expect("the wait ends").unwrap_err();
         assert_eq!(refused.reason(), "deadline_exceeded");
     }
 }
