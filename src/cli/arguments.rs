@@ -97,7 +97,7 @@ pub enum Bench {
     /// Embedding: passages to vectors as ingestion does it, reports the rate as JSON.
     Embed(BenchEmbed),
     /// Vector search: builds a segment as the server does, reports speed and recall as JSON.
-    Vectors(BenchVectors),
+    Vectors(Box<BenchVectors>),
 }
 
 /// Size of a search on the GPU.

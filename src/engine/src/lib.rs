@@ -30,6 +30,7 @@ pub mod answer;
 pub mod archive;
 pub mod backup;
 mod backups;
+mod budgets;
 mod components;
 mod device;
 mod error;
@@ -89,6 +90,7 @@ pub use webhooks::TestedWebhook;
 use crate::answer::Answerer;
 use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
 use crate::backup::{BackupParts, Backups};
+use crate::budgets::{budget_of, searches};
 use crate::ingest::{ClaimCounts, Ingest, IngestParts, MemoryBudget};
 use crate::query::Query;
 use crate::rates::Rates;
@@ -101,7 +103,7 @@ use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
 use lodestone_fetch::{Authorities, Fetcher, Rules, SystemResolver};
 use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
-use lodestone_io::{DataDir, ProcessMemory, SpaceGauge, memory_of_machine};
+use lodestone_io::{DataDir, SpaceGauge};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::Registry;
 use lodestone_types::{Clock, IdSource};
@@ -109,9 +111,6 @@ use lodestone_types::{Clock, IdSource};
 /// The catalog in the data directory.
 pub const CATALOG_NAME: &str = "catalog.sqlite";
 const MILLIS_PER_HOUR: u64 = 3_600_000;
-/// Bytes that one connection may hold without a share of its own: buffers of both directions, a
-/// body of 64 KiB, and an answer that is kept in memory.
-const CONNECTION_BYTES: u64 = 192 << 10;
 
 fn catalog_options(settings: &Settings) -> CatalogOptions {
     CatalogOptions {
@@ -161,28 +160,6 @@ fn resume(ingest: &Arc<Ingest>, catalog: &Catalog) -> Result<Vec<JoinHandle<()>>
         tracing::info!(jobs = waiting, interrupted, "jobs of the last run go on");
     }
     Ok(ingest.start())
-}
-
-/// Of the memory that work draws from, one part in so many holds the passing rows of filters.
-const KEPT_FILTERS_SHARE: u64 = 32;
-/// Bytes of them at most: a thousand filters over a million rows.
-const KEPT_FILTERS_BYTES_MAX: u64 = 256 << 20;
-
-/// Bytes for the passing rows of filters that searches repeat.
-fn kept_filters_bytes(limit_bytes: Option<u64>) -> u64 {
-    limit_bytes
-        .map_or(KEPT_FILTERS_BYTES_MAX, |limit| limit / KEPT_FILTERS_SHARE)
-        .min(KEPT_FILTERS_BYTES_MAX)
-}
-
-/// The memory that work draws from: that of the settings, else three quarters of what this process
-/// may have. The rest is for mapped files.
-fn budget_of(settings: &Settings) -> Arc<MemoryBudget> {
-    let of_machine = || memory_of_machine().map(|bytes| bytes / 4 * 3);
-    let limit_bytes = settings.memory_limit.or_else(of_machine);
-    let connection_bytes = settings.connections as u64 * CONNECTION_BYTES;
-    let held_bytes = connection_bytes + kept_filters_bytes(limit_bytes);
-    Arc::new(MemoryBudget::new(Box::new(ProcessMemory), limit_bytes, held_bytes))
 }
 
 /// Checks settings; returns the authorities that vouch for other servers.
@@ -244,6 +221,7 @@ impl Engine {
         let registry = open_registry(&settings, clock.now().0, &store, &ids, &backend);
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
+        let query = searches(&backend, &models, &reranker, &sparse, &memory);
         // Not asked for anything yet: a start never waits for it.
         let generator = components.generator.or(configured_generator(&settings, &authorities)?);
         let web = components.web.unwrap_or_else(|| fetcher(&settings, &authorities));
@@ -254,7 +232,7 @@ impl Engine {
             store: Arc::clone(&store),
             gauge: Arc::clone(&gauge),
             models: models.clone(),
-            sparse: sparse.clone(),
+            sparse,
             parser: Arc::clone(&components.parser),
             web,
             clock: Arc::clone(&clock),
@@ -266,7 +244,6 @@ impl Engine {
             scrub: settings.scrub,
         }));
         let threads = resume(&ingest, &catalog)?;
-        let webhooks = Webhooks::started(&catalog, posting, &clock, &ids);
         let backups = Backups::started(BackupParts {
             settings: settings.backups.clone(),
             authorities,
@@ -278,10 +255,8 @@ impl Engine {
         });
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
-            query: Query::new(Arc::clone(&backend), models.clone())
-                .with_reranker(reranker.clone())
-                .with_sparse(sparse)
-                .with_kept_filters(kept_filters_bytes(memory.limit_bytes())),
+            webhooks: Webhooks::started(&catalog, posting, &clock, &ids),
+            query,
             backend,
             answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)),
             writer: generator.map(|generator| Writer::new(generator, Arc::clone(&ids))),
@@ -299,7 +274,6 @@ impl Engine {
             clock,
             ids,
             backups,
-            webhooks,
             exports: Arc::default(),
             imports: Arc::default(),
             rates: Rates::default(),

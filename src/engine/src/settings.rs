@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, Command, FromArgMatches, ValueEnum};
+use clap::{ArgAction, Args, Command, FromArgMatches};
 
 use crate::answer::generate::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret};
 use lodestone_catalog::KeyText;
@@ -27,7 +27,7 @@ pub use reembed::ReembedSettings;
 pub use scrub::ScrubSettings;
 pub use tenants::TenantSettings;
 pub use tls::TlsSettings;
-pub use values::RateLimit;
+pub use values::{DeviceChoice, RateLimit};
 use values::{parse_address, parse_bytes, parse_seconds};
 pub use watch::{LogFormat, WatchSettings};
 
@@ -259,18 +259,6 @@ pub struct Settings {
     /// TLS.
     #[command(flatten)]
     pub tls: TlsSettings,
-}
-
-/// Device that computes over vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum DeviceChoice {
-    /// The GPU where there is one that can be used, the CPU elsewhere.
-    #[default]
-    Auto,
-    /// The CPU.
-    Cpu,
-    /// The GPU; without one the server does not start.
-    Cuda,
 }
 
 fn cores() -> usize {

@@ -198,19 +198,7 @@ impl Question {
         let compares =
             |word: &str| contains(&spaced, word) && !(is_deed && is_entry(CHANGES, word));
         let is_comparing = entries(COMPARATIVES).any(compares) || (has(EITHER) && asks_which);
-        let wanted = if has(CAUSES) {
-            Wanted::Cause
-        } else if begins(LISTS) || wants_several(&spaced) || is_of_pairs(&spaced) {
-            Wanted::List
-        } else if has(STEPS) && !is_comparing && asked(last) != Asked::Number {
-            Wanted::Steps
-        } else if begins(ALLS) {
-            Wanted::List
-        } else if begins(DEFINITIONS) && (has(MEANINGS) || matter_words(last) <= 3) {
-            Wanted::Definition
-        } else {
-            Wanted::Fact
-        };
+        let wanted = wanted_by(last, &spaced, is_comparing);
         // German "was" is what.
         let behind = spaced.trim_start().split_once(' ').map_or("", |(_, behind)| behind);
         let behind = format!(" {behind}");
@@ -264,6 +252,26 @@ impl Question {
     }
 }
 
+/// The form of answer that the last question wants; `spaced` are its words.
+fn wanted_by(last: &str, spaced: &str, is_comparing: bool) -> Wanted {
+    let has = |list: &str| list.split('|').any(|phrase| contains(spaced, phrase));
+    let begins =
+        |list: &str| list.split('|').any(|phrase| spaced.starts_with(&format!(" {phrase} ")));
+    if has(CAUSES) {
+        Wanted::Cause
+    } else if begins(LISTS) || wants_several(spaced) || is_of_pairs(spaced) {
+        Wanted::List
+    } else if has(STEPS) && !is_comparing && asked(last) != Asked::Number {
+        Wanted::Steps
+    } else if begins(ALLS) {
+        Wanted::List
+    } else if begins(DEFINITIONS) && (has(MEANINGS) || matter_words(last) <= 3) {
+        Wanted::Definition
+    } else {
+        Wanted::Fact
+    }
+}
+
 impl Question {
     /// Whether a passage of this shape may answer.
     pub(super) fn wants(&self, shape: Shape) -> bool {
@@ -275,9 +283,7 @@ impl Question {
             Shape::Whole(_) => false,
         }
     }
-}
 
-impl Question {
     /// Whether a row or record is a likely answer.
     pub(super) fn wants_values(&self) -> bool {
         matches!(self.wanted, Wanted::Fact | Wanted::List)

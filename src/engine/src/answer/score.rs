@@ -177,6 +177,26 @@ fn said_by(
     said.collect()
 }
 
+/// The terms by which each candidate is found: of a list or table as a whole those above it, of
+/// anything else those that it says.
+fn own_terms(
+    lens: &Lens<'_>,
+    candidates: &[Candidate],
+    said: &[BTreeSet<String>],
+    above: &[BTreeSet<String>],
+) -> Vec<BTreeSet<String>> {
+    let own = |(candidate, (said, above)): (&Candidate, (&BTreeSet<String>, &BTreeSet<String>))| {
+        match candidate.shape {
+            Shape::Unit(_) => {
+                let lead = lens.known(&lens.of(&candidate.lead));
+                said.union(&lead).cloned().collect()
+            }
+            Shape::Whole(_) => above.clone(),
+        }
+    };
+    candidates.iter().zip(said.iter().zip(above)).map(own).collect()
+}
+
 /// Scores of all candidates by their words.
 pub(super) fn by_words(
     question: &Question,
@@ -198,18 +218,7 @@ pub(super) fn by_words(
         all.iter().map(|told| lens.known(told)).collect()
     };
     let (said, above) = (known(said), known(above));
-    // A list or table as a whole is found by what stands above it, anything else by what it says.
-    let own: Vec<BTreeSet<String>> = candidates
-        .iter()
-        .zip(said.iter().zip(&above))
-        .map(|(candidate, (said, above))| match candidate.shape {
-            Shape::Unit(_) => {
-                let lead = lens.known(&lens.of(&candidate.lead));
-                said.union(&lead).cloned().collect()
-            }
-            Shape::Whole(_) => above.clone(),
-        })
-        .collect();
+    let own = own_terms(&lens, candidates, &said, &above);
     let single = candidates.iter().zip(&own).filter(|(one, _)| matches!(one.shape, Shape::Unit(_)));
     let light = light_terms(question);
     let weights = Weights::new(&wanted, &light, single.map(|(_, own)| own));

@@ -31,7 +31,8 @@
 //!   `rebuild`: sources of damaged segments; `remains`: of deleted tenants; `scrub`: reads all
 //! - `reembed`: changing the embedding model; `reembed_runs`: tenants of which that is
 //!   known; `reembed_estimate`: what it would cost
-//! - `web`: pages of the web; `memory`: the memory of the process, and work that waits for it
+//! - `web`: pages of the web; `memory`: the memory of the process, and work that waits for it;
+//!   `stopping`: the end of all threads
 
 mod amend;
 mod app;
@@ -57,6 +58,7 @@ mod remains;
 mod room;
 mod scrub;
 mod sparse;
+mod stopping;
 mod stored_passages;
 mod submit;
 mod turns;
@@ -65,13 +67,12 @@ mod web;
 mod worker;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 pub use amend::Amendment;
 pub use app::AppProblem;
@@ -107,6 +108,7 @@ use maintenance_queue::Maintenance;
 use rebuild::GivenUp;
 use reembed_runs::ReembedRuns;
 use scrub::Scrubber;
+use stopping::Stopping;
 use turns::Turns;
 
 /// Parts of the ingest pipeline; every one can be replaced in a test.
@@ -372,37 +374,5 @@ struct ModelTokens<'a>(&'a dyn Embedder);
 impl TokenOffsets for ModelTokens<'_> {
     fn token_offsets(&self, text: &str) -> Vec<Range<usize>> {
         self.0.token_offsets(text)
-    }
-}
-
-/// A flag that ends waits.
-#[derive(Default)]
-struct Stopping {
-    is_set: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Stopping {
-    fn is_set(&self) -> bool {
-        *self.is_set.lock()
-    }
-
-    fn set(&self) {
-        *self.is_set.lock() = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits for `time`, or less if the flag is set meanwhile.
-    fn wait(&self, time: Duration) {
-        let mut is_set = self.is_set.lock();
-        if !*is_set {
-            self.changed.wait_for(&mut is_set, time);
-        }
-    }
-}
-
-impl fmt::Debug for Stopping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Stopping").field(&self.is_set()).finish()
     }
 }

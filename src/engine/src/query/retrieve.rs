@@ -42,23 +42,9 @@ impl Query {
     ) -> Result<Retrieved, QueryError> {
         let begun = Instant::now();
         let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
-        let has_foreign_model = self.models.of(&snapshot.manifest, None).is_none();
-        let model = self.model(snapshot);
-        let (alpha, alpha_reason) = match has_foreign_model {
-            true => (0.0, Some("the vectors are of another model")),
-            false => plan::alpha(request.alpha, &request.query, model),
-        };
         let segments = self.in_scope(context, snapshot, sub_tenant, filter)?;
-        let mut result = Retrieved {
-            alpha,
-            alpha_reason,
-            is_filtered: !filter.is_all(),
-            segments_missing: snapshot.damaged.len(),
-            has_foreign_model,
-            embedding_model: model.name().to_owned(),
-            reranker: self.reranker_for(request.mode).map(|reranker| reranker.name().to_owned()),
-            ..Retrieved::default()
-        };
+        let mut result = self.plan(snapshot, request);
+        result.is_filtered = !filter.is_all();
         if segments.iter().all(|segment| segment.rows == 0) {
             result.timings.total = millis(begun);
             return Ok(nothing(request.graph_context, result));
@@ -66,7 +52,8 @@ impl Query {
         let pool = plan::pool(request.mode, request.max_chunks);
         let words = HybridQuery::analyse(&request.query);
         let mut apart = Timings::default();
-        let is_unread = plan::is_unread(&request.query, model);
+        let alpha = result.alpha;
+        let is_unread = plan::is_unread(&request.query, self.model(snapshot));
         let is_hybrid = alpha > 0.0 && alpha < 1.0 && !is_unread;
         let sparse = self.sparse_for(is_hybrid, &segments, &mut result)?;
         let embed = || self.vector_of(context, snapshot, sub_tenant, request, now, &mut result);
@@ -122,6 +109,25 @@ impl Query {
         result.chunks = joined(&places, hydrate(context, &segments, &shown)?);
         result.timings.total = millis(begun);
         Ok(result)
+    }
+
+    /// A result without chunks: how a request is searched in a version.
+    fn plan(&self, snapshot: &Snapshot, request: &RetrieveRequest) -> Retrieved {
+        let has_foreign_model = self.models.of(&snapshot.manifest, None).is_none();
+        let model = self.model(snapshot);
+        let (alpha, alpha_reason) = match has_foreign_model {
+            true => (0.0, Some("the vectors are of another model")),
+            false => plan::alpha(request.alpha, &request.query, model),
+        };
+        Retrieved {
+            alpha,
+            alpha_reason,
+            segments_missing: snapshot.damaged.len(),
+            has_foreign_model,
+            embedding_model: model.name().to_owned(),
+            reranker: self.reranker_for(request.mode).map(|reranker| reranker.name().to_owned()),
+            ..Retrieved::default()
+        }
     }
 
     /// The sparse model, where its leg takes part: in searches by meaning and words, over rows that

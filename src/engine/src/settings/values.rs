@@ -3,6 +3,20 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use clap::ValueEnum;
+
+/// Device that computes over vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum DeviceChoice {
+    /// The GPU where there is one that can be used, the CPU elsewhere.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The GPU; without one the server does not start.
+    Cuda,
+}
+
 /// A rate of requests and the number of them that may come at once (a token bucket).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {

@@ -1,0 +1,51 @@
+//! Memory of the parts of an engine: what work draws from, and what is kept beside it.
+
+use std::sync::Arc;
+
+use crate::Models;
+use crate::ingest::MemoryBudget;
+use crate::query::Query;
+use crate::settings::Settings;
+use lodestone_compute::ComputeBackend;
+use lodestone_embed::SparseModel;
+use lodestone_io::{ProcessMemory, memory_of_machine};
+use lodestone_rank::Reranker;
+
+/// Bytes that one connection may hold without a share of its own: buffers of both directions, a
+/// body of 64 KiB, and an answer that is kept in memory.
+const CONNECTION_BYTES: u64 = 192 << 10;
+/// Of the memory that work draws from, one part in so many holds the passing rows of filters.
+const KEPT_FILTERS_SHARE: u64 = 32;
+/// Bytes of them at most: a thousand filters over a million rows.
+const KEPT_FILTERS_BYTES_MAX: u64 = 256 << 20;
+
+/// Bytes for the passing rows of filters that searches repeat.
+fn kept_filters_bytes(limit_bytes: Option<u64>) -> u64 {
+    limit_bytes
+        .map_or(KEPT_FILTERS_BYTES_MAX, |limit| limit / KEPT_FILTERS_SHARE)
+        .min(KEPT_FILTERS_BYTES_MAX)
+}
+
+/// Searches with all models that there are.
+pub(crate) fn searches(
+    backend: &Arc<dyn ComputeBackend>,
+    models: &Models,
+    reranker: &Option<Arc<dyn Reranker>>,
+    sparse: &Option<Arc<SparseModel>>,
+    memory: &MemoryBudget,
+) -> Query {
+    Query::new(Arc::clone(backend), models.clone())
+        .with_reranker(reranker.clone())
+        .with_sparse(sparse.clone())
+        .with_kept_filters(kept_filters_bytes(memory.limit_bytes()))
+}
+
+/// The memory that work draws from: that of the settings, else three quarters of what this process
+/// may have. The rest is for mapped files.
+pub(crate) fn budget_of(settings: &Settings) -> Arc<MemoryBudget> {
+    let of_machine = || memory_of_machine().map(|bytes| bytes / 4 * 3);
+    let limit_bytes = settings.memory_limit.or_else(of_machine);
+    let connection_bytes = settings.connections as u64 * CONNECTION_BYTES;
+    let held_bytes = connection_bytes + kept_filters_bytes(limit_bytes);
+    Arc::new(MemoryBudget::new(Box::new(ProcessMemory), limit_bytes, held_bytes))
+}
