@@ -83,14 +83,16 @@ fn vectors_go_with_their_rows() {
     assert!(scores(&files.open(&meta).unwrap(), &none).is_some());
 
     // Rows without, or of another model, beside them.
+    let third = source(KIND, record("default", "pears", 9), &[(0, "green apples"), (1, "pears")]);
+    let third = files.write(8, KIND, &with_vectors(vec![third], 1));
     let foreign = files.write(7, KIND, &with_vectors(sample(KIND), 2));
     for (id, other) in [(10, &plain), (11, &foreign)] {
-        assert!(scores(&merge(id, vec![(&second, &none), (other, &none)]), &none).is_none());
+        assert!(scores(&merge(id, vec![(&third, &none), (other, &none)]), &none).is_none());
         let all = TombstoneSet {
             rows: (0..other.row_count()).collect(),
             sources: (0..other.source_count()).collect(),
         };
-        let kept = merge(id + 2, vec![(&second, &none), (other, &all)]);
-        assert_eq!(scores(&kept, &none), scores(&second, &none), "no live row is without");
+        let kept = merge(id + 2, vec![(&third, &none), (other, &all)]);
+        assert_eq!(scores(&kept, &none), scores(&third, &none), "no live row is without");
     }
 }
