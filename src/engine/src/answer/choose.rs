@@ -67,6 +67,9 @@ impl Choice<'_> {
         }
         let first = self.later(first).unwrap_or(first);
         let first = self.of_selection(first).unwrap_or(first);
+        if self.is_out_of_bounds(first) {
+            return Vec::new();
+        }
         if let Some(whole) = self.whole_of(first) {
             return self.filtered(whole);
         }

@@ -1,4 +1,5 @@
-//! Conditions on the values of rows: "over 25 kg", "before May 2024", "at least 3".
+//! Conditions on the values of rows: "over 25 kg", "before May 2024", "3 or more", "between 2 and
+//! 5".
 
 use std::ops::Range;
 
@@ -6,7 +7,7 @@ use crate::answer::blocks::Cell;
 use crate::answer::evaluate::{columns, values};
 use crate::answer::terms::terms;
 use crate::answer::values::{Day, days, has_money, measure, quantities};
-use crate::answer::words::entries;
+use crate::answer::words::{entries, is_entry};
 
 /// Phrases directly before a number or day, by what they want of a value. Longest first where one
 /// ends another.
@@ -20,6 +21,7 @@ const BOUNDS: &[(Relation, &str)] = &[
         Relation::From,
         "not less than|no less than|at least|minimum|mindestens|au moins|al menos|como mínimo",
     ),
+    (Relation::Exactly, "exactly|precisely|genau|exactement|exactamente"),
     (
         Relation::Over,
         "more than|over|above|exceeding|greater than|higher than|larger than|bigger than|\
@@ -32,6 +34,14 @@ const BOUNDS: &[(Relation, &str)] = &[
          cheaper than|weniger als|unter|kleiner als|kürzer als|moins de|menos de|menor que",
     ),
 ];
+/// Phrases directly behind a number, or behind its unit.
+const BEHIND: &[(Relation, &str)] = &[
+    (Relation::From, "or more|or over|or above|and more|and over|oder mehr|ou plus|o más"),
+    (Relation::UpTo, "or less|or fewer|or under|or below|oder weniger|ou moins|o menos"),
+];
+/// Words before two numbers with a word between them that are both bounds.
+const BETWEEN: &str = "between|zwischen|entre";
+const AND: &str = "and|und|et|y";
 /// The same before a day, a month or a year.
 const TIMES: &[(Relation, &str)] = &[
     (
@@ -56,6 +66,7 @@ enum Relation {
     From,
     Under,
     UpTo,
+    Exactly,
 }
 
 /// A bound that a question sets to a value.
@@ -76,6 +87,54 @@ enum Bound {
 
 /// The conditions of a question.
 pub(super) fn conditions(question: &str) -> Vec<Condition> {
+    match between(question) {
+        Some(two) => two.into(),
+        None => single(question),
+    }
+}
+
+/// The two conditions of "between 2 and 5".
+fn between(question: &str) -> Option<[Condition; 2]> {
+    let found = days(question);
+    let is_in_day = |bytes: &Range<usize>| {
+        found.iter().any(|(day, _)| day.start < bytes.end && bytes.start < day.end)
+    };
+    let of_days = found.iter().map(|(bytes, day)| (bytes.clone(), Bound::Day(*day)));
+    let numbers = quantities(question).into_iter().filter(|one| !is_in_day(&one.bytes));
+    let of_numbers = numbers.map(|one| {
+        let year = Some(one.value as u32).filter(|year| (1900..=2199).contains(year));
+        let is_bare = one.unit.is_empty() || is_entry(AND, &one.unit);
+        let bound = match year.filter(|_| is_bare) {
+            Some(year) => Bound::Year(year),
+            None => Bound::Number { value: one.value, unit: one.unit },
+        };
+        (one.bytes, bound)
+    });
+    let mut bounds: Vec<(Range<usize>, Bound)> = of_days.chain(of_numbers).collect();
+    bounds.sort_by_key(|(bytes, _)| bytes.start);
+    bounds.windows(2).find_map(|two| {
+        let [(low_bytes, low), (high_bytes, high)] = two else { return None };
+        let (_, start) = bound_before(question, low_bytes.start, &[(Relation::From, BETWEEN)])?;
+        let (_, and) = bound_before(question, high_bytes.start, &[(Relation::UpTo, AND)])?;
+        // The word between them may have been taken for a unit.
+        let is_all = question.get(low_bytes.end.min(and)..and)?.trim().is_empty();
+        let low = match (low, high) {
+            (Bound::Number { value, unit }, Bound::Number { unit: of_both, .. })
+                if unit.is_empty() || is_entry(AND, unit) =>
+            {
+                Bound::Number { value: *value, unit: of_both.clone() }
+            }
+            (low, _) => low.clone(),
+        };
+        is_all.then(|| {
+            let from = Condition { relation: Relation::From, bound: low, bytes: start..and };
+            let bytes = and..high_bytes.end;
+            [from, Condition { relation: Relation::UpTo, bound: high.clone(), bytes }]
+        })
+    })
+}
+
+fn single(question: &str) -> Vec<Condition> {
     let found = days(question);
     let is_in_day = |bytes: &Range<usize>| {
         found.iter().any(|(day, _)| day.start < bytes.end && bytes.start < day.end)
@@ -94,7 +153,8 @@ pub(super) fn conditions(question: &str) -> Vec<Condition> {
             Some((relation, start, Bound::Year(year)))
         });
         let (relation, start, bound) = in_time.or_else(|| {
-            let (relation, start) = bound_before(question, one.bytes.start, BOUNDS)?;
+            let (relation, start) = bound_before(question, one.bytes.start, BOUNDS)
+                .or_else(|| Some((bound_behind(question, one.bytes.end)?, one.bytes.start)))?;
             Some((relation, start, Bound::Number { value: one.value, unit: one.unit.clone() }))
         })?;
         Some(Condition { relation, bound, bytes: start..one.bytes.end })
@@ -139,6 +199,18 @@ fn bound_before(
         .find_map(|(relation, list)| entries(list).find_map(ends).map(|start| (*relation, start)));
     // Lower case may change the length of a text.
     found.filter(|(_, start)| question.is_char_boundary(*start))
+}
+
+/// The relation that the phrase behind a number, or behind the word that follows it, tells.
+fn bound_behind(question: &str, at: usize) -> Option<Relation> {
+    let behind = question.get(at..)?.to_lowercase();
+    let behind = behind.trim_start();
+    let after_unit = behind.split_once(' ').map_or("", |(_, rest)| rest);
+    let begins = |phrase: &str| {
+        let is_end = |rest: &str| !rest.starts_with(char::is_alphanumeric);
+        [behind, after_unit].iter().any(|text| text.strip_prefix(phrase).is_some_and(is_end))
+    };
+    BEHIND.iter().find(|(_, list)| entries(list).any(begins)).map(|(relation, _)| *relation)
 }
 
 impl Condition {
@@ -205,6 +277,7 @@ impl Condition {
             Relation::From => value >= low,
             Relation::Under => value < low,
             Relation::UpTo => value <= high,
+            Relation::Exactly => low <= value && value <= high,
         };
         match &self.bound {
             Bound::Number { value: bound, .. } => {
@@ -250,8 +323,13 @@ mod tests {
         let rows: Vec<Vec<Cell>> =
             table.iter().map(|row| names.iter().zip(row.iter()).map(cell).collect()).collect();
         let rows: Vec<&[Cell]> = rows.iter().map(Vec::as_slice).collect();
-        let [one] = &conditions(question)[..] else { return None };
-        one.met(question, &rows)
+        let conditions = conditions(question);
+        let mut all = conditions.iter().map(|one| one.met(question, &rows));
+        let first = all.next()??;
+        all.try_fold(first, |met, other| {
+            let other = other?;
+            Some(met.into_iter().filter(|at| other.contains(at)).collect())
+        })
     }
 
     #[test]
@@ -269,6 +347,11 @@ mod tests {
         assert_eq!(met("Which pumps were bought after June 2021?"), Some(vec![2]));
         assert_eq!(met("Which pumps were bought since 30 June 2021?"), Some(vec![1, 2]));
         assert_eq!(met("Which pumps cost under £300?"), Some(vec![2]));
+        assert_eq!(met("Which pumps lift 25 m or more?"), Some(vec![1, 2]));
+        assert_eq!(met("Which pumps cost exactly £410?"), Some(vec![1]));
+        assert_eq!(met("Which pumps cost under £50?"), Some(vec![]));
+        assert_eq!(met("Which pumps lift between 12 and 30 m?"), Some(vec![0, 1]));
+        assert_eq!(met("Which pumps were bought between 2021 and 2024?"), Some(vec![1, 2]));
         assert_eq!(met("Which pumps have more than 12?"), None, "of what is not said");
         assert_eq!(met("Which pumps were bought on 30 June 2021?"), None);
     }

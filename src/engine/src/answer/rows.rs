@@ -37,7 +37,11 @@ impl Choice<'_> {
         if self.candidate(whole).shape != Shape::Whole(Form::Table) {
             return vec![whole];
         }
-        self.held_by_some(&self.mates(whole), whole).unwrap_or_else(|| vec![whole])
+        let selection = (!self.question.conditions.is_empty()).then(|| self.selection(whole));
+        selection
+            .flatten()
+            .or_else(|| self.held_by_some(&self.mates(whole), whole))
+            .unwrap_or_else(|| vec![whole])
     }
 
     /// The rows that hold most of what the question says and nothing above the table does; `None`
@@ -58,6 +62,15 @@ impl Choice<'_> {
         let most = rows.iter().map(|at| new(*at)).fold(0.0_f32, f32::max);
         let held: Vec<usize> = rows.iter().copied().filter(|at| new(*at) >= most - SAME).collect();
         (most >= least && held.len() < rows.len()).then_some(held)
+    }
+
+    /// Whether the candidate is of a table of which no row meets the bounds of the question.
+    pub(super) fn is_out_of_bounds(&self, at: usize) -> bool {
+        let one = self.candidate(at);
+        let is_of_table = one.has_values() || one.shape == Shape::Whole(Form::Table);
+        is_of_table
+            && !self.question.conditions.is_empty()
+            && self.rows_that_meet(at).is_some_and(|rows| rows.is_empty())
     }
 
     /// The rows of the table of a candidate.

@@ -26,6 +26,9 @@ fn rows_are_selected_by_bounds() {
     assert_eq!(pumps("Which pumps were bought before 2020?"), ["P1", "P2"]);
     assert_eq!(pumps("Which pumps at the Harbour were bought after 2021?"), ["P4"]);
     assert_eq!(pumps("Which pump has the second highest lift?"), ["P2"]);
+    assert_eq!(pumps("Which pumps lift between 20 and 35 m?"), ["P2", "P3"]);
+    assert_eq!(pumps("Which pumps lift 31 m or more?"), ["P2", "P4"]);
+    assert_eq!(told("Which pumps lift more than 50 m?"), ABSTENTION, "none does");
 }
 
 /// Counted rows are told with their number; what the rows do not hold is not counted.
