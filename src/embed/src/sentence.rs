@@ -52,17 +52,23 @@ impl Encoder {
         }
     }
 
-    /// As [`Bert::states`]; only BERT has token types.
-    pub fn states(
+    /// The output of `head` for each passage of a packed batch: it gets the states of the passage
+    /// behind the last layer, (tokens, hidden), their width, and `pause`. `second_from` is as for
+    /// [`Bert::states`]; only BERT has token types.
+    pub fn each(
         &self,
         batch: &[&[u32]],
         second_from: Option<&[usize]>,
         pause: &mut dyn FnMut(),
-    ) -> Result<(Vec<f32>, Vec<Range<usize>>), EmbedError> {
-        match self {
-            Self::Bert(bert) => bert.states(batch, second_from, pause),
-            Self::Modern(modern) => modern.states(batch, pause),
-        }
+        mut head: impl FnMut(&[f32], usize, &mut dyn FnMut()) -> Result<Vec<f32>, EmbedError>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let (states, spans) = match self {
+            Self::Bert(bert) => bert.states(batch, second_from, pause)?,
+            Self::Modern(modern) => modern.states(batch, pause)?,
+        };
+        let hidden = states.len() / spans.last().map_or(1, |span| span.end);
+        let of = |span: &Range<usize>| &states[span.start * hidden..span.end * hidden];
+        spans.iter().map(|span| head(of(span), hidden, pause)).collect()
     }
 }
 
@@ -203,12 +209,8 @@ impl Forward for SentenceEncoder {
         batch: &[&[u32]],
         pause: &mut dyn FnMut(),
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let (states, spans) = self.encoder.states(batch, None, pause)?;
-        let hidden = states.len() / spans.last().map_or(1, |span| span.end);
-        let vector = |span: &Range<usize>| {
-            let states = &states[span.start * hidden..span.end * hidden];
+        self.encoder.each(batch, None, pause, |states, hidden, _| {
             pooling::unit(self.projection.apply(self.pooling.state(states, hidden))?)
-        };
-        spans.iter().map(vector).collect()
+        })
     }
 }

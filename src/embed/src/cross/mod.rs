@@ -24,7 +24,6 @@ mod pairs;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -189,12 +188,8 @@ impl Forward for PairScorer {
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
         let (second_from, ids): (Vec<usize>, Vec<&[u32]>) =
             batch.iter().map(|pair| pairs::split(pair)).unzip();
-        let (states, spans) = self.encoder.states(&ids, Some(&second_from), pause)?;
-        let hidden = states.len() / spans.last().map_or(1, |span| span.end);
-        let score = |span: &Range<usize>| {
-            let states = &states[span.start * hidden..span.end * hidden];
+        self.encoder.each(&ids, Some(&second_from), pause, |states, hidden, _| {
             Ok(vec![self.head.score(states, hidden)?])
-        };
-        spans.iter().map(score).collect()
+        })
     }
 }

@@ -17,7 +17,6 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::config::{ModelConfig, Pooling};
@@ -204,13 +203,9 @@ impl Forward for Expander {
         batch: &[&[u32]],
         pause: &mut dyn FnMut(),
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let (states, spans) = self.encoder.states(batch, None, pause)?;
-        let hidden = states.len() / spans.last().map_or(1, |span| span.end);
-        let mut vector = |span: &Range<usize>| {
-            let states = &states[span.start * hidden..span.end * hidden];
-            self.weights(states, hidden, pause)
-        };
-        spans.iter().map(&mut vector).collect()
+        let head =
+            |states: &[f32], hidden, pause: &mut dyn FnMut()| self.weights(states, hidden, pause);
+        self.encoder.each(batch, None, pause, head)
     }
 }
 

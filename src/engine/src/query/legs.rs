@@ -15,6 +15,7 @@ use lodestone_storage::filter::canonical;
 use lodestone_storage::segment::flat::{
     self, GATHER_ROWS_MAX, RowFilter, Thoroughness, search_together,
 };
+use lodestone_text::{Floor, RowScores};
 use lodestone_types::{Filter, Hit, RequestContext, RowId, SubTenantId};
 
 /// A segment with the rows that a search may return from it.
@@ -133,12 +134,58 @@ pub(super) fn addressed(segment: usize, hits: Vec<Hit>) -> impl Iterator<Item = 
 
 /// Scores less than this apart are one: the grid of [`lodestone_rank::settle`], on which results
 /// are compared.
-pub(super) const TIE_WIDTH: f32 = 1e-6;
+const TIE_WIDTH: f32 = 1e-6;
 /// Rows kept at most beyond the wanted ones because they equal the last of them.
-pub(super) const TIES_MAX: usize = 10_000;
+const TIES_MAX: usize = 10_000;
 /// Factor by which more rows are asked for while they equal the last wanted one. Nearly always few
 /// do, copies of one text; asking for all that may would cost several searches.
 const TIES_GROWTH: usize = 4;
+
+/// The best `k` rows of a leg and those that equal the last of them, without a look at most of the
+/// others: `find` finds those of a segment that reach the floor, which all segments share.
+pub(super) fn best_under_floor(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    k: usize,
+    find: impl Fn(&SegmentScope, &Floor) -> Result<RowScores, QueryError> + Sync,
+) -> Result<LegHits, QueryError> {
+    let floor = Floor::new(k, TIE_WIDTH);
+    let find = |segment: &SegmentScope| {
+        context.check()?;
+        find(segment, &floor)
+    };
+    let mut hits = LegHits::new();
+    for (at, found) in side_by_side::each(segments, rows(segments), find).into_iter().enumerate() {
+        hits.extend(addressed(at, found?.into_hits()));
+    }
+    let mut hits = best(hits, k.saturating_add(TIES_MAX));
+    if let Some((_, wanted)) = hits.get(k - 1) {
+        let least = wanted - TIE_WIDTH;
+        hits.truncate(hits.partition_point(|(_, score)| *score >= least));
+    }
+    Ok(hits)
+}
+
+/// The scores of listed rows, which ascend; 0 where no term occurs. `score` scores those of a
+/// segment.
+pub(super) fn scores_of(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    rows: &[RowAddress],
+    score: impl Fn(&SegmentScope, &RoaringBitmap) -> Result<RowScores, QueryError>,
+) -> Result<Vec<f32>, QueryError> {
+    debug_assert!(rows.is_sorted());
+    let mut scores = Vec::with_capacity(rows.len());
+    for group in rows.chunk_by(|a, b| a.segment == b.segment) {
+        context.check()?;
+        let segment = &segments[group[0].segment];
+        let is_inside = |row: &u32| segment.mask().is_none_or(|mask| mask.contains(*row));
+        let asked = group.iter().map(|address| address.row.0).filter(is_inside).collect();
+        let found = score(segment, &asked)?;
+        scores.extend(group.iter().map(|address| found.get(address.row)));
+    }
+    Ok(scores)
+}
 
 /// The best `k` rows and those that equal the last of them. Equal rows are ordered later, by the
 /// newer source and the chunk's id (API 5.7), so none of them may be cut off here. `hits` are the

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::query::legs::{
-    LegHits, RowAddress, SegmentScope, TIE_WIDTH, TIES_MAX, addressed, best, rows,
-};
-use crate::query::{Query, QueryError, side_by_side};
+use crate::query::legs::{LegHits, RowAddress, SegmentScope, best, best_under_floor, scores_of};
+use crate::query::{Query, QueryError};
 use lodestone_embed::{SparseModel, SparseVector};
 use lodestone_storage::segment::SegmentError;
-use lodestone_text::{Floor, ImpactIndex, RowScores};
+use lodestone_text::{ImpactIndex, RowScores, TextError};
 use lodestone_types::RequestContext;
 
 /// The sparse leg: the best `k` rows and those that equal the last of them.
@@ -66,30 +64,25 @@ impl SparseLeg {
         segments: &[SegmentScope],
         rows: &[RowAddress],
     ) -> Result<Vec<f32>, QueryError> {
-        debug_assert!(rows.is_sorted());
-        let mut scores = Vec::with_capacity(rows.len());
-        for group in rows.chunk_by(|a, b| a.segment == b.segment) {
-            context.check()?;
-            let segment = &segments[group[0].segment];
-            let is_inside = |row: &u32| segment.mask().is_none_or(|mask| mask.contains(*row));
-            let asked = group.iter().map(|address| address.row.0).filter(is_inside).collect();
-            let score = |impacts: &ImpactIndex| impacts.score(&self.query, Some(&asked));
-            let found = impacts(segment)?.map(score).transpose().map_err(SegmentError::from)?;
-            let found = found.unwrap_or_default();
-            scores.extend(group.iter().map(|address| found.get(address.row)));
-        }
-        Ok(scores)
+        scores_of(context, segments, rows, |segment, asked| {
+            scored(segment, |impacts| impacts.score(&self.query, Some(asked)))
+        })
     }
 }
 
-fn impacts(segment: &SegmentScope) -> Result<Option<&ImpactIndex>, SegmentError> {
-    match segment.rows {
-        0 => Ok(None),
-        _ => segment.live.segment.impacts(),
+/// Scores by the impacts of a segment; none where no row can be found there.
+fn scored(
+    segment: &SegmentScope,
+    score: impl Fn(&ImpactIndex) -> Result<RowScores, TextError>,
+) -> Result<RowScores, QueryError> {
+    if segment.rows == 0 {
+        return Ok(RowScores::default());
     }
+    let found = segment.live.segment.impacts()?.map(score).transpose();
+    Ok(found.map_err(SegmentError::from)?.unwrap_or_default())
 }
 
-/// The best `k` rows and those that equal the last of them, without a look at most of the others.
+/// The best `k` rows and those that equal the last of them.
 fn best_of(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -99,21 +92,7 @@ fn best_of(
     if query.is_empty() || k == 0 {
         return Ok(LegHits::new());
     }
-    let floor = Floor::new(k, TIE_WIDTH);
-    let find = |segment: &SegmentScope| -> Result<RowScores, QueryError> {
-        context.check()?;
-        let best = |impacts: &ImpactIndex| impacts.best(query, segment.mask(), &floor);
-        let found = impacts(segment)?.map(best).transpose().map_err(SegmentError::from)?;
-        Ok(found.unwrap_or_default())
-    };
-    let mut hits = LegHits::new();
-    for (at, found) in side_by_side::each(segments, rows(segments), find).into_iter().enumerate() {
-        hits.extend(addressed(at, found?.into_hits()));
-    }
-    let mut hits = best(hits, k.saturating_add(TIES_MAX));
-    if let Some((_, wanted)) = hits.get(k - 1) {
-        let least = wanted - TIE_WIDTH;
-        hits.truncate(hits.partition_point(|(_, score)| *score >= least));
-    }
-    Ok(hits)
+    best_under_floor(context, segments, k, |segment, floor| {
+        scored(segment, |impacts| impacts.best(query, segment.mask(), floor))
+    })
 }

@@ -5,11 +5,12 @@ use std::fmt;
 use roaring::RoaringBitmap;
 
 use crate::query::legs::{
-    LegHits, RowAddress, SegmentScope, TIE_WIDTH, TIES_MAX, addressed, best, rows, with_ties,
+    LegHits, RowAddress, SegmentScope, addressed, best, best_under_floor, rows, scores_of,
+    with_ties,
 };
 use crate::query::{QueryError, side_by_side};
 use lodestone_text::{
-    CorpusStats, Floor, HybridQuery, RowScores, SimilarWords, TermCounts, TextQuery, WordQuery,
+    CorpusStats, HybridQuery, RowScores, SimilarWords, TermCounts, TextQuery, WordQuery,
 };
 use lodestone_types::RequestContext;
 
@@ -52,18 +53,10 @@ impl KeywordLeg {
         segments: &[SegmentScope],
         rows: &[RowAddress],
     ) -> Result<Vec<f32>, QueryError> {
-        debug_assert!(rows.is_sorted());
-        let mut scores = Vec::with_capacity(rows.len());
-        for group in rows.chunk_by(|a, b| a.segment == b.segment) {
-            context.check()?;
-            let segment = &segments[group[0].segment];
-            let is_inside = |row: &u32| segment.mask().is_none_or(|mask| mask.contains(*row));
-            let asked = group.iter().map(|address| address.row.0).filter(is_inside).collect();
+        scores_of(context, segments, rows, |segment, asked| {
             let index = segment.live.segment.text_index();
-            let found = index.score(&self.query, &self.stats, Some(&asked))?;
-            scores.extend(group.iter().map(|address| found.get(address.row)));
-        }
-        Ok(scores)
+            Ok(index.score(&self.query, &self.stats, Some(asked))?)
+        })
     }
 }
 
@@ -79,22 +72,10 @@ pub(super) fn best_by_words<Q: TextQuery>(
     if query.is_empty() || k == 0 {
         return Ok(LegHits::new());
     }
-    let floor = Floor::new(k, TIE_WIDTH);
-    let find = |segment: &SegmentScope| -> Result<RowScores, QueryError> {
-        context.check()?;
+    best_under_floor(context, segments, k, |segment, floor| {
         let index = segment.live.segment.text_index();
-        Ok(index.best(query, stats, segment.mask(), &floor)?)
-    };
-    let mut hits = LegHits::new();
-    for (at, found) in side_by_side::each(segments, rows(segments), find).into_iter().enumerate() {
-        hits.extend(addressed(at, found?.into_hits()));
-    }
-    let mut hits = best(hits, k.saturating_add(TIES_MAX));
-    if let Some((_, wanted)) = hits.get(k - 1) {
-        let least = wanted - TIE_WIDTH;
-        hits.truncate(hits.partition_point(|(_, score)| *score >= least));
-    }
-    Ok(hits)
+        Ok(index.best(query, stats, segment.mask(), floor)?)
+    })
 }
 
 /// Keyword scores of every matching row, by segment, and the statistics that they rest on.
