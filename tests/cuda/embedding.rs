@@ -60,9 +60,7 @@ impl Fixture {
     /// Beside a real card, which takes its batches as it likes.
     #[cfg(feature = "cuda")]
     fn real(test: &str, files: &ModelFiles) -> Option<Self> {
-        use lodestone_compute::cuda::driver::CudaSource;
-        use lodestone_compute::cuda::modules::NoCache;
-        match CudaSource::new(Arc::new(NoCache)).open() {
+        match crate::oracle::cuda_source().open() {
             Ok(device) => Some(Self::new(files, device, DeviceLimits::default())),
             Err(error) => {
                 skip(test, &error.to_string(), "REQUIRE_CUDA");

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lodestone_compute::cuda::manager::ManagerLimits;
-use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource};
+use lodestone_compute::cuda::{
+    Buffer, CudaBackend, CudaLimits, CudaParts, Device, DeviceError, DeviceSource, Release, gather,
+};
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_types::{ManualClock, Timestamp};
 
 use crate::cases::{Asked, Case, Chosen, Data};
-use crate::emulated;
 use crate::recording::{Faults, Faulty};
 use crate::skip;
+use crate::{emulated, oracle};
 
 const CASE: Case = Case {
     dimension: 24,
@@ -52,21 +54,25 @@ impl Fixture {
         Self { backend: CudaBackend::open(parts, limits).unwrap(), faults, clock }
     }
 
-    /// Asks, checks the answer, and says whether the device gave it.
     fn ask(&self, identity: u128) -> bool {
-        let asked = Asked::new(&CASE, 11);
-        let rows = asked.columns.view().with_identity(identity);
-        let queries = asked.bounded(&rows);
-        let before = self.count("gpu_queries");
-        let got = self.backend.candidates(&rows, &queries, asked.selection(), CASE.k).unwrap();
-        let wanted = SimdBackend.candidates(&rows, &queries, asked.selection(), CASE.k).unwrap();
-        assert_eq!(got, wanted);
-        self.count("gpu_queries") > before
+        ask(&self.backend, identity)
     }
 
     fn count(&self, name: &str) -> u64 {
         self.backend.counters().get(name)
     }
+}
+
+/// Asks, checks the answer, and says whether the device gave it.
+fn ask(backend: &CudaBackend, identity: u128) -> bool {
+    let asked = Asked::new(&CASE, 11);
+    let rows = asked.columns.view().with_identity(identity);
+    let queries = asked.bounded(&rows);
+    let before = backend.counters().get("gpu_queries");
+    let got = backend.candidates(&rows, &queries, asked.selection(), CASE.k).unwrap();
+    let wanted = SimdBackend.candidates(&rows, &queries, asked.selection(), CASE.k).unwrap();
+    assert_eq!(got, wanted);
+    backend.counters().get("gpu_queries") > before
 }
 
 /// Bytes of the case's rows on the device.
@@ -169,4 +175,40 @@ fn rows_without_identity_stay_with_the_cpu() {
     let known = rows.with_identity(5);
     assert_eq!(fixture.backend.fast_rows_max(&known), 700);
     assert_eq!(fixture.count("gpu_uploads"), 1, "the question brought the rows");
+}
+
+#[derive(Debug)]
+struct Nobody;
+
+impl Release for Nobody {
+    fn release(&self, _: u64, _: usize) {}
+}
+
+/// A kernel that reads where there is no memory ends the context of a card for good: the card is
+/// given up, its context is made anew, and it answers again. Alone in its process: all tests there
+/// share the context.
+#[test]
+fn a_trap_is_recovered_from() {
+    let Some(source) = oracle::real_source("a_trap_is_recovered_from") else { return };
+    let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+    let parts = CudaParts::new(source, Arc::new(SimdBackend), Arc::clone(&clock) as Arc<_>);
+    let limits = CudaLimits { work_min: 0, ..CudaLimits::default() };
+    let backend = CudaBackend::open(parts, limits).unwrap();
+    for losses in 1..=2 {
+        assert!(ask(&backend, 1));
+        let trapped = backend.manager().run(|device| {
+            device.with_workspace(|workspace| {
+                let nowhere = Buffer::new(1 << 20, 1 << 30, Arc::new(Nobody));
+                let counts = workspace.slot("run counts", 1 << 20)?;
+                gather::list_mask(workspace, (&nowhere, 1 << 20), &counts, (&nowhere, 1000))?;
+                workspace.queue.synchronise()
+            })
+        });
+        assert!(matches!(trapped, Err(DeviceError::Lost { .. })), "{trapped:?}");
+        assert_eq!(backend.counters().get("gpu_losses"), losses);
+        assert!(!ask(&backend, 1), "left alone for a while");
+        clock.advance_millis(10_000);
+    }
+    assert!(ask(&backend, 1));
+    assert!(backend.memory().unwrap().free_bytes > 0);
 }

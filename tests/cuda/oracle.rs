@@ -1,8 +1,12 @@
 //! Answers of the device are those of the CPU, hit for hit and bit for bit.
 
 use std::sync::Arc;
+#[cfg(feature = "cuda")]
+use std::sync::LazyLock;
 
 use lodestone_compute::cuda::manager::ManagerLimits;
+#[cfg(feature = "cuda")]
+use lodestone_compute::cuda::modules::{CodeCache, MemoryCache};
 use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
 use lodestone_compute::{ComputeBackend, ScalarBackend, SimdBackend};
@@ -30,12 +34,17 @@ fn emulated(test: &str) -> Option<CudaBackend> {
     Some(backend(Arc::new(Only(device?))))
 }
 
+/// A source of the GPU whose kernels are compiled once for all tests of this process.
+#[cfg(feature = "cuda")]
+pub fn cuda_source() -> lodestone_compute::cuda::driver::CudaSource {
+    static CACHE: LazyLock<Arc<MemoryCache>> = LazyLock::new(Arc::default);
+    lodestone_compute::cuda::driver::CudaSource::new(Arc::clone(&*CACHE) as Arc<dyn CodeCache>)
+}
+
 /// The source of the GPU, if there is one.
 #[cfg(feature = "cuda")]
 pub fn real_source(test: &str) -> Option<Arc<dyn DeviceSource>> {
-    use lodestone_compute::cuda::driver::CudaSource;
-    use lodestone_compute::cuda::modules::NoCache;
-    let source = CudaSource::new(Arc::new(NoCache));
+    let source = cuda_source();
     match source.open() {
         Ok(_) => Some(Arc::new(source)),
         Err(error) => {

@@ -104,22 +104,24 @@ pub trait CodeCache: fmt::Debug + Send + Sync {
     fn write(&self, name: &str, code: &[u8]);
 }
 
-/// A cache that keeps nothing, for tests.
-#[cfg(feature = "testing")]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoCache;
+/// A cache in memory, for tests.
+#[cfg(any(test, feature = "testing"))]
+#[derive(Debug, Default)]
+pub struct MemoryCache(pub parking_lot::Mutex<std::collections::BTreeMap<String, Vec<u8>>>);
 
-#[cfg(feature = "testing")]
-impl CodeCache for NoCache {
-    fn read(&self, _: &str) -> Option<Vec<u8>> {
-        None
+#[cfg(any(test, feature = "testing"))]
+impl CodeCache for MemoryCache {
+    fn read(&self, name: &str) -> Option<Vec<u8>> {
+        self.0.lock().get(name).cloned()
     }
 
-    fn write(&self, _: &str, _: &[u8]) {}
+    fn write(&self, name: &str, code: &[u8]) {
+        self.0.lock().insert(name.to_owned(), code.to_vec());
+    }
 }
 
 /// A compiler from text to machine code.
-pub trait Compiler: fmt::Debug {
+pub trait Compiler: fmt::Debug + Sync {
     /// Name and version: other versions make other code.
     fn version(&self) -> String;
 
@@ -169,25 +171,9 @@ fn unsealed(kept: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use parking_lot::Mutex;
-
     use super::*;
-
-    #[derive(Debug, Default)]
-    struct Shelf(Mutex<BTreeMap<String, Vec<u8>>>);
-
-    impl CodeCache for Shelf {
-        fn read(&self, name: &str) -> Option<Vec<u8>> {
-            self.0.lock().get(name).cloned()
-        }
-
-        fn write(&self, name: &str, code: &[u8]) {
-            self.0.lock().insert(name.to_owned(), code.to_vec());
-        }
-    }
 
     #[derive(Debug, Default)]
     struct Counting {
@@ -216,7 +202,7 @@ mod tests {
     #[test]
     fn code_is_compiled_once_for_each_text_capability_and_compiler() {
         let (shelf, compiler) =
-            (Shelf::default(), Counting { version: "1", ..Counting::default() });
+            (MemoryCache::default(), Counting { version: "1", ..Counting::default() });
         let other = Family { source: "other kernel", ..FAMILY };
         let newer = Counting { version: "2", ..Counting::default() };
         for _ in 0..2 {
@@ -232,7 +218,7 @@ mod tests {
 
     #[test]
     fn damaged_code_is_compiled_again() {
-        let (shelf, compiler) = (Shelf::default(), Counting::default());
+        let (shelf, compiler) = (MemoryCache::default(), Counting::default());
         let code = compiled(&FAMILY, SM_90, Some(&compiler), &shelf).unwrap();
         for kept in shelf.0.lock().values_mut() {
             *kept.last_mut().unwrap() ^= 1;
@@ -247,7 +233,7 @@ mod tests {
     fn what_does_not_compile_is_an_error_that_names_the_file() {
         let wrong = Family { source: "wrong", ..FAMILY };
         for compiler in [None, Some(&Counting::default() as &dyn Compiler)] {
-            let error = compiled(&wrong, SM_90, compiler, &NoCache).unwrap_err();
+            let error = compiled(&wrong, SM_90, compiler, &MemoryCache::default()).unwrap_err();
             assert!(error.to_string().contains("scan"), "{error}");
         }
     }

@@ -103,9 +103,20 @@ fn load_kernels(card: &Card, cache: &dyn CodeCache) -> Result<(Functions, String
     functions.clear();
     let nvrtc = Nvrtc::find();
     let compiler = nvrtc.as_ref().map(|nvrtc| nvrtc as &dyn Compiler);
-    for family in FAMILIES {
-        let code = compiled(family, card.traits.capability, compiler, cache)?;
-        load_family(card, family, &code, &mut functions)?;
+    // All at once: one alone takes up to some seconds.
+    let codes: Vec<_> = std::thread::scope(|scope| {
+        let compile = |family| move || compiled(family, card.traits.capability, compiler, cache);
+        let begun: Vec<_> = FAMILIES.iter().map(|family| scope.spawn(compile(family))).collect();
+        begun.into_iter().map(|thread| thread.join()).collect()
+    });
+    for (family, code) in FAMILIES.iter().zip(codes) {
+        let stopped = |_| {
+            Err(DeviceError::Kernel {
+                family: family.name,
+                reason: "its compiler stopped".to_owned(),
+            })
+        };
+        load_family(card, family, &code.unwrap_or_else(stopped)?, &mut functions)?;
     }
     let origin = compiler.map(Compiler::version).unwrap_or_default();
     Ok((functions, format!("by {origin}")))
