@@ -137,7 +137,7 @@ DEVICE void assign(const AssignParams &p) {
         u64 *own = keys + thread_in_block() / WARP / across * KEPT;
         raise<FRAGMENTS, TILES, HAS_LIMIT>(p, part, lane_points, rows, own);
     };
-    multiply_tiles<STAGES, KEPT, FRAGMENTS, TILES>(points, stages, kept, before, after);
+    multiply_tiles<STAGES, KEPT, FRAGMENTS, TILES>(points, stages, kept, before, [] {}, after);
     block_barrier();
     if (thread_in_block() >= KEPT || thread_in_block() >= item.rows) return;
     u64 best = NO_KEY;

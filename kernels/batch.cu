@@ -1,9 +1,11 @@
 // G2: which rows may be among the best k of many queries, by T1 or by T2 as f16? A matrix product
 // in which no product leaves the registers unless it passes its query's threshold.
 //
-// Queries are kept, rows stream (product.cuh). At the end of a tile
-// each product meets a first test of three instructions, with the greatest residual of the warp's
-// rows; what passes takes the quick test of G1, and then its place in `found`.
+// Queries are kept, rows stream (product.cuh). At the end of a tile each product meets a first test
+// of three instructions, with the greatest residual of the warp's rows; what passes meets the same
+// test with its own row's residual, and takes a place in shared memory. When some hundred places
+// are taken, all threads write them to `found` side by side: a hit alone would keep its warp
+// waiting for an atomic's answer, and a tile has dozens of them.
 //
 // Kernels  batch_sample_N, batch_collect_N for N = 256, 128, 64, 32 queries a block, over codes;
 //          batch_sample_f16_N, batch_collect_f16_N over rows of halves
@@ -11,7 +13,8 @@
 // Block    256 threads. Grid: y = queries / N, rounded up; x = as many as run at once, over y:
 //          blocks of one x read the same rows at about the same time, so that they come once
 //          from memory and then from the second cache.
-// Shared   N * (stride + 16) + 8,192 * STAGES bytes (STAGES: 3 for N = 256, otherwise 4): take the
+// Shared   N * (stride + 8) + 8,192 * STAGES + 16 + 12 * PLACES bytes (STAGES, PLACES: 3, 512 for
+//          N = 256, otherwise 4, 192): the
 //          largest N that fits. H200 (227 KiB): 256 up to stride 768, 128 up to 1,472, 64 to 3,072.
 // Does     2 * visited * stride * queries operations; moves visited * stride bytes a block of x.
 //          1M x 384 x 1,024: 786 G. mma.sync reaches about 62 % of the 1,979 T of wgmma: .64 ms;
@@ -120,16 +123,53 @@ DEVICE void keep_maxima(const SearchParams &p, const Part<Numbers, FRAGMENTS, TI
     }
 }
 
-DEVICE void append(const SearchParams &p, u32 query, u32 position, i32 dot) {
-    u32 place = atomic_add(&p.counts[query], 1);
+// A product that passed.
+struct Hit {
+    u32 query, position;
+    i32 dot;
+};
+
+template <u32 PLACES>
+struct Hits {
+    u32 count;  // May exceed PLACES: what found no place went to `found` at once.
+    u32 unused[3];
+    Hit places[PLACES];
+};
+
+DEVICE void append(const SearchParams &p, const Hit &hit) {
+    u32 place = atomic_add(&p.counts[hit.query], 1);
     if (place >= p.capacity) return;
-    p.found[(u64)query * p.capacity + place] = FoundRow{visited_row(p, position), dot};
+    FoundRow row = {visited_row(p, hit.position), hit.dot};
+    p.found[(u64)hit.query * p.capacity + place] = row;
 }
 
-// Tests every product of a tile, and appends what passes.
-template <class Numbers, u32 FRAGMENTS, u32 TILES>
+template <u32 PLACES>
+DEVICE void keep(const SearchParams &p, Hits<PLACES> *hits, const Hit &hit) {
+    u32 place = atomic_add(&hits->count, 1);
+    if (place < PLACES) {
+        hits->places[place] = hit;
+    } else {
+        append(p, hit);
+    }
+}
+
+// Writes the hits out if there are `least`. All threads, after a barrier behind the last `keep`.
+template <u32 PLACES>
+DEVICE void flush(const SearchParams &p, Hits<PLACES> *hits, u32 least) {
+    const u32 count = smaller(hits->count, PLACES);
+    // Nobody keeps a hit before all have read the count: rows of one chunk meet no other barrier.
+    if (count >= least || p.stride == CHUNK_BYTES) block_barrier();
+    if (count < least) return;
+    if (thread_in_block() == 0) hits->count = 0;
+    for (u32 at = thread_in_block(); at < count; at += PRODUCT_THREADS) append(p, hits->places[at]);
+    block_barrier();
+}
+
+// Tests every product of a tile, and keeps what passes.
+template <class Numbers, u32 FRAGMENTS, u32 TILES, u32 PLACES>
 DEVICE void collect(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES> &part,
-                    const TileRows<FRAGMENTS> &rows, const FirstTest *tests, u32 first_query) {
+                    const TileRows<FRAGMENTS> &rows, const FirstTest *tests,
+                    Hits<PLACES> *all_hits, u32 first_query) {
     const u32 lane = thread_in_block() % WARP;
     f32 residual = 0;
 #pragma unroll
@@ -150,15 +190,12 @@ DEVICE void collect(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES>
             signs &= bits_of(fused(dot, rows.scales[at], rest));
         }
         if (signs >> 31 != 0) continue;
-        u32 query = first_query + place;
-        f32 threshold = p.thresholds[query];
-        QueryFactors factors = p.query_factors[query];
         u32 hits = 0;
 #pragma unroll
         for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
             f32 dot = (f32)part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
-            f32 upper = quick_upper(dot, rows.scales[at], rows.residuals[at], factors);
-            hits |= (u32)(upper >= threshold) << at;
+            f32 own_rest = rows.residuals[at] * test.per_residual - test.threshold;
+            hits |= (u32)(fused(dot, rows.scales[at], own_rest) >= 0) << at;
         }
         for (hits &= rows.wanted; hits != 0; hits &= hits - 1) {
             u32 own = lowest_bit(hits);
@@ -168,7 +205,7 @@ DEVICE void collect(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES>
                 auto other = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
                 dot = at == own ? other : dot;
             }
-            append(p, query, rows.first + 8 * own, kept_bits(dot));
+            keep(p, all_hits, Hit{first_query + place, rows.first + 8 * own, kept_bits(dot)});
         }
     }
 }
@@ -193,7 +230,11 @@ DEVICE void batch(const SearchParams &p) {
     const u32 first_query = block_in_grid_y() * QUERIES;
     u8 *stages = shared_memory();
     u8 *kept = stages + STAGES * STAGE_BYTES;
-    FirstTest *tests = (FirstTest *)(kept + QUERIES * p.stride);
+    // A hit in a thousand products fills half of the places in some tiles.
+    const u32 places = QUERIES == 256 ? 512 : 192;
+    Hits<places> *hits = (Hits<places> *)(kept + QUERIES * p.stride);
+    FirstTest *tests = (FirstTest *)(hits + 1);
+    if (thread_in_block() == 0) hits->count = 0;
     bring_kept<QUERIES>(Queries{p, p.queries, p.stride, p.query_codes}, kept, first_query);
     if (!SAMPLES) place_tests<QUERIES>(p, tests, first_query);
     SearchedRows<Numbers, SAMPLES> rows = {p, p.visited, p.stride, p.query_codes};
@@ -206,10 +247,15 @@ DEVICE void batch(const SearchParams &p) {
         if (SAMPLES) {
             keep_maxima(p, part, lane_rows, first_query + part.first_kept);
         } else {
-            collect(p, part, lane_rows, tests, first_query + part.first_kept);
+            collect(p, part, lane_rows, tests, hits, first_query + part.first_kept);
         }
     };
-    multiply_tiles<STAGES, QUERIES, FRAGMENTS, TILES>(rows, stages, kept, before, after);
+    auto between = [&] {
+        if (!SAMPLES) flush(p, hits, places / 2);
+    };
+    multiply_tiles<STAGES, QUERIES, FRAGMENTS, TILES>(rows, stages, kept, before, between, after);
+    block_barrier();
+    if (!SAMPLES) flush(p, hits, 1);
 }
 
 KERNEL(256, 1) __global__ void batch_sample_256(const SearchParams p) {
@@ -224,16 +270,16 @@ KERNEL(256, 1) __global__ void batch_sample_128(const SearchParams p) {
 KERNEL(256, 1) __global__ void batch_collect_128(const SearchParams p) {
     batch<Codes, 128, 2, 8, 4, false>(p);
 }
-KERNEL(256, 1) __global__ void batch_sample_64(const SearchParams p) {
+KERNEL(256, 2) __global__ void batch_sample_64(const SearchParams p) {
     batch<Codes, 64, 1, 8, 4, true>(p);
 }
-KERNEL(256, 1) __global__ void batch_collect_64(const SearchParams p) {
+KERNEL(256, 2) __global__ void batch_collect_64(const SearchParams p) {
     batch<Codes, 64, 1, 8, 4, false>(p);
 }
-KERNEL(256, 1) __global__ void batch_sample_32(const SearchParams p) {
+KERNEL(256, 2) __global__ void batch_sample_32(const SearchParams p) {
     batch<Codes, 32, 1, 4, 4, true>(p);
 }
-KERNEL(256, 1) __global__ void batch_collect_32(const SearchParams p) {
+KERNEL(256, 2) __global__ void batch_collect_32(const SearchParams p) {
     batch<Codes, 32, 1, 4, 4, false>(p);
 }
 KERNEL(256, 1) __global__ void batch_sample_f16_256(const SearchParams p) {
@@ -248,16 +294,16 @@ KERNEL(256, 1) __global__ void batch_sample_f16_128(const SearchParams p) {
 KERNEL(256, 1) __global__ void batch_collect_f16_128(const SearchParams p) {
     batch<Halves, 128, 2, 8, 4, false>(p);
 }
-KERNEL(256, 1) __global__ void batch_sample_f16_64(const SearchParams p) {
+KERNEL(256, 2) __global__ void batch_sample_f16_64(const SearchParams p) {
     batch<Halves, 64, 1, 8, 4, true>(p);
 }
-KERNEL(256, 1) __global__ void batch_collect_f16_64(const SearchParams p) {
+KERNEL(256, 2) __global__ void batch_collect_f16_64(const SearchParams p) {
     batch<Halves, 64, 1, 8, 4, false>(p);
 }
-KERNEL(256, 1) __global__ void batch_sample_f16_32(const SearchParams p) {
+KERNEL(256, 2) __global__ void batch_sample_f16_32(const SearchParams p) {
     batch<Halves, 32, 1, 4, 4, true>(p);
 }
-KERNEL(256, 1) __global__ void batch_collect_f16_32(const SearchParams p) {
+KERNEL(256, 2) __global__ void batch_collect_f16_32(const SearchParams p) {
     batch<Halves, 32, 1, 4, 4, false>(p);
 }
 LAUNCHABLE(batch_sample_256)

@@ -105,10 +105,12 @@ DEVICE void multiply_chunk(Part<Numbers, FRAGMENTS, TILES> &part, const u8 *rows
 }
 
 // Products of the kept vectors, asked for and not yet committed, with each tile of this block.
-// `before(part, tile)` loads the values that `after(part, tile)` reads, while the product runs.
-template <u32 STAGES, u32 KEPT, u32 FRAGMENTS, u32 TILES, class Source, class Before, class After>
+// `before(part, tile)` loads the values that `after(part, tile)` reads, while the product runs;
+// `between()` is met by all threads once a tile, behind a barrier that follows every `after`.
+template <u32 STAGES, u32 KEPT, u32 FRAGMENTS, u32 TILES, class Source, class Before,
+          class Between, class After>
 DEVICE void multiply_tiles(const Source &source, u8 *stages, const u8 *kept, Before before,
-                           After after) {
+                           Between between, After after) {
     const u32 warp = thread_in_block() / WARP, across = KEPT / (8 * TILES);
     Part<typename Source::Numbers, FRAGMENTS, TILES> part;
     part.first_row = warp / across * 16 * FRAGMENTS;
@@ -128,6 +130,7 @@ DEVICE void multiply_tiles(const Source &source, u8 *stages, const u8 *kept, Bef
         for (u32 chunk = 0; chunk * CHUNK_BYTES < source.stride; chunk++) {
             copy_async_wait<STAGES - 2>();
             block_barrier();
+            if (chunk == 0) between();
             bring_next<STAGES>(source, stream, stages);
             multiply_chunk(part, stages + stage * STAGE_BYTES, kept + chunk * KEPT * CHUNK_BYTES);
             stage = stage + 1 == STAGES ? 0 : stage + 1;

@@ -10,8 +10,8 @@
 //          select_candidates_halves  the same of a pass over f16, whose estimates are not
 //          lists_choose       promises of lists (one_bit.cu) -> the most promising, by list
 //          one_bit_select     upper bounds by T0 -> T1 of the rows that may be among the best
-// Block    256 threads, one_bit_select 256 to 1,024; one block a query. Shared: 1,040 bytes,
-//          lists_choose 1,168. k from 1; no limit above.
+// Block    512 threads, lists_choose 256, one_bit_select 256 to 1,024; one block a query. Shared:
+//          1,168 bytes. k from 1; no limit above.
 // Moves    4 x groups x 4 bytes a query, and 5 x found x 8 beside random reads of factors; a few
 //          microseconds. Blocks of many queries run side by side. one_bit_select reads 8 bytes a
 //          slot five times, and stride bytes for each row that it looks up.
@@ -21,10 +21,23 @@ static const u32 DIGITS = 256;
 static const u32 SLOTS_A_BLOCK = 64;
 static const u32 NO_ROW = 0xffffffffu;
 
+// The answers to all queries, without gaps, so that one copy brings them: this, a range for each
+// query, and the rows of one query behind those of another, in no order.
+struct alignas(8) AnswerHead {
+    u32 total;  // Rows, zeroed before.
+    u32 unused;
+};
+// Rows of one query. `count` is 2^32 - 1 where found overflowed, and more than kept_capacity where
+// the rows did: then there are none, and the caller asks again.
+struct alignas(8) AnswerRange {
+    u32 first, count;
+};
+
 struct SelectThresholdParams {
     const f32 *maxima;  // [queries][groups]
     f32 *thresholds;    // [queries]; -inf where fewer than k groups have a row
     u32 *counts;        // [queries], zeroed
+    u32 *total;         // [1], zeroed: of the answers that select_candidates writes
     u32 groups;         // 0: all thresholds are -inf
     u32 k;
 };
@@ -35,13 +48,11 @@ struct SelectCandidatesParams {
     const f32 *scales;                  // [rows]
     const f32 *residuals;               // [rows]
     const QueryFactors *query_factors;  // [queries]
-    KeptRow *kept;                      // [queries][kept_capacity], in no order
-    u32 *kept_counts;                   // [queries]; 2^32 - 1 where found overflowed, and more
-                                        // than kept_capacity where kept did: then ask again
+    AnswerHead *answers;                // Room for kept_capacity rows of each query
     u32 capacity;
     u32 kept_capacity;
     u32 k;
-    u32 unused;
+    u32 queries;
 };
 
 struct ListsChooseParams {
@@ -81,8 +92,8 @@ struct SelectShared {
     u32 digit;
     u32 before;  // Numbers above the digit.
     u32 kept;
-    u32 unused;
-    u32 sums[32];  // lists_choose alone has these.
+    u32 first;
+    u32 sums[32];
 };
 
 // As compute/backend.rs and bound.rs have them, to the bit.
@@ -110,29 +121,53 @@ DEVICE void find_digit(SelectShared *shared, u32 k) {
     shared->before = before;
 }
 
-// The k-th largest of `count` keys, k <= count; `key(i)` is asked for four times by one thread.
+// Values of a thread that are loaded together, and kept while digits are counted if these are all.
+static const u32 AT_ONCE = 8;
+
+// Counts the digits of a value for each thread that has one (`is_counted`).
+DEVICE void tally(SelectShared *shared, bool is_counted, u32 digit, bool is_first) {
+    if (!is_first) {
+        if (is_counted) atomic_add(&shared->counts[digit], 1);
+        return;
+    }
+    // Scores of one search share sign and exponent: one addition for all that are alike.
+    for (u32 rest = warp_ballot(is_counted); rest != 0;) {
+        u32 leader = lowest_bit(rest);
+        u32 common = warp_shuffle(digit, leader);
+        u32 alike = warp_ballot(is_counted && digit == common) & rest;
+        if (thread_in_block() % WARP == leader) {
+            atomic_add(&shared->counts[digit], population(alike));
+        }
+        rest &= ~alike;
+    }
+}
+
+// The k-th largest of `count` keys, k <= count; `key(i)` is asked for by one thread, once where the
+// block can keep all keys, otherwise four times.
 template <class Key>
 DEVICE u32 kth_largest(SelectShared *shared, u32 count, u32 k, Key key) {
-    u32 thread = thread_in_block(), prefix = 0;
+    const u32 thread = thread_in_block(), threads = threads_in_block();
+    const bool are_kept = count <= AT_ONCE * threads;
+    u32 prefix = 0, own[AT_ONCE];
     for (u32 shift = 32; shift > 0;) {
         shift -= 8;
-        if (thread < DIGITS) shared->counts[thread] = 0;
+        for (u32 at = thread; at < DIGITS; at += threads) shared->counts[at] = 0;
         block_barrier();
-        for (u32 first = 0; first < count; first += threads_in_block()) {
-            u32 at = first + thread, value = at < count ? key(at) : 0;
-            u32 digit = (value >> shift) % DIGITS;
-            bool is_counted = at < count && (shift == 24 || value >> (shift + 8) == prefix);
-            if (shift < 24) {
-                if (is_counted) atomic_add(&shared->counts[digit], 1);
-                continue;
+        for (u32 start = 0; start < count; start += AT_ONCE * threads) {
+            if (!are_kept || shift == 24) {
+#pragma unroll
+                for (u32 i = 0; i < AT_ONCE; i++) {
+                    u32 at = start + i * threads + thread;
+                    own[i] = at < count ? key(at) : 0;
+                }
             }
-            // Scores of one search share sign and exponent: one addition for all that are alike.
-            for (u32 rest = warp_ballot(is_counted); rest != 0;) {
-                u32 leader = lowest_bit(rest);
-                u32 common = warp_shuffle(digit, leader);
-                u32 alike = warp_ballot(is_counted && digit == common) & rest;
-                if (thread % WARP == leader) atomic_add(&shared->counts[digit], population(alike));
-                rest &= ~alike;
+#pragma unroll
+            for (u32 i = 0; i < AT_ONCE; i++) {
+                u32 first = start + i * threads;
+                if (first >= count) break;
+                bool is_like = shift == 24 || own[i] >> (shift + 8) == prefix;
+                bool is_counted = first + thread < count && is_like;
+                tally(shared, is_counted, (own[i] >> shift) % DIGITS, shift == 24);
             }
         }
         block_barrier();
@@ -144,7 +179,7 @@ DEVICE u32 kth_largest(SelectShared *shared, u32 count, u32 k, Key key) {
     return prefix;
 }
 
-KERNEL(256, 4) __global__ void select_threshold(const SelectThresholdParams p) {
+KERNEL(512, 2) __global__ void select_threshold(const SelectThresholdParams p) {
     SelectShared *shared = (SelectShared *)shared_memory();
     u32 query = block_in_grid();
     f32 threshold = -INFINITE;
@@ -156,6 +191,7 @@ KERNEL(256, 4) __global__ void select_threshold(const SelectThresholdParams p) {
     if (thread_in_block() == 0) {
         p.thresholds[query] = threshold;
         p.counts[query] = 0;
+        if (query == 0) *p.total = 0;
     }
 }
 
@@ -166,40 +202,59 @@ DEVICE f64 dot_of(FoundRow row, Halves) { return (f64)from_bits((u32)row.dot); }
 template <class Numbers>
 DEVICE void candidates(const SelectCandidatesParams &p) {
     SelectShared *shared = (SelectShared *)shared_memory();
-    const u32 query = block_in_grid(), thread = thread_in_block(), count = p.counts[query];
+    const u32 query = block_in_grid(), thread = thread_in_block(), threads = threads_in_block();
+    const u32 count = p.counts[query];
+    AnswerRange *ranges = (AnswerRange *)(p.answers + 1);
     if (count > p.capacity) {
-        if (thread == 0) p.kept_counts[query] = ~0u;
+        if (thread == 0) ranges[query] = AnswerRange{0, ~0u};
         return;
     }
     FoundRow *found = p.found + (u64)query * p.capacity;
     const QueryFactors factors = p.query_factors[query];
-    for (u32 at = thread; at < count; at += threads_in_block()) {
-        f64 dot = dot_of(found[at], Numbers());
-        f32 estimate = estimate_of(dot, factors, p.scales[found[at].row]);
-        found[at].dot = (i32)bits_of(estimate);
+    for (u32 start = thread; start < count; start += AT_ONCE * threads) {
+        FoundRow rows[AT_ONCE];
+        f32 scales[AT_ONCE];
+#pragma unroll
+        for (u32 i = 0; i < AT_ONCE; i++) {
+            rows[i] = found[start + i * threads < count ? start + i * threads : start];
+        }
+#pragma unroll
+        for (u32 i = 0; i < AT_ONCE; i++) scales[i] = p.scales[rows[i].row];
+#pragma unroll
+        for (u32 i = 0; i < AT_ONCE; i++) {
+            f32 estimate = estimate_of(dot_of(rows[i], Numbers()), factors, scales[i]);
+            u32 at = start + i * threads;
+            if (at < count) found[at].dot = (i32)bits_of(estimate);
+        }
     }
     auto bound = [=](u32 at) { return bound_of(factors, p.residuals[found[at].row]); };
     auto estimate = [=](u32 at) { return from_bits((u32)found[at].dot); };
     auto key = [=](u32 at) { return ordered(difference(estimate(at), bound(at))); };
     f32 threshold = -INFINITE;
-    if (thread == 0) shared->kept = 0;
     if (count >= p.k) threshold = from_ordered(kth_largest(shared, count, p.k, key));
-    block_barrier();
-    for (u32 at = thread; at < count; at += threads_in_block()) {
-        if (sum(estimate(at), bound(at)) < threshold) continue;
-        u32 place = atomic_add(&shared->kept, 1);
-        if (place >= p.kept_capacity) continue;
-        KeptRow *kept = p.kept + (u64)query * p.kept_capacity;
-        kept[place] = KeptRow{found[at].row, estimate(at)};
+    u32 own = 0, kept = 0;
+#pragma unroll 4
+    for (u32 at = thread; at < count; at += threads) {
+        own += sum(estimate(at), bound(at)) >= threshold;
+    }
+    u32 place = sum_before(shared->sums, own, kept);
+    const bool fits = kept <= p.kept_capacity;
+    if (thread == 0) {
+        shared->first = fits ? atomic_add(&p.answers->total, kept) : 0;
+        ranges[query] = AnswerRange{shared->first, kept};
     }
     block_barrier();
-    if (thread == 0) p.kept_counts[query] = shared->kept;
+    KeptRow *to = (KeptRow *)(ranges + p.queries) + shared->first;
+    for (u32 at = thread; fits && at < count; at += threads) {
+        if (sum(estimate(at), bound(at)) < threshold) continue;
+        to[place++] = KeptRow{found[at].row, estimate(at)};
+    }
 }
 
-KERNEL(256, 4) __global__ void select_candidates(const SelectCandidatesParams p) {
+KERNEL(512, 2) __global__ void select_candidates(const SelectCandidatesParams p) {
     candidates<Codes>(p);
 }
-KERNEL(256, 4) __global__ void select_candidates_halves(const SelectCandidatesParams p) {
+KERNEL(512, 2) __global__ void select_candidates_halves(const SelectCandidatesParams p) {
     candidates<Halves>(p);
 }
 

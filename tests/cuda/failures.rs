@@ -208,6 +208,7 @@ fn a_trap_is_recovered_from() {
         assert_eq!(backend.counters().get("gpu_losses"), losses);
         assert!(!ask(&backend, 1), "left alone for a while");
         clock.advance_millis(10_000);
+        backend.manager().active().expect("its context is made anew");
     }
     assert!(ask(&backend, 1));
     assert!(backend.memory().unwrap().free_bytes > 0);

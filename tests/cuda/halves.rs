@@ -172,7 +172,8 @@ fn launches_over_halves_stay_inside_their_buffers() {
             search(&mut workspace, &resident, &sent, Selection::All, 4).unwrap();
             let launches = std::mem::take(&mut *memory.launches.lock().unwrap());
             // Where not even 32 queries and four stages fit, a scan for every sixteen.
-            let fits = 32 * (Numbers::F16.stride(dimension) + 16) + 4 * 8192 <= shared as usize;
+            let fits = 32 * (Numbers::F16.stride(dimension) + 8) + 4 * 8192 + 16 + 192 * 12
+                <= shared as usize;
             let family = if queries > 16 && fits { "batch" } else { "scan" };
             for launch in launches.iter().filter(|launch| !launch.kernel.contains("select")) {
                 let is_own = launch.kernel.starts_with(family) && launch.kernel.contains("_f16_");

@@ -102,8 +102,8 @@ fn a_pass_covers_all_rows_and_a_sample_some() {
     assert_eq!((collect.number(VISITED), collect.number(STEP)), (40_001, 1));
     assert_eq!(collect.number(QUERIES), 3);
     assert!(collect.number(CAPACITY) >= 1024);
-    // Three addresses, then groups and k.
-    assert_eq!((threshold.number(24), threshold.number(28)), (sample.number(GROUPS), 5));
+    // Four addresses, then groups and k.
+    assert_eq!((threshold.number(32), threshold.number(36)), (sample.number(GROUPS), 5));
     // A block a query.
     assert_eq!((threshold.grid, candidates.grid), ([3, 1, 1], [3, 1, 1]));
     // Not more blocks than run at once, and none without a group of rows.

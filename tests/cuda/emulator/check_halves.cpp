@@ -75,14 +75,13 @@ void check(const Case &c, uint32_t seed) {
     if (c.selection == 2) listed = selected;
     OnDevice<uint16_t> values(rows.bits), query_values(queries.bits);
     OnDevice<float> scales(rows.ones), residuals(rows.residuals), thresholds((size_t)c.queries);
-    OnDevice<uint32_t> on_mask(mask), on_list(listed), counts((size_t)c.queries),
-        kept_counts((size_t)c.queries);
+    OnDevice<uint32_t> on_mask(mask), on_list(listed), counts((size_t)c.queries);
     OnDevice<QueryFactors> on_factors(factors);
     uint32_t total = c.selection == 2 ? (uint32_t)listed.size() : c.rows, capacity = total + 7;
     uint32_t sampled = (total + c.step - 1) / c.step, groups = (sampled + 15) / 16;
     OnDevice<float> maxima((size_t)c.queries * groups);
     OnDevice<FoundRow> found((size_t)c.queries * capacity);
-    OnDevice<KeptRow> kept((size_t)c.queries * capacity);
+    Answers answers(c.queries, capacity);
     bool has_mask = c.selection == 1 || c.selection == 3;
     SearchParams params{values.at, scales.at, residuals.at, has_mask ? on_mask.at : 0,
                         c.selection == 2 ? on_list.at : 0, query_values.at, on_factors.at,
@@ -92,22 +91,22 @@ void check(const Case &c, uint32_t seed) {
     snprintf(sample, sizeof sample, "%s_sample_f16_%u", c.family, c.width);
     snprintf(collect, sizeof collect, "%s_collect_f16_%u", c.family, c.width);
     uint32_t across = is_batch ? (c.queries + c.width - 1) / c.width : 1;
-    uint32_t shared = is_batch ? c.width * (rows.stride + 16) + 8192 * (c.width == 256 ? 3 : 4)
-                               : c.width * rows.stride;
+    uint32_t shared =
+        is_batch ? batch_shared_bytes(c.width, rows.stride) : c.width * rows.stride;
     emulated_order(seed % 3 == 0 ? 0 : seed);
     launch(sample, c.blocks, across, 256, shared, params);
-    launch("select_threshold", c.queries, 1, 256, 1040,
-           SelectThresholdParams{maxima.at, thresholds.at, counts.at, groups, c.k});
+    launch("select_threshold", c.queries, 1, 512, 1168,
+           SelectThresholdParams{maxima.at, thresholds.at, counts.at, answers.words.at, groups,
+                                 c.k});
     params.visited = total;
     params.step = 1;
     launch(collect, c.blocks, across, 256, shared, params);
-    launch("select_candidates_halves", c.queries, 1, 256, 1040,
+    launch("select_candidates_halves", c.queries, 1, 512, 1168,
            SelectCandidatesParams{found.at, counts.at, scales.at, residuals.at, on_factors.at,
-                                  kept.at, kept_counts.at, capacity, capacity, c.k, 0});
+                                  answers.words.at, capacity, capacity, c.k, c.queries});
     emulated_order(0);
     if (failures > 0) return;
-    auto kept_rows = kept.download();
-    auto sizes = kept_counts.download();
+    answers.download();
     for (uint32_t query = 0; query < c.queries; query++) {
         // Sums of c.dimension products of unit vectors in f32, in any order.
         const double slack = (c.dimension + 16) * ldexp(1, -23);
@@ -125,9 +124,9 @@ void check(const Case &c, uint32_t seed) {
             threshold = lowers[c.k - 1];
         }
         std::vector<uint32_t> times(c.rows);
-        bool is_right = sizes[query] <= capacity;
-        for (uint32_t at = 0; is_right && at < sizes[query]; at++) {
-            KeptRow row = kept_rows[(size_t)query * capacity + at];
+        bool is_right = answers.count(query) <= capacity;
+        for (uint32_t at = 0; is_right && at < answers.count(query); at++) {
+            KeptRow row = answers.row(query, at);
             is_right = row.row < c.rows && fabs(row.estimate - scores[row.row]) <= slack;
             if (is_right) times[row.row]++;
         }
@@ -139,10 +138,10 @@ void check(const Case &c, uint32_t seed) {
             stands += times[row];
             is_right = is_right && times[row] <= 1;
         }
-        is_right = is_right && stands == sizes[query];
+        is_right = is_right && stands == answers.count(query);
         expect(is_right, "%s %u: d %u, %u rows, query %u of %u, k %u, selection %d: %u named",
                c.family, c.width, c.dimension, c.rows, query, c.queries, c.k, c.selection,
-               sizes[query]);
+               answers.count(query));
     }
 }
 

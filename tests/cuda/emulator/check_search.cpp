@@ -15,8 +15,7 @@ struct Case {
 };
 
 unsigned shared_bytes(const Case &c, uint32_t stride) {
-    if (strcmp(c.family, "scan") == 0) return c.width * stride;
-    return c.width * (stride + 16) + 8192 * (c.width == 256 ? 3 : 4);
+    return strcmp(c.family, "scan") == 0 ? c.width * stride : batch_shared_bytes(c.width, stride);
 }
 
 void check(const Case &c, uint32_t seed) {
@@ -42,15 +41,14 @@ void check(const Case &c, uint32_t seed) {
     }
     OnDevice<int8_t> codes(rows.codes), query_codes(queries.codes);
     OnDevice<float> scales(rows.scales), residuals(rows.residuals);
-    OnDevice<uint32_t> on_mask(mask), on_list(listed), counts((size_t)c.queries),
-        kept_counts((size_t)c.queries);
+    OnDevice<uint32_t> on_mask(mask), on_list(listed), counts((size_t)c.queries);
     OnDevice<QueryFactors> on_factors(factors);
     OnDevice<float> thresholds((size_t)c.queries);
     uint32_t total = c.selection == 2 ? (uint32_t)listed.size() : c.rows, capacity = total + 7;
     uint32_t sampled = (total + c.step - 1) / c.step, groups = (sampled + 15) / 16;
     OnDevice<float> maxima((size_t)c.queries * groups);
     OnDevice<FoundRow> found((size_t)c.queries * capacity);
-    OnDevice<KeptRow> kept((size_t)c.queries * capacity);
+    Answers answers(c.queries, capacity);
     bool has_mask = c.selection == 1 || c.selection == 3 || c.selection == 4;
     SearchParams params{codes.at, scales.at, residuals.at, has_mask ? on_mask.at : 0,
                         c.selection == 2 ? on_list.at : 0, query_codes.at, on_factors.at,
@@ -63,22 +61,24 @@ void check(const Case &c, uint32_t seed) {
     uint32_t across = is_batch ? (c.queries + c.width - 1) / c.width : 1;
     emulated_order(seed % 3 == 0 ? 0 : seed);
     launch(sample, c.blocks, across, 256, shared_bytes(c, rows.stride), params);
-    launch("select_threshold", c.queries, 1, 256, 1040,
-           SelectThresholdParams{maxima.at, thresholds.at, counts.at, groups, c.k});
+    launch("select_threshold", c.queries, 1, 512, 1168,
+           SelectThresholdParams{maxima.at, thresholds.at, counts.at, answers.words.at, groups,
+                                 c.k});
     params.visited = total;
     params.step = 1;
     launch(collect, c.blocks, across, 256, shared_bytes(c, rows.stride), params);
-    launch("select_candidates", c.queries, 1, 256, 1040,
+    launch("select_candidates", c.queries, 1, 512, 1168,
            SelectCandidatesParams{found.at, counts.at, scales.at, residuals.at, on_factors.at,
-                                  kept.at, kept_counts.at, capacity, capacity, c.k, 0});
+                                  answers.words.at, capacity, capacity, c.k, c.queries});
     emulated_order(0);
     if (failures > 0) return;
-    auto kept_rows = kept.download();
-    auto sizes = kept_counts.download(), found_counts = counts.download();
+    answers.download();
     for (uint32_t query = 0; query < c.queries; query++) {
         auto expected = candidates(rows, selected, queries, query, factors[query], c.k);
-        auto begin = kept_rows.begin() + (size_t)query * capacity;
-        std::vector<KeptRow> got(begin, begin + std::min(sizes[query], capacity));
+        std::vector<KeptRow> got;
+        for (uint32_t at = 0; at < std::min(answers.count(query), capacity); at++) {
+            got.push_back(answers.row(query, at));
+        }
         std::sort(got.begin(), got.end());
         bool same = got.size() == expected.size();
         for (size_t i = 0; same && i < got.size(); i++) {
@@ -101,20 +101,21 @@ void overflow() {
     OnDevice<float> scales(rows.scales), residuals(rows.residuals);
     OnDevice<QueryFactors> factors(std::vector<QueryFactors>{factors_of(queries, 0, 1)});
     for (uint32_t capacity : {150u, 200u}) {
-        OnDevice<uint32_t> counts((size_t)1), kept_counts((size_t)1);
+        OnDevice<uint32_t> counts((size_t)1);
         OnDevice<float> thresholds((size_t)1);
         OnDevice<FoundRow> found((size_t)capacity);
-        OnDevice<KeptRow> kept((size_t)100);
-        launch("select_threshold", 1, 1, 256, 1040,
-               SelectThresholdParams{0, thresholds.at, counts.at, 0, 10});
+        Answers answers(1, 100);
+        launch("select_threshold", 1, 1, 512, 1168,
+               SelectThresholdParams{0, thresholds.at, counts.at, answers.words.at, 0, 10});
         SearchParams params{codes.at, scales.at, residuals.at, 0, 0, query_codes.at, factors.at,
                             thresholds.at, 0, found.at, counts.at, 200, 1, 64, 1, 0, capacity};
         launch("scan_collect_8", 2, 1, 256, 8 * 64, params);
-        launch("select_candidates", 1, 1, 256, 1040,
+        launch("select_candidates", 1, 1, 512, 1168,
                SelectCandidatesParams{found.at, counts.at, scales.at, residuals.at, factors.at,
-                                      kept.at, kept_counts.at, capacity, 100, 190, 0});
+                                      answers.words.at, capacity, 100, 190, 1});
         expect(counts.download()[0] == 200, "all rows are counted");
-        uint32_t told = kept_counts.download()[0];
+        answers.download();
+        uint32_t told = answers.count(0);
         expect(capacity < 200 ? told == ~0u : told >= 190 && told <= 200, "capacity: %u", told);
     }
 }

@@ -146,11 +146,35 @@ struct SearchParams {
 };
 
 struct SelectThresholdParams {
-    uint64_t maxima, thresholds, counts;
+    uint64_t maxima, thresholds, counts, total;
     uint32_t groups, k;
 };
 
 struct SelectCandidatesParams {
-    uint64_t found, counts, scales, residuals, query_factors, kept, kept_counts;
-    uint32_t capacity, kept_capacity, k, unused;
+    uint64_t found, counts, scales, residuals, query_factors, answers;
+    uint32_t capacity, kept_capacity, k, queries;
+};
+
+// Shared memory of a kernel of batch.cu.
+inline uint32_t batch_shared_bytes(uint32_t queries, uint32_t stride) {
+    bool is_widest = queries == 256;
+    return queries * (stride + 8) + 8192 * (is_widest ? 3 : 4) + 16 + 12 * (is_widest ? 512 : 192);
+}
+
+// Answers to all queries: a total, a range for each query, and rows, two words each.
+struct Answers {
+    uint32_t queries;
+    OnDevice<uint32_t> words;
+    std::vector<uint32_t> got;
+
+    Answers(uint32_t queries, uint32_t rows_max)
+        : queries(queries), words(2 * (1 + (size_t)queries * (1 + rows_max))) {}
+    void download() { got = words.download(); }
+    uint32_t count(uint32_t query) const { return got[2 + 2 * query + 1]; }
+    KeptRow row(uint32_t query, uint32_t at) const {
+        size_t place = 2 * (1 + (size_t)queries + got[2 + 2 * query] + at);
+        KeptRow row;
+        memcpy(&row, &got[place], sizeof row);
+        return row;
+    }
 };

@@ -15,8 +15,8 @@ use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::lists::ResidentLists;
 use crate::cuda::manager::ResidentRows;
 use crate::cuda::pass::{FoundRow, QueryFactors};
-use crate::cuda::search::{K_MAX, factors_of, fetch};
-use crate::cuda::select::{self, Chosen, Collected};
+use crate::cuda::search::{K_MAX, factors_of};
+use crate::cuda::select::{self, Answers, Chosen, Collected};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError};
 use crate::rotation::Rotation;
@@ -220,10 +220,11 @@ impl ListSearch<'_> {
         };
         let uppers = (&*uppers, self.slots);
         select::one_bit(workspace, &collected, uppers, &chosen.slot_counts, &codes, k)?;
-        let kept = workspace.slot("kept", count * capacity * size_of::<FoundRow>())?;
-        let kept_counts = workspace.slot("kept counts", count * size_of::<u32>())?;
-        select::candidates(workspace, &collected, (&kept, capacity), &kept_counts, k)?;
-        fetch(workspace, &kept, &kept_counts, count, capacity)
+        let answers = workspace.slot("answers", Answers::bytes_of(count, capacity))?;
+        workspace.queue.fill(&answers, 0..8, 0)?;
+        let answers = Answers { buffer: &answers, queries: count, rows_max: capacity };
+        select::candidates(workspace, &collected, answers, k)?;
+        answers.fetch(workspace, 2 * k)
     }
 
     fn planes(

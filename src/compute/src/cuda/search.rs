@@ -10,13 +10,11 @@
 
 use std::sync::Arc;
 
-use bytemuck::Zeroable;
-
 use crate::Selection;
 use crate::cuda::batcher::{DeviceCandidates, DeviceQuery};
 use crate::cuda::manager::ResidentRows;
 use crate::cuda::pass::{FoundRow, GROUP_ROWS, Output, Pass, Queries, QueryFactors};
-use crate::cuda::select::{Collected, OVERFLOWED};
+use crate::cuda::select::{Answers, Collected, Thresholds};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError, batch, gather, scan, select};
 
@@ -40,8 +38,8 @@ const CAPACITY_A_ROW: usize = 4;
 const STEP_MAX: usize = 64;
 /// Bytes of scratch memory for samples and found rows of one launch.
 const SCRATCH_BYTES_MAX: usize = 128 << 20;
-/// Bytes of results up to which one copy with gaps is faster than a copy per query.
-const ONE_COPY_BYTES_MAX: usize = 4 << 20;
+/// Rows of an answer for each row wanted, on average: up to so many come in one copy.
+const ROWS_LIKELY: usize = 2;
 
 /// Rows that there is scratch memory for, per query.
 #[derive(Debug, Clone, Copy)]
@@ -196,7 +194,8 @@ impl SearchPlan<'_> {
         capacity: Capacity,
     ) -> Result<Vec<DeviceCandidates>, DeviceError> {
         let (count, Self { rows, mask, listed, k, .. }) = (queries.len(), *self);
-        let codes: Vec<i8> = queries.iter().flat_map(|query| query.codes.iter().copied()).collect();
+        let mut codes = Vec::with_capacity(count * rows.stride as usize);
+        queries.iter().for_each(|query| codes.extend_from_slice(&query.codes));
         let codes = workspace.filled("query codes", bytemuck::cast_slice(&codes))?;
         let factors: Vec<QueryFactors> = queries.iter().map(|query| factors_of(query)).collect();
         let factors = workspace.filled("query factors", bytemuck::cast_slice(&factors))?;
@@ -208,21 +207,22 @@ impl SearchPlan<'_> {
         let thresholds = workspace.slot("thresholds", values(count))?;
         let counts = workspace.slot("counts", values(count))?;
         let found = workspace.slot("found", count * capacity.collected * size_of::<FoundRow>())?;
-        let kept = workspace.slot("kept", count * capacity.kept * size_of::<FoundRow>())?;
-        let kept_counts = workspace.slot("kept counts", values(count))?;
+        let answers = workspace.slot("answers", Answers::bytes_of(count, capacity.kept))?;
+        let answers = Answers { buffer: &answers, queries: count, rows_max: capacity.kept };
         if step.is_some() {
             launch(workspace, &sample, Output::Sample { maxima: &maxima })?;
         }
-        select::thresholds(workspace, (&maxima, groups), &thresholds, &counts, count, k)?;
-        let (collected_max, kept_max) = (capacity.collected, capacity.kept);
+        let begun = Thresholds { values: &thresholds, counts: &counts, answers: answers.buffer };
+        select::thresholds(workspace, (&maxima, groups), begun, count, k)?;
+        let collected_max = capacity.collected;
         let (thresholds, counts, found) = (&*thresholds, &*counts, &*found);
         let output = Output::Collect { thresholds, found, counts, capacity: collected_max };
         launch(workspace, &Pass { step: 1, ..sample }, output)?;
         let factors = &*factors;
         let (queries, capacity) = (count, collected_max);
         let collected = Collected { rows, factors, found, counts, queries, capacity };
-        select::candidates(workspace, &collected, (&kept, kept_max), &kept_counts, k)?;
-        fetch(workspace, &kept, &kept_counts, count, kept_max)
+        select::candidates(workspace, &collected, answers, k)?;
+        answers.fetch(workspace, ROWS_LIKELY * k)
     }
 }
 
@@ -242,40 +242,4 @@ fn launch(
         ..=scan::QUERIES_MAX => scan::launch(workspace, pass, output),
         _ => batch::launch(workspace, pass, output),
     }
-}
-
-/// Downloads the kept rows once they are there.
-pub(super) fn fetch(
-    workspace: &mut Workspace,
-    kept: &Buffer,
-    kept_counts: &Buffer,
-    queries: usize,
-    capacity: usize,
-) -> Result<Vec<DeviceCandidates>, DeviceError> {
-    let mut counts = vec![0_u32; queries];
-    workspace.queue.download(kept_counts, 0, bytemuck::cast_slice_mut(&mut counts))?;
-    let fits = |count: u32| count != OVERFLOWED && count as usize <= capacity;
-    let row_bytes = size_of::<FoundRow>();
-    let is_one_copy = queries * capacity * row_bytes <= ONE_COPY_BYTES_MAX;
-    let mut all = Vec::new();
-    if is_one_copy {
-        all = vec![FoundRow::zeroed(); queries * capacity];
-        workspace.queue.download(kept, 0, bytemuck::cast_slice_mut(&mut all))?;
-    }
-    let mut found = Vec::with_capacity(queries);
-    for (query, count) in counts.into_iter().enumerate() {
-        if !fits(count) {
-            found.push(None);
-            continue;
-        }
-        let mut own = vec![FoundRow::zeroed(); count as usize];
-        if is_one_copy {
-            own.copy_from_slice(&all[query * capacity..][..count as usize]);
-        } else {
-            let at = query * capacity * row_bytes;
-            workspace.queue.download(kept, at, bytemuck::cast_slice_mut(&mut own))?;
-        }
-        found.push(Some(own.iter().map(|row| (row.row, f32::from_bits(row.bits))).collect()));
-    }
-    Ok(found)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::cuda::batcher::DeviceCandidates;
 use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::manager::ResidentRows;
 use crate::cuda::numbers::Numbers;
@@ -11,16 +12,14 @@ use crate::cuda::pass::{FoundRow, QueryFactors};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError};
 
-const THREADS: u32 = 256;
-const SHARED_BYTES: usize = 1040;
-const SHARED_BYTES_OF_LISTS: usize = 1168;
+const THREADS: u32 = 512;
+/// Threads of a block that chooses lists.
+const LISTS_THREADS: u32 = 256;
+const SHARED_BYTES: usize = 1168;
 /// Threads of a block that looks up T1.
 const ONE_BIT_THREADS: u32 = 1024;
 /// Rows whose T1 gives the first threshold, at least.
 const FIRST_ROWS_MIN: usize = 64;
-
-/// Count of a pass that found more rows than fit.
-pub(super) const OVERFLOWED: u32 = u32::MAX;
 
 /// `SelectThresholdParams` of kernels/select.cu.
 #[repr(C)]
@@ -29,6 +28,7 @@ struct SelectThresholdParams {
     maxima: u64,
     thresholds: u64,
     counts: u64,
+    total: u64,
     groups: u32,
     k: u32,
 }
@@ -42,21 +42,27 @@ struct SelectCandidatesParams {
     scales: u64,
     residuals: u64,
     query_factors: u64,
-    kept: u64,
-    kept_counts: u64,
+    answers: u64,
     capacity: u32,
     kept_capacity: u32,
     k: u32,
-    unused: u32,
+    queries: u32,
 }
 
-/// The k-th best of each query's `groups` maxima to `thresholds`, and zeroes to `counts`. Without
-/// groups every threshold is the lowest.
+/// Buffers that a search begins with: f32 `values`, u32 `counts`, and the head of `answers`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Thresholds<'a> {
+    pub(super) values: &'a Buffer,
+    pub(super) counts: &'a Buffer,
+    pub(super) answers: &'a Buffer,
+}
+
+/// The k-th best of each query's `groups` maxima to `thresholds.values`, and zeroes to the counts.
+/// Without groups every threshold is the lowest.
 pub(super) fn thresholds(
     workspace: &mut Workspace,
     (maxima, groups): (&Buffer, usize),
-    thresholds: &Buffer,
-    counts: &Buffer,
+    thresholds: Thresholds<'_>,
     queries: usize,
     k: usize,
 ) -> Result<(), DeviceError> {
@@ -66,8 +72,9 @@ pub(super) fn thresholds(
     builder.check(queries > 0 && k > 0 && is_counted, "numbers of 32 bits")?;
     let params = SelectThresholdParams {
         maxima: builder.reads::<f32>(maxima, values)?,
-        thresholds: builder.writes::<f32>(thresholds, queries)?,
-        counts: builder.writes::<u32>(counts, queries)?,
+        thresholds: builder.writes::<f32>(thresholds.values, queries)?,
+        counts: builder.writes::<u32>(thresholds.counts, queries)?,
+        total: builder.writes::<u32>(thresholds.answers, 1)?,
         groups: groups as u32,
         k: k as u32,
     };
@@ -89,13 +96,12 @@ pub(super) struct Collected<'a> {
     pub(super) capacity: usize,
 }
 
-/// Of what was collected, the rows whose upper bound reaches the k-th best lower bound, to `kept`:
-/// [`FoundRow`]s with estimates, `queries * kept_capacity`; and u32 `kept_counts`.
+/// Of what was collected, the rows whose upper bound reaches the k-th best lower bound, to
+/// `answers`: a buffer of [`Answers::bytes`], the total of which is 0.
 pub(super) fn candidates(
     workspace: &mut Workspace,
     collected: &Collected<'_>,
-    (kept, kept_capacity): (&Buffer, usize),
-    kept_counts: &Buffer,
+    answers: Answers<'_>,
     k: usize,
 ) -> Result<(), DeviceError> {
     let Collected { rows, factors, found, counts, queries, capacity } = *collected;
@@ -103,25 +109,76 @@ pub(super) fn candidates(
         Numbers::Codes => "select_candidates",
         Numbers::F16 => "select_candidates_halves",
     });
-    let numbers = [queries, k, capacity, kept_capacity];
+    let numbers = [queries, k, capacity, answers.rows_max, answers.bytes() / size_of::<FoundRow>()];
     let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
-    builder.check(is_counted, "numbers of 32 bits")?;
+    builder.check(is_counted && queries == answers.queries, "numbers of 32 bits")?;
     let params = SelectCandidatesParams {
         found: builder.writes::<FoundRow>(found, queries.saturating_mul(capacity))?,
         counts: builder.reads::<u32>(counts, queries)?,
         scales: builder.reads::<f32>(&rows.scales, rows.rows as usize)?,
         residuals: builder.reads::<f32>(&rows.residuals, rows.rows as usize)?,
         query_factors: builder.reads::<QueryFactors>(factors, queries)?,
-        kept: builder.writes::<FoundRow>(kept, queries.saturating_mul(kept_capacity))?,
-        kept_counts: builder.writes::<u32>(kept_counts, queries)?,
+        answers: builder.writes::<u8>(answers.buffer, answers.bytes())?,
         capacity: capacity as u32,
-        kept_capacity: kept_capacity as u32,
+        kept_capacity: answers.rows_max as u32,
         k: k as u32,
-        unused: 0,
+        queries: queries as u32,
     };
     let grid = [queries as u32, 1];
     let shape = LaunchShape { grid, threads: THREADS, shared_bytes: SHARED_BYTES };
     builder.launch(&mut *workspace.queue, shape, &params)
+}
+
+/// Answers to all queries, without gaps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answers<'a> {
+    pub(super) buffer: &'a Buffer,
+    pub(super) queries: usize,
+    /// Rows of a query; one with more has no answer.
+    pub(super) rows_max: usize,
+}
+
+/// `AnswerHead`, `AnswerRange` and `KeptRow` of kernels/: two words each. A total and nothing, the
+/// first row of a query and their number, or a row and the bits of its estimate.
+type AnswerWords = [u32; 2];
+
+impl Answers<'_> {
+    /// Bytes of the answers to `queries` of up to `rows_max` rows each.
+    pub(super) fn bytes_of(queries: usize, rows_max: usize) -> usize {
+        (1 + queries.saturating_mul(1 + rows_max)).saturating_mul(size_of::<AnswerWords>())
+    }
+
+    fn bytes(&self) -> usize {
+        Self::bytes_of(self.queries, self.rows_max)
+    }
+
+    /// Downloads the answers once they are there: in one copy if a query has no more than
+    /// `rows_likely` rows on average, otherwise in two.
+    pub(super) fn fetch(
+        &self,
+        workspace: &mut Workspace,
+        rows_likely: usize,
+    ) -> Result<Vec<DeviceCandidates>, DeviceError> {
+        let head = 1 + self.queries;
+        let likely = self.queries * rows_likely.min(self.rows_max);
+        let mut words: Vec<AnswerWords> = vec![[0; 2]; head + likely];
+        let queue = &mut *workspace.queue;
+        queue.download(self.buffer, 0, bytemuck::cast_slice_mut(&mut words))?;
+        let here = words.len();
+        let total = words[0][0] as usize;
+        if head + total > here {
+            words.resize(head + total, [0; 2]);
+            let rest = bytemuck::cast_slice_mut(&mut words[here..]);
+            queue.download(self.buffer, here * size_of::<AnswerWords>(), rest)?;
+        }
+        let (ranges, rows) = words[1..].split_at(self.queries);
+        let found = ranges.iter().map(|&[first, count]| {
+            let (first, count) = (first as usize, count as usize);
+            let own = (count <= self.rows_max).then(|| &rows[first..first + count])?;
+            Some(own.iter().map(|[row, bits]| (*row, f32::from_bits(*bits))).collect())
+        });
+        Ok(found.collect())
+    }
 }
 
 /// `ListsChooseParams` of kernels/select.cu.
@@ -208,8 +265,8 @@ pub(super) fn lists(
         member_capacity: queries as u32,
         slot_capacity: slot_capacity as u32,
     };
-    let (grid, shared_bytes) = ([queries as u32, 1], SHARED_BYTES_OF_LISTS);
-    let shape = LaunchShape { grid, threads: THREADS, shared_bytes };
+    let grid = [queries as u32, 1];
+    let shape = LaunchShape { grid, threads: LISTS_THREADS, shared_bytes: SHARED_BYTES };
     builder.launch(&mut *workspace.queue, shape, &params)?;
     Ok(chosen)
 }

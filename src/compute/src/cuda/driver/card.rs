@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::{result, sys};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::cuda::device::Release;
 use crate::cuda::driver::staging::{Staging, StagingPool};
@@ -41,11 +41,7 @@ pub(super) fn first_card(lost: Option<&Card>) -> Result<Arc<Card>, DeviceError> 
             continue;
         }
         if let Some(lost) = lost.filter(|lost| lost.device == device) {
-            // No call is under way while the context is reset, and none begins after it.
-            let _alone = lost.calls.write();
-            lost.is_lost.store(true, Ordering::SeqCst);
-            // SAFETY: the handle comes from the driver; nothing uses the context any more.
-            unsafe { sys::cuDevicePrimaryCtxReset_v2(device) }.result().map_err(failed)?;
+            lost.end_context().map_err(failed)?;
         }
         // SAFETY: the handle comes from the driver.
         let context = unsafe { result::primary_ctx::retain(device) }.map_err(failed)?;
@@ -55,6 +51,7 @@ pub(super) fn first_card(lost: Option<&Card>) -> Result<Arc<Card>, DeviceError> 
             traits,
             calls: RwLock::new(()),
             is_lost: AtomicBool::new(false),
+            is_ended: Mutex::new(false),
             staging: StagingPool::default(),
             is_staging_refused: AtomicBool::new(false),
         }));
@@ -95,6 +92,8 @@ pub(super) struct Card {
     /// Read while a call runs, written to end the context.
     calls: RwLock<()>,
     is_lost: AtomicBool,
+    /// Whether the context was ended, and with it this card's hold on it.
+    is_ended: Mutex<bool>,
     pub(super) staging: StagingPool,
     /// Whether a refusal of page-locked memory was logged.
     is_staging_refused: AtomicBool,
@@ -137,6 +136,21 @@ impl Card {
 }
 
 impl Card {
+    /// Ends the context of a lost card: an error of a kernel stays in it, however often it is
+    /// released and retained.
+    fn end_context(&self) -> Result<(), result::DriverError> {
+        // No call is under way meanwhile, and none begins after it.
+        let _alone = self.calls.write();
+        self.is_lost.store(true, Ordering::SeqCst);
+        let mut is_ended = self.is_ended.lock();
+        if !*is_ended {
+            // SAFETY: the handle comes from the driver; nothing uses the context any more.
+            unsafe { sys::cuDevicePrimaryCtxReset_v2(self.device) }.result()?;
+            *is_ended = true;
+        }
+        Ok(())
+    }
+
     /// Page-locked memory for a queue, if there is some left. A refusal is logged once; queues
     /// without any are counted by their users.
     pub(super) fn staging(&self) -> Option<Staging> {
@@ -193,11 +207,14 @@ impl Drop for Card {
         if let Err(error) = self.call("unlock pages", || self.staging.free()) {
             tracing::debug!(%error, "page-locked memory was not freed");
         }
-        let device = self.device;
-        // SAFETY: retained once in `first_card`, released once here.
-        let released = catch_unwind(|| unsafe { result::primary_ctx::release(device) });
+        let released =
+            catch_unwind(AssertUnwindSafe(|| match self.is_lost.load(Ordering::SeqCst) {
+                true => self.end_context(),
+                // SAFETY: retained once in `first_card`, released once here.
+                false => unsafe { result::primary_ctx::release(self.device) },
+            }));
         if let Ok(Err(error)) = released {
-            tracing::debug!(error = %said(&error), "the device's context was not released");
+            tracing::warn!(error = %said(&error), "the device's context was not released");
         }
     }
 }
