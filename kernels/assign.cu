@@ -6,12 +6,13 @@
 // A key has all of it: the ordered score above the complement of the point. Blocks that look at
 // different points for one row meet in an atomic maximum, so no result depends on their order.
 //
-//   nearest P points: P launches, each with `below` = the keys of the one before
-//   two levels: 1. rows against coarse points, P times; 2. rows listed by coarse point (the caller
-//   sorts), an item for each N rows of a list and the run of points behind its coarse point
+//   nearest P points: P launches, each finds the greatest keys below those of the one before; keys
+//   lie by position in the list, so that the caller brings home no others
+//   two levels: 1. rows against coarse points, P times; 2. the rows near each coarse point, listed,
+//   against the points behind it
 //
 // Kernels  assign_N        for N = 256, 128, 64, 32 rows an item
-//          assign_next_N   the same, of keys that are lower than `below`; N = 128, 32
+//          assign_next_N   the same, of keys below those of the round before; N = 128, 32
 // Params   AssignParams
 // Block    256 threads; grid: y = items (first_item on), x = parts that the points are cut
 //          in (1 where items fill the machine).
@@ -35,10 +36,11 @@ struct AssignParams {
     const i8 *point_codes;    // [points][stride]
     const f32 *point_scales;  // [points]
     const AssignItem *items;  // [first_item + grid y]
-    const u64 *below;         // [rows]; assign_next: the keys that must be stayed below
-    u64 *best;                // [rows], zeroed before: ordered(score) << 32 | ~point
+    u64 *best;                // [rounds][listed], zeroed before: ordered(score) << 32 | ~point
     u32 stride;
     u32 first_item;
+    u32 wanted;               // Rows of the list.
+    u32 round;                // From 1 on for assign_next.
 };
 
 struct ItemRows {
@@ -62,6 +64,11 @@ struct ItemPoints {
     DEVICE_MEMBER const i8 *codes(u32 position) const { return zeros + (u64)position * stride; }
     DEVICE_MEMBER u32 next(u32 tile) const { return tile; }
 };
+
+// The greatest key that a round found for a row of the list.
+DEVICE u64 *best_key(const AssignParams &p, u32 round, u32 position) {
+    return p.best + (u64)round * p.wanted + position;
+}
 
 DEVICE u64 key_of(f32 score, u32 point) { return (u64)ordered(score) << 32 | ~point; }
 // Below the key of every point.
@@ -90,7 +97,7 @@ DEVICE void raise(const AssignParams &p, const Part<Codes, FRAGMENTS, TILES> &pa
         u32 kept = part.first_kept + column / 2 * 8 + 2 * (lane % 4) + column % 2;
         f32 threshold = from_ordered((u32)(keys[kept] >> 32)), best = -INFINITE;
         u64 limit = ~(u64)0;
-        if (HAS_LIMIT && kept < rows.count) limit = p.below[rows.row(kept)];
+        if (HAS_LIMIT && kept < rows.count) limit = *best_key(p, p.round - 1, rows.first + kept);
         u32 point = 0;
 #pragma unroll
         for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
@@ -112,13 +119,13 @@ DEVICE void raise(const AssignParams &p, const Part<Codes, FRAGMENTS, TILES> &pa
 
 template <u32 KEPT, u32 FRAGMENTS, u32 TILES, u32 STAGES, bool HAS_LIMIT>
 DEVICE void assign(const AssignParams &p) {
-    const u32 across = KEPT / (8 * TILES), down = PRODUCT_THREADS / WARP / across;
+    const u32 across = KEPT / (8 * TILES), down = threads_in_block() / WARP / across;
     const AssignItem item = p.items[p.first_item + block_in_grid_y()];
     const i8 *first_point = p.point_codes + (u64)item.first_point * p.stride;
     u8 *stages = shared_memory();
     u8 *kept = stages + STAGES * STAGE_BYTES;
     u64 *keys = (u64 *)(kept + KEPT * p.stride);  // [down][KEPT]
-    for (u32 at = thread_in_block(); at < down * KEPT; at += PRODUCT_THREADS) keys[at] = NO_KEY;
+    for (u32 at = thread_in_block(); at < down * KEPT; at += threads_in_block()) keys[at] = NO_KEY;
     const ItemRows rows = {p, item.rows, p.stride, first_point, item.first_row};
     const ItemPoints points = {item.points, p.stride, first_point};
     bring_kept<KEPT>(rows, kept, 0);
@@ -145,7 +152,7 @@ DEVICE void assign(const AssignParams &p) {
         u64 key = keys[part * KEPT + thread_in_block()];
         best = key > best ? key : best;
     }
-    if (best > NO_KEY) atomic_max(&p.best[rows.row(thread_in_block())], best);
+    if (best > NO_KEY) atomic_max(best_key(p, p.round, item.first_row + thread_in_block()), best);
 }
 
 KERNEL(256, 1) __global__ void assign_256(const AssignParams p) { assign<256, 4, 8, 3, false>(p); }

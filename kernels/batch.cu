@@ -26,7 +26,7 @@
 //          128, 112 and 152 for 64, 76 and 96 for 32.
 
 // The rows of a search. A sampling pass leaves no tile out: all maxima are written.
-template <class RowNumbers, bool SAMPLES>
+template <class RowNumbers, u32 ROWS, bool SAMPLES>
 struct SearchedRows {
     typedef RowNumbers Numbers;
     const SearchParams &p;
@@ -37,17 +37,17 @@ struct SearchedRows {
         u32 row = visited_row(p, position);
         return passes(p.mask, row) ? p.codes + (u64)row * stride : nullptr;
     }
-    // Whether any of 128 rows passes. Only rows in order are told from the mask alone.
+    // Whether any row of a tile passes. Only rows in order are told from the mask alone.
     DEVICE_MEMBER bool has_passing(u32 tile) const {
         if (SAMPLES || p.mask == nullptr || p.listed != nullptr || p.step != 1) return true;
-        u32 first = tile * (TILE_ROWS / 32), words = divided_up(count, 32), any = 0;
-        for (u32 word = first; word < first + TILE_ROWS / 32 && word < words; word++) {
+        u32 first = tile * (ROWS / 32), words = divided_up(count, 32), any = 0;
+        for (u32 word = first; word < first + ROWS / 32 && word < words; word++) {
             any |= p.mask[word];
         }
         return any != 0;
     }
     DEVICE_MEMBER u32 next(u32 tile) const {
-        while (tile * TILE_ROWS < count && !has_passing(tile)) tile += blocks_in_grid();
+        while (tile * ROWS < count && !has_passing(tile)) tile += blocks_in_grid();
         return tile;
     }
 };
@@ -161,7 +161,9 @@ DEVICE void flush(const SearchParams &p, Hits<PLACES> *hits, u32 least) {
     if (count >= least || p.stride == CHUNK_BYTES) block_barrier();
     if (count < least) return;
     if (thread_in_block() == 0) hits->count = 0;
-    for (u32 at = thread_in_block(); at < count; at += PRODUCT_THREADS) append(p, hits->places[at]);
+    for (u32 at = thread_in_block(); at < count; at += threads_in_block()) {
+        append(p, hits->places[at]);
+    }
     block_barrier();
 }
 
@@ -213,7 +215,7 @@ DEVICE void collect(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES>
 // The first test of each query of the block; one that nothing passes where there is no query.
 template <u32 QUERIES>
 DEVICE void place_tests(const SearchParams &p, FirstTest *tests, u32 first_query) {
-    for (u32 at = thread_in_block(); at < QUERIES; at += PRODUCT_THREADS) {
+    for (u32 at = thread_in_block(); at < QUERIES; at += threads_in_block()) {
         FirstTest test = {0, INFINITE};
         if (first_query + at < p.queries) {
             QueryFactors factors = p.query_factors[first_query + at];
@@ -225,38 +227,96 @@ DEVICE void place_tests(const SearchParams &p, FirstTest *tests, u32 first_query
     }
 }
 
+// What a block needs beside the product.
+template <class Numbers, u32 ROWS, u32 QUERIES, u32 FRAGMENTS, u32 TILES, u32 STAGES, u32 PLACES,
+          bool SAMPLES>
+struct Batch {
+    const SearchParams &p;
+    u32 first_query;
+    u8 *stages, *kept;
+    Hits<PLACES> *hits;
+    FirstTest *tests;
+    TileRows<FRAGMENTS> rows;
+    typedef Part<Numbers, FRAGMENTS, TILES> OwnPart;
+
+    DEVICE_MEMBER explicit Batch(const SearchParams &params) : p(params) {
+        first_query = block_in_grid_y() * QUERIES;
+        stages = shared_memory();
+        kept = stages + STAGES * ROWS * CHUNK_BYTES;
+        hits = (Hits<PLACES> *)(kept + QUERIES * p.stride);
+        tests = (FirstTest *)(hits + 1);
+        if (thread_in_block() == 0) hits->count = 0;
+        bring_kept<QUERIES>(Queries{p, p.queries, p.stride, p.query_codes}, kept, first_query);
+        if (!SAMPLES) place_tests<QUERIES>(p, tests, first_query);
+    }
+    DEVICE_MEMBER SearchedRows<Numbers, ROWS, SAMPLES> source() const {
+        return {p, p.visited, p.stride, p.query_codes};
+    }
+    DEVICE_MEMBER void before(const OwnPart &part, u32 tile) {
+        u32 first = tile * ROWS + part.first_row + thread_in_block() % WARP / 4;
+        rows = tile_rows<FRAGMENTS>(p, first);
+    }
+    DEVICE_MEMBER void between() const {
+        if (!SAMPLES) flush(p, hits, PLACES / 2);
+    }
+    DEVICE_MEMBER void after(const OwnPart &part) const {
+        if (SAMPLES) {
+            keep_maxima(p, part, rows, first_query + part.first_kept);
+        } else {
+            collect(p, part, rows, tests, hits, first_query + part.first_kept);
+        }
+    }
+    DEVICE_MEMBER void end() const {
+        block_barrier();
+        if (!SAMPLES) flush(p, hits, 1);
+    }
+};
+
 template <class Numbers, u32 QUERIES, u32 FRAGMENTS, u32 TILES, u32 STAGES, bool SAMPLES>
 DEVICE void batch(const SearchParams &p) {
-    const u32 first_query = block_in_grid_y() * QUERIES;
-    u8 *stages = shared_memory();
-    u8 *kept = stages + STAGES * STAGE_BYTES;
     // A hit in a thousand products fills half of the places in some tiles.
     const u32 places = QUERIES == 256 ? 512 : 192;
-    Hits<places> *hits = (Hits<places> *)(kept + QUERIES * p.stride);
-    FirstTest *tests = (FirstTest *)(hits + 1);
-    if (thread_in_block() == 0) hits->count = 0;
-    bring_kept<QUERIES>(Queries{p, p.queries, p.stride, p.query_codes}, kept, first_query);
-    if (!SAMPLES) place_tests<QUERIES>(p, tests, first_query);
-    SearchedRows<Numbers, SAMPLES> rows = {p, p.visited, p.stride, p.query_codes};
-    TileRows<FRAGMENTS> lane_rows;
+    Batch<Numbers, TILE_ROWS, QUERIES, FRAGMENTS, TILES, STAGES, places, SAMPLES> own(p);
     auto before = [&](const Part<Numbers, FRAGMENTS, TILES> &part, u32 tile) {
-        u32 first = tile * TILE_ROWS + part.first_row + thread_in_block() % WARP / 4;
-        lane_rows = tile_rows<FRAGMENTS>(p, first);
+        own.before(part, tile);
     };
-    auto after = [&](const Part<Numbers, FRAGMENTS, TILES> &part, u32) {
-        if (SAMPLES) {
-            keep_maxima(p, part, lane_rows, first_query + part.first_kept);
-        } else {
-            collect(p, part, lane_rows, tests, hits, first_query + part.first_kept);
-        }
-    };
-    auto between = [&] {
-        if (!SAMPLES) flush(p, hits, places / 2);
-    };
-    multiply_tiles<STAGES, QUERIES, FRAGMENTS, TILES>(rows, stages, kept, before, between, after);
-    block_barrier();
-    if (!SAMPLES) flush(p, hits, 1);
+    auto between = [&] { own.between(); };
+    auto after = [&](const Part<Numbers, FRAGMENTS, TILES> &part, u32) { own.after(part); };
+    multiply_tiles<STAGES, QUERIES, FRAGMENTS, TILES>(own.source(), own.stages, own.kept, before,
+                                                      between, after);
+    own.end();
 }
+
+#ifdef WARPGROUPS
+template <u32 QUERIES, bool SAMPLES>
+DEVICE void batch_by_warpgroup(const SearchParams &p) {
+    const u32 tiles = QUERIES / 8, stages = 3, places = 192;
+    Batch<Codes, WARPGROUP_ROWS, QUERIES, 1, tiles, stages, places, SAMPLES> own(p);
+    auto before = [&](const Part<Codes, 1, tiles> &part, u32 tile) { own.before(part, tile); };
+    auto between = [&] { own.between(); };
+    auto after = [&](const Part<Codes, 1, tiles> &part, u32) { own.after(part); };
+    multiply_tiles_by_warpgroup<stages, QUERIES>(own.source(), own.stages, own.kept, before,
+                                                 between, after);
+    own.end();
+}
+
+KERNEL(128, 2) __global__ void batch_sample_by_warpgroup_256(const SearchParams p) {
+    batch_by_warpgroup<256, true>(p);
+}
+KERNEL(128, 2) __global__ void batch_collect_by_warpgroup_256(const SearchParams p) {
+    batch_by_warpgroup<256, false>(p);
+}
+KERNEL(128, 2) __global__ void batch_sample_by_warpgroup_128(const SearchParams p) {
+    batch_by_warpgroup<128, true>(p);
+}
+KERNEL(128, 2) __global__ void batch_collect_by_warpgroup_128(const SearchParams p) {
+    batch_by_warpgroup<128, false>(p);
+}
+LAUNCHABLE(batch_sample_by_warpgroup_256)
+LAUNCHABLE(batch_collect_by_warpgroup_256)
+LAUNCHABLE(batch_sample_by_warpgroup_128)
+LAUNCHABLE(batch_collect_by_warpgroup_128)
+#endif
 
 KERNEL(256, 1) __global__ void batch_sample_256(const SearchParams p) {
     batch<Codes, 256, 4, 8, 3, true>(p);

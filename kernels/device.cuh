@@ -5,8 +5,8 @@
 // its own: with other bodies for these names the kernels run elsewhere (on a CPU in
 // tests/cuda/emulator).
 //
-// No kernel has run on a GPU yet: times at the head of a file are reckoned from an H200's limits
-// (4.3 TB/s read, 1,979 T of int8), not measured. Their results are tested.
+// Times at the head of a file are reckoned from an H200's limits (4.3 TB/s read, 1,979 T of int8),
+// unless they say "measured": benches/runs has the runs.
 //
 // Rules that the emulator enforces
 // - Shared memory is dynamic, from `shared_memory()`; a kernel documents how many bytes it takes.
@@ -52,9 +52,9 @@ DEVICE u32 block_in_grid_y() { return blockIdx.y; }
 DEVICE u32 blocks_in_grid() { return gridDim.x; }
 DEVICE u32 blocks_in_grid_y() { return gridDim.y; }
 
-// The block's dynamic shared memory, 128-byte aligned.
+// The block's dynamic shared memory, aligned as `matrix_of` wants it.
 DEVICE u8 *shared_memory() {
-    extern __shared__ __align__(128) u8 dynamic_shared[];
+    extern __shared__ __align__(1024) u8 dynamic_shared[];
     return dynamic_shared;
 }
 
@@ -189,6 +189,63 @@ DEVICE void mma_f16_16x8x16(f32 (&total)[4], const u32 (&a)[4], u32 b0, u32 b1) 
                  : "+f"(total[0]), "+f"(total[1]), "+f"(total[2]), "+f"(total[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+
+// Tensor cores by warpgroups: a block of 128 threads multiplies matrices that lie in shared memory.
+// Only Hopper has them, in code made for it alone.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define WARPGROUPS
+
+// Rows of 64 bytes, `swizzled`, from a multiple of 512 bytes on: eight rows to the next 512. A step
+// is half a row.
+DEVICE u64 matrix_of(const void *shared_rows, u32 step) {
+    u32 from = (u32)__cvta_generic_to_shared(shared_rows) + step * 32;
+    return (u64)(from >> 4) | (u64)1 << 16 | (u64)(512 >> 4) << 32 | (u64)2 << 62;
+}
+#define TOTALS_1(at) "+r"(t[at][0]), "+r"(t[at][1]), "+r"(t[at][2]), "+r"(t[at][3])
+#define TOTALS_4(at) TOTALS_1(at), TOTALS_1(at + 1), TOTALS_1(at + 2), TOTALS_1(at + 3)
+#define TOTALS_16(at) TOTALS_4(at), TOTALS_4(at + 4), TOTALS_4(at + 8), TOTALS_4(at + 12)
+DEVICE void warpgroup_mma(i32 (&t)[16][4], u64 rows, u64 kept, bool adds) {
+    asm volatile("{ .reg .pred adds; setp.ne.u32 adds, %66, 0;\n\t"
+                 "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
+                 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,"
+                 "%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,"
+                 "%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,"
+                 "%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+                 "}, %64, %65, adds; }"
+                 : TOTALS_16(0)
+                 : "l"(rows), "l"(kept), "r"((u32)adds));
+}
+DEVICE void warpgroup_mma(i32 (&t)[32][4], u64 rows, u64 kept, bool adds) {
+    asm volatile("{ .reg .pred adds; setp.ne.u32 adds, %130, 0;\n\t"
+                 "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8 {"
+                 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,"
+                 "%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,"
+                 "%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,"
+                 "%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,%64,%65,"
+                 "%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,"
+                 "%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,"
+                 "%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,"
+                 "%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,"
+                 "%123,%124,%125,%126,%127"
+                 "}, %128, %129, adds; }"
+                 : TOTALS_16(0), TOTALS_16(16)
+                 : "l"(rows), "l"(kept), "r"((u32)adds));
+}
+// totals (+)= rows kept^T over step `step` of 64 rows and TILES x 8 kept ones of s8. Warp w has rows
+// 16w .. 16w + 16, each tile as mma_s8_16x8x32 has its totals. Between `begin` and `end`, which waits.
+template <u32 TILES>
+DEVICE void warpgroup_product(i32 (&totals)[TILES][4], const u8 *rows, const u8 *kept, u32 step,
+                              bool adds) {
+    warpgroup_mma(totals, matrix_of(rows, step), matrix_of(kept, step), adds);
+}
+DEVICE void warpgroup_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+DEVICE void warpgroup_end() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+// Lets warpgroup products see what this thread wrote to shared memory, after a barrier.
+DEVICE void warpgroup_shows() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+#endif
 
 #endif  // LODESTONE_EMULATED
 

@@ -5,6 +5,7 @@
 // A block of 256 threads keeps some vectors (queries, rows) in shared memory, while tiles of 128
 // others stream through STAGES buffers of 128 x 64 bytes (cp.async), chunk after chunk and tile
 // after tile without a gap. Each warp has a part of 128 x the kept ones, totals in registers.
+// Or, by a warpgroup, a block of 128 threads and tiles of 64: two threads a row, here as there.
 //
 //   shared memory row of 64 bytes: unit u (16 bytes) of row r is at unit (r % 2) * 4 + (u ^ r / 2
 //   % 4) of line r / 2: the eight rows of a matrix then lie in eight different groups of banks
@@ -13,9 +14,10 @@
 // (any 16-byte aligned address, used where nothing is read), `codes(position)`, null for zeros, and
 // `next(tile)`, the first tile from this one on, in steps of the grid, that has vectors.
 
-static const u32 PRODUCT_THREADS = 256;
 static const u32 TILE_ROWS = 128;
 static const u32 STAGE_BYTES = TILE_ROWS * CHUNK_BYTES;
+// By warpgroups a block has half of the threads, and a tile half of the rows.
+static const u32 WARPGROUP_ROWS = 64;
 
 // Offset of unit `unit` of row `row` in a stack of rows of 64 bytes.
 DEVICE u32 swizzled(u32 row, u32 unit) {
@@ -28,32 +30,32 @@ struct Stream {
     const i8 *rows[2];
 };
 
-template <class Source>
+template <u32 ROWS, class Source>
 DEVICE void begin_tile(const Source &source, Stream &stream, u32 tile) {
     stream.tile = source.next(tile);
     stream.chunk = 0;
 #pragma unroll
     for (u32 half = 0; half < 2; half++) {
-        u32 position = stream.tile * TILE_ROWS + half * 64 + thread_in_block() / 4;
+        u32 position = stream.tile * ROWS + half * (ROWS / 2) + thread_in_block() / 4;
         stream.rows[half] = position < source.count ? source.codes(position) : nullptr;
     }
 }
 
-template <u32 STAGES, class Source>
+template <u32 STAGES, u32 ROWS, class Source>
 DEVICE void bring_next(const Source &source, Stream &stream, u8 *stages) {
-    if (stream.tile * TILE_ROWS < source.count) {
+    if (stream.tile * ROWS < source.count) {
         u32 unit = thread_in_block() % 4, offset = stream.chunk * CHUNK_BYTES + unit * 16;
 #pragma unroll
         for (u32 half = 0; half < 2; half++) {
-            u32 row = half * 64 + thread_in_block() / 4;
-            u8 *to = stages + stream.stage * STAGE_BYTES + swizzled(row, unit);
+            u32 row = half * (ROWS / 2) + thread_in_block() / 4;
+            u8 *to = stages + stream.stage * ROWS * CHUNK_BYTES + swizzled(row, unit);
             const i8 *from = stream.rows[half];
             copy_async_16(to, from == nullptr ? source.zeros : from + offset, from != nullptr);
         }
         stream.stage = stream.stage + 1 == STAGES ? 0 : stream.stage + 1;
         stream.chunk++;
         if (stream.chunk * CHUNK_BYTES == source.stride) {
-            begin_tile(source, stream, stream.tile + blocks_in_grid());
+            begin_tile<ROWS>(source, stream, stream.tile + blocks_in_grid());
         }
     }
     copy_async_commit();
@@ -63,7 +65,7 @@ DEVICE void bring_next(const Source &source, Stream &stream, u8 *stages) {
 template <u32 KEPT, class Source>
 DEVICE void bring_kept(const Source &source, u8 *shared, u32 first) {
     u32 units = KEPT * (source.stride / 16);
-    for (u32 unit = thread_in_block(); unit < units; unit += PRODUCT_THREADS) {
+    for (u32 unit = thread_in_block(); unit < units; unit += threads_in_block()) {
         u32 chunk = unit / (4 * KEPT), at = unit / 4 % KEPT, position = first + at;
         const i8 *from = position < source.count ? source.codes(position) : nullptr;
         u8 *to = shared + chunk * KEPT * CHUNK_BYTES + swizzled(at, unit % 4);
@@ -117,10 +119,10 @@ DEVICE void multiply_tiles(const Source &source, u8 *stages, const u8 *kept, Bef
     part.first_kept = warp % across * 8 * TILES;
     Stream stream;
     stream.stage = 0;
-    begin_tile(source, stream, block_in_grid());
+    begin_tile<TILE_ROWS>(source, stream, block_in_grid());
     u32 tile = stream.tile, stage = 0;
 #pragma unroll
-    for (u32 at = 0; at + 1 < STAGES; at++) bring_next<STAGES>(source, stream, stages);
+    for (u32 at = 0; at + 1 < STAGES; at++) bring_next<STAGES, TILE_ROWS>(source, stream, stages);
     for (; tile * TILE_ROWS < source.count; tile = source.next(tile + blocks_in_grid())) {
 #pragma unroll
         for (u32 at = 0; at < FRAGMENTS * TILES * 4; at++) {
@@ -131,7 +133,7 @@ DEVICE void multiply_tiles(const Source &source, u8 *stages, const u8 *kept, Bef
             copy_async_wait<STAGES - 2>();
             block_barrier();
             if (chunk == 0) between();
-            bring_next<STAGES>(source, stream, stages);
+            bring_next<STAGES, TILE_ROWS>(source, stream, stages);
             multiply_chunk(part, stages + stage * STAGE_BYTES, kept + chunk * KEPT * CHUNK_BYTES);
             stage = stage + 1 == STAGES ? 0 : stage + 1;
         }
@@ -139,3 +141,42 @@ DEVICE void multiply_tiles(const Source &source, u8 *stages, const u8 *kept, Bef
     }
     copy_async_wait<0>();
 }
+
+#ifdef WARPGROUPS
+// The same of 64 streamed codes a tile by the warpgroup of the block. Its tensor cores idle while it
+// works on the totals: two blocks on a multiprocessor take turns.
+template <u32 STAGES, u32 KEPT, class Source, class Before, class Between, class After>
+DEVICE void multiply_tiles_by_warpgroup(const Source &source, u8 *stages, const u8 *kept,
+                                        Before before, Between between, After after) {
+    Part<Codes, 1, KEPT / 8> part;
+    part.first_row = thread_in_block() / WARP * 16;
+    part.first_kept = 0;
+    Stream stream;
+    stream.stage = 0;
+    begin_tile<WARPGROUP_ROWS>(source, stream, block_in_grid());
+    u32 tile = stream.tile, stage = 0;
+#pragma unroll
+    for (u32 at = 0; at + 1 < STAGES; at++) {
+        bring_next<STAGES, WARPGROUP_ROWS>(source, stream, stages);
+    }
+    for (; tile * WARPGROUP_ROWS < source.count; tile = source.next(tile + blocks_in_grid())) {
+        before(part, tile);
+        for (u32 chunk = 0; chunk * CHUNK_BYTES < source.stride; chunk++) {
+            copy_async_wait<STAGES - 2>();
+            warpgroup_shows();
+            block_barrier();
+            if (chunk == 0) between();
+            bring_next<STAGES, WARPGROUP_ROWS>(source, stream, stages);
+            const u8 *rows = stages + stage * WARPGROUP_ROWS * CHUNK_BYTES;
+            const u8 *own = kept + chunk * KEPT * CHUNK_BYTES;
+            warpgroup_begin();
+            warpgroup_product(part.totals[0], rows, own, 0, chunk > 0);
+            warpgroup_product(part.totals[0], rows, own, 1, true);
+            warpgroup_end();
+            stage = stage + 1 == STAGES ? 0 : stage + 1;
+        }
+        after(part, tile);
+    }
+    copy_async_wait<0>();
+}
+#endif

@@ -11,7 +11,7 @@ use std::{env, fs};
 /// Machine code for the server cards of two generations, and PTX for what comes after them.
 const TARGETS: [&str; 3] = [
     "-gencode=arch=compute_80,code=sm_80",
-    "-gencode=arch=compute_90,code=sm_90",
+    "-gencode=arch=compute_90a,code=sm_90a",
     "-gencode=arch=compute_80,code=compute_80",
 ];
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use lodestone_compute::cuda::Capability;
 use lodestone_compute::cuda::modules::FAMILIES;
 
 use crate::emulated;
@@ -19,7 +20,7 @@ fn defined(text: &str) -> Vec<&str> {
 fn every_source_and_kernel_is_loaded() {
     for family in FAMILIES {
         let (entries, defined): (BTreeSet<_>, BTreeSet<_>) = (
-            family.entries.iter().copied().collect(),
+            family.entries_on(Capability::HOPPER).collect(),
             defined(family.source).into_iter().collect(),
         );
         assert_eq!(entries, defined, "{}.cu", family.name);
@@ -40,7 +41,7 @@ fn the_emulator_knows_every_kernel() {
         let test = "the_emulator_knows_every_kernel";
         return crate::skip(test, "g++ or the emulator's sources are missing", "REQUIRE_EMULATOR");
     }
-    for entry in FAMILIES.iter().flat_map(|family| family.entries) {
+    for entry in FAMILIES.iter().flat_map(|family| family.entries_on(Capability::HOPPER)) {
         assert!(emulated::parameter_bytes(entry) > 0, "{entry}");
     }
 }
@@ -97,7 +98,7 @@ mod nvrtc {
             let compiled = compiler.compile(family.name, &family.text(), capability);
             let code = compiled.unwrap_or_else(|log| panic!("{}.cu: {log}", family.name));
             // Names are in the symbol table of the machine code.
-            for entry in family.entries {
+            for entry in family.entries_on(capability) {
                 let found = code.windows(entry.len()).any(|bytes| bytes == entry.as_bytes());
                 assert!(found, "{entry} is in the code of {}", family.name);
             }

@@ -10,8 +10,8 @@ struct AssignItem {
 };
 
 struct AssignParams {
-    uint64_t codes, listed, point_codes, point_scales, items, below, best;
-    uint32_t stride, first_item;
+    uint64_t codes, listed, point_codes, point_scales, items, best;
+    uint32_t stride, first_item, wanted, round;
 };
 
 uint64_t key_of(float score, uint32_t point) {
@@ -57,22 +57,22 @@ void assigned(uint32_t width, uint32_t dimension, uint32_t count, uint32_t point
     OnDevice<float> scales(centres.scales);
     OnDevice<uint32_t> on_list(listed);
     OnDevice<AssignItem> on_items(items);
-    std::vector<uint64_t> before;
+    OnDevice<uint64_t> best(std::vector<uint64_t>((size_t)nearest * count, 0));
     emulated_order(seed % 2 == 0 ? 0 : seed);
     for (uint32_t round = 0; round < nearest; round++) {
-        OnDevice<uint64_t> best(std::vector<uint64_t>(count, 0)), limits(before);
-        AssignParams params{codes.at, on_list.at, point_codes.at, scales.at,
-                            on_items.at, limits.at, best.at, rows.stride, 0};
+        AssignParams params{codes.at, on_list.at, point_codes.at, scales.at, on_items.at,
+                            best.at, rows.stride, 0, count, round};
         char kernel[32];
         snprintf(kernel, sizeof kernel, round == 0 ? "assign_%u" : "assign_next_%u", width);
         launch(kernel, cuts, (unsigned)items.size(), 256, shared_bytes(width, rows.stride), params);
         if (failures > 0) break;
-        before = best.download();
-        for (uint32_t row = 0; row < count; row++) {
-            uint64_t wanted = round < expected[row].size() ? expected[row][round] : 0;
-            expect(before[row] == wanted, "%s: row %u of %u, d %u: %llx for %llx", kernel, row,
-                   count, dimension, (unsigned long long)before[row],
-                   (unsigned long long)wanted);
+        auto keys = best.download();
+        for (uint32_t at = 0; at < count; at++) {
+            const auto &own = expected[listed[at]];
+            uint64_t wanted = round < own.size() ? own[round] : 0;
+            uint64_t key = keys[(size_t)round * count + at];
+            expect(key == wanted, "%s: row %u of %u, d %u: %llx for %llx", kernel, listed[at],
+                   count, dimension, (unsigned long long)key, (unsigned long long)wanted);
         }
     }
     emulated_order(0);

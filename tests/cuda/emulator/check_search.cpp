@@ -6,7 +6,7 @@
 namespace {
 
 struct Case {
-    const char *family;  // "scan" or "batch"
+    const char *family;  // "scan", "batch", or "warpgroup": the batch by warpgroups
     uint32_t width;      // Queries a block.
     uint32_t dimension, rows, queries, k, step;
     int selection;  // 0: all, 1: a mask, 2: a list, 3: a mask that passes nothing, 4: few runs.
@@ -15,7 +15,10 @@ struct Case {
 };
 
 unsigned shared_bytes(const Case &c, uint32_t stride) {
-    return strcmp(c.family, "scan") == 0 ? c.width * stride : batch_shared_bytes(c.width, stride);
+    if (strcmp(c.family, "scan") == 0) return c.width * stride;
+    bool by_warpgroup = strcmp(c.family, "warpgroup") == 0;
+    return by_warpgroup ? c.width * (stride + 8) + 3 * 4096 + 16 + 12 * 192
+                        : batch_shared_bytes(c.width, stride);
 }
 
 void check(const Case &c, uint32_t seed) {
@@ -55,18 +58,20 @@ void check(const Case &c, uint32_t seed) {
                         thresholds.at, maxima.at, found.at, counts.at, sampled, c.step,
                         rows.stride, c.queries, groups, capacity};
     char sample[64], collect[64];
-    snprintf(sample, sizeof sample, "%s_sample_%u", c.family, c.width);
-    snprintf(collect, sizeof collect, "%s_collect_%u", c.family, c.width);
-    bool is_batch = strcmp(c.family, "batch") == 0;
-    uint32_t across = is_batch ? (c.queries + c.width - 1) / c.width : 1;
+    bool by_warpgroup = strcmp(c.family, "warpgroup") == 0;
+    const char *family = by_warpgroup ? "batch" : c.family, *way = by_warpgroup ? "by_warpgroup_" : "";
+    snprintf(sample, sizeof sample, "%s_sample_%s%u", family, way, c.width);
+    snprintf(collect, sizeof collect, "%s_collect_%s%u", family, way, c.width);
+    uint32_t across = strcmp(family, "batch") == 0 ? (c.queries + c.width - 1) / c.width : 1;
+    uint32_t threads = by_warpgroup ? 128 : 256;
     emulated_order(seed % 3 == 0 ? 0 : seed);
-    launch(sample, c.blocks, across, 256, shared_bytes(c, rows.stride), params);
+    launch(sample, c.blocks, across, threads, shared_bytes(c, rows.stride), params);
     launch("select_threshold", c.queries, 1, 512, 1168,
            SelectThresholdParams{maxima.at, thresholds.at, counts.at, answers.words.at, groups,
                                  c.k});
     params.visited = total;
     params.step = 1;
-    launch(collect, c.blocks, across, 256, shared_bytes(c, rows.stride), params);
+    launch(collect, c.blocks, across, threads, shared_bytes(c, rows.stride), params);
     launch("select_candidates", c.queries, 1, 512, 1168,
            SelectCandidatesParams{found.at, counts.at, scales.at, residuals.at, on_factors.at,
                                   answers.words.at, capacity, capacity, c.k, c.queries});
@@ -150,6 +155,12 @@ int main() {
     check({"batch", 128, 130, 400, 128, 10, 2, 4, .1f, 1}, seed++);
     check({"batch", 256, 200, 300, 200, 10, 1, 1, .1f, 2}, seed++);
     check({"batch", 256, 65, 700, 300, 100, 1, 2, .1f, 2}, seed++);
+    for (int selection = 0; selection < 5; selection++) {
+        check({"warpgroup", 128, 64, 300, 100, 10, 2, selection, .3f, 2}, seed++);
+    }
+    check({"warpgroup", 256, 384, 200, 300, 10, 1, 0, .1f, 1}, seed++);
+    check({"warpgroup", 256, 65, 400, 256, 100, 1, 1, .1f, 2}, seed++);
+    check({"warpgroup", 128, 768, 130, 70, 5, 1, 0, .1f, 1}, seed++);
     check({"batch", 32, 64, 0, 4, 10, 1, 0, .3f, 2}, seed++);
     check({"batch", 32, 64, 1, 4, 10, 1, 0, .3f, 2}, seed++);
     overflow();

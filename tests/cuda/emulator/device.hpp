@@ -164,3 +164,39 @@ DEVICE void mma_f16_16x8x16(float (&total)[4], const uint32_t (&a)[4], uint32_t 
                             uint32_t b1) {
     emulator::mma_f16(total, a, b0, b1);
 }
+
+#define WARPGROUPS
+// As the lanes of a warp have them after mma_s8: rows 16w + l / 4 and eight below, two columns.
+template <uint32_t TILES>
+DEVICE void warpgroup_product(int32_t (&totals)[TILES][4], const uint8_t *rows,
+                              const uint8_t *kept, uint32_t step, bool adds) {
+    const uint32_t thread = thread_in_block(), lane = thread % 32;
+    auto load = [&](Words4 (&words)[2], const uint8_t *from, uint32_t row) {
+        for (uint32_t half = 0; half < 2; half++) {
+            uint32_t unit = 2 * step + half, line = row % 2 * 4 + (unit ^ (row / 2 % 4));
+            emulator::load_16(&words[half], from + row / 2 * 128 + line * 16);
+        }
+    };
+    auto dot = [](const Words4 (&a)[2], const Words4 (&b)[2], int32_t total) {
+        for (uint32_t half = 0; half < 2; half++) {
+            total = dp4a(a[half].x, b[half].x, dp4a(a[half].y, b[half].y, total));
+            total = dp4a(a[half].z, b[half].z, dp4a(a[half].w, b[half].w, total));
+        }
+        return total;
+    };
+    Words4 own[2][2];
+    for (uint32_t half = 0; half < 2; half++) {
+        load(own[half], rows, thread / 32 * 16 + lane / 4 + 8 * half);
+    }
+    for (uint32_t tile = 0; tile < TILES; tile++) {
+        for (uint32_t part = 0; part < 4; part++) {
+            Words4 column[2];
+            load(column, kept, tile * 8 + lane % 4 * 2 + part % 2);
+            int32_t before = adds ? totals[tile][part] : 0;
+            totals[tile][part] = dot(own[part / 2], column, before);
+        }
+    }
+}
+DEVICE void warpgroup_begin() {}
+DEVICE void warpgroup_end() {}
+DEVICE void warpgroup_shows() {}

@@ -1,5 +1,7 @@
 //! G4 and G6, assignment: the points nearest to each row (kernels/assign.cu).
 
+use std::sync::Arc;
+
 use bytemuck::{Pod, Zeroable};
 
 use crate::RankKey;
@@ -44,10 +46,11 @@ struct AssignParams {
     point_codes: u64,
     point_scales: u64,
     items: u64,
-    below: u64,
     best: u64,
     stride: u32,
     first_item: u32,
+    wanted: u32,
+    round: u32,
 }
 
 /// The `nearest` points of each listed row, best first, ties to the lower point; fewer where there
@@ -81,27 +84,22 @@ pub fn assign(
     let listed_here = workspace.filled("listed", bytemuck::cast_slice(listed))?;
     let point_codes = workspace.filled("point codes", bytemuck::cast_slice(codes))?;
     let point_scales = workspace.filled("point scales", bytemuck::cast_slice(scales))?;
-    let bytes = count * size_of::<u64>();
-    let mut keys = vec![0_u64; count];
-    for round in 0..nearest.min(points.len()) {
-        let best = workspace.zeroed("keys", bytes)?;
-        let below = match round {
-            0 => None,
-            _ => Some(workspace.filled("keys before", bytemuck::cast_slice(&keys))?),
-        };
-        let on_device = OnDevice {
-            rows,
-            listed: (&listed_here, listed.len()),
-            codes: &point_codes,
-            scales: &point_scales,
-            points: points.len(),
-            below: below.as_deref(),
-            best: &best,
-        };
-        on_device.launch(workspace)?;
-        workspace.queue.download(&best, 0, bytemuck::cast_slice_mut(&mut keys))?;
-        for (row, found) in listed.iter().zip(&mut found) {
-            let hit = RankKey::from_bits(keys[*row as usize]).hit();
+    let rounds = nearest.min(points.len());
+    let mut keys = vec![0_u64; rounds * listed.len()];
+    let best = workspace.zeroed("keys", size_of_val(&*keys))?;
+    let on_device = OnDevice {
+        rows,
+        listed: (&listed_here, listed.len()),
+        codes: &point_codes,
+        scales: &point_scales,
+        points: points.len(),
+        best: (&best, rounds),
+    };
+    on_device.launch(workspace)?;
+    workspace.queue.download(&best, 0, bytemuck::cast_slice_mut(&mut keys))?;
+    for keys in keys.chunks_exact(listed.len()) {
+        for (key, found) in keys.iter().zip(&mut found) {
+            let hit = RankKey::from_bits(*key).hit();
             let RowId(point) = hit.row;
             found.push((hit.score, point));
         }
@@ -109,7 +107,14 @@ pub fn assign(
     Ok(found)
 }
 
-/// One launch for all rows that are wanted.
+/// A kernel that fits the card, and its items on the device.
+struct Chosen {
+    kernel: &'static str,
+    shared_bytes: usize,
+    items: Arc<Buffer>,
+    count: usize,
+}
+
 struct OnDevice<'a> {
     rows: &'a ResidentRows,
     /// u32 ids of the rows that are wanted, and their number.
@@ -117,50 +122,79 @@ struct OnDevice<'a> {
     codes: &'a Buffer,
     scales: &'a Buffer,
     points: usize,
-    below: Option<&'a Buffer>,
-    best: &'a Buffer,
+    /// u64 keys of each round, and the number of rounds.
+    best: (&'a Buffer, usize),
 }
 
 impl OnDevice<'_> {
+    /// Sends a launch for each round and `ITEMS_MAX` items.
     fn launch(&self, workspace: &mut Workspace) -> Result<(), DeviceError> {
-        let Self { rows, listed: (listed, wanted), codes, scales, points, below, best } = *self;
-        let (count, stride) = (rows.rows as usize, rows.stride as usize);
+        let first = self.choose(workspace, &KERNELS, "items")?;
+        self.launch_round(workspace, &first, 0)?;
+        let (_, rounds) = self.best;
+        if rounds > 1 {
+            let next = self.choose(workspace, &NEXT_KERNELS, "next items")?;
+            (1..rounds).try_for_each(|round| self.launch_round(workspace, &next, round))?;
+        }
+        Ok(())
+    }
+
+    fn choose(
+        &self,
+        workspace: &mut Workspace,
+        kernels: &[(usize, usize, &'static str)],
+        slot: &'static str,
+    ) -> Result<Chosen, DeviceError> {
         let most = workspace.device().traits().shared_bytes_max as usize;
-        let shared = |kept: usize, stages: usize| kept * stride + stages * STAGE_BYTES + KEY_BYTES;
-        let kernels = if below.is_some() { &NEXT_KERNELS[..] } else { &KERNELS[..] };
+        let shared = |kept: usize, stages: usize| {
+            kept * self.rows.stride as usize + stages * STAGE_BYTES + KEY_BYTES
+        };
         let fitting = kernels.iter().find(|(kept, stages, _)| shared(*kept, *stages) <= most);
         let (kept, stages, kernel) = *fitting.unwrap_or(&kernels[kernels.len() - 1]);
         let shared_bytes = shared(kept, stages);
         LaunchBuilder::new(kernel)
             .check(shared_bytes <= most, "rows that fit into shared memory")?;
+        let (_, wanted) = self.listed;
         let item = |first: usize| AssignItem {
             first_row: first as u32,
             rows: kept.min(wanted - first) as u32,
             first_point: 0,
-            points: points as u32,
+            points: self.points as u32,
         };
         let items: Vec<AssignItem> = (0..wanted).step_by(kept).map(item).collect();
-        let items_here = workspace.filled("items", bytemuck::cast_slice(&items))?;
-        for first in (0..items.len()).step_by(ITEMS_MAX) {
-            let mut builder = LaunchBuilder::new(kernel);
+        let count = items.len();
+        let items = workspace.filled(slot, bytemuck::cast_slice(&items))?;
+        Ok(Chosen { kernel, shared_bytes, items, count })
+    }
+
+    fn launch_round(
+        &self,
+        workspace: &mut Workspace,
+        chosen: &Chosen,
+        round: usize,
+    ) -> Result<(), DeviceError> {
+        let Self { rows, listed: (listed, wanted), codes, scales, points, .. } = *self;
+        let (best, rounds) = self.best;
+        let (count, stride) = (rows.rows as usize, rows.stride as usize);
+        for first in (0..chosen.count).step_by(ITEMS_MAX) {
+            let mut builder = LaunchBuilder::new(chosen.kernel);
+            builder.check(u32::try_from(wanted).is_ok() && round < rounds, "rows of 32 bits")?;
             let params = AssignParams {
                 codes: builder.reads::<i8>(&rows.codes, count * stride)?,
                 listed: builder.reads::<u32>(listed, wanted)?,
                 point_codes: builder.reads::<i8>(codes, points * stride)?,
                 point_scales: builder.reads::<f32>(scales, points)?,
-                items: builder.reads::<AssignItem>(&items_here, items.len())?,
-                below: match below {
-                    Some(below) => builder.reads::<u64>(below, count)?,
-                    None => 0,
-                },
-                best: builder.writes::<u64>(best, count)?,
+                items: builder.reads::<AssignItem>(&chosen.items, chosen.count)?,
+                best: builder.writes::<u64>(best, rounds.saturating_mul(wanted))?,
                 stride: rows.stride,
                 first_item: first as u32,
+                wanted: wanted as u32,
+                round: round as u32,
             };
-            let down = ITEMS_MAX.min(items.len() - first);
+            let down = ITEMS_MAX.min(chosen.count - first);
             let multiprocessors = workspace.device().traits().multiprocessors as usize;
             let parts = (multiprocessors / down).clamp(1, points.div_ceil(128));
-            let grid = [parts as u32, down as u32];
+            let (grid, shared_bytes) = ([parts as u32, down as u32], chosen.shared_bytes);
             let shape = LaunchShape { grid, threads: THREADS, shared_bytes };
             builder.launch(&mut *workspace.queue, shape, &params)?;
         }

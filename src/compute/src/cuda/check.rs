@@ -1,14 +1,20 @@
 //! Check that a device computes as the CPU does, made once before it is used.
 //!
-//! A faulty driver, compiler or card would be wrong in every answer. The few rows here pass through
-//! every kernel that a scan uses.
+//! A faulty driver, compiler or card would be wrong in every answer, and in every segment that it
+//! builds. The few rows here pass through the kernels of searches and of builds; those of the
+//! embedding model have a check of their own (`embed`).
 
 use crate::cuda::DeviceError;
+use crate::cuda::assign::assign;
 use crate::cuda::batcher::DeviceQuery;
+use crate::cuda::held::encoded;
 use crate::cuda::manager::{ActiveDevice, ResidentRows};
 use crate::cuda::numbers::HalfQuery;
 use crate::cuda::request::best_hits;
 use crate::cuda::search::search;
+use crate::kmeans::Centroids;
+use crate::one_bit::ListUnits;
+use crate::rotation::Rotation;
 use crate::{
     BoundedQuery, ComputeBackend, ComputeError, ErrorBound, FullKind, PreparedQuery, RowMask,
     Selection, SimdBackend, VectorColumns, VectorRows, select_k,
@@ -21,6 +27,9 @@ const DIMENSIONS: [usize; 2] = [70, 384];
 /// For each kernel that serves so many.
 const QUERIES: [usize; 2] = [3, 70];
 const K: usize = 5;
+/// Points that rows are assigned to, and how many each finds.
+const POINTS: usize = 200;
+const NEAREST: usize = 2;
 
 /// Compares answers of the device with those of the CPU.
 ///
@@ -42,6 +51,7 @@ fn check_dimension(device: &ActiveDevice, dimension: usize) -> Result<(), Device
         columns.push(&vector()).map_err(refused)?;
     }
     let rows = columns.view();
+    check_builds(device, &rows)?;
     let bitmap = (0..ROWS as u32).filter(|row| row % 7 != 3).collect();
     let mask = RowMask::from_bitmap(ROWS, &bitmap);
     let listed: Vec<RowId> = (0..ROWS as u32).step_by(3).map(RowId).collect();
@@ -72,6 +82,35 @@ fn check_dimension(device: &ActiveDevice, dimension: usize) -> Result<(), Device
         check_halves(device, &rows, &queries)?;
     }
     Ok(())
+}
+
+/// Whether rows find their nearest points, and are encoded, to the CPU's bits.
+fn check_builds(device: &ActiveDevice, rows: &VectorRows<'_>) -> Result<(), DeviceError> {
+    let dimension = rows.dimension();
+    let mut units = vec![0.0; ROWS * dimension];
+    units.chunks_exact_mut(dimension).enumerate().for_each(|(row, unit)| rows.unit(row, unit));
+    let points: Vec<Vec<f32>> =
+        units.chunks_exact(dimension).take(POINTS).map(<[f32]>::to_vec).collect();
+    let points = Centroids::new(&points, dimension);
+    let listed: Vec<u32> = (0..ROWS as u32).collect();
+    let rotation = Rotation::new(dimension);
+    let mut reference = vec![0.0; rotation.width()];
+    rotation.apply(&units[..dimension], &mut reference);
+    let lists = [ListUnits { reference: &reference, units: &units }];
+    let (nearest, blocks) = device.with_workspace(|workspace| {
+        let resident = ResidentRows::upload(rows, workspace)?;
+        let nearest = assign(workspace, &resident, &listed, &points, NEAREST)?;
+        Ok((nearest, encoded(workspace, &rotation, &lists)?))
+    })?;
+    let mut wanted = Vec::with_capacity(ROWS);
+    points.assign(rows, &listed, NEAREST, |_, best| wanted.push(best.to_vec()));
+    if nearest != wanted {
+        return Err(none("it assigns rows to other points than the CPU does"));
+    }
+    match blocks == SimdBackend.encode_one_bit(&rotation, &lists) {
+        true => Ok(()),
+        false => Err(none("it encodes rows otherwise than the CPU does")),
+    }
 }
 
 /// Whether a search of T2 as f16 names the best rows of every query.

@@ -40,6 +40,11 @@ impl Nvrtc {
         let mut known = vec![0; usize::try_from(count).ok()?];
         // SAFETY: there is room for as many integers as the library just said it would write.
         unsafe { sys::nvrtcGetSupportedArchs(known.as_mut_ptr()) }.result().ok()?;
+        // Hopper's own instructions are in no code that other cards run too.
+        if wanted == Capability::HOPPER && known.contains(&90) {
+            let option = "--gpu-architecture=sm_90a".to_owned();
+            return Some(Target { option, is_ptx: false });
+        }
         let wanted = c_int::try_from(wanted.major * 10 + wanted.minor).ok()?;
         let best = known.into_iter().filter(|known| *known <= wanted).max()?;
         // Code for one revision runs on later ones of the same generation; a newer generation

@@ -18,6 +18,8 @@ pub struct Capability {
 impl Capability {
     /// The oldest that the kernels are written for: int8 and f16 tensor cores with `cp.async`.
     pub const MIN: Self = Self { major: 8, minor: 0 };
+    /// H100, H200 and their like, which alone multiply by warpgroups.
+    pub const HOPPER: Self = Self { major: 9, minor: 0 };
 }
 
 impl fmt::Display for Capability {

@@ -21,10 +21,9 @@ use crate::rotation::Rotation;
 const SHARE_OF_FREE: u64 = 4;
 /// Bytes that are uploaded together.
 const STAGED_BYTES: usize = 16 << 20;
-/// Products from which the device is used: some 10 ms of a processor's work. And products per held
-/// row, whose key is downloaded in every round. Both are estimates.
+/// Products from which the device is used: some 10 ms of a processor's work, a multiple of what a
+/// run and its copies take there.
 const PRODUCTS_MIN: usize = 1 << 22;
-const PRODUCTS_A_HELD_ROW: usize = 16;
 
 /// Rows on the device, and the device.
 #[derive(Debug)]
@@ -82,8 +81,7 @@ fn upload(
 
 impl HeldRows for DeviceRows {
     fn nearest(&self, points: &Centroids, listed: &[u32], nearest: usize) -> Option<Vec<Nearest>> {
-        let least = PRODUCTS_MIN.max(self.rows.rows as usize * PRODUCTS_A_HELD_ROW);
-        if listed.len().saturating_mul(points.len()) < least {
+        if listed.len().saturating_mul(points.len()) < PRODUCTS_MIN {
             return None;
         }
         let found = self.device.with_workspace(|w| assign(w, &self.rows, listed, points, nearest));

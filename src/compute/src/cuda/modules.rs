@@ -26,9 +26,18 @@ pub struct Family {
     pub name: &'static str,
     /// Its text.
     pub source: &'static str,
-    /// Its kernels.
+    /// Its kernels on every card.
     pub entries: &'static [&'static str],
 }
+
+/// Kernels that only Hopper has (compute capability 9.0), and their family.
+pub const HOPPER_ENTRIES: (&str, &[&str]) = (
+    "batch",
+    &[
+        "batch_sample_by_warpgroup_256", "batch_collect_by_warpgroup_256",
+        "batch_sample_by_warpgroup_128", "batch_collect_by_warpgroup_128",
+    ],
+);
 
 /// Texts that are put before every family's: names for all intrinsics, and the tile product.
 const COMMON_SOURCES: [(&str, &str); 2] = [
@@ -78,6 +87,13 @@ families! {
 }
 
 impl Family {
+    /// Its kernels on a card.
+    pub fn entries_on(&self, capability: Capability) -> impl Iterator<Item = &'static str> {
+        let (name, hopper) = HOPPER_ENTRIES;
+        let has_more = capability == Capability::HOPPER && name == self.name;
+        self.entries.iter().chain(if has_more { hopper } else { &[] }).copied()
+    }
+
     /// The text that a compiler gets.
     pub fn text(&self) -> String {
         let mut text = String::new();

@@ -137,8 +137,8 @@ fn load_family(
         // never unloaded while the context lives.
         let module = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }?;
         let mut found = Vec::with_capacity(family.entries.len());
-        for entry in family.entries {
-            let name = CString::new(*entry).expect("names hold no zero byte");
+        for entry in family.entries_on(card.traits.capability) {
+            let name = CString::new(entry).expect("names hold no zero byte");
             // SAFETY: the module was loaded above.
             let function = unsafe { result::module::get_function(module, name) }?;
             let shared = Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
@@ -148,7 +148,7 @@ fn load_family(
             let rest = (shared_max - own).max(0);
             // SAFETY: as above. Launchers ask for no more than `shared_bytes_max`.
             unsafe { result::function::set_function_attribute(function, dynamic, rest) }?;
-            found.push((*entry, Function(function)));
+            found.push((entry, Function(function)));
         }
         Ok(found)
     });
