@@ -65,6 +65,10 @@ struct Queries {
 struct alignas(8) FirstTest {
     f32 per_residual, threshold;
 };
+// Those of two queries beside each other.
+struct alignas(16) FirstTests {
+    FirstTest of[2];
+};
 
 // A lane's rows of a tile: two a fragment.
 template <u32 FRAGMENTS>
@@ -92,32 +96,57 @@ DEVICE TileRows<FRAGMENTS> tile_rows(const SearchParams &p, u32 first) {
     return rows;
 }
 
+// The largest of each of eight values over the eight lanes that differ in `lane / 4`: lane 4i + t gets
+// that of value i. Each round halves the values, and sends as many as it keeps.
+DEVICE f32 largest_of_eight(f32 (&values)[8]) {
+    const u32 lane = thread_in_block() % WARP;
+#pragma unroll
+    for (u32 half = 4; half > 0; half /= 2) {
+        const bool is_upper = (lane & 4 * half) != 0;
+#pragma unroll
+        for (u32 at = 0; at < half; at++) {
+            f32 sent = is_upper ? values[at] : values[at + half];
+            f32 own = is_upper ? values[at + half] : values[at];
+            values[at] = larger(own, warp_shuffle_xor(sent, 4 * half));
+        }
+    }
+    return values[0];
+}
+
 // The best lower bound of each 16 rows and query to `maxima`.
 template <class Numbers, u32 FRAGMENTS, u32 TILES>
 DEVICE void keep_maxima(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES> &part,
                         const TileRows<FRAGMENTS> &rows, u32 first_query) {
     const u32 lane = thread_in_block() % WARP;
 #pragma unroll
-    for (u32 column = 0; column < 2 * TILES; column++) {
-        u32 query = first_query + column / 2 * 8 + 2 * (lane % 4) + column % 2;
-        bool is_query = query < p.queries;
-        QueryFactors factors = is_query ? p.query_factors[query] : QueryFactors{0, 0, 0, 0};
+    for (u32 tile = 0; tile < TILES; tile += 4) {
+        QueryFactors factors[8];
 #pragma unroll
-        for (u32 at = 0; at < FRAGMENTS; at++) {
-            f32 best = -INFINITE;
+        for (u32 at = 0; at < 8; at++) {
+            u32 query = first_query + (tile + at / 2) * 8 + 2 * (lane % 4) + at % 2;
+            bool is_query = query < p.queries;
+            factors[at] = is_query ? p.query_factors[query] : QueryFactors{0, 0, 0, 0};
+        }
+        // The one of the eight queries that this lane writes.
+        const u32 query = first_query + (tile + lane / 8) * 8 + 2 * (lane % 4) + lane / 4 % 2;
 #pragma unroll
-            for (u32 half = 0; half < 2; half++) {
-                u32 own = 2 * at + half;
-                f32 dot = (f32)part.totals[at][column / 2][column % 2 + 2 * half];
-                f32 lower = quick_lower(dot, rows.scales[own], rows.residuals[own], factors);
-                best = (rows.wanted >> own & 1) != 0 ? larger(best, lower) : best;
+        for (u32 fragment = 0; fragment < FRAGMENTS; fragment++) {
+            f32 best[8];
+#pragma unroll
+            for (u32 at = 0; at < 8; at++) {
+                best[at] = -INFINITE;
+#pragma unroll
+                for (u32 half = 0; half < 2; half++) {
+                    u32 own = 2 * fragment + half;
+                    f32 dot = (f32)part.totals[fragment][tile + at / 2][at % 2 + 2 * half];
+                    f32 lower = quick_lower(dot, rows.scales[own], rows.residuals[own], factors[at]);
+                    best[at] = (rows.wanted >> own & 1) != 0 ? larger(best[at], lower) : best[at];
+                }
             }
-            for (u32 mask = 4; mask < WARP; mask *= 2) {
-                best = larger(best, warp_shuffle_xor(best, mask));
-            }
-            u32 group = (rows.first - lane / 4) / GROUP_ROWS + at;
-            if (lane < 4 && is_query && group < p.groups) {
-                p.maxima[(u64)query * p.groups + group] = best;
+            f32 largest = largest_of_eight(best);
+            u32 group = (rows.first - lane / 4) / GROUP_ROWS + fragment;
+            if (query < p.queries && group < p.groups) {
+                p.maxima[(u64)query * p.groups + group] = largest;
             }
         }
     }
@@ -167,47 +196,60 @@ DEVICE void flush(const SearchParams &p, Hits<PLACES> *hits, u32 least) {
     block_barrier();
 }
 
-// Tests every product of a tile, and keeps what passes.
+// Tests every product of a tile, and keeps what passes. Sixteen products meet their first tests
+// together, without a branch between them.
 template <class Numbers, u32 FRAGMENTS, u32 TILES, u32 PLACES>
 DEVICE void collect(const SearchParams &p, const Part<Numbers, FRAGMENTS, TILES> &part,
                     const TileRows<FRAGMENTS> &rows, const FirstTest *tests,
                     Hits<PLACES> *all_hits, u32 first_query) {
-    const u32 lane = thread_in_block() % WARP;
+    const u32 lane = thread_in_block() % WARP, ROWS = 2 * FRAGMENTS, TOGETHER = 4 / FRAGMENTS;
     f32 residual = 0;
 #pragma unroll
-    for (u32 at = 0; at < 2 * FRAGMENTS; at++) residual = larger(residual, rows.residuals[at]);
+    for (u32 at = 0; at < ROWS; at++) residual = larger(residual, rows.residuals[at]);
 #pragma unroll
     for (u32 mask = 4; mask < WARP; mask *= 2) {
         residual = larger(residual, warp_shuffle_xor(residual, mask));
     }
 #pragma unroll
-    for (u32 column = 0; column < 2 * TILES; column++) {
-        u32 place = column / 2 * 8 + 2 * (lane % 4) + column % 2;
-        FirstTest test = tests[part.first_kept + place];
-        f32 rest = residual * test.per_residual - test.threshold;
+    for (u32 first = 0; first < TILES; first += TOGETHER) {
+        FirstTests own[TOGETHER];
         u32 signs = ~0u;
 #pragma unroll
-        for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
-            f32 dot = (f32)part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
-            signs &= bits_of(fused(dot, rows.scales[at], rest));
+        for (u32 tile = 0; tile < TOGETHER; tile++) {
+            u32 place = part.first_kept + (first + tile) * 8 + 2 * (lane % 4);
+            own[tile] = *(const FirstTests *)(tests + place);
+#pragma unroll
+            for (u32 column = 0; column < 2; column++) {
+                const FirstTest &test = own[tile].of[column];
+                f32 rest = residual * test.per_residual - test.threshold;
+#pragma unroll
+                for (u32 at = 0; at < ROWS; at++) {
+                    f32 dot = (f32)part.totals[at / 2][first + tile][column + 2 * (at % 2)];
+                    signs &= bits_of(fused(dot, rows.scales[at], rest));
+                }
+            }
         }
         if (signs >> 31 != 0) continue;
         u32 hits = 0;
+        i32 dots[16];
 #pragma unroll
-        for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
-            f32 dot = (f32)part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
-            f32 own_rest = rows.residuals[at] * test.per_residual - test.threshold;
-            hits |= (u32)(fused(dot, rows.scales[at], own_rest) >= 0) << at;
+        for (u32 product = 0; product < 16; product++) {
+            u32 at = product % ROWS, column = product / ROWS % 2, tile = product / ROWS / 2;
+            auto dot = part.totals[at / 2][first + tile][column + 2 * (at % 2)];
+            const FirstTest &test = own[tile].of[column];
+            f32 rest = rows.residuals[at] * test.per_residual - test.threshold;
+            bool is_hit = fused((f32)dot, rows.scales[at], rest) >= 0;
+            hits |= (u32)(is_hit && (rows.wanted >> at & 1) != 0) << product;
+            dots[product] = kept_bits(dot);
         }
-        for (hits &= rows.wanted; hits != 0; hits &= hits - 1) {
-            u32 own = lowest_bit(hits);
-            typename Numbers::Total dot = 0;
+        for (; hits != 0; hits &= hits - 1) {
+            u32 product = lowest_bit(hits);
+            i32 dot = 0;
 #pragma unroll
-            for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
-                auto other = part.totals[at / 2][column / 2][column % 2 + 2 * (at % 2)];
-                dot = at == own ? other : dot;
-            }
-            keep(p, all_hits, Hit{first_query + place, rows.first + 8 * own, kept_bits(dot)});
+            for (u32 at = 0; at < 16; at++) dot = at == product ? dots[at] : dot;
+            u32 at = product % ROWS, column = product / ROWS % 2, tile = product / ROWS / 2;
+            u32 query = first_query + (first + tile) * 8 + 2 * (lane % 4) + column;
+            keep(p, all_hits, Hit{query, rows.first + 8 * at, dot});
         }
     }
 }

@@ -23,23 +23,29 @@ static const u32 NO_ROW = 0xffffffffu;
 
 // The answers to all queries, without gaps, so that one copy brings them: this, a range for each
 // query, and the rows of one query behind those of another, in no order.
-struct alignas(8) AnswerHead {
+struct AnswerHead {
     u32 total;  // Rows, zeroed before.
-    u32 unused;
+    u32 unused[2];
 };
-// Rows of one query. `count` is 2^32 - 1 where found overflowed, and more than kept_capacity where
-// the rows did: then there are none, and the caller asks again.
-struct alignas(8) AnswerRange {
-    u32 first, count;
+// Rows of one query. `count` is 2^32 - 1 where found overflowed or where fewer than k rows reach the
+// threshold, and more than kept_capacity where the rows overflowed: then there are none, and the
+// caller asks again.
+struct AnswerRange {
+    u32 first, count, unused;
+};
+// A row that may be among the best k, with its estimate as ComputeBackend::scan gives it.
+struct AnswerRow {
+    u32 row;
+    f32 estimate, residual;
 };
 
 struct SelectThresholdParams {
     const f32 *maxima;  // [queries][groups]
-    f32 *thresholds;    // [queries]; -inf where fewer than k groups have a row
+    f32 *thresholds;    // [queries]: the rank-th greatest; -inf where fewer groups have a row
     u32 *counts;        // [queries], zeroed
     u32 *total;         // [1], zeroed: of the answers that select_candidates writes
     u32 groups;         // 0: all thresholds are -inf
-    u32 k;
+    u32 rank;           // k, or less where the sample makes it likely that k rows reach it
 };
 
 struct SelectCandidatesParams {
@@ -48,6 +54,7 @@ struct SelectCandidatesParams {
     const f32 *scales;                  // [rows]
     const f32 *residuals;               // [rows]
     const QueryFactors *query_factors;  // [queries]
+    const f32 *thresholds;              // [queries]: what the collecting pass let through
     AnswerHead *answers;                // Room for kept_capacity rows of each query
     u32 capacity;
     u32 kept_capacity;
@@ -183,10 +190,10 @@ KERNEL(512, 2) __global__ void select_threshold(const SelectThresholdParams p) {
     SelectShared *shared = (SelectShared *)shared_memory();
     u32 query = block_in_grid();
     f32 threshold = -INFINITE;
-    if (p.groups >= p.k) {
+    if (p.groups >= p.rank) {
         const f32 *maxima = p.maxima + (u64)query * p.groups;
         auto key = [=](u32 at) { return ordered(maxima[at]); };
-        threshold = from_ordered(kth_largest(shared, p.groups, p.k, key));
+        threshold = from_ordered(kth_largest(shared, p.groups, p.rank, key));
     }
     if (thread_in_block() == 0) {
         p.thresholds[query] = threshold;
@@ -206,7 +213,7 @@ DEVICE void candidates(const SelectCandidatesParams &p) {
     const u32 count = p.counts[query];
     AnswerRange *ranges = (AnswerRange *)(p.answers + 1);
     if (count > p.capacity) {
-        if (thread == 0) ranges[query] = AnswerRange{0, ~0u};
+        if (thread == 0) ranges[query] = AnswerRange{0, ~0u, 0};
         return;
     }
     FoundRow *found = p.found + (u64)query * p.capacity;
@@ -232,6 +239,11 @@ DEVICE void candidates(const SelectCandidatesParams &p) {
     auto key = [=](u32 at) { return ordered(difference(estimate(at), bound(at))); };
     f32 threshold = -INFINITE;
     if (count >= p.k) threshold = from_ordered(kth_largest(shared, count, p.k, key));
+    // A row that was not collected may be among the best k, too.
+    if (threshold < p.thresholds[query]) {
+        if (thread == 0) ranges[query] = AnswerRange{0, ~0u, 0};
+        return;
+    }
     u32 own = 0, kept = 0;
 #pragma unroll 4
     for (u32 at = thread; at < count; at += threads) {
@@ -241,13 +253,14 @@ DEVICE void candidates(const SelectCandidatesParams &p) {
     const bool fits = kept <= p.kept_capacity;
     if (thread == 0) {
         shared->first = fits ? atomic_add(&p.answers->total, kept) : 0;
-        ranges[query] = AnswerRange{shared->first, kept};
+        ranges[query] = AnswerRange{shared->first, kept, 0};
     }
     block_barrier();
-    KeptRow *to = (KeptRow *)(ranges + p.queries) + shared->first;
+    AnswerRow *to = (AnswerRow *)(ranges + p.queries) + shared->first;
     for (u32 at = thread; fits && at < count; at += threads) {
         if (sum(estimate(at), bound(at)) < threshold) continue;
-        to[place++] = KeptRow{found[at].row, estimate(at)};
+        u32 row = found[at].row;
+        to[place++] = AnswerRow{row, estimate(at), p.residuals[row]};
     }
 }
 

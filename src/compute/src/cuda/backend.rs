@@ -214,9 +214,8 @@ impl ComputeBackend for CudaBackend {
         };
         let wanted = k.min(selection.count(rows.len()));
         let answer = |(bounded, found): (&BoundedQuery<'_>, DeviceCandidates)| {
-            let bound = |row: u32| bounded.bound.of(rows.residual(row as usize));
             // The lists chosen may hold fewer rows that pass than are wanted.
-            found.map(|found| best_hits(&found, k, bound)).filter(|hits| hits.len() >= wanted)
+            found.map(|found| best_hits(&found, k, &bounded.bound)).filter(|hits| hits.len() >= wanted)
         };
         let answers: Vec<Option<Vec<Hit>>> = queries.iter().zip(found).map(answer).collect();
         self.counters.answered_through_lists(answers.iter().flatten().count());

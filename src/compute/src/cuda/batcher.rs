@@ -16,6 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytemuck::{Pod, Zeroable};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::cuda::DeviceError;
@@ -33,9 +34,21 @@ pub struct DeviceQuery {
     pub bound_per_residual: f32,
 }
 
-/// Rows that may be among the best of one query, with their estimates, in no order; `None` if they
-/// are more than the device has memory to name.
-pub type DeviceCandidates = Option<Vec<(u32, f32)>>;
+/// A row that may be among the best of a query.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+pub struct Candidate {
+    /// The row.
+    pub row: u32,
+    /// Its estimate, as a scan gives it.
+    pub estimate: f32,
+    /// Its residual: the host would read it from anywhere in the segment.
+    pub residual: f32,
+}
+
+/// Rows that may be among the best of one query, in no order; `None` if they are more than the
+/// device has memory to name.
+pub type DeviceCandidates = Option<Vec<Candidate>>;
 
 /// Limits of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -280,14 +293,14 @@ mod tests {
         DeviceQuery { codes: vec![], scale, bound_constant: 0.0, bound_per_residual: 0.0 }
     }
 
-    fn row(row: u32, count: f32) -> DeviceCandidates {
-        Some(vec![(row, count)])
+    fn row(row: u32, estimate: f32) -> DeviceCandidates {
+        Some(vec![Candidate { row, estimate, residual: 0.0 }])
     }
 
     /// Each query finds one row: its own scale. The estimate says the number of queries of the run.
     fn echo(run: &QueryBatch<DeviceQuery>) -> Result<Vec<DeviceCandidates>, DeviceError> {
         let count = run.queries.len() as f32;
-        Ok(run.queries.iter().map(|query| Some(vec![(query.scale as u32, count)])).collect())
+        Ok(run.queries.iter().map(|query| row(query.scale as u32, count)).collect())
     }
 
     type Answer = Result<Vec<DeviceCandidates>, DeviceError>;

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use crate::candidates::Candidates;
 use crate::cuda::DeviceError;
 use crate::cuda::backend::CudaBackend;
-use crate::cuda::batcher::{DeviceCandidates, DeviceQuery};
+use crate::cuda::batcher::{Candidate, DeviceCandidates, DeviceQuery};
 use crate::cuda::manager::ActiveDevice;
 use crate::cuda::numbers::HalfQuery;
 use crate::cuda::one_bit::{ProbingQuery, probe};
 use crate::cuda::search::search;
 use crate::{
-    BoundedQuery, ComputeError, FullRows, ListedRows, Probe, RowMask, Selection, VectorRows,
+    BoundedQuery, ComputeError, ErrorBound, FullRows, ListedRows, Probe, RowMask, Selection, VectorRows,
 };
 use lodestone_types::{Hit, RowId};
 
@@ -66,7 +66,7 @@ impl CudaBackend {
         &self,
         request: &SearchRequest<'_>,
     ) -> Result<Vec<Vec<Hit>>, ComputeError> {
-        let SearchRequest { rows, queries, k, .. } = *request;
+        let SearchRequest { queries, k, .. } = *request;
         let found = match self.manager.run(|device| self.search_codes(device, request)) {
             Ok(found) => found,
             Err(error) => return self.fall_back(request, &error),
@@ -74,8 +74,7 @@ impl CudaBackend {
         let mut answers = Vec::with_capacity(queries.len());
         let mut open = Vec::new();
         for (bounded, found) in queries.iter().zip(found) {
-            let bound = |row: u32| bounded.bound.of(rows.residual(row as usize));
-            let answer = found.map(|found| best_hits(&found, k, bound));
+            let answer = found.map(|found| best_hits(&found, k, &bounded.bound));
             open.extend(answer.is_none().then_some(*bounded));
             answers.push(answer);
         }
@@ -134,7 +133,7 @@ impl CudaBackend {
         let found: Option<Vec<_>> = found.into_iter().collect();
         let pairs = halves.iter().zip(found.ok_or(DeviceError::TooManyCandidates)?);
         let hits: Vec<_> =
-            pairs.map(|(half, found)| best_hits(&found, k, |_| half.bound.of(0.0))).collect();
+            pairs.map(|(half, found)| best_hits(&found, k, &half.bound)).collect();
         self.counters.answered(hits.len());
         self.counters.answered_by_originals(hits.len());
         Ok(hits)
@@ -196,11 +195,11 @@ impl DeviceQuery {
 }
 
 /// The best `k` of the rows that the device named, chosen as the CPU does: the device may have
-/// named a few too many. `bound` is that of a row.
-pub(super) fn best_hits(found: &[(u32, f32)], k: usize, bound: impl Fn(u32) -> f32) -> Vec<Hit> {
+/// named a few too many.
+pub(super) fn best_hits(found: &[Candidate], k: usize, bound: &ErrorBound) -> Vec<Hit> {
     let mut candidates = Candidates::new(k);
-    for &(row, estimate) in found {
-        candidates.push(RowId(row), estimate, bound(row));
+    for Candidate { row, estimate, residual } in found {
+        candidates.push(RowId(*row), *estimate, bound.of(*residual));
     }
     candidates.finish()
 }

@@ -4,9 +4,10 @@
 //! queries -> sample every few rows -> k-th best lower bound -> collect what reaches it -> select
 //!            (G1 or G2)               (a threshold)            (G1 or G2)                 -> host
 //! ```
-//! The sample's threshold is reached by k rows at least, so collecting loses nothing; the smaller
-//! the sample, the more is collected in vain. Where more is found than there is memory for,
-//! those queries run once more with sixteen times the memory.
+//! A threshold that k rows reach loses nothing; the smaller the sample, the more is collected in
+//! vain. A first run takes one that k rows reach in all likelihood, and select says where they do
+//! not. Those queries, and those that find more than there is memory for, run once more, with a
+//! threshold that is sure and sixteen times the memory.
 
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ const ROWS_A_LISTED_ROW: usize = 4;
 const GROUPS_A_ROW: usize = 4;
 /// Capacity for each row that a sample leads to be collected in vain.
 const CAPACITY_A_ROW: usize = 4;
+/// Share of queries that run twice, at most: see `Capacity::rank`.
+const MISSES_MAX: f64 = 1e-4;
 /// The coarsest sample.
 const STEP_MAX: usize = 64;
 /// Bytes of scratch memory for samples and found rows of one launch.
@@ -46,15 +49,37 @@ const ROWS_LIKELY: usize = 2;
 struct Capacity {
     collected: usize,
     kept: usize,
+    /// Whether a threshold may turn out too high, so that the query runs once more.
+    may_miss: bool,
 }
 
 impl Capacity {
     fn first(k: usize) -> Self {
-        Self { collected: 4096, kept: (4 * k).next_power_of_two().max(256) }
+        Self { collected: 4096, kept: (4 * k).next_power_of_two().max(256), may_miss: true }
     }
 
     fn second() -> Self {
-        Self { collected: 65_536, kept: 16_384 }
+        Self { collected: 65_536, kept: 16_384, may_miss: false }
+    }
+
+    /// Rank in a sample of one row in `step` whose score is the threshold. The k-th best is sure to
+    /// be reached by k rows; the rank below it is, but for one query in `1 / MISSES_MAX`: of the k
+    /// best rows a sample holds k / step on average, and `rank` or more of them by Poisson's law
+    /// with less than that chance. Ten rows of a sample of one in 64: the fourth, so that .4 times
+    /// as many are collected in vain.
+    fn rank(&self, k: usize, step: usize) -> usize {
+        if !self.may_miss {
+            return k;
+        }
+        let mean = k as f64 / step as f64;
+        let (mut rank, mut chance) = (0, (-mean).exp());
+        let mut more = 1.0;
+        while rank < k && more > MISSES_MAX {
+            more -= chance;
+            rank += 1;
+            chance *= mean / rank as f64;
+        }
+        rank.max(1)
     }
 }
 
@@ -182,8 +207,11 @@ impl SearchPlan<'_> {
             return None;
         }
         let by_sample = self.passing / (GROUPS_A_ROW * GROUP_ROWS * self.k);
-        let by_capacity = capacity.collected / (CAPACITY_A_ROW * self.k);
-        Some(by_sample.min(by_capacity).clamp(1, STEP_MAX))
+        let mut step = by_sample.clamp(1, STEP_MAX);
+        while step > 1 && capacity.rank(self.k, step) * step * CAPACITY_A_ROW > capacity.collected {
+            step /= 2;
+        }
+        Some(step)
     }
 
     fn run_part(
@@ -220,7 +248,7 @@ impl SearchPlan<'_> {
         launch(workspace, &Pass { step: 1, ..sample }, output)?;
         let factors = &*factors;
         let (queries, capacity) = (count, collected_max);
-        let collected = Collected { rows, factors, found, counts, queries, capacity };
+        let collected = Collected { rows, factors, thresholds, found, counts, queries, capacity };
         select::candidates(workspace, &collected, answers, k)?;
         answers.fetch(workspace, ROWS_LIKELY * k)
     }

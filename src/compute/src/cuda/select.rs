@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::cuda::batcher::DeviceCandidates;
+use crate::cuda::batcher::{Candidate, DeviceCandidates};
 use crate::cuda::launch::{LaunchBuilder, LaunchShape};
 use crate::cuda::manager::ResidentRows;
 use crate::cuda::numbers::Numbers;
@@ -30,7 +30,7 @@ struct SelectThresholdParams {
     counts: u64,
     total: u64,
     groups: u32,
-    k: u32,
+    rank: u32,
 }
 
 /// `SelectCandidatesParams` of kernels/select.cu.
@@ -42,6 +42,7 @@ struct SelectCandidatesParams {
     scales: u64,
     residuals: u64,
     query_factors: u64,
+    thresholds: u64,
     answers: u64,
     capacity: u32,
     kept_capacity: u32,
@@ -57,26 +58,26 @@ pub(super) struct Thresholds<'a> {
     pub(super) answers: &'a Buffer,
 }
 
-/// The k-th best of each query's `groups` maxima to `thresholds.values`, and zeroes to the counts.
-/// Without groups every threshold is the lowest.
+/// The `rank`-th best of each query's `groups` maxima to `thresholds.values`, and zeroes to the
+/// counts. Without groups every threshold is the lowest.
 pub(super) fn thresholds(
     workspace: &mut Workspace,
     (maxima, groups): (&Buffer, usize),
     thresholds: Thresholds<'_>,
     queries: usize,
-    k: usize,
+    rank: usize,
 ) -> Result<(), DeviceError> {
     let mut builder = LaunchBuilder::new("select_threshold");
     let values = queries.saturating_mul(groups);
     let is_counted = u32::try_from(values).is_ok() && u32::try_from(queries).is_ok();
-    builder.check(queries > 0 && k > 0 && is_counted, "numbers of 32 bits")?;
+    builder.check(queries > 0 && rank > 0 && is_counted, "numbers of 32 bits")?;
     let params = SelectThresholdParams {
         maxima: builder.reads::<f32>(maxima, values)?,
         thresholds: builder.writes::<f32>(thresholds.values, queries)?,
         counts: builder.writes::<u32>(thresholds.counts, queries)?,
         total: builder.writes::<u32>(thresholds.answers, 1)?,
         groups: groups as u32,
-        k: k as u32,
+        rank: rank as u32,
     };
     let grid = [queries as u32, 1];
     let shape = LaunchShape { grid, threads: THREADS, shared_bytes: SHARED_BYTES };
@@ -88,6 +89,8 @@ pub(super) fn thresholds(
 pub(super) struct Collected<'a> {
     pub(super) rows: &'a ResidentRows,
     pub(super) factors: &'a Buffer,
+    /// f32, one a query: what the pass let through.
+    pub(super) thresholds: &'a Buffer,
     /// [`FoundRow`]s, `queries * capacity`; overwritten.
     pub(super) found: &'a Buffer,
     /// u32, one a query.
@@ -104,12 +107,12 @@ pub(super) fn candidates(
     answers: Answers<'_>,
     k: usize,
 ) -> Result<(), DeviceError> {
-    let Collected { rows, factors, found, counts, queries, capacity } = *collected;
+    let Collected { rows, factors, found, counts, queries, capacity, .. } = *collected;
     let mut builder = LaunchBuilder::new(match rows.numbers {
         Numbers::Codes => "select_candidates",
         Numbers::F16 => "select_candidates_halves",
     });
-    let numbers = [queries, k, capacity, answers.rows_max, answers.bytes() / size_of::<FoundRow>()];
+    let numbers = [queries, k, capacity, answers.rows_max, answers.bytes() / size_of::<AnswerWords>()];
     let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
     builder.check(is_counted && queries == answers.queries, "numbers of 32 bits")?;
     let params = SelectCandidatesParams {
@@ -118,6 +121,7 @@ pub(super) fn candidates(
         scales: builder.reads::<f32>(&rows.scales, rows.rows as usize)?,
         residuals: builder.reads::<f32>(&rows.residuals, rows.rows as usize)?,
         query_factors: builder.reads::<QueryFactors>(factors, queries)?,
+        thresholds: builder.reads::<f32>(collected.thresholds, queries)?,
         answers: builder.writes::<u8>(answers.buffer, answers.bytes())?,
         capacity: capacity as u32,
         kept_capacity: answers.rows_max as u32,
@@ -138,9 +142,9 @@ pub(super) struct Answers<'a> {
     pub(super) rows_max: usize,
 }
 
-/// `AnswerHead`, `AnswerRange` and `KeptRow` of kernels/: two words each. A total and nothing, the
-/// first row of a query and their number, or a row and the bits of its estimate.
-type AnswerWords = [u32; 2];
+/// `AnswerHead`, `AnswerRange` and `AnswerRow` of kernels/select.cu: three words each. A total, the
+/// first row of a query and their number, or a [`Candidate`].
+type AnswerWords = [u32; 3];
 
 impl Answers<'_> {
     /// Bytes of the answers to `queries` of up to `rows_max` rows each.
@@ -161,21 +165,22 @@ impl Answers<'_> {
     ) -> Result<Vec<DeviceCandidates>, DeviceError> {
         let head = 1 + self.queries;
         let likely = self.queries * rows_likely.min(self.rows_max);
-        let mut words: Vec<AnswerWords> = vec![[0; 2]; head + likely];
+        let mut words: Vec<AnswerWords> = vec![[0; 3]; head + likely];
         let queue = &mut *workspace.queue;
         queue.download(self.buffer, 0, bytemuck::cast_slice_mut(&mut words))?;
         let here = words.len();
         let total = words[0][0] as usize;
         if head + total > here {
-            words.resize(head + total, [0; 2]);
+            words.resize(head + total, [0; 3]);
             let rest = bytemuck::cast_slice_mut(&mut words[here..]);
             queue.download(self.buffer, here * size_of::<AnswerWords>(), rest)?;
         }
         let (ranges, rows) = words[1..].split_at(self.queries);
-        let found = ranges.iter().map(|&[first, count]| {
+        let rows: &[Candidate] = bytemuck::cast_slice(rows);
+        let found = ranges.iter().map(|&[first, count, _]| {
             let (first, count) = (first as usize, count as usize);
             let own = (count <= self.rows_max).then(|| &rows[first..first + count])?;
-            Some(own.iter().map(|[row, bits]| (*row, f32::from_bits(*bits))).collect())
+            Some(own.to_vec())
         });
         Ok(found.collect())
     }
