@@ -44,7 +44,6 @@ uint32_t ballot(bool vote);
 uint32_t shuffle(uint32_t value, uint32_t lane);
 uint32_t shuffle_xor(uint32_t value, uint32_t mask);
 void load_16(void *to, const void *from);
-void load_8(void *to, const void *from);
 uint32_t atomic_add(uint32_t *at, uint32_t value);
 uint32_t atomic_max(uint32_t *at, uint32_t value);
 uint64_t atomic_max(uint64_t *at, uint64_t value);
@@ -120,21 +119,9 @@ DEVICE uint32_t pair_of_f16(float low, float high) {
 DEVICE float power_of_two(float value) { return exp2f(value); }
 DEVICE float error_function(float value) { return erff(value); }
 
-DEVICE int32_t dp4a(uint32_t a, uint32_t b, int32_t total) {
-    for (int byte = 0; byte < 4; byte++) {
-        total += (int32_t)(int8_t)(a >> 8 * byte) * (int32_t)(int8_t)(b >> 8 * byte);
-    }
-    return total;
-}
-
 DEVICE Words4 load_streaming_16(const void *from, bool has = true) {
     Words4 words = {0, 0, 0, 0};
     if (has) emulator::load_16(&words, from);
-    return words;
-}
-DEVICE Words2 load_streaming_8(const void *from, bool has = true) {
-    Words2 words = {0, 0};
-    if (has) emulator::load_8(&words, from);
     return words;
 }
 DEVICE uint32_t atomic_add(uint32_t *at, uint32_t value) { return emulator::atomic_add(at, value); }

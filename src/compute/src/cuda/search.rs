@@ -226,7 +226,7 @@ impl SearchPlan<'_> {
     }
 }
 
-pub(super) fn factors_of(query: &DeviceQuery) -> QueryFactors {
+fn factors_of(query: &DeviceQuery) -> QueryFactors {
     let DeviceQuery { scale, bound_constant, bound_per_residual, .. } = *query;
     let (constant, per_residual) = (bound_constant, bound_per_residual);
     QueryFactors { scale, constant, per_residual, unused: 0.0 }
@@ -245,7 +245,7 @@ fn launch(
 }
 
 /// Downloads the kept rows once they are there.
-pub(super) fn fetch(
+fn fetch(
     workspace: &mut Workspace,
     kept: &Buffer,
     kept_counts: &Buffer,
