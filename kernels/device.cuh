@@ -109,9 +109,6 @@ DEVICE f32 power_of_two(f32 value) {
 }
 DEVICE f32 error_function(f32 value) { return erff(value); }
 
-// sum += a . b over four signed bytes each.
-DEVICE i32 dp4a(u32 a, u32 b, i32 total) { return __dp4a((i32)a, (i32)b, total); }
-
 // Memory that nobody writes while the kernel runs, read once: past the first cache.
 // Zeros where `has` is false: a predicate, no branch, so that several are under way together.
 DEVICE Words4 load_streaming_16(const void *from, bool has = true) {
@@ -120,15 +117,6 @@ DEVICE Words4 load_streaming_16(const void *from, bool has = true) {
                  "mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0;\n\t"
                  "@has ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4]; }"
                  : "=&r"(words.x), "=&r"(words.y), "=&r"(words.z), "=&r"(words.w)
-                 : "l"(from), "r"((u32)has));
-    return words;
-}
-DEVICE Words2 load_streaming_8(const void *from, bool has = true) {
-    Words2 words;
-    asm volatile("{ .reg .pred has; setp.ne.u32 has, %3, 0;\n\t"
-                 "mov.b32 %0, 0; mov.b32 %1, 0;\n\t"
-                 "@has ld.global.nc.L1::no_allocate.L2::128B.v2.u32 {%0,%1}, [%2]; }"
-                 : "=&r"(words.x), "=&r"(words.y)
                  : "l"(from), "r"((u32)has));
     return words;
 }
@@ -280,12 +268,6 @@ struct alignas(8) FoundRow {
 struct alignas(8) KeptRow {
     u32 row;
     f32 estimate;
-};
-
-// A query that chose a list, and the first slot of its upper bounds of the list's rows.
-struct alignas(8) ListMember {
-    u32 query;
-    u32 first_slot;
 };
 
 // Number formats of rows and queries: codes of a byte, or f16. Fragments of 32 bytes, and so

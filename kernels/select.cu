@@ -8,18 +8,12 @@
 //          select_candidates  rows of a collecting pass -> those whose upper bound reaches the
 //                             k-th best lower bound, with estimates whose bits are the CPU's
 //          select_candidates_halves  the same of a pass over f16, whose estimates are not
-//          lists_choose       promises of lists (one_bit.cu) -> the most promising, by list
-//          one_bit_select     upper bounds by T0 -> T1 of the rows that may be among the best
-// Block    512 threads, lists_choose 256, one_bit_select 256 to 1,024; one block a query. Shared:
-//          1,168 bytes. k from 1; no limit above.
+// Block    512 threads, one block a query. Shared: 1,168 bytes. k from 1; no limit above.
 // Moves    4 x groups x 4 bytes a query, and 5 x found x 8 beside random reads of factors; a few
-//          microseconds. Blocks of many queries run side by side. one_bit_select reads 8 bytes a
-//          slot five times, and stride bytes for each row that it looks up.
+//          microseconds. Blocks of many queries run side by side.
 // Built    ptxas 13.0 for sm_90, no spills: 21 to 39 registers.
 
 static const u32 DIGITS = 256;
-static const u32 SLOTS_A_BLOCK = 64;
-static const u32 NO_ROW = 0xffffffffu;
 
 // The answers to all queries, without gaps, so that one copy brings them: this, a range for each
 // query, and the rows of one query behind those of another, in no order.
@@ -60,38 +54,6 @@ struct SelectCandidatesParams {
     u32 kept_capacity;
     u32 k;
     u32 queries;
-};
-
-struct ListsChooseParams {
-    const f32 *promises;       // [queries][lists]; -inf for lists that are never chosen
-    const u32 *sizes;          // [lists]
-    u32 *active;               // [lists]: those that any query chose, in no order
-    u32 *active_count;         // [1], zeroed before
-    ListMember *members;       // [lists][member_capacity], in no order
-    u32 *member_counts;        // [lists], zeroed before
-    u32 *slot_counts;          // [queries]; above slot_capacity: lists were left out
-    u32 lists;
-    u32 probes;                // lists to choose; equal promises: the lower list
-    u32 member_capacity;       // at least the number of queries
-    u32 slot_capacity;         // a list takes its rows rounded up to 64
-};
-
-struct OneBitSelectParams {
-    const KeptRow *uppers;              // [queries][slot_capacity], of one_bit_scan
-    const u32 *slot_counts;             // [queries]
-    const i8 *codes;                    // [rows][stride]
-    const f32 *scales;                  // [rows]
-    const f32 *residuals;               // [rows]
-    const i8 *query_codes;              // [queries][stride]
-    const QueryFactors *query_factors;  // [queries]
-    FoundRow *found;                    // [queries][capacity]: for select_candidates
-    u32 *counts;                        // [queries]; 2^32 - 1 where lists were left out
-    u32 slot_capacity;
-    u32 capacity;
-    u32 stride;
-    u32 first_rows;                     // rows that give the threshold: 64, or 4 k if that is more
-    u32 k;
-    u32 unused;
 };
 
 struct SelectShared {
@@ -271,111 +233,6 @@ KERNEL(512, 2) __global__ void select_candidates_halves(const SelectCandidatesPa
     candidates<Halves>(p);
 }
 
-KERNEL(256, 4) __global__ void lists_choose(const ListsChooseParams p) {
-    SelectShared *shared = (SelectShared *)shared_memory();
-    const u32 query = block_in_grid(), span = divided_up(p.lists, threads_in_block());
-    const u32 first = smaller(thread_in_block() * span, p.lists);
-    const u32 end = smaller(first + span, p.lists);
-    const f32 *promises = p.promises + (u64)query * p.lists;
-    auto key = [=](u32 at) { return ordered(promises[at]); };
-    const u32 none = ordered(-INFINITE);
-    u32 least = none, above = 0, equal = 0, slots = 0, total = 0, all_above, all_slots;
-    if (p.lists > p.probes) least = kth_largest(shared, p.lists, p.probes, key);
-    for (u32 list = first; list < end; list++) {
-        above += key(list) > least;
-        equal += key(list) == least && least != none;
-    }
-    sum_before(shared->sums, above, all_above);
-    u32 rank = sum_before(shared->sums, equal, total);
-    // Of equal promises the lower lists, as many as are wanted.
-    u32 last_rank = smaller(total, p.probes - smaller(p.probes, all_above));
-    auto is_chosen = [=](u32 list, u32 &rank) {
-        bool is_equal = key(list) == least && least != none;
-        bool is_in = key(list) > least || (is_equal && rank < last_rank);
-        rank += is_equal;
-        return is_in;
-    };
-    u32 again = rank;
-    for (u32 list = first; list < end; list++) {
-        u32 blocks = divided_up(p.sizes[list], SLOTS_A_BLOCK);
-        if (is_chosen(list, again)) slots += blocks * SLOTS_A_BLOCK;
-    }
-    u32 place = sum_before(shared->sums, slots, all_slots);
-    for (u32 list = first; list < end; list++) {
-        if (!is_chosen(list, rank)) continue;
-        u32 taken = divided_up(p.sizes[list], SLOTS_A_BLOCK) * SLOTS_A_BLOCK;
-        if (place + taken <= p.slot_capacity) {
-            u32 member = atomic_add(&p.member_counts[list], 1);
-            p.members[(u64)list * p.member_capacity + member] = ListMember{query, place};
-            if (member == 0) p.active[atomic_add(p.active_count, 1)] = list;
-        }
-        place += taken;
-    }
-    if (thread_in_block() == 0) p.slot_counts[query] = all_slots;
-}
-
-// Products of the found rows first .. end with their query: eight lanes a row.
-DEVICE void look_up(const OneBitSelectParams &p, FoundRow *found, u32 first, u32 end) {
-    const u32 part = thread_in_block() % 8, rows = threads_in_block() / 8;
-    const i8 *query = p.query_codes + (u64)block_in_grid() * p.stride;
-    // All lanes of a warp loop together: they meet in the sums.
-    for (u32 start = first; start < end; start += rows) {
-        u32 at = start + thread_in_block() / 8;
-        const i8 *codes = p.codes + (u64)(at < end ? found[at].row : 0) * p.stride;
-        i32 dot = 0;
-#pragma unroll 4
-        for (u32 offset = part * 16; at < end && offset < p.stride; offset += 128) {
-            Words4 a = load_streaming_16(codes + offset), b = load_streaming_16(query + offset);
-            dot = dp4a(a.x, b.x, dp4a(a.y, b.y, dp4a(a.z, b.z, dp4a(a.w, b.w, dot))));
-        }
-        for (u32 mask = 4; mask > 0; mask /= 2) dot += (i32)warp_shuffle_xor((u32)dot, mask);
-        if (at < end && part == 0) found[at].dot = dot;
-    }
-}
-
-KERNEL(1024, 1) __global__ void one_bit_select(const OneBitSelectParams p) {
-    SelectShared *shared = (SelectShared *)shared_memory();
-    const u32 query = block_in_grid(), thread = thread_in_block(), slots = p.slot_counts[query];
-    if (slots > p.slot_capacity) {
-        if (thread == 0) p.counts[query] = ~0u;
-        return;
-    }
-    const KeptRow *uppers = p.uppers + (u64)query * p.slot_capacity;
-    FoundRow *found = p.found + (u64)query * p.capacity;
-    const QueryFactors factors = p.query_factors[query];
-    auto collect = [&](f32 from, f32 below) {
-        for (u32 at = thread; at < slots; at += threads_in_block()) {
-            KeptRow row = uppers[at];
-            bool is_wanted = row.row != NO_ROW && row.estimate >= from && row.estimate < below;
-            u32 place = is_wanted ? atomic_add(&shared->kept, 1) : p.capacity;
-            if (place < p.capacity) found[place] = FoundRow{row.row, 0};
-        }
-        block_barrier();
-        return shared->kept;
-    };
-    if (thread == 0) shared->kept = 0;
-    auto upper = [=](u32 at) { return ordered(uppers[at].estimate); };
-    f32 first = -INFINITE, threshold = -INFINITE;
-    if (slots >= p.first_rows) {
-        first = from_ordered(kth_largest(shared, slots, p.first_rows, upper));
-    }
-    block_barrier();
-    const u32 looked_up = smaller(collect(first, INFINITE), p.capacity);
-    look_up(p, found, 0, looked_up);
-    auto lower = [=](u32 at) {
-        FoundRow row = found[at];
-        f32 estimate = estimate_of(row.dot, factors, p.scales[row.row]);
-        return ordered(difference(estimate, bound_of(factors, p.residuals[row.row])));
-    };
-    if (looked_up >= p.k) threshold = from_ordered(kth_largest(shared, looked_up, p.k, lower));
-    block_barrier();
-    const u32 count = collect(threshold, first);
-    look_up(p, found, looked_up, smaller(count, p.capacity));
-    if (thread == 0) p.counts[query] = count;
-}
-
 LAUNCHABLE(select_threshold)
-LAUNCHABLE(lists_choose)
-LAUNCHABLE(one_bit_select)
 LAUNCHABLE(select_candidates)
 LAUNCHABLE(select_candidates_halves)

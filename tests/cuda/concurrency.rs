@@ -1,4 +1,4 @@
-//! Searches through lists of concurrent callers: the same answers as alone, in fewer runs.
+//! Searches of concurrent callers: the same answers as alone, in fewer runs.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,20 +9,17 @@ use std::time::Duration;
 
 use lodestone_compute::cuda::batcher::{MachineTimer, Timer};
 use lodestone_compute::cuda::{
-    Buffer, CudaBackend, Device, DeviceError, DeviceMemory, DeviceTraits, Launch, Queue,
+    Buffer, CudaBackend, CudaLimits, Device, DeviceError, DeviceMemory, DeviceTraits, Launch, Queue,
 };
-use lodestone_compute::rotation::Rotation;
-use lodestone_compute::{ComputeBackend, ListedRows, Probe, RowMask, Selection};
+use lodestone_compute::{ComputeBackend, RowMask, Selection, SimdBackend};
 use lodestone_types::Hit;
 
 use crate::cases::{Asked, Data};
 use crate::families::{asked, devices};
-use crate::lists::{Listed, backend_with};
-use crate::recording::Faults;
+use crate::recording::{Faults, backend_timed};
 
 const DIMENSION: usize = 64;
 const ROWS: usize = 500;
-const PROBE: Probe = Probe { k: 6, probes: 3, deviations: 5.0 };
 
 /// A clock that stands still, and counts the sleeps until it moves.
 #[derive(Debug, Default)]
@@ -50,7 +47,7 @@ impl Timer for Still {
     }
 }
 
-/// Wraps a device, counts runs of T0, and can hold the next launch.
+/// Wraps a device, counts passes over rows, and can hold the next launch.
 #[derive(Debug, Default)]
 struct Gate {
     scans: AtomicUsize,
@@ -114,7 +111,7 @@ impl Queue for Gated<Box<dyn Queue>> {
             begun.send(()).unwrap();
             ends.recv().unwrap();
         }
-        let is_scan = launch.kernel() == "one_bit_scan";
+        let is_scan = launch.kernel().starts_with("scan_collect");
         self.gate.scans.fetch_add(usize::from(is_scan), Ordering::SeqCst);
         self.inner.launch(launch)
     }
@@ -128,43 +125,33 @@ impl Queue for Gated<Box<dyn Queue>> {
     }
 }
 
-/// A segment with lists, a backend that searches them, and its planned errors.
+/// A segment, a backend that searches it, and its planned errors.
 struct Fixture {
     asked: Asked,
-    rotation: Rotation,
-    made: Listed,
     backend: CudaBackend,
     faults: Arc<Faults>,
     gate: Arc<Gate>,
 }
 
-type Answer = Option<Vec<Hit>>;
+type Answer = Vec<Hit>;
 
 impl Fixture {
     fn new(inner: Arc<dyn Device>, timer: Arc<dyn Timer>) -> Self {
         let asked = asked(DIMENSION, ROWS, 5, Data::Clustered);
-        let rotation = Rotation::new(DIMENSION);
-        let made = Listed::new(&asked, DIMENSION, &rotation);
         let gate = Arc::new(Gate::default());
         let inner = Arc::new(Gated { inner, gate: Arc::clone(&gate) });
-        let (backend, faults) = backend_with(inner, timer);
-        Self { asked, rotation, made, backend, faults, gate }
+        let limits = CudaLimits { work_min: 0, ..CudaLimits::default() };
+        let (backend, faults) = backend_timed(inner, limits, timer);
+        Self { asked, backend, faults, gate }
     }
 
-    /// The answer for the caller of one query; `None` where it has to search the lists itself.
-    fn ask(&self, query: usize, probe: Probe) -> Answer {
-        self.ask_filtered(query, probe, Selection::All)
+    /// The answer for the caller of one query; each wants another number of rows.
+    fn ask(&self, query: usize) -> Answer {
+        self.ask_filtered(query, Selection::All)
     }
 
-    fn ask_filtered(&self, query: usize, probe: Probe, selection: Selection<'_>) -> Answer {
-        let plain = self.asked.columns.view();
-        let rows = plain.with_identity(9);
-        let lists = self.made.columns();
-        let listed = ListedRows { rows: &rows, lists, rotation: &self.rotation };
-        let queries = &self.asked.bounded(&rows)[query..=query];
-        let found = self.backend.through_lists(&listed, queries, selection, probe);
-        let [answer] = <[Answer; 1]>::try_from(found.unwrap()).unwrap();
-        answer
+    fn ask_filtered(&self, query: usize, selection: Selection<'_>) -> Answer {
+        answer(&self.backend, &self.asked, query, selection)
     }
 
     fn count(&self, name: &str) -> u64 {
@@ -197,68 +184,54 @@ impl Fixture {
     }
 }
 
+fn answer(
+    backend: &dyn ComputeBackend,
+    asked: &Asked,
+    query: usize,
+    selection: Selection<'_>,
+) -> Answer {
+    let plain = asked.columns.view();
+    let rows = plain.with_identity(9);
+    let queries = &asked.bounded(&rows)[query..=query];
+    backend.candidates(&rows, queries, selection, 4 + query).unwrap().remove(0)
+}
+
 #[test]
 fn concurrent_callers_share_a_run_and_get_what_they_get_alone() {
     for device in devices("concurrent_callers_share_a_run_and_get_what_they_get_alone") {
         let still = Arc::new(Still::default());
         let fixture = Fixture::new(device, Arc::clone(&still) as Arc<dyn Timer>);
-        let alone: Vec<Answer> = (0..4).map(|query| fixture.ask(query, PROBE)).collect();
-        assert!(alone.iter().all(Option::is_some));
+        let alone: Vec<Answer> = (0..4).map(|query| fixture.ask(query)).collect();
         assert_eq!((fixture.count("gpu_runs"), fixture.gate.scans.load(Ordering::SeqCst)), (4, 4));
         assert_eq!(*still.sleeps.lock().unwrap(), 0, "who is alone never waits");
-        assert_eq!(fixture.together(&still, |query| fixture.ask(query, PROBE), || ()), alone);
+        assert_eq!(fixture.together(&still, |query| fixture.ask(query), || ()), alone);
         assert_eq!((fixture.count("gpu_runs"), fixture.gate.scans.load(Ordering::SeqCst)), (6, 6));
         assert_eq!(fixture.count("gpu_requests_run_together"), 3);
-        assert_eq!(fixture.count("gpu_queries_through_lists"), 8);
+        assert_eq!(fixture.count("gpu_queries"), 8);
     }
 }
 
-/// Two filters that pass the same rows share a run; others do not.
+/// Callers under the same mask share a run; others do not.
 #[test]
 fn concurrent_callers_share_a_run_under_the_same_filter() {
     let mask = |step: u32| {
         let bitmap = (0..ROWS as u32).filter(|row| row % step != 0).collect();
         RowMask::from_bitmap(ROWS, &bitmap)
     };
+    let (mask, other_mask) = (mask(3), mask(5));
     for device in devices("concurrent_callers_share_a_run_under_the_same_filter") {
         let still = Arc::new(Still::default());
         let fixture = Fixture::new(device, Arc::clone(&still) as Arc<dyn Timer>);
-        let ask = |query, step| {
-            let mask = mask(step);
-            fixture.ask_filtered(query, PROBE, Selection::Masked(&mask))
-        };
-        let alone: Vec<Answer> = (0..4).map(|query| ask(query, 3)).collect();
-        let other = ask(1, 5);
-        assert!(alone.iter().all(Option::is_some) && other != alone[1]);
+        let ask = |query| fixture.ask_filtered(query, Selection::Masked(&mask));
+        let ask_other = || fixture.ask_filtered(1, Selection::Masked(&other_mask));
+        let alone: Vec<Answer> = (0..4).map(ask).collect();
+        let other = ask_other();
+        assert_ne!(other, alone[1]);
         let runs = fixture.count("gpu_runs");
-        let beside = || assert_eq!(ask(1, 5), other, "while the rest waits");
-        assert_eq!(fixture.together(&still, |query| ask(query, 3), beside), alone);
+        let beside = || assert_eq!(ask_other(), other, "while the rest waits");
+        assert_eq!(fixture.together(&still, ask, beside), alone);
         assert_eq!(fixture.count("gpu_runs"), runs + 3);
         assert_eq!(fixture.count("gpu_requests_run_together"), 3);
-    }
-}
-
-/// More lists, or more rows, would show a caller what it does not see alone.
-#[test]
-fn callers_who_want_something_else_run_beside_each_other() {
-    for device in devices("callers_who_want_something_else_run_beside_each_other") {
-        let still = Arc::new(Still::default());
-        let fixture = Fixture::new(device, Arc::clone(&still) as Arc<dyn Timer>);
-        let others = [
-            Probe { probes: 2, ..PROBE },
-            Probe { k: 5, ..PROBE },
-            Probe { deviations: 4.0, ..PROBE },
-        ];
-        let alone = others.map(|other| fixture.ask(1, other));
-        let (begins, end) = fixture.gate.shut();
-        thread::scope(|scope| {
-            let first = scope.spawn(|| fixture.ask(0, PROBE));
-            begins.recv().unwrap();
-            assert_eq!(others.map(|other| fixture.ask(1, other)), alone);
-            end.send(()).unwrap();
-            assert!(first.join().unwrap().is_some());
-        });
-        assert_eq!(fixture.count("gpu_requests_run_together"), 0);
     }
 }
 
@@ -267,29 +240,30 @@ fn callers_who_want_something_else_run_beside_each_other() {
 fn no_caller_waits_beyond_its_deadline() {
     for device in devices("no_caller_waits_beyond_its_deadline") {
         let fixture = Fixture::new(device, Arc::new(MachineTimer::default()));
-        let alone = fixture.ask(1, PROBE);
+        let alone = fixture.ask(1);
         let (begins, end) = fixture.gate.shut();
         thread::scope(|scope| {
-            let first = scope.spawn(|| fixture.ask(0, PROBE));
+            let first = scope.spawn(|| fixture.ask(0));
             begins.recv().unwrap();
-            assert_eq!(fixture.ask(1, PROBE), alone, "while the first is still held");
+            assert_eq!(fixture.ask(1), alone, "while the first is still held");
             end.send(()).unwrap();
-            assert!(first.join().unwrap().is_some());
+            assert!(!first.join().unwrap().is_empty());
         });
     }
 }
 
 #[test]
-fn a_device_that_fails_sends_each_caller_back() {
-    for device in devices("a_device_that_fails_sends_each_caller_back") {
+fn a_device_that_fails_sends_each_caller_to_the_cpu() {
+    for device in devices("a_device_that_fails_sends_each_caller_to_the_cpu") {
         let still = Arc::new(Still::default());
         let fixture = Fixture::new(device, Arc::clone(&still) as Arc<dyn Timer>);
-        assert!(fixture.ask(0, PROBE).is_some());
+        assert!(!fixture.ask(0).is_empty());
         fixture.faults.is_loss.store(true, Ordering::SeqCst);
         let lose = || fixture.faults.calls_left.store(0, Ordering::SeqCst);
-        let answers = fixture.together(&still, |query| fixture.ask(query, PROBE), lose);
-        assert_eq!(answers, vec![None; 4]);
+        let answers = fixture.together(&still, |query| fixture.ask(query), lose);
+        let by_cpu = |query| answer(&SimdBackend, &fixture.asked, query, Selection::All);
+        assert_eq!(answers, (0..4).map(by_cpu).collect::<Vec<_>>());
         assert_eq!((fixture.count("gpu_fallbacks_lost"), fixture.count("gpu_losses")), (4, 1));
-        assert_eq!(fixture.count("gpu_queries_through_lists"), 1);
+        assert_eq!(fixture.count("gpu_queries"), 1);
     }
 }

@@ -171,9 +171,9 @@ fn rows_without_identity_stay_with_the_cpu() {
     let got = fixture.backend.candidates(&rows, &queries, asked.selection(), CASE.k).unwrap();
     let wanted = SimdBackend.candidates(&rows, &queries, asked.selection(), CASE.k).unwrap();
     assert_eq!((got, fixture.count("gpu_queries")), (wanted, 0));
-    assert_eq!(fixture.backend.fast_rows_max(&rows), 0);
+    assert!(!fixture.backend.prefers_scan(&rows, 700, 1, 4));
     let known = rows.with_identity(5);
-    assert_eq!(fixture.backend.fast_rows_max(&known), 700);
+    assert!(fixture.backend.prefers_scan(&known, 700, 1, 4));
     assert_eq!(fixture.count("gpu_uploads"), 1, "the question brought the rows");
 }
 

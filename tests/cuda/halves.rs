@@ -71,7 +71,7 @@ fn check_search(workspace: &mut Workspace, case: &Case) {
     let found = search(workspace, &resident, &sent, asked.selection(), case.k).unwrap();
     for ((found, half), query) in found.into_iter().zip(&queries).zip(&asked.queries) {
         let found = found.unwrap();
-        let named: BTreeSet<u32> = found.iter().map(|(row, _)| *row).collect();
+        let named: BTreeSet<u32> = found.iter().map(|found| found.row).collect();
         let (best, scores) = best(&rows, query, asked.selection(), case.k);
         assert!(named.len() == found.len(), "each row once: {case:?}");
         let is_named = |hit: &Hit| named.contains(&hit.row.0);

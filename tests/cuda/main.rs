@@ -5,7 +5,7 @@
 //!   (`emulator/`, which needs g++), and on a real GPU where there is one
 //! - `copies`: uploads and downloads; `families`: kernels beside the search, each with its oracle
 //! - `builds`: assignment and encoding through the backend
-//! - `lists`, `recall`: searches through lists; `concurrency`: those of concurrent callers
+//! - `concurrency`: searches of concurrent callers
 //! - `halves`: searches of T2 as f16
 //! - `launches`: shapes and bounds of launches, on a device that runs nothing
 //! - `failures`: full, faulty and lost devices: the CPU answers, counters rise
@@ -27,9 +27,7 @@ mod failures;
 mod families;
 mod halves;
 mod launches;
-mod lists;
 mod oracle;
-mod recall;
 mod recording;
 mod small_model;
 

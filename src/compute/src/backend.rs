@@ -6,7 +6,7 @@ use crate::candidates::{BoundedQuery, one_by_one};
 use crate::kmeans::{CodeRows, HeldRows};
 use crate::one_bit::{ListUnits, encode_lists};
 use crate::rotation::Rotation;
-use crate::{ComputeError, ListedRows, PreparedQuery, Probe, Selection, VectorRows};
+use crate::{ComputeError, PreparedQuery, Selection, VectorRows};
 use lodestone_types::{Hit, RowId};
 
 /// Kernels over the rows of one segment.
@@ -63,30 +63,18 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         scores: &mut Vec<f32>,
     ) -> Result<(), ComputeError>;
 
-    /// For each query, of the rows in the lists that promise most to it, those that may be among
-    /// the best k, as [`Self::candidates`] names them. `None` for a query that the caller has to
-    /// take through the lists itself, which is what it does for all of them where rows are read by
-    /// the processor: a search there goes from list to list as far as they bring anything
-    /// (`segment::lists::probe`), and a device looks at a number of lists at once.
-    ///
-    /// # Errors
-    /// As [`Self::scan`].
-    fn through_lists(
+    /// Whether [`Self::candidates`] for so many queries, over so many passing ones of `rows`, costs
+    /// less than going through lists: where a device holds the rows. It may fetch them on this
+    /// call. Never where rows are read by the processor.
+    fn prefers_scan(
         &self,
-        listed: &ListedRows<'_>,
-        queries: &[BoundedQuery<'_>],
-        selection: Selection<'_>,
-        probe: Probe,
-    ) -> Result<Vec<Option<Vec<Hit>>>, ComputeError> {
-        let _ = (listed, selection, probe);
-        Ok(vec![None; queries.len()])
-    }
-
-    /// Passing rows up to which [`Self::candidates`] over `rows` costs less than going through
-    /// lists; 0 where rows are read by the processor. A device may upload the rows on this call.
-    fn fast_rows_max(&self, rows: &VectorRows<'_>) -> usize {
-        let _ = rows;
-        0
+        rows: &VectorRows<'_>,
+        passing: usize,
+        queries: usize,
+        k: usize,
+    ) -> bool {
+        let _ = (rows, passing, queries, k);
+        false
     }
 
     /// Whether a search may copy all of its rows, as a device does that keeps them: they are then

@@ -74,7 +74,7 @@ void check(const Case &c, uint32_t seed) {
     launch(collect, c.blocks, across, threads, shared_bytes(c, rows.stride), params);
     launch("select_candidates", c.queries, 1, 512, 1168,
            SelectCandidatesParams{found.at, counts.at, scales.at, residuals.at, on_factors.at,
-                                  answers.words.at, capacity, capacity, c.k, c.queries});
+                                  thresholds.at, answers.words.at, capacity, capacity, c.k, c.queries});
     emulated_order(0);
     if (failures > 0) return;
     answers.download();
@@ -117,7 +117,7 @@ void overflow() {
         launch("scan_collect_8", 2, 1, 256, 8 * 64, params);
         launch("select_candidates", 1, 1, 512, 1168,
                SelectCandidatesParams{found.at, counts.at, scales.at, residuals.at, factors.at,
-                                      answers.words.at, capacity, 100, 190, 1});
+                                      thresholds.at, answers.words.at, capacity, 100, 190, 1});
         expect(counts.download()[0] == 200, "all rows are counted");
         answers.download();
         uint32_t told = answers.count(0);

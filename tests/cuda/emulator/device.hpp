@@ -44,7 +44,6 @@ uint32_t ballot(bool vote);
 uint32_t shuffle(uint32_t value, uint32_t lane);
 uint32_t shuffle_xor(uint32_t value, uint32_t mask);
 void load_16(void *to, const void *from);
-void load_8(void *to, const void *from);
 uint32_t atomic_add(uint32_t *at, uint32_t value);
 uint32_t atomic_max(uint32_t *at, uint32_t value);
 uint64_t atomic_max(uint64_t *at, uint64_t value);
@@ -120,21 +119,9 @@ DEVICE uint32_t pair_of_f16(float low, float high) {
 DEVICE float power_of_two(float value) { return exp2f(value); }
 DEVICE float error_function(float value) { return erff(value); }
 
-DEVICE int32_t dp4a(uint32_t a, uint32_t b, int32_t total) {
-    for (int byte = 0; byte < 4; byte++) {
-        total += (int32_t)(int8_t)(a >> 8 * byte) * (int32_t)(int8_t)(b >> 8 * byte);
-    }
-    return total;
-}
-
 DEVICE Words4 load_streaming_16(const void *from, bool has = true) {
     Words4 words = {0, 0, 0, 0};
     if (has) emulator::load_16(&words, from);
-    return words;
-}
-DEVICE Words2 load_streaming_8(const void *from, bool has = true) {
-    Words2 words = {0, 0};
-    if (has) emulator::load_8(&words, from);
     return words;
 }
 DEVICE uint32_t atomic_add(uint32_t *at, uint32_t value) { return emulator::atomic_add(at, value); }
@@ -166,6 +153,9 @@ DEVICE void mma_f16_16x8x16(float (&total)[4], const uint32_t (&a)[4], uint32_t 
 }
 
 #define WARPGROUPS
+struct Bytes32 {
+    int8_t of[32];
+};
 // As the lanes of a warp have them after mma_s8: rows 16w + l / 4 and eight below, two columns.
 template <uint32_t TILES>
 DEVICE void warpgroup_product(int32_t (&totals)[TILES][4], const uint8_t *rows,
@@ -178,10 +168,8 @@ DEVICE void warpgroup_product(int32_t (&totals)[TILES][4], const uint8_t *rows,
         }
     };
     auto dot = [](const Words4 (&a)[2], const Words4 (&b)[2], int32_t total) {
-        for (uint32_t half = 0; half < 2; half++) {
-            total = dp4a(a[half].x, b[half].x, dp4a(a[half].y, b[half].y, total));
-            total = dp4a(a[half].z, b[half].z, dp4a(a[half].w, b[half].w, total));
-        }
+        const auto left = __builtin_bit_cast(Bytes32, a), right = __builtin_bit_cast(Bytes32, b);
+        for (uint32_t at = 0; at < 32; at++) total += (int32_t)left.of[at] * right.of[at];
         return total;
     };
     Words4 own[2][2];

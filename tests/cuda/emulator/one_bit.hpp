@@ -1,4 +1,4 @@
-// T0 as src/compute/src/rotation.rs and one_bit/{encode,query}.rs make it, in plain loops.
+// T0 as src/compute/src/rotation.rs and one_bit/encode.rs make it, in plain loops.
 #pragma once
 
 #include "rows.hpp"

@@ -147,11 +147,11 @@ struct SearchParams {
 
 struct SelectThresholdParams {
     uint64_t maxima, thresholds, counts, total;
-    uint32_t groups, k;
+    uint32_t groups, rank;
 };
 
 struct SelectCandidatesParams {
-    uint64_t found, counts, scales, residuals, query_factors, answers;
+    uint64_t found, counts, scales, residuals, query_factors, thresholds, answers;
     uint32_t capacity, kept_capacity, k, queries;
 };
 
@@ -161,18 +161,18 @@ inline uint32_t batch_shared_bytes(uint32_t queries, uint32_t stride) {
     return queries * (stride + 8) + 8192 * (is_widest ? 3 : 4) + 16 + 12 * (is_widest ? 512 : 192);
 }
 
-// Answers to all queries: a total, a range for each query, and rows, two words each.
+// Answers to all queries: a total, a range for each query, and rows, three words each.
 struct Answers {
     uint32_t queries;
     OnDevice<uint32_t> words;
     std::vector<uint32_t> got;
 
     Answers(uint32_t queries, uint32_t rows_max)
-        : queries(queries), words(2 * (1 + (size_t)queries * (1 + rows_max))) {}
+        : queries(queries), words(3 * (1 + (size_t)queries * (1 + rows_max))) {}
     void download() { got = words.download(); }
-    uint32_t count(uint32_t query) const { return got[2 + 2 * query + 1]; }
+    uint32_t count(uint32_t query) const { return got[3 + 3 * query + 1]; }
     KeptRow row(uint32_t query, uint32_t at) const {
-        size_t place = 2 * (1 + (size_t)queries + got[2 + 2 * query] + at);
+        size_t place = 3 * (1 + (size_t)queries + got[3 + 3 * query] + at);
         KeptRow row;
         memcpy(&row, &got[place], sizeof row);
         return row;

@@ -228,12 +228,6 @@ void load_16(void *to, const void *from) {
     memcpy(to, from, 16);
 }
 
-void load_8(void *to, const void *from) {
-    if ((uintptr_t)from % 8 != 0) fail("a load of 8 bytes is not aligned");
-    check(from, 8, Access::Read);
-    memcpy(to, from, 8);
-}
-
 uint32_t atomic_add(uint32_t *at, uint32_t value) {
     check(at, 4, Access::Atomic);
     uint32_t before = *at;

@@ -2,25 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::cuda::batcher::{
-    BatchLimits, DeviceCandidates, DeviceQuery, MachineTimer, QueryBatcher, Timer,
-};
+use crate::cuda::batcher::{BatchLimits, DeviceQuery, MachineTimer, QueryBatcher, Timer};
 use crate::cuda::check::check_answers;
 use crate::cuda::counters::Counters;
 use crate::cuda::device::DeviceSource;
 use crate::cuda::held::{DeviceRows, encoded};
-use crate::cuda::manager::{Check, DeviceManager, ManagerLimits, ResidentRows};
-use crate::cuda::one_bit::ProbingQuery;
-use crate::cuda::request::{ProbeKey, RowsKey, SearchRequest, best_hits};
+use crate::cuda::manager::{Check, DeviceManager, ManagerLimits};
+use crate::cuda::request::{RowsKey, SearchRequest};
 use crate::cuda::search::{K_MAX, STRIDE_MAX};
 use crate::cuda::{DeviceError, DeviceMemory};
 use crate::kmeans::{CodeRows, HeldRows};
 use crate::one_bit::ListUnits;
 use crate::rotation::Rotation;
-use crate::{
-    BoundedQuery, ComputeBackend, ComputeError, ListedRows, PreparedQuery, Probe, Selection,
-    VectorRows,
-};
+use crate::{BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection, VectorRows};
 use lodestone_types::{Clock, Hit, RowId};
 
 /// Rows from which the device holds them for a build, and values from which it encodes: a build
@@ -33,9 +27,6 @@ const ENCODED_VALUES_MIN: usize = 1 << 18;
 pub struct CudaLimits {
     /// Rows times queries from which a run on the device costs less than on the CPU.
     pub work_min: usize,
-    /// Bytes of codes up to which reading all of them on the device costs less than going through
-    /// lists on the CPU.
-    pub fast_bytes_max: usize,
     /// Bounds of memory.
     pub manager: ManagerLimits,
     /// Limits of the query batchers.
@@ -44,15 +35,9 @@ pub struct CudaLimits {
 
 impl Default for CudaLimits {
     /// Estimates until `benches/runs` has some from a GPU. A run costs about 40 us in calls and
-    /// copies, in which the CPU reads some 4,000 rows of T1 from memory. A card of 4 TB/s reads
-    /// 1 GiB in about .3 ms, which a probe of as many rows takes on the CPU.
+    /// copies, in which the CPU reads some 4,000 rows of T1 from memory.
     fn default() -> Self {
-        Self {
-            work_min: 8192,
-            fast_bytes_max: 1 << 30,
-            manager: ManagerLimits::default(),
-            batch: BatchLimits::default(),
-        }
+        Self { work_min: 8192, manager: ManagerLimits::default(), batch: BatchLimits::default() }
     }
 }
 
@@ -90,8 +75,6 @@ pub struct CudaBackend {
     pub(super) manager: Arc<DeviceManager>,
     /// Batches scans.
     pub(super) scans: QueryBatcher<RowsKey, DeviceQuery>,
-    /// Batches searches through lists.
-    pub(super) probes: QueryBatcher<ProbeKey, ProbingQuery>,
     pub(super) counters: Arc<Counters>,
     pub(super) limits: CudaLimits,
     pub(super) description: String,
@@ -111,9 +94,8 @@ impl CudaBackend {
         let traits = active.device().traits();
         let description = format!("{} ({})", traits.name, traits.driver);
         let manager = Arc::new(manager);
-        let scans = QueryBatcher::new(limits.batch, Arc::clone(&timer));
-        let probes = QueryBatcher::new(limits.batch, timer);
-        Ok(Self { cpu, manager, scans, probes, counters, limits, description })
+        let scans = QueryBatcher::new(limits.batch, timer);
+        Ok(Self { cpu, manager, scans, counters, limits, description })
     }
 
     /// The device's manager, for others who have work for it.
@@ -184,50 +166,17 @@ impl ComputeBackend for CudaBackend {
         self.cpu.exact(rows, query, listed, scores)
     }
 
-    /// Only where reading all rows would take longer: a smaller segment is scanned.
-    fn through_lists(
+    fn prefers_scan(
         &self,
-        listed: &ListedRows<'_>,
-        queries: &[BoundedQuery<'_>],
-        selection: Selection<'_>,
-        probing: Probe,
-    ) -> Result<Vec<Option<Vec<Hit>>>, ComputeError> {
-        let (rows, k) = (listed.rows, probing.k);
-        let none = Ok(vec![None; queries.len()]);
-        let mask = match selection {
-            Selection::All => None,
-            Selection::Masked(mask) => Some(mask),
-            Selection::Listed(_) => return none,
-        };
-        let is_supported = (1..=K_MAX).contains(&k) && rows.stride() <= STRIDE_MAX;
-        let is_slow = ResidentRows::bytes_of(rows) > self.limits.fast_bytes_max as u64;
-        let identity = rows.identity().filter(|_| is_supported && is_slow && probing.probes > 0);
-        let Some(identity) = identity else { return none };
-        check(rows, queries, selection)?;
-        let found = match self.search_lists(listed, identity, queries, mask, probing) {
-            Ok(found) => found,
-            Err(error) => {
-                self.counters.fell_back(&error);
-                tracing::debug!(%error, "CPU fallback of a list search");
-                return none;
-            }
-        };
-        let wanted = k.min(selection.count(rows.len()));
-        let answer = |(bounded, found): (&BoundedQuery<'_>, DeviceCandidates)| {
-            // The lists chosen may hold fewer rows that pass than are wanted.
-            found.map(|found| best_hits(&found, k, &bounded.bound)).filter(|hits| hits.len() >= wanted)
-        };
-        let answers: Vec<Option<Vec<Hit>>> = queries.iter().zip(found).map(answer).collect();
-        self.counters.answered_through_lists(answers.iter().flatten().count());
-        Ok(answers)
-    }
-
-    fn fast_rows_max(&self, rows: &VectorRows<'_>) -> usize {
-        let is_fast = ResidentRows::bytes_of(rows) <= self.limits.fast_bytes_max as u64
-            && rows.stride() <= STRIDE_MAX;
-        let Some(identity) = rows.identity().filter(|_| is_fast) else { return 0 };
-        let resident = self.manager.run(|device| device.resident(identity, rows));
-        if resident.is_ok() { rows.len() } else { 0 }
+        rows: &VectorRows<'_>,
+        passing: usize,
+        queries: usize,
+        k: usize,
+    ) -> bool {
+        let pays = self.pays(rows, queries, passing, k);
+        let identity = rows.identity().filter(|_| pays);
+        let held = |identity| self.manager.run(|device| device.resident(identity, rows)).is_ok();
+        identity.is_some_and(held)
     }
 
     fn copies_rows(&self) -> bool {

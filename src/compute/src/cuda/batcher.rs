@@ -7,9 +7,8 @@
 //! a batch is open      -> join it, wait for the answer
 //! ```
 //! A run over many queries takes hardly longer than one over few, as long as reading the rows takes
-//! most of the time. The same holds for searches through lists: a list that several queries chose
-//! is read once. The request that opened a batch runs it in its own thread; a panic there becomes
-//! an error for all requests that joined.
+//! most of the time. The request that opened a batch runs it in its own thread; a panic there
+//! becomes an error for all requests that joined.
 
 use std::collections::BTreeMap;
 use std::fmt;

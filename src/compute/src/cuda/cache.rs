@@ -24,8 +24,6 @@ const WAITING_MAX: usize = 4096;
 /// Part of a segment that an entry holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// Lists, with one bit a component.
-    T0,
     /// Codes, scales and residuals.
     T1,
     /// The originals, as f16.

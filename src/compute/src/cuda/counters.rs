@@ -9,7 +9,6 @@ use crate::cuda::DeviceError;
 pub struct Counters {
     queries: AtomicU64,
     by_originals: AtomicU64,
-    through_lists: AtomicU64,
     assigned_rows: AtomicU64,
     encoded_rows: AtomicU64,
     launches: AtomicU64,
@@ -34,12 +33,6 @@ impl Counters {
     /// Of the queries answered, those that T1 left open.
     pub(super) fn answered_by_originals(&self, queries: usize) {
         self.by_originals.fetch_add(queries as u64, Relaxed);
-    }
-
-    /// Queries that the device answered through lists; they count as answered too.
-    pub(super) fn answered_through_lists(&self, queries: usize) {
-        self.answered(queries);
-        self.through_lists.fetch_add(queries as u64, Relaxed);
     }
 
     /// Rows assigned to their nearest points during a build.
@@ -97,7 +90,6 @@ impl Counters {
         let named = [
             ("gpu_queries", &self.queries),
             ("gpu_queries_by_originals", &self.by_originals),
-            ("gpu_queries_through_lists", &self.through_lists),
             ("gpu_runs", &self.launches),
             ("gpu_requests_run_together", &self.together),
             ("gpu_rows_assigned", &self.assigned_rows),

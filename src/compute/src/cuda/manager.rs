@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::VectorRows;
 use crate::cuda::cache::{DeviceCache, Tier};
 use crate::cuda::counters::Counters;
 use crate::cuda::device::DeviceSource;
-use crate::cuda::lists::ResidentLists;
 use crate::cuda::numbers::Numbers;
 use crate::cuda::workspace::{Scratch, Workspace};
 use crate::cuda::{Buffer, Device, DeviceError};
-use crate::{ListColumns, VectorRows};
 use lodestone_types::{Clock, Timestamp};
 
 /// Pause before a lost device is opened again; doubled each time that fails.
@@ -129,21 +128,6 @@ impl ActiveDevice {
         let bytes = ResidentRows::bytes_of_halves(rows);
         self.cache.get((identity, Tier::T2), bytes, || {
             self.with_workspace(|workspace| ResidentRows::upload_halves(rows, workspace))
-        })
-    }
-
-    /// The lists over `rows` on the device.
-    ///
-    /// # Errors
-    /// As [`Self::resident`].
-    pub fn resident_lists(
-        &self,
-        identity: u128,
-        lists: &ListColumns<'_>,
-        rows: &ResidentRows,
-    ) -> Result<Arc<ResidentLists>, DeviceError> {
-        self.cache.get((identity, Tier::T0), ResidentLists::bytes_of(lists), || {
-            self.with_workspace(|workspace| ResidentLists::upload(lists, rows, workspace))
         })
     }
 

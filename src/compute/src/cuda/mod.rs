@@ -9,7 +9,7 @@
 //!               -> DeviceManager: the device, unless it was lost lately --> CPU fallback
 //!               -> DeviceCache:   the rows, if they fit ------------------> CPU fallback
 //!               -> QueryBatcher:  with the queries of other requests
-//!               -> search: sample -> threshold -> collect -> select, or probe: lists
+//!               -> search: sample -> threshold -> collect -> select
 //!               -> best hits, chosen on the host as on the CPU
 //! ```
 //!
@@ -27,7 +27,6 @@
 //! - `backend`: the trait's implementation; `request`: its searches and their CPU fallback
 //! - `batcher`: batches queries of concurrent requests; `search`: one run over resident rows
 //! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers of a search
-//! - `one_bit` over `lists` (G4, G5): launchers of a search through lists
 //! - `assign`, `encode` (G6): launchers of builds; `held`: rows on the device meanwhile
 //! - `encoder`: launchers of the embedding model's kernels
 //! - `numbers`: rows and queries as codes or halves, and why a search takes halves
@@ -55,11 +54,9 @@ pub mod error;
 pub mod gather;
 mod held;
 mod launch;
-pub mod lists;
 pub mod manager;
 pub mod modules;
 pub mod numbers;
-pub mod one_bit;
 mod pass;
 mod request;
 mod scan;

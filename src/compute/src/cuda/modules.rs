@@ -60,7 +60,6 @@ families! {
     "assign": [
         "assign_256", "assign_128", "assign_64", "assign_32", "assign_next_128", "assign_next_32",
     ],
-    "one_bit": ["one_bit_queries", "lists_passing", "lists_see", "one_bit_scan"],
     "scan": [
         "scan_sample_8", "scan_sample_16", "scan_collect_8", "scan_collect_16",
         "scan_sample_f16_8", "scan_sample_f16_16", "scan_collect_f16_8", "scan_collect_f16_16",
@@ -81,8 +80,7 @@ families! {
     "encode": ["encode_one_bit"],
     "gather": ["mask_count", "mask_list"],
     "select": [
-        "select_threshold", "lists_choose", "one_bit_select", "select_candidates",
-        "select_candidates_halves",
+        "select_threshold", "select_candidates", "select_candidates_halves",
     ],
 }
 

@@ -14,17 +14,9 @@ use crate::cuda::backend::CudaBackend;
 use crate::cuda::batcher::{Candidate, DeviceCandidates, DeviceQuery};
 use crate::cuda::manager::ActiveDevice;
 use crate::cuda::numbers::HalfQuery;
-use crate::cuda::one_bit::{ProbingQuery, probe};
 use crate::cuda::search::search;
-use crate::{
-    BoundedQuery, ComputeError, ErrorBound, FullRows, ListedRows, Probe, RowMask, Selection, VectorRows,
-};
+use crate::{BoundedQuery, ComputeError, ErrorBound, FullRows, RowMask, Selection, VectorRows};
 use lodestone_types::{Hit, RowId};
-
-/// List slots that a query may scan on the device: its block of `one_bit_select` reads their bounds
-/// several times, 40 MB in all, which takes one multiprocessor about half a millisecond. An
-/// estimate.
-const PROBED_SLOTS_MAX: usize = 1 << 20;
 
 /// Queries over the rows of one segment that the device knows by `identity`.
 #[derive(Debug, Clone, Copy)]
@@ -48,16 +40,6 @@ impl RowsKey {
     fn new(identity: u128, mask: Option<&RowMask>) -> Self {
         Self { identity, mask: mask.map(|mask| mask.words().into()) }
     }
-}
-
-/// List searches that may share a run. Requests that differ in any of these would see rows that
-/// they do not see alone: a threshold under fewer rows, or more lists.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ProbeKey {
-    rows: RowsKey,
-    k: usize,
-    probes: usize,
-    deviations_bits: u32,
 }
 
 impl CudaBackend {
@@ -132,8 +114,7 @@ impl CudaBackend {
             .with_workspace(|workspace| search(workspace, &resident, &queries, selection, k))?;
         let found: Option<Vec<_>> = found.into_iter().collect();
         let pairs = halves.iter().zip(found.ok_or(DeviceError::TooManyCandidates)?);
-        let hits: Vec<_> =
-            pairs.map(|(half, found)| best_hits(&found, k, &half.bound)).collect();
+        let hits: Vec<_> = pairs.map(|(half, found)| best_hits(&found, k, &half.bound)).collect();
         self.counters.answered(hits.len());
         self.counters.answered_by_originals(hits.len());
         Ok(hits)
@@ -147,37 +128,6 @@ impl CudaBackend {
         self.counters.fell_back(error);
         tracing::debug!(%error, "CPU fallback of a vector search");
         self.cpu.candidates(request.rows, request.queries, request.selection, request.k)
-    }
-
-    /// Candidates from the lists of a segment that is too large to be read whole
-    /// (`fast_rows_max`), batched with other requests that want the same of them: a list is read
-    /// once for all queries that chose it.
-    pub(super) fn search_lists(
-        &self,
-        listed: &ListedRows<'_>,
-        identity: u128,
-        queries: &[BoundedQuery<'_>],
-        mask: Option<&RowMask>,
-        probing: Probe,
-    ) -> Result<Vec<DeviceCandidates>, DeviceError> {
-        self.manager.run(|device| {
-            let rows = device.resident(identity, listed.rows)?;
-            let lists = device.resident_lists(identity, &listed.lists, &rows)?;
-            let Probe { k, probes, deviations } = probing;
-            if lists.slots_of(probes) > PROBED_SLOTS_MAX {
-                return Err(DeviceError::TooManyCandidates);
-            }
-            let query = |bounded| ProbingQuery::new(bounded, listed.rotation);
-            let queries: Vec<ProbingQuery> = queries.iter().map(query).collect();
-            let deviations_bits = deviations.to_bits();
-            let key = ProbeKey { rows: RowsKey::new(identity, mask), k, probes, deviations_bits };
-            self.probes.run(key, queries, k, |batch| {
-                self.counters.ran(batch.requests);
-                device.with_workspace(|workspace| {
-                    probe(workspace, &rows, &lists, &batch.queries, mask, probing)
-                })
-            })
-        })
     }
 }
 

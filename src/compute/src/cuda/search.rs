@@ -254,7 +254,7 @@ impl SearchPlan<'_> {
     }
 }
 
-pub(super) fn factors_of(query: &DeviceQuery) -> QueryFactors {
+fn factors_of(query: &DeviceQuery) -> QueryFactors {
     let DeviceQuery { scale, bound_constant, bound_per_residual, .. } = *query;
     let (constant, per_residual) = (bound_constant, bound_per_residual);
     QueryFactors { scale, constant, per_residual, unused: 0.0 }
@@ -269,5 +269,23 @@ fn launch(
     match pass.queries.count {
         ..=scan::QUERIES_MAX => scan::launch(workspace, pass, output),
         _ => batch::launch(workspace, pass, output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_as_low_as_the_chance_of_a_miss_allows() {
+        let first = Capacity::first(10);
+        let ranks = [(1, 64, 1), (5, 64, 3), (10, 64, 4), (100, 64, 8), (256, 64, 15)];
+        for (k, step, rank) in ranks {
+            assert_eq!(first.rank(k, step), rank, "{k} of one in {step}");
+        }
+        // Of all rows the k-th best alone is sure.
+        for k in [1, 10, 256] {
+            assert_eq!((first.rank(k, 1), Capacity::second().rank(k, 64)), (k, k));
+        }
     }
 }

@@ -1,7 +1,5 @@
 //! Thresholds from a sample, and the candidates among the rows found (kernels/select.cu).
 
-use std::sync::Arc;
-
 use bytemuck::{Pod, Zeroable};
 
 use crate::cuda::batcher::{Candidate, DeviceCandidates};
@@ -13,13 +11,7 @@ use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError};
 
 const THREADS: u32 = 512;
-/// Threads of a block that chooses lists.
-const LISTS_THREADS: u32 = 256;
 const SHARED_BYTES: usize = 1168;
-/// Threads of a block that looks up T1.
-const ONE_BIT_THREADS: u32 = 1024;
-/// Rows whose T1 gives the first threshold, at least.
-const FIRST_ROWS_MIN: usize = 64;
 
 /// `SelectThresholdParams` of kernels/select.cu.
 #[repr(C)]
@@ -112,7 +104,8 @@ pub(super) fn candidates(
         Numbers::Codes => "select_candidates",
         Numbers::F16 => "select_candidates_halves",
     });
-    let numbers = [queries, k, capacity, answers.rows_max, answers.bytes() / size_of::<AnswerWords>()];
+    let numbers =
+        [queries, k, capacity, answers.rows_max, answers.bytes() / size_of::<AnswerWords>()];
     let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
     builder.check(is_counted && queries == answers.queries, "numbers of 32 bits")?;
     let params = SelectCandidatesParams {
@@ -184,133 +177,4 @@ impl Answers<'_> {
         });
         Ok(found.collect())
     }
-}
-
-/// `ListsChooseParams` of kernels/select.cu.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-struct ListsChooseParams {
-    promises: u64,
-    sizes: u64,
-    active: u64,
-    active_count: u64,
-    members: u64,
-    member_counts: u64,
-    slot_counts: u64,
-    lists: u32,
-    probes: u32,
-    member_capacity: u32,
-    slot_capacity: u32,
-}
-
-/// `OneBitSelectParams` of kernels/select.cu.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-struct OneBitSelectParams {
-    uppers: u64,
-    slot_counts: u64,
-    codes: u64,
-    scales: u64,
-    residuals: u64,
-    query_codes: u64,
-    query_factors: u64,
-    found: u64,
-    counts: u64,
-    slot_capacity: u32,
-    capacity: u32,
-    stride: u32,
-    first_rows: u32,
-    k: u32,
-    unused: u32,
-}
-
-/// Lists that queries chose, grouped by list.
-#[derive(Debug)]
-pub(super) struct Chosen {
-    /// u32, those that any query chose.
-    pub(super) active: Arc<Buffer>,
-    pub(super) active_count: Arc<Buffer>,
-    /// Query and first slot of it, `lists * queries`.
-    pub(super) members: Arc<Buffer>,
-    pub(super) member_counts: Arc<Buffer>,
-    /// u32, one a query.
-    pub(super) slot_counts: Arc<Buffer>,
-}
-
-/// The lists that promise most to each query: f32 `promises` of `queries * lists`.
-pub(super) fn lists(
-    workspace: &mut Workspace,
-    (promises, lists): (&Buffer, usize),
-    sizes: &Buffer,
-    queries: usize,
-    (probes, slot_capacity): (usize, usize),
-) -> Result<Chosen, DeviceError> {
-    let bytes = |count: usize| count * size_of::<u32>();
-    let chosen = Chosen {
-        active: workspace.slot("active lists", bytes(lists))?,
-        active_count: workspace.zeroed("active count", bytes(1))?,
-        members: workspace.slot("members", lists * queries * size_of::<FoundRow>())?,
-        member_counts: workspace.zeroed("member counts", bytes(lists))?,
-        slot_counts: workspace.slot("slot counts", bytes(queries))?,
-    };
-    let mut builder = LaunchBuilder::new("lists_choose");
-    let numbers = [queries, lists, probes, slot_capacity];
-    let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
-    builder.check(is_counted, "numbers of 32 bits")?;
-    let params = ListsChooseParams {
-        promises: builder.reads::<f32>(promises, queries.saturating_mul(lists))?,
-        sizes: builder.reads::<u32>(sizes, lists)?,
-        active: builder.writes::<u32>(&chosen.active, lists)?,
-        active_count: builder.writes::<u32>(&chosen.active_count, 1)?,
-        members: builder.writes::<FoundRow>(&chosen.members, lists.saturating_mul(queries))?,
-        member_counts: builder.writes::<u32>(&chosen.member_counts, lists)?,
-        slot_counts: builder.writes::<u32>(&chosen.slot_counts, queries)?,
-        lists: lists as u32,
-        probes: probes as u32,
-        member_capacity: queries as u32,
-        slot_capacity: slot_capacity as u32,
-    };
-    let grid = [queries as u32, 1];
-    let shape = LaunchShape { grid, threads: LISTS_THREADS, shared_bytes: SHARED_BYTES };
-    builder.launch(&mut *workspace.queue, shape, &params)?;
-    Ok(chosen)
-}
-
-/// Of rows with upper bounds by T0, those that may be among the best k, with their products by T1:
-/// writes the buffers of found rows and counts of `collected`.
-pub(super) fn one_bit(
-    workspace: &mut Workspace,
-    collected: &Collected<'_>,
-    (uppers, slot_capacity): (&Buffer, usize),
-    slot_counts: &Buffer,
-    query_codes: &Buffer,
-    k: usize,
-) -> Result<(), DeviceError> {
-    let Collected { rows, factors, found, counts, queries, capacity } = *collected;
-    let (count, stride) = (rows.rows as usize, rows.stride as usize);
-    let first_rows = FIRST_ROWS_MIN.max(4 * k);
-    let mut builder = LaunchBuilder::new("one_bit_select");
-    let numbers = [queries, k, capacity, slot_capacity];
-    let is_counted = numbers.iter().all(|number| u32::try_from(*number).is_ok() && *number > 0);
-    builder.check(is_counted && first_rows <= capacity, "numbers of 32 bits")?;
-    let params = OneBitSelectParams {
-        uppers: builder.reads::<FoundRow>(uppers, queries.saturating_mul(slot_capacity))?,
-        slot_counts: builder.reads::<u32>(slot_counts, queries)?,
-        codes: builder.reads::<i8>(&rows.codes, count * stride)?,
-        scales: builder.reads::<f32>(&rows.scales, count)?,
-        residuals: builder.reads::<f32>(&rows.residuals, count)?,
-        query_codes: builder.reads::<i8>(query_codes, queries * stride)?,
-        query_factors: builder.reads::<QueryFactors>(factors, queries)?,
-        found: builder.writes::<FoundRow>(found, queries.saturating_mul(capacity))?,
-        counts: builder.writes::<u32>(counts, queries)?,
-        slot_capacity: slot_capacity as u32,
-        capacity: capacity as u32,
-        stride: rows.stride,
-        first_rows: first_rows as u32,
-        k: k as u32,
-        unused: 0,
-    };
-    let grid = [queries as u32, 1];
-    let shape = LaunchShape { grid, threads: ONE_BIT_THREADS, shared_bytes: SHARED_BYTES };
-    builder.launch(&mut *workspace.queue, shape, &params)
 }

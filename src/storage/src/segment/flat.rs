@@ -23,7 +23,7 @@
 //!
 //! - `path`: choice of the cheapest path; `filter`: the passing rows in the forms that paths need
 //! - `condensed`: the rows that a repeated filter lets pass, apart
-//! - `listed`: search through lists, by the backend or by the processor
+//! - `listed`: search through lists
 //! - `together`: several queries in one pass
 
 use std::borrow::Cow;
@@ -159,7 +159,7 @@ pub fn search(
         return by_other_metric(tiers, query, filter, k);
     }
     tiers.prepare_for(backend);
-    let path = choose(backend, tiers, filter, k, thoroughness);
+    let path = choose(backend, tiers, filter, 1, k, thoroughness);
     let hits = if query.is_zero() {
         let first = listed_rows(rows, filter);
         first.iter().take(k).map(|row| Hit { row: *row, score: 0.0 }).collect()
@@ -182,7 +182,7 @@ fn by_other_metric(
     // T0 tells nothing about a query without a direction.
     let tiers = &Tiers { listed: tiers.listed.filter(|_| !query.is_zero()), ..*tiers };
     let (backend, thoroughness) = (&SimdBackend, Thoroughness::Exact);
-    let path = choose(backend, tiers, filter, k, thoroughness);
+    let path = choose(backend, tiers, filter, 1, k, thoroughness);
     let hits = search_on(path, backend, tiers, query, filter, k, thoroughness)?;
     Ok(FlatHits { hits, path })
 }
@@ -218,7 +218,7 @@ fn search_on(
         (SearchPath::Gather, _, _) => gather(backend, tiers, query, &listed_rows(rows, filter), k),
         (SearchPath::OneBit | SearchPath::Lists, _, Some(_)) => {
             let queries = std::slice::from_ref(query);
-            let found = through_lists(path, backend, tiers, queries, filter, k, thoroughness)?;
+            let found = through_lists(path, tiers, queries, filter, k, thoroughness);
             let candidates = found.into_iter().next().expect("one answer for one query");
             rescore(backend, tiers, query, candidates, k)
         }

@@ -117,7 +117,7 @@ pub(super) fn candidates(
         false => {
             let listed = tiers.listed.map(|(_, rotation)| (list, rotation));
             let near = Tiers { rows, listed, blocks: None };
-            through_lists(SearchPath::OneBit, backend, &near, queries, None, k, thoroughness)?
+            through_lists(SearchPath::OneBit, &near, queries, None, k, thoroughness)
         }
     };
     let listed = filter.listed();

@@ -56,11 +56,13 @@ pub(super) const PROBED_PASSING_MIN: usize = 32_768;
 
 /// The cheapest path for the passing rows. A masked scan costs no more per row than one from
 /// end to end (same bench), so the mask is left out only where every row passes. Lists are for
-/// processors: a device that holds the rows reads all of them in less time, and finds everything.
+/// processors: a device that holds the rows reads all of them in less time, and finds everything;
+/// one that does not hold them changes nothing.
 pub(super) fn choose(
     backend: &dyn ComputeBackend,
     tiers: &Tiers<'_>,
     filter: Option<&RowFilter<'_>>,
+    queries: usize,
     k: usize,
     thoroughness: Thoroughness,
 ) -> SearchPath {
@@ -73,14 +75,12 @@ pub(super) fn choose(
     let is_large = rows >= PROBED_ROWS_MIN && passing >= PROBED_PASSING_MIN;
     let probing = is_large && thoroughness != Thoroughness::Exact;
     let scan = if passing < rows { SearchPath::MaskedScan } else { SearchPath::Scan };
-    let path = match &tiers.listed {
-        Some((lists, _)) if probing && lists.are_telling_nearby(k) => SearchPath::Lists,
-        Some((lists, _)) if passing * ROWS_A_PASSING_ROW > rows && lists.are_telling(k) => {
-            SearchPath::OneBit
-        }
-        Some(_) if !backend.copies_rows() && is_condensed(tiers) => SearchPath::CondensedOneBit,
-        _ => scan,
-    };
-    // Asked only where lists would be taken: the device then fetches the rows, if it has none.
-    if path != scan && passing <= backend.fast_rows_max(&tiers.rows) { scan } else { path }
+    let Some((lists, _)) = &tiers.listed else { return scan };
+    match backend.prefers_scan(&tiers.rows, passing, queries, k) {
+        true => scan,
+        false if probing && lists.are_telling_nearby(k) => SearchPath::Lists,
+        false if passing * ROWS_A_PASSING_ROW > rows && lists.are_telling(k) => SearchPath::OneBit,
+        false if is_condensed(tiers) => SearchPath::CondensedOneBit,
+        false => scan,
+    }
 }

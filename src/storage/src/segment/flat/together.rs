@@ -14,8 +14,7 @@ use lodestone_types::Hit;
 const QUERIES_AT_ONCE: usize = 256;
 
 /// The results of [`search`] for each of `queries`, in their order. Searches that read all passing
-/// rows share one pass over them; probing searches and those by another metric than cosine run
-/// one by one, the first except on a backend that searches lists itself.
+/// rows share one pass over them; those by another metric than cosine run one by one.
 ///
 /// # Errors
 /// As [`search`].
@@ -29,7 +28,7 @@ pub fn search_together(
 ) -> Result<Vec<FlatHits>, ComputeError> {
     let rows = &tiers.rows;
     tiers.prepare_for(backend);
-    let path = choose(backend, tiers, filter, k, thoroughness);
+    let path = choose(backend, tiers, filter, queries.len(), k, thoroughness);
     let is_shared = path != SearchPath::Gather;
     let goes_alone = |query: &PreparedQuery| query.is_zero() || query.scoring().is_some();
     let mut found = Vec::with_capacity(queries.len());
@@ -73,7 +72,7 @@ fn together(
             found.into_iter().map(ranked).collect()
         }
         (SearchPath::Lists, Some(_)) => {
-            through_lists(path, backend, tiers, queries, filter, k, thoroughness)?
+            through_lists(path, tiers, queries, filter, k, thoroughness)
         }
         _ => {
             let bounded = |query| BoundedQuery { query, bound: bound(query) };

@@ -4,7 +4,7 @@ use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
 use crate::segment::tiers::TierBlocks;
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
 use lodestone_compute::rotation::rotated_width;
-use lodestone_compute::{ListColumns, PreparedQuery, code_stride, dot_codes, prefetch};
+use lodestone_compute::{PreparedQuery, code_stride, dot_codes, prefetch};
 
 /// Bytes before the first array.
 pub(in crate::segment) const HEAD_BYTES: usize = 64;
@@ -147,21 +147,6 @@ impl<'a> Lists<'a> {
             codes.iter().map(|code| f32::from(*code) * self.scale(list)).collect()
         };
         (0..self.len()).map(decode).collect()
-    }
-
-    /// The arrays for a backend that searches the lists itself.
-    pub fn columns(&self) -> ListColumns<'a> {
-        ListColumns {
-            width: rotated_width(self.dimension),
-            codes: self.codes,
-            scales: self.scales,
-            squares: self.squares,
-            spreads: self.spreads,
-            first_blocks: self.first_blocks,
-            sizes: self.sizes,
-            rows_of_slots: self.rows_of_slots,
-            one_bit: self.one_bit.as_bytes(),
-        }
     }
 
     /// Number of lists.

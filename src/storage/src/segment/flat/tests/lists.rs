@@ -1,12 +1,9 @@
 //! Searches through lists and T0: exact ones equal brute force, probing ones find most of it.
 
-use std::sync::Mutex;
-
 use super::*;
 use crate::segment::flat::search as flat_search;
 use crate::segment::lists::{ListPolicy, ListSource, Older, build, probe};
 use lodestone_compute::kmeans::CodeRows;
-use lodestone_compute::{ListedRows, Probe};
 
 /// Rows round many centres, as texts are: neighbours are near, most others are not.
 pub(super) fn grouped(seed: u64, rows: usize, dimension: usize, kind: FullKind) -> VectorColumns {
@@ -81,13 +78,12 @@ impl ComputeBackend for Fast {
     scans_as_the_cpu!();
     scores_as_the_cpu!();
 
-    fn fast_rows_max(&self, _: &VectorRows<'_>) -> usize {
-        self.0
+    fn prefers_scan(&self, _: &VectorRows<'_>, passing: usize, _: usize, _: usize) -> bool {
+        passing <= self.0
     }
 }
 
-/// Lists are not used where the backend scans faster than lists are searched: for all rows, for
-/// those of a filter, and up to exactly the number of rows that it reports.
+/// Lists are not used where the backend says that it scans faster: all rows, or those of a filter.
 #[test]
 fn a_fast_backend_scans_instead() {
     const ROWS: usize = 6000;
@@ -284,8 +280,7 @@ fn side_by_side_finds_as_much_as_alone() {
         let filter = mask.map(|mask| RowFilter::new(mask, ROWS));
         let tuned = Thoroughness::Tuned { patience, deviations: 2.5 };
         let ask = |queries: &[PreparedQuery]| {
-            let path = SearchPath::Lists;
-            through_lists(path, &SimdBackend, &tiers, queries, filter.as_ref(), 10, tuned).unwrap()
+            through_lists(SearchPath::Lists, &tiers, queries, filter.as_ref(), 10, tuned)
         };
         let together = ask(&queries);
         let (mut wanted, mut found, mut found_alone) = (0, 0, 0);
@@ -302,64 +297,4 @@ fn side_by_side_finds_as_much_as_alone() {
         }
         assert!(found * 100 >= found_alone * 97, "{found}, alone {found_alone} of {wanted}");
     }
-}
-
-/// A backend that takes every second query through the lists, and remembers how far it was to go.
-#[derive(Debug, Default)]
-struct Probing(Mutex<Vec<Probe>>);
-
-impl ComputeBackend for Probing {
-    fn name(&self) -> &'static str {
-        "probing"
-    }
-
-    scans_as_the_cpu!();
-    scores_as_the_cpu!();
-
-    fn through_lists(
-        &self,
-        listed: &ListedRows<'_>,
-        queries: &[BoundedQuery<'_>],
-        selection: Selection<'_>,
-        probe: Probe,
-    ) -> Result<Vec<Option<Vec<Hit>>>, ComputeError> {
-        self.0.lock().unwrap().push(probe);
-        let found = SimdBackend.candidates(listed.rows, queries, selection, probe.k)?;
-        let halved = |(at, hits): (usize, Vec<Hit>)| at.is_multiple_of(2).then_some(hits);
-        Ok(found.into_iter().enumerate().map(halved).collect())
-    }
-}
-
-/// Queries that a backend leaves out are searched here; a filter sends it through more lists.
-#[test]
-fn a_backend_may_take_some_queries_through_the_lists() {
-    const ROWS: usize = 4000;
-    let (columns, rotation) = (grouped(21, ROWS, 64, FullKind::F16), Rotation::new(64));
-    let rows = columns.view();
-    let built = build(&rows, SMALL_LISTS);
-    let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
-    let tiers = Tiers::new(rows, Some((lists, &rotation)));
-    let ids = SeededIds::new(22);
-    let queries: Vec<PreparedQuery> =
-        (0..5).map(|_| PreparedQuery::new(&vector(&ids, 64)).unwrap()).collect();
-    let half: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 2 == 0).collect();
-    let half = RowFilter::new(&half, ROWS);
-    let tuned = Thoroughness::Tuned { patience: 7, deviations: 2.5 };
-    let probing = Probing::default();
-    for filter in [None, Some(&half)] {
-        let ask = |backend: &dyn ComputeBackend| {
-            through_lists(SearchPath::Lists, backend, &tiers, &queries, filter, 10, tuned).unwrap()
-        };
-        let (mixed, own) = (ask(&probing), ask(&SimdBackend));
-        assert_eq!((&mixed[1], &mixed[3]), (&own[1], &own[3]));
-        let selection = filter.map_or(Selection::All, |filter| Selection::Masked(filter.dense()));
-        let bound = |query| tuned.bound(query, &rows);
-        let bounded = |query| BoundedQuery { query, bound: bound(query) };
-        let bounded: Vec<BoundedQuery<'_>> = queries.iter().map(bounded).collect();
-        let scanned = SimdBackend.candidates(&rows, &bounded, selection, 10).unwrap();
-        assert_eq!((&mixed[0], &mixed[2], &mixed[4]), (&scanned[0], &scanned[2], &scanned[4]));
-    }
-    let asked = probing.0.lock().unwrap();
-    let probes: Vec<usize> = asked.iter().map(|probe| probe.probes).collect();
-    assert_eq!(probes, [14, 28.min(lists.len())]);
 }
