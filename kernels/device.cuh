@@ -101,13 +101,26 @@ DEVICE u32 pair_of_f16(f32 low, f32 high) {
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
 }
-// Within a few units of rounding: 2^value, and the error function.
+// Within a few units of rounding: 2^value, and 1 / value.
 DEVICE f32 power_of_two(f32 value) {
     f32 power;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(value));
     return power;
 }
-DEVICE f32 error_function(f32 value) { return erff(value); }
+DEVICE f32 reciprocal(f32 value) {
+    f32 inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(value));
+    return inverse;
+}
+// Within 2e-7, which is less than f16 keeps (Abramowitz and Stegun 1964, 7.1.26).
+DEVICE f32 error_function(f32 value) {
+    const f32 size = fabsf(value), t = reciprocal(__fmaf_rn(0.3275911f, size, 1.0f));
+    f32 rest = __fmaf_rn(1.061405429f, t, -1.453152027f);
+    rest = __fmaf_rn(rest, t, 1.421413741f);
+    rest = __fmaf_rn(rest, t, -0.284496736f);
+    rest = __fmaf_rn(rest, t, 0.254829592f) * t;
+    return copysignf(1.0f - rest * power_of_two(-1.442695041f * size * size), value);
+}
 
 // Memory that nobody writes while the kernel runs, read once: past the first cache.
 // Zeros where `has` is false: a predicate, no branch, so that several are under way together.
@@ -219,12 +232,35 @@ DEVICE void warpgroup_mma(i32 (&t)[32][4], u64 rows, u64 kept, bool adds) {
                  : TOTALS_16(0), TOTALS_16(16)
                  : "l"(rows), "l"(kept), "r"((u32)adds));
 }
+#define FLOATS_1(at) "+f"(t[at][0]), "+f"(t[at][1]), "+f"(t[at][2]), "+f"(t[at][3])
+#define FLOATS_4(at) FLOATS_1(at), FLOATS_1(at + 1), FLOATS_1(at + 2), FLOATS_1(at + 3)
+#define FLOATS_16(at) FLOATS_4(at), FLOATS_4(at + 4), FLOATS_4(at + 8), FLOATS_4(at + 12)
+DEVICE void warpgroup_mma(f32 (&t)[16][4], u64 rows, u64 kept, bool adds) {
+    asm volatile("{ .reg .pred adds; setp.ne.u32 adds, %66, 0;\n\t"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+                 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,"
+                 "%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,"
+                 "%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,"
+                 "%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+                 "}, %64, %65, adds, 1, 1, 0, 0; }"
+                 : FLOATS_16(0)
+                 : "l"(rows), "l"(kept), "r"((u32)adds));
+}
 // totals (+)= rows kept^T over step `step` of 64 rows and TILES x 8 kept ones of s8. Warp w has rows
 // 16w .. 16w + 16, each tile as mma_s8_16x8x32 has its totals. Between `begin` and `end`, which waits.
 template <u32 TILES>
 DEVICE void warpgroup_product(i32 (&totals)[TILES][4], const u8 *rows, const u8 *kept, u32 step,
                               bool adds) {
     warpgroup_mma(totals, matrix_of(rows, step), matrix_of(kept, step), adds);
+}
+// The same of f16 in rows of 128 bytes, `swizzled_line`, from a multiple of 1,024 bytes on; a step is
+// a quarter of a row.
+DEVICE void warpgroup_product_f16(f32 (&totals)[16][4], const u8 *rows, const u8 *kept, u32 step,
+                                  bool adds) {
+    const u64 lines = (u64)1 << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
+    u32 left = (u32)__cvta_generic_to_shared(rows) + step * 32;
+    u32 right = (u32)__cvta_generic_to_shared(kept) + step * 32;
+    warpgroup_mma(totals, lines | left >> 4, lines | right >> 4, adds);
 }
 DEVICE void warpgroup_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void warpgroup_end() {

@@ -3,7 +3,8 @@
 //
 // Kernels  embed_product_ROWSxCOLUMNS  for tiles of the output of 128x128, 128x64 and 64x64: the
 //                                      launcher takes the one that keeps all multiprocessors busy
-// Block    128 threads, four warps as 2 x 2 over the tile. Grid: x = outputs / COLUMNS rounded up
+//          embed_product_128x128_by_warpgroups  the same tile on Hopper, by its own instructions
+// Block    128 threads, four warps as 2 x 2 over the tile; by warpgroups 256, 64 tokens each. Grid: x = outputs / COLUMNS rounded up
 //          (neighbours share the states, which are the larger part), y = tokens / ROWS rounded up.
 // Shared   STAGES * (ROWS + COLUMNS) * 128 bytes: 98304 (3 stages), 73728 (3), 65536 (4).
 // Limits   inputs and outputs: multiples of 8. Any number of tokens; tails are zeros, masked.
@@ -18,7 +19,6 @@
 // Registers 218, 150 and 104 (ptxas 13.0, sm_90), no spills; 2, 3 and 3 blocks a multiprocessor.
 // Error    f32 sums in an order that the hardware chooses; 2^-11 of a number when stored.
 
-static const u32 THREADS = 128;
 // Inputs of a chunk; a row of a stage is 128 bytes.
 static const u32 INPUTS = 64;
 static const u32 LINE = 128;
@@ -41,7 +41,7 @@ DEVICE f32 activated(f32 x) {
     if (ACTIVATION == 2) {
         // x (1 + tanh u) / 2 = x / (1 + e^-2u); past the range of f32 it is x or 0, as it should.
         f32 u = 0.79788456f * (x + 0.044715f * x * x * x);
-        return quotient(x, 1.0f + power_of_two(-2.885390082f * u));
+        return x * reciprocal(1.0f + power_of_two(-2.885390082f * u));
     }
     if (ACTIVATION == 3) return larger(x, 0.0f);
     return x;
@@ -54,7 +54,7 @@ struct Totals {
 };
 
 // Loads rows of one operand: chunk `chunk` of `ROWS` rows from `first` on, of `count`.
-template <u32 ROWS>
+template <u32 ROWS, u32 THREADS>
 DEVICE void bring_rows(const u16 *from, u32 first, u32 count, u32 inputs, u32 chunk, u8 *to) {
     const u32 unit = thread_in_block() % 8, input = chunk * INPUTS + unit * 8;
     const u32 line = thread_in_block() / 8;
@@ -136,6 +136,20 @@ DEVICE void finish(const EmbedProductParams &p, Totals<FRAGMENTS, TILES> &totals
     }
 }
 
+template <u32 FRAGMENTS, u32 TILES>
+DEVICE void finish_any(const EmbedProductParams &p, Totals<FRAGMENTS, TILES> &totals, u32 token,
+                       u32 output) {
+    if (p.activation == 0) {
+        finish<0>(p, totals, token, output);
+    } else if (p.activation == 1) {
+        finish<1>(p, totals, token, output);
+    } else if (p.activation == 2) {
+        finish<2>(p, totals, token, output);
+    } else {
+        finish<3>(p, totals, token, output);
+    }
+}
+
 template <u32 ROWS, u32 COLUMNS, u32 STAGES>
 DEVICE void embed_product(const EmbedProductParams &p) {
     const u32 STAGE_SIZE = (ROWS + COLUMNS) * LINE;
@@ -146,8 +160,8 @@ DEVICE void embed_product(const EmbedProductParams &p) {
     auto bring = [&](u32 chunk, u32 stage) {
         u8 *to = stages + stage * STAGE_SIZE;
         if (chunk < chunks) {
-            bring_rows<ROWS>(p.states, first_token, p.tokens, p.inputs, chunk, to);
-            bring_rows<COLUMNS>(p.weights, first_output, p.outputs, p.inputs, chunk,
+            bring_rows<ROWS, 128>(p.states, first_token, p.tokens, p.inputs, chunk, to);
+            bring_rows<COLUMNS, 128>(p.weights, first_output, p.outputs, p.inputs, chunk,
                                 to + ROWS * LINE);
         }
         copy_async_commit();
@@ -166,17 +180,49 @@ DEVICE void embed_product(const EmbedProductParams &p) {
         stage = stage + 1 == STAGES ? 0 : stage + 1;
     }
     copy_async_wait<0>();
-    const u32 token = first_token + row, output = first_output + column;
-    if (p.activation == 0) {
-        finish<0>(p, totals, token, output);
-    } else if (p.activation == 1) {
-        finish<1>(p, totals, token, output);
-    } else if (p.activation == 2) {
-        finish<2>(p, totals, token, output);
-    } else {
-        finish<3>(p, totals, token, output);
-    }
+    finish_any(p, totals, first_token + row, first_output + column);
 }
+
+#ifdef WARPGROUPS
+KERNEL(256, 2) __global__ void embed_product_128x128_by_warpgroups(const EmbedProductParams p) {
+    const u32 ROWS = 128, COLUMNS = 128, STAGES = 3, STAGE_SIZE = (ROWS + COLUMNS) * LINE;
+    u8 *stages = shared_memory();
+    const u32 warp = thread_in_block() / WARP, chunks = divided_up(p.inputs, INPUTS);
+    const u32 first_token = block_in_grid_y() * ROWS, first_output = block_in_grid() * COLUMNS;
+    auto bring = [&](u32 chunk, u32 stage) {
+        u8 *to = stages + stage * STAGE_SIZE;
+        if (chunk < chunks) {
+            bring_rows<ROWS, 256>(p.states, first_token, p.tokens, p.inputs, chunk, to);
+            bring_rows<COLUMNS, 256>(p.weights, first_output, p.outputs, p.inputs, chunk,
+                                     to + ROWS * LINE);
+        }
+        copy_async_commit();
+    };
+#pragma unroll
+    for (u32 stage = 0; stage + 1 < STAGES; stage++) bring(stage, stage);
+    Totals<1, COLUMNS / 8> totals;
+    u32 stage = 0, next = STAGES - 1;
+    for (u32 chunk = 0; chunk < chunks; chunk++) {
+        copy_async_wait<STAGES - 2>();
+        warpgroup_shows();
+        block_barrier();
+        bring(chunk + STAGES - 1, next);
+        const u8 *now = stages + stage * STAGE_SIZE, *weights = now + ROWS * LINE;
+        warpgroup_begin();
+#pragma unroll
+        for (u32 step = 0; step < INPUTS / 16; step++) {
+            const u8 *states = now + warp / 4 * 64 * LINE;
+            warpgroup_product_f16(totals.at[0], states, weights, step, chunk + step > 0);
+        }
+        warpgroup_end();
+        next = stage;
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+    }
+    copy_async_wait<0>();
+    finish_any(p, totals, first_token + warp * 16, first_output);
+}
+LAUNCHABLE(embed_product_128x128_by_warpgroups)
+#endif
 
 KERNEL(128, 2) __global__ void embed_product_128x128(const EmbedProductParams p) {
     embed_product<128, 128, 3>(p);

@@ -31,6 +31,9 @@ const NUMBER_SLACK: f32 = 0.0142;
 const UNCHECKED: DeviceLimits =
     DeviceLimits { batch_tokens: 1024, check_tokens: 0, scratch: Scratch::Exact };
 
+/// Workers that keep a card busy: one packs a batch while others' run.
+const CARD_WORKERS: usize = 4;
+
 struct Fixture {
     model: Model,
     cpu: Model,
@@ -41,6 +44,15 @@ struct Fixture {
 impl Fixture {
     /// A model on a device whose errors are planned.
     fn new(files: &ModelFiles, inner: Arc<dyn Device>, limits: DeviceLimits) -> Self {
+        Self::with_workers(files, inner, limits, 1)
+    }
+
+    fn with_workers(
+        files: &ModelFiles,
+        inner: Arc<dyn Device>,
+        limits: DeviceLimits,
+        workers: usize,
+    ) -> Self {
         let faults = Arc::new(Faults::default());
         faults.calls_left.store(usize::MAX, Ordering::SeqCst);
         let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
@@ -53,7 +65,7 @@ impl Fixture {
             |_| Ok(()),
         );
         let device = EmbedDevice { manager: Arc::new(manager.unwrap()), limits };
-        let model = Model::load_on(files, 1, Precision::F32, Some(device)).unwrap();
+        let model = Model::load_on(files, workers, Precision::F32, Some(device)).unwrap();
         Self { model, cpu: Model::load(files, 1).unwrap(), faults, clock }
     }
 
@@ -61,7 +73,9 @@ impl Fixture {
     #[cfg(feature = "cuda")]
     fn real(test: &str, files: &ModelFiles) -> Option<Self> {
         match crate::oracle::cuda_source().open() {
-            Ok(device) => Some(Self::new(files, device, DeviceLimits::default())),
+            Ok(device) => {
+                Some(Self::with_workers(files, device, DeviceLimits::default(), CARD_WORKERS))
+            }
             Err(error) => {
                 skip(test, &error.to_string(), "REQUIRE_CUDA");
                 None

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lodestone_compute::cuda::batcher::DeviceQuery;
+use lodestone_compute::cuda::batcher::{Candidate, DeviceQuery};
 use lodestone_compute::cuda::counters::Counters;
 use lodestone_compute::cuda::manager::{ManagerLimits, ResidentRows};
 use lodestone_compute::cuda::numbers::{HalfQuery, Numbers};
@@ -76,7 +76,7 @@ fn check_search(workspace: &mut Workspace, case: &Case) {
         assert!(named.len() == found.len(), "each row once: {case:?}");
         let is_named = |hit: &Hit| named.contains(&hit.row.0);
         assert!(best.iter().all(is_named), "{case:?}");
-        for (row, estimate) in found {
+        for Candidate { row, estimate, .. } in found {
             let apart = (estimate - scores[row as usize]).abs();
             assert!(apart <= half.bound.of(0.0), "{apart}: {case:?}");
         }

@@ -86,7 +86,8 @@ void product(const char *kernel, uint32_t tokens, uint32_t inputs, uint32_t outp
                          output.at,    tokens,        inputs,     outputs,
                          activation};
     uint32_t stages = rows == 64 ? 4 : 3;
-    launch(kernel, (outputs + columns - 1) / columns, (tokens + rows - 1) / rows, 128,
+    uint32_t threads = strstr(kernel, "by_warpgroups") != nullptr ? 256 : 128;
+    launch(kernel, (outputs + columns - 1) / columns, (tokens + rows - 1) / rows, threads,
            stages * (rows + columns) * 128, params);
     auto got = output.download();
     for (uint32_t token = 0; token < tokens; token++) {
@@ -246,9 +247,9 @@ void pooled(uint32_t hidden, const std::vector<uint32_t> &lengths, bool only_fir
 void any(uint32_t seed) {
     Random random(seed);
     const char *kernels[] = {"embed_product_128x128", "embed_product_128x64",
-                             "embed_product_64x64"};
+                             "embed_product_64x64", "embed_product_128x128_by_warpgroups"};
     emulated_order(seed);
-    product(kernels[below(random, 3)], 1 + below(random, 200), 8 + 8 * below(random, 30),
+    product(kernels[below(random, 4)], 1 + below(random, 200), 8 + 8 * below(random, 30),
             8 + 8 * below(random, 30), below(random, 4), below(random, 2) == 0);
     std::vector<uint32_t> lengths;
     for (uint32_t i = below(random, 4); i < 5; i++) lengths.push_back(1 + below(random, 200));
@@ -275,7 +276,8 @@ void faults() {
 
 int main() {
     for (const char *kernel :
-         {"embed_product_128x128", "embed_product_128x64", "embed_product_64x64"}) {
+         {"embed_product_128x128", "embed_product_128x64", "embed_product_64x64",
+          "embed_product_128x128_by_warpgroups"}) {
         product(kernel, 1, 384, 72, 0, true);
         product(kernel, 65, 72, 200, 1, false);
         product(kernel, 129, 8, 8, 2, true);

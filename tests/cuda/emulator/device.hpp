@@ -117,6 +117,7 @@ DEVICE uint32_t pair_of_f16(float low, float high) {
     return emulator::narrowed_f16(low) | (uint32_t)emulator::narrowed_f16(high) << 16;
 }
 DEVICE float power_of_two(float value) { return exp2f(value); }
+DEVICE float reciprocal(float value) { return 1 / value; }
 DEVICE float error_function(float value) { return erff(value); }
 
 DEVICE Words4 load_streaming_16(const void *from, bool has = true) {
@@ -156,21 +157,29 @@ DEVICE void mma_f16_16x8x16(float (&total)[4], const uint32_t (&a)[4], uint32_t 
 struct Bytes32 {
     int8_t of[32];
 };
-// As the lanes of a warp have them after mma_s8: rows 16w + l / 4 and eight below, two columns.
-template <uint32_t TILES>
-DEVICE void warpgroup_product(int32_t (&totals)[TILES][4], const uint8_t *rows,
-                              const uint8_t *kept, uint32_t step, bool adds) {
-    const uint32_t thread = thread_in_block(), lane = thread % 32;
+struct Halves32 {
+    uint16_t of[16];
+};
+DEVICE int32_t dot_of_units(const Words4 (&a)[2], const Words4 (&b)[2], int32_t total) {
+    const auto left = __builtin_bit_cast(Bytes32, a), right = __builtin_bit_cast(Bytes32, b);
+    for (uint32_t at = 0; at < 32; at++) total += (int32_t)left.of[at] * right.of[at];
+    return total;
+}
+DEVICE float dot_of_units(const Words4 (&a)[2], const Words4 (&b)[2], float total) {
+    const auto left = __builtin_bit_cast(Halves32, a), right = __builtin_bit_cast(Halves32, b);
+    for (uint32_t at = 0; at < 16; at++) total += widened_f16(left.of[at]) * widened_f16(right.of[at]);
+    return total;
+}
+// Totals as the lanes of a warp have them after mma: rows 16w + l / 4 and eight below, two columns of
+// each tile. `place` is the offset of unit `unit` of a row.
+template <class Total, uint32_t TILES, class Place>
+DEVICE void warpgroup_multiply(Total (&totals)[TILES][4], const uint8_t *rows, const uint8_t *kept,
+                               uint32_t step, bool adds, Place place) {
+    const uint32_t thread = thread_in_block() % 128, lane = thread % 32;
     auto load = [&](Words4 (&words)[2], const uint8_t *from, uint32_t row) {
         for (uint32_t half = 0; half < 2; half++) {
-            uint32_t unit = 2 * step + half, line = row % 2 * 4 + (unit ^ (row / 2 % 4));
-            emulator::load_16(&words[half], from + row / 2 * 128 + line * 16);
+            emulator::load_16(&words[half], from + place(row, 2 * step + half));
         }
-    };
-    auto dot = [](const Words4 (&a)[2], const Words4 (&b)[2], int32_t total) {
-        const auto left = __builtin_bit_cast(Bytes32, a), right = __builtin_bit_cast(Bytes32, b);
-        for (uint32_t at = 0; at < 32; at++) total += (int32_t)left.of[at] * right.of[at];
-        return total;
     };
     Words4 own[2][2];
     for (uint32_t half = 0; half < 2; half++) {
@@ -180,10 +189,23 @@ DEVICE void warpgroup_product(int32_t (&totals)[TILES][4], const uint8_t *rows,
         for (uint32_t part = 0; part < 4; part++) {
             Words4 column[2];
             load(column, kept, tile * 8 + lane % 4 * 2 + part % 2);
-            int32_t before = adds ? totals[tile][part] : 0;
-            totals[tile][part] = dot(own[part / 2], column, before);
+            Total before = adds ? totals[tile][part] : 0;
+            totals[tile][part] = dot_of_units(own[part / 2], column, before);
         }
     }
+}
+template <uint32_t TILES>
+DEVICE void warpgroup_product(int32_t (&totals)[TILES][4], const uint8_t *rows,
+                              const uint8_t *kept, uint32_t step, bool adds) {
+    warpgroup_multiply(totals, rows, kept, step, adds, [](uint32_t row, uint32_t unit) {
+        return row / 2 * 128 + (row % 2 * 4 + (unit ^ (row / 2 % 4))) * 16;
+    });
+}
+DEVICE void warpgroup_product_f16(float (&totals)[16][4], const uint8_t *rows,
+                                  const uint8_t *kept, uint32_t step, bool adds) {
+    warpgroup_multiply(totals, rows, kept, step, adds, [](uint32_t row, uint32_t unit) {
+        return row * 128 + (unit ^ row % 8) * 16;
+    });
 }
 DEVICE void warpgroup_begin() {}
 DEVICE void warpgroup_end() {}

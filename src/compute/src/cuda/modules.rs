@@ -30,14 +30,17 @@ pub struct Family {
     pub entries: &'static [&'static str],
 }
 
-/// Kernels that only Hopper has (compute capability 9.0), and their family.
-pub const HOPPER_ENTRIES: (&str, &[&str]) = (
-    "batch",
-    &[
-        "batch_sample_by_warpgroup_256", "batch_collect_by_warpgroup_256",
-        "batch_sample_by_warpgroup_128", "batch_collect_by_warpgroup_128",
-    ],
-);
+/// Kernels that only Hopper has (compute capability 9.0), by their families.
+pub const HOPPER_ENTRIES: [(&str, &[&str]); 2] = [
+    (
+        "batch",
+        &[
+            "batch_sample_by_warpgroup_256", "batch_collect_by_warpgroup_256",
+            "batch_sample_by_warpgroup_128", "batch_collect_by_warpgroup_128",
+        ],
+    ),
+    ("embed_product", &["embed_product_128x128_by_warpgroups"]),
+];
 
 /// Texts that are put before every family's: names for all intrinsics, and the tile product.
 const COMMON_SOURCES: [(&str, &str); 2] = [
@@ -87,9 +90,10 @@ families! {
 impl Family {
     /// Its kernels on a card.
     pub fn entries_on(&self, capability: Capability) -> impl Iterator<Item = &'static str> {
-        let (name, hopper) = HOPPER_ENTRIES;
-        let has_more = capability == Capability::HOPPER && name == self.name;
-        self.entries.iter().chain(if has_more { hopper } else { &[] }).copied()
+        let is_own = |(name, _): &&(&str, _)| *name == self.name;
+        let is_hopper = capability == Capability::HOPPER;
+        let more = HOPPER_ENTRIES.iter().find(is_own).filter(|_| is_hopper);
+        self.entries.iter().chain(more.map_or(&[][..], |(_, entries)| entries)).copied()
     }
 
     /// The text that a compiler gets.

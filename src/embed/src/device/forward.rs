@@ -6,7 +6,7 @@ use lodestone_compute::cuda::encoder::{
     self, Attention, Gather, Normalise, Packed, Pool, Product, QueryTile, Token,
 };
 use lodestone_compute::cuda::workspace::Scratch;
-use lodestone_compute::cuda::{Buffer, Device, DeviceError, Queue};
+use lodestone_compute::cuda::{Buffer, Device, DeviceError, DeviceTraits, Queue};
 
 /// The smallest size class, in tokens: most queries.
 const CLASS_TOKENS_MIN: usize = 64;
@@ -133,8 +133,7 @@ impl EncoderStream {
         }
         let memory = self.memory.as_ref().expect("allocated just now");
         let traits = device.traits();
-        let card = (traits.multiprocessors, traits.shared_bytes_max);
-        let mut pass = Pass { queue: &mut *self.queue, card, config, memory, packed };
+        let mut pass = Pass { queue: &mut *self.queue, traits, config, memory, packed };
         pass.begin(weights)?;
         for layer in &weights.layers {
             pass.layer(layer)?;
@@ -158,8 +157,7 @@ impl Drop for EncoderStream {
 /// The launches of one batch.
 struct Pass<'a> {
     queue: &'a mut dyn Queue,
-    /// Multiprocessors, and shared memory of a block.
-    card: (u32, u32),
+    traits: &'a DeviceTraits,
     config: &'a ModelConfig,
     memory: &'a Memory,
     packed: &'a Packed,
@@ -229,7 +227,7 @@ impl Pass<'_> {
     }
 
     fn send(&mut self, product: Product<'_>) -> Result<(), DeviceError> {
-        encoder::product(self.queue, self.card, self.packed.tokens().len(), product)
+        encoder::product(self.queue, self.traits, self.packed.tokens().len(), product)
     }
 
     fn dense(

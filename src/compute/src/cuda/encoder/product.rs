@@ -4,9 +4,8 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::cuda::encoder::{TOKENS_MAX, WIDTH_STEP};
 use crate::cuda::launch::{LaunchBuilder, LaunchShape};
-use crate::cuda::{Buffer, DeviceError, Queue};
+use crate::cuda::{Buffer, Capability, DeviceError, DeviceTraits, Queue};
 
-const THREADS: u32 = 128;
 /// Outputs of a layer at most, as many as a configuration may name times three.
 const WIDTH_MAX: usize = 1 << 18;
 /// Bytes of a row in one stage of shared memory.
@@ -47,6 +46,7 @@ struct Tile {
     rows: usize,
     columns: usize,
     stages: usize,
+    threads: u32,
     /// Blocks that a multiprocessor runs at the same time.
     resident: usize,
     /// Work a second against that of the largest tile, in percent: smaller tiles read more for
@@ -54,12 +54,24 @@ struct Tile {
     pace: usize,
 }
 
+/// On Hopper, in place of the largest: twice the rate.
+const BY_WARPGROUPS: Tile = Tile {
+    kernel: "embed_product_128x128_by_warpgroups",
+    rows: 128,
+    columns: 128,
+    stages: 3,
+    threads: 256,
+    resident: 2,
+    pace: 200,
+};
+
 const TILES: [Tile; 3] = [
     Tile {
         kernel: "embed_product_128x128",
         rows: 128,
         columns: 128,
         stages: 3,
+        threads: 128,
         resident: 2,
         pace: 100,
     },
@@ -68,10 +80,19 @@ const TILES: [Tile; 3] = [
         rows: 128,
         columns: 64,
         stages: 3,
+        threads: 128,
         resident: 3,
         pace: 85,
     },
-    Tile { kernel: "embed_product_64x64", rows: 64, columns: 64, stages: 4, resident: 3, pace: 65 },
+    Tile {
+        kernel: "embed_product_64x64",
+        rows: 64,
+        columns: 64,
+        stages: 4,
+        threads: 128,
+        resident: 3,
+        pace: 65,
+    },
 ];
 
 impl Tile {
@@ -95,14 +116,12 @@ impl Tile {
 }
 
 /// The tile that takes the least time, the larger of equals.
-fn best_tile(
-    tokens: usize,
-    outputs: usize,
-    multiprocessors: usize,
-    shared_max: usize,
-) -> Option<&'static Tile> {
-    let fitting = TILES.iter().filter(|tile| tile.shared_bytes() <= shared_max);
-    fitting.min_by_key(|tile| tile.cost(tokens, outputs, multiprocessors.max(1)))
+fn best_tile(tokens: usize, outputs: usize, traits: &DeviceTraits) -> Option<&'static Tile> {
+    let hopper = (traits.capability == Capability::HOPPER).then_some(&BY_WARPGROUPS);
+    let all = hopper.into_iter().chain(&TILES);
+    let fitting = all.filter(|tile| tile.shared_bytes() <= traits.shared_bytes_max as usize);
+    let multiprocessors = traits.multiprocessors.max(1) as usize;
+    fitting.min_by_key(|tile| tile.cost(tokens, outputs, multiprocessors))
 }
 
 /// Arguments of [`product`].
@@ -124,16 +143,15 @@ pub struct Product<'a> {
     pub activation: Activation,
 }
 
-/// activation(states weights^T + bias) + residual of `tokens` tokens, on a device of so many
-/// multiprocessors and so much shared memory for a block.
+/// activation(states weights^T + bias) + residual of `tokens` tokens, on a device of such traits.
 pub fn product(
     queue: &mut dyn Queue,
-    (multiprocessors, shared_max): (u32, u32),
+    traits: &DeviceTraits,
     tokens: usize,
     parts: Product<'_>,
 ) -> Result<(), DeviceError> {
     let (inputs, outputs) = parts.widths;
-    let tile = best_tile(tokens, outputs, multiprocessors as usize, shared_max as usize);
+    let tile = best_tile(tokens, outputs, traits);
     let tile = tile.ok_or_else(|| {
         LaunchBuilder::new("embed_product_64x64").refused("shared memory for the smallest tile")
     })?;
@@ -163,7 +181,7 @@ pub fn product(
     };
     let [x, y] = tile.blocks(tokens, outputs);
     let (grid, shared_bytes) = ([x as u32, y as u32], tile.shared_bytes());
-    builder.launch(queue, LaunchShape { grid, threads: THREADS, shared_bytes }, &params)
+    builder.launch(queue, LaunchShape { grid, threads: tile.threads, shared_bytes }, &params)
 }
 
 #[cfg(test)]
@@ -171,15 +189,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_follow_the_shape() {
-        let kernel = |tokens, outputs| best_tile(tokens, outputs, 132, 227 << 10).unwrap().kernel;
-        assert_eq!(kernel(16_384, 1536), "embed_product_128x128");
-        assert_eq!(kernel(16_384, 1152), "embed_product_128x128");
-        assert_eq!(kernel(10, 1536), "embed_product_64x64");
-        assert_eq!(kernel(1, 8), "embed_product_64x64");
+    fn tiles_follow_the_shape_and_the_card() {
+        let card = |major, multiprocessors, shared_kib: u32| DeviceTraits {
+            ordinal: 0,
+            name: String::new(),
+            capability: Capability { major, minor: 0 },
+            multiprocessors,
+            shared_bytes_max: shared_kib << 10,
+            driver: String::new(),
+        };
+        let kernel = |tokens, outputs, traits: &DeviceTraits| {
+            best_tile(tokens, outputs, traits).map(|tile| tile.kernel)
+        };
+        let (ampere, hopper) = (card(8, 108, 163), card(9, 132, 227));
+        assert_eq!(kernel(16_384, 1536, &ampere), Some("embed_product_128x128"));
+        assert_eq!(kernel(16_384, 1152, &hopper), Some("embed_product_128x128_by_warpgroups"));
+        for traits in [&ampere, &hopper] {
+            assert_eq!(kernel(1, 8, traits), Some("embed_product_64x64"));
+        }
         // A block of a small card has less shared memory.
-        assert_eq!(best_tile(16_384, 1536, 20, 99 << 10).unwrap().kernel, "embed_product_128x128");
-        assert_eq!(best_tile(16_384, 1536, 20, 72 << 10).unwrap().kernel, "embed_product_128x64");
-        assert_eq!(best_tile(1, 8, 20, 48 << 10), None);
+        assert_eq!(kernel(16_384, 1536, &card(8, 20, 99)), Some("embed_product_128x128"));
+        assert_eq!(kernel(16_384, 1536, &card(8, 20, 72)), Some("embed_product_128x64"));
+        assert_eq!(kernel(1, 8, &card(8, 20, 48)), None);
     }
 }
