@@ -365,7 +365,7 @@ fn launches_cover_a_batch() {
         let pool = launches.iter().find(|launch| launch.kernel == "embed_pool").unwrap();
         assert_eq!(pool.grid, [3, 1, 1]);
         for product in launches.iter().filter(|launch| launch.kernel.contains("product")) {
-            let tile = product.kernel.rsplit('_').next().unwrap().split_once('x').unwrap();
+            let tile = product.kernel.split('_').nth(2).unwrap().split_once('x').unwrap();
             let (rows, columns) = (tile.0.parse::<u32>().unwrap(), tile.1.parse::<u32>().unwrap());
             assert_eq!(product.number(40), 145, "tokens");
             assert!(product.grid[1] * rows >= 145);

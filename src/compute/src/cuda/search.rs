@@ -241,7 +241,8 @@ impl SearchPlan<'_> {
             launch(workspace, &sample, Output::Sample { maxima: &maxima })?;
         }
         let begun = Thresholds { values: &thresholds, counts: &counts, answers: answers.buffer };
-        select::thresholds(workspace, (&maxima, groups), begun, count, k)?;
+        let rank = capacity.rank(k, sample.step);
+        select::thresholds(workspace, (&maxima, groups), begun, count, rank)?;
         let collected_max = capacity.collected;
         let (thresholds, counts, found) = (&*thresholds, &*counts, &*found);
         let output = Output::Collect { thresholds, found, counts, capacity: collected_max };
