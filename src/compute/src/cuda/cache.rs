@@ -21,19 +21,21 @@ const ASKS_BEFORE_EVICTION: u64 = 8;
 /// Absent entries whose requests are counted.
 const WAITING_MAX: usize = 4096;
 
-/// Part of a segment that an entry holds.
+/// Part of a segment that an entry holds, always of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tier {
+pub enum Part {
     /// Codes, scales and residuals.
     T1,
     /// The originals, as f16.
     T2,
+    /// The rows of the mask of this identity.
+    Mask(u64),
 }
 
-/// Identity of a segment, and its tier.
-pub type CacheKey = (u128, Tier);
+/// Identity of a segment, and a part of it.
+pub type CacheKey = (u128, Part);
 
-/// Device data; a tier is always of one type.
+/// Device data.
 type Content = Arc<dyn Any + Send + Sync>;
 
 /// Segment data on the device.
@@ -92,7 +94,7 @@ impl DeviceCache {
             if let Some(entry) = state.entries.get_mut(&key) {
                 entry.last_used = tick;
                 let content = entry.content.clone().ok_or(DeviceError::Uploading)?;
-                return Ok(content.downcast().expect("a tier is always of one type"));
+                return Ok(content.downcast().expect("a part is always of one type"));
             }
             let out_of_memory = DeviceError::OutOfMemory { bytes: bytes as usize };
             evicted = state.evict_for(key, bytes, self.budget_bytes).ok_or(out_of_memory)?;
@@ -104,7 +106,10 @@ impl DeviceCache {
         let mut upload_guard = UploadGuard { cache: self, key, content: None };
         let content = Arc::new(upload()?);
         upload_guard.content = Some(Arc::clone(&content) as Content);
-        self.counters.uploaded(bytes);
+        match key {
+            (_, Part::Mask(_)) => self.counters.kept_mask(),
+            _ => self.counters.uploaded(bytes),
+        }
         Ok(content)
     }
 }
@@ -208,7 +213,7 @@ mod tests {
     use super::*;
 
     fn key(id: u128) -> CacheKey {
-        (id, Tier::T1)
+        (id, Part::T1)
     }
 
     fn cache(budget_bytes: u64) -> DeviceCache {

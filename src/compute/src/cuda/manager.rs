@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::VectorRows;
-use crate::cuda::cache::{DeviceCache, Tier};
+use crate::cuda::cache::{DeviceCache, Part};
+use crate::cuda::chosen::ChosenRows;
 use crate::cuda::counters::Counters;
 use crate::cuda::device::DeviceSource;
 use crate::cuda::numbers::Numbers;
 use crate::cuda::workspace::{Scratch, Workspace};
 use crate::cuda::{Buffer, Device, DeviceError};
+use crate::{RowMask, VectorRows};
 use lodestone_types::{Clock, Timestamp};
 
 /// Pause before a lost device is opened again; doubled each time that fails.
@@ -21,6 +22,8 @@ const PAUSE_MILLIS_MAX: u64 = 600_000;
 /// Share of the memory free at the start that vectors may take; the rest is for scratch memory, the
 /// model and other processes.
 const BUDGET_SHARE: (u64, u64) = (3, 4);
+/// One part in so many of that, beside it, that masks may take.
+const MASKS_SHARE: u64 = 64;
 /// Workspaces that are kept; more requests at the same time create more, and drop them.
 const WORKSPACES_MAX: usize = 8;
 
@@ -76,6 +79,7 @@ impl ResidentRows {
 pub struct ActiveDevice {
     device: Arc<dyn Device>,
     cache: DeviceCache,
+    masks: DeviceCache,
     workspaces: Mutex<Vec<Workspace>>,
     scratch: Scratch,
     counters: Arc<Counters>,
@@ -92,8 +96,9 @@ impl ActiveDevice {
             None => device.memory()?.free_bytes / BUDGET_SHARE.1 * BUDGET_SHARE.0,
         };
         let cache = DeviceCache::new(budget, Arc::clone(counters));
+        let masks = DeviceCache::new(budget / MASKS_SHARE, Arc::clone(counters));
         let (workspaces, counters) = (Mutex::default(), Arc::clone(counters));
-        Ok(Self { device, cache, workspaces, scratch: limits.scratch, counters })
+        Ok(Self { device, cache, masks, workspaces, scratch: limits.scratch, counters })
     }
 
     /// The device.
@@ -111,7 +116,7 @@ impl ActiveDevice {
         rows: &VectorRows<'_>,
     ) -> Result<Arc<ResidentRows>, DeviceError> {
         let bytes = ResidentRows::bytes_of(rows);
-        self.cache.get((identity, Tier::T1), bytes, || {
+        self.cache.get((identity, Part::T1), bytes, || {
             self.with_workspace(|workspace| ResidentRows::upload(rows, workspace))
         })
     }
@@ -126,9 +131,30 @@ impl ActiveDevice {
         rows: &VectorRows<'_>,
     ) -> Result<Arc<ResidentRows>, DeviceError> {
         let bytes = ResidentRows::bytes_of_halves(rows);
-        self.cache.get((identity, Tier::T2), bytes, || {
+        self.cache.get((identity, Part::T2), bytes, || {
             self.with_workspace(|workspace| ResidentRows::upload_halves(rows, workspace))
         })
+    }
+
+    /// The rows of a mask over a segment, on the device; `None` where there is no place to keep
+    /// them, or while another search brings them.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    pub fn resident_mask(
+        &self,
+        identity: u128,
+        mask: &RowMask,
+    ) -> Result<Option<Arc<ChosenRows>>, DeviceError> {
+        let key = (identity, Part::Mask(mask.identity()));
+        let kept = self.masks.get(key, ChosenRows::own_bytes(mask), || {
+            self.with_workspace(|workspace| ChosenRows::own(workspace, mask))
+        });
+        match kept {
+            Ok(kept) => Ok(Some(kept)),
+            Err(DeviceError::OutOfMemory { .. } | DeviceError::Uploading) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn fresh_workspace(&self) -> Result<Workspace, DeviceError> {

@@ -26,7 +26,7 @@
 //! Children
 //! - `backend`: the trait's implementation; `request`: its searches and their CPU fallback
 //! - `batcher`: batches queries of concurrent requests; `search`: one run over resident rows
-//! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers of a search
+//! - `chosen`: the rows that a run visits; `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers of a search
 //! - `assign`, `encode` (G6): launchers of builds; `held`: rows on the device meanwhile
 //! - `encoder`: launchers of the embedding model's kernels
 //! - `numbers`: rows and queries as codes or halves, and why a search takes halves
@@ -42,6 +42,7 @@ mod batch;
 pub mod batcher;
 pub mod cache;
 pub mod check;
+mod chosen;
 #[cfg(feature = "cuda")]
 pub mod compile;
 pub mod counters;
