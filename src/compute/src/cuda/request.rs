@@ -71,7 +71,7 @@ impl CudaBackend {
     /// Candidates by T1, batched with the queries of other requests over the same rows.
     fn search_codes(
         &self,
-        device: &ActiveDevice,
+        device: &Arc<ActiveDevice>,
         request: &SearchRequest<'_>,
     ) -> Result<Vec<DeviceCandidates>, DeviceError> {
         let SearchRequest { rows, identity, selection, k, .. } = *request;
@@ -99,7 +99,7 @@ impl CudaBackend {
     /// f16 already: how much others lose as f16 is not known on the host.
     fn search_halves(
         &self,
-        device: &ActiveDevice,
+        device: &Arc<ActiveDevice>,
         request: &SearchRequest<'_>,
     ) -> Result<Vec<Vec<Hit>>, DeviceError> {
         let SearchRequest { rows, identity, selection, k, .. } = *request;
