@@ -1,6 +1,7 @@
 //! Kernels, grids and memory of launches, recorded by a device that runs nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
 use lodestone_compute::{ComputeBackend, SimdBackend};
@@ -133,6 +134,33 @@ fn few_passing_rows_are_collected_without_a_sample() {
     assert_eq!((sent.len(), sent[0].kernel), (4, "scan_sample_8"));
     let listed = launches(CARDS[1], &Case { chosen: Chosen::Listed(10), ..PLAIN });
     assert_eq!(listed[1].number(VISITED), 300);
+}
+
+/// A mask is brought to the device once, and so is the list made of one that few rows pass: what
+/// the searches after upload is their query. Another mask is brought too, even of the same rows.
+#[test]
+fn a_mask_stays_on_the_device() {
+    for (step, kernels) in [(2, 4), (100, 3)] {
+        let (backend, memory) = backend(CARDS[1]);
+        let case = Case { chosen: Chosen::Masked(step), ..PLAIN };
+        let (asked, other) = (Asked::new(&case, 3), Asked::new(&case, 3));
+        let rows = asked.columns.view().with_identity(1);
+        let queries = asked.bounded(&rows);
+        let ask = |asked: &Asked| {
+            let before = memory.uploaded.load(Ordering::SeqCst);
+            memory.launches.lock().unwrap().clear();
+            backend.candidates(&rows, &queries, asked.selection(), case.k).unwrap();
+            memory.uploaded.load(Ordering::SeqCst) - before
+        };
+        let mask_bytes = (case.rows as u64).div_ceil(64) * 8;
+        // Codes, and four factors.
+        let query_bytes = 64 + 16;
+        ask(&asked);
+        assert_eq!((ask(&asked), memory.launches.lock().unwrap().len()), (query_bytes, kernels));
+        assert_eq!(ask(&other), query_bytes + mask_bytes, "every {step}th row");
+        assert_eq!((ask(&other), ask(&asked)), (query_bytes, query_bytes));
+        assert_eq!(backend.counters().get("gpu_masks_uploaded"), 2);
+    }
 }
 
 /// The recording device has no page-locked memory: searches go on without, and operators can see

@@ -7,6 +7,7 @@
 //! - `builds`: assignment and encoding through the backend
 //! - `concurrency`: searches of concurrent callers
 //! - `halves`: searches of T2 as f16
+//! - `uploads`: segments on their way to the device
 //! - `launches`: shapes and bounds of launches, on a device that runs nothing
 //! - `failures`: full, faulty and lost devices: the CPU answers, counters rise
 //! - `embedding`: the embedding model on a device
@@ -30,6 +31,7 @@ mod launches;
 mod oracle;
 mod recording;
 mod small_model;
+mod uploads;
 
 /// Says that a test cannot run here, or fails it if `variable` insists.
 fn skip(test: &str, reason: &str, variable: &str) {

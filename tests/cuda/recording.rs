@@ -40,6 +40,8 @@ pub struct Memory {
     /// Live buffers: where they begin, and their bytes.
     live: Mutex<BTreeMap<u64, usize>>,
     next: AtomicU64,
+    /// Bytes that were uploaded.
+    pub uploaded: AtomicU64,
     pub launches: Mutex<Vec<Noted>>,
 }
 
@@ -122,6 +124,7 @@ struct RecordingQueue {
 impl Queue for RecordingQueue {
     fn upload(&mut self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
         assert!(buffer.part(offset, bytes.len()).is_some(), "an upload inside its buffer");
+        self.memory.uploaded.fetch_add(bytes.len() as u64, Ordering::SeqCst);
         Ok(())
     }
 

@@ -64,8 +64,8 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
     ) -> Result<(), ComputeError>;
 
     /// Whether [`Self::candidates`] for so many queries, over so many passing ones of `rows`, costs
-    /// less than going through lists: where a device holds the rows. It may fetch them on this
-    /// call. Never where rows are read by the processor.
+    /// less than going through lists: where a device holds the rows. It may begin to fetch them on
+    /// this call. Never where rows are read by the processor.
     fn prefers_scan(
         &self,
         rows: &VectorRows<'_>,
@@ -74,12 +74,6 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
         k: usize,
     ) -> bool {
         let _ = (rows, passing, queries, k);
-        false
-    }
-
-    /// Whether a search may copy all of its rows, as a device does that keeps them: they are then
-    /// verified before.
-    fn copies_rows(&self) -> bool {
         false
     }
 

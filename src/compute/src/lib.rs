@@ -75,7 +75,7 @@ pub use mask::{RowMask, Selection};
 pub use prefetch::prefetch;
 pub use prepared::PreparedQuery;
 pub use quantize::{RowFactors, encode_f16, encode_row};
-pub use rows::{FullRows, VectorRows, code_stride};
+pub use rows::{FullRows, RowsOwner, VectorRows, code_stride};
 #[cfg(feature = "testing")]
 pub use scalar::ScalarBackend;
 pub use scoring::Scoring;

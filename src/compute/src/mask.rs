@@ -1,5 +1,7 @@
 //! Naming rows to a backend: all, those of a dense mask, or a list.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use roaring::RoaringBitmap;
 
 use crate::ComputeError;
@@ -8,12 +10,22 @@ use lodestone_types::RowId;
 
 /// Passing rows of one segment as dense words: row r is bit `r % 64` of word `r / 64`.
 /// No bit at or above the number of rows is ever set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct RowMask {
     words: Vec<u64>,
     rows: usize,
     passing: usize,
+    identity: u64,
 }
+
+/// Equal words over as many rows, whatever the identities.
+impl PartialEq for RowMask {
+    fn eq(&self, other: &Self) -> bool {
+        (self.rows, &self.words) == (other.rows, &other.words)
+    }
+}
+
+impl Eq for RowMask {}
 
 impl RowMask {
     /// The mask of the rows in `ranges` (both ends included, any order, overlaps allowed) over a
@@ -29,8 +41,7 @@ impl RowMask {
             let end = (*range.end() as usize + 1).min(rows);
             set_bits(&mut words, start, end);
         }
-        let passing = words.iter().map(|word| word.count_ones() as usize).sum();
-        Self { words, rows, passing }
+        Self::of(words, rows)
     }
 
     /// The mask of the rows in `bitmap`; what lies outside the segment is left out. Reads the
@@ -67,8 +78,19 @@ impl RowMask {
         if let (Some(last), filled @ 1..) = (words.last_mut(), rows % 64) {
             *last &= u64::MAX >> (64 - filled);
         }
+        Self::of(words, rows)
+    }
+
+    fn of(words: Vec<u64>, rows: usize) -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
         let passing = words.iter().map(|word| word.count_ones() as usize).sum();
-        Self { words, rows, passing }
+        Self { words, rows, passing, identity: MADE.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// The mask's number: masks of one process with the same number have the same words, so that a
+    /// device may keep a copy.
+    pub fn identity(&self) -> u64 {
+        self.identity
     }
 
     /// Whether a row passes.

@@ -1,5 +1,8 @@
 //! Borrowed views of the vector tiers of one segment; every shape is checked once, on creation.
 
+use std::fmt;
+use std::sync::Arc;
+
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
@@ -39,6 +42,24 @@ pub enum FullRows<'a> {
     },
 }
 
+/// Keeps the rows of a segment in memory, for a device that copies them while searches go on.
+pub trait RowsOwner: fmt::Debug + Send + Sync {
+    /// The rows, all of them verified; `None` where they are damaged. May read all of them from the
+    /// disk.
+    fn rows(&self) -> Option<VectorRows<'_>>;
+}
+
+/// A shared owner, whatever its type.
+trait Shared: fmt::Debug + Send + Sync {
+    fn share(&self) -> Arc<dyn RowsOwner>;
+}
+
+impl<T: RowsOwner + 'static> Shared for Arc<T> {
+    fn share(&self) -> Arc<dyn RowsOwner> {
+        Self::clone(self)
+    }
+}
+
 /// The vectors of one segment.
 #[derive(Debug, Clone, Copy)]
 pub struct VectorRows<'a> {
@@ -49,6 +70,7 @@ pub struct VectorRows<'a> {
     residuals: &'a [f32],
     full: FullRows<'a>,
     identity: Option<u128>,
+    owner: Option<&'a dyn Shared>,
 }
 
 impl<'a> VectorRows<'a> {
@@ -83,7 +105,7 @@ impl<'a> VectorRows<'a> {
                 check_shape("norms", rows, norms.len())?;
             }
         }
-        Ok(Self { dimension, stride, codes, scales, residuals, full, identity: None })
+        Ok(Self { dimension, stride, codes, scales, residuals, full, identity: None, owner: None })
     }
 
     /// Views T1 of some of these rows that stand apart, and their lengths. T2 of the new rows is
@@ -106,14 +128,26 @@ impl<'a> VectorRows<'a> {
             FullRows::F16(_) => FullRows::F16(&[]),
             FullRows::F32 { .. } => FullRows::F32 { values: &[], norms },
         };
-        Ok(VectorRows { dimension, stride, codes, scales, residuals, full, identity: None })
+        let (identity, owner) = (None, None);
+        Ok(VectorRows { dimension, stride, codes, scales, residuals, full, identity, owner })
     }
 
     /// Gives the rows an identity, so that a device may keep a copy: rows of the same identity have
-    /// the same bytes for ever.
+    /// the same bytes for ever. It copies them at once where they have no owner.
     #[must_use]
     pub fn with_identity(self, identity: u128) -> Self {
         Self { identity: Some(identity), ..self }
+    }
+
+    /// The same with an owner, so that they are copied while searches go on without the device.
+    #[must_use]
+    pub fn with_owner<T: RowsOwner + 'static>(self, identity: u128, owner: &'a Arc<T>) -> Self {
+        Self { identity: Some(identity), owner: Some(owner), ..self }
+    }
+
+    /// Owner of these rows, where they have one.
+    pub fn owner(&self) -> Option<Arc<dyn RowsOwner>> {
+        self.owner.map(Shared::share)
     }
 
     /// Identity of these rows, where they have one.

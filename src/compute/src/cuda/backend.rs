@@ -179,10 +179,6 @@ impl ComputeBackend for CudaBackend {
         identity.is_some_and(held)
     }
 
-    fn copies_rows(&self) -> bool {
-        true
-    }
-
     fn hold_rows(&self, rows: &dyn CodeRows, count: usize) -> Option<Box<dyn HeldRows>> {
         let is_worth_it = count >= HELD_ROWS_MIN && rows.codes(0).len() <= STRIDE_MAX;
         let held = is_worth_it

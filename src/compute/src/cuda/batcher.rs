@@ -100,7 +100,6 @@ pub struct QueryBatcher<K, Q> {
     limits: BatchLimits,
     timer: Arc<dyn Timer>,
     groups: Mutex<Groups<K, Q>>,
-    changed: Condvar,
 }
 
 /// Open and running batches by key.
@@ -109,7 +108,7 @@ type Groups<K, Q> = BTreeMap<K, Group<Q>>;
 #[derive(Debug)]
 struct Group<Q> {
     running: usize,
-    open: Option<Arc<Mutex<PendingBatch<Q>>>>,
+    open: Option<Arc<PendingBatch<Q>>>,
 }
 
 impl<Q> Default for Group<Q> {
@@ -118,9 +117,20 @@ impl<Q> Default for Group<Q> {
     }
 }
 
-/// Queries that run together. Locked only while the groups are.
+/// A batch, and who waits for it.
 #[derive(Debug)]
 struct PendingBatch<Q> {
+    /// Locked only while the groups are.
+    state: Mutex<BatchState<Q>>,
+    /// Wakes the request that opened it: something has joined, or the rows are free.
+    opener: Condvar,
+    /// Wakes those that joined: the outcome is there.
+    joined: Condvar,
+}
+
+/// Queries that run together.
+#[derive(Debug)]
+struct BatchState<Q> {
     queries: Vec<Q>,
     k: usize,
     requests: usize,
@@ -141,7 +151,7 @@ pub struct QueryBatch<Q> {
 impl<K: Clone + Ord, Q> QueryBatcher<K, Q> {
     /// A batcher without batches.
     pub fn new(limits: BatchLimits, timer: Arc<dyn Timer>) -> Self {
-        Self { limits, timer, groups: Mutex::default(), changed: Condvar::new() }
+        Self { limits, timer, groups: Mutex::default() }
     }
 
     /// Candidates of `queries`, found by `search` in one run with other queries under `key` where
@@ -161,28 +171,27 @@ impl<K: Clone + Ord, Q> QueryBatcher<K, Q> {
         let group = groups.entry(key.clone()).or_default();
         let count = queries.len();
         if let Some(batch) = group.open.clone() {
-            let mut joined = batch.lock();
+            let mut joined = batch.state.lock();
             if joined.queries.len() + count <= self.limits.queries_max {
                 let first = joined.queries.len();
                 joined.queries.extend(queries);
                 joined.k = joined.k.max(k);
                 joined.requests += 1;
                 drop(joined);
-                self.changed.notify_all();
-                return self.answer_of(groups, &batch, first, count);
+                batch.opener.notify_one();
+                return answer_of(groups, &batch, first, count);
             }
         }
         let is_busy = group.running > 0;
-        let batch = PendingBatch { queries, k, requests: 1, outcome: None };
-        let batch = Arc::new(Mutex::new(batch));
+        let state = Mutex::new(BatchState { queries, k, requests: 1, outcome: None });
+        let (opener, joined) = (Condvar::new(), Condvar::new());
+        let batch = Arc::new(PendingBatch { state, opener, joined });
         if is_busy && count < self.limits.queries_max && group.open.is_none() {
             group.open = Some(Arc::clone(&batch));
-            // Tests wait for batches to open.
-            self.changed.notify_all();
             self.collect(&mut groups, &key, &batch);
         }
         groups.entry(key.clone()).or_default().running += 1;
-        let mut begun = batch.lock();
+        let mut begun = batch.state.lock();
         let queries = std::mem::take(&mut begun.queries);
         let query_batch = QueryBatch { queries, k: begun.k, requests: begun.requests };
         drop(begun);
@@ -191,53 +200,47 @@ impl<K: Clone + Ord, Q> QueryBatcher<K, Q> {
         let found = search(query_batch);
         guard.outcome = Some(found);
         drop(guard);
-        self.answer_of(self.groups.lock(), &batch, 0, count)
+        answer_of(self.groups.lock(), &batch, 0, count)
     }
 
     /// Waits until an open batch should run, and closes it.
-    fn collect(
-        &self,
-        groups: &mut MutexGuard<'_, Groups<K, Q>>,
-        key: &K,
-        batch: &Arc<Mutex<PendingBatch<Q>>>,
-    ) {
+    fn collect(&self, groups: &mut MutexGuard<'_, Groups<K, Q>>, key: &K, batch: &PendingBatch<Q>) {
         let until = self.timer.now() + self.limits.wait_max;
         loop {
             let is_free = groups.get(key).is_none_or(|group| group.running == 0);
-            let is_full = batch.lock().queries.len() >= self.limits.queries_max;
+            let is_full = batch.state.lock().queries.len() >= self.limits.queries_max;
             if is_free || is_full || self.timer.now() >= until {
                 break;
             }
             match self.timer.sleep(until) {
-                Some(time) => _ = self.changed.wait_for(groups, time),
-                None => self.changed.wait(groups),
+                Some(time) => _ = batch.opener.wait_for(groups, time),
+                None => batch.opener.wait(groups),
             }
         }
         if let Some(group) = groups.get_mut(key) {
             group.open = None;
         }
     }
+}
 
-    /// Waits for the outcome of a batch and takes the part of one request.
-    fn answer_of(
-        &self,
-        mut groups: MutexGuard<'_, Groups<K, Q>>,
-        batch: &Mutex<PendingBatch<Q>>,
-        first: usize,
-        count: usize,
-    ) -> Result<Vec<DeviceCandidates>, DeviceError> {
-        loop {
-            let mut batch = batch.lock();
-            match &mut batch.outcome {
-                Some(Ok(found)) => {
-                    let own = &mut found[first..first + count];
-                    return Ok(own.iter_mut().map(std::mem::take).collect());
-                }
-                Some(Err(error)) => return Err(error.clone()),
-                None => drop(batch),
+/// Waits for the outcome of a batch and takes the part of one request.
+fn answer_of<K, Q>(
+    mut groups: MutexGuard<'_, Groups<K, Q>>,
+    batch: &PendingBatch<Q>,
+    first: usize,
+    count: usize,
+) -> Result<Vec<DeviceCandidates>, DeviceError> {
+    loop {
+        let mut state = batch.state.lock();
+        match &mut state.outcome {
+            Some(Ok(found)) => {
+                let own = &mut found[first..first + count];
+                return Ok(own.iter_mut().map(std::mem::take).collect());
             }
-            self.changed.wait(&mut groups);
+            Some(Err(error)) => return Err(error.clone()),
+            None => drop(state),
         }
+        batch.joined.wait(&mut groups);
     }
 }
 
@@ -245,7 +248,7 @@ impl<K: Clone + Ord, Q> QueryBatcher<K, Q> {
 struct RunGuard<'a, K: Ord, Q> {
     batcher: &'a QueryBatcher<K, Q>,
     key: K,
-    batch: &'a Mutex<PendingBatch<Q>>,
+    batch: &'a PendingBatch<Q>,
     outcome: Option<Result<Vec<DeviceCandidates>, DeviceError>>,
 }
 
@@ -258,12 +261,14 @@ impl<K: Ord, Q> Drop for RunGuard<'_, K, Q> {
         let mut groups = self.batcher.groups.lock();
         if let Some(group) = groups.get_mut(&self.key) {
             group.running -= 1;
-            if group.running == 0 && group.open.is_none() {
-                groups.remove(&self.key);
+            match &group.open {
+                Some(open) if group.running == 0 => _ = open.opener.notify_one(),
+                None if group.running == 0 => _ = groups.remove(&self.key),
+                _ => {}
             }
         }
-        self.batch.lock().outcome = Some(outcome);
-        self.batcher.changed.notify_all();
+        self.batch.state.lock().outcome = Some(outcome);
+        self.batch.joined.notify_all();
     }
 }
 
@@ -274,16 +279,23 @@ mod tests {
 
     use super::*;
 
-    /// A clock that tests move by hand.
+    /// A clock that tests move by hand. It counts sleeps: who opens a batch sleeps, and again each
+    /// time that somebody has joined.
     #[derive(Debug, Default)]
-    struct Still(Mutex<Duration>);
+    struct Still {
+        now: Mutex<Duration>,
+        sleeps: Mutex<usize>,
+        slept: Condvar,
+    }
 
     impl Timer for Still {
         fn now(&self) -> Duration {
-            *self.0.lock()
+            *self.now.lock()
         }
 
         fn sleep(&self, _: Duration) -> Option<Duration> {
+            *self.sleeps.lock() += 1;
+            self.slept.notify_all();
             None
         }
     }
@@ -307,6 +319,7 @@ mod tests {
 
     struct Fixture<'a> {
         batcher: &'a Scans,
+        still: &'a Still,
         begun: Sender<usize>,
     }
 
@@ -343,14 +356,21 @@ mod tests {
 
         /// Waits until the open batch has so many requests.
         fn until_waiting(&self, requests: usize) {
-            let mut groups = self.batcher.groups.lock();
-            let waiting = |groups: &Groups<u128, DeviceQuery>| {
-                let open = groups.get(&1).and_then(|group| group.open.as_ref());
-                open.map_or(0, |open| open.lock().requests)
-            };
-            while waiting(&groups) < requests {
-                self.batcher.changed.wait(&mut groups);
+            loop {
+                let seen = *self.still.sleeps.lock();
+                let open = self.open();
+                if open.is_some_and(|open| open.state.lock().requests >= requests) {
+                    return;
+                }
+                let mut sleeps = self.still.sleeps.lock();
+                while *sleeps == seen {
+                    self.still.slept.wait(&mut sleeps);
+                }
             }
+        }
+
+        fn open(&self) -> Option<Arc<PendingBatch<DeviceQuery>>> {
+            self.batcher.groups.lock().get(&1).and_then(|group| group.open.clone())
         }
     }
 
@@ -374,9 +394,9 @@ mod tests {
 
     #[test]
     fn requests_during_a_run_go_together_when_it_ends() {
-        with_batcher(8, |batcher, _| {
+        with_batcher(8, |batcher, still| {
             let (begun, begins) = channel();
-            let fixture = Fixture { batcher, begun };
+            let fixture = Fixture { batcher, still, begun };
             std::thread::scope(|scope| {
                 let (first, end) = fixture.held(scope, &[1.0]);
                 assert_eq!(begins.recv(), Ok(1));
@@ -396,16 +416,15 @@ mod tests {
     fn a_batch_runs_when_its_time_is_over_or_when_it_is_full() {
         with_batcher(3, |batcher, still| {
             let (begun, begins) = channel();
-            let fixture = Fixture { batcher, begun };
+            let fixture = Fixture { batcher, still, begun };
             std::thread::scope(|scope| {
                 let (first, end) = fixture.held(scope, &[1.0]);
                 assert_eq!(begins.recv(), Ok(1));
                 // Time is over.
                 let late = fixture.quick(scope, &[2.0]);
                 fixture.until_waiting(1);
-                *still.0.lock() = Duration::from_micros(200);
-                drop(batcher.groups.lock());
-                batcher.changed.notify_all();
+                *still.now.lock() = Duration::from_micros(200);
+                fixture.open().unwrap().opener.notify_one();
                 assert_eq!(late.join().unwrap(), Ok(vec![row(2, 1.0)]));
                 // Full.
                 let second = fixture.quick(scope, &[3.0, 4.0]);
@@ -426,9 +445,9 @@ mod tests {
 
     #[test]
     fn an_error_and_a_panic_reach_all_joined_requests() {
-        with_batcher(8, |batcher, _| {
+        with_batcher(8, |batcher, still| {
             let (begun, begins) = channel();
-            let fixture = Fixture { batcher, begun };
+            let fixture = Fixture { batcher, still, begun };
             std::thread::scope(|scope| {
                 let (first, end) = fixture.held(scope, &[1.0]);
                 assert_eq!(begins.recv(), Ok(1));

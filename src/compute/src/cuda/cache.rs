@@ -1,10 +1,10 @@
 //! A cache of segment data on the device: what was used last, within a budget of bytes.
 //!
 //! Entries are known by the identity of their segment, which never changes its bytes. The first
-//! request uploads; requests meanwhile get [`DeviceError::Uploading`] and fall back to the CPU,
-//! since an upload takes longer than any search there. An entry is evicted only if nobody asked
-//! for it while the new one was asked for several times: a working set beyond the budget must not
-//! be uploaded over and over.
+//! request reserves the place of one and has it uploaded; requests meanwhile get
+//! [`DeviceError::Uploading`] and fall back to the CPU, since an upload takes longer than any
+//! search there. An entry is evicted only if nobody asked for it while the new one was asked for
+//! several times: a working set beyond the budget must not be uploaded over and over.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -21,19 +21,21 @@ const ASKS_BEFORE_EVICTION: u64 = 8;
 /// Absent entries whose requests are counted.
 const WAITING_MAX: usize = 4096;
 
-/// Part of a segment that an entry holds.
+/// Part of a segment that an entry holds, always of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tier {
+pub enum Part {
     /// Codes, scales and residuals.
     T1,
     /// The originals, as f16.
     T2,
+    /// The rows of the mask of this identity.
+    Mask(u64),
 }
 
-/// Identity of a segment, and its tier.
-pub type CacheKey = (u128, Tier);
+/// Identity of a segment, and a part of it.
+pub type CacheKey = (u128, Part);
 
-/// Device data; a tier is always of one type.
+/// Device data.
 type Content = Arc<dyn Any + Send + Sync>;
 
 /// Segment data on the device.
@@ -71,18 +73,16 @@ impl DeviceCache {
         Self { budget_bytes, counters, state: Mutex::new(state) }
     }
 
-    /// The entry under `key`; an absent one is uploaded first, and then takes `bytes`. `upload`
-    /// runs once, however many ask at the same time.
+    /// The entry under `key`, or the place of an absent one, which is to take `bytes`.
     ///
     /// # Errors
-    /// [`DeviceError::Uploading`] while another request uploads it, [`DeviceError::OutOfMemory`]
-    /// where the budget does not allow it, or the error of `upload`.
-    pub fn get<T: Any + Send + Sync>(
-        &self,
+    /// [`DeviceError::Uploading`] while the place is reserved, [`DeviceError::OutOfMemory`] where
+    /// the budget does not allow it.
+    pub fn find<T: Any + Send + Sync>(
+        self: &Arc<Self>,
         key: CacheKey,
         bytes: u64,
-        upload: impl FnOnce() -> Result<T, DeviceError>,
-    ) -> Result<Arc<T>, DeviceError> {
+    ) -> Result<Found<T>, DeviceError> {
         // Evicted entries are freed after the lock is.
         let evicted;
         {
@@ -92,7 +92,8 @@ impl DeviceCache {
             if let Some(entry) = state.entries.get_mut(&key) {
                 entry.last_used = tick;
                 let content = entry.content.clone().ok_or(DeviceError::Uploading)?;
-                return Ok(content.downcast().expect("a tier is always of one type"));
+                let content = content.downcast().expect("a part is always of one type");
+                return Ok(Found::There(content));
             }
             let out_of_memory = DeviceError::OutOfMemory { bytes: bytes as usize };
             evicted = state.evict_for(key, bytes, self.budget_bytes).ok_or(out_of_memory)?;
@@ -100,23 +101,66 @@ impl DeviceCache {
             state.entries.insert(key, Entry { bytes, last_used: tick, content: None });
         }
         evicted.iter().for_each(|_| self.counters.evicted());
-        drop(evicted);
-        let mut upload_guard = UploadGuard { cache: self, key, content: None };
+        let cache = Arc::clone(self);
+        Ok(Found::Reserved(Reservation { cache, key, bytes, content: None }))
+    }
+
+    /// The entry under `key`; an absent one is uploaded first, once, however many ask at the same
+    /// time.
+    ///
+    /// # Errors
+    /// As [`Self::find`], or the error of `upload`.
+    pub fn get<T: Any + Send + Sync>(
+        self: &Arc<Self>,
+        key: CacheKey,
+        bytes: u64,
+        upload: impl FnOnce() -> Result<T, DeviceError>,
+    ) -> Result<Arc<T>, DeviceError> {
+        match self.find(key, bytes)? {
+            Found::There(content) => Ok(content),
+            Found::Reserved(reservation) => reservation.fill(upload),
+        }
+    }
+}
+
+/// An entry, or the place of one.
+#[derive(Debug)]
+pub enum Found<T> {
+    /// It is there.
+    There(Arc<T>),
+    /// It is not, and this caller has to upload it.
+    Reserved(Reservation),
+}
+
+/// The place of an absent entry: holds the content when dropped, or is free again if there is none.
+#[derive(Debug)]
+pub struct Reservation {
+    cache: Arc<DeviceCache>,
+    key: CacheKey,
+    bytes: u64,
+    content: Option<Content>,
+}
+
+impl Reservation {
+    /// Uploads the entry.
+    ///
+    /// # Errors
+    /// The error of `upload`.
+    pub fn fill<T: Any + Send + Sync>(
+        mut self,
+        upload: impl FnOnce() -> Result<T, DeviceError>,
+    ) -> Result<Arc<T>, DeviceError> {
         let content = Arc::new(upload()?);
-        upload_guard.content = Some(Arc::clone(&content) as Content);
-        self.counters.uploaded(bytes);
+        self.content = Some(Arc::clone(&content) as Content);
+        match self.key {
+            (_, Part::Mask(_)) => self.cache.counters.kept_mask(),
+            _ => self.cache.counters.uploaded(self.bytes),
+        }
         Ok(content)
     }
 }
 
-/// Guard of an upload: stores the content when dropped, or frees the entry if the upload failed.
-struct UploadGuard<'a> {
-    cache: &'a DeviceCache,
-    key: CacheKey,
-    content: Option<Content>,
-}
-
-impl Drop for UploadGuard<'_> {
+impl Drop for Reservation {
     fn drop(&mut self) {
         let mut state = self.cache.state.lock();
         match self.content.take() {
@@ -208,11 +252,11 @@ mod tests {
     use super::*;
 
     fn key(id: u128) -> CacheKey {
-        (id, Tier::T1)
+        (id, Part::T1)
     }
 
-    fn cache(budget_bytes: u64) -> DeviceCache {
-        DeviceCache::new(budget_bytes, Arc::default())
+    fn cache(budget_bytes: u64) -> Arc<DeviceCache> {
+        Arc::new(DeviceCache::new(budget_bytes, Arc::default()))
     }
 
     fn holds(cache: &DeviceCache, id: u128) -> bool {
@@ -224,7 +268,7 @@ mod tests {
     }
 
     /// Whether `id` is there, or could be brought there.
-    fn ask(cache: &DeviceCache, id: u128, bytes: u64) -> bool {
+    fn ask(cache: &Arc<DeviceCache>, id: u128, bytes: u64) -> bool {
         cache.get(key(id), bytes, || Ok(id)).is_ok_and(|found| *found == id)
     }
 

@@ -15,6 +15,7 @@ pub struct Counters {
     together: AtomicU64,
     uploads: AtomicU64,
     uploaded_bytes: AtomicU64,
+    masks: AtomicU64,
     evictions: AtomicU64,
     losses: AtomicU64,
     unpinned: AtomicU64,
@@ -58,6 +59,11 @@ impl Counters {
         self.uploaded_bytes.fetch_add(bytes, Relaxed);
     }
 
+    /// A mask brought to the device for the searches that repeat it.
+    pub(super) fn kept_mask(&self) {
+        self.masks.fetch_add(1, Relaxed);
+    }
+
     pub(super) fn evicted(&self) {
         self.evictions.fetch_add(1, Relaxed);
     }
@@ -96,6 +102,7 @@ impl Counters {
             ("gpu_rows_encoded", &self.encoded_rows),
             ("gpu_uploads", &self.uploads),
             ("gpu_uploaded_bytes", &self.uploaded_bytes),
+            ("gpu_masks_uploaded", &self.masks),
             ("gpu_evictions", &self.evictions),
             ("gpu_losses", &self.losses),
             ("gpu_queues_unpinned", &self.unpinned),

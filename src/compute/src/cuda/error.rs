@@ -36,7 +36,7 @@ pub enum DeviceError {
     /// More candidates than the device has memory for.
     #[error("more candidates than the device has memory for")]
     TooManyCandidates,
-    /// The rows are being uploaded for another query.
+    /// The rows are on their way to the device.
     #[error("the rows are still being copied to the device")]
     Uploading,
     /// A kernel that does not compile or load.

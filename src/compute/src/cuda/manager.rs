@@ -1,17 +1,19 @@
 //! The device manager: opens the device, and opens it again some time after it was lost.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::VectorRows;
-use crate::cuda::cache::{DeviceCache, Tier};
+use crate::cuda::cache::{CacheKey, DeviceCache, Found, Part};
+use crate::cuda::chosen::ChosenRows;
 use crate::cuda::counters::Counters;
 use crate::cuda::device::DeviceSource;
 use crate::cuda::numbers::Numbers;
+use crate::cuda::uploads::Uploads;
 use crate::cuda::workspace::{Scratch, Workspace};
 use crate::cuda::{Buffer, Device, DeviceError};
+use crate::{RowMask, VectorRows};
 use lodestone_types::{Clock, Timestamp};
 
 /// Pause before a lost device is opened again; doubled each time that fails.
@@ -21,6 +23,8 @@ const PAUSE_MILLIS_MAX: u64 = 600_000;
 /// Share of the memory free at the start that vectors may take; the rest is for scratch memory, the
 /// model and other processes.
 const BUDGET_SHARE: (u64, u64) = (3, 4);
+/// One part in so many of that, beside it, that masks may take.
+const MASKS_SHARE: u64 = 64;
 /// Workspaces that are kept; more requests at the same time create more, and drop them.
 const WORKSPACES_MAX: usize = 8;
 
@@ -75,7 +79,11 @@ impl ResidentRows {
 /// A device in use.
 pub struct ActiveDevice {
     device: Arc<dyn Device>,
-    cache: DeviceCache,
+    cache: Arc<DeviceCache>,
+    masks: Arc<DeviceCache>,
+    uploads: Uploads,
+    /// The error of an upload that found the device lost, for the next search to report.
+    lost: OnceLock<DeviceError>,
     workspaces: Mutex<Vec<Workspace>>,
     scratch: Scratch,
     counters: Arc<Counters>,
@@ -91,9 +99,12 @@ impl ActiveDevice {
             Some(bytes) => bytes,
             None => device.memory()?.free_bytes / BUDGET_SHARE.1 * BUDGET_SHARE.0,
         };
-        let cache = DeviceCache::new(budget, Arc::clone(counters));
+        let cache = |bytes| Arc::new(DeviceCache::new(bytes, Arc::clone(counters)));
+        let (cache, masks) = (cache(budget), cache(budget / MASKS_SHARE));
+        let (uploads, lost) = (Uploads::default(), OnceLock::new());
         let (workspaces, counters) = (Mutex::default(), Arc::clone(counters));
-        Ok(Self { device, cache, workspaces, scratch: limits.scratch, counters })
+        let scratch = limits.scratch;
+        Ok(Self { device, cache, masks, uploads, lost, workspaces, scratch, counters })
     }
 
     /// The device.
@@ -106,14 +117,12 @@ impl ActiveDevice {
     /// # Errors
     /// [`DeviceError::Uploading`], [`DeviceError::OutOfMemory`], or errors of the device.
     pub fn resident(
-        &self,
+        self: &Arc<Self>,
         identity: u128,
         rows: &VectorRows<'_>,
     ) -> Result<Arc<ResidentRows>, DeviceError> {
         let bytes = ResidentRows::bytes_of(rows);
-        self.cache.get((identity, Tier::T1), bytes, || {
-            self.with_workspace(|workspace| ResidentRows::upload(rows, workspace))
-        })
+        self.brought((identity, Part::T1), bytes, rows, ResidentRows::upload)
     }
 
     /// The same of T2, as f16.
@@ -121,14 +130,68 @@ impl ActiveDevice {
     /// # Errors
     /// As [`Self::resident`].
     pub fn resident_halves(
-        &self,
+        self: &Arc<Self>,
         identity: u128,
         rows: &VectorRows<'_>,
     ) -> Result<Arc<ResidentRows>, DeviceError> {
         let bytes = ResidentRows::bytes_of_halves(rows);
-        self.cache.get((identity, Tier::T2), bytes, || {
-            self.with_workspace(|workspace| ResidentRows::upload_halves(rows, workspace))
-        })
+        self.brought((identity, Part::T2), bytes, rows, ResidentRows::upload_halves)
+    }
+
+    /// Rows on the device. Absent ones are uploaded, in the background if they have an owner.
+    fn brought(
+        self: &Arc<Self>,
+        key: CacheKey,
+        bytes: u64,
+        rows: &VectorRows<'_>,
+        upload: fn(&VectorRows<'_>, &mut Workspace) -> Result<ResidentRows, DeviceError>,
+    ) -> Result<Arc<ResidentRows>, DeviceError> {
+        if let Some(error) = self.lost.get() {
+            return Err(error.clone());
+        }
+        let reservation = match self.cache.find(key, bytes)? {
+            Found::There(rows) => return Ok(rows),
+            Found::Reserved(reservation) => reservation,
+        };
+        let Some(owner) = rows.owner() else {
+            return reservation.fill(|| self.with_workspace(|workspace| upload(rows, workspace)));
+        };
+        let device = Arc::clone(self);
+        self.uploads.start(Box::new(move || {
+            let brought = reservation.fill(|| {
+                let (action, reason) = ("copy rows", "they are damaged".to_owned());
+                let rows = owner.rows().ok_or(DeviceError::Refused { action, reason })?;
+                device.with_workspace(|workspace| upload(&rows, workspace))
+            });
+            if let Err(error) = brought {
+                tracing::debug!(%error, "a segment was not brought to the GPU");
+                if matches!(error, DeviceError::Lost { .. }) {
+                    device.lost.get_or_init(|| error);
+                }
+            }
+        }));
+        Err(DeviceError::Uploading)
+    }
+
+    /// The rows of a mask over a segment, on the device; `None` where there is no place to keep
+    /// them, or while another search brings them.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    pub fn resident_mask(
+        &self,
+        identity: u128,
+        mask: &RowMask,
+    ) -> Result<Option<Arc<ChosenRows>>, DeviceError> {
+        let key = (identity, Part::Mask(mask.identity()));
+        let kept = self.masks.get(key, ChosenRows::own_bytes(mask), || {
+            self.with_workspace(|workspace| ChosenRows::own(workspace, mask))
+        });
+        match kept {
+            Ok(kept) => Ok(Some(kept)),
+            Err(DeviceError::OutOfMemory { .. } | DeviceError::Uploading) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn fresh_workspace(&self) -> Result<Workspace, DeviceError> {
@@ -266,7 +329,7 @@ impl DeviceManager {
     /// As [`Self::active`], or the error of `work`.
     pub fn run<T>(
         &self,
-        work: impl FnOnce(&ActiveDevice) -> Result<T, DeviceError>,
+        work: impl FnOnce(&Arc<ActiveDevice>) -> Result<T, DeviceError>,
     ) -> Result<T, DeviceError> {
         let active = self.active()?;
         work(&active).inspect_err(|error| self.report(&active, error))

@@ -20,17 +20,19 @@
 //! - Rows on the device belong to an identity whose bytes never change.
 //! - Queries, masks and results cross the bus through page-locked memory, of which there is a fixed
 //!   amount (`driver::staging`); where there is none, through pageable memory, and it is counted.
-//! - No call panics because a library is missing, and none blocks on another request's upload.
+//! - No call panics because a library is missing, and none waits for the upload of a segment.
 //! - A fresh device answers a few queries beside the CPU before it is used (`check`).
 //!
 //! Children
 //! - `backend`: the trait's implementation; `request`: its searches and their CPU fallback
 //! - `batcher`: batches queries of concurrent requests; `search`: one run over resident rows
-//! - `pass`, `scan` (G1), `batch` (G2), `gather` (G3), `select`: launchers of a search
+//! - `chosen`: the rows that a run visits; `pass`, `scan` (G1), `batch` (G2), `gather` (G3),
+//!   `select`: launchers of a search
 //! - `assign`, `encode` (G6): launchers of builds; `held`: rows on the device meanwhile
 //! - `encoder`: launchers of the embedding model's kernels
 //! - `numbers`: rows and queries as codes or halves, and why a search takes halves
-//! - `manager`: opens the device, and opens it again after a loss; `cache`: segments on the device
+//! - `manager`: opens the device, and opens it again after a loss; `cache`: segments on the
+//!   device; `uploads`: how they come there
 //! - `workspace`: a queue with scratch memory; `launch`: the launch builder
 //! - `device`: the traits of a device; `error`: its errors; `check`: is it right; `counters`
 //! - `modules`: kernel sources, and the cache of their machine code
@@ -42,6 +44,7 @@ mod batch;
 pub mod batcher;
 pub mod cache;
 pub mod check;
+mod chosen;
 #[cfg(feature = "cuda")]
 pub mod compile;
 pub mod counters;
@@ -62,6 +65,7 @@ mod request;
 mod scan;
 pub mod search;
 mod select;
+mod uploads;
 pub mod workspace;
 
 pub use backend::{CudaBackend, CudaLimits, CudaParts};

@@ -12,10 +12,11 @@ use crate::candidates::Candidates;
 use crate::cuda::DeviceError;
 use crate::cuda::backend::CudaBackend;
 use crate::cuda::batcher::{Candidate, DeviceCandidates, DeviceQuery};
+use crate::cuda::chosen::ChosenRows;
 use crate::cuda::manager::ActiveDevice;
 use crate::cuda::numbers::HalfQuery;
-use crate::cuda::search::search;
-use crate::{BoundedQuery, ComputeError, ErrorBound, FullRows, RowMask, Selection, VectorRows};
+use crate::cuda::search::{search, search_chosen};
+use crate::{BoundedQuery, ComputeError, ErrorBound, FullRows, Selection, VectorRows};
 use lodestone_types::{Hit, RowId};
 
 /// Queries over the rows of one segment that the device knows by `identity`.
@@ -28,18 +29,12 @@ pub(super) struct SearchRequest<'a> {
     pub(super) k: usize,
 }
 
-/// Rows that searches have in common: those of a segment that pass one filter, word by word the
-/// same. Searches without a filter share them too once some rows are deleted.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Rows that searches have in common: those of a segment that pass one mask. Searches without a
+/// filter share one too once some rows are deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RowsKey {
     identity: u128,
-    mask: Option<Arc<[u64]>>,
-}
-
-impl RowsKey {
-    fn new(identity: u128, mask: Option<&RowMask>) -> Self {
-        Self { identity, mask: mask.map(|mask| mask.words().into()) }
-    }
+    mask: Option<u64>,
 }
 
 impl CudaBackend {
@@ -75,23 +70,27 @@ impl CudaBackend {
     /// Candidates by T1, batched with the queries of other requests over the same rows.
     fn search_codes(
         &self,
-        device: &ActiveDevice,
+        device: &Arc<ActiveDevice>,
         request: &SearchRequest<'_>,
     ) -> Result<Vec<DeviceCandidates>, DeviceError> {
         let SearchRequest { rows, identity, selection, k, .. } = *request;
         let resident = device.resident(identity, rows)?;
         let queries: Vec<DeviceQuery> = request.queries.iter().map(DeviceQuery::new).collect();
+        let kept = kept_rows(device, identity, selection)?;
         let run = |queries: &[DeviceQuery], k: usize, requests: usize| {
             self.counters.ran(requests);
-            device.with_workspace(|workspace| search(workspace, &resident, queries, selection, k))
+            device.with_workspace(|workspace| match &kept {
+                Some(chosen) => search_chosen(workspace, &resident, queries, chosen, k),
+                None => search(workspace, &resident, queries, selection, k),
+            })
         };
         let mask = match selection {
             Selection::All => None,
-            Selection::Masked(mask) => Some(mask),
+            Selection::Masked(mask) => Some(mask.identity()),
             // A list of rows is a search of its own.
             Selection::Listed(_) => return run(&queries, k, 1),
         };
-        let key = RowsKey::new(identity, mask);
+        let key = RowsKey { identity, mask };
         self.scans.run(key, queries, k, |batch| run(&batch.queries, batch.k, batch.requests))
     }
 
@@ -99,7 +98,7 @@ impl CudaBackend {
     /// f16 already: how much others lose as f16 is not known on the host.
     fn search_halves(
         &self,
-        device: &ActiveDevice,
+        device: &Arc<ActiveDevice>,
         request: &SearchRequest<'_>,
     ) -> Result<Vec<Vec<Hit>>, DeviceError> {
         let SearchRequest { rows, identity, selection, k, .. } = *request;
@@ -110,8 +109,11 @@ impl CudaBackend {
         let queries: Vec<DeviceQuery> = halves.iter().map(|half| half.query.clone()).collect();
         let resident = device.resident_halves(identity, rows)?;
         self.counters.ran(1);
-        let found = device
-            .with_workspace(|workspace| search(workspace, &resident, &queries, selection, k))?;
+        let kept = kept_rows(device, identity, selection)?;
+        let found = device.with_workspace(|workspace| match &kept {
+            Some(chosen) => search_chosen(workspace, &resident, &queries, chosen, k),
+            None => search(workspace, &resident, &queries, selection, k),
+        })?;
         let found: Option<Vec<_>> = found.into_iter().collect();
         let pairs = halves.iter().zip(found.ok_or(DeviceError::TooManyCandidates)?);
         let hits: Vec<_> = pairs.map(|(half, found)| best_hits(&found, k, &half.bound)).collect();
@@ -128,6 +130,18 @@ impl CudaBackend {
         self.counters.fell_back(error);
         tracing::debug!(%error, "CPU fallback of a vector search");
         self.cpu.candidates(request.rows, request.queries, request.selection, request.k)
+    }
+}
+
+/// The rows of a mask where the device keeps them.
+fn kept_rows(
+    device: &ActiveDevice,
+    identity: u128,
+    selection: Selection<'_>,
+) -> Result<Option<Arc<ChosenRows>>, DeviceError> {
+    match selection {
+        Selection::Masked(mask) => device.resident_mask(identity, mask),
+        Selection::All | Selection::Listed(_) => Ok(None),
     }
 }
 

@@ -9,15 +9,14 @@
 //! not. Those queries, and those that find more than there is memory for, run once more, with a
 //! threshold that is sure and sixteen times the memory.
 
-use std::sync::Arc;
-
 use crate::Selection;
 use crate::cuda::batcher::{DeviceCandidates, DeviceQuery};
+use crate::cuda::chosen::ChosenRows;
 use crate::cuda::manager::ResidentRows;
 use crate::cuda::pass::{FoundRow, GROUP_ROWS, Output, Pass, Queries, QueryFactors};
 use crate::cuda::select::{Answers, Collected, Thresholds};
 use crate::cuda::workspace::Workspace;
-use crate::cuda::{Buffer, DeviceError, batch, gather, scan, select};
+use crate::cuda::{Buffer, DeviceError, batch, scan, select};
 
 /// Largest k of a run; searches for more rows go to the CPU.
 pub const K_MAX: usize = 256;
@@ -28,9 +27,6 @@ pub const STRIDE_MAX: usize = 3072;
 const QUERIES_MAX: usize = 1024;
 /// Passing rows up to which all are collected: a sample would cost as much.
 const COLLECTED_ROWS_MAX: usize = 512;
-/// Rows for each passing one from which a mask is turned into a list first: a pass then computes
-/// nothing in vain. An estimate.
-const ROWS_A_LISTED_ROW: usize = 4;
 /// Groups of a sample for each row wanted: with fewer, the k-th of them is a poor threshold.
 const GROUPS_A_ROW: usize = 4;
 /// Capacity for each row that a sample leads to be collected in vain.
@@ -104,28 +100,28 @@ pub fn search(
     selection: Selection<'_>,
     k: usize,
 ) -> Result<Vec<DeviceCandidates>, DeviceError> {
-    check(rows, queries, selection, k)?;
-    let (mut mask, mut listed) = (None, None);
-    let passing = selection.count(rows.rows as usize);
-    match selection {
-        Selection::All => {}
-        Selection::Masked(row_mask) => {
-            let words_here = workspace.filled("mask", bytemuck::cast_slice(row_mask.words()))?;
-            if passing > 0 && passing * ROWS_A_LISTED_ROW < rows.rows as usize {
-                listed = Some((mask_to_list(workspace, rows, &words_here, passing)?, passing));
-            } else {
-                mask = Some(words_here);
-            }
-        }
-        Selection::Listed(rows) => {
-            let ids: Vec<u32> = rows.iter().map(|row| row.0).collect();
-            listed = Some((workspace.filled("listed", bytemuck::cast_slice(&ids))?, passing));
-        }
-    }
+    let chosen = ChosenRows::scratch(workspace, rows.rows as usize, selection)?;
+    search_chosen(workspace, rows, queries, &chosen, k)
+}
+
+/// As [`search`], of rows that were brought to the device before.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_chosen(
+    workspace: &mut Workspace,
+    rows: &ResidentRows,
+    queries: &[DeviceQuery],
+    chosen: &ChosenRows,
+    k: usize,
+) -> Result<Vec<DeviceCandidates>, DeviceError> {
+    check(rows, queries, chosen, k)?;
+    let ChosenRows { passing, mask, listed, .. } = chosen;
+    let passing = *passing;
     if passing == 0 || queries.is_empty() {
         return Ok(vec![Some(Vec::new()); queries.len()]);
     }
-    let listed = listed.as_ref().map(|(ids, length)| (&**ids, *length));
+    let listed = listed.as_deref().map(|ids| (ids, passing));
     let plan = SearchPlan { rows, mask: mask.as_deref(), listed, passing, k };
     let all: Vec<&DeviceQuery> = queries.iter().collect();
     let mut found = plan.run(workspace, &all, Capacity::first(k))?;
@@ -138,25 +134,11 @@ pub fn search(
     Ok(found)
 }
 
-/// The list of the rows of a mask, made on the device.
-fn mask_to_list(
-    workspace: &mut Workspace,
-    rows: &ResidentRows,
-    mask: &Buffer,
-    passing: usize,
-) -> Result<Arc<Buffer>, DeviceError> {
-    let count = rows.rows as usize;
-    let run_counts = workspace.slot("run counts", gather::runs(count) * size_of::<u32>())?;
-    let listed = workspace.slot("listed", passing * size_of::<u32>())?;
-    gather::list_mask(workspace, (mask, count), &run_counts, (&listed, passing))?;
-    Ok(listed)
-}
-
 /// Refuses arguments that would make a kernel read beyond its buffers.
 fn check(
     rows: &ResidentRows,
     queries: &[DeviceQuery],
-    selection: Selection<'_>,
+    chosen: &ChosenRows,
     k: usize,
 ) -> Result<(), DeviceError> {
     let refused = |rule| Err(DeviceError::Shape { kernel: "search", rule });
@@ -167,10 +149,10 @@ fn check(
     if queries.iter().any(|query| query.codes.len() != stride) {
         return refused("queries as wide as the rows");
     }
-    match selection.check(count) {
-        Ok(()) => Ok(()),
-        Err(_) => refused("rows of the segment"),
+    if chosen.rows != count {
+        return refused("rows of the segment");
     }
+    Ok(())
 }
 
 impl SearchPlan<'_> {

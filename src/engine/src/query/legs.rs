@@ -236,7 +236,7 @@ pub(super) fn nearest_of_each(
     let mut find = |queries: &[PreparedQuery], k| -> Result<Vec<LegHits>, QueryError> {
         let search = |(_, segment): &(usize, &SegmentScope)| -> Result<_, QueryError> {
             context.check()?;
-            let tiers = segment.live.segment.tiers()?;
+            let tiers = segment.live.segment.shared_tiers()?;
             let of_scope =
                 || segment.scope.mask().map(|mask| RowFilter::new(mask, tiers.rows.len()));
             let own = if segment.passing.is_none() { of_scope() } else { None };

@@ -103,13 +103,6 @@ impl<'a> Tiers<'a> {
         Self { listed, blocks, ..self }
     }
 
-    /// Verifies everything for a backend that may copy it.
-    fn prepare_for(&self, backend: &dyn ComputeBackend) {
-        if let Some(blocks) = self.blocks.filter(|_| backend.copies_rows()) {
-            blocks.all();
-        }
-    }
-
     /// Verifies T1 of the rows that a scan reads.
     fn prepare_scan(&self, filter: Option<&RowFilter<'_>>) {
         match (self.blocks, filter) {
@@ -158,7 +151,6 @@ pub fn search(
     if query.scoring().is_some() {
         return by_other_metric(tiers, query, filter, k);
     }
-    tiers.prepare_for(backend);
     let path = choose(backend, tiers, filter, 1, k, thoroughness);
     let hits = if query.is_zero() {
         let first = listed_rows(rows, filter);

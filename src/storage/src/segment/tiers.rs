@@ -1,7 +1,7 @@
 //! The vectors of an open segment: T0 to T2, verified block by block when they are first read.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -12,7 +12,7 @@ use crate::segment::lists::view::HEAD_BYTES;
 use crate::segment::{Segment, SegmentError};
 use lodestone_compute::one_bit::{BLOCK_ROWS, block_bytes};
 use lodestone_compute::rotation::{Rotation, rotated_width};
-use lodestone_compute::{FullRows, VectorRows, code_stride};
+use lodestone_compute::{FullRows, RowsOwner, VectorRows, code_stride};
 use lodestone_io::{BlockFile, IoError};
 use lodestone_types::RowId;
 
@@ -111,11 +111,6 @@ impl TierBlocks<'_> {
         self.verify(lists, slots_at + start..slots_at + end).is_ok()
             && self.verify(one_bit, of(self.one_bit_bytes)).is_ok()
     }
-
-    /// Everything.
-    pub(super) fn all(&self) -> bool {
-        self.sections.verify_all(self.file).is_ok()
-    }
 }
 
 impl VectorSections {
@@ -213,6 +208,16 @@ impl Segment {
         Ok(Tiers::new(self.view(sections)?, self.listed(sections)?).behind(blocks))
     }
 
+    /// The same for a search whose backend may keep the rows.
+    ///
+    /// # Errors
+    /// As [`Self::vectors`].
+    pub fn shared_tiers(self: &Arc<Self>) -> Result<Tiers<'_>, SegmentError> {
+        let mut tiers = self.tiers()?;
+        tiers.rows = tiers.rows.with_owner(self.meta.id.0.as_u128(), self);
+        Ok(tiers)
+    }
+
     /// Verifies all vectors and lists, so that no search has to.
     ///
     /// # Errors
@@ -235,8 +240,7 @@ impl Segment {
                 norms: self.cast(&sections.norms)?,
             },
         };
-        let view = VectorRows::new(self.dimension(), codes, scales, residuals, full)?;
-        Ok(view.with_identity(self.meta.id.0.as_u128()))
+        Ok(VectorRows::new(self.dimension(), codes, scales, residuals, full)?)
     }
 
     fn listed<'a>(
@@ -340,5 +344,13 @@ impl Segment {
         };
         self.check()?;
         vector.ok_or_else(|| self.damaged("it has no such row"))
+    }
+}
+
+/// Damage is remembered by the file, as after a search.
+impl RowsOwner for Segment {
+    fn rows(&self) -> Option<VectorRows<'_>> {
+        self.prepare_vectors().ok()?;
+        self.vectors().ok()
     }
 }

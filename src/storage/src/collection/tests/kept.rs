@@ -21,6 +21,9 @@ fn rows_are_kept_for_one_state_of_a_segment_and_one_question() {
     let before = collection.snapshot();
     let first = rows(&filters, &before, "a");
     assert!(Arc::ptr_eq(&first, &rows(&filters, &before, "a")));
+    // One mask for all searches of a version: a device knows it by its identity.
+    let mask = |rows: &Found| rows.dense().identity();
+    assert_eq!(mask(&first), mask(&rows(&filters, &before, "a")));
     assert!(!Arc::ptr_eq(&first, &rows(&filters, &before, "b")));
     // A store of its own knows nothing of it.
     assert!(!Arc::ptr_eq(&first, &rows(&KeptFilters::new(1 << 20), &before, "a")));
@@ -31,6 +34,7 @@ fn rows_are_kept_for_one_state_of_a_segment_and_one_question() {
     let second = rows(&filters, &after, "a");
     let bitmap = |rows: &Found| -> RoaringBitmap { rows.bitmap().clone() };
     assert_eq!((bitmap(&first).len(), bitmap(&second).len()), (3, 1));
+    assert_ne!(mask(&first), mask(&second));
     assert!(filters.bytes() > kept);
     drop(before);
     assert!(filters.bytes() < kept);

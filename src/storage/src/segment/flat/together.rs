@@ -27,7 +27,6 @@ pub fn search_together(
     thoroughness: Thoroughness,
 ) -> Result<Vec<FlatHits>, ComputeError> {
     let rows = &tiers.rows;
-    tiers.prepare_for(backend);
     let path = choose(backend, tiers, filter, queries.len(), k, thoroughness);
     let is_shared = path != SearchPath::Gather;
     let goes_alone = |query: &PreparedQuery| query.is_zero() || query.scoring().is_some();

@@ -5,7 +5,7 @@ use roaring::RoaringBitmap;
 
 use super::flat::{RowFilter, SearchPath, Thoroughness, search};
 use super::*;
-use lodestone_compute::{PreparedQuery, SimdBackend};
+use lodestone_compute::{PreparedQuery, RowsOwner, SimdBackend};
 use lodestone_io::BLOCK_BYTES;
 use lodestone_types::{IdSource, SeededIds};
 
@@ -112,15 +112,26 @@ fn a_search_over_damage_is_noticed() {
         // Blocks that no other section has a part of.
         bad[start.next_multiple_of(BLOCK_BYTES)..end / BLOCK_BYTES * BLOCK_BYTES].fill(0xA5);
         files.store.put(&Files::key(meta.id), &bad).unwrap();
+        let segment = Arc::new(files.open(&meta).unwrap());
+        assert!(shared(&segment).rows().is_none(), "nobody copies damaged rows");
         let segment = files.open(&meta).unwrap();
         let found: Result<_, SegmentError> = searched(&segment);
         assert!(found.and(segment.check()).is_err(), "{section:?}");
         assert_eq!(segment.check().unwrap_err().kind(), ErrorKind::Corrupt);
     }
     files.store.put(&Files::key(meta.id), &good).unwrap();
-    let segment = files.open(&meta).unwrap();
+    let segment = Arc::new(files.open(&meta).unwrap());
     assert_eq!(searched(&segment).unwrap().path, SearchPath::Lists);
     segment.check().unwrap();
+    let copied = shared(&segment);
+    drop(segment);
+    assert_eq!(copied.rows().unwrap().len(), ROWS as usize, "kept by who copies them");
+}
+
+fn shared(segment: &Arc<Segment>) -> Arc<dyn RowsOwner> {
+    let tiers = segment.shared_tiers().unwrap();
+    assert_eq!(tiers.rows.identity(), Some(segment.id().0.as_u128()));
+    tiers.rows.owner().unwrap()
 }
 
 /// Goal: texts are unpacked from their own blocks; a file that is cut after it was opened and read
