@@ -121,10 +121,10 @@ fn entities_and_triplets_read_back() {
     let stored = film.live.segment.graph().unwrap().unwrap();
     assert_eq!(stored.row(film.rows()[0]), graph());
     assert_eq!(stored.row(bare.rows()[0]), RowGraph::default());
-    assert_eq!(stored.sources_titled("northern light"), [film.source]);
-    assert_eq!(stored.sources_titled("bare"), [0_u32; 0], "an id is no title");
+    assert_eq!(stored.titles().sources("northern light"), [film.source]);
+    assert_eq!(stored.titles().sources("bare"), [0_u32; 0], "an id is no title");
     let person = stored.find("marta lindqvist").unwrap();
-    assert_eq!(stored.also_called("lindqvist").collect::<Vec<_>>(), [person]);
+    assert_eq!(stored.called("lindqvist").1.collect::<Vec<_>>(), [person]);
     assert_eq!(stored.rows_of(person), film.rows());
     let named = stored.named_in(film.rows()[0], person);
     assert_eq!(named, Some(("Marta Lindqvist", EntityKind::Person)));

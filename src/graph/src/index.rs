@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::format::{COLUMNS, Column, Counts, HEADER_WORDS, NAME_BITS};
 use crate::row::{EntityKind, Predicate, RowEntity, RowGraph, RowTriplet};
+use crate::strings::{Strings, Titles, equal};
 
 /// An entity of one segment: the position of its key among all keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,9 +80,12 @@ impl GraphIndex {
         starts[at as usize] as usize..starts[at as usize + 1] as usize
     }
 
+    fn strings(&self) -> Strings<'_> {
+        Strings { starts: self.column(Column::StringStarts), text: self.text() }
+    }
+
     fn string(&self, id: u32) -> &str {
-        let bytes = &self.text()[self.group(Column::StringStarts, id)];
-        std::str::from_utf8(bytes).expect("strings are checked on opening")
+        std::str::from_utf8(self.strings().bytes(id)).expect("strings are checked on opening")
     }
 
     /// Whether nothing is known of any row.
@@ -128,38 +132,24 @@ impl GraphIndex {
         RowTriplet { source, target, predicate: Predicate::ALL[predicate as usize], context }
     }
 
-    fn find_string(&self, text: &str) -> Option<u32> {
-        let (mut low, mut high) = (0, self.counts.strings);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.string(middle).cmp(text) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Equal => return Some(middle),
-                std::cmp::Ordering::Greater => high = middle,
-            }
-        }
-        None
-    }
-
-    /// The positions of a string in a column of strings that ascend.
-    fn positions(&self, keys: Column, text: &str) -> Range<usize> {
-        let Some(string) = self.find_string(text) else { return 0..0 };
-        let keys = self.column(keys);
-        keys.partition_point(|key| *key < string)..keys.partition_point(|key| *key <= string)
-    }
-
     /// The entity with that key.
     pub fn find(&self, key: &str) -> Option<EntityId> {
-        let string = self.find_string(key)?;
+        self.entity_of(self.strings().find(key)?)
+    }
+
+    fn entity_of(&self, string: u32) -> Option<EntityId> {
         let entity = self.column(Column::EntityKeys).binary_search(&string).ok()?;
         Some(EntityId(entity as u32))
     }
 
-    /// The entities that some row also calls by a key, ascending. Which row it is counts: one that
-    /// may not be seen must not name anything, so ask [`Self::calls`].
-    pub fn also_called(&self, key: &str) -> impl Iterator<Item = EntityId> + '_ {
-        let range = self.positions(Column::LookupKeys, key);
-        self.column(Column::LookupEntities)[range].iter().map(|entity| EntityId(*entity))
+    /// As [`Self::find`], and the entities that some row also calls by the key, ascending. Which
+    /// row it is counts: one that may not be seen must not name anything, so ask [`Self::calls`].
+    pub fn called(&self, key: &str) -> (Option<EntityId>, impl Iterator<Item = EntityId> + '_) {
+        let string = self.strings().find(key);
+        let keys = self.column(Column::LookupKeys);
+        let range = string.map_or(0..0, |string| equal(keys, |key| key.cmp(&string)));
+        let others = self.column(Column::LookupEntities)[range].iter();
+        (string.and_then(|string| self.entity_of(string)), others.map(|id| EntityId(*id)))
     }
 
     /// Whether a row calls an entity by another key.
@@ -201,20 +191,10 @@ impl GraphIndex {
         self.column(Column::MentionEntities)[range].iter().map(|entity| EntityId(*entity))
     }
 
-    /// Sources whose title has that key, ascending.
-    pub fn sources_titled(&self, key: &str) -> &[u32] {
-        &self.column(Column::TitleSources)[self.positions(Column::TitleKeys, key)]
-    }
-
-    /// Whether the key of some title is this word or begins with it. Most words of a text begin
-    /// none, and then no run of words that begins with them has to be looked up.
-    pub fn has_title_beginning(&self, word: &str) -> bool {
-        let keys = self.column(Column::TitleKeys);
-        // Blank sorts before every letter and digit, so the word alone and the word with others
-        // behind it come first among what begins with its letters.
-        let first = keys.partition_point(|key| self.string(*key) < word);
-        let rest = keys.get(first).and_then(|key| self.string(*key).strip_prefix(word));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    /// The sources by title.
+    pub fn titles(&self) -> Titles<'_> {
+        let (keys, sources) = (self.column(Column::TitleKeys), self.column(Column::TitleSources));
+        Titles { strings: self.strings(), keys, sources }
     }
 
     /// Triplets of a row, in the order of its text.

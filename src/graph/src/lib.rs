@@ -9,7 +9,7 @@
 //!                                 -> relations, records, code -> RowGraph
 //!         RowGraph of each row -> GraphWriter -> bytes of the section
 //! query   bytes -> GraphIndex::open -> entities, triplets, rows
-//!         question -> keys_in -> keys -> GraphIndex: find, also_called, sources_titled
+//!         question -> keys_in -> keys -> GraphIndex: find, called, titles
 //! ```
 //! Invariants: nothing is stated without the sentence that states it; every count is bounded; time
 //! is linear in the text, whatever it is. Precision goes before recall, since a reader follows the
@@ -79,6 +79,7 @@ mod runs;
 mod sentences;
 #[cfg(test)]
 mod statement_tests;
+mod strings;
 #[cfg(test)]
 mod tests;
 mod titles;
@@ -93,4 +94,5 @@ pub use row::{
     ENTITY_ALIASES_MAX, EntityKind, NAME_BYTES_MAX, Predicate, ROW_ENTITIES_MAX, ROW_TRIPLETS_MAX,
     RowEntity, RowGraph, RowTriplet,
 };
+pub use strings::Titles;
 pub use writer::GraphWriter;

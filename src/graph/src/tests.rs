@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::key::is_telling;
 use super::row::{ROW_ENTITIES_MAX, ROW_TRIPLETS_MAX};
 use super::*;
 
@@ -46,8 +47,8 @@ fn walk(index: &GraphIndex, rows: u32) -> usize {
     for id in (0..index.counts.entities).map(EntityId) {
         let key = index.key(id);
         count += index.find(key).is_some() as usize + index.rows_of(id).len();
-        count += index.triplets_of_entity(id).count() + index.sources_titled(key).len();
-        count += index.also_called(key).count();
+        count += index.triplets_of_entity(id).count() + index.titles().sources(key).len();
+        count += index.called(key).1.count();
         for row in index.rows_of(id) {
             count += index.named_in(*row, id).is_some() as usize;
             count += index.calls(*row, id, key) as usize;
@@ -72,14 +73,14 @@ fn graphs_read_back() {
         for entity in &graph.entities {
             let id = index.find(&entity.key).unwrap();
             for alias in &entity.aliases {
-                assert!(index.also_called(alias).any(|other| other == id), "{alias}");
+                assert!(index.called(alias).1.any(|other| other == id), "{alias}");
                 assert!(index.calls(row as u32, id, alias));
             }
             assert!(!index.calls(row as u32, id, "nobody"));
         }
     }
-    assert_eq!(index.sources_titled("andrew lau"), [1]);
-    assert_eq!(index.sources_titled("the"), [0_u32; 0]);
+    assert_eq!(index.titles().sources("andrew lau"), [1]);
+    assert_eq!(index.titles().sources("the"), [0_u32; 0]);
     let directed = index.triplets_of_entity(lau).map(|id| index.triplet(id));
     let directed: Vec<_> = directed.filter(|one| one.predicate == Predicate::DirectedBy).collect();
     assert_eq!((directed.len(), directed[0].row, directed[0].target), (1, 0, lau));
@@ -132,6 +133,30 @@ fn hostile_text_is_read_to_its_end() {
 }
 
 proptest! {
+    /// Of titles some of which begin alike: the sources with a key, whether the titles were
+    /// narrowed to its first word or not.
+    #[test]
+    fn titles_are_found_by_key_and_by_first_word(
+        named in prop::collection::vec("[kxé]{1,3}( [kxé]{1,2}){0,2}", 0..30),
+        asked in prop::collection::vec("[kxé]{1,3}( [kxé]{1,2}){0,2}", 1..10),
+    ) {
+        let mut writer = GraphWriter::new();
+        named.iter().enumerate().for_each(|(at, title)| writer.add_title(at as u32, title));
+        let sources = named.len() as u32;
+        let index = GraphIndex::open(aligned(&writer.finish(1, sources)), 1, sources).unwrap();
+        let keys: Vec<String> = named.iter().map(|title| key(title).into()).collect();
+        for asked in asked.iter().map(|title| String::from(key(title))).chain(keys.clone()) {
+            let known = |at: &u32| keys[*at as usize] == asked && is_telling(&asked);
+            let titled: Vec<u32> = (0..sources).filter(known).collect();
+            prop_assert_eq!(index.titles().sources(&asked), &titled);
+            let word = asked.split(' ').next().unwrap();
+            let narrowed = index.titles().beginning(word);
+            prop_assert_eq!(narrowed.sources(&asked), &titled);
+            let begins = |key: &String| key.split(' ').next() == Some(word) && is_telling(key);
+            prop_assert_eq!(narrowed.is_empty(), !keys.iter().any(begins));
+        }
+    }
+
     #[test]
     fn any_text_has_a_sound_graph(
         title in "\\PC{0,30}",

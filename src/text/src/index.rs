@@ -10,6 +10,7 @@ use tantivy::{HasLen, Index, InvertedIndexReader, Segment, SegmentReader};
 
 use crate::TextError;
 use crate::bundle::{self, BundleBytes};
+use crate::dictionary::Dictionary;
 use crate::directory::IndexDirectory;
 use crate::schema::{Field, schema};
 
@@ -30,6 +31,7 @@ pub(super) struct OpenField {
     pub postings: Arc<InvertedIndexReader>,
     /// The bytes of all postings; a term's place is that in its [`tantivy::postings::TermInfo`].
     pub posting_bytes: FileSlice,
+    pub dictionary: Dictionary,
     pub lengths: OwnedBytes,
 }
 
@@ -107,7 +109,9 @@ impl Opened {
         }
         let postings = reader.open_read(SegmentComponent::Postings).map_err(TextError::damaged)?;
         let postings = CompositeFile::open(&postings).map_err(TextError::damaged)?;
-        let open = |field| OpenField::open(&reader, &postings, field, rows);
+        let terms = reader.open_read(SegmentComponent::Terms).map_err(TextError::damaged)?;
+        let terms = CompositeFile::open(&terms).map_err(TextError::damaged)?;
+        let open = |field| OpenField::open(&reader, [&postings, &terms], field, rows);
         let fields = [open(Field::Body)?, open(Field::Title)?, open(Field::Words)?];
         Ok(Self { segment, fields })
     }
@@ -116,7 +120,7 @@ impl Opened {
 impl OpenField {
     fn open(
         reader: &SegmentReader,
-        all_postings: &CompositeFile,
+        [all_postings, all_terms]: [&CompositeFile; 2],
         field: Field,
         rows: u32,
     ) -> Result<Self, TextError> {
@@ -127,6 +131,8 @@ impl OpenField {
         let posting_bytes =
             posting_bytes.map_or_else(FileSlice::empty, |bytes| bytes.slice_from(TERMS_BYTES));
         let postings = reader.inverted_index(column).map_err(TextError::damaged)?;
+        let dictionary =
+            Dictionary::open(all_terms.open_read(column)).map_err(TextError::damaged)?;
         let lengths = reader.fieldnorms_readers().get_inner_file().open_read(column);
         let Some(lengths) = lengths else {
             return Err(TextError::damaged(format!("{field:?} has no lengths")));
@@ -136,6 +142,6 @@ impl OpenField {
             let problem = format!("{} lengths of {field:?} for {rows} rows", lengths.len());
             return Err(TextError::damaged(problem));
         }
-        Ok(Self { postings, posting_bytes, lengths })
+        Ok(Self { postings, posting_bytes, dictionary, lengths })
     }
 }

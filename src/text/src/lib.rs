@@ -84,7 +84,8 @@
 //! - `stats`: counts over segments; `score`: BM25; `top`: the best rows without a look at all;
 //!   `blocks`: bounds of scores in runs of postings; `row_scores`: their results
 //! - `impacts`: postings of sparse models, whose terms have learned weights
-//! - `similar`: words of the dictionary that are similar to the query's
+//! - `similar`: words of the dictionary that are similar to the query's; `dictionary`: the walk
+//!   through it
 //! - `vocabulary`: the words that an index holds
 //! - `highlight`: occurrences of a query's terms in a text
 //! - `error`: errors
@@ -96,6 +97,7 @@ mod blocks;
 mod build;
 mod bundle;
 pub mod chunk;
+mod dictionary;
 mod directory;
 mod error;
 mod highlight;

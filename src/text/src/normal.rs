@@ -76,27 +76,30 @@ pub(super) fn fold_marks(word: &str) -> Cow<'_, str> {
         return Cow::Borrowed(word);
     }
     let mut plain = String::with_capacity(word.len());
-    for c in word.chars() {
-        let is_marked = matches!(c as u32, 0xC0..=0x24F | 0x370..=0x52F | 0x1E00..=0x1FFF);
-        match c {
-            'ø' => plain.push('o'),
-            'ł' => plain.push('l'),
-            'đ' | 'ð' => plain.push('d'),
-            'ħ' => plain.push('h'),
-            'ı' => plain.push('i'),
-            'æ' => plain.push_str("ae"),
-            'œ' => plain.push_str("oe"),
-            'þ' => plain.push_str("th"),
-            _ if is_mark(c) => {}
-            _ if is_marked => decompose_canonical(c, |part| {
-                if !is_mark(part) {
-                    plain.push(part);
-                }
-            }),
-            _ => plain.push(c),
-        }
-    }
+    word.chars().for_each(|c| without_marks(c, |part| plain.push(part)));
     Cow::Owned(plain)
+}
+
+/// The letters that [`fold_marks`] puts in place of one.
+pub(super) fn without_marks(c: char, mut each: impl FnMut(char)) {
+    let is_marked = matches!(c as u32, 0xC0..=0x24F | 0x370..=0x52F | 0x1E00..=0x1FFF);
+    match c {
+        'ø' => each('o'),
+        'ł' => each('l'),
+        'đ' | 'ð' => each('d'),
+        'ħ' => each('h'),
+        'ı' => each('i'),
+        'æ' => "ae".chars().for_each(each),
+        'œ' => "oe".chars().for_each(each),
+        'þ' => "th".chars().for_each(each),
+        _ if is_mark(c) => {}
+        _ if is_marked => decompose_canonical(c, |part| {
+            if !is_mark(part) {
+                each(part);
+            }
+        }),
+        _ => each(c),
+    }
 }
 
 fn is_mark(c: char) -> bool {

@@ -2,17 +2,18 @@
 //! beginning with it. They are found in the dictionary of the segment when the query is asked, so
 //! the index holds nothing for it.
 //!
-//! The dictionary is an automaton over bytes; it is walked together with a table of edit distances
-//! (Damerau and Levenshtein, adjacent letters swapped once), of which only the cells that may still
-//! become small are kept. Letters are compared without diacritics.
-
-use std::cell::Cell;
+//! The dictionary is an automaton over bytes (`dictionary`); it is walked together with a table of
+//! edit distances (Damerau and Levenshtein, adjacent letters swapped once), of which only the cells
+//! that may still become small are kept. Letters are compared without diacritics. Where all edits
+//! are spent, only the few letters that go on without one are looked up in the dictionary: most of
+//! what a walk meets are ways that end there, and the more rows of others an index holds, the more.
 
 use roaring::RoaringBitmap;
-use tantivy_fst::Automaton;
+use tantivy::Term;
 
+use crate::dictionary::{Letters, Ways};
 use crate::mask::RowMask;
-use crate::normal::fold_marks;
+use crate::normal::{fold_marks, without_marks};
 use crate::postings::Cursor;
 use crate::query::WordQuery;
 use crate::schema::Field;
@@ -22,8 +23,8 @@ use crate::{TextError, TextIndex};
 pub(super) const SIMILAR_MAX: usize = 64;
 /// Words of a dictionary that are looked at for one word of a query before the nearest are taken.
 const LISTED_MAX: usize = 4096;
-/// Steps through the dictionary of a segment for all words of one query: some 10 ms. Each word has
-/// an equal share of them.
+/// Bytes of the dictionary of a segment that are read for all words of one query: some 10 ms. Each
+/// word has an equal share of them.
 const STEPS_MAX: u32 = 1 << 18;
 /// Letters of a word that may be misspelt or be a beginning; a longer one is compared as it is.
 const LETTERS_MAX: usize = 64;
@@ -31,7 +32,7 @@ const LETTERS_MAX: usize = 64;
 /// Greatest number of edits.
 const EDITS_MAX: usize = 2;
 /// Cells of a row of the table that are kept: those at most [`EDITS_MAX`] off its diagonal.
-const CELLS: usize = 2 * EDITS_MAX + 1;
+pub(super) const CELLS: usize = 2 * EDITS_MAX + 1;
 /// A distance that is too great.
 const FAR: u8 = u8::MAX / 2;
 
@@ -81,7 +82,6 @@ pub(super) struct Pattern {
     folded: Vec<char>,
     edits: usize,
     is_prefix: bool,
-    steps_left: Cell<u32>,
 }
 
 impl Pattern {
@@ -93,20 +93,58 @@ impl Pattern {
             edits: if is_short { usize::from(edits).min(EDITS_MAX) } else { 0 },
             is_prefix: is_prefix && is_short,
             folded,
-            steps_left: Cell::new(0),
         }
     }
 
-    fn likeness(&self, word: &str) -> Option<Likeness> {
-        let mut state = self.start();
-        for byte in word.bytes() {
-            state = self.next(&state, byte);
+    /// Before the first letter of a word.
+    pub(super) fn start(&self) -> State {
+        let mut row = [FAR; CELLS];
+        for letters in 0..=self.folded.len().min(EDITS_MAX) {
+            row[EDITS_MAX + letters] = letters as u8;
         }
-        let whole = self.distance(&state).filter(|edits| usize::from(*edits) <= self.edits);
+        let before = [FAR; CELLS];
+        let (last, begun) = (None, None);
+        State { read: 0, row, before, last, begun, code: 0, missing: 0, is_dead: false }
+    }
+
+    /// Likeness of a word, all of which was read; None if it is not similar.
+    pub(super) fn likeness(&self, state: &State, word: &str) -> Option<Likeness> {
+        if state.is_dead || state.missing > 0 {
+            return None;
+        }
+        let whole = self.distance(state).filter(|edits| usize::from(*edits) <= self.edits);
         let edits = whole.or(state.begun)?;
         let is_longer = whole.is_none();
         let is_folded = word != self.word && edits == 0 && !is_longer;
         Some(Likeness { edits, is_longer, is_folded })
+    }
+
+    /// Whether words that go on from here may be similar.
+    pub(super) fn goes_on(&self, state: &State) -> bool {
+        !state.is_dead && (state.begun.is_some() || state.least_edits() <= self.edits)
+    }
+
+    /// The bytes with which words may go on from here.
+    pub(super) fn ways(&self, state: &State) -> Ways {
+        let has_edits_left = state.least_edits() < self.edits;
+        if state.missing > 0 || state.begun.is_some() || has_edits_left {
+            return Ways::All;
+        }
+        let mut some = Letters::default();
+        let mut may_be = |at: usize| self.folded.get(at).into_iter().for_each(|c| some.add(*c));
+        for cell in 0..CELLS {
+            // Letters of the pattern up to this cell.
+            let Some(letters) = (state.read + cell).checked_sub(EDITS_MAX) else { continue };
+            if usize::from(state.row[cell]) <= self.edits {
+                may_be(letters);
+            }
+            // Both letters of a pair that is swapped: the later one was read.
+            let is_later = state.last.is_some() && self.folded.get(letters).copied() == state.last;
+            if is_later && letters > 0 && usize::from(state.before[cell]) < self.edits {
+                may_be(letters - 1);
+            }
+        }
+        Ways::Some(some)
     }
 
     /// Distance of all that was read from the whole word.
@@ -115,11 +153,15 @@ impl Pattern {
         state.row.get(cell).copied()
     }
 
-    fn next(&self, state: &State, byte: u8) -> State {
+    /// One byte more of a word.
+    pub(super) fn next(&self, state: &State, byte: u8) -> State {
         let mut next = state.clone();
+        if next.missing == 0 && byte.is_ascii() {
+            self.read(&mut next, char::from(byte));
+            return next;
+        }
         if next.missing == 0 {
             let Some(missing) = (match byte {
-                0..=0x7F => Some(0),
                 0xC2..=0xDF => Some(1),
                 0xE0..=0xEF => Some(2),
                 0xF0..=0xF4 => Some(3),
@@ -129,18 +171,16 @@ impl Pattern {
                 return next;
             };
             // A sign of another script is not even tried: it is no misspelling of this one.
-            next.is_dead = missing > 0 && !self.may_begin(byte);
+            next.is_dead = !self.may_begin(byte);
             next.missing = missing;
-            next.code = u32::from(byte) & (0x7F >> (missing + u8::from(missing > 0)));
+            next.code = u32::from(byte) & (0x7F >> (missing + 1));
         } else {
             next.missing -= 1;
             next.code = next.code << 6 | u32::from(byte & 0x3F);
         }
         if next.missing == 0 && !next.is_dead {
             match char::from_u32(next.code) {
-                Some(c) => fold_marks(c.encode_utf8(&mut [0; 4]))
-                    .chars()
-                    .for_each(|c| self.read(&mut next, c)),
+                Some(c) => without_marks(c, |letter| self.read(&mut next, letter)),
                 None => next.is_dead = true,
             }
         }
@@ -210,34 +250,9 @@ pub(super) struct State {
     is_dead: bool,
 }
 
-impl Automaton for Pattern {
-    type State = State;
-
-    fn start(&self) -> State {
-        let mut row = [FAR; CELLS];
-        for letters in 0..=self.folded.len().min(EDITS_MAX) {
-            row[EDITS_MAX + letters] = letters as u8;
-        }
-        let before = [FAR; CELLS];
-        let (last, begun) = (None, None);
-        State { read: 0, row, before, last, begun, code: 0, missing: 0, is_dead: false }
-    }
-
-    fn is_match(&self, state: &State) -> bool {
-        let is_near = |edits: u8| usize::from(edits) <= self.edits;
-        let is_whole = state.missing == 0 && !state.is_dead;
-        is_whole && (state.begun.is_some() || self.distance(state).is_some_and(is_near))
-    }
-
-    fn can_match(&self, state: &State) -> bool {
-        let least = state.row.iter().min().copied().unwrap_or(FAR);
-        let is_near = state.begun.is_some() || usize::from(least) <= self.edits;
-        !state.is_dead && is_near && self.steps_left.get() > 0
-    }
-
-    fn accept(&self, state: &State, byte: u8) -> State {
-        self.steps_left.set(self.steps_left.get().saturating_sub(1));
-        self.next(state, byte)
+impl State {
+    fn least_edits(&self) -> usize {
+        usize::from(self.row.iter().min().copied().unwrap_or(FAR))
     }
 }
 
@@ -260,15 +275,15 @@ impl TextIndex {
         let steps = STEPS_MAX / patterns.len().max(1) as u32;
         let mut found = Vec::new();
         for (clause, pattern) in patterns {
-            pattern.steps_left.set(steps);
-            let words = field.postings.terms().search(&pattern);
-            let mut words = words.into_stream().map_err(TextError::damaged)?;
             let mut similar = Vec::new();
-            while similar.len() < LISTED_MAX && words.advance() {
-                let Ok(word) = std::str::from_utf8(words.key()) else { continue };
-                let Some(likeness) = pattern.likeness(word) else { continue };
-                let rows = u64::from(words.value().doc_freq);
-                similar.push(Similar { clause, word: word.to_owned(), likeness, rows });
+            field.dictionary.walk(&pattern, steps, |word, likeness| {
+                similar.push(Similar { clause, word: word.to_owned(), likeness, rows: 0 });
+                similar.len() < LISTED_MAX
+            });
+            for word in &mut similar {
+                let term = Term::from_field_text(Field::Words.column(), &word.word);
+                let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
+                word.rows = u64::from(rows);
             }
             similar.sort_by_key(|word| (word.likeness, std::cmp::Reverse(word.rows)));
             similar.truncate(SIMILAR_MAX);
@@ -289,10 +304,15 @@ impl TextIndex {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::dictionary::Dictionary;
 
     fn likeness(asked: &str, edits: u8, is_prefix: bool, word: &str) -> Option<Likeness> {
-        Pattern::new(asked, edits, is_prefix).likeness(word)
+        let pattern = Pattern::new(asked, edits, is_prefix);
+        let state = word.bytes().fold(pattern.start(), |state, byte| pattern.next(&state, byte));
+        pattern.likeness(&state, word)
     }
 
     fn edits(asked: &str, word: &str) -> Option<u8> {
@@ -339,5 +359,34 @@ mod tests {
         assert_eq!(likeness("coff", 1, true, "cofeine"), longer(1));
         assert_eq!(likeness("cafe", 0, true, "caféteria"), longer(0));
         assert_eq!(likeness("cof", 0, false, "coffee"), None);
+    }
+
+    /// A word of few letters, so that words of one test are similar: of two scripts, with marks.
+    const WORD: &str = "[abcé]{0,2}[abd]{0,4}[aсж]{0,2}";
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// The walk finds all similar words of a dictionary and no others, in their order.
+        #[test]
+        fn the_walk_finds_what_a_look_at_every_word_finds(
+            words in prop::collection::btree_set(WORD, 0..60),
+            asked in WORD,
+            edits in 0_u8..3,
+            is_prefix in any::<bool>(),
+        ) {
+            let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            let asked = if asked.is_empty() { "a".to_owned() } else { asked };
+            let edits = edits.min(asked.chars().count() as u8 - 1);
+            let pattern = Pattern::new(&asked, edits, is_prefix);
+            let mut found = Vec::new();
+            Dictionary::of_words(&words).walk(&pattern, STEPS_MAX, |word, likeness| {
+                found.push((word.to_owned(), likeness));
+                true
+            });
+            let likeness = |word: &String| likeness(&asked, edits, is_prefix, word);
+            let similar = |word: &String| Some((word.clone(), likeness(word)?));
+            prop_assert_eq!(found, words.iter().filter_map(similar).collect::<Vec<_>>());
+        }
     }
 }

@@ -299,7 +299,7 @@ impl Segment {
             let damaged = |problem| self.damaged(problem);
             let view = Lists::view(self.dimension(), &lists.bytes, &one_bit.bytes);
             let view = view.map_err(damaged)?;
-            let slots_at = lists.place.len() - view.slots_bytes();
+            let slots_at = lists.place.len() - size_of_val(view.slots());
             verify(0..slots_at)?;
             view.check_order(self.header.rows as usize).map_err(damaged)?;
             let rotation = Rotation::new(self.dimension());

@@ -7,7 +7,7 @@ use crate::query::graph::{Neighbourhood, ROWS_LOOKED_AT_MAX, first};
 use crate::query::hydrate::{Ranked, chunk_identity};
 use crate::query::legs::RowAddress;
 use crate::query::ranking::Links;
-use lodestone_graph::GraphIndex;
+use lodestone_graph::Titles;
 use lodestone_rank::link_weight;
 use lodestone_types::RowId;
 
@@ -23,9 +23,8 @@ impl Neighbourhood<'_> {
     /// each entity that they tie to one of the query, the row nearest to the query.
     pub(in crate::query) fn links(&self, ranked: &[Ranked]) -> Result<Links, QueryError> {
         let rows: u64 = self.search.segments.iter().map(|segment| segment.scope.rows.len()).sum();
-        let keys = lodestone_graph::keys_in(self.query);
         let asked: BTreeSet<String> =
-            keys.iter().filter_map(|(key, _)| self.meant(key.as_str())).collect();
+            self.names.iter().filter_map(|name| self.meant(name)).collect();
         let mut links = Links::new();
         for namer in first(ranked) {
             self.search.context.check()?;
@@ -56,16 +55,16 @@ impl Neighbourhood<'_> {
         let mut named: Vec<Named> = Vec::new();
         let mut covered = 0;
         for run in lodestone_graph::keys_in(&text).chunk_by(|a, b| a.1.start == b.1.start) {
-            let word = run[0].0.as_str().split(' ').next().unwrap_or_default();
-            let begins = |(_, graph): (usize, &GraphIndex)| graph.has_title_beginning(word);
-            if run[0].1.start < covered
-                || named.len() == NAMES_MAX
-                || !self.each_graph().any(begins)
-            {
+            if run[0].1.start < covered || named.len() == NAMES_MAX {
                 continue;
             }
-            for (key, range) in run.iter().rev() {
-                let rows = self.rows_titled(key.as_str());
+            let word = run[0].0.as_str().split(' ').next().unwrap_or_default();
+            let graphs = self.each_graph();
+            let titles = graphs.map(|(segment, graph)| (segment, graph.titles().beginning(word)));
+            let titles: Vec<_> = titles.filter(|(_, titles)| !titles.is_empty()).collect();
+            let keys = if titles.is_empty() { &[] } else { run };
+            for (key, range) in keys.iter().rev() {
+                let rows = self.rows_titled(&titles, key.as_str());
                 if !rows.is_empty() {
                     covered = range.end;
                     named.push(Named { key: key.as_str().to_owned(), rows });
@@ -76,12 +75,12 @@ impl Neighbourhood<'_> {
         Ok(named)
     }
 
-    /// Visible rows of the sources with a title.
-    fn rows_titled(&self, key: &str) -> Vec<RowAddress> {
+    /// Visible rows of the sources with a title, of those of some segments.
+    fn rows_titled(&self, titles: &[(usize, Titles<'_>)], key: &str) -> Vec<RowAddress> {
         let mut titled = Vec::new();
         let mut sources = 0;
-        for (segment, graph) in self.each_graph() {
-            for source in graph.sources_titled(key) {
+        for &(segment, titles) in titles {
+            for source in titles.sources(key) {
                 let rows = self.segment(segment).rows_of(*source).iter();
                 let visible = rows.filter(|row| self.is_visible(segment, **row));
                 let before = titled.len();

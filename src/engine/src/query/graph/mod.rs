@@ -26,13 +26,15 @@ mod statements;
 mod tests;
 mod visible;
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::query::QueryError;
 use crate::query::hydrate::Ranked;
 use crate::query::legs::RowAddress;
 use crate::query::ranking::{Candidates, Search};
-use lodestone_graph::{EntityId, GraphIndex};
+use lodestone_graph::{EntityId, GraphIndex, Key};
 use lodestone_storage::segment::Segment;
 use lodestone_text::HybridQuery;
 use visible::VisibleRows;
@@ -51,6 +53,16 @@ pub(super) struct Neighbourhood<'a> {
     /// Analysed terms of the query.
     terms: Vec<String>,
     query: &'a str,
+    names: Vec<Name>,
+}
+
+/// Words of the query that may name something.
+struct Name {
+    key: Key,
+    /// Their bytes in the query.
+    range: Range<usize>,
+    /// The key of the entity that they mean, once it was looked up.
+    meant: OnceCell<Option<String>>,
 }
 
 impl<'a> Neighbourhood<'a> {
@@ -65,7 +77,9 @@ impl<'a> Neighbourhood<'a> {
         let graphs = graphs.collect::<Result<_, _>>()?;
         let query = search.request.query.as_str();
         let terms = HybridQuery::analyse(query).terms().to_vec();
-        Ok(Self { search, candidates, graphs, terms, query })
+        let name = |(key, range)| Name { key, range, meant: OnceCell::new() };
+        let names = lodestone_graph::keys_in(query).into_iter().map(name).collect();
+        Ok(Self { search, candidates, graphs, terms, query, names })
     }
 
     /// Segments with a graph.
@@ -101,19 +115,24 @@ impl<'a> Neighbourhood<'a> {
         named.sum()
     }
 
-    /// The key of the entity that a key means: the one with it, or the only one that visible rows
-    /// also call so.
-    fn meant(&self, key: &str) -> Option<String> {
-        let is_named = |(segment, graph): (usize, &'a GraphIndex)| {
-            let entity = graph.find(key);
-            entity.is_some_and(|entity| self.rows_naming(segment, graph, entity).next().is_some())
-        };
-        if self.each_graph().any(is_named) {
+    /// The key of the entity that a name in the query means: the one with its key, or the only one
+    /// that visible rows also call so.
+    fn meant(&self, name: &Name) -> Option<String> {
+        name.meant.get_or_init(|| self.look_up(name.key.as_str())).clone()
+    }
+
+    fn look_up(&self, key: &str) -> Option<String> {
+        let called: Vec<_> =
+            self.each_graph().map(|(segment, graph)| (segment, graph, graph.called(key))).collect();
+        let is_named = called.iter().any(|(segment, graph, (entity, _))| {
+            entity.is_some_and(|entity| self.rows_naming(*segment, graph, entity).next().is_some())
+        });
+        if is_named {
             return Some(key.to_owned());
         }
         let mut meant: BTreeSet<&str> = BTreeSet::new();
-        for (segment, graph) in self.each_graph() {
-            for entity in graph.also_called(key) {
+        for (segment, graph, (_, others)) in called {
+            for entity in others {
                 let mut rows = self.rows_naming(segment, graph, entity).take(ROWS_LOOKED_AT_MAX);
                 if rows.any(|row| graph.calls(row, entity, key)) {
                     meant.insert(graph.key(entity));

@@ -99,17 +99,14 @@ impl Neighbourhood<'_> {
     pub(super) fn asked(&self) -> Vec<(String, Range<usize>)> {
         let mut asked: Vec<(String, Range<usize>)> = Vec::new();
         let mut covered = 0;
-        for run in lodestone_graph::keys_in(self.query).chunk_by(|a, b| a.1.start == b.1.start) {
-            if run[0].1.start < covered {
+        for run in self.names.chunk_by(|a, b| a.range.start == b.range.start) {
+            if run[0].range.start < covered {
                 continue;
             }
-            let known = run
-                .iter()
-                .rev()
-                .find_map(|(key, range)| self.meant(key.as_str()).map(|entity| (entity, range)));
-            if let Some((entity, range)) = known {
-                covered = range.end;
-                asked.push((entity, range.clone()));
+            let meant = |name| self.meant(name).map(|entity| (entity, name.range.clone()));
+            if let Some(known) = run.iter().rev().find_map(meant) {
+                covered = known.1.end;
+                asked.push(known);
             }
         }
         asked

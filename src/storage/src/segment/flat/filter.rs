@@ -98,8 +98,8 @@ impl<'a> RowFilter<'a> {
     }
 
     /// Lets one of the next searches condense the filter: set T0 and T1 of the passing rows apart,
-    /// which costs as much as some fifty searches and makes later ones several times as fast. For
-    /// filters that are repeated.
+    /// which costs as much as some hundred and fifty searches and makes later ones several times as
+    /// fast. For filters that are repeated.
     pub fn allow_condensing(&self) {
         self.may_condense.store(true, Ordering::Release);
     }
@@ -111,7 +111,7 @@ impl<'a> RowFilter<'a> {
             && self.condensed_bytes(tiers.rows.dimension()).is_some()
         {
             tiers.prepare_scan(Some(self));
-            self.condensed.get_or_init(|| Condensed::new(&tiers.rows, self.listed()));
+            self.condensed.get_or_init(|| Condensed::new(tiers, self));
         }
         self.condensed.get()
     }

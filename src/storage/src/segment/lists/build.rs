@@ -1,7 +1,7 @@
 //! Builds lists from rows.
 
 use crate::segment::lists::ListPolicy;
-use crate::segment::lists::encode::encode;
+use crate::segment::lists::encode::{Trials, encode};
 use lodestone_compute::kmeans::{Centroids, CodeRows, lloyd, means};
 use lodestone_compute::one_bit::{ListUnits, encode_lists};
 use lodestone_compute::rotation::Rotation;
@@ -90,7 +90,7 @@ pub fn build(source: &dyn ListSource, policy: ListPolicy) -> BuiltLists {
         balance(source, policy.list_rows, &mut points, &mut list_of);
         list_of
     };
-    encode(source, &list_of)
+    encode(source, &list_of, Trials::Every)
 }
 
 /// Points from a sample: groups first, then lists inside each group, then both together.

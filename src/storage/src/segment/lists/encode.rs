@@ -24,8 +24,21 @@ struct Arrays {
     rows_of_slots: Vec<u32>,
 }
 
+/// Searches that are tried, see `measure`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::segment) enum Trials {
+    /// Those of all lists, and those that end early.
+    Every,
+    /// Those of all lists.
+    OfAll,
+}
+
 /// Writes both sections for rows whose list is known; empty lists are left out.
-pub(super) fn encode(source: &dyn ListSource, list_of: &[u32]) -> BuiltLists {
+pub(in crate::segment) fn encode(
+    source: &dyn ListSource,
+    list_of: &[u32],
+    trials: Trials,
+) -> BuiltLists {
     let dimension = source.dimension();
     let rotation = Rotation::new(dimension);
     let count = list_of.iter().max().map_or(0, |list| *list as usize + 1);
@@ -48,7 +61,7 @@ pub(super) fn encode(source: &dyn ListSource, list_of: &[u32]) -> BuiltLists {
     let points = point_encoder.finish();
     let mut lists = arrays.encode(&rotation, Measured::default(), &points);
     let view = Lists::view(dimension, &lists, &one_bit).expect("just built");
-    let measured = measure(source, &rotation, &view);
+    let measured = measure(source, &rotation, &view, trials);
     lists = arrays.encode(&rotation, measured, &points);
     BuiltLists { lists, one_bit }
 }

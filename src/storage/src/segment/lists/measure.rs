@@ -7,6 +7,7 @@
 use std::cell::Cell;
 
 use crate::segment::lists::build::{FINITE, ListSource};
+use crate::segment::lists::encode::Trials;
 use crate::segment::lists::probe::{NearRows, Probed, probe, probe_together};
 use crate::segment::lists::{Effort, Lists};
 use lodestone_compute::rotation::Rotation;
@@ -39,13 +40,18 @@ pub(super) struct Measured {
     pub(super) near: [f32; 2],
 }
 
-/// Searches for some rows, exactly and then with growing patience.
-pub(super) fn measure(source: &dyn ListSource, rotation: &Rotation, lists: &Lists<'_>) -> Measured {
+/// Searches for some rows, exactly and then, where every search is tried, with growing patience.
+pub(super) fn measure(
+    source: &dyn ListSource,
+    rotation: &Rotation,
+    lists: &Lists<'_>,
+    trials: Trials,
+) -> Measured {
     let trial = Trial::new(source, rotation, lists);
     let exact = NEIGHBOURS.map(|k| trial.search_all(k));
     let all = [exact[0].share, exact[1].share];
     let mut measured = Measured { patience: [0.0; 2], all, near: all };
-    if lists.len() == 1 {
+    if lists.len() == 1 || trials == Trials::OfAll {
         return measured;
     }
     for (at, (k, exact)) in NEIGHBOURS.into_iter().zip(&exact).enumerate() {

@@ -42,6 +42,7 @@ pub mod view;
 
 pub use build::{BuiltLists, ListSource, Older, build};
 pub use effort::Effort;
+pub(in crate::segment) use encode::{Trials, encode};
 pub use probe::{NearRows, Probed, probe, probe_together};
 pub use side_by_side::probe_side_by_side;
 pub use view::Lists;

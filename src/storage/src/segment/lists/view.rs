@@ -98,9 +98,9 @@ impl<'a> Lists<'a> {
         })
     }
 
-    /// Bytes of the last array, the rows of the slots.
-    pub(in crate::segment) fn slots_bytes(&self) -> usize {
-        size_of_val(self.rows_of_slots)
+    /// Row of each slot of T0; no row where a block is filled up.
+    pub(in crate::segment) fn slots(&self) -> &'a [u32] {
+        self.rows_of_slots
     }
 
     /// Checks that the blocks of the lists follow each other, and that each of `rows` rows stands

@@ -165,8 +165,8 @@ fn a_merge_keeps_what_live_rows_name_and_state() {
     assert_eq!(stored.row(0), sources[1].rows[0].graph);
     assert!(!stored.row(0).triplets.is_empty());
     assert_eq!(stored.row(1), RowGraph::default());
-    assert_eq!(stored.sources_titled("northern light"), [0]);
-    assert!(stored.sources_titled("southern light").is_empty());
+    assert_eq!(stored.titles().sources("northern light"), [0]);
+    assert!(stored.titles().sources("southern light").is_empty());
     assert_eq!(stored.find("elsa berg"), None, "what only dead rows name is gone");
     verify(&segment).unwrap();
 }

@@ -5,18 +5,22 @@ use super::*;
 use crate::segment::lists::{ListPolicy, build};
 use lodestone_types::Metric;
 
-/// Filters that are spread over all rows and such that are one topic; by each metric, for one query
-/// and for several together.
+/// Filters that are spread over all rows and such that are one topic, in segments with one list and
+/// with many; by each metric, for one query and for several together.
 #[test]
 fn condensed_filters_find_what_brute_force_finds() {
     const ROWS: usize = 40_000;
     const DIMENSION: usize = 64;
     let rotation = Rotation::new(DIMENSION);
     let one_list = ListPolicy { listed_rows_min: usize::MAX, ..ListPolicy::default() };
-    for kind in [FullKind::F16, FullKind::F32] {
+    for (kind, policy) in [
+        (FullKind::F16, one_list),
+        (FullKind::F16, ListPolicy::default()),
+        (FullKind::F32, ListPolicy::default()),
+    ] {
         let columns = grouped(31, ROWS, DIMENSION, kind);
         let rows = columns.view();
-        let built = build(&rows, one_list);
+        let built = build(&rows, policy);
         let lists = Lists::view(DIMENSION, &built.lists, &built.one_bit).unwrap();
         let tiers = Tiers::new(rows, Some((lists, &rotation)));
         let spread: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 9 == 4).collect();

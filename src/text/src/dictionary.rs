@@ -1,0 +1,160 @@
+//! The words of a field as an automaton, walked for those that are similar to one.
+//!
+//! ```text
+//! file of a field: automaton, places of postings | u64 bytes of the places | u32 x 2 versions
+//! ```
+//! The index library walks it too, but reads every node that it comes to before it asks whether a
+//! way leads on from there; that is most of the cost of a walk.
+
+use std::io;
+
+use tantivy::HasLen;
+use tantivy::directory::{FileSlice, OwnedBytes};
+use tantivy_fst::raw::{Fst, Node};
+
+use crate::similar::{CELLS, Likeness, Pattern, State};
+
+/// Bytes behind the places.
+const FOOTER_BYTES: usize = 16;
+/// Two for each cell of a pattern's row.
+pub(super) const LETTERS_MAX: usize = 2 * CELLS;
+
+/// The words of a field.
+pub(super) struct Dictionary(Option<Fst<OwnedBytes>>);
+
+/// Bytes with which a word may go on.
+pub(super) enum Ways {
+    /// Any.
+    All,
+    /// These letters of ASCII, and all bytes that are not ASCII.
+    Some(Letters),
+}
+
+/// Few letters of ASCII, ascending.
+#[derive(Default)]
+pub(super) struct Letters {
+    letters: [u8; LETTERS_MAX],
+    count: usize,
+}
+
+impl Letters {
+    /// Adds a letter that is ASCII, at most [`LETTERS_MAX`] in all.
+    pub(super) fn add(&mut self, letter: char) {
+        let Some(byte) = u8::try_from(letter).ok().filter(u8::is_ascii) else { return };
+        let place = self.letters[..self.count].partition_point(|other| *other < byte);
+        if place == self.count || self.letters[place] != byte {
+            self.letters.copy_within(place..self.count, place + 1);
+            self.letters[place] = byte;
+            self.count += 1;
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<u8> {
+        self.letters[..self.count].get(at).copied()
+    }
+}
+
+impl Dictionary {
+    /// Opens the file of a field; without one there are no words.
+    pub(super) fn open(file: Option<FileSlice>) -> io::Result<Self> {
+        let Some(file) = file else { return Ok(Self(None)) };
+        let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+        let footer = file.len().checked_sub(FOOTER_BYTES).ok_or_else(invalid)?;
+        let places = file.read_bytes_slice(footer..footer + size_of::<u64>())?;
+        let places = places.as_slice().try_into().map_err(|_| invalid())?;
+        let places = usize::try_from(u64::from_le_bytes(places)).map_err(|_| invalid())?;
+        let end = footer.checked_sub(places).ok_or_else(invalid)?;
+        let automaton = Fst::new(file.read_bytes_slice(0..end)?).map_err(io::Error::other)?;
+        Ok(Self(Some(automaton)))
+    }
+
+    /// Calls `each` with the words that are similar to the pattern's, ascending, and with their
+    /// likeness, until it returns false. Ends early after `steps` bytes.
+    pub(super) fn walk(
+        &self,
+        pattern: &Pattern,
+        steps: u32,
+        mut each: impl FnMut(&str, Likeness) -> bool,
+    ) {
+        let Some(automaton) = &self.0 else { return };
+        let mut word = Vec::new();
+        let mut path = vec![Place::new(automaton.root(), pattern.start(), pattern)];
+        let mut steps_left = steps;
+        while let Some(place) = path.last_mut() {
+            let Some(way) = place.next_way().filter(|_| steps_left > 0) else {
+                path.pop();
+                word.pop();
+                continue;
+            };
+            steps_left -= 1;
+            let way = place.node.transition(way);
+            let state = pattern.next(&place.state, way.inp);
+            if !pattern.goes_on(&state) {
+                continue;
+            }
+            word.push(way.inp);
+            let node = automaton.node(way.addr);
+            if node.is_final()
+                && let Ok(text) = std::str::from_utf8(&word)
+                && let Some(likeness) = pattern.likeness(&state, text)
+                && !each(text, likeness)
+            {
+                return;
+            }
+            path.push(Place::new(node, state, pattern));
+        }
+    }
+
+    /// A dictionary of ascending words.
+    #[cfg(test)]
+    pub(super) fn of_words(words: &[String]) -> Self {
+        let mut builder = tantivy_fst::MapBuilder::memory();
+        for (at, word) in words.iter().enumerate() {
+            builder.insert(word, at as u64).unwrap();
+        }
+        Self(Some(Fst::new(OwnedBytes::new(builder.into_inner().unwrap())).unwrap()))
+    }
+}
+
+/// A node on the way from the root, and what was not tried yet of what leads on from it.
+struct Place<'f> {
+    node: Node<'f>,
+    state: State,
+    ways: Ways,
+    /// Letters that were tried, where only some may follow; else ways of the node.
+    tried: usize,
+    /// The node's first way that is not ASCII, once the others were tried.
+    other: Option<usize>,
+}
+
+impl<'f> Place<'f> {
+    fn new(node: Node<'f>, state: State, pattern: &Pattern) -> Self {
+        let ways = pattern.ways(&state);
+        Self { node, state, ways, tried: 0, other: None }
+    }
+
+    /// The next way to try, by its position.
+    fn next_way(&mut self) -> Option<usize> {
+        let Self { node, ways, tried, other, .. } = self;
+        if let Ways::Some(letters) = ways {
+            while let Some(letter) = letters.get(*tried) {
+                *tried += 1;
+                if let Some(way) = node.find_input(letter) {
+                    return Some(way);
+                }
+            }
+        }
+        let next = match ways {
+            Ways::All => tried,
+            Ways::Some(_) => other.get_or_insert_with(|| first_beyond_ascii(node)),
+        };
+        *next += 1;
+        (*next <= node.len()).then(|| *next - 1)
+    }
+}
+
+/// The first way that is no letter of ASCII; ways ascend.
+fn first_beyond_ascii(node: &Node<'_>) -> usize {
+    let is_ascii = |way: &usize| node.transition(*way).inp.is_ascii();
+    (0..node.len()).rev().find(is_ascii).map_or(0, |last| last + 1)
+}
