@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 
-use crate::candidates::Candidates;
 use crate::cuda::DeviceError;
 use crate::cuda::backend::CudaBackend;
 use crate::cuda::batcher::{Candidate, DeviceCandidates, DeviceQuery};
@@ -17,7 +16,7 @@ use crate::cuda::manager::ActiveDevice;
 use crate::cuda::numbers::HalfQuery;
 use crate::cuda::search::{search, search_chosen};
 use crate::{BoundedQuery, ComputeError, ErrorBound, FullRows, Selection, VectorRows};
-use lodestone_types::{Hit, RowId};
+use lodestone_types::{Hit, RowId, by_rank};
 
 /// Queries over the rows of one segment that the device knows by `identity`.
 #[derive(Debug, Clone, Copy)]
@@ -158,12 +157,23 @@ impl DeviceQuery {
     }
 }
 
-/// The best `k` of the rows that the device named, chosen as the CPU does: the device may have
-/// named a few too many.
+/// The best `k` of the rows that the device named, as the CPU chooses them: those whose upper bound
+/// reaches the k-th best lower bound, highest upper bound first. The device may have named a few
+/// too many, for a request that wanted more.
 pub(super) fn best_hits(found: &[Candidate], k: usize, bound: &ErrorBound) -> Vec<Hit> {
-    let mut candidates = Candidates::new(k);
-    for Candidate { row, estimate, residual } in found {
-        candidates.push(RowId(*row), *estimate, bound.of(*residual));
+    let of = |found: &Candidate| (found.estimate, bound.of(found.residual));
+    let mut threshold = f32::NEG_INFINITY;
+    if (1..=found.len()).contains(&k) {
+        let mut lowest: Vec<f32> =
+            found.iter().map(of).map(|(estimate, bound)| estimate - bound).collect();
+        let (_, kth, _) = lowest.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
+        threshold = *kth;
     }
-    candidates.finish()
+    let hit = |found: &Candidate| {
+        let (estimate, bound) = of(found);
+        Hit { row: RowId(found.row), score: estimate + bound }
+    };
+    let mut hits: Vec<Hit> = found.iter().map(hit).filter(|hit| hit.score >= threshold).collect();
+    hits.sort_unstable_by(by_rank);
+    hits
 }
