@@ -246,15 +246,16 @@ DEVICE void warpgroup_mma(f32 (&t)[16][4], u64 rows, u64 kept, bool adds) {
                  : FLOATS_16(0)
                  : "l"(rows), "l"(kept), "r"((u32)adds));
 }
-// totals (+)= rows kept^T over step `step` of 64 rows and TILES x 8 kept ones of s8. Warp w has rows
-// 16w .. 16w + 16, each tile as mma_s8_16x8x32 has its totals. Between `begin` and `end`, which waits.
+// totals (+)= rows kept^T over step `step` of 64 rows and TILES x 8 kept ones of s8. Warp w has
+// rows 16w .. 16w + 16, each tile as mma_s8_16x8x32 has its totals. Between `begin` and `end`,
+// which waits.
 template <u32 TILES>
 DEVICE void warpgroup_product(i32 (&totals)[TILES][4], const u8 *rows, const u8 *kept, u32 step,
                               bool adds) {
     warpgroup_mma(totals, matrix_of(rows, step), matrix_of(kept, step), adds);
 }
-// The same of f16 in rows of 128 bytes, `swizzled_line`, from a multiple of 1,024 bytes on; a step is
-// a quarter of a row.
+// The same of f16 in rows of 128 bytes, `swizzled_line`, from a multiple of 1,024 bytes on; a step
+// is a quarter of a row.
 DEVICE void warpgroup_product_f16(f32 (&totals)[16][4], const u8 *rows, const u8 *kept, u32 step,
                                   bool adds) {
     const u64 lines = (u64)1 << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;

@@ -143,8 +143,8 @@ DEVICE void multiply_tiles(const Source &source, u8 *stages, const u8 *kept, Bef
 }
 
 #ifdef WARPGROUPS
-// The same of 64 streamed codes a tile by the warpgroup of the block. Its tensor cores idle while it
-// works on the totals: two blocks on a multiprocessor take turns.
+// The same of 64 streamed codes a tile by the warpgroup of the block. Its tensor cores idle while
+// it works on the totals: two blocks on a multiprocessor take turns.
 template <u32 STAGES, u32 KEPT, class Source, class Before, class Between, class After>
 DEVICE void multiply_tiles_by_warpgroup(const Source &source, u8 *stages, const u8 *kept,
                                         Before before, Between between, After after) {

@@ -11,7 +11,9 @@
 // Block    512 threads, one block a query. Shared: 1,168 bytes. k from 1; no limit above.
 // Moves    4 x groups x 4 bytes a query, and 5 x found x 8 beside random reads of factors; a few
 //          microseconds. Blocks of many queries run side by side.
-// Built    ptxas 13.0 for sm_90, no spills: 21 to 39 registers.
+// Time     measured on an H200, k 10, 1 query: 6.0 us over 977 maxima, 8.5 over some 700 rows
+//          found; 1,024 queries: 20 and 30 us.
+// Built    ptxas 13.0 for sm_90a, no spills: 38 and 56 registers.
 
 static const u32 DIGITS = 256;
 
@@ -21,9 +23,9 @@ struct AnswerHead {
     u32 total;  // Rows, zeroed before.
     u32 unused[2];
 };
-// Rows of one query. `count` is 2^32 - 1 where found overflowed or where fewer than k rows reach the
-// threshold, and more than kept_capacity where the rows overflowed: then there are none, and the
-// caller asks again.
+// Rows of one query. `count` is 2^32 - 1 where found overflowed or where fewer than k rows reach
+// the threshold, and more than kept_capacity where the rows overflowed: then there are none, and
+// the caller asks again.
 struct AnswerRange {
     u32 first, count, unused;
 };

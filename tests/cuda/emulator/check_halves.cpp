@@ -103,7 +103,8 @@ void check(const Case &c, uint32_t seed) {
     launch(collect, c.blocks, across, 256, shared, params);
     launch("select_candidates_halves", c.queries, 1, 512, 1168,
            SelectCandidatesParams{found.at, counts.at, scales.at, residuals.at, on_factors.at,
-                                  thresholds.at, answers.words.at, capacity, capacity, c.k, c.queries});
+                                  thresholds.at, answers.words.at, capacity, capacity, c.k,
+                                  c.queries});
     emulated_order(0);
     if (failures > 0) return;
     answers.download();

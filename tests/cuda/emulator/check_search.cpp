@@ -59,7 +59,8 @@ void check(const Case &c, uint32_t seed) {
                         rows.stride, c.queries, groups, capacity};
     char sample[64], collect[64];
     bool by_warpgroup = strcmp(c.family, "warpgroup") == 0;
-    const char *family = by_warpgroup ? "batch" : c.family, *way = by_warpgroup ? "by_warpgroup_" : "";
+    const char *family = by_warpgroup ? "batch" : c.family;
+    const char *way = by_warpgroup ? "by_warpgroup_" : "";
     snprintf(sample, sizeof sample, "%s_sample_%s%u", family, way, c.width);
     snprintf(collect, sizeof collect, "%s_collect_%s%u", family, way, c.width);
     uint32_t across = strcmp(family, "batch") == 0 ? (c.queries + c.width - 1) / c.width : 1;
@@ -74,7 +75,8 @@ void check(const Case &c, uint32_t seed) {
     launch(collect, c.blocks, across, threads, shared_bytes(c, rows.stride), params);
     launch("select_candidates", c.queries, 1, 512, 1168,
            SelectCandidatesParams{found.at, counts.at, scales.at, residuals.at, on_factors.at,
-                                  thresholds.at, answers.words.at, capacity, capacity, c.k, c.queries});
+                                  thresholds.at, answers.words.at, capacity, capacity, c.k,
+                                  c.queries});
     emulated_order(0);
     if (failures > 0) return;
     answers.download();

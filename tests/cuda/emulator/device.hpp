@@ -167,11 +167,13 @@ DEVICE int32_t dot_of_units(const Words4 (&a)[2], const Words4 (&b)[2], int32_t 
 }
 DEVICE float dot_of_units(const Words4 (&a)[2], const Words4 (&b)[2], float total) {
     const auto left = __builtin_bit_cast(Halves32, a), right = __builtin_bit_cast(Halves32, b);
-    for (uint32_t at = 0; at < 16; at++) total += widened_f16(left.of[at]) * widened_f16(right.of[at]);
+    for (uint32_t at = 0; at < 16; at++) {
+        total += widened_f16(left.of[at]) * widened_f16(right.of[at]);
+    }
     return total;
 }
-// Totals as the lanes of a warp have them after mma: rows 16w + l / 4 and eight below, two columns of
-// each tile. `place` is the offset of unit `unit` of a row.
+// Totals as the lanes of a warp have them after mma: rows 16w + l / 4 and eight below, two columns
+// of each tile. `place` is the offset of a unit of a row.
 template <class Total, uint32_t TILES, class Place>
 DEVICE void warpgroup_multiply(Total (&totals)[TILES][4], const uint8_t *rows, const uint8_t *kept,
                                uint32_t step, bool adds, Place place) {

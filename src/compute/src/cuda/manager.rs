@@ -344,7 +344,7 @@ impl DeviceManager {
         let mut state = self.state.lock();
         if matches!(&*state, State::Active(current) if Arc::ptr_eq(current, device)) {
             let (reason, pause_millis) = (error.to_string(), PAUSE_MILLIS_MIN);
-            tracing::warn!(reason, "the GPU is lost: the CPU answers");
+            tracing::warn!(reason, "the GPU is lost: the CPU answers; a restart may bring it back");
             self.counters.device_lost();
             let again_at = self.clock.now().plus_millis(pause_millis);
             *state = State::Lost { again_at, pause_millis, reason };

@@ -136,8 +136,7 @@ impl Card {
 }
 
 impl Card {
-    /// Ends the context of a lost card: an error of a kernel stays in it, however often it is
-    /// released and retained.
+    /// Ends the context of a lost card, which frees its memory for other processes.
     fn end_context(&self) -> Result<(), result::DriverError> {
         // No call is under way meanwhile, and none begins after it.
         let _alone = self.calls.write();

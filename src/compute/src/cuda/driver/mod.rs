@@ -5,8 +5,10 @@
 //! every driver of the last ten years has are used, and no context but the primary one.
 //!
 //! An error of a kernel ends its context for good (CUDA calls such errors sticky). The device is
-//! then marked lost, refuses everything, and frees nothing: [`CudaSource::open`] resets the card's
-//! context, which frees all memory, and creates a new one.
+//! then marked lost, refuses everything, and frees nothing; resetting the card's context frees its
+//! memory. [`CudaSource::open`] asks for a new one: driver 580 refuses it to a process in which a
+//! kernel has faulted (`benches/runs/2026-11-26-h200/profile.md`), so that the CPU answers until a
+//! restart.
 //!
 //! - `card`: a card and its context; `stream`: work on it in order; `staging`: page-locked memory
 //!   for its copies
