@@ -98,19 +98,6 @@ fn the_later_of_two_figures_is_told() {
 }
 
 #[test]
-fn all_decisions_of_the_minutes_are_told() {
-    let minutes = titled(&[(
-        "minutes.txt",
-        "Managers' meeting of 6 May\n\nPool. Teachers cannot see the floor.\n\
-         DECIDED: the pool takes no more than 24 from\n12 May.\n\n\
-         Lanes. Clubs were told. DECIDED: 16.50 a lane.\n\nSkates. Not decided, figures wanted.",
-    )]);
-    let told = extracted("What was decided at the managers' meeting of 6 May?", &minutes).text;
-    assert!(told.contains("12 May") && told.contains("16.50"), "{told}");
-    assert!(!told.contains("figures"), "{told}");
-}
-
-#[test]
 fn a_term_is_told_with_its_own_explanation() {
     let words = titled(&[(
         "words.md",
