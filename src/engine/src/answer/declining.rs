@@ -149,9 +149,9 @@ impl Demands {
         )
     }
 
-    /// Whether a row is one of the things that are counted: a value that several rows have says so; or the names
-    /// `above` it do, and it holds more of the question in its `own` values, unless all of a list
-    /// are asked for.
+    /// Whether a row is one of the things that are counted: a value that several rows have says so;
+    /// or the names `above` it do, and it holds more of the question in its `own` values, unless
+    /// all of a list are asked for.
     pub(super) fn are_counted(
         &self,
         passage: &Candidate,

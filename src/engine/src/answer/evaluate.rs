@@ -1,5 +1,5 @@
-//! Rows of a table computed with: the one with the largest or smallest value of a column, the sum or
-//! the mean of its values.
+//! Rows of a table computed with: the one with the largest or smallest value of a column, the sum
+//! or the mean of its values.
 //!
 //! Only over values that tables and records hold, never over prose. Where it is not clear which
 //! column is meant, nothing is said.

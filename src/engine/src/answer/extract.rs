@@ -34,7 +34,7 @@ const JUDGE_SHARE: u32 = 4;
 #[derive(Debug, Default)]
 struct Chosen {
     parts: Vec<Part>,
-    /// What is said of rows together.
+    /// The text about its rows together.
     told: Option<String>,
     strength: Strength,
 }

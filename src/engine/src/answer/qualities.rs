@@ -19,7 +19,7 @@ pub(super) struct Quality {
     units: &'static str,
 }
 
-/// What values of a quality are.
+/// Kind of the values of a quality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Number,

@@ -122,7 +122,7 @@ pub(super) enum Extreme {
     Least,
 }
 
-/// What is asked for of several values together.
+/// Figure that is asked for of several values together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Total {
     Sum,
@@ -200,24 +200,9 @@ impl Question {
         let ends = |list: &str| {
             asks_which && list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
         };
-        let wants = |list: &str| list.split('|').any(|phrase| contains(&unbound, phrase));
         let superlative = Quality::of_superlative(&unbound)
             .or_else(|| ends(LAST).then_some((Quality::time(), true)))
             .or_else(|| ends(FIRST).then_some((Quality::time(), false)));
-        let (most, least) = match superlative {
-            Some((_, is_most)) => (is_most, !is_most),
-            None => (wants(MOST), wants(LEAST)),
-        };
-        let extreme = match (most, least) {
-            (true, false) => Some(Extreme::Most),
-            (false, true) => Some(Extreme::Least),
-            _ => None,
-        };
-        let total = match () {
-            () if has(SUMS) => Some(Total::Sum),
-            () if has(MEANS) => Some(Total::Mean),
-            () => None,
-        };
         let found = days(text);
         let is_in_day = |one: &Quantity| {
             found
@@ -236,7 +221,7 @@ impl Question {
             measure: Measure::of(last, has(MONEY) && kind == Asked::Number)
                 .filter(|_| wanted != Wanted::Cause),
             noun: noun(&spaced),
-            extreme,
+            extreme: extreme(&unbound, superlative.map(|(_, is_most)| is_most)),
             rank: 1 + RANKS.iter().position(|words| has(words)).map_or(0, |at| at + 1),
             counts: has(COUNTS),
             selects: has(COUNTS)
@@ -248,7 +233,7 @@ impl Question {
             compares: is_comparing,
             sides: named_sides(last).or_else(|| sides(&spaced).filter(|_| is_comparing)),
             quality: superlative.map(|(quality, _)| quality),
-            total,
+            total: has(SUMS).then_some(Total::Sum).or(has(MEANS).then_some(Total::Mean)),
             is_of_list: has(LISTINGS),
             excluded,
             is_of_open: has(OPEN),
@@ -258,6 +243,18 @@ impl Question {
             quantities: quantities(text).into_iter().filter(|one| !is_in_day(one)).collect(),
             days: found.into_iter().map(|(_, day)| day).collect(),
         }
+    }
+}
+
+/// The extreme that a question wants, of which `unbound` are the words without those of bounds;
+/// `is_most` says which its superlative of a quality wants.
+fn extreme(unbound: &str, is_most: Option<bool>) -> Option<Extreme> {
+    let wants = |list: &str| entries(list).any(|phrase| contains(unbound, phrase));
+    let (most, least) = is_most.map_or_else(|| (wants(MOST), wants(LEAST)), |most| (most, !most));
+    match (most, least) {
+        (true, false) => Some(Extreme::Most),
+        (false, true) => Some(Extreme::Least),
+        _ => None,
     }
 }
 

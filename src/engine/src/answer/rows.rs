@@ -176,7 +176,7 @@ impl Choice<'_> {
         })
     }
 
-    /// What is said of the chosen rows together, where all of their table was read: a total or a
+    /// The text about the chosen rows together, where all of their table was read: a total or a
     /// mean, or the number of those that were selected and out of how many.
     pub(super) fn told_together(&self, chosen: &[usize]) -> Option<String> {
         let first = *chosen.first().filter(|first| self.candidate(**first).has_values())?;

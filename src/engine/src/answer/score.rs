@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Shape};
+use crate::answer::contrast::{CONTRAST_MALUS, Contrasts};
 use crate::answer::declining::{Demands, lacks_number};
 use crate::answer::evaluate::columns;
 use crate::answer::keys::Keys;
@@ -237,6 +238,7 @@ pub(super) fn by_words(
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);
     let mut of_chunk: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
     let demands = Demands::of(question);
+    let contrasts = Contrasts::of(question.last());
     let keys = Keys::of(candidates);
     let mut scores = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {
@@ -252,12 +254,14 @@ pub(super) fn by_words(
         });
         let coverage = weights.share(around.iter()).max(with_context);
         // What a question demands is there in its own words.
-        let is_held = |name: &String| {
-            let is_there = [&*around, own, context].iter().any(|held| held.contains(name));
-            is_there && !unmet.contains(name)
-        };
+        let is_met =
+            |name: &String| [&*around, own, context].iter().any(|held| held.contains(name));
+        let is_held = |name: &String| is_met(name) && !unmet.contains(name);
         let is_counted = demands.are_counted(candidate, own, context, &keys);
         let missing = demands.missing(&wanted, &is_held, (candidate, &names[at]), is_counted);
+        let is_contrast =
+            candidate.cells.is_empty() && contrasts.are_in(&candidate.shown(), &is_met);
+        let missing = if is_contrast { missing.max(CONTRAST_MALUS) } else { missing };
         let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
         let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
         let chunk_score = if best > 0.0 { (chunk.score / best).clamp(0.0, 1.0) } else { 0.0 };

@@ -31,8 +31,7 @@ fn rows_are_selected_by_bounds() {
     assert_eq!(told("Which pumps lift more than 50 m?"), ABSTENTION, "none does");
 }
 
-/// What a superlative measures tells the column, by its name or its unit; without one nothing is
-/// said.
+/// A superlative tells its column by the name or the unit; without one nothing is said.
 #[test]
 fn the_extreme_of_a_quality_is_told() {
     let ropes = "code,rope,maker,length_m,diameter_mm,weight,price_eur\n";
