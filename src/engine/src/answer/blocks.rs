@@ -66,8 +66,6 @@ pub(super) struct Unit {
     pub(super) group: usize,
     /// Whether it only announces what follows.
     pub(super) is_lead: bool,
-    /// Whether it tells about the document: edition, sender, links of a page.
-    pub(super) is_apparatus: bool,
 }
 
 /// Form of a group.
@@ -203,7 +201,6 @@ impl Parser<'_> {
             section,
             group,
             is_lead: false,
-            is_apparatus: false,
         });
         self.found.groups[group].units.end = self.found.units.len();
         self.found.units.last_mut()
@@ -280,12 +277,7 @@ impl Parser<'_> {
             let mark = sentences::item_mark(self.lines[line].content).unwrap_or(0);
             let bytes = self.lines[line].bytes.start + mark..self.lines[end - 1].bytes.end;
             self.push_item(bytes);
-            // Items may stand apart from each other.
-            let is_item = |line: usize| {
-                let content = self.lines.get(line).map_or("", |line| line.content);
-                sentences::item_mark(content).is_some()
-            };
-            line = if is_item(end) || !is_item(end + 1) { end } else { end + 1 };
+            line = end;
         }
         self.lead = None;
         line
@@ -346,7 +338,6 @@ mod tests {
             ]
         );
         let blocks = blocks(text);
-        assert!(blocks.units[0].is_apparatus && !blocks.units[1].is_apparatus);
         let list = blocks.groups.iter().find(|group| group.form == Form::List).unwrap();
         assert!(list.is_numbered && list.units.len() == 2);
         let lead = blocks.units.last().unwrap().lead.clone().unwrap();

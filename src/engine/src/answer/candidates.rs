@@ -71,8 +71,6 @@ pub(super) struct Candidate {
     pub(super) context: String,
     /// Whether it announces text instead of being it.
     pub(super) is_lead: bool,
-    /// Whether it tells about the document and not about its matter.
-    pub(super) is_apparatus: bool,
     /// Whether the sentence behind it says that it is not so.
     pub(super) is_denied: bool,
     /// The best chunk that was found and holds some of it; else the best one of its source.
@@ -106,11 +104,6 @@ impl Candidate {
     /// Whether both stand under one heading.
     pub(super) fn shares_section(&self, other: &Self) -> bool {
         (self.stretch, self.section) == (other.stretch, other.section)
-    }
-
-    /// Whether it stands below a question as part of its answer.
-    pub(super) fn is_of_question(&self) -> bool {
-        self.lead.ends_with(['?', '\u{FF1F}']) && self.context.ends_with(&self.lead)
     }
 
     /// Whether it is a row, a record or a setting.
@@ -273,7 +266,6 @@ impl Reader<'_> {
             lead: question.to_owned(),
             context: path.join(" "),
             is_lead: unit.is_lead && matches!(shape, Shape::Unit(_)),
-            is_apparatus: unit.is_apparatus,
             // With the sentence that takes it back it begins with what is not so, too.
             is_denied: self.blocks.units[from + 1..]
                 .iter()

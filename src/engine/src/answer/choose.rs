@@ -13,10 +13,6 @@ use crate::answer::words::{contains, entries, spaced};
 
 /// Sentences or rows of an answer that wants no list.
 pub(super) const PASSAGES_MAX: usize = 3;
-/// Characters of an answer below a question that is told whole.
-const SHORT_CHARS_MAX: usize = 400;
-/// A procedure is told whole up to so many times both.
-const STEPS_SHARE: usize = 2;
 /// A list this many units behind a title belongs to it.
 const TITLE_UNITS_MAX: usize = 2;
 /// Rows of an answer that wants several.
@@ -26,8 +22,6 @@ pub(super) const ROWS_MAX: usize = 8;
 const RELEVANCE_DROP_MAX: f32 = 0.4;
 /// The same for a sentence of another section that says nothing more of what was asked.
 const ELSEWHERE_DROP_MAX: f32 = 0.2;
-/// The same where it stands in another source.
-const OTHER_DROP_MAX: f32 = 0.1;
 /// Confidence that a further sentence needs; the first one needs 1.
 const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
 /// The same two for the sentence behind the first one.
@@ -80,11 +74,13 @@ impl Choice<'_> {
             let is_second = self.side_of(first) == Some(1);
             return if is_second { vec![other, first] } else { vec![first, other] };
         }
+        if self.lacks_quality(first) {
+            return Vec::new();
+        }
         if self.candidate(first).has_values() {
             return self.rows(first);
         }
         self.of_decisions(first)
-            .or_else(|| self.of_question(first))
             .or_else(|| self.of_cause(first))
             .unwrap_or_else(|| self.sentences(first))
     }
@@ -98,7 +94,6 @@ impl Choice<'_> {
                 && other.has_values() == one.has_values()
                 && matches!(other.shape, Shape::Unit(_))
                 && !other.is_lead
-                && !other.is_apparatus
                 && self.scores[at].confidence(&self.evidence) >= OTHER_CONFIDENCE_MIN
                 && self.editions.are_compared(one.hit, other.hit);
             is_fit.then(|| self.relevance(at))
@@ -135,7 +130,6 @@ impl Choice<'_> {
             other.stretch != one.stretch
                 && matches!(other.shape, Shape::Unit(_))
                 && !other.is_lead
-                && !other.is_apparatus
                 && self.side_of(*at) == Some(1 - side)
                 && self.scores[*at].confidence(&self.evidence) >= OTHER_CONFIDENCE_MIN
                 && !of_first.is_disjoint(&matter(*at))
@@ -143,11 +137,8 @@ impl Choice<'_> {
         let fits = (0..self.reading.candidates.len()).filter(is_fit);
         let share = |at: usize| self.matches.weights.share(matter(at).into_iter());
         fits.max_by(|a, b| {
-            let is_alike = |at: usize| self.candidate(at).has_values() == one.has_values();
             let by_matter = share(*a).total_cmp(&share(*b));
-            let by_form = is_alike(*a).cmp(&is_alike(*b));
-            let by_score = self.scores[*a].first().total_cmp(&self.scores[*b].first());
-            by_matter.then(by_form).then(by_score)
+            by_matter.then(self.scores[*a].first().total_cmp(&self.scores[*b].first()))
         })
     }
 
@@ -181,13 +172,11 @@ impl Choice<'_> {
         let wholes = self.reading.candidates.iter().enumerate();
         let mut wholes = wholes.filter(|(_, other)| match other.shape {
             Shape::Whole(Form::List) => {
-                let is_announced =
-                    one.is_lead && other.stretch == one.stretch && other.unit == one.unit + 1;
                 let is_behind = is_steps
                     && one.unit == 0
                     && other.stretch == one.stretch
                     && (1..=TITLE_UNITS_MAX).contains(&other.unit.saturating_sub(one.unit));
-                is_announced || is_behind || ((is_list || is_steps) && other.is_beside(one))
+                is_behind || ((is_list || is_steps) && other.is_beside(one))
             }
             Shape::Whole(_) => {
                 is_steps && one.shape == Shape::Unit(Kind::Sentence) && other.is_beside(one)
@@ -195,33 +184,6 @@ impl Choice<'_> {
             Shape::Unit(_) => false,
         });
         wholes.next().map(|(at, _)| at)
-    }
-
-    /// The whole of a short answer that stands below the question that was found.
-    fn of_question(&self, first: usize) -> Option<Vec<usize>> {
-        let one = self.candidate(first);
-        if !one.is_of_question() {
-            return None;
-        }
-        let is_part = |at: &usize| {
-            let other = self.candidate(*at);
-            matches!(other.shape, Shape::Unit(Kind::Sentence))
-                && other.shares_section(one)
-                && !other.is_lead
-        };
-        let parts: Vec<usize> = (0..self.reading.candidates.len()).filter(is_part).collect();
-        let fitting = |parts: Vec<usize>| {
-            let parts = self.without_widened(parts);
-            let chars = parts.iter().map(|at| self.candidate(*at).shown().chars().count());
-            let more = if self.question.wanted == Wanted::Steps { STEPS_SHARE } else { 1 };
-            let is_short = parts.len() <= PASSAGES_MAX * more
-                && chars.sum::<usize>() <= SHORT_CHARS_MAX * more;
-            (is_short && parts.contains(&first)).then_some(parts)
-        };
-        // What is done first stands first, and an exception behind its rule; a fact leads.
-        let is_whole = self.question.wanted != Wanted::Fact || self.question.is_negated;
-        let from_first = parts.iter().copied().filter(|at| *at >= first).collect();
-        fitting(parts).filter(|_| is_whole).or_else(|| fitting(from_first))
     }
 
     /// All that was decided by the document of the first one, where that is asked for.
@@ -274,9 +236,8 @@ impl Choice<'_> {
                 && matches!(other.shape, Shape::Unit(Kind::Sentence | Kind::Item))
                 && is_headed(other)
         };
-        let found: Vec<usize> = (0..self.reading.candidates.len()).filter(is_cause).collect();
-        let mut found = self.without_widened(found);
-        found.truncate(PASSAGES_MAX);
+        let found = (0..self.reading.candidates.len()).filter(is_cause);
+        let found: Vec<usize> = found.take(PASSAGES_MAX).collect();
         (!found.is_empty()).then_some(found)
     }
 
@@ -326,12 +287,7 @@ impl Choice<'_> {
                 let new = self.matches.own[at].iter().filter(|term| !held.contains(term));
                 let is_needed = self.matches.weights.share(new) >= GAIN_MIN
                     || candidate.shares_section(self.candidate(first));
-                let is_other = candidate.stretch != self.candidate(first).stretch;
-                let drop = match (is_needed, is_other) {
-                    (true, _) => RELEVANCE_DROP_MAX,
-                    (false, false) => ELSEWHERE_DROP_MAX,
-                    (false, true) => OTHER_DROP_MAX,
-                };
+                let drop = if is_needed { RELEVANCE_DROP_MAX } else { ELSEWHERE_DROP_MAX };
                 // The sentence behind the first one goes on with its matter.
                 let is_next = candidate.is_beside(self.candidate(first))
                     && candidate.unit == self.candidate(first).unit + 1;

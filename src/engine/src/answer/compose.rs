@@ -63,13 +63,13 @@ pub enum SourceOrder {
 }
 
 /// Puts the chosen passages together in their order. None chosen is an abstention. The `sources`
-/// are those of the first `hits` chunks, and the other chunks are of them too. Where rows were
-/// `counted`, the text begins with their number and that of all rows.
+/// are those of the first `hits` chunks, and the other chunks are of them too. The text
+/// begins with what is `told` of all of them together.
 pub(super) fn compose(
     question: &str,
     chunks: &[&RetrievedChunk],
     hits: usize,
-    (chosen, counted): (&[&Part], Option<(usize, usize)>),
+    (chosen, told): (&[&Part], Option<&str>),
     order: SourceOrder,
 ) -> Answer {
     let cited: Vec<usize> = match order {
@@ -96,8 +96,8 @@ pub(super) fn compose(
         };
         1 + sources.iter().position(is_own).expect("every chunk has its source")
     };
-    let mut text = counted.map_or(String::new(), |(some, all)| format!("{some} of {all}:"));
-    let mut chars = text.len();
+    let mut text = told.map_or(String::new(), unmarked);
+    let mut chars = text.chars().count();
     let mut citations = Vec::with_capacity(chosen.len());
     for part in chosen {
         if !text.is_empty() {

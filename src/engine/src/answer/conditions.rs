@@ -1,13 +1,17 @@
 //! Conditions on the values of rows: "over 25 kg", "before May 2024", "3 or more", "between 2 and
 //! 5".
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::answer::blocks::Cell;
-use crate::answer::evaluate::{columns, values};
-use crate::answer::terms::terms;
-use crate::answer::values::{Day, days, has_money, measure, quantities};
-use crate::answer::words::{entries, is_entry};
+use crate::answer::evaluate::columns;
+use crate::answer::qualities::{Quality, scaled, size, unit};
+use crate::answer::question::EITHER;
+use crate::answer::terms::{is_common, terms};
+use crate::answer::values::{Day, days, has_money, measure, quantities, year};
+use crate::answer::words::{entries, is_entry, spaced};
+use lodestone_text::HybridQuery;
 
 /// Phrases directly before a number or day, by what they want of a value. Longest first where one
 /// ends another.
@@ -58,6 +62,12 @@ const TIMES: &[(Relation, &str)] = &[
 const ARTICLES: &[&str] = &["the", "end", "of", "£", "$", "€"];
 /// Last day of a month, whichever it is.
 const MONTH_END: u32 = 31;
+
+/// Words before what is left out, and those that end it.
+const EXCLUSIONS: &str = "\
+    not|except|except for|excluding|other than|apart from|nicht|außer|sauf|no|excepto";
+const EXCLUSION_ENDS: &str = "and|but|that|which|who|und|aber|et|mais|y|pero";
+const EXCLUDED_WORDS_MAX: usize = 6;
 
 /// Relation of a value to a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +172,18 @@ fn single(question: &str) -> Vec<Condition> {
     of_days.chain(of_numbers).collect()
 }
 
+/// The terms of what a question leaves out.
+pub(super) fn left_out(question: &str) -> BTreeSet<String> {
+    let words = spaced(question);
+    let behind = entries(EXCLUSIONS).filter_map(|word| words.split_once(&format!(" {word} ")));
+    let behind = behind.map(|(_, behind)| behind).min_by_key(|behind| behind.len());
+    let words = behind.unwrap_or_default().split_whitespace();
+    let words = words.take_while(|word| !is_entry(EXCLUSION_ENDS, word));
+    let words =
+        words.take(EXCLUDED_WORDS_MAX).filter(|word| !is_common(word) && !is_entry(EITHER, word));
+    words.flat_map(|word| HybridQuery::analyse(word).terms().to_vec()).collect()
+}
+
 /// A question without its conditions.
 pub(super) fn unbound(question: &str, conditions: &[Condition]) -> String {
     let mut starts: Vec<&Range<usize>> = conditions.iter().map(|one| &one.bytes).collect();
@@ -219,21 +241,23 @@ impl Condition {
         let column = self.column(question, rows)?;
         let is_met = |row: &&[Cell]| {
             let cell = row.iter().find(|cell| cell.name == column);
-            cell.is_some_and(|cell| self.holds(&cell.value))
+            cell.is_some_and(|cell| self.holds(&cell.name, &cell.value))
         };
         let met = rows.iter().enumerate().filter(|(_, row)| is_met(row));
         Some(met.map(|(at, _)| at).collect())
     }
 
-    /// The column that is meant: of those that hold such values the one that the question names or
-    /// that has the unit; else the only one.
+    /// The column that is meant: of those that hold such values the one of the quality that the
+    /// question names, or that it names itself, or that has the unit; else the only one.
     fn column<'r>(&self, question: &str, rows: &[&'r [Cell]]) -> Option<&'r str> {
-        let mut names = columns(rows);
-        names.retain(|name| {
-            let all = values(rows, name);
-            let fit = all.iter().filter(|value| self.fits(name, value)).count();
+        let mut columns = columns(rows);
+        columns.retain(|(name, values)| {
+            let fit = values.iter().filter(|value| self.fits(name, value)).count();
             fit >= 2 && 2 * fit > rows.len()
         });
+        let quality = Quality::named_in(&spaced(question));
+        let of_quality = quality.map_or(Vec::new(), |quality| quality.columns(&columns));
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
         let rest = format!("{} {}", &question[..self.bytes.start], &question[self.bytes.end..]);
         let asked = terms(&rest);
         let named: Vec<&str> = names
@@ -241,12 +265,17 @@ impl Condition {
             .copied()
             .filter(|name| !terms(&name.replace('_', " ")).is_disjoint(&asked))
             .collect();
-        let with_unit: Vec<&str> =
-            names.iter().copied().filter(|name| self.has_unit(name, &values(rows, name))).collect();
-        [named, with_unit, names].into_iter().find_map(|found| match found[..] {
+        let with_unit = columns.iter().filter(|(name, values)| self.has_unit(name, values));
+        let with_unit: Vec<&str> = with_unit.map(|(name, _)| *name).collect();
+        [of_quality, named, with_unit, names].into_iter().find_map(|found| match found[..] {
             [one] => Some(one),
             _ => None,
         })
+    }
+
+    /// Whether a row has a value of the kind of the bound.
+    pub(super) fn is_of(&self, row: &[Cell]) -> bool {
+        row.iter().any(|cell| self.fits(&cell.name, &cell.value))
     }
 
     /// Whether a value is one of the kind of the bound.
@@ -271,7 +300,7 @@ impl Condition {
                 || values.iter().any(|value| quantities(value).iter().any(|one| one.unit == *unit)))
     }
 
-    fn holds(&self, value: &str) -> bool {
+    fn holds(&self, name: &str, value: &str) -> bool {
         let relation = |value: f64, low: f64, high: f64| match self.relation {
             Relation::Over => value > high,
             Relation::From => value >= low,
@@ -280,8 +309,16 @@ impl Condition {
             Relation::Exactly => low <= value && value <= high,
         };
         match &self.bound {
-            Bound::Number { value: bound, .. } => {
-                measure(value).is_some_and(|value| relation(value, *bound, *bound))
+            Bound::Number { value: bound, unit: of_bound } => {
+                let scaled_bound = scaled(*bound, of_bound);
+                let is_scaled = unit(name, value)
+                    .and_then(|unit| scaled(1.0, &unit))
+                    .is_some_and(|(kind, _)| scaled_bound.is_some_and(|(own, _)| own == kind));
+                let (value, bound) = match scaled_bound.filter(|_| is_scaled) {
+                    Some((_, bound)) => (size(name, value), bound),
+                    None => (measure(value), *bound),
+                };
+                value.is_some_and(|value| relation(value, bound, bound))
             }
             Bound::Day(bound) => {
                 let [(_, day)] = days(value)[..] else { return false };
@@ -300,11 +337,6 @@ impl Condition {
             }
         }
     }
-}
-
-fn year(value: &str) -> Option<u32> {
-    let value = value.trim();
-    value.parse().ok().filter(|year| value.len() == 4 && (1500..=2199).contains(year))
 }
 
 fn is_currency(unit: &str) -> bool {

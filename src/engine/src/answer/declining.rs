@@ -13,8 +13,10 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::answer::blocks::Cell;
 use crate::answer::candidates::Candidate;
 use crate::answer::conditions::unbound;
+use crate::answer::keys::Keys;
 use crate::answer::question::{COUNTS, Question, last_of};
-use crate::answer::values::{days, measure};
+use crate::answer::terms::terms;
+use crate::answer::values::days;
 use crate::answer::words::{self, Asked, contains, is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
@@ -108,6 +110,7 @@ pub(super) struct Demands {
     days: Vec<String>,
     attribute: Option<(String, f32)>,
     counted: Vec<String>,
+    is_of_list: bool,
     compares: bool,
 }
 
@@ -128,6 +131,7 @@ impl Demands {
             days: days.filter_map(|day| day.terms().into_iter().next()).collect(),
             attribute: attribute(text),
             counted: counted(text),
+            is_of_list: question.is_of_list,
             compares: question.compares,
         }
     }
@@ -145,18 +149,25 @@ impl Demands {
         )
     }
 
-    /// Whether a row is one of the things that are counted: the names `above` it say so, and it
-    /// holds more of the question in its `own` values.
+    /// Whether a row is one of the things that are counted: a value that several rows have says so;
+    /// or the names `above` it do, and it holds more of the question in its `own` values, unless
+    /// all of a list are asked for.
     pub(super) fn are_counted(
         &self,
         passage: &Candidate,
         own: &BTreeSet<String>,
         above: &BTreeSet<String>,
+        keys: &Keys,
     ) -> bool {
         let is_thing = |term: &String| self.counted.contains(term);
+        let is_kind = |cell: &Cell| {
+            let said = terms(&cell.value);
+            !said.is_empty() && said.iter().all(is_thing) && keys.rows(passage, cell) > 1
+        };
+        let is_one =
+            || above.iter().any(is_thing) && (self.is_of_list || !own.iter().all(is_thing));
         passage.cells.len() > 1
-            && above.iter().any(is_thing)
-            && !own.iter().all(is_thing)
+            && (passage.cells.iter().any(is_kind) || is_one())
             && !counts(&self.counted, &passage.cells, "")
     }
 
@@ -326,7 +337,9 @@ fn counted(question: &str) -> Vec<String> {
     let text = spaced(question);
     let behind = COUNTS.split('|').find_map(|words| text.split_once(&format!(" {words} ")));
     let words = behind.map_or("", |(_, behind)| behind).split_whitespace();
-    let things = words.take_while(|word| !is_interrogative(word)).take(COUNTED_WORDS_MAX);
+    let is_end =
+        |word: &&str| is_interrogative(word) || (*word != "of" && is_entry(PREPOSITIONS, word));
+    let things = words.take_while(|word| !is_end(word)).take(COUNTED_WORDS_MAX);
     things.flat_map(|word| HybridQuery::analyse(word).terms().to_vec()).collect()
 }
 
@@ -352,7 +365,8 @@ fn counts(things: &[String], cells: &[Cell], shown: &str) -> bool {
         [] => stand_near(shown),
         cells => cells.iter().any(|cell| {
             let is_named = cell.name.unicode_words().any(is_thing);
-            stand_near(&cell.value) || (is_named && measure(&cell.value).is_some())
+            stand_near(&cell.value)
+                || (is_named && cell.value.starts_with(|c: char| c.is_ascii_digit()))
         }),
     }
 }

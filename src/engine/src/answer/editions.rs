@@ -23,6 +23,7 @@ const CHANGES: &str = "\
     previous|previously|former|formerly|earlier|older|old|used to|in the past|so far|until now|\
     geändert|änderung|früher|frühere|vorher|bisher|alte|alten|changé|changement|auparavant|ancien|\
     ancienne|cambiado|cambio|anterior|draft|entwurf|brouillon|borrador|superseded|withdrawn";
+
 /// Openings that want all editions where a word for change follows.
 const HOW_DID: &str = "how did|how has|how have|how does";
 const CHANGE: &str = "change|changed|differ|develop|developed";
@@ -80,12 +81,7 @@ impl Editions {
         let notices: Vec<Notice> = sources.iter().map(notice).collect();
         let today = Day::of(now);
         let wish = Wish::of(question);
-        let holds_text = |at: usize, text: &str| {
-            (0..chunks.len())
-                .any(|chunk| of_chunk[chunk] == at && chunks[chunk].text.contains(text))
-        };
-        let standing =
-            (0..notices.len()).map(|at| wish.standing(&notices, at, today, &holds_text)).collect();
+        let standing = (0..notices.len()).map(|at| wish.standing(&notices, at, today)).collect();
         let changed = (0..notices.len()).map(|at| wish.changed(&notices, at, today)).collect();
         let is_of_now = !wish.wants_all && wish.years.is_empty() && wish.version.is_empty();
         Self { notices, of_chunk, standing, changed, are_wanted: wish.wants_all, is_of_now }
@@ -182,15 +178,8 @@ impl Wish {
         changes.flat_map(|changes| changes.parts.clone()).collect()
     }
 
-    /// The standing of the notice at `at`. `holds_text` says whether a text stands in what was
-    /// found of a source.
-    fn standing(
-        &self,
-        notices: &[Notice],
-        at: usize,
-        today: Day,
-        holds_text: &dyn Fn(usize, &str) -> bool,
-    ) -> Standing {
+    /// The standing of the notice at `at`.
+    fn standing(&self, notices: &[Notice], at: usize, today: Day) -> Standing {
         let this = &notices[at];
         let mut others = notices.iter().filter(|other| !std::ptr::eq(*other, this));
         if self.wants_all || self.names(this) {
@@ -198,9 +187,7 @@ impl Wish {
         }
         let is_named = |other: &Notice| this.is_edition_with(other) && self.names(other);
         if others.clone().any(is_named) {
-            // Last year's figures stand in this year's edition too.
-            let speaks = self.years.iter().any(|year| holds_text(at, &year.to_string()));
-            return if speaks { Standing::Holds } else { Standing::Overtaken };
+            return Standing::Overtaken;
         }
         let is_newer = |other: &Notice| {
             this.is_edition_with(other) && order(this, other, today) == Ordering::Less
@@ -235,7 +222,6 @@ fn order(a: &Notice, b: &Notice, today: Day) -> Ordering {
         .then_with(|| a.is_replacing(b).cmp(&b.is_replacing(a)))
         .then_with(by_version)
         .then_with(by_day)
-        .then_with(|| b.replaces.is_empty().cmp(&a.replaces.is_empty()))
 }
 
 #[cfg(test)]

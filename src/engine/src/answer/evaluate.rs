@@ -1,24 +1,30 @@
-//! The row of a table with the largest or smallest value of a column.
+//! Rows of a table computed with: the one with the largest or smallest value of a column, the sum
+//! or the mean of its values.
 //!
 //! Only over values that tables and records hold, never over prose. Where it is not clear which
 //! column is meant, nothing is said.
 
 use crate::answer::blocks::Cell;
-use crate::answer::question::{Extreme, Question};
-use crate::answer::values::{days, has_money, measure};
+use crate::answer::qualities::{Quality, size};
+use crate::answer::question::{Extreme, Question, Total};
+use crate::answer::values::{measure, quantities};
+use crate::answer::words::spaced;
 use lodestone_text::HybridQuery;
 
 /// Rows whose values must be numbers or days for a column to be one of them.
 const MEASURED_SHARE_MIN: f32 = 0.6;
 
+/// A column of some rows: its name and the values that are there.
+pub(super) type Column<'r> = (&'r str, Vec<&'r str>);
+
 /// Positions of the rows with the extreme that the question asks for; `None` where it asks for
 /// none, or it is not clear of what. Rows are given by their cells.
 pub(super) fn extreme_rows(question: &Question, rows: &[&[Cell]]) -> Option<Vec<usize>> {
     let extreme = question.extreme?;
-    let name = column(question, rows)?;
+    let name = extreme_column(question, rows)?;
     let value = |row: &[Cell]| {
         let cell = row.iter().find(|cell| cell.name == name)?;
-        measure(&cell.value)
+        size(&cell.name, &cell.value)
     };
     let measured = rows.iter().enumerate().filter_map(|(at, row)| Some((at, value(row)?)));
     let measured: Vec<(usize, f64)> = measured.collect();
@@ -35,63 +41,96 @@ pub(super) fn extreme_rows(question: &Question, rows: &[&[Cell]]) -> Option<Vec<
     (rows.len() >= 2 && !found.is_empty() && found.len() < rows.len()).then_some(found)
 }
 
-/// The names of the columns of some rows.
-pub(super) fn columns<'r>(rows: &[&'r [Cell]]) -> Vec<&'r str> {
-    let mut names: Vec<&str> = Vec::new();
-    for cell in rows.iter().flat_map(|row| row.iter()) {
-        if !names.contains(&cell.name.as_str()) && !cell.name.is_empty() {
-            names.push(&cell.name);
+/// The total or the mean that a question asks for of one column of some rows, in words.
+pub(super) fn total_of(question: &Question, rows: &[&[Cell]], all: &[&[Cell]]) -> Option<String> {
+    let total = question.total?;
+    let columns = measured(all);
+    let asked = HybridQuery::analyse(question.last());
+    let named = columns.iter().map(|(name, _)| *name).filter(|name| {
+        let terms = HybridQuery::analyse(&name.replace('_', " "));
+        terms.terms().iter().any(|term| asked.terms().contains(term))
+    });
+    let quality = Quality::named_in(&spaced(question.last()));
+    let of_quality = quality.map_or(Vec::new(), |quality| quality.columns(&columns));
+    let name = [of_quality, named.collect()].into_iter().find_map(|found| match found[..] {
+        [one] => Some(one),
+        _ => None,
+    })?;
+    let values = rows.iter().filter_map(|row| row.iter().find(|cell| cell.name == name));
+    let values: Vec<f64> = values.filter_map(|cell| measure(&cell.value)).collect();
+    let units = rows.iter().flat_map(|row| row.iter()).filter(|cell| cell.name == name);
+    let mut units: Vec<String> =
+        units.flat_map(|cell| quantities(&cell.value)).map(|one| one.unit).collect();
+    units.dedup();
+    let ([unit], false) = (&units[..], values.is_empty()) else { return None };
+    let sum: f64 = values.iter().sum();
+    let (word, value) = match total {
+        Total::Sum => ("Total", sum),
+        Total::Mean => ("Average", sum / values.len() as f64),
+    };
+    let value = format!("{value:.2}");
+    let value = value.trim_end_matches('0').trim_end_matches('.');
+    let value = match unit.as_str() {
+        "" => value.to_owned(),
+        "£" | "$" | "€" => format!("{unit}{value}"),
+        unit => format!("{value} {unit}"),
+    };
+    Some(format!("{word} of {name}: {value}."))
+}
+
+/// The columns of some rows.
+pub(super) fn columns<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
+    let mut columns: Vec<Column<'r>> = Vec::new();
+    for cell in rows.iter().flat_map(|row| row.iter()).filter(|cell| !cell.name.is_empty()) {
+        match columns.iter_mut().find(|(name, _)| *name == cell.name) {
+            Some((_, values)) => values.push(&cell.value),
+            None => columns.push((&cell.name, vec![&cell.value])),
         }
     }
-    names
+    columns
 }
 
-/// The values of a column.
-pub(super) fn values<'r>(rows: &[&'r [Cell]], name: &str) -> Vec<&'r str> {
-    let cells = rows.iter().filter_map(|row| row.iter().find(|cell| cell.name == name));
-    cells.map(|cell| cell.value.as_str()).collect()
-}
-
-/// The name of the column that is meant: the one whose name stands first behind the word for the
-/// extreme; else the only one that can be.
-fn column<'r>(question: &Question, rows: &[&'r [Cell]]) -> Option<&'r str> {
-    let mut names = columns(rows);
-    let values = |name: &str| values(rows, name);
-    let is_measured = |name: &&str| {
-        let values = values(name);
+/// The columns most of whose values are numbers or days.
+fn measured<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
+    let mut columns = columns(rows);
+    columns.retain(|(_, values)| {
         let measured = values.iter().filter(|value| measure(value).is_some()).count();
         measured >= 2 && measured as f32 >= MEASURED_SHARE_MIN * rows.len() as f32
-    };
-    names.retain(is_measured);
+    });
+    columns
+}
+
+/// The name of the column that is meant: that of the quality in the word for the extreme; else the
+/// one whose name stands first behind that word; else that of a time, or, where the word is of no
+/// quality, the only one that can be.
+fn extreme_column<'r>(question: &Question, rows: &[&'r [Cell]]) -> Option<&'r str> {
+    let mut columns = measured(rows);
+    if let Some(quality) = question.quality.filter(|quality| !quality.is_time()) {
+        let fit = quality.columns(&columns);
+        if let [one] = fit[..] {
+            return Some(one);
+        }
+        columns.retain(|(name, _)| fit.is_empty() || fit.contains(name));
+    }
     let asked = question.behind_extreme();
     let words: Vec<String> = HybridQuery::analyse(asked).terms().to_vec();
     let place = |name: &str| {
         let terms = HybridQuery::analyse(&name.replace('_', " "));
         terms.terms().iter().filter_map(|term| words.iter().position(|word| word == term)).min()
     };
-    let named = names.iter().filter_map(|name| Some((place(name)?, *name)));
+    let named = columns.iter().filter_map(|(name, _)| Some((place(name)?, *name)));
     if let Some((_, name)) = named.min_by_key(|(place, _)| *place) {
         return Some(name);
     }
-    let fits = |name: &&&str| {
-        let values = values(name);
-        if question.is_of_time {
-            values.iter().any(|value| !days(value).is_empty() || is_year(value))
-        } else if question.is_of_money {
-            values.iter().any(|value| has_money(&format!("{name} {value}")))
-        } else {
-            true
-        }
+    let left: Vec<&str> = match question.quality {
+        Some(quality) if quality.is_time() => quality.columns(&columns),
+        Some(_) => Vec::new(),
+        None => columns.iter().map(|(name, _)| *name).collect(),
     };
-    match names.iter().filter(fits).collect::<Vec<_>>()[..] {
+    match left[..] {
         [name] => Some(name),
         _ => None,
     }
-}
-
-/// Whether a value is a year.
-fn is_year(value: &str) -> bool {
-    value.trim().len() == 4 && matches!(value.trim().parse(), Ok(1500..=2199_u32))
 }
 
 #[cfg(test)]
@@ -124,6 +163,7 @@ mod tests {
         assert_eq!(found("Which shop had the second highest share?"), Some(vec![0]));
         assert_eq!(found("Which is the oldest shop?"), Some(vec![1]));
         assert_eq!(found("Which shop is the best?"), None, "of what is not said");
+        assert_eq!(found("Which shop is the heaviest?"), None, "no column is of it");
         assert_eq!(found("Which shop is in the north?"), None);
     }
 }

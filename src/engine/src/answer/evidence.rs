@@ -2,9 +2,6 @@
 
 use crate::answer::score::Score;
 
-/// Overlap from which the values of a row speak for themselves, and the cosine that it stands for.
-const HELD_MIN: f32 = 0.6;
-const HELD_WEIGHT: f32 = 0.4;
 /// The first character behind the blocks of Latin letters.
 const LATIN_END: u32 = 0x250;
 
@@ -14,12 +11,6 @@ impl Score {
     pub(super) fn confidence(&self, evidence: &Evidence) -> f32 {
         // A sentence says little without the text and the title that it stands in.
         let nearness = self.nearness.unwrap_or(self.cosine);
-        // Values that hold most of the question answer it, however little they are like it.
-        let nearness = if self.has_values && self.overlap >= HELD_MIN {
-            nearness.max(HELD_WEIGHT * self.overlap)
-        } else {
-            nearness
-        };
         let mut found = evidence.cosine * evidence.cosines(self.cosine, nearness)
             + evidence.overlap * self.overlap
             + evidence.coverage * self.coverage;

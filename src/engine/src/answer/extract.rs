@@ -34,8 +34,8 @@ const JUDGE_SHARE: u32 = 4;
 #[derive(Debug, Default)]
 struct Chosen {
     parts: Vec<Part>,
-    /// The number of rows that were selected, and out of how many.
-    counted: Option<(usize, usize)>,
+    /// The text about its rows together.
+    told: Option<String>,
     strength: Strength,
 }
 
@@ -98,7 +98,7 @@ impl Answerer {
             chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         }
         let parts: Vec<&Part> = chosen.parts.iter().collect();
-        let mut answer = compose(question, &chunks, hits, (&parts, chosen.counted), order);
+        let mut answer = compose(question, &chunks, hits, (&parts, chosen.told.as_deref()), order);
         answer.has_conflict = editions.are_mixed(parts.iter().map(|part| part.chunk));
         answer.strength = chosen.strength;
         Ok(answer)
@@ -142,7 +142,7 @@ impl Answerer {
         let parts = as_written(&chosen.parts, &written);
         let parts: Vec<&Part> = parts.iter().collect();
         let mut answer =
-            compose(question, &chunks, hits, (&parts, chosen.counted), SourceOrder::ByUse);
+            compose(question, &chunks, hits, (&parts, chosen.told.as_deref()), SourceOrder::ByUse);
         answer.has_conflict = editions.are_mixed(parts.iter().map(|part| part.chunk));
         answer.language = parts.first().map(|part| glossary.language_of(part.chunk));
         answer.strength = chosen.strength;
@@ -192,13 +192,13 @@ impl Answerer {
         let first = choice.best(|at| Some(choice.relevance(at)));
         let strength = first.map(strength).unwrap_or_default();
         let chosen = choice.chosen();
-        let counted = choice.counted(&chosen);
+        let told = choice.told_together(&chosen);
         let chosen: Vec<&Candidate> = chosen.iter().map(|at| &reading.candidates[*at]).collect();
         if self.is_refused(context, question, &chosen, chunks)? {
             return Ok(Chosen { strength, ..Chosen::default() });
         }
         let parts = chosen.into_iter().flat_map(|candidate| candidate.parts.clone());
-        Ok(Chosen { parts: parts.collect(), counted, strength })
+        Ok(Chosen { parts: parts.collect(), told, strength })
     }
 
     /// Whether the judge is sure of every passage that it does not answer. Where it fails or has no

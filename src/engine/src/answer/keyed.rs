@@ -11,12 +11,6 @@ const FIRST: Limits = Limits { chars: 40, words: 4 };
 /// Of the lines below it: the columns of tables have long names too.
 const FURTHER: Limits = Limits { chars: 80, words: 10 };
 
-/// Names of the lines above a mail. Lower case.
-const MAIL_NAMES: &[&str] = &[
-    "from", "to", "cc", "bcc", "date", "sent", "subject", "reply-to", "von", "an", "datum",
-    "betreff", "gesendet", "de", "à", "objet", "envoyé", "para", "asunto", "fecha", "enviado",
-];
-
 /// A line with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyedLine {
@@ -88,12 +82,6 @@ pub(super) fn leaf(key: &str) -> &str {
     if key.contains(' ') || leaf.is_empty() { key } else { leaf }
 }
 
-/// Whether these names stand above a mail.
-pub(super) fn is_mail_head(names: &[&str]) -> bool {
-    let known = |name: &&&str| MAIL_NAMES.contains(&name.to_lowercase().as_str());
-    names.len() >= 2 && names.iter().filter(known).count() * 3 >= names.len() * 2
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,9 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_mails_are_seen() {
-        assert!(is_mail_head(&["From", "To", "Date"]) && is_mail_head(&["Von", "An", "Betreff"]));
-        assert!(!is_mail_head(&["name", "to"]));
+    fn the_last_part_of_a_name_is_its_leaf() {
         assert_eq!((leaf("suppliers.phone"), leaf("St. Mary")), ("phone", "St. Mary"));
     }
 }

@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::blocks::Cell;
 use crate::answer::candidates::Candidate;
-use crate::answer::question::{Question, Wanted};
+use crate::answer::question::Question;
 use crate::answer::terms::terms;
 use lodestone_text::HybridQuery;
 
@@ -44,6 +44,11 @@ impl Keys {
         Self(counts)
     }
 
+    /// Number of rows of its table that have the value of a cell.
+    pub(super) fn rows(&self, one: &Candidate, cell: &Cell) -> usize {
+        self.0.get(&Self::key(one, cell)).copied().unwrap_or_default()
+    }
+
     fn key(candidate: &Candidate, cell: &Cell) -> (usize, usize, String) {
         (candidate.stretch, candidate.group, cell.value.to_lowercase())
     }
@@ -55,25 +60,16 @@ impl Keys {
         one: &Candidate,
         wanted: &BTreeSet<String>,
     ) -> f32 {
-        let is_definition = question.wanted == Wanted::Definition && one.cells.len() == 1;
-        if !one.has_values() || !(question.wants_values() || is_definition) {
+        if !one.has_values() || !question.wants_values() {
             return 0.0;
         }
         let is_key = |cell: &&Cell| {
-            let is_rare =
-                self.0.get(&Self::key(one, cell)).is_some_and(|rows| *rows <= KEY_ROWS_MAX);
             let said = || terms(&cell.value);
-            (is_rare || question.wanted == Wanted::List)
+            self.rows(one, cell) <= KEY_ROWS_MAX
                 && cell.value.chars().count() > 1
                 && !said().is_empty()
                 && said().is_subset(wanted)
         };
-        // A term with its explanation is meant by the term.
-        if let [only] = one.cells.as_slice() {
-            let said = terms(&only.name);
-            let is_meant = !said.is_empty() && said.is_subset(wanted);
-            return if is_meant { KEY_BONUS * KEYS_MAX as f32 } else { 0.0 };
-        }
         if one.cells.iter().any(|cell| is_named_letter(question, cell)) {
             return KEY_BONUS * KEYS_MAX as f32;
         }

@@ -3,6 +3,9 @@
 //! "What does it cost?" wants money, "how heavy is it?" a weight. A text with a number of another
 //! kind does not answer. Only measures that a text shows by a unit or a mark are known here.
 
+use crate::answer::blocks::Cell;
+use crate::answer::candidates::Candidate;
+use crate::answer::qualities::unit;
 use crate::answer::question::MONEY;
 use crate::answer::values::{has_money, quantities};
 use crate::answer::words::{Asked, asked, contains, entries, is_interrogative, spaced};
@@ -111,10 +114,18 @@ impl Measure {
     }
 
     /// Whether a passage holds such a value. `above` is what names it: headings, columns, title.
-    pub(super) fn is_in(self, passage: &str, above: &str) -> bool {
+    pub(super) fn is_in(self, passage: &Candidate, above: &str) -> bool {
+        self.is_in_text(&passage.shown(), &passage.cells, above)
+    }
+
+    fn is_in_text(self, passage: &str, cells: &[Cell], above: &str) -> bool {
         let has_unit = |units: &[&str]| {
             let named = |unit: &str| units.contains(&unit);
             quantities(passage).iter().any(|one| named(&one.unit))
+                || cells
+                    .iter()
+                    .filter_map(|cell| unit(&cell.name, &cell.value))
+                    .any(|unit| named(&unit))
         };
         let has_digit = || passage.contains(|c: char| c.is_ascii_digit());
         match self {
@@ -180,8 +191,8 @@ mod tests {
             ("What is the email address of Ada?", "ada@example.org", "Ada sits in room 12."),
         ] {
             let measure = Measure::of(question, false).expect("a measure");
-            assert!(measure.is_in(answers, ""), "{question}");
-            assert!(!measure.is_in(others, ""), "{question}");
+            assert!(measure.is_in_text(answers, &[], ""), "{question}");
+            assert!(!measure.is_in_text(others, &[], ""), "{question}");
         }
         assert_eq!(Measure::of("Who measures the temperature?", false), None);
         assert_eq!(Measure::of("How high is the supplement for nights?", false), None);
@@ -197,8 +208,8 @@ mod tests {
             ("Swim: 31", "in pounds"),
             ("Free.", ""),
         ] {
-            assert!(money.is_in(passage, above), "{passage} {above}");
+            assert!(money.is_in_text(passage, &[], above), "{passage} {above}");
         }
-        assert!(!money.is_in("Two visits a year, within 24 h.", "Suppliers"));
+        assert!(!money.is_in_text("Two visits a year, within 24 h.", &[], "Suppliers"));
     }
 }

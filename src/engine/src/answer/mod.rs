@@ -33,9 +33,10 @@
 //!
 //! - `sentences`: text to sentences; `stops`: full stops that end none; `notes`: marks of
 //!   footnotes; `tables`: rows under their header; `keyed`: lines `name: value`
-//! - `words`: the words that give a question its form; `question`: what it wants
-//! - `values`: days, numbers, ranges; `evaluate`: the row with the largest value; `conditions`:
-//!   bounds that a question sets to values
+//! - `words`: the words that give a question its form; `question`: what it wants; `several`:
+//!   whether that is several things
+//! - `values`: days, numbers, ranges; `evaluate`: the row with the largest value, totals;
+//!   `conditions`: bounds that a question sets to values
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
 //!   `terms`: those of a question and a text, and their weights; `synonyms`: other words for them;
 //!   `evidence`: whether a passage answers
@@ -43,8 +44,10 @@
 //! - `editions`: which of several editions holds; `amendments`: parts of one that are changed;
 //!   `conflicts`: passages that contradict each other;
 //!   `notices`: what sources say of themselves; `dates`: days in text
-//! - `rows`: the rows that a question means; `keys`: values and terms by which it means them
-//! - `declining`: what speaks against an answer; `corrections`: misspelt words of a question
+//! - `rows`: the rows that a question means; `qualities`: the columns that hold what it measures;
+//!   `keys`: values and terms by which it means a row
+//! - `declining`, `opposites`: what speaks against an answer; `corrections`: misspelt words of a
+//!   question
 //! - `sources`: chunks grouped by source; `snippet`: the part of a text that shows why it was found
 //! - `generate`: answers that a model writes
 //! - `session`: follow-up questions; `subject`: the same asked of another subject; `pointers`:
@@ -75,12 +78,15 @@ mod keys;
 mod measures;
 mod notes;
 mod notices;
+mod opposites;
 mod pointers;
+mod qualities;
 mod question;
 mod rows;
 mod score;
 mod sentences;
 mod session;
+mod several;
 mod snippet;
 mod sources;
 mod stops;

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use crate::answer::blocks::Form;
 use crate::answer::candidates::Shape;
-use crate::answer::conditions::{Condition, conditions, unbound};
+use crate::answer::conditions::{Condition, conditions, left_out, unbound};
 use crate::answer::measures::Measure;
+use crate::answer::qualities::Quality;
 use crate::answer::score::ENDED;
+use crate::answer::several::{is_of_pairs, is_plural, noun, wants_several};
 use crate::answer::terms::terms;
 use crate::answer::values::{Day, Quantity, days, quantities};
 use crate::answer::words::{self, Asked, asked, contains, entries, is_entry, spaced};
@@ -43,12 +45,6 @@ pub(super) const OPEN: &str = "\
 const PAST: &str = "\
     was|were|did|used to|until|before|previous|previously|old|earlier|last|over|history|all|\
     war|waren|bisher|früher|frühere|alte|ancien|avant|était|anterior|antes|era";
-/// Verbs behind the noun of which several are asked for.
-const BEHIND_SEVERAL: &str = "\
-    are|were|have|do|can|may|must|need|should|will|sind|haben|können|dürfen|müssen|sont|ont|\
-    peuvent|son|están|pueden";
-/// Words of a noun that is made of several.
-const SEVERAL_WORDS_MAX: usize = 3;
 /// Last words that ask for the earliest or latest.
 const FIRST: &str = "first|zuerst|en premier|primero";
 const LAST: &str = "last|zuletzt|en dernier|último";
@@ -59,7 +55,7 @@ const ALLS: &str = "\
     what should|what must|what do i need|what do we need|what was decided|what was agreed|\
     what has been|what changed|what has changed|was muss|was soll|was sollte|was wurde|\
     que dois|que doit|que faut|qu'a|qué debe|qué debo|qué se";
-const LISTS: &str = "\
+pub(super) const LISTS: &str = "\
     what are|which are|who are|what were|list|list the|name the|name all|enumerate|give me all|\
     show all|what all|all the|was sind|welche sind|welches sind|nenne|liste|zähle|quels sont|\
     quelles sont|qui sont|cuáles son|quiénes son|enumera|lista";
@@ -70,31 +66,27 @@ pub(super) const DECISIONS: &str = "\
     adopté|approuvé|decidido|decidió|decisión|decisiones|acordado|acuerdo|aprobado";
 const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
 /// Words before the noun that tells by its plural that several things are asked for.
-const BEFORE_NOUN: &str = "which|what|welche|quels|quelles|qué|cuáles";
-/// Words behind a noun that begins keywords.
-const BEHIND_NOUN: &str = "after|for|of|in|at|on|against|before|during|with|nach|für|gegen|bei|de";
-/// Words behind the noun of keywords that ask for all of its kind.
-const BEHIND_ALL: &str = "that|which|still|not";
+pub(super) const BEFORE_NOUN: &str = "which|what|welche|quels|quelles|qué|cuáles";
 const CAUSES: &str = "\
     why|what caused|what causes|what was the cause|what is the cause|for what reason|\
     what is the reason|what was the reason|how come|warum|weshalb|wieso|woran lag|pourquoi|por qué|\
     a qué se debe";
-const DEFINITIONS: &str = "\
-    what is|what's|what does|what do|what is meant|define|was ist|was bedeutet|was heißt|\
-    was versteht|qu'est|qu est|que signifie|que veut dire|qué es|qué significa";
-const MEANINGS: &str = "mean|means|meant|stand|bedeutet|heißt|versteht|signifie|dire|significa|es";
-/// Words that want the largest value.
+/// Words that want the largest value, whatever it is of.
 const MOST: &str = "\
-    highest|most|largest|biggest|longest|best|latest|newest|maximum|greatest|heaviest|tallest|\
-    priciest|dearest|höchste|höchsten|größte|größten|längste|meisten|neueste|teuerste|beste|\
-    plus haut|plus élevé|plus grand|plus cher|mayor|más alto|más caro|más grande";
+    highest|most|largest|biggest|best|maximum|greatest|höchste|höchsten|größte|größten|meisten|\
+    beste|plus haut|plus élevé|plus grand|mayor|más alto|más grande";
 /// Words that want the smallest one.
 const LEAST: &str = "\
-    lowest|least|smallest|shortest|fewest|cheapest|earliest|oldest|minimum|worst|lightest|\
-    niedrigste|niedrigsten|kleinste|kleinsten|kürzeste|wenigsten|billigste|günstigste|älteste|\
-    moins cher|plus bas|plus petit|menor|más bajo|más barato|más pequeño";
-/// Those of both that mean a time.
-const TIMES: &str = "latest|newest|earliest|oldest|neueste|älteste|más antiguo|más reciente";
+    lowest|least|smallest|fewest|minimum|worst|niedrigste|niedrigsten|kleinste|kleinsten|\
+    wenigsten|plus bas|plus petit|menor|más bajo|más pequeño";
+/// Words that want the sum of several values, and their mean.
+pub(super) const SUMS: &str = "\
+    total|sum|altogether|in all|combined|insgesamt|summe|gesamt|au total|somme|en total|suma";
+pub(super) const MEANS: &str = "average|durchschnitt|durchschnittlich|moyenne|promedio";
+/// Names of what holds rows, of all of which a question may ask the number.
+pub(super) const LISTINGS: &str = "\
+    list|table|inventory|sheet|spreadsheet|register|catalogue|catalog|liste|tabelle|tableau|lista|\
+    tabla";
 /// Words before one of them that want the second and the third.
 const RANKS: [&str; 2] =
     ["second|2nd|zweit|zweite|segundo|segunda", "third|3rd|dritt|dritte|tercer|tercera"];
@@ -110,14 +102,11 @@ pub(super) const MONEY: &str = "\
     kostet|kosten|preis|preise|gebühr|teurer|billiger|günstiger|zahlen|coûte|coûtent|prix|tarif|\
     payer|cuesta|cuestan|precio|precios|tarifa|pagar";
 /// Other words that ask for one of two.
-const WHO_OR_WHERE: &str = "who|whose|where|wer|wo|qui|où|quién|dónde";
-const EITHER: &str = "or|oder|ou|o";
+pub(super) const WHO_OR_WHERE: &str = "who|whose|where|wer|wo|qui|où|quién|dónde";
+pub(super) const EITHER: &str = "or|oder|ou|o";
 const BETWEEN: &str = "between|zwischen|entre";
 const AND: &str = "and|und|et|y";
 const VERSUS: &str = "versus|vs|than|als";
-
-/// Words behind the opening among which the noun stands: "what are the three main signs of".
-const NOUN_WORDS_MAX: usize = 4;
 
 /// The unit that a question wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,8 +117,6 @@ pub(super) enum Wanted {
     List,
     /// A cause.
     Cause,
-    /// The meaning of a word.
-    Definition,
     /// Anything else.
     Fact,
 }
@@ -139,6 +126,13 @@ pub(super) enum Wanted {
 pub(super) enum Extreme {
     Most,
     Least,
+}
+
+/// Figure that is asked for of several values together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Total {
+    Sum,
+    Mean,
 }
 
 /// A question as it is read.
@@ -167,8 +161,13 @@ pub(super) struct Question {
     pub(super) is_of_open: bool,
     /// Whether it asks for what was, or is over.
     pub(super) is_of_past: bool,
-    /// Whether the extreme is one of time.
-    pub(super) is_of_time: bool,
+    /// The quality of which the extreme is asked for, where its word tells.
+    pub(super) quality: Option<&'static Quality>,
+    pub(super) total: Option<Total>,
+    /// Whether it asks of all that a list or table holds.
+    pub(super) is_of_list: bool,
+    /// The terms of what it leaves out: "not from Ada".
+    pub(super) excluded: BTreeSet<String>,
     /// Whether it asks for what is not so or not allowed.
     pub(super) is_negated: bool,
     /// Whether it asks for all that was decided.
@@ -188,7 +187,8 @@ impl Question {
         let last = last_of(text);
         let conditions = conditions(last);
         // "At least 3" wants no least.
-        let unbound = spaced(&unbound(last, &conditions));
+        let rest = unbound(last, &conditions);
+        let unbound = spaced(&rest);
         let spaced = spaced(last);
         let has = |list: &str| list.split('|').any(|phrase| contains(&spaced, phrase));
         let begins =
@@ -197,8 +197,10 @@ impl Question {
         let asks_which = has(BEFORE_NOUN) || has(WHO_OR_WHERE);
         let compares =
             |word: &str| contains(&spaced, word) && !(is_deed && is_entry(CHANGES, word));
-        let is_comparing = entries(COMPARATIVES).any(compares) || (has(EITHER) && asks_which);
-        let wanted = wanted_by(last, &spaced, is_comparing);
+        let excluded = left_out(&rest);
+        let is_either = has(EITHER) && asks_which && excluded.is_empty();
+        let is_comparing = entries(COMPARATIVES).any(compares) || is_either;
+        let wanted = wanted_by(&spaced);
         // German "was" is what.
         let behind = spaced.trim_start().split_once(' ').map_or("", |(_, behind)| behind);
         let behind = format!(" {behind}");
@@ -206,12 +208,9 @@ impl Question {
         let ends = |list: &str| {
             asks_which && list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
         };
-        let wants = |list: &str| list.split('|').any(|phrase| contains(&unbound, phrase));
-        let extreme = match (wants(MOST) || ends(LAST), wants(LEAST) || ends(FIRST)) {
-            (true, false) => Some(Extreme::Most),
-            (false, true) => Some(Extreme::Least),
-            _ => None,
-        };
+        let superlative = Quality::of_superlative(&unbound)
+            .or_else(|| ends(LAST).then_some((Quality::time(), true)))
+            .or_else(|| ends(FIRST).then_some((Quality::time(), false)));
         let found = days(text);
         let is_in_day = |one: &Quantity| {
             found
@@ -230,19 +229,23 @@ impl Question {
             measure: Measure::of(last, has(MONEY) && kind == Asked::Number)
                 .filter(|_| wanted != Wanted::Cause),
             noun: noun(&spaced),
-            extreme,
+            extreme: extreme(&unbound, superlative.map(|(_, is_most)| is_most)),
             rank: 1 + RANKS.iter().position(|words| has(words)).map_or(0, |at| at + 1),
             counts: has(COUNTS),
             selects: has(COUNTS)
                 || wanted == Wanted::List
                 || begins(BEFORE_NOUN)
-                || begins(WHO_OR_WHERE),
+                || begins(WHO_OR_WHERE)
+                || (!conditions.is_empty() && spaced.split(' ').nth(1).is_some_and(is_plural)),
             conditions,
             compares: is_comparing,
             sides: named_sides(last).or_else(|| sides(&spaced).filter(|_| is_comparing)),
+            quality: superlative.map(|(quality, _)| quality),
+            total: has(SUMS).then_some(Total::Sum).or(has(MEANS).then_some(Total::Mean)),
+            is_of_list: has(LISTINGS),
+            excluded,
             is_of_open: has(OPEN),
             is_of_past: has_behind(PAST) || begins("did|were") || has(ENDED),
-            is_of_time: has(TIMES) || ends(FIRST) || ends(LAST),
             is_negated: words::tells_negation(last),
             is_of_decisions: has(DECISIONS) && begins(OF_ALL),
             is_of_money: has(MONEY),
@@ -252,8 +255,20 @@ impl Question {
     }
 }
 
-/// The form of answer that the last question wants; `spaced` are its words.
-fn wanted_by(last: &str, spaced: &str, is_comparing: bool) -> Wanted {
+/// The extreme that a question wants, of which `unbound` are the words without those of bounds;
+/// `is_most` says which its superlative of a quality wants.
+fn extreme(unbound: &str, is_most: Option<bool>) -> Option<Extreme> {
+    let wants = |list: &str| entries(list).any(|phrase| contains(unbound, phrase));
+    let (most, least) = is_most.map_or_else(|| (wants(MOST), wants(LEAST)), |most| (most, !most));
+    match (most, least) {
+        (true, false) => Some(Extreme::Most),
+        (false, true) => Some(Extreme::Least),
+        _ => None,
+    }
+}
+
+/// The form of answer that a question wants, of which `spaced` are the words.
+fn wanted_by(spaced: &str) -> Wanted {
     let has = |list: &str| list.split('|').any(|phrase| contains(spaced, phrase));
     let begins =
         |list: &str| list.split('|').any(|phrase| spaced.starts_with(&format!(" {phrase} ")));
@@ -261,12 +276,10 @@ fn wanted_by(last: &str, spaced: &str, is_comparing: bool) -> Wanted {
         Wanted::Cause
     } else if begins(LISTS) || wants_several(spaced) || is_of_pairs(spaced) {
         Wanted::List
-    } else if has(STEPS) && !is_comparing && asked(last) != Asked::Number {
+    } else if has(STEPS) {
         Wanted::Steps
     } else if begins(ALLS) {
         Wanted::List
-    } else if begins(DEFINITIONS) && (has(MEANINGS) || matter_words(last) <= 3) {
-        Wanted::Definition
     } else {
         Wanted::Fact
     }
@@ -289,9 +302,15 @@ impl Question {
         matches!(self.wanted, Wanted::Fact | Wanted::List)
     }
 
+    /// The last question: a follow-up stands behind those that it refers to.
+    pub(super) fn last(&self) -> &str {
+        last_of(&self.text)
+    }
+
     /// The question behind the word that asks for the largest or smallest.
     pub(super) fn behind_extreme(&self) -> &str {
-        let words = MOST.split('|').chain(LEAST.split('|'));
+        let of_quality = self.quality.into_iter().flat_map(Quality::superlatives);
+        let words = entries(MOST).chain(entries(LEAST)).chain(of_quality);
         let ends = words.filter_map(|word| {
             let at = self.lower.find(word)? + word.len();
             self.lower.is_char_boundary(at).then_some(at)
@@ -346,50 +365,6 @@ fn split_at<'t>(spaced: &'t str, word: &str) -> Option<(&'t str, &'t str)> {
     spaced.split_once(&format!(" {word} "))
 }
 
-fn matter_words(text: &str) -> usize {
-    let articles = ["the", "a", "an", "der", "die", "das", "ein", "eine", "le", "la", "un", "una"];
-    let matter = words::bare_matter(text);
-    let words = matter.split_whitespace().filter(|word| word.contains(char::is_alphanumeric));
-    words.filter(|word| !articles.contains(&word.to_lowercase().as_str())).count()
-}
-
-/// Whether a plural stands behind the question word, "which clinics", "what measures", or keywords
-/// begin with one and what it is of, "measures after the fire".
-fn wants_several(spaced: &str) -> bool {
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let word = |at: usize| words.get(at).copied().unwrap_or_default();
-    let is_behind = |list: &str, from: usize| {
-        (from..from + SEVERAL_WORDS_MAX)
-            .any(|at| is_plural(word(at)) && is_entry(list, word(at + 1)))
-    };
-    match is_entry(BEFORE_NOUN, word(0)) {
-        true => is_plural(word(1)) || is_behind(BEHIND_SEVERAL, 1),
-        false => (is_plural(word(0)) && is_entry(BEHIND_NOUN, word(1))) || is_behind(BEHIND_ALL, 0),
-    }
-}
-
-/// Whether it asks for each of several things and what belongs to it: "which colour goes where".
-fn is_of_pairs(spaced: &str) -> bool {
-    let mut words = spaced.split_whitespace();
-    words.next().is_some_and(|first| is_entry(BEFORE_NOUN, first))
-        && words.next_back().is_some_and(|last| is_entry(WHO_OR_WHERE, last))
-}
-
-fn is_plural(noun: &str) -> bool {
-    let is_no_noun = ["ss", "us", "is", "was", "does"].iter().any(|end| noun.ends_with(end));
-    noun.len() > 3 && noun.ends_with('s') && !is_no_noun
-}
-
-/// The first plural behind the opening words of a question for several things.
-fn noun(spaced: &str) -> Option<String> {
-    let mut openings: Vec<&str> = LISTS.split('|').chain(BEFORE_NOUN.split('|')).collect();
-    openings.sort_by_key(|phrase| std::cmp::Reverse(phrase.len()));
-    let behind = |phrase: &str| spaced.strip_prefix(&format!(" {phrase} "));
-    let keywords = || wants_several(spaced).then_some(spaced);
-    let behind = openings.into_iter().find_map(behind).or_else(keywords)?;
-    behind.split_whitespace().take(NOUN_WORDS_MAX).find(|word| is_plural(word)).map(str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -406,14 +381,11 @@ mod tests {
             ("List the measures after the fire", Wanted::List),
             ("Why did the pump fail?", Wanted::Cause),
             ("Pourquoi la pompe est-elle en panne ?", Wanted::Cause),
-            ("What is a green card?", Wanted::Definition),
-            ("What does BOAS mean?", Wanted::Definition),
             ("What do I do when the pump is down?", Wanted::Steps),
             ("What should guests bring?", Wanted::List),
             ("How many litres does the pump lift?", Wanted::Fact),
             ("Who keeps the keys?", Wanted::Fact),
             ("Opening the hall, what's the order of things to do?", Wanted::Steps),
-            ("What is the phone number of the service of the pump?", Wanted::Fact),
         ] {
             assert_eq!(Question::new(question).wanted, wanted, "{question}");
         }
@@ -423,6 +395,10 @@ mod tests {
     fn comparisons_and_extremes_are_seen() {
         assert_eq!(Question::new("Which pump has the highest lift?").extreme, Some(Extreme::Most));
         assert_eq!(Question::new("Which is the cheapest pump?").extreme, Some(Extreme::Least));
+        assert_eq!(Question::new("the heaviest pump").extreme, Some(Extreme::Most));
+        let excluded = |question| Question::new(question).excluded.into_iter().collect::<Vec<_>>();
+        assert_eq!(excluded("Which pumps are not from Ada or Bo?"), ["ada", "bo"]);
+        assert_eq!(excluded("Which pumps lift not more than 5 m?"), [""; 0]);
         assert!(Question::new("Which is cheaper, the red or the blue pump?").compares);
         assert!(Question::new("How did the rate change from 2023 to 2024?").compares);
         assert!(!Question::new("Who keeps the keys?").compares);

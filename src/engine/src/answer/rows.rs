@@ -1,15 +1,17 @@
 //! The rows of a table that a question means.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::answer::blocks::Cell;
 use crate::answer::blocks::Form;
 use crate::answer::candidates::Shape;
 use crate::answer::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
-use crate::answer::evaluate::extreme_rows;
-use crate::answer::question::{OPEN, Wanted, last_of};
-use crate::answer::terms::terms;
-use crate::answer::words::is_entry;
+use crate::answer::conditions::unbound;
+use crate::answer::evaluate::{columns, extreme_rows, total_of};
+use crate::answer::question::{MEANS, SUMS, Wanted};
+use crate::answer::terms::{is_common, terms};
+use crate::answer::words::{contains, entries, is_entry, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Names of columns with the state of a row, and first words of the state of one that is finished.
@@ -21,14 +23,12 @@ const DONE: &str = "\
     résolu|payé|oui|cerrado|terminado|resuelto|pagado|hecho|sí";
 /// A row of those that are selected is this much less relevant than a sentence at most.
 const SELECTED_DROP_MAX: f32 = 0.2;
-/// Rows of things that are counted.
-const COUNTED_MAX: usize = 20;
+/// Words of a question in a row for which one of a side of its comparison stands.
+const SIDE_WEIGHT: usize = 4;
+/// Rows of a table that are selected or computed with.
+const SELECTED_MAX: usize = 20;
 /// A further row that holds as much of the question is this much less relevant at most.
 const ROW_DROP_MAX: f32 = 0.1;
-/// Gain for each word of the question that a row has beside those of one side of a comparison, and
-/// loss for each word of its key that the question does not have.
-const SHARED_WEIGHT: f32 = 0.3;
-const FOREIGN_WEIGHT: f32 = 0.25;
 
 impl Choice<'_> {
     /// Of a whole table the rows that hold what the question says and nothing above the table does;
@@ -37,9 +37,8 @@ impl Choice<'_> {
         if self.candidate(whole).shape != Shape::Whole(Form::Table) {
             return vec![whole];
         }
-        let selection = (!self.question.conditions.is_empty()).then(|| self.selection(whole));
-        selection
-            .flatten()
+        self.computed(whole)
+            .or_else(|| self.selection(whole).filter(|_| self.sets_bounds()))
             .or_else(|| self.held_by_some(&self.mates(whole), whole))
             .unwrap_or_else(|| vec![whole])
     }
@@ -51,14 +50,16 @@ impl Choice<'_> {
         let mut known = self.matches.above[of].clone();
         // A bound is no value that a row has.
         let bounds = question.conditions.iter().map(|one| one.bytes.clone());
-        let asked = last_of(&question.text);
+        let asked = question.last();
         known.extend(bounds.flat_map(|bytes| terms(&asked[bytes])));
+        known.extend(question.excluded.iter().cloned());
         let new = |at: usize| {
             let terms = self.matches.own[at].iter().filter(|term| !known.contains(*term));
             self.matches.weights.share(terms)
         };
-        // Of things that are counted any word sets some apart.
-        let least = if question.counts { SAME } else { GAIN_MIN };
+        // Of things that are counted or computed with any word sets some apart.
+        let computes = question.counts || question.total.is_some() || question.quality.is_some();
+        let least = if computes { SAME } else { GAIN_MIN };
         let most = rows.iter().map(|at| new(*at)).fold(0.0_f32, f32::max);
         let held: Vec<usize> = rows.iter().copied().filter(|at| new(*at) >= most - SAME).collect();
         (most >= least && held.len() < rows.len()).then_some(held)
@@ -68,9 +69,28 @@ impl Choice<'_> {
     pub(super) fn is_out_of_bounds(&self, at: usize) -> bool {
         let one = self.candidate(at);
         let is_of_table = one.has_values() || one.shape == Shape::Whole(Form::Table);
-        is_of_table
-            && !self.question.conditions.is_empty()
-            && self.rows_that_meet(at).is_some_and(|rows| rows.is_empty())
+        let has_none =
+            || self.question.selects && self.rows_that_meet(at).is_some_and(|rows| rows.is_empty());
+        is_of_table && self.sets_bounds() && has_none()
+    }
+
+    /// Whether the question asks for the extreme of a quality that no column of the table of the
+    /// candidate holds, and no row tells in words.
+    pub(super) fn lacks_quality(&self, at: usize) -> bool {
+        let is_row = self.candidate(at).cells.len() > 1 && self.mates(at).len() > 1;
+        let quality = self.question.quality.filter(|quality| is_row && !quality.is_time());
+        quality.is_some_and(|quality| {
+            let said = self.mates(at).into_iter().chain([at]).map(|at| self.candidate(at).shown());
+            let said = spaced(&said.collect::<Vec<_>>().join(" "));
+            let is_said = quality.superlatives().any(|word| contains(&said, word));
+            !is_said && self.extreme(at).is_none()
+        })
+    }
+
+    /// Whether the question sets bounds to rows, or leaves some out.
+    fn sets_bounds(&self) -> bool {
+        let excludes = || self.question.selects && !self.question.excluded.is_empty();
+        !self.question.conditions.is_empty() || excludes()
     }
 
     /// The rows of the table of a candidate.
@@ -84,14 +104,11 @@ impl Choice<'_> {
 
     /// Rows of the table of the first one that hold as much of what was asked.
     pub(super) fn rows(&self, first: usize) -> Vec<usize> {
-        if let Some(extreme) = self.extreme(first) {
-            return extreme;
-        }
-        if let Some(sides) = self.sides(first) {
-            return sides;
-        }
-        if let Some(selection) = self.selection(first) {
-            return selection;
+        let bounded = || self.selection(first).filter(|_| self.sets_bounds());
+        let selected = self.computed(first).or_else(bounded);
+        let selected = selected.or_else(|| self.sides(first)).or_else(|| self.selection(first));
+        if let Some(selected) = selected {
+            return selected;
         }
         let own = |at: usize| self.scores[at].own;
         let is_listed = self.question.wanted == Wanted::List
@@ -121,63 +138,138 @@ impl Choice<'_> {
     /// The rows that meet the conditions of the question, or are not finished where those are asked
     /// for; of things that are counted those that hold what it says.
     fn selection(&self, first: usize) -> Option<Vec<usize>> {
-        let most = if self.question.counts { COUNTED_MAX } else { ROWS_MAX };
-        let rows = match self.question.conditions.is_empty() {
-            true => self.open_rows(first).or_else(|| {
-                let counts = self.question.counts && self.scores[first].is_counted;
-                counts.then(|| self.held_by_some(&self.mates(first), first)).flatten()
-            }),
-            false => self.rows_that_meet(first),
+        let counts = self.question.counts && self.scores[first].is_counted;
+        let rows = match self.sets_bounds() {
+            true if self.question.selects && self.question.extreme.is_none() => {
+                self.rows_that_meet(first)
+            }
+            _ => None,
         };
-        rows.filter(|rows| (1..=most).contains(&rows.len()))
+        let rows = rows.or_else(|| self.open_rows(first)).or_else(|| {
+            let mates = self.mates(first);
+            let all = || self.question.is_of_list.then(|| mates.clone());
+            let held = || self.of_values(&mates).or_else(|| self.held_by_some(&mates, first));
+            counts.then(|| held().or_else(all)).flatten()
+        });
+        rows.filter(|rows| (1..=SELECTED_MAX).contains(&rows.len()))
     }
 
     /// A row of which some are selected, where the question does so and a sentence is only a little
     /// more relevant.
     pub(super) fn of_selection(&self, first: usize) -> Option<usize> {
         let question = self.question;
-        let selects = question.is_of_open || !question.conditions.is_empty() || question.counts;
+        let selects = question.is_of_open || self.sets_bounds() || question.counts;
+        let computes = question.quality.is_some() || question.total.is_some();
         let noun = terms(question.noun.as_deref().unwrap_or_default());
-        if !selects || self.candidate(first).has_values() || noun.is_empty() {
+        if self.candidate(first).has_values() {
             return None;
         }
         self.best(|at| {
             let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
             let is_of_noun = noun.iter().any(|term| own.contains(term) || above.contains(term));
-            let is_one = is_of_noun
-                && self.candidate(at).has_values()
+            let is_one = self.candidate(at).has_values()
+                && ((selects && is_of_noun) || (computes && self.computed(at).is_some()))
                 && self.relevance(at) >= self.relevance(first) - SELECTED_DROP_MAX
                 && self.scores[at].confidence(&self.evidence) >= 1.0
-                && self.selection(at).is_some();
+                && (computes || self.selection(at).is_some());
             is_one.then(|| self.relevance(at))
         })
     }
 
-    /// The number of rows that were selected and of those they were selected from, where the
-    /// question counts and all of these were read.
-    pub(super) fn counted(&self, chosen: &[usize]) -> Option<(usize, usize)> {
-        let first = *chosen.first().filter(|_| self.question.counts)?;
-        let is_whole = self.reading.are_whole[self.candidate(first).stretch];
+    /// The text about the chosen rows together, where all of their table was read: a total or a
+    /// mean, or the number of those that were selected and out of how many.
+    pub(super) fn told_together(&self, chosen: &[usize]) -> Option<String> {
+        let first = *chosen.first().filter(|first| self.candidate(**first).has_values())?;
+        if let Some((rows, told)) = self.total(first) {
+            return (rows == chosen).then_some(told);
+        }
         let is_selected = || self.selection(first).is_some_and(|rows| rows == chosen);
-        (is_whole && self.candidate(first).has_values() && is_selected())
-            .then(|| (chosen.len(), self.mates(first).len()))
+        (self.question.counts && self.is_whole(first) && is_selected())
+            .then(|| format!("{} of {}:", chosen.len(), self.mates(first).len()))
     }
 
-    /// The rows that meet the conditions of the question and hold what else it says.
-    fn rows_that_meet(&self, first: usize) -> Option<Vec<usize>> {
-        if !self.question.selects || self.question.extreme.is_some() {
+    /// Whether all of the text of a candidate was read.
+    fn is_whole(&self, at: usize) -> bool {
+        self.reading.are_whole[self.candidate(at).stretch]
+    }
+
+    /// The rows that are computed with: those of the extreme or the total that is asked for.
+    fn computed(&self, first: usize) -> Option<Vec<usize>> {
+        self.extreme(first).or_else(|| self.total(first).map(|(rows, _)| rows))
+    }
+
+    /// The rows whose total or mean is asked for, and that. A table that tells its total itself is
+    /// not added up.
+    fn total(&self, first: usize) -> Option<(Vec<usize>, String)> {
+        self.question.total.filter(|_| self.is_whole(first))?;
+        let mates = self.mates(first);
+        let is_told = |at: &usize| {
+            let told = spaced(&self.candidate(*at).shown());
+            entries(SUMS).chain(entries(MEANS)).any(|word| contains(&told, word))
+        };
+        if mates.iter().any(is_told) {
             return None;
         }
+        let rows = self.rows_that_meet(first)?;
+        let told = total_of(self.question, &self.cells(&rows), &self.cells(&mates))?;
+        (1..=SELECTED_MAX).contains(&rows.len()).then_some((rows, told))
+    }
+
+    fn cells(&self, rows: &[usize]) -> Vec<&[Cell]> {
+        rows.iter().map(|at| self.candidate(*at).cells.as_slice()).collect()
+    }
+
+    /// Those of some rows that are of what the question leaves out: a value of them is that.
+    fn left_out(&self, rows: &[usize]) -> Vec<usize> {
+        let excluded = &self.question.excluded;
+        let is_one = |cell: &Cell| {
+            let said = terms(&cell.value);
+            !said.is_empty() && said.is_subset(excluded)
+        };
+        let is_left_out = |at: &usize| self.candidate(*at).cells.iter().any(is_one);
+        rows.iter().copied().filter(is_left_out).collect()
+    }
+
+    /// The rows that meet the conditions of the question, are not left out by it and hold what else
+    /// it says; `None` where no value is what it leaves out, or it is not clear of which column a
+    /// bound is.
+    fn rows_that_meet(&self, first: usize) -> Option<Vec<usize>> {
         let mates = self.mates(first);
-        let mut rows = self.held_by_some(&mates, first).unwrap_or_else(|| mates.clone());
+        let left_out = self.left_out(&mates);
+        if self.question.conditions.is_empty() && !self.question.excluded.is_empty() {
+            left_out.first()?;
+        }
+        let mut rows = self.of_values(&mates).or_else(|| self.held_by_some(&mates, first));
+        let rows = rows.get_or_insert_with(|| mates.clone());
+        rows.retain(|row| !left_out.contains(row));
         for condition in &self.question.conditions {
             // Which column is meant, all rows tell.
-            let cells: Vec<&[Cell]> =
-                mates.iter().map(|at| self.candidate(*at).cells.as_slice()).collect();
-            let met = condition.met(last_of(&self.question.text), &cells)?;
+            let met = condition.met(self.question.last(), &self.cells(&mates))?;
             rows.retain(|row| met.iter().any(|at| mates[*at] == *row));
         }
-        Some(rows)
+        Some(rows.clone())
+    }
+
+    /// The rows whose values the question holds whole, "tent" or "Lumo": one of them in every
+    /// column that has such; `None` where no column has, or all rows do.
+    fn of_values(&self, rows: &[usize]) -> Option<Vec<usize>> {
+        let question = self.question;
+        let mut asked = terms(&unbound(question.last(), &question.conditions));
+        asked.retain(|term| !is_common(term) && !question.excluded.contains(term));
+        let is_held = |at: usize, column: &str| {
+            let mut cells = self.candidate(at).cells.iter().filter(|cell| cell.name == column);
+            cells.any(|cell| {
+                let said = terms(&cell.value);
+                !said.is_empty() && said.is_subset(&asked)
+            })
+        };
+        let mut left = rows.to_vec();
+        for (column, _) in columns(&self.cells(rows)) {
+            if left.iter().any(|at| is_held(*at, column)) {
+                left.retain(|at| is_held(*at, column));
+            }
+        }
+        (left.len() < rows.len()).then_some(left)
     }
 
     /// The rows whose state says that they are not finished, where those are asked for.
@@ -193,11 +285,7 @@ impl Choice<'_> {
         };
         let is_open = |at: &usize| state(*at).is_some_and(|word| !is_entry(DONE, word));
         let mates = self.mates(first);
-        // Rows that the question sets apart, but not by the very word for their state.
-        let is_said = |at: &usize| state(*at).is_some_and(|word| is_entry(OPEN, word));
-        let held = self.held_by_some(&mates, first);
-        let held = held.filter(|held| held.iter().any(is_open) && !held.iter().all(is_said));
-        Some(held.unwrap_or(mates).into_iter().filter(is_open).collect())
+        Some(mates.into_iter().filter(is_open).collect())
     }
 
     /// The row of each side of a comparison, where the question names them and both are in the
@@ -213,13 +301,12 @@ impl Choice<'_> {
                 let said = terms(&values.join("\n"));
                 let key = terms(values.first().copied().unwrap_or_default());
                 let held = said.intersection(side).count();
-                let shared = said.intersection(&asked).count() - held;
                 let foreign = key.difference(&asked).count();
-                let fit = held as f32 + SHARED_WEIGHT * shared as f32;
-                (held > 0).then_some(fit - FOREIGN_WEIGHT * foreign as f32)
+                // A word of the side tells more than one that the question says of both.
+                let fit = SIDE_WEIGHT * held + said.intersection(&asked).count();
+                (held > 0).then_some((fit.saturating_sub(foreign), Reverse(at)))
             };
-            let fits = mates.iter().filter_map(|at| fit(*at).map(|fit| (*at, fit)));
-            fits.max_by(|(at, a), (other, b)| a.total_cmp(b).then(other.cmp(at))).map(|(at, _)| at)
+            mates.iter().filter_map(|at| fit(*at)).max().map(|(_, Reverse(at))| at)
         };
         let (one, other) = (row(one)?, row(other)?);
         (one != other).then(|| vec![one, other])
@@ -230,13 +317,12 @@ impl Choice<'_> {
     fn extreme(&self, first: usize) -> Option<Vec<usize>> {
         self.question.extreme?;
         let mates = self.mates(first);
-        let rows = match self.held_by_some(&mates, first) {
-            Some(held) if held.len() > 1 => held,
+        let rows = match self.rows_that_meet(first) {
+            Some(met) if met.len() > 1 => met,
+            Some(met) if met.len() == 1 && self.of_values(&mates).is_some() => return Some(met),
             _ => mates,
         };
-        let cells: Vec<&[Cell]> =
-            rows.iter().map(|at| self.candidate(*at).cells.as_slice()).collect();
-        let found = extreme_rows(self.question, &cells)?;
+        let found = extreme_rows(self.question, &self.cells(&rows))?;
         (found.len() <= PASSAGES_MAX).then(|| found.into_iter().map(|at| rows[at]).collect())
     }
 }

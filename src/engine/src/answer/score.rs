@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Shape};
 use crate::answer::declining::{Demands, lacks_number};
+use crate::answer::evaluate::columns;
 use crate::answer::keys::Keys;
 use crate::answer::measures::Measure;
-use crate::answer::question::{MONEY, Question, Wanted};
-use crate::answer::sources::question_terms;
+use crate::answer::opposites::{OPPOSITE_MALUS, Opposites};
+use crate::answer::question::{MONEY, Question};
 use crate::answer::synonyms::Synonyms;
 use crate::answer::terms::{Weights, light_terms, terms, terms_of_ranges, wanted_terms};
-use crate::answer::values::{days, has_money, range_holds, span_holds};
-use crate::answer::words::{Asked, contains, holds, is_entry, spaced, tells_negation};
-use lodestone_text::HybridQuery;
+use crate::answer::values::{has_money, range_holds, span_holds};
+use crate::answer::words::{contains, holds, is_entry, spaced, tells_negation};
 use lodestone_types::RetrievedChunk;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -63,8 +63,6 @@ const CHUNK_WEIGHT: f32 = 0.2;
 const KIND_BONUS: f32 = 0.1;
 /// A heading that nothing stands below is a poor answer.
 const LEAD_MALUS: f32 = 0.35;
-/// So is what a document says about itself, unless that is asked.
-const APPARATUS_MALUS: f32 = 0.15;
 /// The mail that another one answers is older than that.
 const QUOTED_MALUS: f32 = 0.3;
 /// So is what the next sentence takes back.
@@ -75,8 +73,6 @@ const ENDED_MALUS: f32 = 0.3;
 const LINE_MALUS: f32 = 0.05;
 /// A passage of the very form that is asked for gains as much as a sixth of the question's terms.
 const FORM_BONUS: f32 = 0.1;
-/// A passage under a heading that says that it is the cause.
-const CAUSE_BONUS: f32 = 0.25;
 /// A whole list or procedure where that is asked for goes before each of its items.
 const WHOLE_BONUS: f32 = 0.25;
 /// A whole list of something else.
@@ -172,9 +168,26 @@ fn said_by(
         if question.is_of_money && has_money(&candidate.shown()) {
             said.extend(money.intersection(lens.wanted).cloned());
         }
+        if candidate.has_values() {
+            said.extend(terms_of_columns(question, &candidate.cells));
+        }
         said
     });
     said.collect()
+}
+
+/// The terms of the question that the columns of a row meet: those of a bound, and the word for an
+/// extreme.
+fn terms_of_columns(question: &Question, row: &[Cell]) -> BTreeSet<String> {
+    let bounds = question.conditions.iter().filter(|bound| bound.is_of(row));
+    let mut met: BTreeSet<String> =
+        bounds.flat_map(|bound| terms(&question.last()[bound.bytes.clone()])).collect();
+    if let Some(quality) = question.quality.filter(|one| !one.columns(&columns(&[row])).is_empty())
+    {
+        met.extend(quality.superlatives().flat_map(terms));
+    }
+    met.retain(|term| wanted_terms(question).contains(term));
+    met
 }
 
 /// The terms by which each candidate is found: of a list or table as a whole those above it, of
@@ -225,6 +238,7 @@ pub(super) fn by_words(
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);
     let mut of_chunk: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
     let demands = Demands::of(question);
+    let opposites = Opposites::of(question.last());
     let keys = Keys::of(candidates);
     let mut scores = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {
@@ -238,22 +252,20 @@ pub(super) fn by_words(
         let around = of_chunk.entry(candidate.hit).or_insert_with(|| {
             lens.known(&lens.of(&format!("{}\n{}", chunk.source.title, chunk.text)))
         });
-        let coverage = match candidate.is_hit {
-            true => weights.share(around.iter()).max(with_context),
-            false => with_context,
-        };
+        let coverage = weights.share(around.iter()).max(with_context);
         // What a question demands is there in its own words.
-        let is_held = |name: &String| {
-            let is_there = [&*around, own, context].iter().any(|held| held.contains(name));
-            is_there && !unmet.contains(name)
-        };
-        let is_counted = demands.are_counted(candidate, own, context);
+        let is_met =
+            |name: &String| [&*around, own, context].iter().any(|held| held.contains(name));
+        let is_held = |name: &String| is_met(name) && !unmet.contains(name);
+        let is_counted = demands.are_counted(candidate, own, context, &keys);
         let missing = demands.missing(&wanted, &is_held, (candidate, &names[at]), is_counted);
+        let is_opposite = candidate.cells.is_empty() && opposites.are_in(&candidate.shown());
+        let missing = if is_opposite { missing.max(OPPOSITE_MALUS) } else { missing };
         let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
         let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
         let chunk_score = if best > 0.0 { (chunk.score / best).clamp(0.0, 1.0) } else { 0.0 };
         let lacks_measure =
-            question.measure.filter(|measure| !measure.is_in(&candidate.shown(), &names[at]));
+            question.measure.filter(|measure| !measure.is_in(candidate, &names[at]));
         let measure_malus = if lacks_measure.is_some() { KIND_BONUS } else { 0.0 };
         let keyed = keys.bonus(question, candidate, &wanted);
         scores.push(Score {
@@ -285,14 +297,10 @@ fn is_quoted_mail(candidate: &Candidate, chunk: &RetrievedChunk) -> bool {
 
 /// The words of a passage: of a row its values, for all rows have the same names.
 fn values_of(candidate: &Candidate) -> String {
-    let told = |cell: &Cell| match candidate.shape {
-        Shape::Unit(Kind::Field) => format!("{} {}", cell.name, cell.value),
-        _ => cell.value.clone(),
-    };
     match candidate.cells.as_slice() {
         [] => candidate.shown(),
         [one] => format!("{} {}", one.name, one.value),
-        cells => cells.iter().map(told).collect::<Vec<_>>().join("\n"),
+        cells => cells.iter().map(|cell| cell.value.as_str()).collect::<Vec<_>>().join("\n"),
     }
 }
 
@@ -309,11 +317,6 @@ fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
     let mut form = 0.0;
     if holds(question.asked, &shown, &question.lower) {
         form += KIND_BONUS;
-        // A month is a poor answer where another passage has the day.
-        let is_dated = || days(&shown).iter().any(|(_, day)| day.day.is_some());
-        if question.asked == Asked::Date && is_dated() {
-            form += KIND_BONUS;
-        }
     }
     if candidate.is_lead {
         form -= LEAD_MALUS;
@@ -325,9 +328,6 @@ fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
     if !question.is_of_past && candidate.cells.len() > 1 && is_over() {
         form -= ENDED_MALUS;
     }
-    if candidate.is_apparatus && !matches!(question.asked, Asked::Date | Asked::Person) {
-        form -= APPARATUS_MALUS;
-    }
     if question.is_of_money && has_money(&shown) {
         form += KIND_BONUS;
     }
@@ -336,10 +336,10 @@ fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
     }
     if matches!(candidate.shape, Shape::Whole(Form::List | Form::Table)) {
         // A list is one of what stands above it.
-        let noun = question.noun.as_deref().map(HybridQuery::analyse);
+        let noun = question.noun.as_deref().map(terms);
         let above = terms(above);
-        let is_of_noun = |noun: &HybridQuery| noun.terms().iter().any(|term| above.contains(term));
-        form += if noun.as_ref().is_none_or(is_of_noun) { WHOLE_BONUS } else { -WHOLE_MALUS };
+        let is_of_noun = noun.is_none_or(|noun| !noun.is_disjoint(&above));
+        form += if is_of_noun { WHOLE_BONUS } else { -WHOLE_MALUS };
     }
     if question.is_negated && tells_negation(&shown) {
         form += FORM_BONUS;
@@ -350,20 +350,6 @@ fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
     }
     if question.days.iter().any(|day| span_holds(&candidate.cells, *day) == Some(false)) {
         form -= RANGE_MALUS;
-    }
-    match question.wanted {
-        Wanted::Cause => {
-            if tells_cause(&candidate.context) {
-                form += CAUSE_BONUS;
-            }
-            if tells_cause(&shown) {
-                form += FORM_BONUS;
-            }
-        }
-        Wanted::Definition if defines(question, &shown) => form += FORM_BONUS,
-        // A word with its explanation is no procedure.
-        Wanted::Steps if candidate.cells.len() == 1 => form -= WHOLE_BONUS,
-        _ => {}
     }
     form
 }
@@ -377,14 +363,6 @@ fn is_ended(value: &str) -> bool {
 pub(super) fn tells_cause(text: &str) -> bool {
     let text = spaced(text);
     CAUSE_WORDS.split('|').any(|words| contains(&text, words))
-}
-
-/// Whether a passage begins with the words that the question asks about.
-fn defines(question: &Question, shown: &str) -> bool {
-    let matter = question_terms(&question.text);
-    let first = HybridQuery::analyse(shown);
-    let first = first.terms().iter().take(matter.terms().len() + 1);
-    first.filter(|term| matter.terms().contains(term)).count() > 0
 }
 
 /// The cosine of two vectors of length 1.

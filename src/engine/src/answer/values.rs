@@ -271,11 +271,17 @@ fn number(digits: &str) -> Option<f64> {
 }
 
 /// A month as it is written beside days: "2026-01".
-fn month_of_year(value: &str) -> Option<f64> {
+pub(super) fn month_of_year(value: &str) -> Option<f64> {
     let (year, month) = value.trim().split_once('-')?;
     let (year, month) = (year.parse().ok()?, month.parse().ok().filter(|_| month.len() == 2)?);
     let is_one = (1500..=2199).contains(&year) && (1..=12).contains(&month);
     is_one.then_some(Day { year: Some(year), month, day: None }).and_then(Day::ordinal)
+}
+
+/// The year that a value is.
+pub(super) fn year(value: &str) -> Option<u32> {
+    let value = value.trim();
+    value.parse().ok().filter(|year| value.len() == 4 && (1500..=2199).contains(year))
 }
 
 /// The value of a cell as a number: a day, a month, or the only number in it.

@@ -14,11 +14,6 @@ const STAMP_BYTES_MAX: usize = 24;
 const ENTRY_CHARS_MAX: usize = 40;
 /// Marks between a term and its explanation.
 const GAPS: [char; 4] = ['-', '\u{2013}', '\u{2014}', '='];
-/// First words of a sentence that tells of the edition of its document.
-const EDITION: &str = "\
-    valid from|valid since|in force|effective from|effective since|applies from|replaces|\
-    supersedes|version|issue|edition|approved|gültig ab|gilt ab|in kraft|ersetzt|fassung|stand|\
-    ausgabe|en vigueur|valable|remplace|édition|válido desde|vigente|sustituye|reemplaza|versión";
 /// Lines at the top of a text that may tell about it: edition, author, date.
 const FRONT_CHARS_MAX: usize = 200;
 
@@ -147,18 +142,6 @@ pub(super) fn is_edition(content: &str) -> bool {
     let is_remark = first.split_whitespace().count() <= REMARK_WORDS_MAX;
     content.chars().count() <= FRONT_CHARS_MAX
         && (content.matches(": ").count() > 1 || (is_remark && !values::days(content).is_empty()))
-}
-
-/// Whether a sentence below a title tells from when its document holds, or what it replaces.
-pub(super) fn begins_edition(sentence: &str) -> bool {
-    let spaced = words::spaced(sentence);
-    words::entries(EDITION).any(|phrase| spaced.starts_with(&format!(" {phrase} ")))
-}
-
-/// Whether a line is made of parts between marks, as links of a page and notes on an edition are.
-pub(super) fn is_apparatus(content: &str) -> bool {
-    let separators = [" \u{B7} ", " | ", " > ", " \u{BB} "];
-    separators.iter().map(|mark| content.matches(mark).count()).sum::<usize>() >= 2
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use super::lines::{
-    begins_edition, has_columns, heading, is_apparatus, is_edition, is_fence, is_rule, is_stamped,
-};
+use super::lines::{has_columns, heading, is_edition, is_fence, is_rule, is_stamped};
 use super::{Form, Kind, Parser};
 use crate::answer::keyed;
 use crate::answer::sentences::{self, SENTENCE_CHARS_MAX};
@@ -26,8 +24,7 @@ impl Parser<'_> {
         while line < end {
             let mut last = line;
             let goes_on = |last: usize| {
-                let (one, next) = (self.lines[last].content, self.lines[last + 1].content);
-                !has_columns(one) && !has_columns(next) && sentences::goes_on(one, next)
+                sentences::goes_on(self.lines[last].content, self.lines[last + 1].content)
             };
             while last + 1 < end && goes_on(last) {
                 last += 1;
@@ -77,7 +74,6 @@ impl Parser<'_> {
             let heading = content.to_owned();
             if let Some(unit) = self.push(Kind::Sentence, bytes.clone()) {
                 unit.is_lead = true;
-                unit.is_apparatus = is_apparatus(&heading);
             }
             if !is_last && !heading.ends_with([',', ';']) {
                 let announces = sentences::announces(&heading);
@@ -87,20 +83,10 @@ impl Parser<'_> {
             }
             return;
         }
-        let tells_edition = is_front && is_edition(content);
-        if !is_apparatus(content) && !tells_edition {
-            let (text, from) = (self.text, self.found.units.len());
-            self.push_sentences(Kind::Sentence, bytes);
-            for unit in &mut self.found.units[from..] {
-                unit.is_apparatus = is_front && begins_edition(&text[unit.bytes.clone()]);
-            }
-            return;
-        }
-        // Its parts say nothing without each other.
-        for bytes in sentences::bounded(self.text, bytes, SENTENCE_CHARS_MAX) {
-            if let Some(unit) = self.push(Kind::Sentence, bytes) {
-                unit.is_apparatus = true;
-            }
+        // The parts of a remark on the edition say nothing without each other.
+        match is_front && is_edition(content) {
+            true => self.push_bounded(Kind::Sentence, bytes),
+            false => self.push_sentences(Kind::Sentence, bytes),
         }
     }
 

@@ -7,14 +7,6 @@ use super::{Cell, Form, Group, Kind, Parser};
 use crate::answer::keyed::{self, KeyedLine};
 use crate::answer::sentences::SENTENCE_CHARS_MAX;
 
-/// Characters of a value that is rather a sentence.
-const PROSE_CHARS_MIN: usize = 60;
-
-/// Whether a value is a sentence or several.
-fn is_prose(value: &str) -> bool {
-    value.contains(". ") || value.chars().count() >= PROSE_CHARS_MIN
-}
-
 impl Parser<'_> {
     pub(super) fn keyed(&mut self, at: usize, run: Vec<KeyedLine>) {
         if keyed::are_settings(&run) {
@@ -65,16 +57,6 @@ impl Parser<'_> {
             self.new_section();
             return;
         }
-        let prose = run.iter().filter(|line| is_prose(&line.value)).count();
-        if run.len() > 1 && prose * 2 > run.len() {
-            // A word and what is to be said of it, line by line: items and no fields of one thing.
-            self.begin(Form::List);
-            for line in 0..run.len() {
-                self.push_item(self.lines[at + line].bytes.clone());
-            }
-            self.lead = None;
-            return;
-        }
         let names: Vec<&str> = run.iter().map(|line| line.key.as_str()).collect();
         let is_same = |group: &Group| {
             let last = self.found.units[group.units.clone()].last();
@@ -86,20 +68,19 @@ impl Parser<'_> {
         if !self.found.groups.last().is_some_and(is_same) {
             self.begin(Form::Records);
         }
-        let is_apparatus = keyed::is_mail_head(&names);
         let cells: Vec<Cell> = run
             .iter()
             .map(|line| Cell { name: keyed::leaf(&line.key).to_owned(), value: line.value.clone() })
             .collect();
         if self.text[whole.clone()].chars().count() <= SENTENCE_CHARS_MAX {
-            self.push_record(whole, None, cells, is_apparatus);
+            self.push_record(whole, None, cells);
         } else {
             // A long record is told field by field, each behind the first, which names it.
             let first = self.lines[at].bytes.clone();
             for (line, cell) in cells.iter().enumerate().skip(1) {
                 let bytes = self.lines[at + line].bytes.clone();
                 let pair = vec![cells[0].clone(), cell.clone()];
-                self.push_record(bytes, Some(first.clone()), pair, is_apparatus);
+                self.push_record(bytes, Some(first.clone()), pair);
             }
         }
         self.lead = None;
@@ -131,22 +112,15 @@ impl Parser<'_> {
             let value = &self.text[bytes.clone()][entry.value..];
             let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
             let cell = Cell { name: entry.term.to_owned(), value };
-            self.push_record(bytes, None, vec![cell], false);
+            self.push_record(bytes, None, vec![cell]);
         }
         self.lead = None;
     }
 
-    fn push_record(
-        &mut self,
-        bytes: Range<usize>,
-        head: Option<Range<usize>>,
-        cells: Vec<Cell>,
-        is_apparatus: bool,
-    ) {
+    fn push_record(&mut self, bytes: Range<usize>, head: Option<Range<usize>>, cells: Vec<Cell>) {
         if let Some(unit) = self.push(Kind::Record, bytes) {
             unit.head = head;
             unit.cells = cells;
-            unit.is_apparatus = is_apparatus;
         }
     }
 

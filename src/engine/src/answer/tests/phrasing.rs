@@ -38,15 +38,6 @@ fn keywords_ask_for_a_list_too() {
     assert!(answer.contains("six months") && answer.contains("sticker"), "{answer}");
 }
 
-/// "Which goes where" asks for all pairs.
-#[test]
-fn two_question_words_ask_for_all() {
-    let colours = "# Colours of the cages\n\n- Blue: Coldwick\n- White: Ulverfoss\n\
-        - Yellow: Scarrow\n- Green: Morrick\n- Red: reject, do not load\n";
-    let answer = told("which cage colour goes where", &[("welcome.md", colours)]);
-    assert!(answer.contains("Yellow") && answer.contains("Red"), "{answer}");
-}
-
 /// A code or a year that stands nowhere is missed in keywords too.
 #[test]
 fn keywords_name_codes_and_years() {
@@ -125,24 +116,9 @@ fn all_that_is_not_finished_is_listed() {
     let tickets = "# Pump tickets\n\n| Ticket | Station | Status |\n|---|---|---|\n\
         | T-1 | Weir | closed |\n| T-2 | Oak | open |\n| T-3 | Mill | waiting for parts |\n\
         | T-4 | Lane | done |\n| T-5 | Quay | in repair |\n";
-    for question in
-        ["which pump tickets are open at the moment", "pump tickets that are not finished"]
-    {
-        let answer = told(question, &[("tickets.md", tickets)]);
-        assert!(["T-2", "T-3", "T-5"].iter().all(|key| answer.contains(key)), "{answer}");
-        assert!(!answer.contains("T-1") && !answer.contains("T-4"), "{answer}");
-    }
-}
-
-/// Lines of a word and sentences are told one by one.
-#[test]
-fn lines_of_sentences_are_no_fields_of_one_thing() {
-    let triage = "# Triage\n\nPoison: nobody makes an animal vomit at home. Poison line 0555 079.\n\
-        Births: if nothing comes after two hours of labour it is red.\n\
-        Rabbits: one that does not eat for 12 hours is orange. Bring it in.\n";
-    let answer = told("poison line number?", &[("triage.md", triage)]);
-    let first = answer.split(" [1]").next().unwrap();
-    assert!(first.contains("0555 079") && !first.contains("labour"), "{answer}");
+    let answer = told("which pump tickets are open at the moment", &[("tickets.md", tickets)]);
+    assert!(["T-2", "T-3", "T-5"].iter().all(|key| answer.contains(key)), "{answer}");
+    assert!(!answer.contains("T-1") && !answer.contains("T-4"), "{answer}");
 }
 
 /// "First" and "last" at the end ask for the earliest and the latest.

@@ -31,6 +31,48 @@ fn rows_are_selected_by_bounds() {
     assert_eq!(told("Which pumps lift more than 50 m?"), ABSTENTION, "none does");
 }
 
+/// A superlative tells its column by the name or the unit; without one nothing is said.
+#[test]
+fn the_extreme_of_a_quality_is_told() {
+    let ropes = "code,rope,maker,length_m,diameter_mm,weight,price_eur\n";
+    let rows = [
+        ["R1", "Gecko", "Lumo", "60", "9.8", "900 g", "149.00"],
+        ["R2", "Anvil", "Orrin", "40", "10.2", "1.2 kg", "98.00"],
+        ["R3", "Spider", "Tarn", "80", "9.2", "0.8 kg", "229.00"],
+    ];
+    let names: Vec<&str> = ropes.trim().split(',').collect();
+    let record = |row: &[&str; 7]| {
+        names.iter().zip(row).map(|(name, value)| format!("{name}: {value}\n")).collect::<String>()
+    };
+    let list = rows.iter().map(record).collect::<Vec<_>>().join("\n");
+    let told = |question: &str| {
+        let answer = extracted(question, &titled(&[("ropes.csv", &list)])).text;
+        let named = |name: &&str| answer.contains(*name);
+        ["Gecko", "Anvil", "Spider"].into_iter().filter(named).collect::<Vec<_>>()
+    };
+    assert_eq!(told("Which rope is the longest?"), ["Spider"]);
+    assert_eq!(told("Which rope is the thinnest?"), ["Spider"]);
+    assert_eq!(told("Which rope is the heaviest?"), ["Anvil"]);
+    assert_eq!(told("Which rope is the cheapest?"), ["Anvil"]);
+    assert_eq!(told("Which rope is the loudest?"), [""; 0], "no column is of it");
+    assert_eq!(told("Which ropes are longer than 50 m?"), ["Gecko", "Spider"]);
+    assert_eq!(told("Which ropes weigh more than 850 g?"), ["Gecko", "Anvil"]);
+    assert_eq!(told("Which ropes are not from Lumo?"), ["Anvil", "Spider"]);
+    assert_eq!(told("Which ropes not from Tarn are longer than 50 m?"), ["Gecko"]);
+}
+
+/// Totals and means are of the rows that the question means, which are shown.
+#[test]
+fn columns_are_added_up() {
+    let answer = told("What is the total lift of the pumps at the Harbour?");
+    assert!(answer.starts_with("Total of Lift (m): 62. Pump: P3;"), "{answer}");
+    assert!(answer.contains("P4") && !answer.contains("P1"), "{answer}");
+    let answer = told("What is the average lift of the pumps?");
+    assert!(answer.starts_with("Average of Lift (m): 26.75."), "{answer}");
+    let answer = told("How many pumps are in the list?");
+    assert!(answer.starts_with("4 of 4: "), "{answer}");
+}
+
 /// Counted rows are told with their number; what the rows do not hold is not counted.
 #[test]
 fn rows_are_counted_and_shown() {

@@ -1,0 +1,299 @@
+//! Qualities of things, "how heavy", "the longest", "cheaper than": the words of a question that
+//! mean one, and the columns of a table that hold it.
+
+use crate::answer::question::MONEY;
+use crate::answer::values::{days, has_money, measure, month_of_year, quantities, year};
+use crate::answer::words::{contains, entries, is_entry};
+
+/// A quality that tables hold as numbers or days.
+#[derive(Debug)]
+pub(super) struct Quality {
+    kind: Kind,
+    /// Words that want the thing with the most of it, and with the least.
+    most: &'static str,
+    least: &'static str,
+    /// Other words of a question that mean it.
+    others: &'static str,
+    /// Words of the names of its columns, and units of its values.
+    names: &'static str,
+    units: &'static str,
+}
+
+/// Kind of the values of a quality.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Money,
+    Time,
+}
+
+const QUALITIES: &[Quality] = &[
+    Quality {
+        kind: Kind::Number,
+        most: "heaviest|schwerste|schwersten|plus lourd|plus lourde|más pesado|más pesada",
+        least: "lightest|leichteste|leichtesten|plus léger|plus légère|más ligero|más ligera",
+        others: "heavy|heavier|lighter|weigh|weighs|weight|schwer|schwerer|leichter|wiegt|wiegen",
+        names: "weight|mass|gewicht|masse|poids|peso",
+        units: "kg|g|mg|t|lb|lbs|oz|kilo|kilos|tonnes|tons",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "longest|längste|längsten|plus long|plus longue|más largo|más larga",
+        least: "shortest|kürzeste|kürzesten|plus court|plus courte|más corto|más corta",
+        others: "longer|shorter|length|länger|kürzer|länge",
+        names: "length|duration|länge|dauer|longueur|durée|longitud|duración",
+        units: "m|cm|mm|km|ft|feet|miles|min|minutes|h|hours|days|weeks|months|stunden|tage",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "tallest",
+        least: "",
+        others: "taller|height",
+        names: "height|höhe|hauteur|altura",
+        units: "",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "widest|thickest|breiteste|dickste|plus large|plus épais|más ancho|más grueso",
+        least: "narrowest|thinnest|schmalste|dünnste|plus étroit|plus mince|más estrecho|más fino",
+        others: "wider|thicker|narrower|thinner|width|thickness|diameter",
+        names: "width|thickness|diameter|breite|dicke|durchmesser|largeur|épaisseur|ancho|grosor",
+        units: "",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "deepest|tiefste|plus profond|más profundo",
+        least: "shallowest|flachste",
+        others: "deeper|shallower|depth",
+        names: "depth|tiefe|profondeur|profundidad",
+        units: "",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "farthest|furthest|weiteste|plus loin|más lejos",
+        least: "nearest|closest|nächste|plus proche|más cerca",
+        others: "farther|further|nearer|distance",
+        names: "distance|entfernung|distancia",
+        units: "km|miles",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "fastest|quickest|schnellste|schnellsten|plus rapide|más rápido",
+        least: "slowest|langsamste|plus lent|más lento",
+        others: "faster|slower|speed",
+        names: "speed|geschwindigkeit|vitesse|velocidad|mph|knots",
+        units: "mph|knots",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "hottest|warmest|heißeste|wärmste|plus chaud|más caliente",
+        least: "coldest|coolest|kälteste|kühlste|plus froid|más frío",
+        others: "hotter|warmer|colder|cooler|temperature|temperatur",
+        names: "temperature|temp|temperatur|température|temperatura",
+        units: "°c|°f|°|celsius",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "loudest|lauteste|plus bruyant|más ruidoso",
+        least: "quietest|leiseste|plus silencieux|más silencioso",
+        others: "louder|quieter|noise",
+        names: "noise|sound|loudness|lärm|bruit|ruido",
+        units: "db",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "strongest|stärkste|plus fort|más fuerte",
+        least: "weakest|schwächste|plus faible|más débil",
+        others: "stronger|weaker|strength",
+        names: "strength|load|force|stärke|last|charge|fuerza|carga",
+        units: "kn",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "brightest|hellste|plus lumineux|más brillante",
+        least: "darkest|dimmest|dunkelste",
+        others: "brighter|darker|brightness",
+        names: "brightness|light|helligkeit|lumens|lux",
+        units: "lm|lumen|lumens|lux",
+    },
+    Quality {
+        kind: Kind::Money,
+        most: "most expensive|priciest|dearest|costliest|teuerste|teuersten|plus cher|plus chère|\
+               más caro|más cara",
+        least: "cheapest|least expensive|billigste|billigsten|günstigste|günstigsten|moins cher|\
+                moins chère|más barato|más barata",
+        others: MONEY,
+        names: MONEY,
+        units: "",
+    },
+    Quality {
+        kind: Kind::Time,
+        most: "latest|newest|most recent|neueste|neuesten|plus récent|más reciente",
+        least: "earliest|oldest|älteste|ältesten|plus ancien|más antiguo",
+        others: "",
+        names: "built|bought|made|year|since|opened|founded|baujahr|gebaut|gekauft|jahr|année|\
+                construit|acheté|año|construido|comprado",
+        units: "",
+    },
+];
+
+/// Units of one kind of quantity, as multiples of the first.
+const SCALES: &[&[(&str, f64)]] = &[
+    &[
+        ("kg", 1.0),
+        ("kilo", 1.0),
+        ("kilos", 1.0),
+        ("g", 0.001),
+        ("mg", 1e-6),
+        ("t", 1000.0),
+        ("tonnes", 1000.0),
+        ("lb", 0.453_592),
+        ("lbs", 0.453_592),
+        ("oz", 0.028_350),
+    ],
+    &[
+        ("m", 1.0),
+        ("cm", 0.01),
+        ("mm", 0.001),
+        ("km", 1000.0),
+        ("ft", 0.3048),
+        ("feet", 0.3048),
+        ("miles", 1609.344),
+    ],
+    &[("l", 1.0), ("litres", 1.0), ("ml", 0.001)],
+];
+
+impl Quality {
+    /// The quality whose most or least a question wants; `true` for the most. The question is given
+    /// by its words in lower case, a space around each.
+    pub(super) fn of_superlative(spaced: &str) -> Option<(&'static Self, bool)> {
+        let has = |list: &str| is_in(spaced, list);
+        QUALITIES.iter().find_map(|one| match (has(one.most), has(one.least)) {
+            (true, false) => Some((one, true)),
+            (false, true) => Some((one, false)),
+            _ => None,
+        })
+    }
+
+    /// The only quality of which a question speaks.
+    pub(super) fn named_in(spaced: &str) -> Option<&'static Self> {
+        let has = |list: &str| is_in(spaced, list);
+        let is_named = |one: &&Quality| has(one.others) || has(one.most) || has(one.least);
+        let mut named = QUALITIES.iter().filter(is_named);
+        named.next().filter(|_| named.next().is_none())
+    }
+
+    /// The quality of days and years.
+    pub(super) fn time() -> &'static Self {
+        QUALITIES.iter().find(|one| one.kind == Kind::Time).expect("it is among them")
+    }
+
+    /// Whether it is that of days and years.
+    pub(super) fn is_time(&self) -> bool {
+        self.kind == Kind::Time
+    }
+
+    /// The words that want most or least of it.
+    pub(super) fn superlatives(&self) -> impl Iterator<Item = &'static str> {
+        entries(self.most).chain(entries(self.least)).filter(|word| !word.is_empty())
+    }
+
+    /// Of columns, each given by its name and its values, the names of those that hold it: those
+    /// that are named so, or else those that have its unit.
+    pub(super) fn columns<'r>(&self, columns: &[(&'r str, Vec<&'r str>)]) -> Vec<&'r str> {
+        let named = columns.iter().filter(|(name, values)| self.is_named(name, values));
+        let named: Vec<&str> = named.map(|(name, _)| *name).collect();
+        if !named.is_empty() {
+            return named;
+        }
+        let has_unit = |(name, values): &&(&str, Vec<&str>)| {
+            if self.is_time() {
+                return values.iter().filter(|value| is_dated(value)).count() * 2 > values.len();
+            }
+            let units = values.iter().filter_map(|value| unit(name, value));
+            units.filter(|unit| is_entry(self.units, unit)).count() * 2 > values.len()
+        };
+        columns.iter().filter(has_unit).map(|(name, _)| *name).collect()
+    }
+
+    fn is_named(&self, name: &str, values: &[&str]) -> bool {
+        let most = |is_one: &dyn Fn(&str) -> bool| {
+            values.iter().filter(|value| is_one(value)).count() * 2 > values.len()
+        };
+        let is_named = || words(name).split(' ').any(|word| is_entry(self.names, word));
+        match self.kind {
+            Kind::Time => is_named() && most(&is_dated),
+            Kind::Money if most(&|value| has_money(&format!("{} {value}", words(name)))) => true,
+            _ => is_named(),
+        }
+    }
+}
+
+/// Whether an entry of a list, which may be empty, stands in a text.
+fn is_in(spaced: &str, list: &str) -> bool {
+    !list.is_empty() && entries(list).any(|phrase| contains(spaced, phrase))
+}
+
+/// Whether a value is a day, a month or a year.
+fn is_dated(value: &str) -> bool {
+    !days(value).is_empty() || month_of_year(value).is_some() || year(value).is_some()
+}
+
+/// The words of the name of a column, in lower case.
+fn words(name: &str) -> String {
+    let words = name.split(|c: char| !(c.is_alphanumeric() || c == '°' || c == '%'));
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// The unit of a value: its own, or the last word of its column's name: "length_m", "Weight (kg)".
+pub(super) fn unit(name: &str, value: &str) -> Option<String> {
+    let own = quantities(value).into_iter().next().map(|one| one.unit)?;
+    if !own.is_empty() {
+        return Some(own);
+    }
+    words(name).split(' ').next_back().map(str::to_owned)
+}
+
+/// A quantity in the first unit of its kind, and which kind it is; `None` for other units.
+pub(super) fn scaled(value: f64, unit: &str) -> Option<(usize, f64)> {
+    SCALES.iter().enumerate().find_map(|(kind, units)| {
+        let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+        Some((kind, value * factor))
+    })
+}
+
+/// The value of a cell as a number that orders the cells of its column.
+pub(super) fn size(name: &str, value: &str) -> Option<f64> {
+    let size = measure(value)?;
+    let unit = unit(name, value).filter(|_| days(value).is_empty());
+    Some(unit.and_then(|unit| scaled(size, &unit)).map_or(size, |(_, size)| size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_hold_a_quality_by_name_or_unit() {
+        let columns = [
+            ("rope", vec!["A", "B"]),
+            ("length_m", vec!["60", "40"]),
+            ("diameter_mm", vec!["9", "10"]),
+            ("load", vec!["900 g", "1.2 kg"]),
+            ("price_eur", vec!["98.00", "120.00"]),
+            ("bought", vec!["2021-03-01", "2019-02-01"]),
+        ];
+        let meant = |question: &str| {
+            let quality = Quality::named_in(&crate::answer::words::spaced(question))?;
+            Some(quality.columns(&columns))
+        };
+        assert_eq!(meant("the longest rope"), Some(vec!["length_m"]));
+        assert_eq!(meant("the thinnest rope"), Some(vec!["diameter_mm"]));
+        assert_eq!(meant("the heaviest rope"), Some(vec!["load"]));
+        assert_eq!(meant("which rope is cheapest"), Some(vec!["price_eur"]));
+        assert_eq!(meant("the oldest rope"), Some(vec!["bought"]));
+        assert_eq!(meant("the loudest rope"), Some(vec![]));
+        assert_eq!(meant("the best rope"), None);
+        assert!(size("load", "900 g") < size("load", "1.2 kg"));
+    }
+}
