@@ -1,6 +1,7 @@
 //! Counting instead of timing: launches, copies and bytes of each kind of work, held to exact
 //! figures on a device that runs nothing; and the time that a card needs at least for what was
-//! launched, beside the targets. An estimate that misses a target fails.
+//! launched, beside the targets. An estimate that misses a target fails, unless the table expects
+//! that: then one that reaches it does.
 //!
 //! The estimate of a launch is the longer of its memory traffic and its arithmetic at the card's
 //! limits, and [`LAUNCH_SECONDS`]. Caches count for nothing: each byte comes once from memory. A
@@ -91,62 +92,69 @@ use Work::{Assign, Embed, Encode, Search};
 enum Goal {
     /// Share of the copied bytes a second at which the kernels read the codes of passing rows.
     Memory(f64),
+    /// The same of all launches and copies.
+    Whole(f64),
     /// Share of so many operations a second at which they make the products asked for.
     Rate(f64, f64),
     /// Milliseconds of all launches and copies.
     Millis(f64),
 }
-use Goal::{Memory, Millis, Rate};
+use Goal::{Memory, Millis, Rate, Whole};
 
 struct Case {
     name: &'static str,
     work: Work,
     /// Launches, uploads, downloads, fills, waits; bytes up, bytes down.
     counts: [u64; 7],
-    /// Targets, and whether the estimate reaches them.
-    goals: &'static [(Goal, bool)],
-    /// Milliseconds of the whole on an H200, where a run was made.
+    /// Targets, and whether the estimates reach them on each of [`CARDS`].
+    goals: &'static [(Goal, [bool; 2])],
+    /// Milliseconds of the whole on an H200 (benches/runs/2026-11-26-h200).
     measured: Option<f64>,
 }
+
+const YES: [bool; 2] = [true; 2];
+const NO: [bool; 2] = [false; 2];
+/// An H200 reads 1M rows in 91 us, beside which 4 launches and 3 copies take 34 by estimate.
+const H100_ONLY: [bool; 2] = [true, false];
 
 /// One line a case.
 #[rustfmt::skip]
 const CASES: [Case; 14] = [
     Case { name: "1M rows, 1 query", work: Search(M, 1, All),
         counts: [4, 2, 1, 0, 0, 400, 264],
-        goals: &[(Memory(0.75), true)], measured: Some(0.135) },
+        goals: &[(Memory(0.75), YES), (Whole(0.75), H100_ONLY)], measured: Some(0.125) },
     Case { name: "1M rows, 16 queries", work: Search(M, 16, All),
         counts: [4, 2, 1, 0, 0, 6_400, 4_044],
-        goals: &[(Memory(0.75), true)], measured: Some(0.173) },
+        goals: &[(Memory(0.75), YES), (Whole(0.75), H100_ONLY)], measured: Some(0.143) },
     Case { name: "1M rows, 64 queries", work: Search(M, 64, All),
         counts: [4, 2, 1, 0, 0, 25_600, 16_140],
-        goals: &[], measured: Some(0.325) },
+        goals: &[], measured: Some(0.255) },
     Case { name: "1M rows, 256 queries", work: Search(M, 256, All),
         counts: [4, 2, 1, 0, 0, 102_400, 64_524],
-        goals: &[(Rate(0.65, F16), true)], measured: None },
+        goals: &[(Rate(0.65, F16), YES)], measured: Some(0.532) },
     Case { name: "1M rows, 1,024 queries", work: Search(M, 1024, All),
         counts: [4, 2, 1, 0, 0, 409_600, 258_060],
-        goals: &[(Rate(0.65, F16), true), (Millis(1.55), true)], measured: None },
+        goals: &[(Rate(0.65, F16), YES), (Millis(1.55), YES)], measured: Some(1.973) },
     Case { name: "10M rows, 1 query", work: Search(10 * M, 1, All),
         counts: [4, 2, 1, 0, 0, 400, 264],
-        goals: &[(Memory(0.85), true)], measured: Some(0.949) },
+        goals: &[(Memory(0.85), YES), (Whole(0.85), YES)], measured: Some(0.962) },
     Case { name: "10M rows, 16 queries", work: Search(10 * M, 16, All),
         counts: [4, 2, 1, 0, 0, 6_400, 4_044],
-        goals: &[(Memory(0.85), true)], measured: Some(0.983) },
+        goals: &[(Memory(0.85), YES), (Whole(0.85), YES)], measured: Some(0.990) },
     Case { name: "1M rows, 1 query, mask of a half again", work: Search(M, 1, Mask(2)),
         counts: [4, 2, 1, 0, 0, 400, 264], goals: &[], measured: None },
     Case { name: "10M rows, 1 query, mask of a tenth again", work: Search(10 * M, 1, Mask(10)),
         counts: [4, 2, 1, 0, 0, 400, 264],
-        goals: &[(Memory(0.6), true)], measured: None },
+        goals: &[(Memory(0.6), YES)], measured: None },
     Case { name: "1M rows, 1 query, list of 100,000", work: Search(M, 1, List(100_000)),
         counts: [4, 3, 1, 0, 0, 400_400, 264], goals: &[], measured: None },
     Case { name: "262,144 rows to the nearest of 4,096", work: Assign(1),
         counts: [1, 4, 1, 1, 0, 2_654_208, 2_097_152],
-        goals: &[(Rate(0.5, INT8), true)], measured: None },
+        goals: &[(Rate(0.5, INT8), YES)], measured: None },
     // A pass over all points for each of the nearest.
     Case { name: "262,144 rows to the 12 nearest of 4,096", work: Assign(12),
         counts: [12, 5, 1, 1, 0, 2_686_976, 25_165_824],
-        goals: &[(Rate(0.5, INT8), false)], measured: None },
+        goals: &[(Rate(0.5, INT8), NO)], measured: None },
     Case { name: "262,144 rows encoded", work: Encode,
         counts: [1, 5, 1, 0, 0, 403_725_824, 15_728_640], goals: &[], measured: None },
     Case { name: "16 passages of 128 tokens embedded", work: Embed,
@@ -171,7 +179,7 @@ fn counts_are_exact_and_estimates_reach_the_targets() {
         launches.iter().for_each(check_blocks);
         let copies = uploads + downloads;
         println!("{}: launches {}, copies {copies}", case.name, launches.len());
-        for card in &CARDS {
+        for (at, card) in CARDS.iter().enumerate() {
             let launched = |bandwidth| device_seconds(&launches, case.work, bandwidth);
             let device = launched(card.copied) + launches.len() as f64 * LAUNCH_SECONDS;
             let moved = (traffic.uploaded + traffic.downloaded) as f64;
@@ -179,10 +187,10 @@ fn counts_are_exact_and_estimates_reach_the_targets() {
             let millis = [launched(card.memory), device, whole].map(|seconds| seconds * 1e3);
             let [limit, kernels, all] = millis;
             print!("  {}: limit {limit:.3} ms, kernels {kernels:.3}, all {all:.3}", card.name);
-            for (goal, is_reached) in case.goals {
-                let (got, reached) = goal.compare(case.work, card, device, whole);
-                print!("; {got}");
-                assert_eq!(reached, *is_reached, "{}, {}: {got}", case.name, card.name);
+            for (goal, expected) in case.goals {
+                let (got, is_reached) = goal.compare(case.work, card, device, whole);
+                print!("; {got}{}", if is_reached { "" } else { ", MISSED" });
+                assert_eq!(is_reached, expected[at], "{}, {}: {got}", case.name, card.name);
             }
             let measured = case.measured.filter(|_| card.name == "H200");
             println!("{}", measured.map_or(String::new(), |ms| format!("; measured {ms} ms")));
@@ -194,8 +202,10 @@ impl Goal {
     /// The estimate beside the target, and whether it reaches it.
     fn compare(&self, work: Work, card: &Card, device: f64, whole: f64) -> (String, bool) {
         let (vectors, against) = work.product();
+        let bytes = (vectors * DIMENSION) as f64;
         let (per_second, peak, share, unit) = match *self {
-            Memory(share) => ((vectors * DIMENSION) as f64 / device, card.copied, share, "B/s"),
+            Memory(share) => (bytes / device, card.copied, share, "B/s by kernels"),
+            Whole(share) => (bytes / whole, card.copied, share, "B/s in all"),
             Rate(share, peak) => {
                 let operations = (2 * vectors * against * DIMENSION) as f64;
                 (operations / device, peak, share, "op/s")
