@@ -15,6 +15,18 @@ fn defined(text: &str) -> Vec<&str> {
     listed.filter_map(|rest| rest.strip_suffix(')')).collect()
 }
 
+/// Threads of a block, and blocks a multiprocessor, that a kernel is compiled for (`KERNEL`).
+pub fn launch_bounds(kernel: &str) -> (u32, u32) {
+    let head = format!(") __global__ void {kernel}(");
+    let bounds = FAMILIES.iter().find_map(|family| {
+        let (before, _) = family.source.split_once(&head)?;
+        let (_, bounds) = before.rsplit_once("KERNEL(")?;
+        let (threads, blocks) = bounds.split_once(", ")?;
+        Some((threads.parse().ok()?, blocks.parse().ok()?))
+    });
+    bounds.unwrap_or_else(|| panic!("the bounds of {kernel}"))
+}
+
 /// The server loads every source and every kernel of it.
 #[test]
 fn every_source_and_kernel_is_loaded() {
@@ -56,7 +68,12 @@ mod nvrtc {
     use lodestone_compute::cuda::compile::Nvrtc;
     use lodestone_compute::cuda::modules::{Compiler, FAMILIES};
 
+    use super::launch_bounds;
     use crate::skip;
+
+    /// Registers of a multiprocessor, and those that a warp takes together.
+    const REGISTERS: u32 = 65_536;
+    const REGISTERS_TOGETHER: u32 = 256;
 
     /// The libraries of the Python package in the project's virtual environment, those that others
     /// need first.
@@ -95,13 +112,38 @@ mod nvrtc {
             return skip(test, reason, "REQUIRE_NVRTC");
         };
         for family in FAMILIES {
-            let compiled = compiler.compile(family.name, &family.text(), capability);
-            let code = compiled.unwrap_or_else(|log| panic!("{}.cu: {log}", family.name));
+            let compiled = compiler.compile_reported(family.name, &family.text(), capability);
+            let (code, report) = compiled.unwrap_or_else(|log| panic!("{}.cu: {log}", family.name));
             // Names are in the symbol table of the machine code.
             for entry in family.entries_on(capability) {
                 let found = code.windows(entry.len()).any(|bytes| bytes == entry.as_bytes());
                 assert!(found, "{entry} is in the code of {}", family.name);
+                // The driver makes code of PTX, and reports nothing here.
+                if capability <= Capability::HOPPER {
+                    check_registers(entry, &report);
+                }
             }
+        }
+    }
+
+    fn number_before(text: &str, words: &str) -> u32 {
+        let number = text.split(words).next().and_then(|text| text.split([' ', '\n']).next_back());
+        number.unwrap().parse().unwrap_or_else(|_| panic!("{words} in {text}"))
+    }
+
+    /// A kernel keeps everything in registers, and as many blocks of it run on a multiprocessor as
+    /// it is launched for.
+    fn check_registers(kernel: &str, report: &str) {
+        let head = format!("Compiling entry function '{kernel}'");
+        let (_, own) = report.split_once(&head).unwrap_or_else(|| panic!("{kernel}: {report}"));
+        let registers = number_before(own, " registers");
+        let (threads, blocks) = launch_bounds(kernel);
+        let a_warp = (32 * registers).next_multiple_of(REGISTERS_TOGETHER);
+        let taken = blocks * threads / 32 * a_warp;
+        println!("{kernel}: {registers} registers, {blocks} x {threads} threads take {taken}");
+        assert!(taken <= REGISTERS, "{kernel}");
+        for spilled in [" bytes stack frame", " bytes spill stores", " bytes spill loads"] {
+            assert_eq!(number_before(own, spilled), 0, "{kernel}:{spilled}");
         }
     }
 

@@ -19,8 +19,8 @@ use lodestone_embed::{
 use lodestone_types::{ManualClock, Timestamp};
 use serde_json::Value;
 
-use crate::recording::{Faults, Faulty, Recording};
-use crate::small_model::{Kind, files, text};
+use crate::recording::{Faults, Faulty, Noted, Recording, Traffic};
+use crate::small_model::{Kind, files, files_of_layers, text};
 use crate::{emulated, skip};
 
 /// Vectors of one length are far apart if their cosine is below [`COSINE_MIN`]; this also bounds
@@ -375,6 +375,29 @@ fn launches_cover_a_batch() {
         drop(fixture);
         assert_eq!((held, memory.live_buffers()), (28, 0), "weights stand, and all is given back");
     }
+}
+
+/// Passages of [`recorded_batch`], and tokens of each: what one caller sends at once.
+const PASSAGES: usize = 16;
+pub const PASSAGE_TOKENS: usize = 128;
+
+/// Launches and traffic of a batch, by a model as wide and as deep as all-MiniLM-L6-v2.
+pub fn recorded_batch(card: (u32, u32)) -> (Vec<Noted>, Traffic) {
+    let kind = Kind { heads: 12, head: 32, wide: 1536, activation: "gelu", only_first: false };
+    let recording = Recording::new(card.0, card.1);
+    let memory = Arc::clone(&recording.memory);
+    let limits = DeviceLimits { check_tokens: 0, ..DeviceLimits::default() };
+    let fixture = Fixture::new(&files_of_layers(&kind, 6), Arc::new(recording), limits);
+    // Every vector has one component, 1: the model takes it for a good one.
+    let mut vector = vec![0.0_f32; 384];
+    vector[0] = 1.0;
+    *memory.answer.lock().unwrap() = vector.iter().flat_map(|value| value.to_le_bytes()).collect();
+    // The tokeniser adds two.
+    let texts = (0..PASSAGES).map(|at| text(PASSAGE_TOKENS - 2, at)).collect();
+    memory.take();
+    fixture.model.embed(Lane::Bulk, texts).unwrap();
+    assert_eq!((fixture.stats().device_batches, fixture.stats().device_fallbacks), (1, 0));
+    memory.take()
 }
 
 /// A correct device passes the check of every start, and a faulty one is not used;

@@ -1,7 +1,6 @@
 //! Kernels, grids and memory of launches, recorded by a device that runs nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
 use lodestone_compute::{ComputeBackend, SimdBackend};
@@ -19,9 +18,9 @@ const GROUPS: usize = 104;
 const CAPACITY: usize = 108;
 
 /// Cards as they are: multiprocessors and bytes of shared memory that a block can have.
-const CARDS: [(u32, u32); 3] = [(108, 163 << 10), (132, 227 << 10), (1, 99 << 10)];
+pub const CARDS: [(u32, u32); 3] = [(108, 163 << 10), (132, 227 << 10), (1, 99 << 10)];
 
-fn backend(card: (u32, u32)) -> (CudaBackend, Arc<Memory>) {
+pub fn backend(card: (u32, u32)) -> (CudaBackend, Arc<Memory>) {
     let device = Recording::new(card.0, card.1);
     let memory = Arc::clone(&device.memory);
     let source = Arc::new(Only(Arc::new(device))) as Arc<dyn DeviceSource>;
@@ -147,10 +146,9 @@ fn a_mask_stays_on_the_device() {
         let rows = asked.columns.view().with_identity(1);
         let queries = asked.bounded(&rows);
         let ask = |asked: &Asked| {
-            let before = memory.uploaded.load(Ordering::SeqCst);
-            memory.launches.lock().unwrap().clear();
+            memory.take();
             backend.candidates(&rows, &queries, asked.selection(), case.k).unwrap();
-            memory.uploaded.load(Ordering::SeqCst) - before
+            memory.traffic.lock().unwrap().uploaded
         };
         let mask_bytes = (case.rows as u64).div_ceil(64) * 8;
         // Codes, and four factors.

@@ -8,6 +8,8 @@
 //! - `concurrency`: searches of concurrent callers
 //! - `halves`: searches of T2 as f16
 //! - `uploads`: segments on their way to the device
+//! - `counts`: launches, copies and bytes of each kind of work, held to exact figures, and the
+//!   time that a card needs for them at least, beside the targets
 //! - `launches`: shapes and bounds of launches, on a device that runs nothing
 //! - `failures`: full, faulty and lost devices: the CPU answers, counters rise
 //! - `embedding`: the embedding model on a device
@@ -22,6 +24,7 @@ mod cases;
 mod compile;
 mod concurrency;
 mod copies;
+mod counts;
 mod embedding;
 mod emulated;
 mod failures;

@@ -12,7 +12,7 @@ use lodestone_compute::cuda::manager::ManagerLimits;
 use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_compute::cuda::{
     Buffer, Capability, CudaBackend, CudaLimits, CudaParts, Device, DeviceError, DeviceMemory,
-    DeviceSource, DeviceTraits, Launch, Queue, Release,
+    DeviceSource, DeviceTraits, Extent, Launch, Queue, Release,
 };
 
 use lodestone_types::ManualClock;
@@ -25,6 +25,7 @@ pub struct Noted {
     pub block: [u32; 3],
     pub shared_bytes: u32,
     pub parameters: Vec<u8>,
+    pub extents: Vec<Extent>,
 }
 
 impl Noted {
@@ -34,15 +35,27 @@ impl Noted {
     }
 }
 
-/// Memory and launches of a recording device.
+/// Calls beside launches, and bytes of the copies.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Traffic {
+    pub uploads: u64,
+    pub uploaded: u64,
+    pub downloads: u64,
+    pub downloaded: u64,
+    pub fills: u64,
+    pub synchronisations: u64,
+}
+
+/// Memory, launches and traffic of a recording device.
 #[derive(Debug, Default)]
 pub struct Memory {
     /// Live buffers: where they begin, and their bytes.
     live: Mutex<BTreeMap<u64, usize>>,
     next: AtomicU64,
-    /// Bytes that were uploaded.
-    pub uploaded: AtomicU64,
+    pub traffic: Mutex<Traffic>,
     pub launches: Mutex<Vec<Noted>>,
+    /// Bytes of every download, over and over; zeroes if there are none.
+    pub answer: Mutex<Vec<u8>>,
 }
 
 impl Release for Memory {
@@ -53,6 +66,12 @@ impl Release for Memory {
 }
 
 impl Memory {
+    /// Launches and traffic so far, which begin anew.
+    pub fn take(&self) -> (Vec<Noted>, Traffic) {
+        let launches = std::mem::take(&mut *self.launches.lock().unwrap());
+        (launches, std::mem::take(&mut *self.traffic.lock().unwrap()))
+    }
+
     /// Buffers that nobody freed.
     pub fn live_buffers(&self) -> usize {
         self.live.lock().unwrap().len()
@@ -67,7 +86,7 @@ impl Memory {
     }
 }
 
-/// Runs nothing: what is downloaded is zero.
+/// Runs nothing: what is downloaded is [`Memory::answer`].
 #[derive(Debug)]
 pub struct Recording {
     pub memory: Arc<Memory>,
@@ -124,7 +143,9 @@ struct RecordingQueue {
 impl Queue for RecordingQueue {
     fn upload(&mut self, buffer: &Buffer, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
         assert!(buffer.part(offset, bytes.len()).is_some(), "an upload inside its buffer");
-        self.memory.uploaded.fetch_add(bytes.len() as u64, Ordering::SeqCst);
+        let mut traffic = self.memory.traffic.lock().unwrap();
+        traffic.uploads += 1;
+        traffic.uploaded += bytes.len() as u64;
         Ok(())
     }
 
@@ -135,12 +156,18 @@ impl Queue for RecordingQueue {
         bytes: &mut [u8],
     ) -> Result<(), DeviceError> {
         assert!(buffer.part(offset, bytes.len()).is_some(), "a download inside its buffer");
+        let mut traffic = self.memory.traffic.lock().unwrap();
+        traffic.downloads += 1;
+        traffic.downloaded += bytes.len() as u64;
         bytes.fill(0);
+        let answer = self.memory.answer.lock().unwrap();
+        bytes.iter_mut().zip(answer.iter().cycle()).for_each(|(byte, answer)| *byte = *answer);
         Ok(())
     }
 
     fn fill(&mut self, buffer: &Buffer, range: Range<usize>, _: u8) -> Result<(), DeviceError> {
         assert!(buffer.part(range.start, range.len()).is_some(), "a fill inside its buffer");
+        self.memory.traffic.lock().unwrap().fills += 1;
         Ok(())
     }
 
@@ -170,11 +197,13 @@ impl Queue for RecordingQueue {
             block: launch.block(),
             shared_bytes: launch.shared_bytes(),
             parameters: launch.parameters().to_vec(),
+            extents: launch.extents().to_vec(),
         });
         Ok(())
     }
 
     fn synchronise(&mut self) -> Result<(), DeviceError> {
+        self.memory.traffic.lock().unwrap().synchronisations += 1;
         Ok(())
     }
 

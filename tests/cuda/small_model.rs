@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 const WORDS: usize = 40;
 /// Tokens of a passage at most.
 const WINDOW: usize = 200;
-/// Layers of every model.
+/// Layers, where nobody names another number.
 const LAYERS: usize = 2;
 
 /// Properties of a model.
@@ -28,9 +28,14 @@ pub fn text(words: usize, salt: usize) -> String {
 
 /// The files of a model. The last tensor is a matrix.
 pub fn files(kind: &Kind) -> ModelFiles {
+    files_of_layers(kind, LAYERS)
+}
+
+/// The same of so many layers.
+pub fn files_of_layers(kind: &Kind, layers: usize) -> ModelFiles {
     let hidden = kind.heads * kind.head;
     let config = json!({
-        "model_type": "bert", "hidden_size": hidden, "num_hidden_layers": LAYERS,
+        "model_type": "bert", "hidden_size": hidden, "num_hidden_layers": layers,
         "num_attention_heads": kind.heads, "intermediate_size": kind.wide, "vocab_size": WORDS,
         "max_position_embeddings": WINDOW, "type_vocab_size": 2, "layer_norm_eps": 1e-12,
         "hidden_act": kind.activation,
@@ -45,7 +50,7 @@ pub fn files(kind: &Kind) -> ModelFiles {
         config: config.to_string().into_bytes(),
         parts: [("1_Pooling/config.json".to_owned(), pooling.to_string().into_bytes())].into(),
         tokenizer: tokenizer().to_string().into_bytes(),
-        weights: safetensors(&shapes(hidden, kind.wide)),
+        weights: safetensors(&shapes(hidden, kind.wide, layers)),
     }
 }
 
@@ -75,7 +80,7 @@ fn tokenizer() -> Value {
     })
 }
 
-fn shapes(hidden: usize, wide: usize) -> Vec<(String, Vec<usize>)> {
+fn shapes(hidden: usize, wide: usize, layers: usize) -> Vec<(String, Vec<usize>)> {
     let mut shapes = vec![
         ("embeddings.word_embeddings.weight".to_owned(), vec![WORDS, hidden]),
         ("embeddings.position_embeddings.weight".to_owned(), vec![WINDOW, hidden]),
@@ -83,7 +88,7 @@ fn shapes(hidden: usize, wide: usize) -> Vec<(String, Vec<usize>)> {
         ("embeddings.LayerNorm.weight".to_owned(), vec![hidden]),
         ("embeddings.LayerNorm.bias".to_owned(), vec![hidden]),
     ];
-    for layer in 0..LAYERS {
+    for layer in 0..layers {
         for name in ["attention.output.LayerNorm", "output.LayerNorm"] {
             for part in ["weight", "bias"] {
                 shapes.push((format!("encoder.layer.{layer}.{name}.{part}"), vec![hidden]));

@@ -80,8 +80,7 @@ impl Compiler for Nvrtc {
     }
 
     fn compile(&self, name: &str, text: &str, capability: Capability) -> Result<Vec<u8>, String> {
-        catch_unwind(|| self.compile_unguarded(name, text, capability))
-            .unwrap_or_else(|_| Err("the NVRTC library lacks a function".to_owned()))
+        self.compile_with(name, text, capability, &[]).map(|(code, _)| code)
     }
 }
 
@@ -97,12 +96,39 @@ impl Drop for Program {
 }
 
 impl Nvrtc {
+    /// Machine code as [`Compiler::compile`] makes it, and the report of ptxas on each kernel:
+    /// registers, spills, shared memory.
+    ///
+    /// # Errors
+    /// The compiler's message about the text.
+    pub fn compile_reported(
+        &self,
+        name: &str,
+        text: &str,
+        capability: Capability,
+    ) -> Result<(Vec<u8>, String), String> {
+        self.compile_with(name, text, capability, &["--ptxas-options=-v"])
+    }
+
+    /// Machine code, and the compiler's messages.
+    fn compile_with(
+        &self,
+        name: &str,
+        text: &str,
+        capability: Capability,
+        more: &[&str],
+    ) -> Result<(Vec<u8>, String), String> {
+        catch_unwind(|| self.compile_unguarded(name, text, capability, more))
+            .unwrap_or_else(|_| Err("the NVRTC library lacks a function".to_owned()))
+    }
+
     fn compile_unguarded(
         &self,
         name: &str,
         text: &str,
         capability: Capability,
-    ) -> Result<Vec<u8>, String> {
+        more: &[&str],
+    ) -> Result<(Vec<u8>, String), String> {
         let failed = |error: result::NvrtcError| format!("{error:?}");
         let target = self.target(capability).ok_or_else(|| {
             format!("{} makes no code for compute capability {capability}", self.version())
@@ -111,19 +137,19 @@ impl Nvrtc {
         let file = CString::new(format!("{name}.cu")).map_err(|error| error.to_string())?;
         let created = result::create_program(&text, Some(&file)).map_err(failed)?;
         let program = Program(created);
-        let options = [target.option.as_str(), "--std=c++17"];
+        let options = [&[target.option.as_str(), "--std=c++17"], more].concat();
         // SAFETY: the program was created above and is destroyed after its last use.
-        if let Err(error) = unsafe { result::compile_program(program.0, &options) } {
-            // SAFETY: as above.
-            let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
-            let log: Vec<u8> = log.into_iter().map(|byte| byte.cast_unsigned()).collect();
-            let log = CStr::from_bytes_until_nul(&log).map(|log| log.to_string_lossy());
-            return Err(format!("{error:?}: {}", log.unwrap_or_default()));
-        }
+        let compiled = unsafe { result::compile_program(program.0, &options) };
+        // SAFETY: as above.
+        let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
+        let log: Vec<u8> = log.into_iter().map(|byte| byte.cast_unsigned()).collect();
+        let log = CStr::from_bytes_until_nul(&log).map(|log| log.to_string_lossy());
+        let log = log.unwrap_or_default().into_owned();
+        compiled.map_err(|error| format!("{error:?}: {log}"))?;
         if target.is_ptx {
             // SAFETY: as above; it compiled.
             let text = unsafe { result::get_ptx(program.0) }.map_err(failed)?;
-            return Ok(text.into_iter().map(|byte| byte.cast_unsigned()).collect());
+            return Ok((text.into_iter().map(|byte| byte.cast_unsigned()).collect(), log));
         }
         let mut bytes = 0;
         // SAFETY: as above; the pointer is to an integer that lives until the call returns.
@@ -133,6 +159,6 @@ impl Nvrtc {
         unsafe { sys::nvrtcGetCUBIN(program.0, code.as_mut_ptr().cast::<c_char>()) }
             .result()
             .map_err(failed)?;
-        Ok(code)
+        Ok((code, log))
     }
 }
