@@ -1,6 +1,6 @@
 //! Cost of the GPU's kernels beside a plain search, next to the CPU's ways of doing the same.
-//! Tells when list building, encoding and filters should use the device: the limits in
-//! `src/compute/src/cuda/backend.rs` and `held.rs` are estimates until it has run on one.
+//! Tells when list building, encoding and filters should use the device (the limits in
+//! `src/compute/src/cuda/backend.rs` and `held.rs`).
 //!
 //! `cargo bench --bench device_kernels`; `lodestone bench device` times whole searches (G1, G2).
 //!

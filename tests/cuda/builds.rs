@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, Device};
-use lodestone_compute::kmeans::{Centroids, Nearest};
+use lodestone_compute::kmeans::Centroids;
 use lodestone_compute::one_bit::{ListUnits, encode_lists};
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{ComputeBackend, FullKind, VectorColumns, VectorRows};
@@ -35,7 +35,12 @@ fn over(inner: Arc<dyn Device>) -> (CudaBackend, Arc<Faults>) {
     backend_over(inner, CudaLimits::default())
 }
 
-fn by_cpu(points: &Centroids, rows: &VectorRows<'_>, listed: &[u32], k: usize) -> Vec<Nearest> {
+fn by_cpu(
+    points: &Centroids,
+    rows: &VectorRows<'_>,
+    listed: &[u32],
+    k: usize,
+) -> Vec<Vec<(f32, u32)>> {
     let mut found = Vec::new();
     points.assign(rows, listed, k, |_, best| found.push(best.to_vec()));
     found
@@ -69,6 +74,7 @@ fn check_held(device: Arc<dyn Device>) {
     // seconds in the emulator, and less work is none for a device.
     for nearest in [1, 2] {
         let found = held.nearest(&points, &listed, nearest).unwrap();
+        let found: Vec<_> = found.rows().map(<[_]>::to_vec).collect();
         assert_eq!(found, by_cpu(&points, &rows, &listed, nearest));
     }
     assert_eq!(count("gpu_rows_assigned"), 2 * listed.len() as u64);

@@ -114,40 +114,37 @@ struct Case {
 
 const YES: [bool; 2] = [true; 2];
 const NO: [bool; 2] = [false; 2];
-/// An H200 reads 1M rows in 91 us, beside which 4 launches and 3 copies take 34 by estimate.
-const H100_ONLY: [bool; 2] = [true, false];
-
 /// One line a case.
 #[rustfmt::skip]
 const CASES: [Case; 14] = [
     Case { name: "1M rows, 1 query", work: Search(M, 1, All),
-        counts: [4, 2, 1, 0, 0, 400, 264],
-        goals: &[(Memory(0.75), YES), (Whole(0.75), H100_ONLY)], measured: Some(0.125) },
+        counts: [4, 1, 1, 0, 0, 400, 264],
+        goals: &[(Memory(0.75), YES), (Whole(0.75), YES)], measured: Some(0.125) },
     Case { name: "1M rows, 16 queries", work: Search(M, 16, All),
-        counts: [4, 2, 1, 0, 0, 6_400, 4_044],
-        goals: &[(Memory(0.75), YES), (Whole(0.75), H100_ONLY)], measured: Some(0.143) },
+        counts: [4, 1, 1, 0, 0, 6_400, 4_044],
+        goals: &[(Memory(0.75), YES), (Whole(0.75), YES)], measured: Some(0.143) },
     Case { name: "1M rows, 64 queries", work: Search(M, 64, All),
-        counts: [4, 2, 1, 0, 0, 25_600, 16_140],
+        counts: [4, 1, 1, 0, 0, 25_600, 16_140],
         goals: &[], measured: Some(0.255) },
     Case { name: "1M rows, 256 queries", work: Search(M, 256, All),
-        counts: [4, 2, 1, 0, 0, 102_400, 64_524],
+        counts: [4, 1, 1, 0, 0, 102_400, 64_524],
         goals: &[(Rate(0.65, F16), YES)], measured: Some(0.532) },
     Case { name: "1M rows, 1,024 queries", work: Search(M, 1024, All),
-        counts: [4, 2, 1, 0, 0, 409_600, 258_060],
+        counts: [4, 1, 1, 0, 0, 409_600, 258_060],
         goals: &[(Rate(0.65, F16), YES), (Millis(1.55), YES)], measured: Some(1.973) },
     Case { name: "10M rows, 1 query", work: Search(10 * M, 1, All),
-        counts: [4, 2, 1, 0, 0, 400, 264],
+        counts: [4, 1, 1, 0, 0, 400, 264],
         goals: &[(Memory(0.85), YES), (Whole(0.85), YES)], measured: Some(0.962) },
     Case { name: "10M rows, 16 queries", work: Search(10 * M, 16, All),
-        counts: [4, 2, 1, 0, 0, 6_400, 4_044],
+        counts: [4, 1, 1, 0, 0, 6_400, 4_044],
         goals: &[(Memory(0.85), YES), (Whole(0.85), YES)], measured: Some(0.990) },
     Case { name: "1M rows, 1 query, mask of a half again", work: Search(M, 1, Mask(2)),
-        counts: [4, 2, 1, 0, 0, 400, 264], goals: &[], measured: None },
+        counts: [4, 1, 1, 0, 0, 400, 264], goals: &[], measured: None },
     Case { name: "10M rows, 1 query, mask of a tenth again", work: Search(10 * M, 1, Mask(10)),
-        counts: [4, 2, 1, 0, 0, 400, 264],
+        counts: [4, 1, 1, 0, 0, 400, 264],
         goals: &[(Memory(0.6), YES)], measured: None },
     Case { name: "1M rows, 1 query, list of 100,000", work: Search(M, 1, List(100_000)),
-        counts: [4, 3, 1, 0, 0, 400_400, 264], goals: &[], measured: None },
+        counts: [4, 2, 1, 0, 0, 400_400, 264], goals: &[], measured: None },
     Case { name: "262,144 rows to the nearest of 4,096", work: Assign(1),
         counts: [1, 4, 1, 1, 0, 2_654_208, 2_097_152],
         goals: &[(Rate(0.5, INT8), YES)], measured: None },

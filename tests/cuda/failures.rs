@@ -136,7 +136,7 @@ fn a_lost_device_is_left_alone_for_a_while() {
     };
     assert!(fixture.ask(1));
     fixture.faults.is_loss.store(true, Ordering::SeqCst);
-    for (losses, call) in [0, 3, 7].into_iter().enumerate() {
+    for (losses, call) in [0, 3, 5].into_iter().enumerate() {
         fixture.faults.calls_left.store(call, Ordering::SeqCst);
         let opened = fixture.faults.opened.load(Ordering::SeqCst);
         assert!(!fixture.ask(1), "lost at call {call}");

@@ -106,11 +106,15 @@ fn check_points_are_assigned_as_on_the_cpu(workspace: &mut Workspace) {
             let mut wanted = Vec::new();
             points.assign(&rows, &listed, nearest, |_, best| wanted.push(best.to_vec()));
             let resident = ResidentRows::upload(&rows, workspace).unwrap();
-            let got = assign::assign(workspace, &resident, &listed, &points, nearest).unwrap();
+            let nearest_of = |workspace: &mut Workspace, listed: &[u32]| -> Vec<_> {
+                let got = assign::assign(workspace, &resident, listed, &points, nearest).unwrap();
+                got.rows().map(<[_]>::to_vec).collect()
+            };
+            let got = nearest_of(workspace, &listed);
             assert_eq!(got, wanted, "{dimension} components, {nearest} nearest");
             // Some of the rows, in any order, one of them twice.
             let some: Vec<u32> = (0..rows.len() as u32).rev().step_by(3).chain([0]).collect();
-            let got = assign::assign(workspace, &resident, &some, &points, nearest).unwrap();
+            let got = nearest_of(workspace, &some);
             let wanted: Vec<_> = some.iter().map(|row| wanted[*row as usize].clone()).collect();
             assert_eq!(got, wanted, "{dimension} components, {nearest} nearest, listed");
             let beyond = [rows.len() as u32];

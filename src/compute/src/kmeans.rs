@@ -37,14 +37,26 @@ pub trait CodeRows {
     }
 }
 
-/// Points and their products with a row, without the row's scale, best first.
-pub type Nearest = Vec<(f32, u32)>;
+/// The points nearest to some rows, as many for each row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Nearest {
+    pub(super) rows: usize,
+    pub(super) each: usize,
+    pub(super) points: Vec<(f32, u32)>,
+}
+
+impl Nearest {
+    /// Points of each row and their products with it, without the row's scale, best first.
+    pub fn rows(&self) -> impl Iterator<Item = &[(f32, u32)]> {
+        (0..self.rows).map(|row| &self.points[row * self.each..][..self.each])
+    }
+}
 
 /// Rows of codes that a device holds while lists are built from them.
 pub trait HeldRows: fmt::Debug {
     /// The `nearest` points of each listed row, as [`Centroids::assign`] finds them; `None` where
     /// the processor has to.
-    fn nearest(&self, points: &Centroids, listed: &[u32], nearest: usize) -> Option<Vec<Nearest>>;
+    fn nearest(&self, points: &Centroids, listed: &[u32], nearest: usize) -> Option<Nearest>;
 }
 
 impl CodeRows for VectorRows<'_> {

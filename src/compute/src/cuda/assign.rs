@@ -61,7 +61,7 @@ pub fn assign(
     listed: &[u32],
     points: &Centroids,
     nearest: usize,
-) -> Result<Vec<Nearest>, DeviceError> {
+) -> Result<Nearest, DeviceError> {
     let (count, stride) = (rows.rows as usize, rows.stride as usize);
     let refused = |rule| Err(DeviceError::Shape { kernel: "assign", rule });
     if rows.numbers != Numbers::Codes {
@@ -77,14 +77,14 @@ pub fn assign(
     if u32::try_from(scales.len()).is_err() {
         return refused("points of 32 bits");
     }
-    let mut found = vec![Nearest::new(); listed.len()];
-    if listed.is_empty() || points.is_empty() {
+    let rounds = nearest.min(points.len());
+    let mut found = Nearest { rows: listed.len(), each: rounds, points: Vec::new() };
+    if listed.is_empty() || rounds == 0 {
         return Ok(found);
     }
     let listed_here = workspace.filled("listed", bytemuck::cast_slice(listed))?;
     let point_codes = workspace.filled("point codes", bytemuck::cast_slice(codes))?;
     let point_scales = workspace.filled("point scales", bytemuck::cast_slice(scales))?;
-    let rounds = nearest.min(points.len());
     let mut keys = vec![0_u64; rounds * listed.len()];
     let best = workspace.zeroed("keys", size_of_val(&*keys))?;
     let on_device = OnDevice {
@@ -97,12 +97,15 @@ pub fn assign(
     };
     on_device.launch(workspace)?;
     workspace.queue.download(&best, 0, bytemuck::cast_slice_mut(&mut keys))?;
-    for keys in keys.chunks_exact(listed.len()) {
-        for (key, found) in keys.iter().zip(&mut found) {
+    // From the keys of one round after the other to those of one row after the other.
+    found.points.reserve(keys.len());
+    for row in 0..listed.len() {
+        let of_row = keys[row..].iter().step_by(listed.len());
+        found.points.extend(of_row.map(|key| {
             let hit = RankKey::from_bits(*key).hit();
             let RowId(point) = hit.row;
-            found.push((hit.score, point));
-        }
+            (hit.score, point)
+        }));
     }
     Ok(found)
 }

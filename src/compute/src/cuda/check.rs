@@ -103,7 +103,7 @@ fn check_builds(device: &ActiveDevice, rows: &VectorRows<'_>) -> Result<(), Devi
     })?;
     let mut wanted = Vec::with_capacity(ROWS);
     points.assign(rows, &listed, NEAREST, |_, best| wanted.push(best.to_vec()));
-    if nearest != wanted {
+    if !nearest.rows().eq(wanted.iter().map(Vec::as_slice)) {
         return Err(none("it assigns rows to other points than the CPU does"));
     }
     match blocks == SimdBackend.encode_one_bit(&rotation, &lists) {

@@ -80,7 +80,7 @@ fn upload(
 }
 
 impl HeldRows for DeviceRows {
-    fn nearest(&self, points: &Centroids, listed: &[u32], nearest: usize) -> Option<Vec<Nearest>> {
+    fn nearest(&self, points: &Centroids, listed: &[u32], nearest: usize) -> Option<Nearest> {
         if listed.len().saturating_mul(points.len()) < PRODUCTS_MIN {
             return None;
         }

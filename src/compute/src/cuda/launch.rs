@@ -44,22 +44,33 @@ impl LaunchBuilder {
 
     /// The address of the first `count` values of type `T` of a buffer that is read.
     pub(super) fn reads<T>(&mut self, buffer: &Buffer, count: usize) -> Result<u64, DeviceError> {
-        self.take::<T>(buffer, count, false)
+        self.take::<T>(buffer, 0, count, false)
+    }
+
+    /// The same of those behind the first `offset` bytes.
+    pub(super) fn reads_behind<T>(
+        &mut self,
+        buffer: &Buffer,
+        offset: usize,
+        count: usize,
+    ) -> Result<u64, DeviceError> {
+        self.take::<T>(buffer, offset, count, false)
     }
 
     /// The same of one that is written.
     pub(super) fn writes<T>(&mut self, buffer: &Buffer, count: usize) -> Result<u64, DeviceError> {
-        self.take::<T>(buffer, count, true)
+        self.take::<T>(buffer, 0, count, true)
     }
 
     fn take<T>(
         &mut self,
         buffer: &Buffer,
+        offset: usize,
         count: usize,
         is_written: bool,
     ) -> Result<u64, DeviceError> {
         let bytes = count.checked_mul(size_of::<T>());
-        let address = bytes.and_then(|bytes| buffer.part(0, bytes));
+        let address = bytes.and_then(|bytes| buffer.part(offset, bytes));
         let (Some(bytes), Some(address)) = (bytes, address) else {
             return Err(self.refused("a buffer is smaller than its part of the launch"));
         };

@@ -55,10 +55,8 @@ pub(super) struct FoundRow {
 /// Queries on the device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Queries<'a> {
-    /// i8 codes, `count * stride`.
-    pub(super) codes: &'a Buffer,
-    /// [`QueryFactors`], one each.
-    pub(super) factors: &'a Buffer,
+    /// [`QueryFactors`], one each, and behind them the codes or halves, `count * stride` bytes.
+    pub(super) sent: &'a Buffer,
     /// Their number.
     pub(super) count: usize,
 }
@@ -113,8 +111,12 @@ impl Pass<'_> {
             codes: builder.reads::<i8>(&rows.codes, count.saturating_mul(stride))?,
             scales: builder.reads::<f32>(&rows.scales, count)?,
             residuals: builder.reads::<f32>(&rows.residuals, count)?,
-            query_codes: builder.reads::<i8>(queries.codes, queries.count * stride)?,
-            query_factors: builder.reads::<QueryFactors>(queries.factors, queries.count)?,
+            query_codes: builder.reads_behind::<i8>(
+                queries.sent,
+                queries.count * size_of::<QueryFactors>(),
+                queries.count * stride,
+            )?,
+            query_factors: builder.reads::<QueryFactors>(queries.sent, queries.count)?,
             visited: self.visited() as u32,
             step: step as u32,
             stride: rows.stride,

@@ -68,7 +68,7 @@ impl CodeRows for FeedRows<'_> {
         take: &mut TakeNearest<'_>,
     ) {
         match self.held.as_ref().and_then(|held| held.nearest(points, listed, nearest)) {
-            Some(found) => found.iter().enumerate().for_each(|(at, best)| take(at, best)),
+            Some(found) => found.rows().enumerate().for_each(|(at, best)| take(at, best)),
             None => points.assign(self, listed, nearest, take),
         }
     }
