@@ -151,75 +151,67 @@ DEVICE void finish_any(const EmbedProductParams &p, Totals<FRAGMENTS, TILES> &to
     }
 }
 
-template <u32 ROWS, u32 COLUMNS, u32 STAGES>
-DEVICE void embed_product(const EmbedProductParams &p) {
-    const u32 STAGE_SIZE = (ROWS + COLUMNS) * LINE;
+// Streams the chunks of a tile's operands through STAGES buffers: `each(states, weights, chunk)` for
+// one after the other, behind a barrier that follows `arrived()` of all threads.
+template <u32 ROWS, u32 COLUMNS, u32 STAGES, u32 THREADS, class Arrived, class Each>
+DEVICE void stream_chunks(const EmbedProductParams &p, u32 first_token, u32 first_output,
+                          Arrived arrived, Each each) {
+    const u32 STAGE_SIZE = (ROWS + COLUMNS) * LINE, chunks = divided_up(p.inputs, INPUTS);
     u8 *stages = shared_memory();
-    const u32 warp = thread_in_block() / WARP, chunks = divided_up(p.inputs, INPUTS);
-    const u32 row = warp / 2 * (ROWS / 2), column = warp % 2 * (COLUMNS / 2);
-    const u32 first_token = block_in_grid_y() * ROWS, first_output = block_in_grid() * COLUMNS;
     auto bring = [&](u32 chunk, u32 stage) {
         u8 *to = stages + stage * STAGE_SIZE;
         if (chunk < chunks) {
-            bring_rows<ROWS, 128>(p.states, first_token, p.tokens, p.inputs, chunk, to);
-            bring_rows<COLUMNS, 128>(p.weights, first_output, p.outputs, p.inputs, chunk,
-                                to + ROWS * LINE);
+            bring_rows<ROWS, THREADS>(p.states, first_token, p.tokens, p.inputs, chunk, to);
+            bring_rows<COLUMNS, THREADS>(p.weights, first_output, p.outputs, p.inputs, chunk,
+                                         to + ROWS * LINE);
         }
         copy_async_commit();
     };
 #pragma unroll
     for (u32 stage = 0; stage + 1 < STAGES; stage++) bring(stage, stage);
-    Totals<ROWS / 32, COLUMNS / 16> totals = {};
     u32 stage = 0, next = STAGES - 1;
     for (u32 chunk = 0; chunk < chunks; chunk++) {
         copy_async_wait<STAGES - 2>();
+        arrived();
         block_barrier();
         bring(chunk + STAGES - 1, next);
         const u8 *now = stages + stage * STAGE_SIZE;
-        multiply(totals, now + row * LINE, now + (ROWS + column) * LINE);
+        each(now, now + ROWS * LINE, chunk);
         next = stage;
         stage = stage + 1 == STAGES ? 0 : stage + 1;
     }
     copy_async_wait<0>();
+}
+
+template <u32 ROWS, u32 COLUMNS, u32 STAGES>
+DEVICE void embed_product(const EmbedProductParams &p) {
+    const u32 warp = thread_in_block() / WARP;
+    const u32 row = warp / 2 * (ROWS / 2), column = warp % 2 * (COLUMNS / 2);
+    const u32 first_token = block_in_grid_y() * ROWS, first_output = block_in_grid() * COLUMNS;
+    Totals<ROWS / 32, COLUMNS / 16> totals = {};
+    auto each = [&](const u8 *states, const u8 *weights, u32) {
+        multiply(totals, states + row * LINE, weights + column * LINE);
+    };
+    stream_chunks<ROWS, COLUMNS, STAGES, 128>(p, first_token, first_output, [] {}, each);
     finish_any(p, totals, first_token + row, first_output + column);
 }
 
 #ifdef WARPGROUPS
 KERNEL(256, 2) __global__ void embed_product_128x128_by_warpgroups(const EmbedProductParams p) {
-    const u32 ROWS = 128, COLUMNS = 128, STAGES = 3, STAGE_SIZE = (ROWS + COLUMNS) * LINE;
-    u8 *stages = shared_memory();
-    const u32 warp = thread_in_block() / WARP, chunks = divided_up(p.inputs, INPUTS);
+    const u32 ROWS = 128, COLUMNS = 128, warp = thread_in_block() / WARP;
     const u32 first_token = block_in_grid_y() * ROWS, first_output = block_in_grid() * COLUMNS;
-    auto bring = [&](u32 chunk, u32 stage) {
-        u8 *to = stages + stage * STAGE_SIZE;
-        if (chunk < chunks) {
-            bring_rows<ROWS, 256>(p.states, first_token, p.tokens, p.inputs, chunk, to);
-            bring_rows<COLUMNS, 256>(p.weights, first_output, p.outputs, p.inputs, chunk,
-                                     to + ROWS * LINE);
-        }
-        copy_async_commit();
-    };
-#pragma unroll
-    for (u32 stage = 0; stage + 1 < STAGES; stage++) bring(stage, stage);
     Totals<1, COLUMNS / 8> totals;
-    u32 stage = 0, next = STAGES - 1;
-    for (u32 chunk = 0; chunk < chunks; chunk++) {
-        copy_async_wait<STAGES - 2>();
-        warpgroup_shows();
-        block_barrier();
-        bring(chunk + STAGES - 1, next);
-        const u8 *now = stages + stage * STAGE_SIZE, *weights = now + ROWS * LINE;
+    auto each = [&](const u8 *states, const u8 *weights, u32 chunk) {
         warpgroup_begin();
 #pragma unroll
         for (u32 step = 0; step < INPUTS / 16; step++) {
-            const u8 *states = now + warp / 4 * 64 * LINE;
-            warpgroup_product_f16(totals.at[0], states, weights, step, chunk + step > 0);
+            const u8 *own = states + warp / 4 * 64 * LINE;
+            warpgroup_product_f16(totals.at[0], own, weights, step, chunk + step > 0);
         }
         warpgroup_end();
-        next = stage;
-        stage = stage + 1 == STAGES ? 0 : stage + 1;
-    }
-    copy_async_wait<0>();
+    };
+    auto arrived = [] { warpgroup_shows(); };
+    stream_chunks<ROWS, COLUMNS, 3, 256>(p, first_token, first_output, arrived, each);
     finish_any(p, totals, first_token + warp * 16, first_output);
 }
 LAUNCHABLE(embed_product_128x128_by_warpgroups)

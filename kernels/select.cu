@@ -11,7 +11,7 @@
 // Block    512 threads, one block a query. Shared: 1,168 bytes. k from 1; no limit above.
 // Moves    4 x groups x 4 bytes a query, and 5 x found x 8 beside random reads of factors; a few
 //          microseconds. Blocks of many queries run side by side.
-// Time     measured on an H200, k 10, 1 query: 6.0 us over 977 maxima, 8.5 over some 700 rows
+// Time     measured on an H200, k 10, 1 query: 6.0 us over 977 maxima, 8.5 over the rows
 //          found; 1,024 queries: 20 and 30 us.
 // Built    ptxas 13.0 for sm_90a, no spills: 38 and 56 registers.
 

@@ -118,6 +118,7 @@ struct Chosen {
     count: usize,
 }
 
+/// What is assigned, on the device.
 struct OnDevice<'a> {
     rows: &'a ResidentRows,
     /// u32 ids of the rows that are wanted, and their number.
@@ -132,14 +133,17 @@ struct OnDevice<'a> {
 impl OnDevice<'_> {
     /// Sends a launch for each round and `ITEMS_MAX` items.
     fn launch(&self, workspace: &mut Workspace) -> Result<(), DeviceError> {
-        let first = self.choose(workspace, &KERNELS, "items")?;
-        self.launch_round(workspace, &first, 0)?;
         let (_, rounds) = self.best;
-        if rounds > 1 {
-            let next = self.choose(workspace, &NEXT_KERNELS, "next items")?;
-            (1..rounds).try_for_each(|round| self.launch_round(workspace, &next, round))?;
-        }
-        Ok(())
+        let first = self.choose(workspace, &KERNELS, "items")?;
+        // Before anything runs: the memory that had this name may be freed.
+        let next = match rounds {
+            1 => None,
+            _ => Some(self.choose(workspace, &NEXT_KERNELS, "next items")?),
+        };
+        self.launch_round(workspace, &first, 0)?;
+        next.iter().try_for_each(|next| {
+            (1..rounds).try_for_each(|round| self.launch_round(workspace, next, round))
+        })
     }
 
     fn choose(

@@ -35,8 +35,8 @@ pub struct CudaLimits {
 }
 
 impl Default for CudaLimits {
-    /// A run on an H200 costs some 35 us beside its scan, in which a core scores about 1,000 rows
-    /// of 384 that passed a filter (`benches/runs/2026-11-26-h200`); twice that, so that it pays.
+    /// A run on an H200 costs 28 us beside its scan, and a core scores 1,000 rows of 384 that
+    /// passed a filter in 35 (`benches/runs/2026-11-26-h200`); twice that, so that it pays.
     fn default() -> Self {
         Self { work_min: 2048, manager: ManagerLimits::default(), batch: BatchLimits::default() }
     }

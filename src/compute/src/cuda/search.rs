@@ -58,11 +58,11 @@ impl Capacity {
         Self { collected: 65_536, kept: 16_384, may_miss: false }
     }
 
-    /// Rank in a sample of one row in `step` whose score is the threshold. The k-th best is sure to
-    /// be reached by k rows; the rank below it is, but for one query in `1 / MISSES_MAX`: of the k
-    /// best rows a sample holds k / step on average, and `rank` or more of them by Poisson's law
-    /// with less than that chance. Ten rows of a sample of one in 64: the fourth, so that .4 times
-    /// as many are collected in vain.
+    /// Rank of the score in a sample of one row in `step` that is the threshold. At least k rows
+    /// reach the k-th best of a sample. They also reach a higher one, unless `rank` or more of the k
+    /// best rows are in the sample; it holds k / step of them on average, and `rank` with a chance
+    /// of at most `MISSES_MAX` by Poisson's law. For k = 10 and a step of 64 that is the fourth
+    /// best, which some 4 x 64 rows reach instead of 10 x 64.
     fn rank(&self, k: usize, step: usize) -> usize {
         if !self.may_miss {
             return k;
