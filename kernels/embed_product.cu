@@ -151,8 +151,8 @@ DEVICE void finish_any(const EmbedProductParams &p, Totals<FRAGMENTS, TILES> &to
     }
 }
 
-// Streams the chunks of a tile's operands through STAGES buffers: `each(states, weights, chunk)` for
-// one after the other, behind a barrier that follows `arrived()` of all threads.
+// Streams the chunks of a tile's operands through STAGES buffers: `each(states, weights, chunk)`
+// for one after the other, behind a barrier that follows `arrived()` of all threads.
 template <u32 ROWS, u32 COLUMNS, u32 STAGES, u32 THREADS, class Arrived, class Each>
 DEVICE void stream_chunks(const EmbedProductParams &p, u32 first_token, u32 first_output,
                           Arrived arrived, Each each) {

@@ -118,7 +118,7 @@ struct Chosen {
     count: usize,
 }
 
-/// What is assigned, on the device.
+/// An assignment on the device.
 struct OnDevice<'a> {
     rows: &'a ResidentRows,
     /// u32 ids of the rows that are wanted, and their number.

@@ -59,10 +59,10 @@ impl Capacity {
     }
 
     /// Rank of the score in a sample of one row in `step` that is the threshold. At least k rows
-    /// reach the k-th best of a sample. They also reach a higher one, unless `rank` or more of the k
-    /// best rows are in the sample; it holds k / step of them on average, and `rank` with a chance
-    /// of at most `MISSES_MAX` by Poisson's law. For k = 10 and a step of 64 that is the fourth
-    /// best, which some 4 x 64 rows reach instead of 10 x 64.
+    /// reach the k-th best of a sample. They also reach a higher one, unless `rank` or more of the
+    /// k best rows are in the sample; it holds k / step of them on average, and `rank` with a
+    /// chance of at most `MISSES_MAX` by Poisson's law. For k = 10 and a step of 64 that is the
+    /// fourth best, which some 4 x 64 rows reach instead of 10 x 64.
     fn rank(&self, k: usize, step: usize) -> usize {
         if !self.may_miss {
             return k;
