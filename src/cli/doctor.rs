@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use lodestone_catalog::Catalog;
 use lodestone_compute::{ComputeBackend, SimdBackend};
@@ -15,7 +16,9 @@ use lodestone_embed::{
 use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
 use lodestone_engine::backup::{BackupError, Opener, wait};
 use lodestone_engine::settings::{DeviceChoice, Settings};
-use lodestone_engine::{CATALOG_NAME, EmbeddingServer, RemoteEmbedder, open_cuda};
+use lodestone_engine::{
+    CATALOG_NAME, EmbeddingServer, Probed, RemoteEmbedder, open_cuda, probe_store,
+};
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, Sandbox, has_landlock};
 use lodestone_io::{DataDir, Disk, IoError, RealDisk};
@@ -54,6 +57,7 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         ("parsers", parsers()),
         ("generator", generator(settings)),
         ("data", data),
+        ("store", store(settings)),
         ("backups", backups(settings)),
         ("listen", listen(settings.listen)),
         ("tls", tls(settings)),
@@ -188,6 +192,19 @@ fn parsers() -> Finding {
             let hint = "a kernel without seccomp, or a container that forbids it?";
             Err(format!("a confined process reads nothing: {error}; {hint}"))
         }
+    }
+}
+
+/// The bucket of the data: what it must do is tried.
+fn store(settings: &Settings) -> Finding {
+    let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
+    let since = Instant::now();
+    match probe_store(settings, &authorities).map_err(|error| error.to_string())? {
+        None => Ok("none: the data are in the data directory".to_owned()),
+        Some((url, Probed { races, racers })) => Ok(format!(
+            "{url}: of {racers} requests at once one created a name, {races} times; {:.1} s",
+            since.elapsed().as_secs_f64()
+        )),
     }
 }
 

@@ -257,7 +257,10 @@ fn banner(
     if let Some(metrics) = metrics {
         line("metrics", &format!("http://{metrics}/metrics, without a key"));
     }
-    line("data", &data_dir.display().to_string());
+    match &engine.settings().store.store {
+        Some(url) => line("data", &format!("{url}, copies in {}", data_dir.display())),
+        None => line("data", &data_dir.display().to_string()),
+    }
     let backend = engine.backend();
     match backend.name() {
         "cuda" => {

@@ -8,6 +8,7 @@ use crate::ingest::IngestError;
 use crate::pictures::PictureError;
 use crate::query::QueryError;
 use crate::settings::InvalidSetting;
+use lodestone_bucket::SharedStoreError;
 use lodestone_catalog::CatalogError;
 use lodestone_embed::EmbedError;
 use lodestone_io::IoError;
@@ -168,6 +169,9 @@ pub enum EngineError {
     /// The blob store.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The bucket of the data, at the start.
+    #[error(transparent)]
+    SharedStore(#[from] SharedStoreError),
 }
 
 impl EngineError {
@@ -181,7 +185,7 @@ impl EngineError {
             | Self::JobNotFound => ErrorKind::NotFound,
             Self::WebhookTestBusy | Self::TooManyRequests { .. } => ErrorKind::Overloaded,
             Self::CatalogLost { .. } => ErrorKind::Corrupt,
-            Self::NoDevice { .. } => ErrorKind::Unavailable,
+            Self::NoDevice { .. } | Self::SharedStore(_) => ErrorKind::Unavailable,
             Self::TenantExists { .. } | Self::ModeMismatch { .. } | Self::JobNotRetried { .. } => {
                 ErrorKind::Conflict
             }

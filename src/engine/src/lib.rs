@@ -9,6 +9,7 @@
 //! [`lodestone_types::Grant`] that allows it, and every operation on data takes one. Everything
 //! blocks.
 //!
+//! - `blobs`: the place of all data: the data directory, or a bucket
 //! - `access`: from a key to the data of a tenant
 //! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`, `files`, `vector_stores`,
 //!   `pictures`: the operations
@@ -30,6 +31,7 @@ pub mod answer;
 pub mod archive;
 pub mod backup;
 mod backups;
+mod blobs;
 mod budgets;
 mod components;
 mod device;
@@ -71,11 +73,13 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 pub use access::TenantAccess;
+pub use blobs::probe_store;
 pub use components::Components;
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
 pub use health::{ComponentState, Health};
 pub use listing::{SourceCounts, SourcePage, Span};
+pub use lodestone_bucket::Probed;
 pub use lodestone_io::{FileSlice, IoError, Spill, Spilled, SpilledFile, Spills};
 pub use lodestone_rank::settle;
 pub use models::{EmbeddingServer, Models, RemoteEmbedder};
@@ -102,7 +106,7 @@ use lodestone_catalog::{Catalog, CatalogOptions, JobScope, KeyText};
 use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
 use lodestone_fetch::{Authorities, Fetcher, Rules, SystemResolver};
-use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
+use lodestone_io::store::{BlobStore, HeldBlobs};
 use lodestone_io::{DataDir, SpaceGauge};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::Registry;
@@ -201,6 +205,8 @@ pub struct Engine {
     probed: Mutex<Option<health::Probe>>,
     meters: meters::Meters,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Last, so that its name there is given up after everything else has ended.
+    bucket: Option<blobs::InUse>,
 }
 
 impl Engine {
@@ -214,7 +220,8 @@ impl Engine {
         let Components { clock, ids, embedder, backend, reranker, sparse, .. } = components;
         let models = Models::new(Arc::clone(&embedder), components.other_embedders);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
-        let held = Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::clone(&data)))));
+        let place = blobs::open(&settings, &authorities, &data, &ids)?;
+        let held = Arc::new(HeldBlobs::new(Arc::clone(&place.blobs)));
         let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
         let (catalog, first_key) = open_catalog(&settings, &data, &store, &clock, &ids)?;
         // The lock on the data directory keeps other writers out; the epoch only has to rise.
@@ -281,6 +288,7 @@ impl Engine {
             probed: Mutex::new(None),
             meters: meters::Meters::default(),
             threads: Mutex::new(threads),
+            bucket: place.bucket,
         }))
     }
 
@@ -337,6 +345,9 @@ impl Engine {
     /// Stops the background threads after their current work. Unfinished jobs are durable and go on
     /// at the next start.
     pub fn shut_down(&self) {
+        if let Some(bucket) = &self.bucket {
+            bucket.hurry();
+        }
         self.backups.stop();
         self.ingest.stop();
         self.webhooks.stop();

@@ -28,7 +28,7 @@ const LEGS: [&str; 10] = [
 ];
 
 /// One label and its value, both words of this program.
-type Label = [(&'static str, &'static str); 1];
+pub(super) type Label = [(&'static str, &'static str); 1];
 
 /// Measurements of one engine.
 #[derive(Debug)]
@@ -157,11 +157,17 @@ impl Engine {
         }
         self.webhooks.meters.enter(registry);
         self.meters.enter(registry);
+        if let Some(bucket) = &self.bucket {
+            bucket.enter_meters(registry);
+        }
     }
 
     /// Reads the numbers that are not counted as they change. Blocks as a listing does, so that a
     /// scrape does not wait for it longer than it wants to.
     pub fn refresh_gauges(&self) {
+        if let Some(bucket) = &self.bucket {
+            bucket.refresh_gauges();
+        }
         let meters = &self.meters;
         let open = self.registry.open_collections();
         match self.catalog.gauges() {

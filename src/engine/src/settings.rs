@@ -5,6 +5,7 @@ mod backups;
 mod embedding;
 mod reembed;
 mod scrub;
+mod store;
 mod tenants;
 mod tls;
 mod values;
@@ -25,6 +26,7 @@ pub use backups::{BackupSettings, BucketSettings};
 pub use embedding::EmbeddingSettings;
 pub use reembed::ReembedSettings;
 pub use scrub::ScrubSettings;
+pub use store::StoreSettings;
 pub use tenants::TenantSettings;
 pub use tls::TlsSettings;
 pub use values::{DeviceChoice, RateLimit};
@@ -238,6 +240,9 @@ pub struct Settings {
         default_value_t = false
     )]
     pub llm_graph: bool,
+    /// The place of all data.
+    #[command(flatten)]
+    pub store: StoreSettings,
     /// An embedding model on another server.
     #[command(flatten)]
     pub embedding: EmbeddingSettings,
@@ -385,6 +390,7 @@ impl Settings {
             return Err(InvalidSetting { name: "llm-graph", problem });
         }
         self.embedding.server()?;
+        self.store.validate()?;
         self.backups.validate()?;
         self.scrub.validate()?;
         self.tls.validate()?;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::ops::{Deref, Range};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use memmap2::Mmap;
@@ -80,6 +80,11 @@ impl MappedFile {
         let watch = Arc::new(Watch::new(&mapped));
         let contents = Bytes::from_owner(Mapping { _watch: Arc::clone(&watch), mapped });
         Self { path: path.into(), file: Arc::new(file), watch, contents }
+    }
+
+    /// A reference that can be upgraded as long as a clone of this mapping lives.
+    pub fn holders(&self) -> Weak<File> {
+        Arc::downgrade(&self.file)
     }
 
     /// The file's name when it was mapped; for messages.

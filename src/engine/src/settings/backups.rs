@@ -57,14 +57,14 @@ pub struct BackupSettings {
     pub bucket: BucketSettings,
 }
 
-/// Store of backups in a bucket. Credentials are those of AWS's variables and files.
+/// Store of buckets, that of the data and that of backups. Credentials are those of AWS's variables and files.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct BucketSettings {
-    /// Address of the S3-compatible store that holds the bucket of backups [default:
-    /// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or endpoint_url of the AWS profile, else Amazon's].
+    /// Address of the S3-compatible store that holds the buckets of the data and of backups
+    /// [default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or endpoint_url of the AWS profile, else Amazon's].
     #[arg(long, env = "LODESTONE_S3_ENDPOINT", value_name = "URL")]
     pub s3_endpoint: Option<String>,
-    /// Region of the bucket of backups [default: AWS_REGION, AWS_DEFAULT_REGION or region of the
+    /// Region of the buckets [default: AWS_REGION, AWS_DEFAULT_REGION or region of the
     /// AWS profile, else us-east-1].
     #[arg(long, env = "LODESTONE_S3_REGION", value_name = "REGION")]
     pub s3_region: Option<String>,

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
-use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -24,12 +24,13 @@ const ANSWER: Duration = Duration::from_secs(60);
 /// A body that does not move for so long is lost.
 const STALL: Duration = Duration::from_secs(30);
 /// Tries after the first one: 16 seconds of pauses in all.
-const RETRIES: u32 = 6;
+pub(super) const RETRIES: u32 = 6;
 const PAUSE_FIRST: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// A page of 1,000 keys of 1,024 characters, and more.
 const XML_BYTES_MAX: u64 = 8 << 20;
-const BUFFER_BYTES: usize = 256 << 10;
+/// Connections that wait for the next request.
+const IDLE_MAX: usize = 16;
 
 /// Condition under which an object is written.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +60,11 @@ pub struct Bucket {
     agent: Agent,
     clock: Arc<dyn Clock>,
     pause: Box<Pause>,
+    sent: [AtomicU64; 5],
 }
+
+/// The kinds of requests, as [`Bucket::requests`] counts them.
+const KINDS: [&str; 5] = ["put", "get", "head", "list", "delete"];
 
 impl fmt::Debug for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,6 +84,17 @@ pub(super) struct Ask<'a> {
 }
 
 impl Ask<'_> {
+    /// Its place in [`KINDS`].
+    fn kind(&self) -> usize {
+        match (self.method, self.key) {
+            ("PUT" | "POST", _) => 0,
+            ("GET", Some(_)) => 1,
+            ("HEAD", _) => 2,
+            ("DELETE", _) => 4,
+            _ => 3,
+        }
+    }
+
     fn what(&self) -> String {
         let action = self.query.first().map_or("", |(name, _)| name);
         format!("{} {} {action}", self.method, self.key.unwrap_or("a listing")).trim().to_owned()
@@ -107,12 +123,15 @@ impl Bucket {
             .timeout_recv_response(Some(ANSWER))
             .timeout_per_write(Some(STALL))
             .timeout_per_read(Some(ANSWER))
+            .max_idle_connections_per_host(IDLE_MAX)
+            .max_idle_connections(IDLE_MAX)
             .build()
             .new_agent();
         let credentials = profile.credentials().map_err(|error| BucketError::Credentials {
             problem: format!("{url} at {}: {error}", store.origin),
         })?;
-        Ok(Self { credentials, url, store, agent, clock, pause })
+        let sent = Default::default();
+        Ok(Self { credentials, url, store, agent, clock, pause, sent })
     }
 
     /// Its address.
@@ -123,6 +142,12 @@ impl Bucket {
     /// Its address and that of the store, for people.
     fn place(&self) -> String {
         format!("{} at {}", self.url, self.store.origin)
+    }
+
+    /// Requests that were sent since it was opened, repeated ones included, by kind: as stores bill
+    /// them, what begins, adds to or ends an object in parts is a `put`.
+    pub fn requests(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        KINDS.into_iter().zip(self.sent.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 
     /// Waits for a time; returns whether the work is to end.
@@ -167,7 +192,7 @@ impl Bucket {
     }
 
     /// Waits before another try, a half more or less, so that many clients do not come at once.
-    fn wait(&self, tries: u32, at_least: Option<Duration>) -> Result<(), BucketError> {
+    pub(super) fn wait(&self, tries: u32, at_least: Option<Duration>) -> Result<(), BucketError> {
         let chance = RandomState::new().hash_one(tries) % 1000;
         let usual = PAUSE_FIRST * 2_u32.pow(tries);
         let pause = usual / 2 + usual.mul_f64(chance as f64 / 1000.0);
@@ -178,6 +203,7 @@ impl Bucket {
     }
 
     fn send(&self, ask: &Ask<'_>) -> Result<Response<Body>, ureq::Error> {
+        self.sent[ask.kind()].fetch_add(1, Ordering::Relaxed);
         let key = ask.key.map(|key| self.full_key(key)).unwrap_or_default();
         let path = sign::path(&format!("{}/{key}", self.store.root));
         let query = sign::query(&ask.query);
@@ -206,7 +232,7 @@ impl Bucket {
         }
     }
 
-    fn refused(&self, ask: &Ask<'_>, answer: Response<Body>) -> BucketError {
+    pub(super) fn refused(&self, ask: &Ask<'_>, answer: Response<Body>) -> BucketError {
         let status = answer.status().as_u16();
         let text = body_of(answer).unwrap_or_default();
         let Problem { code, message } = quick_xml::de::from_str(&text).unwrap_or_default();
@@ -215,14 +241,14 @@ impl Bucket {
     }
 
     /// An error where it is not the key that is missing, but the bucket.
-    fn absent(&self, ask: &Ask<'_>, answer: Response<Body>) -> Result<(), BucketError> {
+    pub(super) fn absent(&self, ask: &Ask<'_>, answer: Response<Body>) -> Result<(), BucketError> {
         match self.refused(ask, answer) {
             error @ BucketError::Refused { .. } if error.code() == "NoSuchBucket" => Err(error),
             _ => Ok(()),
         }
     }
 
-    fn unreachable(&self, ask: &Ask<'_>, problem: &dyn fmt::Display) -> BucketError {
+    pub(super) fn unreachable(&self, ask: &Ask<'_>, problem: &dyn fmt::Display) -> BucketError {
         let (place, problem) = (self.place(), problem.to_string());
         BucketError::Unreachable { place, what: ask.what(), problem }
     }
@@ -280,19 +306,6 @@ impl Bucket {
         }
     }
 
-    /// A small object; `None` if there is none.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>, BucketError> {
-        let mut bytes = Vec::new();
-        let length = self.read(key, &mut |piece| {
-            bytes.extend_from_slice(piece);
-            Ok::<_, BucketError>(())
-        })?;
-        Ok(length.map(|_| bytes))
-    }
-
     /// The tag of an object; `None` if there is none.
     ///
     /// # Errors
@@ -301,53 +314,6 @@ impl Bucket {
         let ask = Ask { method: "HEAD", key: Some(key), ..Ask::default() };
         let answer = self.ask(&ask)?;
         Ok(answer.status().is_success().then(|| tag_of(&answer)))
-    }
-
-    /// Gives an object to `take`, in pieces and from the place where a connection was lost; returns
-    /// its length, or `None` if there is none.
-    ///
-    /// # Errors
-    /// Those of the store and of `take`.
-    pub fn read<E: From<BucketError>>(
-        &self,
-        key: &str,
-        take: &mut dyn FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<Option<u64>, E> {
-        let (mut at, mut length, mut tries) = (0, None, 0);
-        let mut buffer = vec![0; BUFFER_BYTES];
-        loop {
-            let headers = match at {
-                0 => Vec::new(),
-                _ => vec![("range", format!("bytes={at}-"))],
-            };
-            let ask = Ask { method: "GET", key: Some(key), headers, ..Ask::default() };
-            let answer = self.ask(&ask)?;
-            match answer.status().as_u16() {
-                404 => return Ok(self.absent(&ask, answer).map(|()| None)?),
-                200 if at == 0 => {}
-                206 if at > 0 => {}
-                _ => return Err(self.refused(&ask, answer).into()),
-            }
-            length = length.or(answer.body().content_length());
-            let mut body = answer.into_body().into_with_config().limit(u64::MAX).reader();
-            let lost = loop {
-                match body.read(&mut buffer) {
-                    Ok(0) if length.is_none_or(|length| at >= length) => return Ok(Some(at)),
-                    Ok(0) => break "the answer ended early".to_owned(),
-                    Ok(count) => {
-                        at += count as u64;
-                        tries = 0;
-                        take(&buffer[..count])?;
-                    }
-                    Err(error) => break error.to_string(),
-                }
-            };
-            if tries == RETRIES {
-                return Err(self.unreachable(&ask, &lost).into());
-            }
-            self.wait(tries, None)?;
-            tries += 1;
-        }
     }
 
     /// Every key that begins with `start`, and its length, ascending; keys are those below the

@@ -10,13 +10,14 @@
 //! body that it gets with the hash in its signature.
 //!
 //! - `url`: names of places; `credentials`: keys, region and endpoint; `sign`: signatures
-//! - `client`: requests and their retries; `parts`: objects that are sent in parts; `answers`:
-//!   bodies in XML
+//! - `client`: requests and their retries; `read`: objects that are read; `parts`: objects that are
+//!   sent in parts; `answers`: bodies in XML
 
 mod answers;
 mod client;
 mod credentials;
 mod parts;
+mod read;
 mod sign;
 mod url;
 

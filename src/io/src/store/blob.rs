@@ -16,6 +16,22 @@ pub type WriteBlob<'a> = dyn FnMut(&mut dyn Write) -> io::Result<()> + 'a;
 /// [`crate::store::LocalBlobs`]; the first blob of a new directory costs one fsync more for each
 /// directory made.
 pub trait BlobStore: Send + Sync + fmt::Debug {
+    /// Whether a process on another machine may write to the same blobs: the lock of the data
+    /// directory keeps none away then.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Brings blobs near that are to be mapped soon, several at once where that is quicker. One that
+    /// cannot be brought is an error of the call that needs it.
+    fn prefetch(&self, _keys: &[Key]) {}
+
+    /// Forgets a copy of a blob that is kept nearer than the blob itself, because it was found
+    /// damaged; returns whether there was one, so that it is worth reading again.
+    fn forget_copy(&self, _key: &Key) -> bool {
+        false
+    }
+
     /// Stores a blob, replacing one of that name in a single step. Two fsyncs.
     fn put(&self, key: &Key, bytes: &[u8]) -> Result<(), StoreError> {
         self.put_with(key, &mut |out| out.write_all(bytes)).map(|_length| ())

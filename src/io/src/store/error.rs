@@ -1,6 +1,7 @@
 //! Errors of the blob store.
 
 use crate::IoError;
+use crate::store::Key;
 use lodestone_types::ErrorKind;
 
 /// Errors of the blob store.
@@ -17,6 +18,18 @@ pub enum StoreError {
     /// The disk beneath failed.
     #[error(transparent)]
     Io(#[from] IoError),
+    /// There is no blob of this name.
+    #[error("there is no blob {key}")]
+    Missing {
+        /// The name.
+        key: Key,
+    },
+    /// The store behind the blobs refused, or cannot be reached.
+    #[error("{problem}")]
+    Remote {
+        /// The store's words.
+        problem: String,
+    },
 }
 
 impl StoreError {
@@ -25,6 +38,8 @@ impl StoreError {
         match self {
             Self::InvalidKey { .. } => ErrorKind::Internal,
             Self::Io(error) => error.kind(),
+            Self::Missing { .. } => ErrorKind::NotFound,
+            Self::Remote { .. } => ErrorKind::Unavailable,
         }
     }
 }

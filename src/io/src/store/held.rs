@@ -96,6 +96,18 @@ impl Drop for DeletionHold {
 }
 
 impl BlobStore for HeldBlobs {
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    fn prefetch(&self, keys: &[Key]) {
+        self.inner.prefetch(keys);
+    }
+
+    fn forget_copy(&self, key: &Key) -> bool {
+        self.inner.forget_copy(key)
+    }
+
     fn put_with(&self, key: &Key, write: &mut WriteBlob<'_>) -> Result<u64, StoreError> {
         self.inner.put_with(key, write)
     }

@@ -27,8 +27,8 @@
 //! - `conformance`: the test suite of every implementation (tests only)
 
 mod blob;
-#[cfg(test)]
-mod conformance;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
 mod error;
 mod held;
 mod key;

@@ -25,12 +25,12 @@ use lodestone_io::store::Key;
 use lodestone_types::{SegmentId, Sequence};
 
 /// Number of times a commit is rebased on the head of another writer before it fails.
-const REBASES_MAX: usize = 8;
+pub(super) const REBASES_MAX: usize = 8;
 
 /// The right to commit, held across deciding, committing and marking.
 pub struct Writer<'a> {
     pub(super) collection: &'a Collection,
-    state: MutexGuard<'a, WriterState>,
+    pub(super) state: MutexGuard<'a, WriterState>,
 }
 
 impl Collection {
@@ -46,9 +46,13 @@ impl Collection {
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(CollectionError::Poisoned { collection });
         }
-        self.quarantine_noticed(&state);
+        let mut writer = Writer { collection: self, state };
+        if self.in_doubt.load(Ordering::SeqCst) {
+            writer.settle_doubt()?;
+        }
+        self.quarantine_noticed(&writer.state);
         self.require_known()?;
-        Ok(Writer { collection: self, state })
+        Ok(writer)
     }
 
     /// Refuses what would end in a commit while it is not known what a damaged segment held.
@@ -76,7 +80,8 @@ impl Writer<'_> {
     /// sources, and damage of a segment that the edit was made from: nothing has changed then.
     /// [`CollectionError::OtherModel`] where the vectors are not of the model of the others.
     /// After any other error the collection is poisoned: it refuses writes, and reads continue with
-    /// the version before. [`CollectionError::InDoubt`] alone says that the change may be durable.
+    /// the version before; where a bucket was away, the next writer finds out first what happened.
+    /// [`CollectionError::InDoubt`] alone says that the change may be durable.
     pub fn commit(&mut self, edit: &Edit) -> Result<Outcome, CollectionError> {
         let base = self.base();
         if edit
@@ -89,13 +94,32 @@ impl Writer<'_> {
         let draft = Draft::new(&base, edit)?;
         check_read(&base, edit)?;
         let result = self.try_commit(edit, base, draft);
+        // Doubt that can be settled is noted where it began.
         if let Err(error) = &result
             && error.leaves_doubt()
+            && !error.can_be_settled()
+            && self.collection.knows_head()
         {
             tracing::error!(collection = %self.collection.id, %error, "commit failed: poisoned");
             self.poison();
         }
         result
+    }
+
+    /// The error of a commit as its caller sees it; from now on the newest manifest is not known.
+    pub(super) fn doubted(&mut self, error: CollectionError) -> CollectionError {
+        if !error.leaves_doubt() {
+            return error;
+        }
+        let remedy = match error.can_be_settled() {
+            true => {
+                self.collection.in_doubt.store(true, Ordering::SeqCst);
+                "the next write finds out"
+            }
+            false => "restart the server",
+        };
+        let (collection, cause) = (self.collection.id, error.to_string());
+        CollectionError::InDoubt { collection, cause, remedy }
     }
 
     /// Forgets jobs whose success is now durable in the catalog.
@@ -131,17 +155,8 @@ impl Writer<'_> {
             }
             next.newest_sequence = Some(edit.newest_sequence().max(base.newest_sequence()).0);
             // Before it nothing that was written is referred to.
-            let committed =
-                collection.log.commit(&base.manifest, &next).map_err(|error| {
-                    match error.leaves_doubt() {
-                        true => {
-                            let cause = error.to_string();
-                            CollectionError::InDoubt { collection: collection.id, cause }
-                        }
-                        false => error,
-                    }
-                });
-            match committed? {
+            let committed = collection.log.commit(&base.manifest, &next);
+            match committed.map_err(|error| self.doubted(error))? {
                 Commit::Done => {
                     self.state.applied.extend(&edit.applied);
                     self.publish(&base, next_snapshot(next, draft.segments));

@@ -59,16 +59,18 @@ pub enum CollectionError {
         /// The collection.
         collection: CollectionId,
     },
-    /// A commit failed so that it is unknown whether it has happened; later ones are refused.
+    /// A commit failed so that it is unknown whether it has happened.
     #[error(
         "it is not known whether a commit to collection {collection} has happened: {cause}; \
-         restart the server"
+         {remedy}"
     )]
     InDoubt {
         /// The collection.
         collection: CollectionId,
         /// The error.
         cause: String,
+        /// The way to know it.
+        remedy: &'static str,
     },
     /// A writer with a later epoch has taken over, or others kept winning.
     #[error("another writer has committed to collection {collection}")]
@@ -132,6 +134,14 @@ impl CollectionError {
             }
             _ => true,
         }
+    }
+
+    /// Whether the next writer can find out what is durable: a bucket that was away tells it.
+    pub(super) fn can_be_settled(&self) -> bool {
+        let (Self::Store(error) | Self::Segment(SegmentError::Store(error))) = self else {
+            return false;
+        };
+        matches!(error, StoreError::Remote { .. } | StoreError::Missing { .. })
     }
 
     /// The caller's remedy.

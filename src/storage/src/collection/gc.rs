@@ -75,7 +75,7 @@ impl Collection {
     fn take_garbage(&self) -> Option<(u64, Vec<PendingDelete>)> {
         // No commit is under way while this is held: all files are either listed or garbage.
         let _no_commit = self.writer.lock();
-        if self.is_poisoned() {
+        if !self.knows_head() {
             return None;
         }
         let snapshot = self.snapshot();

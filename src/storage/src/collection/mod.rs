@@ -23,13 +23,14 @@
 //! - A file is deleted after the manifest that refers to it and after its last reader. Old
 //!   manifests are deleted in ascending order; only the newest is kept, because readers pin files,
 //!   not manifests, and a deleted document should leave the disk soon.
-//! - After a failed commit nothing is acknowledged until the process starts again, since an fsync
-//!   that failed must not be repeated.
+//! - After a failed commit nothing is acknowledged until it is known whether it has happened. On a
+//!   disk that is after a new start, since an fsync that failed must not be repeated; a bucket is
+//!   asked by the next writer (`takeover`).
 //!
 //! - `manifest`, `log`: the format, and the commit as creation of a numbered file
 //! - `edit`: operations; `draft`: applies them to a version without touching the disk; `commit`:
 //!   writes the result
-//! - `open`: recovery; `snapshot`: an open version; `by_time`: its sources in the order
+//! - `open`: recovery; `takeover`: keeping other writers from the next number; `snapshot`: an open version; `by_time`: its sources in the order
 //!   of listings; `kept`: rows that pass filters which are repeated
 //! - `plan`: which segments are merged; `merge`, `gc`: background work
 //! - `other`: the same rows with vectors of another model, and the switch between both
@@ -58,6 +59,7 @@ mod registry;
 mod scrub;
 mod snapshot;
 mod source_list;
+mod takeover;
 pub mod uploads;
 
 use std::sync::Arc;
@@ -105,6 +107,8 @@ pub struct Collection {
     /// Held while all blocks are read; the version of which all were sound.
     scrubbing: Mutex<Option<u64>>,
     poisoned: AtomicBool,
+    /// Whether the newest manifest may be one whose commit has failed.
+    in_doubt: AtomicBool,
 }
 
 /// State guarded by the writer's lock.
@@ -141,6 +145,11 @@ impl Collection {
     /// Whether writes are refused after a failed commit.
     pub fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::SeqCst)
+    }
+
+    /// Whether the snapshot is of the newest manifest.
+    fn knows_head(&self) -> bool {
+        !self.is_poisoned() && !self.in_doubt.load(Ordering::SeqCst)
     }
 
     /// Writes fresh sources to a segment file that nothing refers to yet. Needs no lock. A file

@@ -35,7 +35,9 @@ impl Collection {
         let head = log.head(id)?;
         check_head(id, &head, expected)?;
         let applied = unmarked(&head, expected);
-        let empty = Snapshot { manifest: head.clone(), segments: Vec::new(), damaged: Vec::new() };
+        let is_shared = store.is_shared();
+        let manifest = Manifest::empty(id);
+        let empty = Snapshot { manifest, segments: Vec::new(), damaged: Vec::new() };
         let collection = Self {
             id,
             epoch,
@@ -44,14 +46,21 @@ impl Collection {
             backend: Arc::new(SimdBackend),
             log,
             snapshot: ArcSwap::from_pointee(empty),
-            writer: Mutex::new(WriterState { applied }),
+            writer: Mutex::new(WriterState { applied: applied.clone() }),
             pending_deletes: Mutex::default(),
             merging: Mutex::default(),
             scrubbing: Mutex::new(None),
             poisoned: AtomicBool::new(false),
+            in_doubt: AtomicBool::new(false),
+        };
+        let head = match is_shared && head.version > 0 && head.epoch < epoch {
+            true => collection.take_number(head, applied)?,
+            false => head,
         };
         let snapshot = collection.load(head)?;
-        if snapshot.damaged.is_empty() {
+        // A file that nothing lists may be another writer's, until that one is fenced.
+        let is_ours = !is_shared || snapshot.manifest.epoch == epoch;
+        if snapshot.damaged.is_empty() && is_ours {
             collection.collect_orphans(&snapshot.manifest);
         }
         collection.snapshot.store(Arc::new(snapshot));
@@ -77,6 +86,8 @@ impl Collection {
     pub(super) fn load(&self, manifest: Manifest) -> Result<Snapshot, CollectionError> {
         let mut segments = Vec::with_capacity(manifest.segments.len());
         let mut damaged = Vec::new();
+        let files = |entry: &SegmentEntry| layout::segment(self.id, SegmentId(entry.id));
+        self.store.prefetch(&manifest.segments.iter().map(files).collect::<Vec<_>>());
         for entry in &manifest.segments {
             match self.load_segment(entry) {
                 Ok(live) => segments.push(Arc::new(live)),
@@ -94,7 +105,15 @@ impl Collection {
         &self,
         entry: &SegmentEntry,
     ) -> Result<LiveSegment, CollectionError> {
-        let segment = self.open_segment(&entry.meta())?;
+        let key = layout::segment(self.id, SegmentId(entry.id));
+        let segment = match self.open_segment(&entry.meta()) {
+            // What is damaged may be the copy alone.
+            Err(error) if is_damage(&error) && self.store.forget_copy(&key) => {
+                tracing::warn!(collection = %self.id, %error, "a copy is fetched again");
+                self.open_segment(&entry.meta())?
+            }
+            opened => opened?,
+        };
         Ok(LiveSegment::new(entry.clone(), segment, self.read_dead(entry)?))
     }
 

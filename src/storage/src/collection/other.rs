@@ -279,12 +279,13 @@ impl Writer<'_> {
         match self.collection.log.commit(&base.manifest, next) {
             Ok(Commit::Done) => Ok(()),
             Ok(Commit::Conflict(_) | Commit::Fenced) => Err(CollectionError::Fenced { collection }),
-            Err(error) if error.leaves_doubt() => {
-                tracing::error!(%collection, %error, "commit failed: poisoned");
-                self.poison();
-                Err(CollectionError::InDoubt { collection, cause: error.to_string() })
+            Err(error) => {
+                if error.leaves_doubt() && !error.can_be_settled() {
+                    tracing::error!(%collection, %error, "commit failed: poisoned");
+                    self.poison();
+                }
+                Err(self.doubted(error))
             }
-            Err(error) => Err(error),
         }
     }
 }

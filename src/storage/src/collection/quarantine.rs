@@ -230,25 +230,42 @@ impl Collection {
         self.quarantine_noticed(&self.writer.lock())
     }
 
-    /// Quarantines the segments that are known to be damaged. Returns their number.
+    /// Quarantines the segments that are known to be damaged, unless a sound copy can be had.
+    /// Returns their number.
     pub(super) fn quarantine_noticed(&self, _no_commit: &MutexGuard<'_, WriterState>) -> usize {
         let now = self.snapshot();
-        let is_bad = |live: &Arc<LiveSegment>| match live.segment.check() {
-            Err(error) => {
-                tracing::error!(collection = %self.id, %error, "segment quarantined");
-                true
+        let (mut segments, mut damaged) = (Vec::new(), now.damaged.clone());
+        let mut found = 0;
+        for live in &now.segments {
+            let Err(error) = live.segment.check() else {
+                segments.push(Arc::clone(live));
+                continue;
+            };
+            found += 1;
+            match self.load_again(&live.entry) {
+                Some(again) => {
+                    tracing::warn!(collection = %self.id, %error, "a copy was fetched again");
+                    segments.push(Arc::new(again));
+                }
+                None => {
+                    tracing::error!(collection = %self.id, %error, "segment quarantined");
+                    damaged.push(Arc::new(self.quarantine(&live.entry, Some(live))));
+                }
             }
-            Ok(()) => false,
-        };
-        let (bad, sound): (Vec<_>, Vec<_>) = now.segments.iter().cloned().partition(is_bad);
-        if !bad.is_empty() {
-            let mut damaged = now.damaged.clone();
-            let lost = bad.iter().map(|live| self.quarantine(&live.entry, Some(live)));
-            damaged.extend(lost.map(Arc::new));
-            let manifest = now.manifest.clone();
-            self.snapshot.store(Arc::new(Snapshot { manifest, segments: sound, damaged }));
         }
-        bad.len()
+        if found > 0 {
+            let manifest = now.manifest.clone();
+            self.snapshot.store(Arc::new(Snapshot { manifest, segments, damaged }));
+        }
+        found
+    }
+
+    /// A segment whose file was only a copy, which is damaged, from what it was copied from; `None`
+    /// where that is damaged too, or cannot be had.
+    fn load_again(&self, entry: &SegmentEntry) -> Option<LiveSegment> {
+        let key = layout::segment(self.id, SegmentId(entry.id));
+        let again = self.store.forget_copy(&key).then(|| self.load_segment(entry).ok()).flatten();
+        again.filter(|live| live.segment.verify_blocks().is_ok())
     }
 
     /// The files of a segment and of the list beside it.

@@ -128,10 +128,10 @@ impl Registry {
 ///
 /// Counting the holders would not be enough: background work keeps weak references, and one that is
 /// upgraded after the count would work on files that the next opening takes for left-over ones. An
-/// unwrapped collection cannot be upgraded. A poisoned collection stays open, so that it stays
-/// poisoned.
+/// unwrapped collection cannot be upgraded. After a failed commit a collection stays open, so that
+/// it knows that it does not know its newest manifest.
 fn close_if_idle(held: &mut Option<Arc<Collection>>) -> bool {
-    if held.as_ref().is_some_and(|collection| collection.is_poisoned()) {
+    if held.as_ref().is_some_and(|collection| !collection.knows_head()) {
         return false;
     }
     let Some(collection) = held.take() else { return true };

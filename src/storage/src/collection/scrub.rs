@@ -109,7 +109,7 @@ impl Collection {
         let snapshot = self.snapshot();
         let ours = &snapshot.manifest;
         // After a failed commit it is not known which is the newest.
-        if ours.version == 0 || self.is_poisoned() {
+        if ours.version == 0 || !self.knows_head() {
             return Ok(0);
         }
         match self.log.head(self.id) {

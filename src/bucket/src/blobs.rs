@@ -1,0 +1,248 @@
+//! The blob store of a bucket.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::cache::{Cache, CacheCounts};
+use crate::error::{TransferError, remote};
+use crate::transfer;
+use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
+use lodestone_io::store::{BlobStore, Created, Key, StoreError, WriteBlob};
+use lodestone_io::{DataDir, FileSlice, IoError, MappedFile};
+
+/// Folder of the copies in the data directory.
+const COPIES: &str = "cache/blobs";
+/// Requests for different blobs that are under way at once, for one caller.
+const SIDE_BY_SIDE: usize = 8;
+
+/// Blobs in a bucket; segments and originals have copies in the data directory.
+#[derive(Debug)]
+pub struct BucketBlobs {
+    bucket: Arc<Bucket>,
+    data: Arc<DataDir>,
+    cache: Cache,
+    has_copies: fn(&Key) -> bool,
+}
+
+/// Whether the contents of a blob never change under its name: segments, originals and copies of
+/// the catalog. Manifests are not among them: a number may be taken anew after it was collected.
+fn is_constant(key: &Key) -> bool {
+    let mut parts = key.as_str().split('/').skip(1);
+    match (parts.next(), parts.nth(1)) {
+        (Some("c"), Some("s")) | (Some("raw"), Some(_)) => true,
+        (first, _) => first == Some("catalog-base"),
+    }
+}
+
+impl BucketBlobs {
+    /// The blobs of a bucket, with copies of at most `copies_bytes_max` bytes, more where open
+    /// collections need it.
+    ///
+    /// # Errors
+    /// Those of the folder of the copies.
+    pub fn open(
+        bucket: Arc<Bucket>,
+        data: Arc<DataDir>,
+        copies_bytes_max: u64,
+    ) -> Result<Self, IoError> {
+        let cache = Cache::open(data.root().join(COPIES), copies_bytes_max)?;
+        Ok(Self { bucket, data, cache, has_copies: is_constant })
+    }
+
+    /// The bucket.
+    pub fn bucket(&self) -> &Bucket {
+        &self.bucket
+    }
+
+    /// State of the copies.
+    pub fn copies(&self) -> CacheCounts {
+        self.cache.counts()
+    }
+
+    /// Fetches a blob into a temporary file.
+    fn fetch(&self, key: &Key) -> Result<(PathBuf, u64), TransferError> {
+        let path = self.data.temporary_path();
+        let fetched = transfer::fetch(&self.bucket, key, &path);
+        if fetched.is_err() {
+            let _ = std::fs::remove_file(&path);
+        }
+        Ok((path, fetched?))
+    }
+
+    /// Sends what was written to a temporary file, which becomes the copy.
+    fn send_file(&self, key: &Key, path: &PathBuf, bytes: u64) -> Result<(), StoreError> {
+        let file = FileSlice::open(path)?;
+        // An older copy would be another blob, if the one in the bucket is replaced.
+        self.cache.forget(key);
+        transfer::send(&self.bucket, key, &file)?;
+        Ok(self.cache.adopt(key, path, bytes)?)
+    }
+
+    fn send(&self, key: &Key, bytes: &[u8]) -> Result<(), StoreError> {
+        let put = self.bucket.put(key.as_str(), bytes, Condition::None);
+        put.map(|_| ()).map_err(|error| remote(&error))
+    }
+
+    fn read(&self, key: &Key) -> Result<Vec<u8>, StoreError> {
+        let read = self.bucket.get(key.as_str()).map_err(|error| remote(&error))?;
+        read.ok_or_else(|| StoreError::Missing { key: key.clone() })
+    }
+
+    fn remove(&self, key: &Key) -> Result<(), StoreError> {
+        self.cache.forget(key);
+        self.bucket.remove(key.as_str()).map_err(|error| remote(&error))
+    }
+}
+
+/// Does something with each of some items on a few threads, to the first error.
+fn side_by_side<T: Sync, E: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = work(item) {
+                next.store(items.len(), Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..SIDE_BY_SIDE.min(items.len())).map(|_| scope.spawn(run)).collect();
+        let own = run();
+        let joined = others.into_iter().map(|thread| thread.join().expect("it does not panic"));
+        joined.fold(own, Result::and)
+    })
+}
+
+impl BlobStore for BucketBlobs {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn prefetch(&self, keys: &[Key]) {
+        let keys: Vec<&Key> = keys.iter().filter(|key| (self.has_copies)(key)).collect();
+        let _: Result<(), ()> = side_by_side(&keys, |key| {
+            if let Err(error) = self.cache.warm(key, || self.fetch(key)) {
+                tracing::debug!(%key, %error, "not fetched ahead");
+            }
+            Ok(())
+        });
+    }
+
+    fn forget_copy(&self, key: &Key) -> bool {
+        self.cache.forget(key)
+    }
+
+    fn put_with(&self, key: &Key, write: &mut WriteBlob<'_>) -> Result<u64, StoreError> {
+        if !(self.has_copies)(key) {
+            let mut bytes = Vec::new();
+            let file = std::path::Path::new(key.as_str());
+            write(&mut bytes)
+                .map_err(|error| IoError::new(lodestone_io::Operation::Write, file, error))?;
+            self.send(key, &bytes)?;
+            return Ok(bytes.len() as u64);
+        }
+        let path = self.data.temporary_path();
+        let put = self.data.disk().write_new(&path, write).map_err(StoreError::from);
+        let put = put.and_then(|bytes| self.send_file(key, &path, bytes).map(|()| bytes));
+        if put.is_err() {
+            let _ = std::fs::remove_file(&path);
+        }
+        put
+    }
+
+    fn scratch(&self) -> Result<File, StoreError> {
+        Ok(self.data.scratch()?)
+    }
+
+    fn put_many(&self, blobs: &[(Key, &[u8])]) -> Result<(), StoreError> {
+        side_by_side(blobs, |(key, bytes)| self.put(key, bytes))
+    }
+
+    /// One request; two where the name is taken or no answer came. The bytes tell whose blob it is:
+    /// what is created has a number of its own in it.
+    fn put_create(&self, key: &Key, bytes: &[u8]) -> Result<Created, StoreError> {
+        let put = self.bucket.put(key.as_str(), bytes, Condition::Absent);
+        if let Ok(Put::Done(_)) = put {
+            return Ok(Created::Won);
+        }
+        // An earlier try of the same request may have been done, and its answer lost.
+        match (self.bucket.get(key.as_str()), put) {
+            (Ok(Some(found)), _) if found == bytes => Ok(Created::Won),
+            (Ok(Some(_)), _) | (Ok(None), Ok(_)) => Ok(Created::Exists),
+            (Ok(None), Err(error)) | (Err(error), _) => Err(remote(&error)),
+        }
+    }
+
+    fn get(&self, key: &Key) -> Result<Vec<u8>, StoreError> {
+        if !(self.has_copies)(key) {
+            return self.read(key);
+        }
+        let file = self.cache.file(key, || self.fetch(key))?;
+        let mut bytes = vec![0; file.len() as usize];
+        file.read_at(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn open(&self, key: &Key) -> Result<FileSlice, StoreError> {
+        if (self.has_copies)(key) {
+            return Ok(self.cache.file(key, || self.fetch(key))?);
+        }
+        let file = self.data.scratch()?;
+        let path = std::path::Path::new(key.as_str());
+        let written = std::io::Write::write_all(&mut &file, &self.read(key)?);
+        written.map_err(|error| IoError::new(lodestone_io::Operation::Write, path, error))?;
+        Ok(FileSlice::of(file, path)?)
+    }
+
+    fn map(&self, key: &Key) -> Result<MappedFile, StoreError> {
+        if (self.has_copies)(key) {
+            return Ok(self.cache.map(key, || self.fetch(key))?);
+        }
+        let (path, _) = self.fetch(key)?;
+        let mapped = MappedFile::open(&path);
+        // The mapping keeps what it needs.
+        let _ = std::fs::remove_file(&path);
+        Ok(mapped?)
+    }
+
+    fn len(&self, key: &Key) -> Result<u64, StoreError> {
+        if let Some(bytes) = self.cache.len(key) {
+            return Ok(bytes);
+        }
+        let found = self.bucket.len(key.as_str()).map_err(|error| remote(&error))?;
+        found.ok_or_else(|| StoreError::Missing { key: key.clone() })
+    }
+
+    fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {
+        let listed = self.bucket.list(&format!("{prefix}/")).map_err(|error| remote(&error))?;
+        // A name outside of the grammar was not made by this store, so it is not a blob.
+        let mut keys: Vec<Key> =
+            listed.into_iter().filter_map(|(name, _)| Key::parse(&name).ok()).collect();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    fn delete_many(&self, keys: &[Key]) -> Result<(), StoreError> {
+        keys.iter().try_for_each(|key| self.remove(key))
+    }
+
+    fn delete_prefix(&self, prefix: &Key) -> Result<(), StoreError> {
+        side_by_side(&self.list(prefix)?, |key| self.remove(key))
+    }
+}
+
+impl BucketBlobs {
+    /// Throws away the parts of blobs whose sending was cut off. Nobody else may be sending.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn abandon_parts(&self) -> Result<u64, BucketError> {
+        self.bucket.abandon_parts("v1/")
+    }
+}

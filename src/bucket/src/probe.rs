@@ -1,0 +1,158 @@
+//! Trying what a store promises, before anything is written that rests on it.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::SharedStoreError;
+use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
+
+/// The object that marks a prefix, outside of the blobs.
+const MARK: &str = "lodestone-store";
+const FORMAT: u32 = 1;
+const FOLDER: &str = "probe";
+/// Requests that create one name at the same moment.
+const RACERS: usize = 16;
+const ROUNDS: usize = 8;
+
+/// What the probe of a store found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probed {
+    /// Names that several requests tried to create at the same moment, with one winner each.
+    pub races: usize,
+    /// Requests in each of these races.
+    pub racers: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    format: u32,
+    probed: Probed,
+}
+
+/// Marks an empty prefix, after [`probe`]; of one that is marked, the two rules are tried that the
+/// store could have lost since. Returns whether the prefix was empty.
+///
+/// # Errors
+/// [`SharedStoreError::Unfit`]; a prefix with other things in it, or of a later program; errors of
+/// the store.
+pub fn mark(bucket: &Bucket, token: &str) -> Result<bool, SharedStoreError> {
+    let place = bucket.url().to_string();
+    let unfit = |problem: String| SharedStoreError::Unfit { place: place.clone(), problem };
+    if let Some(bytes) = bucket.get(MARK)? {
+        let mark: Mark = serde_json::from_slice(&bytes)
+            .map_err(|error| unfit(format!("its object {MARK} is damaged: {error}")))?;
+        if mark.format > FORMAT {
+            let format = mark.format;
+            return Err(unfit(format!(
+                "it has format {format}, and this program knows {FORMAT}: start a later one"
+            )));
+        }
+        run(bucket, token, 1, 2)?;
+        return Ok(false);
+    }
+    if !bucket.is_empty()? {
+        return Err(unfit(format!(
+            "it is not empty and holds no object {MARK}: name an empty prefix"
+        )));
+    }
+    let mark = Mark { format: FORMAT, probed: probe(bucket, token)? };
+    let bytes = serde_json::to_vec(&mark).expect("plain data always prints");
+    bucket.put(MARK, &bytes, Condition::None)?;
+    Ok(true)
+}
+
+/// Tries what the blobs need of a store: of requests that create one name at the same moment one
+/// wins, all read its bytes at once, a listing has it at once and in order, a range is a range, and
+/// what was deleted is gone. Leaves nothing behind. `token` keeps two probes apart.
+///
+/// # Errors
+/// [`SharedStoreError::Unfit`] with the rule that is broken; errors of the store.
+pub fn probe(bucket: &Bucket, token: &str) -> Result<Probed, SharedStoreError> {
+    run(bucket, token, ROUNDS, RACERS)
+}
+
+fn run(
+    bucket: &Bucket,
+    token: &str,
+    rounds: usize,
+    racers: usize,
+) -> Result<Probed, SharedStoreError> {
+    let folder = format!("{FOLDER}/{token}");
+    let tried = try_rules(bucket, &folder, rounds, racers);
+    for (key, _) in bucket.list(&format!("{folder}/"))? {
+        bucket.remove(&key)?;
+    }
+    tried?;
+    if let Some((key, _)) = bucket.list(&format!("{folder}/"))?.first() {
+        return Err(unfit(bucket, format!("{key} is still listed after it was deleted")));
+    }
+    Ok(Probed { races: rounds, racers })
+}
+
+fn unfit(bucket: &Bucket, problem: String) -> SharedStoreError {
+    SharedStoreError::Unfit { place: bucket.url().to_string(), problem }
+}
+
+fn try_rules(
+    bucket: &Bucket,
+    folder: &str,
+    rounds: usize,
+    racers: usize,
+) -> Result<(), SharedStoreError> {
+    let mut names = Vec::new();
+    for round in 0..rounds {
+        let key = format!("{folder}/{round:020}");
+        race(bucket, &key, racers)?;
+        names.push(key);
+    }
+    let listed = bucket.list(&format!("{folder}/"))?;
+    if !listed.iter().map(|(key, _)| key).eq(&names) {
+        return Err(unfit(bucket, "what was written is not listed at once, in order".to_owned()));
+    }
+    let mut part = Vec::new();
+    let end = bucket.read_part(&names[0], 1..3, &mut |piece| {
+        part.extend_from_slice(piece);
+        Ok::<_, BucketError>(())
+    })?;
+    match (end, &part[..]) {
+        (Some(3), b"ac") => Ok(()),
+        _ => Err(unfit(bucket, "a range of an object is not that range".to_owned())),
+    }
+}
+
+/// Creates one name several times at the same moment.
+fn race(bucket: &Bucket, key: &str, racers: usize) -> Result<(), SharedStoreError> {
+    let (start, winners) = (Barrier::new(racers), AtomicUsize::new(0));
+    let compete = |number: usize| -> Result<Vec<u8>, SharedStoreError> {
+        let own = format!("racer {number}").into_bytes();
+        start.wait();
+        let put = bucket.put(key, &own, Condition::Absent)?;
+        let seen = bucket
+            .get(key)?
+            .ok_or_else(|| unfit(bucket, "what was just created cannot be read".to_owned()))?;
+        // An answer that was lost on the way counts by what is there.
+        if matches!(put, Put::Done(_)) || seen == own {
+            winners.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(seen)
+    };
+    let seen: Result<Vec<_>, _> = std::thread::scope(|scope| {
+        let compete = &compete;
+        let threads: Vec<_> =
+            (0..racers).map(|number| scope.spawn(move || compete(number))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+    });
+    let (seen, winners) = (seen?, winners.into_inner());
+    if winners != 1 || seen.iter().any(|bytes| *bytes != seen[0]) {
+        return Err(unfit(
+            bucket,
+            format!(
+                "{winners} of {racers} requests have created one name: the store does not keep \
+                 If-None-Match, without which two commits could replace each other"
+            ),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Files to and from a bucket.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::error::TransferError;
+use lodestone_fetch::bucket::{Bucket, Condition};
+use lodestone_io::store::Key;
+use lodestone_io::{FileSlice, IoError, Operation};
+
+/// Bytes of a part that is sent, all of which are in memory; what is shorter is sent whole.
+const PART_BYTES: usize = 16 << 20;
+/// Parts of one object; stores take 10,000.
+const PARTS_MAX: u64 = 9_000;
+/// Bytes that one request asks for.
+const RANGE_BYTES: u64 = 16 << 20;
+/// Requests for one object that are under way at once.
+const STREAMS: usize = 6;
+
+/// Sends a file under a key, in the place of what is there. Nothing is there before all of it is.
+pub(crate) fn send(bucket: &Bucket, key: &Key, file: &FileSlice) -> Result<(), TransferError> {
+    let bytes = file.len();
+    if bytes < PART_BYTES as u64 {
+        let mut whole = vec![0; bytes as usize];
+        file.read_at(0, &mut whole)?;
+        bucket.put(key.as_str(), &whole, Condition::None)?;
+        return Ok(());
+    }
+    let part_bytes = PART_BYTES.max(bytes.div_ceil(PARTS_MAX) as usize);
+    let mut at = 0;
+    bucket.put_parts(key.as_str(), part_bytes, &mut |part| {
+        let length = file.read_at(at, part)?;
+        at += length as u64;
+        Ok::<_, TransferError>(length)
+    })
+}
+
+/// Fetches an object into a new file, whose contents are synced, and returns its length. After an
+/// error part of the file may stand at `path`.
+pub(crate) fn fetch(bucket: &Bucket, key: &Key, path: &Path) -> Result<u64, TransferError> {
+    let missing = || TransferError::Missing(key.clone());
+    let length = bucket.len(key.as_str())?.ok_or_else(missing)?;
+    let mut options = OpenOptions::new();
+    let made = options.read(true).write(true).create_new(true).mode(0o600).open(path);
+    let file = made.map_err(|error| IoError::new(Operation::Create, path, error))?;
+    let ranges = length.div_ceil(RANGE_BYTES);
+    let next = AtomicU64::new(0);
+    let failed = Mutex::new(None);
+    let work = || {
+        while failed.lock().is_none() {
+            let range = next.fetch_add(1, Ordering::Relaxed);
+            if range >= ranges {
+                break;
+            }
+            let (start, end) = (range * RANGE_BYTES, length.min((range + 1) * RANGE_BYTES));
+            if let Err(error) = fetch_range(bucket, key, start, end, &file, path) {
+                failed.lock().get_or_insert(error);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..STREAMS.min(ranges as usize) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    if let Some(error) = failed.into_inner() {
+        return Err(error);
+    }
+    file.sync_all().map_err(|error| IoError::new(Operation::SyncFile, path, error))?;
+    Ok(length)
+}
+
+fn fetch_range(
+    bucket: &Bucket,
+    key: &Key,
+    start: u64,
+    end: u64,
+    file: &File,
+    path: &Path,
+) -> Result<(), TransferError> {
+    let mut at = start;
+    let read = bucket.read_part(key.as_str(), start..end, &mut |piece| {
+        let written = file.write_all_at(piece, at);
+        written.map_err(|error| IoError::new(Operation::Write, path, error))?;
+        at += piece.len() as u64;
+        Ok::<_, TransferError>(())
+    })?;
+    match read {
+        Some(read) if read == end => Ok(()),
+        Some(_) | None => Err(TransferError::Missing(key.clone())),
+    }
+}

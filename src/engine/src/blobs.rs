@@ -1,0 +1,193 @@
+//! The place of all blobs: the data directory, or a bucket with copies there.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::EngineError;
+use crate::meters::Label;
+use crate::settings::{InvalidSetting, Settings};
+use lodestone_bucket::{BucketBlobs, Owner, Probed, SharedStoreError, mark, probe};
+use lodestone_fetch::Authorities;
+use lodestone_fetch::bucket::{Bucket, BucketUrl, Pause};
+use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_io::{DataDir, IoError, Operation};
+use lodestone_metrics::{Counter, Family, Gauge, Registry};
+use lodestone_types::{IdSource, RandomIds, SystemClock};
+
+/// File in a data directory that is a cache; holds the address of the bucket.
+const STORE_FILE: &str = "store";
+/// Share of the free space that copies may take, in percent.
+const CACHE_PERCENT: u64 = 80;
+
+/// The blobs of an engine.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// The blobs.
+    pub(super) blobs: Arc<dyn BlobStore>,
+    /// The bucket, if they are in one.
+    pub(super) bucket: Option<InUse>,
+}
+
+/// A bucket, used by this process alone as far as others can be told.
+#[derive(Debug)]
+pub(super) struct InUse {
+    pub(super) blobs: Arc<BucketBlobs>,
+    /// Ends pauses between tries.
+    stop: Arc<Stop>,
+    meters: Meters,
+    _owner: Owner,
+}
+
+#[derive(Debug, Default)]
+struct Stop {
+    is_set: Mutex<bool>,
+    set: Condvar,
+}
+
+impl Stop {
+    /// Waits for a time, less once it is set; returns whether it is.
+    fn wait(&self, time: Duration) -> bool {
+        let mut is_set = self.is_set.lock();
+        self.set.wait_while_for(&mut is_set, |is_set| !*is_set, time);
+        *is_set
+    }
+}
+
+/// Measurements of a bucket and of the copies of its data.
+#[derive(Debug, Default)]
+struct Meters {
+    requests: Family<Label, Counter>,
+    cache_bytes: Gauge,
+    cache_bytes_max: Gauge,
+    cache_uses: Family<Label, Counter>,
+    cache_evictions: Counter,
+}
+
+impl InUse {
+    pub(super) fn enter_meters(&self, registry: &mut Registry) {
+        let meters = &self.meters;
+        let help = "Requests to the bucket of the data, repeated ones included, by kind";
+        registry.enter("store_requests_total", help, &meters.requests);
+        let help = "Bytes of the copies of the bucket's data on the disk";
+        registry.enter("store_cache_bytes", help, &meters.cache_bytes);
+        let help = "Bytes that these copies may take";
+        registry.enter("store_cache_limit_bytes", help, &meters.cache_bytes_max);
+        let help = "Uses of segments and originals, by whether a copy was there";
+        registry.enter("store_cache_uses_total", help, &meters.cache_uses);
+        let help = "Copies that went to make room";
+        registry.enter("store_cache_evictions_total", help, &meters.cache_evictions);
+    }
+
+    pub(super) fn refresh_gauges(&self) {
+        let (meters, copies) = (&self.meters, self.blobs.copies());
+        for (kind, count) in self.blobs.bucket().requests() {
+            meters.requests.get_or_create(&[("kind", kind)]).set(count);
+        }
+        meters.cache_bytes.set(copies.bytes);
+        meters.cache_bytes_max.set(copies.budget);
+        for (result, count) in [("hit", copies.hits), ("miss", copies.misses)] {
+            meters.cache_uses.get_or_create(&[("result", result)]).set(count);
+        }
+        meters.cache_evictions.set(copies.evictions);
+    }
+
+    /// Lets requests that the bucket does not answer end with their first try.
+    pub(super) fn hurry(&self) {
+        *self.stop.is_set.lock() = true;
+        self.stop.set.notify_all();
+    }
+}
+
+/// Opens the place that the settings name.
+///
+/// # Errors
+/// A data directory that is the cache of a bucket, where none is named, or that holds data of its
+/// own, where one is; a bucket that cannot hold the data, or is another server's.
+pub(super) fn open(
+    settings: &Settings,
+    authorities: &Authorities,
+    data: &Arc<DataDir>,
+    ids: &Arc<dyn IdSource>,
+) -> Result<Place, EngineError> {
+    let noted = noted_store(data.root())?;
+    let Some(url) = &settings.store.store else {
+        let Some(noted) = noted else {
+            return Ok(Place { blobs: Arc::new(LocalBlobs::new(Arc::clone(data))), bucket: None });
+        };
+        let dir = data.root().display();
+        let problem = format!("is not set, and {dir} is the cache of {noted}: name it");
+        return Err(InvalidSetting { name: "store", problem }.into());
+    };
+    if noted.is_none() && data.root().join("v1").exists() {
+        let dir = data.root().display();
+        let problem = format!(
+            "is {url}, and {dir} holds data of its own: name an empty data directory, or copy \
+             {dir} with lodestone store copy"
+        );
+        return Err(InvalidSetting { name: "store", problem }.into());
+    }
+    let stop = Arc::new(Stop::default());
+    let own = Arc::clone(&stop);
+    let bucket = bucket(settings, url, authorities, Box::new(move |time| own.wait(time)))?;
+    let token = ids.uuid().simple().to_string();
+    mark(&bucket, &token)?;
+    let text = url.to_string();
+    data.publish(&data.root().join(STORE_FILE), &mut |out| out.write_all(text.as_bytes()))?;
+    let budget = match settings.store.store_cache {
+        Some(bytes) => bytes,
+        None => data.disk().space(data.root())?.free_bytes / 100 * CACHE_PERCENT,
+    };
+    let blobs = Arc::new(BucketBlobs::open(Arc::clone(&bucket), Arc::clone(data), budget)?);
+    let owner = Owner::take(&bucket, data.root(), format!("{} {token}", process_name()))?;
+    let count = blobs.abandon_parts().map_err(SharedStoreError::from)?;
+    if count > 0 {
+        tracing::info!(count, "parts of blobs that were cut off are removed from the bucket");
+    }
+    let meters = Meters::default();
+    let bucket = InUse { blobs: Arc::clone(&blobs), stop, meters, _owner: owner };
+    Ok(Place { blobs, bucket: Some(bucket) })
+}
+
+fn bucket(
+    settings: &Settings,
+    url: &BucketUrl,
+    authorities: &Authorities,
+    pause: Box<Pause>,
+) -> Result<Arc<Bucket>, SharedStoreError> {
+    let (options, clock) = (settings.backups.bucket.options(), Arc::new(SystemClock));
+    Ok(Arc::new(Bucket::new(url.clone(), &options, authorities, clock, pause)?))
+}
+
+/// Tries what the data need of the bucket that the settings name, if they do. Leaves nothing there.
+///
+/// # Errors
+/// Errors of the store, and the rule that it breaks.
+pub fn probe_store(
+    settings: &Settings,
+    authorities: &Authorities,
+) -> Result<Option<(BucketUrl, Probed)>, SharedStoreError> {
+    let Some(url) = &settings.store.store else { return Ok(None) };
+    let bucket = bucket(settings, url, authorities, Box::new(crate::backup::wait))?;
+    let token = RandomIds.uuid().simple().to_string();
+    Ok(Some((url.clone(), probe(&bucket, &token)?)))
+}
+
+/// The bucket whose cache a data directory is.
+fn noted_store(root: &Path) -> Result<Option<String>, IoError> {
+    let path = root.join(STORE_FILE);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(IoError::new(Operation::Read, &path, error)),
+    }
+}
+
+/// This process, for people.
+fn process_name() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("process {} on {}", std::process::id(), host.trim())
+}

@@ -1,0 +1,54 @@
+//! Settings of the place of all data.
+
+use clap::Args;
+
+use super::InvalidSetting;
+use super::values::parse_bytes;
+use lodestone_fetch::bucket::BucketUrl;
+
+/// Least bytes of copies: a segment, and originals that are being processed.
+const CACHE_MIN: u64 = 64 << 20;
+
+/// Data in a bucket. The data directory is then a cache, and may be lost.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct StoreSettings {
+    /// Bucket that holds the data, `s3://BUCKET/PREFIX`, in place of the data directory, which
+    /// keeps copies of what is used; one process at a time uses it [default: none, the data are in
+    /// the data directory].
+    #[arg(long, env = "LODESTONE_STORE", value_name = "URL")]
+    pub store: Option<BucketUrl>,
+    /// Bytes that copies of the bucket's data may take in the data directory, at least 64MiB; those
+    /// of collections that are open are kept beyond it [default: 80 percent of what is free].
+    #[arg(long, env = "LODESTONE_STORE_CACHE", value_name = "BYTES", value_parser = parse_bytes)]
+    pub store_cache: Option<u64>,
+}
+
+impl StoreSettings {
+    pub(super) fn validate(&self) -> Result<(), InvalidSetting> {
+        let invalid = |problem: &str| {
+            Err(InvalidSetting { name: "store-cache", problem: problem.to_owned() })
+        };
+        match self.store_cache {
+            Some(_) if self.store.is_none() => invalid("needs store"),
+            Some(bytes) if bytes < CACHE_MIN => invalid("must be at least 64MiB"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_make_no_sense_are_named() {
+        let refused = |store: Option<&str>, store_cache: Option<u64>| {
+            let store = store.map(|url| url.parse().unwrap());
+            StoreSettings { store, store_cache }.validate().map_err(|error| error.problem)
+        };
+        assert_eq!(refused(None, None), Ok(()));
+        assert_eq!(refused(Some("s3://data/prod"), Some(1 << 30)), Ok(()));
+        assert_eq!(refused(None, Some(1 << 30)), Err("needs store".to_owned()));
+        assert_eq!(refused(Some("s3://data"), Some(1)), Err("must be at least 64MiB".to_owned()));
+    }
+}
