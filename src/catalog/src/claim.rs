@@ -61,7 +61,8 @@ impl Catalog {
             return Ok(None);
         }
         let served = Arc::clone(&self.inner.last_served);
-        let claim = self.write(move |connection| {
+        // A claim ends with its process anyhow.
+        let claim = self.write_here(move |connection| {
             requeue_due(connection, now)?;
             next_claim(connection, &served, duty, limits, &except, now)
         })?;

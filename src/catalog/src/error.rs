@@ -160,12 +160,24 @@ pub enum CatalogError {
         cause: String,
     },
     /// A commit failed in a way that leaves unknown whether it has happened. Nothing is written
-    /// after it until the catalog is opened again.
+    /// after it until the catalog is opened again or, where its log is in a blob store that was
+    /// away, until that has stored it.
     #[error("it is not known whether a change of the catalog has happened: {cause}")]
     InDoubt {
         /// The error.
         cause: String,
     },
+    /// The blob store with the catalog's log does not answer as it must. Nothing was changed, and
+    /// the catalog can be used again once it does.
+    #[error("the store of the catalog's log cannot be used now: {cause}")]
+    LogAway {
+        /// The error.
+        cause: String,
+    },
+    /// Another process has taken over the log of the catalog. Nothing was changed, and nothing will
+    /// be by this process.
+    #[error("another process has taken over this store")]
+    Fenced,
     /// The disk failed.
     #[error("input or output on the catalog failed: {source}")]
     Io {
@@ -222,6 +234,8 @@ impl CatalogError {
             | Self::NotRecovered
             | Self::Poisoned { .. }
             | Self::InDoubt { .. }
+            | Self::LogAway { .. }
+            | Self::Fenced
             | Self::Io { .. } => ErrorKind::Unavailable,
             Self::Emptied { .. } | Self::Corrupt { .. } | Self::BadDescriptor { .. } => {
                 ErrorKind::Corrupt

@@ -50,6 +50,7 @@
 //!
 //! Modules:
 //! - `open`: connections, pragmas; `migrations`: formats; `error`: errors
+//! - `log`: a copy of every commit in a blob store, from which another machine goes on
 //! - `writer`: group commit; `readers`: read-only connections; `rows`: columns to values
 //! - `cache`: bounded maps of tenants and keys; `work`: signals and stages, in memory only
 //! - `tenants`, `sub_tenants`: creation and deletion of scopes; `descriptors`: tenants beside the
@@ -91,6 +92,7 @@ mod key_text;
 mod keys;
 mod known;
 mod listing;
+mod log;
 mod meters;
 mod migrations;
 mod open;
@@ -134,6 +136,7 @@ pub use job_watch::{JobWatch, Wake};
 pub use key_text::KeyText;
 pub use keys::{AuthError, CreatedKey, KeyInfo, NewKey};
 pub use listing::{JobCounts, JobFilter, JobPage, JobScope, OpenSource};
+pub use log::{CatalogLog, LogState};
 pub use retry::Retry;
 pub use sessions::Turn;
 pub use settle::{RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
@@ -176,6 +179,7 @@ pub struct Catalog {
 struct Inner {
     readers: readers::Readers,
     writer: writer::Writer,
+    log: Option<Arc<log::LogWatch>>,
     options: CatalogOptions,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,

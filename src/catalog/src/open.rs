@@ -12,16 +12,17 @@ use rusqlite::Connection;
 use super::cache::Cache;
 use super::error::{CatalogError, Result};
 use super::job_watch::JobWatchers;
+use super::log::{CatalogLog, Claimed, LogState, Shipper};
 use super::readers::{self, Readers};
 use super::rows::Statements;
 use super::work::{Changes, Stages, WorkSignal, WorkSignals};
-use super::writer::Writer;
+use super::writer::{Reach, Writer};
 use super::{Catalog, CatalogOptions, Inner, migrations};
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{Clock, IdSource};
 
 /// Time for which a statement waits for a lock of another process (a backup, an inspection).
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Compiled statements kept by each connection; more than this crate has.
 const STATEMENTS_KEPT: usize = 128;
 /// Tenants and keys in the caches. About 1 KiB each.
@@ -38,8 +39,10 @@ pub(super) fn prepare(connection: &Connection) -> Result<()> {
 }
 
 /// Opens the writing connection. With WAL and `synchronous=FULL` a commit fsyncs the log, so it
-/// survives a power cut; `fullfsync` is what makes that true on macOS.
-fn connect(path: &Path) -> Result<Connection> {
+/// survives a power cut; `fullfsync` is what makes that true on macOS. With a log in a blob store
+/// (`has_log`) the file is forgotten at the next start: it is enough that checkpoints are in order,
+/// and the writer makes them itself.
+fn connect(path: &Path, has_log: bool) -> Result<Connection> {
     let connection = Connection::open(path)?;
     prepare(&connection)?;
     let mode: String =
@@ -48,7 +51,10 @@ fn connect(path: &Path) -> Result<Connection> {
         let what = format!("journal mode is {mode}, the file system may not support WAL");
         return Err(CatalogError::corrupt(what));
     }
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "synchronous", if has_log { "NORMAL" } else { "FULL" })?;
+    if has_log {
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    }
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "journal_size_limit", 64_i64 << 20)?;
     migrations::migrate(&connection, path)?;
@@ -71,20 +77,56 @@ impl Catalog {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
     ) -> Result<Self> {
+        Self::start(path, options, clock, ids, None)
+    }
+
+    /// Takes the log over and opens the catalog in it. Where the log is empty, the file at `path`,
+    /// or a new one, becomes its first base. Otherwise the file is made anew from the log, and one
+    /// that is there is renamed to `path` with `.replaced` behind it. From now on a write that
+    /// returns `Ok` survives the loss of this machine, and no process that had the log before can
+    /// write to it.
+    ///
+    /// # Errors
+    /// As [`Catalog::open`]; [`CatalogError::Corrupt`] names the key of what is missing or damaged,
+    /// and the file is as it was then; [`CatalogError::LogAway`]; [`CatalogError::Fenced`] if yet
+    /// another process has taken it over meanwhile.
+    pub fn open_with_log(
+        path: &Path,
+        options: CatalogOptions,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+        log: CatalogLog,
+    ) -> Result<Self> {
+        Self::start(path, options, clock, ids, Some(log))
+    }
+
+    fn start(
+        path: &Path,
+        options: CatalogOptions,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+        log: Option<CatalogLog>,
+    ) -> Result<Self> {
+        let claimed = log.map(|log| log.take_over(path)).transpose()?;
         let connect = || {
-            let connection = connect(path)?;
+            let connection = connect(path, claimed.is_some())?;
             let sql = "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'in_progress')";
             let has_interrupted: bool = connection.query_row(sql, [], |row| row.get(0))?;
             Ok((connection, has_interrupted))
         };
         let connected = connect().map_err(|error: CatalogError| error.with_remedy(path));
         let (connection, has_interrupted) = connected?;
-        let writer = Writer::start(connection).map_err(|error| CatalogError::Poisoned {
+        let begin = |claimed: Claimed| claimed.begin(&connection, path, Arc::clone(&clock));
+        let shipper = claimed.map(begin).transpose()?;
+        let log = shipper.as_ref().map(Shipper::watch);
+        let started = Writer::start(connection, shipper);
+        let writer = started.map_err(|error| CatalogError::Poisoned {
             cause: format!("the writer thread did not start: {error}"),
         })?;
         let inner = Inner {
             readers: Readers::new(path),
             writer,
+            log,
             options,
             clock,
             ids,
@@ -222,13 +264,46 @@ impl Catalog {
         found.map_err(|error| error.with_remedy(self.inner.readers.path()))
     }
 
+    /// State of the log in the blob store, where there is one.
+    pub fn log_state(&self) -> Option<LogState> {
+        self.inner.log.as_ref().map(|log| log.state())
+    }
+
+    /// Asks the blob store whether another process has taken over the log, which this one would
+    /// otherwise notice at its next write; reads then answer from the past. One small request.
+    /// Never true without a log.
+    ///
+    /// # Errors
+    /// [`CatalogError::LogAway`].
+    pub fn check_fence(&self) -> Result<bool> {
+        self.inner.log.as_ref().map_or(Ok(false), |log| log.check_fence())
+    }
+
     /// Runs `body` in a transaction that is durable when this returns `Ok`.
     pub(super) fn write<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        self.inner.writer.write(body)
+        let written = self.inner.writer.write(Reach::Durable, body);
+        if self.inner.log.is_some() && matches!(written, Err(CatalogError::InDoubt { .. })) {
+            // The change is visible here all the same, and the caller will tell nobody.
+            self.inner.tenants.clear();
+            self.inner.keys.clear();
+            self.inner.work.notify();
+            self.inner.deliveries.notify();
+        }
+        written
+    }
+
+    /// As [`Self::write`], for changes that nobody has to know of if this process ends: they may be
+    /// missing in a log in a blob store that is away.
+    pub(super) fn write_here<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        self.inner.writer.write(Reach::Here, body)
     }
 
     /// Runs `body` on a read-only connection.

@@ -8,15 +8,18 @@
 //! again (the kernel may have dropped the pages). The writer then refuses everything until the
 //! catalog is opened anew. A full disk is different: SQLite rolls back cleanly, so the batch
 //! fails and the next one may succeed.
+//!
+//! With a log in a blob store (`log`), a commit is also sent there before anybody is answered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 
 use super::error::{CatalogError, Result};
+use super::log::Shipper;
 
 /// Closures in one transaction at most, which bounds how long the first of them waits.
 const BATCH_MAX: usize = 512;
@@ -29,12 +32,17 @@ enum Failure {
     Poisoned(String),
     /// Poisoned by the commit of this batch, which may have happened.
     InDoubt(String),
+    /// Refused before it began, because an earlier commit waits for the store of the log.
+    Away(String),
+    /// Committed here, and it is not known whether it is in the store of the log.
+    Unsent(String),
 }
 
 impl Failure {
     fn of(error: CatalogError) -> Self {
         match error {
             CatalogError::StorageFull => Self::Full,
+            CatalogError::LogAway { cause } => Self::Away(cause),
             other => Self::Poisoned(other.to_string()),
         }
     }
@@ -42,7 +50,10 @@ impl Failure {
     fn error(&self) -> CatalogError {
         match self {
             Self::Full => CatalogError::StorageFull,
-            Self::InDoubt(cause) => CatalogError::InDoubt { cause: cause.clone() },
+            Self::InDoubt(cause) | Self::Unsent(cause) => {
+                CatalogError::InDoubt { cause: cause.clone() }
+            }
+            Self::Away(cause) => CatalogError::LogAway { cause: cause.clone() },
             Self::RolledBack(cause) | Self::Poisoned(cause) => {
                 CatalogError::Poisoned { cause: cause.clone() }
             }
@@ -57,6 +68,16 @@ enum Step {
     Poison(String),
 }
 
+/// How far a change has to come before its caller is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// It survives whatever the catalog promises to survive.
+    Durable,
+    /// It is committed here. If the store of the log is away, this process goes on with it, and the
+    /// next one may not know of it.
+    Here,
+}
+
 trait Task: Send {
     fn run(&mut self, connection: &Connection) -> Step;
     fn answer(self: Box<Self>, failure: Option<&Failure>);
@@ -64,6 +85,7 @@ trait Task: Send {
 
 struct Work<T, F> {
     body: Option<F>,
+    reach: Reach,
     result: Option<Result<T>>,
     reply: SyncSender<Result<T>>,
 }
@@ -89,6 +111,7 @@ where
     fn answer(self: Box<Self>, failure: Option<&Failure>) {
         let outcome = match (self.result, failure) {
             (Some(Err(own)), _) => Err(own),
+            (Some(Ok(value)), Some(Failure::Unsent(_))) if self.reach == Reach::Here => Ok(value),
             (_, Some(failure)) => Err(failure.error()),
             (Some(Ok(value)), None) => Ok(value),
             (None, None) => unreachable!("a batch that succeeded ran every task"),
@@ -114,25 +137,25 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection) -> std::io::Result<Self> {
+    pub(super) fn start(connection: Connection, log: Option<Shipper>) -> std::io::Result<Self> {
         let (sender, receiver) = channel();
         let counters = Arc::new(Counters::default());
         let counted = Arc::clone(&counters);
         let thread = std::thread::Builder::new()
             .name("catalog-writer".into())
-            .spawn(move || serve(&connection, &receiver, &counted))?;
+            .spawn(move || serve(connection, log, &receiver, &counted))?;
         Ok(Self { sender: Some(sender), thread: Some(thread), counters })
     }
 
-    /// Runs `body` in a transaction that is durable when this returns `Ok`.
-    pub(super) fn write<T, F>(&self, body: F) -> Result<T>
+    /// Runs `body` in a transaction that has come as far as `reach` says when this returns `Ok`.
+    pub(super) fn write<T, F>(&self, reach: Reach, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
         let (reply, answer) = sync_channel(1);
         let stopped = || CatalogError::Poisoned { cause: "the writer stopped".into() };
-        let task = Box::new(Work { body: Some(body), result: None, reply });
+        let task = Box::new(Work { body: Some(body), reach, result: None, reply });
         self.counters.waiting.fetch_add(1, Ordering::SeqCst);
         let sender = self.sender.as_ref().expect("the sender lives as long as the writer");
         sender.send(task).map_err(|_| stopped())?;
@@ -151,37 +174,93 @@ impl Drop for Writer {
     }
 }
 
-fn serve(connection: &Connection, receiver: &Receiver<Box<dyn Task>>, counters: &Counters) {
+/// Serves until the sender is gone. The connection is closed before the log is, which holds the
+/// file open.
+fn serve(
+    connection: Connection,
+    mut log: Option<Shipper>,
+    receiver: &Receiver<Box<dyn Task>>,
+    counters: &Counters,
+) {
     let mut poison: Option<Failure> = None;
-    while let Ok(first) = receiver.recv() {
-        let mut batch = vec![first];
-        while batch.len() < BATCH_MAX
-            && let Ok(next) = receiver.try_recv()
-        {
-            batch.push(next);
-        }
-        let size = batch.len() as u64;
-        counters.waiting.fetch_sub(size, Ordering::SeqCst);
-        let failure = match &poison {
-            Some(failure) => Some(failure.clone()),
-            None => commit_together(connection, &mut batch).err(),
+    loop {
+        let received = match log.as_ref().and_then(Shipper::pause) {
+            None => receiver.recv().map_err(RecvTimeoutError::from),
+            Some(pause) => receiver.recv_timeout(pause),
         };
-        match &failure {
-            None => {
-                counters.commits.fetch_add(1, Ordering::SeqCst);
-                counters.writes.fetch_add(size, Ordering::SeqCst);
+        let has_waited = match received {
+            Ok(first) => {
+                serve_batch(&connection, log.as_mut(), first, receiver, counters, &mut poison);
+                false
             }
-            Some(Failure::Poisoned(cause) | Failure::InDoubt(cause)) if poison.is_none() => {
-                tracing::error!(%cause, "the catalog refuses writes until it is opened again");
-                // What comes later is refused, and so in no doubt.
-                poison = Some(Failure::Poisoned(cause.clone()));
-            }
-            Some(_) => {}
-        }
-        for task in batch {
-            task.answer(failure.as_ref());
+            Err(RecvTimeoutError::Timeout) => true,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        if poison.is_none()
+            && let Some(log) = &mut log
+            && let Err(error) = log.maintain(&connection, has_waited)
+        {
+            poison = Some(poisoned_by(error.to_string()));
         }
     }
+    drop(connection);
+}
+
+fn serve_batch(
+    connection: &Connection,
+    log: Option<&mut Shipper>,
+    first: Box<dyn Task>,
+    receiver: &Receiver<Box<dyn Task>>,
+    counters: &Counters,
+    poison: &mut Option<Failure>,
+) {
+    let mut batch = vec![first];
+    while batch.len() < BATCH_MAX
+        && let Ok(next) = receiver.try_recv()
+    {
+        batch.push(next);
+    }
+    let size = batch.len() as u64;
+    counters.waiting.fetch_sub(size, Ordering::SeqCst);
+    let failure = match (&*poison, log) {
+        (Some(failure), _) => Some(failure.clone()),
+        (None, None) => commit_together(connection, &mut batch).err(),
+        (None, Some(log)) => commit_and_send(connection, &mut batch, log).err(),
+    };
+    match &failure {
+        None => {
+            counters.commits.fetch_add(1, Ordering::SeqCst);
+            counters.writes.fetch_add(size, Ordering::SeqCst);
+        }
+        Some(Failure::Poisoned(cause) | Failure::InDoubt(cause)) if poison.is_none() => {
+            // What comes later is refused, and so in no doubt.
+            *poison = Some(poisoned_by(cause.clone()));
+        }
+        Some(_) => {}
+    }
+    for task in batch {
+        task.answer(failure.as_ref());
+    }
+}
+
+fn poisoned_by(cause: String) -> Failure {
+    tracing::error!(%cause, "the catalog refuses writes until it is opened again");
+    Failure::Poisoned(cause)
+}
+
+/// As [`commit_together`], and sends the commit to the store of the log. A commit that another
+/// process has made impossible there has not happened.
+fn commit_and_send(
+    connection: &Connection,
+    batch: &mut [Box<dyn Task>],
+    log: &mut Shipper,
+) -> std::result::Result<(), Failure> {
+    log.catch_up().map_err(Failure::of)?;
+    commit_together(connection, batch)?;
+    log.ship().map_err(|error| match Failure::of(error) {
+        Failure::Away(cause) => Failure::Unsent(cause),
+        failure => failure,
+    })
 }
 
 fn commit_together(

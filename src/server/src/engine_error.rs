@@ -222,6 +222,8 @@ fn catalog(error: &CatalogError) -> ApiError {
         | CatalogError::Emptied { .. }
         | CatalogError::StorageFull
         | CatalogError::Poisoned { .. }
+        | CatalogError::LogAway { .. }
+        | CatalogError::Fenced
         | CatalogError::Io { .. }
         | CatalogError::Corrupt { .. }
         | CatalogError::BadDescriptor { .. }

@@ -1,0 +1,198 @@
+//! Reading the log: its newest entry, and all that a restore has to apply.
+
+use std::sync::Arc;
+
+use super::entry::{self, Base, Entry, Frames, Kind, Label, damaged};
+use crate::error::{CatalogError, Result};
+use lodestone_io::store::{BlobStore, Key, StoreError};
+use lodestone_types::ErrorKind;
+
+/// Entries fetched at a time.
+pub(super) const FETCHES: usize = 8;
+/// Times that the newest entry is looked for; it is missing only if it was listed just before many
+/// others came and a collector removed it.
+const LOOKS_MAX: usize = 10;
+
+/// The error of a store that does not do as it is told.
+pub(super) fn away(error: StoreError) -> CatalogError {
+    CatalogError::LogAway { cause: error.to_string() }
+}
+
+/// A whole blob, or none where there is none.
+pub(super) fn get(store: &dyn BlobStore, key: &Key) -> Result<Option<Vec<u8>>> {
+    match store.get(key) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(away(error)),
+    }
+}
+
+fn entry_at(store: &dyn BlobStore, number: u64) -> Result<Option<Entry>> {
+    let key = entry::key(number);
+    let Some(bytes) = get(store, &key)? else { return Ok(None) };
+    Entry::decode(&bytes).map(Some).map_err(|problem| damaged(&key, problem))
+}
+
+/// The label of an entry, if there is one of this number.
+pub(super) fn label_at(store: &dyn BlobStore, number: u64) -> Result<Option<Label>> {
+    Ok(entry_at(store, number)?.map(|entry| entry.label))
+}
+
+/// The numbers of all entries, ascending.
+pub(super) fn numbers(store: &dyn BlobStore) -> Result<Vec<u64>> {
+    let keys = store.list(&entry::entries()).map_err(away)?;
+    keys.iter().map(entry::number_of).collect()
+}
+
+/// The newest entry.
+pub(super) fn newest(store: &dyn BlobStore) -> Result<Option<(u64, Label)>> {
+    for _ in 0..LOOKS_MAX {
+        let Some(number) = numbers(store)?.pop() else { return Ok(None) };
+        if let Some(label) = label_at(store, number)? {
+            return Ok(Some((number, label)));
+        }
+    }
+    Err(CatalogError::LogAway { cause: "entries are listed that are not there".into() })
+}
+
+/// What a restore has to apply.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) base: Base,
+    base_number: u64,
+    /// Number of the newest entry to apply.
+    last: u64,
+}
+
+/// State at the end of a plan.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct End {
+    /// The newest lap.
+    pub(super) lap: u64,
+    /// Bytes of frames.
+    pub(super) bytes: u64,
+}
+
+/// Receives frames in their order.
+pub(super) type Apply<'a> = dyn FnMut(Frames, &[u8]) -> Result<()> + 'a;
+
+impl Plan {
+    /// The plan for the state at the entry `last`; none where no base was made up to it.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] names an entry that is missing or no base.
+    pub(super) fn new(store: &dyn BlobStore, last: u64, label: &Label) -> Result<Option<Self>> {
+        let base_number = match label.kind {
+            Kind::Base(_) => last,
+            Kind::Claim { .. } | Kind::Frames(_) => label.base,
+        };
+        if base_number == 0 {
+            return Ok(None);
+        }
+        let key = entry::key(base_number);
+        let base = match label_at(store, base_number)?.map(|label| label.kind) {
+            Some(Kind::Base(base)) => base,
+            Some(_) => return Err(damaged(&key, "this entry should be a base")),
+            None => return Err(damaged(&key, "the newest base is missing")),
+        };
+        let listed = numbers(store)?;
+        let mut present = listed.iter().skip_while(|number| **number < base.first);
+        for number in base.first..=last {
+            if present.next() != Some(&number) {
+                return Err(damaged(&entry::key(number), "this entry is missing"));
+            }
+        }
+        Ok(Some(Self { base, base_number, last }))
+    }
+
+    /// Fetches the entries, `fetches` at a time, and gives their frames to `apply`.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] names the entry that breaks a rule; those of `apply`.
+    pub(super) fn read(
+        &self,
+        store: &Arc<dyn BlobStore>,
+        fetches: usize,
+        apply: &mut Apply<'_>,
+    ) -> Result<End> {
+        let mut order = Order { newest_base: self.base_number, ..Order::default() };
+        let mut end = End::default();
+        let numbers: Vec<u64> = (self.base.first..=self.last).collect();
+        for some in numbers.chunks(fetches) {
+            for (number, entry) in some.iter().zip(fetch(store, some)) {
+                let key = entry::key(*number);
+                let entry = entry?.ok_or_else(|| damaged(&key, "this entry is missing"))?;
+                order.check(*number, &entry.label).map_err(|what| damaged(&key, what))?;
+                let Kind::Frames(place) = entry.label.kind else { continue };
+                let content = entry.content().map_err(|what| damaged(&key, what))?;
+                if content.len() as u64 != place.bytes {
+                    return Err(damaged(&key, "its content has another length than it says"));
+                }
+                apply(place, &content)?;
+                end = End { lap: place.lap, bytes: end.bytes + place.bytes };
+            }
+        }
+        Ok(end)
+    }
+}
+
+fn fetch(store: &Arc<dyn BlobStore>, numbers: &[u64]) -> Vec<Result<Option<Entry>>> {
+    if let [number] = numbers {
+        return vec![entry_at(&**store, *number)];
+    }
+    std::thread::scope(|scope| {
+        let fetches: Vec<_> =
+            numbers.iter().map(|number| scope.spawn(move || entry_at(&**store, *number))).collect();
+        let join = |fetch: std::thread::ScopedJoinHandle<'_, _>| {
+            fetch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        fetches.into_iter().map(join).collect()
+    })
+}
+
+/// The rules by which entries follow one another.
+#[derive(Debug, Default)]
+struct Order {
+    newest_base: u64,
+    parent: Option<uuid::Uuid>,
+    /// The claim in force; 0 before the first entry.
+    claim: u64,
+    /// The newest frames, unless a claim ended their lap.
+    frames: Option<Frames>,
+    lap: u64,
+}
+
+impl Order {
+    fn check(&mut self, number: u64, label: &Label) -> std::result::Result<(), String> {
+        if self.claim != 0 && label.parent != self.parent {
+            return Err("it does not follow the entry before it".into());
+        }
+        match &label.kind {
+            Kind::Claim { .. } => {
+                (self.claim, self.frames) = (number, None);
+            }
+            Kind::Base(_) if number > self.newest_base => {
+                return Err("it is a base of which later entries do not know".into());
+            }
+            Kind::Base(_) => {}
+            Kind::Frames(place) => {
+                let follows = self.frames.is_some_and(|before| {
+                    (before.lap, before.offset + before.bytes) == (place.lap, place.offset)
+                });
+                if !follows && (place.offset != 0 || place.lap <= self.lap) {
+                    return Err("its frames do not follow those before it".into());
+                }
+                (self.frames, self.lap) = (Some(*place), place.lap);
+            }
+        }
+        if self.claim == 0 {
+            self.claim = label.claim;
+        }
+        if label.claim != self.claim {
+            let (claim, other) = (label.claim, self.claim);
+            return Err(format!("it was written under claim {claim}, after claim {other}"));
+        }
+        self.parent = Some(label.nonce);
+        Ok(())
+    }
+}

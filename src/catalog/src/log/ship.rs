@@ -1,0 +1,372 @@
+//! The part of the writer that keeps the store up to date: it sends what a commit appended to the
+//! write-ahead log, and now and then a copy of the file.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::appender::Appender;
+use super::base::{self, Background, Copied, Done, Garbage};
+use super::entry::{self, Base, Kind};
+use super::limits::{BYTES_PER_ENTRY, LogLimits};
+use super::restore::local;
+use super::state::LogWatch;
+use super::wal::WalTail;
+use crate::error::{CatalogError, Result};
+use crate::open::BUSY_TIMEOUT;
+use lodestone_types::{Clock, Timestamp};
+
+/// Time between two attempts to reach a store that is away; writes in between are refused at once.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Time between two looks at the work in the background.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+
+/// A point at which a lap began.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    /// Number of the first entry after it.
+    entry: u64,
+    /// Bytes of frames before it.
+    bytes: u64,
+}
+
+/// A copy of the file, from the checkpoint before it until its entry is stored.
+#[derive(Debug)]
+struct Copying {
+    /// The point from which frames have to be applied to it.
+    mark: Mark,
+    /// Whether that is the beginning of a lap whose frames the copy has already.
+    is_early: bool,
+    /// The copy, once its entry is on its way.
+    copied: Option<Copied>,
+}
+
+/// State of the log at the start of a process, for [`Shipper::new`].
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) appender: Appender,
+    pub(super) limits: LogLimits,
+    /// The newest base, what has to be applied to it, and the lap after which this process begins.
+    pub(super) base: Option<Base>,
+    pub(super) bytes: u64,
+    pub(super) lap: u64,
+}
+
+/// Sends commits to the store. All calls come from the writer's thread.
+#[derive(Debug)]
+pub(crate) struct Shipper {
+    appender: Appender,
+    wal: WalTail,
+    limits: LogLimits,
+    clock: Arc<dyn Clock>,
+    /// Held open: closing any descriptor of the file would drop SQLite's locks on it.
+    database: Arc<File>,
+    /// Bytes of frames that were sent, since an arbitrary point.
+    bytes: u64,
+    /// The beginning of the present lap, once it has frames in the store.
+    lap: Option<Mark>,
+    /// The point from which a restore applies frames.
+    base: Mark,
+    base_bytes: u64,
+    /// Numbers below hold nothing superfluous.
+    collected: u64,
+    /// Bytes of the present lap at which it is folded into the file.
+    checkpoint_at: u64,
+    /// Number of entries since the base at which another one may be tried.
+    base_after: u64,
+    background: Background,
+    copying: Option<Copying>,
+    /// The error of the last attempt and its time, while something waits.
+    away: Option<(Timestamp, String)>,
+}
+
+impl Shipper {
+    /// Begins with the file at `path`, open in `connection`: it is the state at the end of the log
+    /// and whatever a migration committed since, or it becomes the first base.
+    pub(super) fn new(
+        start: Start,
+        connection: &Connection,
+        path: &Path,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self> {
+        let Start { appender, limits, base, bytes, lap } = start;
+        let first = base.as_ref().map_or(appender.next(), |base| base.first);
+        let mut shipper = Self {
+            wal: WalTail::new(path, lap, limits.piece_bytes),
+            limits,
+            clock,
+            database: Arc::new(File::open(path).map_err(local(path))?),
+            bytes,
+            lap: None,
+            base: Mark { entry: first, bytes: 0 },
+            base_bytes: base.as_ref().map_or(0, |base| base.bytes),
+            collected: base.as_ref().map_or(1, |base| base.collected),
+            checkpoint_at: limits.checkpoint_bytes,
+            base_after: 0,
+            background: Background::default(),
+            copying: None,
+            away: None,
+            appender,
+        };
+        if base.is_none() {
+            shipper.first_base(connection)?;
+        }
+        shipper.ship()?;
+        Ok(shipper)
+    }
+
+    /// For those who ask for the state of the log.
+    pub(crate) fn watch(&self) -> Arc<LogWatch> {
+        Arc::clone(&self.appender.watch)
+    }
+
+    /// Folds the whole write-ahead log into the file and sends that.
+    fn first_base(&mut self, connection: &Connection) -> Result<()> {
+        if checkpoint(connection, "TRUNCATE")? != Folded::Emptied {
+            return Err(CatalogError::corrupt("the catalog is in use by another process"));
+        }
+        let mark = Mark { entry: self.appender.next(), bytes: 0 };
+        let blob = entry::base_key(self.appender.claim, &*self.appender.ids);
+        let copied =
+            base::copy(&*self.appender.store, blob, &self.database, &base::Stop::default())?;
+        self.copying = Some(Copying { mark, is_early: false, copied: None });
+        self.append_base(copied)
+    }
+
+    /// Time after which [`Self::maintain`] has something to do, although nobody writes.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        match (&self.away, self.background.is_busy()) {
+            (Some(_), _) => Some(RETRY_PAUSE),
+            (None, true) => Some(LOOK_PAUSE),
+            (None, false) => None,
+        }
+    }
+
+    /// Makes sure that nothing waits, before something is written.
+    ///
+    /// # Errors
+    /// [`CatalogError::LogAway`], [`CatalogError::Fenced`].
+    pub(crate) fn catch_up(&mut self) -> Result<()> {
+        if self.appender.watch.state().is_fenced {
+            return Err(CatalogError::Fenced);
+        }
+        let Some((tried_at, cause)) = &self.away else { return Ok(()) };
+        let since = self.clock.now().0.checked_sub(tried_at.0);
+        if since.is_some_and(|millis| u128::from(millis) < RETRY_PAUSE.as_millis()) {
+            return Err(CatalogError::LogAway { cause: cause.clone() });
+        }
+        self.ship()
+    }
+
+    /// Sends everything that is committed.
+    ///
+    /// # Errors
+    /// [`CatalogError::LogAway`]: something waits, and the next attempt begins with it.
+    /// [`CatalogError::Fenced`]: it was not stored, and nothing ever will be.
+    pub(crate) fn ship(&mut self) -> Result<()> {
+        let shipped = self.ship_all();
+        self.away = match &shipped {
+            Err(CatalogError::LogAway { cause }) => Some((self.clock.now(), cause.clone())),
+            _ => None,
+        };
+        let waiting = self.appender.pending_bytes() + self.wal.waiting();
+        let error = shipped.as_ref().err().map(ToString::to_string);
+        self.appender.watch.note(|state| {
+            state.entries_since_base = self.appender.next() - self.base.entry;
+            state.bytes_since_base = self.bytes - self.base.bytes;
+            state.base_bytes = self.base_bytes;
+            state.bytes_waiting = waiting;
+            state.last_error = error;
+            state.is_fenced |= matches!(shipped, Err(CatalogError::Fenced));
+        });
+        shipped
+    }
+
+    fn ship_all(&mut self) -> Result<()> {
+        self.appender.flush()?;
+        if let Some(Copying { mark, copied: Some(copied), .. }) =
+            self.copying.take_if(|copying| copying.copied.is_some())
+        {
+            self.follow(mark, copied);
+        }
+        while let Some(piece) = self.wal.next().map_err(|error| {
+            CatalogError::corrupt(format!("the write-ahead log could not be read: {error}"))
+        })? {
+            if piece.place.offset == 0 {
+                self.begin_lap();
+            }
+            self.bytes += piece.place.bytes;
+            self.appender.append(Kind::Frames(piece.place), &piece.bytes)?;
+        }
+        Ok(())
+    }
+
+    fn begin_lap(&mut self) {
+        let mark = Mark { entry: self.appender.next(), bytes: self.bytes };
+        (self.lap, self.checkpoint_at) = (Some(mark), self.limits.checkpoint_bytes);
+        if let Some(copying) = &mut self.copying
+            && std::mem::take(&mut copying.is_early)
+        {
+            copying.mark = mark;
+        }
+    }
+
+    /// Folds the log, and begins or ends copies of the file. Called after every batch, and after
+    /// [`Self::pause`] (`has_waited`); callers do not wait for it.
+    ///
+    /// # Errors
+    /// Those after which nothing may be written.
+    pub(crate) fn maintain(&mut self, connection: &Connection, has_waited: bool) -> Result<()> {
+        if self.away.is_some() {
+            return match has_waited {
+                true => unless_away(self.ship()),
+                false => Ok(()),
+            };
+        }
+        match self.background.done() {
+            Some(Done::Copied(Ok(copied))) => {
+                // An entry that is kept goes with the next attempt, at once.
+                unless_away(self.append_base(copied))?;
+                unless_away(self.ship())?;
+            }
+            Some(Done::Copied(Err(error))) => {
+                self.copying = None;
+                self.postpone(&error);
+            }
+            Some(Done::Collected(Ok(until))) => self.collected = until,
+            Some(Done::Collected(Err(error))) => {
+                tracing::warn!(%error, "old parts of the catalog's log stay for now");
+            }
+            None => {}
+        }
+        if self.away.is_some() || self.background.is_busy() {
+            return Ok(());
+        }
+        if self.is_base_due() {
+            return self.begin_base(connection);
+        }
+        if self.wal.offset() >= self.checkpoint_at {
+            // Where readers are in its way, it is tried again a little later.
+            let step = match checkpoint(connection, "PASSIVE")? {
+                Folded::Emptied | Folded::Whole => self.limits.checkpoint_bytes,
+                Folded::Partly => self.limits.checkpoint_bytes / 4,
+            };
+            self.checkpoint_at = self.wal.offset() + step;
+        }
+        Ok(())
+    }
+
+    fn is_base_due(&self) -> bool {
+        let (bytes, entries) =
+            (self.bytes - self.base.bytes, self.appender.next() - self.base.entry);
+        let entries_max = self.limits.base_entries.max(self.base_bytes / BYTES_PER_ENTRY);
+        let is_due = bytes > self.limits.base_bytes.max(self.base_bytes) || entries > entries_max;
+        is_due && entries >= self.base_after
+    }
+
+    /// Tries the next base some entries later.
+    fn postpone(&mut self, error: &CatalogError) {
+        tracing::warn!(%error, "no copy of the catalog could be stored: its log grows meanwhile");
+        self.appender.watch.note(|state| state.last_error = Some(error.to_string()));
+        let entries = self.appender.next() - self.base.entry;
+        self.base_after = entries + self.limits.base_entries / 8 + 1;
+    }
+
+    /// Once the whole log is folded in, the file stays as it is until the next checkpoint. If
+    /// readers keep the log from being emptied, the lap goes on: a restore then applies it from its
+    /// beginning, since its later frames need the earlier ones, which changes nothing.
+    fn begin_base(&mut self, connection: &Connection) -> Result<()> {
+        // Nobody waits for readers.
+        connection.busy_timeout(Duration::ZERO)?;
+        let folded = checkpoint(connection, "TRUNCATE");
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let here = Mark { entry: self.appender.next(), bytes: self.bytes };
+        let (mark, is_early) = match (folded?, self.lap) {
+            (Folded::Whole, Some(lap)) => (lap, true),
+            (Folded::Emptied | Folded::Whole, _) => (here, false),
+            (Folded::Partly, _) => {
+                self.base_after = self.appender.next() - self.base.entry + 8;
+                return Ok(());
+            }
+        };
+        self.copying = Some(Copying { mark, is_early, copied: None });
+        let (store, file) = (Arc::clone(&self.appender.store), Arc::clone(&self.database));
+        let blob = entry::base_key(self.appender.claim, &*self.appender.ids);
+        self.background.start(move |stop| Done::Copied(base::copy(&*store, blob, &file, stop)));
+        Ok(())
+    }
+
+    /// Appends the entry of a copy that is in the store.
+    fn append_base(&mut self, copied: Copied) -> Result<()> {
+        let copying = self.copying.as_mut().expect("a copy was begun");
+        let base = Base {
+            blob: copied.blob.as_str().to_owned(),
+            bytes: copied.bytes,
+            sha256: copied.sha256.clone(),
+            first: copying.mark.entry,
+            collected: self.collected,
+        };
+        copying.copied = Some(copied);
+        self.appender.append(Kind::Base(base), &[])
+    }
+
+    /// Counts from a base whose entry is stored, and removes what it makes superfluous.
+    fn follow(&mut self, mark: Mark, copied: Copied) {
+        (self.base, self.base_bytes) = (mark, copied.bytes);
+        // Where the lap went on, much of it may be left.
+        self.base_after = self.appender.next() - mark.entry + self.limits.base_entries / 2;
+        let garbage = Garbage {
+            claim: self.appender.claim,
+            from: self.collected,
+            until: mark.entry,
+            keep: copied.blob,
+        };
+        let store = Arc::clone(&self.appender.store);
+        self.background.start(move |stop| {
+            Done::Collected(garbage.collect(&*store, stop).map(|()| garbage.until))
+        });
+    }
+}
+
+/// The errors after which nothing may be written; a store that is away is none.
+fn unless_away(shipped: Result<()>) -> Result<()> {
+    match shipped {
+        Err(CatalogError::LogAway { .. }) => Ok(()),
+        other => other,
+    }
+}
+
+/// Result of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Folded {
+    /// The whole log is in the file, and the next frame begins a lap. Never after `PASSIVE`.
+    Emptied,
+    /// The whole log is in the file.
+    Whole,
+    /// Some of the log is, because a reader needs an older state.
+    Partly,
+}
+
+/// Folds the write-ahead log into the file.
+///
+/// # Errors
+/// Those after which nothing may be written. A full disk is none: the log stays as it is.
+fn checkpoint(connection: &Connection, mode: &str) -> Result<Folded> {
+    let sql = format!("PRAGMA wal_checkpoint({mode})");
+    let outcome = connection.query_row(&sql, [], |row| {
+        Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+    });
+    match outcome.map_err(CatalogError::from) {
+        Ok((false, 0, 0)) if mode == "TRUNCATE" => Ok(Folded::Emptied),
+        Ok((_, frames, folded)) if frames == folded => Ok(Folded::Whole),
+        Ok(_) => Ok(Folded::Partly),
+        Err(error) if error.is_poisoning() => Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "the catalog's write-ahead log could not be folded in");
+            Ok(Folded::Partly)
+        }
+    }
+}

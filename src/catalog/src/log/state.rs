@@ -1,0 +1,75 @@
+//! The state of the log as operators and background threads see it.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::entry::{self, Entry, damaged};
+use super::reader::get;
+use crate::error::Result;
+use lodestone_io::store::BlobStore;
+
+/// State of a catalog's log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogState {
+    /// Number of the newest entry of this process.
+    pub entry: u64,
+    /// Entries since the newest copy of the file: a restore fetches each of them.
+    pub entries_since_base: u64,
+    /// Bytes of these entries, before compression.
+    pub bytes_since_base: u64,
+    /// Bytes of the newest copy of the file, before compression.
+    pub base_bytes: u64,
+    /// Committed bytes that are not in the store yet. Nothing is written while there are any.
+    pub bytes_waiting: u64,
+    /// The last error of the store, until an entry is stored or a copy is made.
+    pub last_error: Option<String>,
+    /// Whether another process has taken over: this one can never write again.
+    pub is_fenced: bool,
+}
+
+/// The state, shared by the writer and those who ask for it.
+#[derive(Debug)]
+pub(crate) struct LogWatch {
+    store: Arc<dyn BlobStore>,
+    /// Number of the claim of this process.
+    claim: u64,
+    state: Mutex<LogState>,
+}
+
+impl LogWatch {
+    pub(super) fn new(store: Arc<dyn BlobStore>, claim: u64) -> Self {
+        let state = LogState { entry: claim, ..LogState::default() };
+        Self { store, claim, state: Mutex::new(state) }
+    }
+
+    pub(super) fn note(&self, change: impl FnOnce(&mut LogState)) {
+        change(&mut self.state.lock());
+    }
+
+    pub(crate) fn state(&self) -> LogState {
+        self.state.lock().clone()
+    }
+
+    /// Looks at the entry after the newest own one: a successor's claim would be there.
+    pub(crate) fn check_fence(&self) -> Result<bool> {
+        let (next, is_fenced) = {
+            let state = self.state.lock();
+            (state.entry + 1, state.is_fenced)
+        };
+        if is_fenced {
+            return Ok(true);
+        }
+        let key = entry::key(next);
+        let Some(bytes) = get(&*self.store, &key)? else { return Ok(false) };
+        if !entry::is_of_other_format(&bytes) {
+            let found = Entry::decode(&bytes).map_err(|problem| damaged(&key, problem))?;
+            if found.label.claim == self.claim {
+                // The writer has just stored it.
+                return Ok(false);
+            }
+        }
+        self.note(|state| state.is_fenced = true);
+        Ok(true)
+    }
+}

@@ -1,0 +1,294 @@
+//! Random schedules of processes that write, make bases, remove what is old, fall asleep and end, on
+//! one store, step by step: one call of the store is one step.
+//!
+//! A process keeps a list of names in the place of a catalog. A frame is a name; a base is the list.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::stores::{Call, Fault, Faulty, Memory};
+use crate::CatalogError;
+use crate::error::Result;
+use crate::log::appender::Appender;
+use crate::log::base::{Garbage, Stop};
+use crate::log::entry::{self, Base, Frames, Kind};
+use crate::log::reader::{Plan, newest, numbers};
+use lodestone_io::store::{BlobStore, Key};
+use lodestone_types::{IdSource, SeededIds};
+
+const PROCESSES: usize = 5;
+const SEEDS: u64 = 1000;
+
+/// Lets one process at a time take a step, in an order that a seed chooses.
+#[derive(Default)]
+struct Turns {
+    state: Mutex<Turn>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Turn {
+    holder: Option<usize>,
+    waiting: BTreeSet<usize>,
+    ended: BTreeSet<usize>,
+}
+
+impl Turns {
+    /// Waits for the next turn of `process`, which lasts until it waits again or ends.
+    fn wait(&self, process: usize) {
+        let mut state = self.state.lock();
+        state.holder = None;
+        state.waiting.insert(process);
+        self.changed.notify_all();
+        self.changed.wait_while(&mut state, |state| state.holder != Some(process));
+        state.waiting.remove(&process);
+    }
+
+    fn end(&self, process: usize) {
+        let mut state = self.state.lock();
+        state.holder = None;
+        state.ended.insert(process);
+        self.changed.notify_all();
+    }
+
+    /// Gives turns until all processes have ended. Now and then one falls asleep for long.
+    fn run(&self, dice: &mut Dice) {
+        let mut asleep = [0_u64; PROCESSES];
+        let mut step = 0;
+        loop {
+            let mut state = self.state.lock();
+            self.changed.wait_while(&mut state, |state| {
+                state.holder.is_some() || state.waiting.len() + state.ended.len() < PROCESSES
+            });
+            if state.ended.len() == PROCESSES {
+                return;
+            }
+            step += 1;
+            let awake = state.waiting.iter().copied().filter(|n| asleep[*n] <= step);
+            let awake: Vec<usize> = awake.collect();
+            let Some(next) = awake.get(dice.roll(awake.len().max(1) as u64) as usize) else {
+                step = *asleep.iter().max().unwrap_or(&0);
+                continue;
+            };
+            if dice.roll(12) == 0 {
+                asleep[*next] = step + 20 + dice.roll(300);
+                continue;
+            }
+            state.holder = Some(*next);
+            self.changed.notify_all();
+        }
+    }
+}
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+/// Facts that no process may contradict.
+#[derive(Default)]
+struct Facts {
+    acknowledged: BTreeSet<u64>,
+    refused: BTreeSet<u64>,
+    /// Acknowledged names that a later process did not find.
+    lost: BTreeSet<u64>,
+    bases: usize,
+    fenced: usize,
+}
+
+struct Process<'a> {
+    number: usize,
+    store: Arc<dyn BlobStore>,
+    ids: Arc<dyn IdSource>,
+    facts: &'a Mutex<Facts>,
+    dice: Dice,
+    keeps_claims: bool,
+    names: Vec<u64>,
+}
+
+impl Process<'_> {
+    fn read(&mut self, last: u64, label: &entry::Label) -> Result<Option<Base>> {
+        let Some(plan) = Plan::new(&*self.store, last, label)? else { return Ok(None) };
+        let list = self.store.get(&Key::parse(&plan.base.blob).unwrap());
+        let list = list.map_err(crate::log::reader::away)?;
+        let names = &mut self.names;
+        *names = list.chunks(8).map(|name| u64::from_le_bytes(name.try_into().unwrap())).collect();
+        plan.read(&self.store, 1, &mut |_, bytes| {
+            let name = u64::from_le_bytes(bytes.try_into().unwrap());
+            if !names.contains(&name) {
+                names.push(name);
+            }
+            Ok(())
+        })?;
+        Ok(Some(plan.base))
+    }
+
+    fn run(&mut self) -> Result<()> {
+        let known = self.facts.lock().acknowledged.clone();
+        let (mut appender, before) = Appender::claim(&self.store, &self.ids, 7)?;
+        let (mut collected, mut base) = (1, 0);
+        if let Some(label) = before
+            && let Some(found) = self.read(appender.claim - 1, &label)?
+        {
+            (collected, base) = (found.collected, found.first);
+            let missing = known.into_iter().filter(|name| !self.names.contains(name));
+            self.facts.lock().lost.extend(missing);
+        }
+        let (lap, mut first, mut offset) = (appender.claim, appender.next(), 0);
+        for turn in 0..10 {
+            if base == 0 || self.dice.roll(4) == 0 {
+                // The first frames of the lap, or the next if it has none.
+                self.base(&mut appender, first, collected)?;
+                self.remove(&appender, collected, first)?;
+                (base, collected) = (first, first);
+            }
+            let name = (self.number as u64) << 32 | turn;
+            if offset == 0 {
+                first = appender.next();
+            }
+            let place = Frames { lap, offset, bytes: 8 };
+            let mut sent = appender.append(Kind::Frames(place), &name.to_le_bytes());
+            while matches!(sent, Err(CatalogError::LogAway { .. })) {
+                if self.dice.roll(6) == 0 {
+                    return Ok(());
+                }
+                sent = appender.flush();
+            }
+            match sent {
+                Ok(()) => drop(self.facts.lock().acknowledged.insert(name)),
+                Err(error) => {
+                    self.facts.lock().refused.insert(name);
+                    return Err(error);
+                }
+            }
+            self.names.push(name);
+            offset += 8;
+        }
+        Ok(())
+    }
+
+    fn base(&mut self, appender: &mut Appender, first: u64, collected: u64) -> Result<()> {
+        let blob = entry::base_key(appender.claim, &*self.ids);
+        let list: Vec<u8> = self.names.iter().flat_map(|name| name.to_le_bytes()).collect();
+        while self.store.put(&blob, &list).is_err() {}
+        let (bytes, sha256) = (list.len() as u64, String::new());
+        let base = Base { blob: blob.as_str().to_owned(), bytes, sha256, first, collected };
+        let mut sent = appender.append(Kind::Base(base), &[]);
+        while matches!(sent, Err(CatalogError::LogAway { .. })) {
+            sent = appender.flush();
+        }
+        self.facts.lock().bases += usize::from(sent.is_ok());
+        sent
+    }
+
+    fn remove(&mut self, appender: &Appender, from: u64, until: u64) -> Result<()> {
+        if !self.keeps_claims {
+            for number in numbers(&*self.store)? {
+                if number < until {
+                    self.store.delete(&entry::key(number)).map_err(crate::log::reader::away)?;
+                }
+            }
+            return Ok(());
+        }
+        let label = newest(&*self.store)?.expect("there are entries").1;
+        let Some(keep) = Plan::new(&*self.store, appender.next() - 1, &label)? else {
+            return Ok(());
+        };
+        let keep = Key::parse(&keep.base.blob).unwrap();
+        Garbage { claim: appender.claim, from, until, keep }.collect(&*self.store, &Stop::default())
+    }
+}
+
+/// One schedule; returns what became of it.
+fn run(seed: u64, keeps_claims: bool) -> Facts {
+    let memory: Arc<dyn BlobStore> = Arc::new(Memory::default());
+    let (turns, facts) = (Arc::new(Turns::default()), Mutex::new(Facts::default()));
+    std::thread::scope(|scope| {
+        for number in 0..PROCESSES {
+            let (turns, facts, memory) = (Arc::clone(&turns), &facts, Arc::clone(&memory));
+            scope.spawn(move || {
+                let store = Faulty::new(memory);
+                let seed = (seed * 64 + number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                let (gate, mut faults) = (Arc::clone(&turns), Dice(seed ^ 77));
+                store.set(move |call, key| {
+                    gate.wait(number);
+                    match (faults.roll(20), call) {
+                        (0, Call::Create) => Fault::Before,
+                        (1, Call::Create) => Fault::After,
+                        (2, Call::Get) if entry::number_of(key).is_ok() => Fault::Half,
+                        _ => Fault::None,
+                    }
+                });
+                let mut process = Process {
+                    number,
+                    store: Arc::new(store),
+                    ids: Arc::new(SeededIds::new(seed)),
+                    facts,
+                    dice: Dice(seed),
+                    keeps_claims,
+                    names: Vec::new(),
+                };
+                let end = catch_unwind(AssertUnwindSafe(|| process.run()));
+                turns.end(number);
+                let end = end.unwrap_or_else(|panic| resume_unwind(panic));
+                facts.lock().fenced += usize::from(matches!(end, Err(CatalogError::Fenced)));
+            });
+        }
+        turns.run(&mut Dice(seed.wrapping_mul(0x2545_F491_4F6C_DD1D)));
+    });
+    let mut facts = facts.into_inner();
+    let store = Arc::clone(&memory);
+    let mut last = Process {
+        number: PROCESSES,
+        store,
+        ids: Arc::new(SeededIds::new(seed)),
+        facts: &Mutex::default(),
+        dice: Dice(1),
+        keeps_claims,
+        names: Vec::new(),
+    };
+    if let Some((number, label)) = newest(&*memory).unwrap() {
+        match last.read(number, &label) {
+            Ok(_) => {}
+            Err(error) if keeps_claims => panic!("seed {seed}: {error}"),
+            Err(_) => {}
+        }
+    }
+    facts.lost.extend(facts.acknowledged.iter().filter(|name| !last.names.contains(name)));
+    let refused = facts.refused.iter().filter(|name| last.names.contains(name));
+    assert_eq!(refused.count(), 0, "seed {seed}: refused and there");
+    facts
+}
+
+/// Goal: whatever the order of steps, what was acknowledged is found by every later process, and
+/// what was refused by none.
+#[test]
+fn no_schedule_loses_what_was_acknowledged() {
+    let mut sums = [0; 3];
+    for seed in 1..=SEEDS {
+        let facts = run(seed, true);
+        assert!(facts.lost.is_empty(), "seed {seed}: {:?}", facts.lost);
+        let counts = [facts.acknowledged.len(), facts.bases, facts.fenced];
+        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    let [acknowledged, bases, fenced] = sums;
+    println!("{acknowledged} acknowledged, {bases} bases, {fenced} processes fenced");
+    assert!(acknowledged > 5000 && bases > 2000 && fenced > 1000, "{sums:?}");
+}
+
+/// Goal: the test above would notice if claims were removed.
+#[test]
+fn schedules_that_remove_claims_lose_what_was_acknowledged() {
+    let lost: usize = (1..=SEEDS).map(|seed| run(seed, false).lost.len()).sum();
+    println!("{lost} lost");
+    assert!(lost > 0);
+}

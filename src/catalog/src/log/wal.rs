@@ -1,0 +1,155 @@
+//! The end of SQLite's write-ahead log, as far as it is committed.
+//!
+//! ```text
+//! header, 32 bytes    magic 4 | version 4 | page size 4 | sequence 4 | salts 8 | checksums 8
+//! frames              page 4 | pages of the file after a commit, else 0; 4 | salts 8 |
+//!                     checksums 8 | the page
+//! ```
+//! Numbers are big-endian (<https://www.sqlite.org/fileformat2.html#the_write_ahead_log>). A lap
+//! ends when the header gets other salts: whatever follows with the old ones is left over.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::entry::Frames;
+
+const MAGIC: u32 = 0x377F_0682;
+const HEADER_BYTES: u64 = 32;
+const FRAME_HEADER_BYTES: u64 = 24;
+
+/// The header of a lap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Header {
+    page_bytes: u32,
+    salts: [u8; 8],
+}
+
+impl Header {
+    /// None where the file has no header (yet).
+    fn read(file: &File) -> io::Result<Option<Self>> {
+        let mut bytes = [0; HEADER_BYTES as usize];
+        if !is_read(file.read_exact_at(&mut bytes, 0))? {
+            return Ok(None);
+        }
+        // The last bit says in which order checksums take their bytes.
+        if number(&bytes[..4]) & !1 != MAGIC {
+            return Err(io::Error::new(ErrorKind::InvalidData, "it is not a write-ahead log"));
+        }
+        let salts = bytes[16..24].try_into().expect("eight bytes");
+        Ok(Some(Self { page_bytes: number(&bytes[8..12]), salts }))
+    }
+
+    fn frame_bytes(self) -> u64 {
+        FRAME_HEADER_BYTES + u64::from(self.page_bytes)
+    }
+
+    /// Offset behind the last commit; `from`, the end of a frame, where none follows.
+    fn committed_end(self, file: &File, from: u64) -> io::Result<u64> {
+        let (mut at, mut end) = (from, from);
+        let mut frame = [0; FRAME_HEADER_BYTES as usize];
+        while is_read(file.read_exact_at(&mut frame, at))? && frame[8..16] == self.salts {
+            at += self.frame_bytes();
+            if number(&frame[4..8]) != 0 {
+                end = at;
+            }
+        }
+        Ok(end)
+    }
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    u32::from_be_bytes(bytes.try_into().expect("four bytes"))
+}
+
+/// Whether there were as many bytes as wanted.
+fn is_read(result: io::Result<()>) -> io::Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Number of frames up to the last commit of the write-ahead log at `path`.
+pub(super) fn committed_frames(path: &Path) -> io::Result<u64> {
+    let file = File::open(path)?;
+    let Some(header) = Header::read(&file)? else { return Ok(0) };
+    let end = header.committed_end(&file, HEADER_BYTES)?;
+    Ok((end - HEADER_BYTES) / header.frame_bytes())
+}
+
+/// Committed bytes of the write-ahead log.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) place: Frames,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Reads the write-ahead log of a catalog from its beginning to its end, lap by lap. A lap must
+/// not begin before the one before it was read to its end: only a checkpoint makes that possible.
+#[derive(Debug)]
+pub(super) struct WalTail {
+    path: PathBuf,
+    file: Option<File>,
+    lap: u64,
+    salts: Option<[u8; 8]>,
+    /// Offset of the next byte to read.
+    offset: u64,
+    /// A known end of a commit, not before `offset` except in a new lap.
+    committed: u64,
+    piece_bytes: u64,
+}
+
+impl WalTail {
+    /// The tail of the empty write-ahead log of the file at `database`, after lap `lap`.
+    pub(super) fn new(database: &Path, lap: u64, piece_bytes: u64) -> Self {
+        let mut path = database.as_os_str().to_owned();
+        path.push("-wal");
+        let (file, salts) = (None, None);
+        Self { path: path.into(), file, lap, salts, offset: 0, committed: 0, piece_bytes }
+    }
+
+    /// Bytes read of the present lap.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next committed bytes, whole frames; each is given once.
+    pub(super) fn next(&mut self) -> io::Result<Option<Piece>> {
+        let file = match &self.file {
+            Some(file) => file,
+            None => match File::open(&self.path) {
+                Ok(file) => self.file.insert(file),
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error),
+            },
+        };
+        let Some(header) = Header::read(file)? else { return Ok(None) };
+        if self.salts != Some(header.salts) {
+            (self.salts, self.offset, self.committed) = (Some(header.salts), 0, 0);
+        }
+        let start = self.offset.max(HEADER_BYTES);
+        if self.committed <= start {
+            self.committed = header.committed_end(file, start)?;
+        }
+        if self.committed <= start {
+            return Ok(None);
+        }
+        let frame = header.frame_bytes();
+        let frames = ((self.committed - start) / frame).min((self.piece_bytes / frame).max(1));
+        let bytes = start + frames * frame - self.offset;
+        self.lap += u64::from(self.offset == 0);
+        let place = Frames { lap: self.lap, offset: self.offset, bytes };
+        let mut piece = vec![0; bytes as usize];
+        file.read_exact_at(&mut piece, self.offset)?;
+        self.offset += bytes;
+        Ok(Some(Piece { place, bytes: piece }))
+    }
+
+    /// Committed bytes that were not read yet.
+    pub(super) fn waiting(&self) -> u64 {
+        self.committed.saturating_sub(self.offset)
+    }
+}
