@@ -23,6 +23,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("text", &["types"]),
     ("extract", &["types"]),
     ("fetch", &["extract", "types"]),
+    ("bucket", &["fetch", "io", "types"]),
     ("graph", &["types"]),
     ("embed", &["compute", "metrics", "rank", "types"]),
     ("storage", &["compute", "graph", "io", "text", "types"]),
@@ -30,8 +31,8 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "engine",
         &[
-            "catalog", "compute", "embed", "extract", "fetch", "graph", "io", "metrics", "rank",
-            "storage", "text", "types",
+            "bucket", "catalog", "compute", "embed", "extract", "fetch", "graph", "io", "metrics",
+            "rank", "storage", "text", "types",
         ],
     ),
     ("console", &[]),

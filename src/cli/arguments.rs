@@ -19,6 +19,7 @@ use crate::cli::client::{
 use crate::cli::ingest::IngestOptions;
 use crate::cli::model::ModelVerb;
 use crate::cli::origins::{self, Added};
+use crate::cli::store::StoreVerb;
 
 /// Self-hosted retrieval: documents in, hybrid search and cited answers out.
 #[derive(Debug, Parser)]
@@ -67,6 +68,9 @@ pub enum Verb {
     Backup(Box<BackupOptions>),
     /// Make a new data directory from a backup.
     Restore(Box<RestoreArguments>),
+    /// Move the data of a stopped server between a data directory and a bucket.
+    #[command(subcommand)]
+    Store(StoreVerb),
     /// Write a tenant of a running server to a file of JSON Lines.
     Export(Box<ExportOptions>),
     /// Make a tenant of a running server from such a file.

@@ -82,7 +82,7 @@ impl BackupOptions {
 
 /// The store of a bucket.
 #[derive(Debug, Args)]
-struct StoreOptions {
+pub(super) struct StoreOptions {
     /// Address of the S3-compatible store that holds the bucket [default: as the tools of AWS find
     /// it].
     #[arg(long, env = "LODESTONE_S3_ENDPOINT", value_name = "URL", global = true)]
@@ -101,7 +101,7 @@ struct StoreOptions {
 }
 
 impl StoreOptions {
-    fn opener(&self) -> Result<Opener, String> {
+    pub(super) fn opener(&self) -> Result<Opener, String> {
         let settings = BucketSettings {
             s3_endpoint: self.s3_endpoint.clone(),
             s3_region: self.s3_region.clone(),

@@ -4,6 +4,7 @@
 //!   the settings that hold and their origins
 //! - `serve`: the server, from banner to drain; `watch`: its log and its traces
 //! - `verify`: a walk over everything on disk; `backup`: backups and restoring them
+//! - `store`: data to a bucket and back
 //! - `doctor`: a check of the parts that a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out
 //! - `client`: verbs for people, questions to a running server; `transport`: the HTTP client of all
@@ -27,6 +28,7 @@ mod ingest;
 mod model;
 mod origins;
 mod serve;
+mod store;
 mod transport;
 mod verify;
 mod watch;
@@ -80,6 +82,7 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
         Verb::Verify(options) => verify::run(&options)?,
         Verb::Backup(options) => backup::run(&options)?,
         Verb::Restore(options) => backup::run_restore(&options)?,
+        Verb::Store(verb) => store::run(&verb)?,
         Verb::Model(verb) => model::run(&verb)?,
         Verb::Search(options) => return Ok(client::run(&*options)),
         Verb::Ask(options) => return Ok(client::run(&*options)),

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, IsTerminal, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lodestone_embed::{EmbedDevice, EmbedError, Embedder, Model, ModelFiles};
 use lodestone_engine::settings::Settings;
@@ -166,7 +166,9 @@ async fn serve(
     for_metrics: Option<TcpListener>,
 ) -> Result<(), Box<dyn Error>> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let stop = lodestone_server::stop_on_signals()?;
+    let taken = Arc::new(OnceLock::new());
+    let stop =
+        lodestone_server::stop_on_signals(takeover(Arc::clone(&engine), Arc::clone(&taken)))?;
     let metrics_address = for_metrics.as_ref().map(TcpListener::local_addr).transpose()?;
     let scheme = if certificates.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", listener.local_addr()?);
@@ -191,7 +193,19 @@ async fn serve(
     let drained =
         lodestone_server::serve(listener, certificates, product.router, limits, stop).await;
     tracing::info!(drained, "stopped");
-    Ok(())
+    match taken.get() {
+        Some(place) => Err(format!("another process has taken over {place}").into()),
+        None => Ok(()),
+    }
+}
+
+/// Ends when another process has taken over the bucket of the data, with its address in `taken`.
+async fn takeover(engine: Arc<Engine>, taken: Arc<OnceLock<String>>) {
+    let waited = tokio::task::spawn_blocking(move || engine.wait_for_takeover()).await;
+    match waited {
+        Ok(Some(place)) => drop(taken.set(place)),
+        Ok(None) | Err(_) => std::future::pending().await,
+    }
 }
 
 /// Reads the operator's key where it stood in earlier versions, if nothing else names one.

@@ -5,6 +5,7 @@
 //!   in a store that fails
 //! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
+//! - `shared_store`: data in a bucket, through lost machines and a failing store; `s3`: the store
 //! - `sockets`: slow clients, event streams
 //! - `memory`: hostile clients and a small machine
 //! - `models`: a reranker installed, listed and used; `hub`: models from a model hub; `published`:
@@ -55,7 +56,9 @@ mod process;
 mod published;
 mod reembed;
 mod remote_model;
+mod s3;
 mod settings;
+mod shared_store;
 mod sockets;
 mod sparse;
 mod stand_in;

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """An S3 store for tests: moto, which verifies signatures, with failures on demand.
 
-Prints its port. POST /failures/N has every Nth request fail, by turns before and after it was done; 0 ends
-that. GET /requests counts the requests that came, GET /uploads the uploads in parts that are not finished.
+Prints its port. POST /failures/N has every Nth request fail, by turns before and after it was done, with 1
+all of them before; 0 ends that. POST /conditions/ignored has the store write over what is there, /conditions/racy
+look first and write later, /conditions/kept ends that. GET /requests counts the requests that came, GET /uploads the uploads in parts that are not finished.
 """
 import hashlib
 import io
 import itertools
 import threading
+import time
 
 import moto.core.authorization as authorization
 from moto import settings
@@ -26,17 +28,29 @@ class Faulty:
         self.store, self.every, self.lock = store, 0, threading.Lock()
         self.requests, self.failed = itertools.count(1), itertools.count()
         self.seen = 0
+        self.conditions = "kept"
 
     def __call__(self, environ, start):
         path = environ["PATH_INFO"]
         if path.startswith("/failures/"):
             self.every = int(path.rsplit("/", 1)[1])
             return self.answer(start, b"")
+        if path.startswith("/conditions/"):
+            self.conditions = path.rsplit("/", 1)[1]
+            return self.answer(start, b"")
         if path == "/requests":
             return self.answer(start, str(self.seen).encode())
         if path == "/uploads":
             uploads = s3_backends[ACCOUNT]["aws"].buckets[BUCKET].multiparts
             return self.answer(start, str(len(uploads)).encode())
+        if "HTTP_IF_NONE_MATCH" in environ and self.conditions != "kept":
+            objects, key = self.objects(path)
+            if self.conditions == "racy" and key in objects:
+                return self.answer(start, b"<Error><Code>PreconditionFailed</Code></Error>", "412 Precondition Failed")
+            time.sleep(0.02)
+            with self.lock:
+                if key in objects:
+                    objects.pop(key)
         # One at a time: the counters of moto are not for several threads.
         with self.lock:
             self.seen += 1
@@ -45,11 +59,15 @@ class Faulty:
                 return self.answer(start, b"<Error><Code>XAmzContentSHA256Mismatch</Code></Error>", "400 Bad Request")
             environ["wsgi.input"] = io.BytesIO(body)
             if self.every and next(self.requests) % self.every == 0:
-                if next(self.failed) % 2:
+                if next(self.failed) % 2 and self.every > 1:
                     # Done, and nobody is told.
                     list(self.store(environ, lambda *head: None))
                 return self.answer(start, b"<Error><Code>SlowDown</Code></Error>", "503 Slow Down")
             return self.store(environ, start)
+
+    def objects(self, path):
+        _, bucket, key = path.split("/", 2)
+        return s3_backends[ACCOUNT]["aws"].buckets[bucket].keys, key
 
     def answer(self, start, body, status="200 OK"):
         start(status, [("content-length", str(len(body)))])

@@ -32,7 +32,7 @@ fn is_constant(key: &Key) -> bool {
     let mut parts = key.as_str().split('/').skip(1);
     match (parts.next(), parts.nth(1)) {
         (Some("c"), Some("s")) | (Some("raw"), Some(_)) => true,
-        (first, _) => first == Some("catalog-base"),
+        (first, _) => first == Some("catalog.base"),
     }
 }
 
@@ -49,6 +49,12 @@ impl BucketBlobs {
     ) -> Result<Self, IoError> {
         let cache = Cache::open(data.root().join(COPIES), copies_bytes_max)?;
         Ok(Self { bucket, data, cache, has_copies: is_constant })
+    }
+
+    /// The same, with copies of other blobs, of which each has one content for ever.
+    #[must_use]
+    pub fn with_copies_of(self, has_copies: fn(&Key) -> bool) -> Self {
+        Self { has_copies, ..self }
     }
 
     /// The bucket.

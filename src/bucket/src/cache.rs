@@ -81,7 +81,8 @@ impl Cache {
         CacheCounts { copies: state.copies.len() as u64, ..state.counts }
     }
 
-    /// Maps the copy of a blob; without one `fetch` makes a file of it first and returns its length.
+    /// Maps the copy of a blob; without one `fetch` makes a file of it first, and returns its name
+    /// and length.
     pub(crate) fn map(
         &self,
         key: &Key,

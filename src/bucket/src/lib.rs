@@ -11,7 +11,7 @@
 //! <data>/cache/blobs/v1/...            copies of segments and originals, which never change
 //! ```
 //! Invariants:
-//! - What was acknowledged is in the bucket. All of the data directory may be lost.
+//! - All that was acknowledged is in the bucket. All of the data directory may be lost.
 //! - Only blobs whose contents never change have copies: a copy is never old.
 //! - The one condition that is asked of a store is that a name which is taken stays taken. It is
 //!   tried before anything is written ([`probe`]).
@@ -37,3 +37,4 @@ pub use cache::CacheCounts;
 pub use error::SharedStoreError;
 pub use owner::Owner;
 pub use probe::{Probed, mark, probe};
+pub use transfer::send;

@@ -19,9 +19,9 @@ const OWNER: &str = "owner";
 /// The same name in the data directory.
 const OWN_FILE: &str = "cache/owner";
 /// Time between two renewals.
-const RENEWAL: Duration = Duration::from_secs(10);
+const RENEWAL: Duration = Duration::from_secs(5);
 /// Time without a renewal after which a process is gone.
-const GONE: Duration = Duration::from_secs(25);
+const GONE: Duration = Duration::from_secs(15);
 /// Time between two looks at the name of another process.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -43,7 +43,7 @@ struct Shared {
 
 impl Owner {
     /// Takes the place of the process that wrote last, if that one is gone: it ended, it was one
-    /// with this data directory, which nobody else holds now, or it has not renewed its name for 25
+    /// with this data directory, which nobody else holds now, or it has not renewed its name for 15
     /// seconds. `name` is one that no process had before.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Owner {
         });
         shared.wait_for_others()?;
         if let Err(error) = std::fs::write(&shared.own_file, &shared.name) {
-            // A restart waits for 25 seconds then.
+            // A restart waits for 15 seconds then.
             tracing::warn!(%error, "the name of this process could not be noted");
         }
         shared.write(0)?;
@@ -77,7 +77,7 @@ impl Drop for Owner {
             tracing::error!("the renewal of the owner's name panicked");
         }
         if let Err(error) = self.shared.remove() {
-            tracing::warn!(%error, "the next process waits for 25 seconds");
+            tracing::warn!(%error, "the next process waits for 15 seconds");
         }
     }
 }
@@ -92,7 +92,7 @@ impl Shared {
         }
         let holder = String::from_utf8_lossy(&first).into_owned();
         let place = self.bucket.url().to_string();
-        tracing::warn!(%place, %holder, "another process wrote here last: waiting whether it lives");
+        tracing::warn!(%place, %holder, "another process wrote here last: does it live?");
         let mut waited = Duration::ZERO;
         while waited < GONE {
             if self.bucket.pause(LOOK) {

@@ -16,7 +16,7 @@ const FOLDER: &str = "probe";
 const RACERS: usize = 16;
 const ROUNDS: usize = 8;
 
-/// What the probe of a store found.
+/// Findings of the probe of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probed {
     /// Names that several requests tried to create at the same moment, with one winner each.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::error::TransferError;
 use lodestone_fetch::bucket::{Bucket, Condition};
-use lodestone_io::store::Key;
+use lodestone_io::store::{Key, StoreError};
 use lodestone_io::{FileSlice, IoError, Operation};
 
 /// Bytes of a part that is sent, all of which are in memory; what is shorter is sent whole.
@@ -22,7 +22,14 @@ const RANGE_BYTES: u64 = 16 << 20;
 const STREAMS: usize = 6;
 
 /// Sends a file under a key, in the place of what is there. Nothing is there before all of it is.
-pub(crate) fn send(bucket: &Bucket, key: &Key, file: &FileSlice) -> Result<(), TransferError> {
+///
+/// # Errors
+/// Those of the store and of the file.
+pub fn send(bucket: &Bucket, key: &Key, file: &FileSlice) -> Result<(), StoreError> {
+    Ok(send_file(bucket, key, file)?)
+}
+
+fn send_file(bucket: &Bucket, key: &Key, file: &FileSlice) -> Result<(), TransferError> {
     let bytes = file.len();
     if bytes < PART_BYTES as u64 {
         let mut whole = vec![0; bytes as usize];

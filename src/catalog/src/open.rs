@@ -269,6 +269,12 @@ impl Catalog {
         self.inner.log.as_ref().map(|log| log.state())
     }
 
+    /// Number of the claim under which this process writes to the log; it rises from one process to
+    /// the next.
+    pub fn log_claim(&self) -> Option<u64> {
+        self.inner.log.as_ref().map(|log| log.claim())
+    }
+
     /// Asks the blob store whether another process has taken over the log, which this one would
     /// otherwise notice at its next write; reads then answer from the past. One small request.
     /// Never true without a log.

@@ -1,5 +1,7 @@
 //! The place of all blobs: the data directory, or a bucket with copies there.
 
+mod copy;
+
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,19 +9,26 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::EngineError;
 use crate::meters::Label;
-use crate::settings::{InvalidSetting, Settings};
+use crate::settings::{BucketSettings, InvalidSetting, Settings};
+use crate::{Engine, EngineError};
+pub use copy::{CopiedStore, copy_store};
 use lodestone_bucket::{BucketBlobs, Owner, Probed, SharedStoreError, mark, probe};
+use lodestone_catalog::Catalog;
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{Bucket, BucketUrl, Pause};
 use lodestone_io::store::{BlobStore, LocalBlobs};
 use lodestone_io::{DataDir, IoError, Operation};
 use lodestone_metrics::{Counter, Family, Gauge, Registry};
-use lodestone_types::{IdSource, RandomIds, SystemClock};
+use lodestone_types::{Clock, IdSource, RandomIds, SystemClock};
 
 /// File in a data directory that is a cache; holds the address of the bucket.
 const STORE_FILE: &str = "store";
+/// Time between two looks for a successor: so long a process that was taken for lost may answer
+/// from the past.
+const LOOK: Duration = Duration::from_secs(5);
+/// Epoch before those of claims: later than any time in milliseconds.
+const CLAIMS_FROM: u64 = 1 << 60;
 /// Share of the free space that copies may take, in percent.
 const CACHE_PERCENT: u64 = 80;
 
@@ -95,10 +104,33 @@ impl InUse {
         meters.cache_evictions.set(copies.evictions);
     }
 
+    /// Waits until another process has taken over, or for the end; returns whether one has.
+    fn wait_for_takeover(&self, catalog: &Catalog) -> bool {
+        while !self.stop.wait(LOOK) {
+            match catalog.check_fence() {
+                Ok(true) => return true,
+                Ok(false) => {}
+                Err(error) => tracing::debug!(%error, "it is not known whether this is the owner"),
+            }
+        }
+        false
+    }
+
     /// Lets requests that the bucket does not answer end with their first try.
     pub(super) fn hurry(&self) {
         *self.stop.is_set.lock() = true;
         self.stop.set.notify_all();
+    }
+}
+
+impl Engine {
+    /// Waits until another process has taken over the bucket of the data, or until the end of this
+    /// engine; returns the bucket if it was taken over. Without a bucket there is nothing to wait
+    /// for.
+    pub fn wait_for_takeover(&self) -> Option<String> {
+        let bucket = self.bucket.as_ref()?;
+        let place = || bucket.blobs.bucket().url().to_string();
+        bucket.wait_for_takeover(&self.catalog).then(place)
     }
 }
 
@@ -132,7 +164,8 @@ pub(super) fn open(
     }
     let stop = Arc::new(Stop::default());
     let own = Arc::clone(&stop);
-    let bucket = bucket(settings, url, authorities, Box::new(move |time| own.wait(time)))?;
+    let of = &settings.backups.bucket;
+    let bucket = bucket(of, url, authorities, Box::new(move |time| own.wait(time)))?;
     let token = ids.uuid().simple().to_string();
     mark(&bucket, &token)?;
     let text = url.to_string();
@@ -153,12 +186,12 @@ pub(super) fn open(
 }
 
 fn bucket(
-    settings: &Settings,
+    settings: &BucketSettings,
     url: &BucketUrl,
     authorities: &Authorities,
     pause: Box<Pause>,
 ) -> Result<Arc<Bucket>, SharedStoreError> {
-    let (options, clock) = (settings.backups.bucket.options(), Arc::new(SystemClock));
+    let (options, clock) = (settings.options(), Arc::new(SystemClock));
     Ok(Arc::new(Bucket::new(url.clone(), &options, authorities, clock, pause)?))
 }
 
@@ -171,9 +204,16 @@ pub fn probe_store(
     authorities: &Authorities,
 ) -> Result<Option<(BucketUrl, Probed)>, SharedStoreError> {
     let Some(url) = &settings.store.store else { return Ok(None) };
-    let bucket = bucket(settings, url, authorities, Box::new(crate::backup::wait))?;
+    let of = &settings.backups.bucket;
+    let bucket = bucket(of, url, authorities, Box::new(crate::backup::wait))?;
     let token = RandomIds.uuid().simple().to_string();
     Ok(Some((url.clone(), probe(&bucket, &token)?)))
+}
+
+/// The epoch under which this process commits. The lock on a data directory keeps other writers
+/// out, so that it only has to rise; in a bucket it is that of the catalog's log.
+pub(super) fn epoch(catalog: &Catalog, clock: &dyn Clock) -> u64 {
+    catalog.log_claim().map_or(clock.now().0, |claim| CLAIMS_FROM + claim)
 }
 
 /// The bucket whose cache a data directory is.

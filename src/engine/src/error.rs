@@ -169,6 +169,12 @@ pub enum EngineError {
     /// The blob store.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Data that were not copied from one place to another.
+    #[error("the data are not copied: {problem}")]
+    NotCopied {
+        /// The rule that is broken.
+        problem: String,
+    },
     /// The bucket of the data, at the start.
     #[error(transparent)]
     SharedStore(#[from] SharedStoreError),
@@ -194,6 +200,7 @@ impl EngineError {
             | Self::DefaultProtected
             | Self::WebhookUrl { .. }
             | Self::WebhookTenant { .. }
+            | Self::NotCopied { .. }
             | Self::Schema(_)
             | Self::Setting(_) => ErrorKind::Invalid,
             Self::Ingest(error) => error.kind(),

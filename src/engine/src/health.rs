@@ -57,6 +57,15 @@ impl Engine {
         if self.data.is_poisoned() {
             return ComponentState::Unusable("writes are refused since a failed sync");
         }
+        match self.catalog.log_state() {
+            Some(log) if log.is_fenced => {
+                return ComponentState::Unusable("another process has taken over the bucket");
+            }
+            Some(log) if log.bytes_waiting > 0 => {
+                return ComponentState::Degraded("the bucket does not answer: nothing is taken in");
+            }
+            _ => {}
+        }
         // Any answer will do; the expected one is that no collection has this id.
         match self.catalog.head(CollectionId(Uuid::nil())) {
             Ok(_) | Err(CatalogError::CollectionUnknown { .. }) => match self.gauge.level() {

@@ -73,7 +73,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 pub use access::TenantAccess;
-pub use blobs::probe_store;
+pub use blobs::{CopiedStore, copy_store, probe_store};
 pub use components::Components;
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
@@ -224,8 +224,8 @@ impl Engine {
         let held = Arc::new(HeldBlobs::new(Arc::clone(&place.blobs)));
         let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
         let (catalog, first_key) = open_catalog(&settings, &data, &store, &clock, &ids)?;
-        // The lock on the data directory keeps other writers out; the epoch only has to rise.
-        let registry = open_registry(&settings, clock.now().0, &store, &ids, &backend);
+        let epoch = blobs::epoch(&catalog, &*clock);
+        let registry = open_registry(&settings, epoch, &store, &ids, &backend);
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         let query = searches(&backend, &models, &reranker, &sparse, &memory);

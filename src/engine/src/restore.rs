@@ -24,7 +24,7 @@ use uuid::Uuid;
 use crate::{CATALOG_NAME, EngineError};
 use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::job::QueueLimits;
-use lodestone_catalog::{Catalog, CatalogOptions, RestoredTenant, Tenant};
+use lodestone_catalog::{Catalog, CatalogLog, CatalogOptions, RestoredTenant, Tenant};
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_storage::collection::{Collection, CollectionError};
 use lodestone_types::{Clock, CollectionId, CommitHead, IdSource, Sequence};
@@ -33,8 +33,8 @@ use originals::{Contents, resubmit};
 /// Distance to the highest sequence found where a part of a collection could not be read.
 const SEQUENCE_GAP: u64 = 1 << 32;
 
-/// Opens the catalog: rebuilt if it is missing although there are tenants, completed if tenants are
-/// missing in it.
+/// Opens the catalog: that of the log, in a store that others may write to; else the file, rebuilt
+/// if it is missing although there are tenants, completed if tenants are missing in it.
 ///
 /// # Errors
 /// As [`restore_if_lost`]; damage of the file, of which nothing is changed then.
@@ -46,8 +46,18 @@ pub(super) fn open_catalog(
     options: CatalogOptions,
 ) -> Result<Catalog, EngineError> {
     let path = root.join(CATALOG_NAME);
-    restore_if_lost(&path, store, clock, ids)?;
-    let open = |options| Catalog::open(&path, options, Arc::clone(clock), Arc::clone(ids));
+    let log = |store: &Arc<dyn BlobStore>| CatalogLog::open(Arc::clone(store), Arc::clone(ids));
+    // A log in the store is the truth: nothing that the file holds beyond it was promised.
+    if !store.is_shared() || log(store)?.is_empty() {
+        restore_if_lost(&path, store, clock, ids)?;
+    }
+    let open = |options| {
+        let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
+        match store.is_shared() {
+            true => Catalog::open_with_log(&path, options, clock, ids, log(store)?),
+            false => Catalog::open(&path, options, clock, ids),
+        }
+    };
     let catalog = open(options)?;
     let described = descriptors::collections(&**store)?;
     let known = catalog.collections()?;

@@ -65,7 +65,9 @@ impl From<EngineError> for ApiError {
             EngineError::Rerank(error) => of_server(error.kind(), message),
             EngineError::Io(error) => of_server(error.kind(), message),
             EngineError::Store(error) => of_server(error.kind(), message),
-            EngineError::SharedStore(_) => of_server(ErrorKind::Unavailable, message),
+            EngineError::SharedStore(_) | EngineError::NotCopied { .. } => {
+                of_server(ErrorKind::Unavailable, message)
+            }
             EngineError::Archive(error) => archive(&error),
             EngineError::Backup(error) => backup(&error),
             EngineError::Picture(error) => picture(&error),

@@ -133,22 +133,30 @@ pub enum Stop {
     Now,
 }
 
-/// Turns SIGTERM and SIGINT into [`Stop`]: the first drains, the second ends.
+/// Turns SIGTERM and SIGINT into [`Stop`]: the first drains, the second ends. The end of `also`
+/// ends at once.
 ///
 /// # Errors
 /// When the operating system refuses the handlers.
-pub fn stop_on_signals() -> io::Result<watch::Receiver<Stop>> {
+pub fn stop_on_signals(
+    also: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<watch::Receiver<Stop>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let (sender, receiver) = watch::channel(Stop::Run);
     tokio::spawn(async move {
+        let mut also = std::pin::pin!(also);
         for stop in [Stop::Drain, Stop::Now] {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            let stop = tokio::select! {
+                _ = terminate.recv() => stop,
+                _ = interrupt.recv() => stop,
+                () = &mut also => Stop::Now,
+            };
             sender.send_replace(stop);
+            if stop == Stop::Now {
+                break;
+            }
         }
         // A dropped sender would look like a third signal.
         std::future::pending::<()>().await;

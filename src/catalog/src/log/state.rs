@@ -47,6 +47,10 @@ impl LogWatch {
         change(&mut self.state.lock());
     }
 
+    pub(crate) fn claim(&self) -> u64 {
+        self.claim
+    }
+
     pub(crate) fn state(&self) -> LogState {
         self.state.lock().clone()
     }

@@ -57,11 +57,13 @@ pub struct BackupSettings {
     pub bucket: BucketSettings,
 }
 
-/// Store of buckets, that of the data and that of backups. Credentials are those of AWS's variables and files.
+/// Store of buckets, that of the data and that of backups. Credentials are those of AWS's variables
+/// and files.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct BucketSettings {
     /// Address of the S3-compatible store that holds the buckets of the data and of backups
-    /// [default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or endpoint_url of the AWS profile, else Amazon's].
+    /// [default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or endpoint_url of the AWS profile, else
+    /// Amazon's].
     #[arg(long, env = "LODESTONE_S3_ENDPOINT", value_name = "URL")]
     pub s3_endpoint: Option<String>,
     /// Region of the buckets [default: AWS_REGION, AWS_DEFAULT_REGION or region of the

@@ -200,7 +200,7 @@ fn contradictions_are_refused_and_nothing_is_touched() {
             |data| {
                 let twin = lodestone_types::CollectionId(uuid::Uuid::from_u128(9));
                 let blobs = DataDir::open(data, Arc::new(RealDisk)).unwrap();
-                let blobs = LocalBlobs::new(Arc::new(blobs));
+                let blobs = lodestone_io::store::LocalBlobs::new(Arc::new(blobs));
                 let first = descriptors(data)[0].file_name().unwrap().to_owned();
                 let first = uuid::Uuid::try_parse(first.to_str().unwrap()).unwrap();
                 let first = lodestone_types::CollectionId(first);

@@ -22,8 +22,8 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Brings blobs near that are to be mapped soon, several at once where that is quicker. One that
-    /// cannot be brought is an error of the call that needs it.
+    /// Brings blobs near that are to be mapped soon, several at once where that is quicker. One
+    /// that cannot be brought is an error of the call that needs it.
     fn prefetch(&self, _keys: &[Key]) {}
 
     /// Forgets a copy of a blob that is kept nearer than the blob itself, because it was found

@@ -1,5 +1,7 @@
 //! Conformance suite that every implementation of [`BlobStore`] must pass.
 
+#![allow(clippy::unwrap_used)] // A suite of tests, also of other crates.
+
 use std::io::{self, Write};
 use std::sync::Barrier;
 

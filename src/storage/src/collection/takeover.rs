@@ -1,9 +1,9 @@
 //! Keeping other writers from the next number of a collection.
 //!
-//! Where another machine may write, because it was taken for lost or has only slept, and where an
-//! own commit got no answer, the next number may be taken by somebody at any time. A manifest with
-//! the same contents takes it: whoever tries to then finds it taken, and a later epoch in it. After
-//! that, files that it does not list are nobody's.
+//! Another machine may write, because it was taken for lost and has only slept; and an own commit
+//! that got no answer may happen yet. Either can take the next number at any time. A manifest with
+//! the same contents takes it first: whoever tries to then finds it taken, and a later epoch in it.
+//! After that, files that it does not list are nobody's.
 
 use std::sync::atomic::Ordering;
 

@@ -9,6 +9,7 @@ mod other;
 mod quarantine;
 mod recovery;
 mod scrub;
+mod takeover;
 mod writers;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,34 @@
+//! `lodestone store`: the data of a server from a data directory to a bucket, and back.
+
+use std::error::Error;
+
+use clap::Subcommand;
+use lodestone_engine::backup::Location;
+use lodestone_engine::{CopiedStore, copy_store};
+
+use crate::cli::backup::StoreOptions;
+use crate::cli::counted;
+
+/// An operation on the data of a stopped server.
+#[derive(Debug, Subcommand)]
+pub enum StoreVerb {
+    /// Copy the data of a stopped server; what is there already is not copied again.
+    Copy {
+        /// The data directory, or s3://BUCKET/PREFIX.
+        #[arg(value_parser = Location::parse)]
+        from: Location,
+        /// s3://BUCKET/PREFIX, or the data directory to make.
+        #[arg(value_parser = Location::parse)]
+        to: Location,
+        #[command(flatten)]
+        store: StoreOptions,
+    },
+}
+
+/// Carries the operation out.
+pub fn run(verb: &StoreVerb) -> Result<(), Box<dyn Error>> {
+    let StoreVerb::Copy { from, to, store } = verb;
+    let CopiedStore { blobs, new, new_bytes } = copy_store(from, to, &store.opener()?)?;
+    println!("{} in {to}, {new} of them and {new_bytes} bytes are new", counted(blobs, "blob"));
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Copying all data from a data directory to a bucket, or back.
+//!
+//! Blobs go first, manifests after what they name, the catalog last: a copy that was cut off has no
+//! catalog, no server starts on it, and the next attempt goes on where it ended.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{bucket, noted_store, process_name};
+use crate::backup::{Location, Opener, wait};
+use crate::{CATALOG_NAME, EngineError};
+use lodestone_bucket::{BucketBlobs, Owner, SharedStoreError, mark, send};
+use lodestone_catalog::{Catalog, CatalogLog, CatalogOptions};
+use lodestone_fetch::bucket::{Bucket, BucketUrl};
+use lodestone_io::store::{BlobStore, Key, LocalBlobs};
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_types::{IdSource, RandomIds, SystemClock};
+
+/// Result of a copy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CopiedStore {
+    /// Blobs that are there now.
+    pub blobs: u64,
+    /// Those of them that this copy has brought.
+    pub new: u64,
+    /// Their bytes.
+    pub new_bytes: u64,
+}
+
+/// Copies the data of a stopped server; the place it comes from is left as it is.
+///
+/// # Errors
+/// Two places of one kind; a place that is in use; a target that holds other data; errors of both.
+pub fn copy_store(
+    from: &Location,
+    to: &Location,
+    opener: &Opener,
+) -> Result<CopiedStore, EngineError> {
+    let opened =
+        |url: &BucketUrl| bucket(&opener.settings, url, &opener.authorities, Box::new(wait));
+    match (from, to) {
+        (Location::Folder(from), Location::Bucket(to)) => to_bucket(from, &opened(to)?),
+        (Location::Bucket(from), Location::Folder(to)) => to_folder(&opened(from)?, to),
+        _ => Err(refused("one of both places must be a folder and the other s3://BUCKET/PREFIX")),
+    }
+}
+
+fn refused(problem: impl Into<String>) -> EngineError {
+    EngineError::NotCopied { problem: problem.into() }
+}
+
+/// All keys, manifests behind the blobs that they name, and descriptors of tenants last.
+fn in_order(mut keys: Vec<Key>) -> Vec<Key> {
+    let rank = |key: &Key| {
+        let mut parts = key.as_str().split('/').skip(1);
+        match (parts.next(), parts.nth(1)) {
+            (Some("c"), Some("m")) => 1,
+            (Some("t"), _) => 2,
+            _ => 0,
+        }
+    };
+    keys.sort_by_key(rank);
+    keys
+}
+
+fn all(store: &dyn BlobStore) -> Result<Vec<Key>, EngineError> {
+    let mut keys = Vec::new();
+    for directory in ["v1/raw", "v1/c", "v1/t"] {
+        keys.extend(store.list(&Key::parse(directory).expect("a fixed name is a key"))?);
+    }
+    Ok(in_order(keys))
+}
+
+fn to_bucket(from: &Path, bucket: &Arc<Bucket>) -> Result<CopiedStore, EngineError> {
+    let path = from.join(CATALOG_NAME);
+    if !path.exists() {
+        return Err(refused(format!("{} holds no {CATALOG_NAME}", from.display())));
+    }
+    let data = Arc::new(DataDir::open(from, Arc::new(RealDisk))?);
+    if let Some(url) = noted_store(data.root())? {
+        return Err(refused(format!("{} is the cache of {url}", from.display())));
+    }
+    let token = RandomIds.uuid().simple().to_string();
+    mark(bucket, &token)?;
+    let _owner = Owner::take(bucket, data.root(), format!("{} {token}", process_name()))?;
+    let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
+    let remote: Arc<dyn BlobStore> =
+        Arc::new(BucketBlobs::open(Arc::clone(bucket), Arc::clone(&data), 0)?);
+    let log = CatalogLog::open(remote, Arc::clone(&ids))?;
+    if !log.is_empty() {
+        let place = bucket.url();
+        return Err(refused(format!("{place} holds the data of a server already")));
+    }
+    let there: HashMap<String, u64> =
+        bucket.list("v1/").map_err(SharedStoreError::from)?.into_iter().collect();
+    let local = LocalBlobs::new(Arc::clone(&data));
+    let mut copied = CopiedStore::default();
+    for key in all(&local)? {
+        let file = local.open(&key)?;
+        copied.blobs += 1;
+        // Names of blobs are of one content, but for a few small ones.
+        if there.get(key.as_str()) != Some(&file.len()) || key.as_str().starts_with("v1/t/") {
+            send(bucket, &key, &file)?;
+            copied.new += 1;
+            copied.new_bytes += file.len();
+        }
+    }
+    Catalog::open_with_log(&path, CatalogOptions::default(), Arc::new(SystemClock), ids, log)?;
+    Ok(copied)
+}
+
+fn to_folder(bucket: &Arc<Bucket>, to: &Path) -> Result<CopiedStore, EngineError> {
+    let path = to.join(CATALOG_NAME);
+    let data = Arc::new(DataDir::open(to, Arc::new(RealDisk))?);
+    if path.exists() || noted_store(data.root())?.is_some() {
+        let to = to.display();
+        return Err(refused(format!("{to} holds the data of a server already, or its cache")));
+    }
+    let token = RandomIds.uuid().simple().to_string();
+    mark(bucket, &token)?;
+    let owner = Owner::take(bucket, data.root(), format!("{} {token}", process_name()))?;
+    let remote = Arc::new(BucketBlobs::open(Arc::clone(bucket), Arc::clone(&data), 0)?);
+    let log = CatalogLog::open(Arc::clone(&remote) as _, Arc::new(RandomIds))?;
+    if log.is_empty() {
+        return Err(refused(format!("{} holds no data of a server", bucket.url())));
+    }
+    let local = LocalBlobs::new(Arc::clone(&data));
+    let mut copied = CopiedStore::default();
+    let listed = bucket.list("v1/").map_err(SharedStoreError::from)?;
+    let lengths: HashMap<String, u64> = listed.into_iter().collect();
+    for key in all(&*remote)? {
+        copied.blobs += 1;
+        let length = lengths.get(key.as_str()).copied().unwrap_or(0);
+        if local.len(&key).is_ok_and(|found| found == length) && !key.as_str().starts_with("v1/t/")
+        {
+            continue;
+        }
+        local.put_with(&key, &mut |out| {
+            let read =
+                bucket.read(key.as_str(), &mut |piece| Ok::<_, ReadError>(out.write_all(piece)?));
+            match read.map_err(std::io::Error::other)? {
+                Some(_) => Ok(()),
+                None => Err(std::io::Error::other(format!("{key} is gone: does a server run?"))),
+            }
+        })?;
+        copied.new += 1;
+        copied.new_bytes += length;
+    }
+    log.restore_to(&path)?;
+    drop((owner, remote));
+    // Nothing there is needed without the bucket.
+    match std::fs::remove_dir_all(data.root().join("cache")) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(%error, "the folder of copies could not be removed");
+        }
+        _ => {}
+    }
+    Ok(copied)
+}
+
+/// An error of reading from a bucket into a file.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error(transparent)]
+    Bucket(#[from] lodestone_fetch::bucket::BucketError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}

@@ -1,0 +1,95 @@
+//! A store of buckets of others: moto, which verifies every signature, and fails on demand.
+
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::KEY;
+use crate::process::http::Client;
+use crate::process::lodestone;
+
+/// A running store; killed at the end of the test.
+pub(super) struct Store {
+    process: Child,
+    /// Its own questions need no signature.
+    pub(super) client: Client,
+    key_id: String,
+    secret: String,
+}
+
+impl Store {
+    /// A store; `None`, with the reason printed, where there is no moto.
+    pub(super) fn start(test: &str) -> Option<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let python = root.join(".venv/bin/python");
+        let known = Command::new(&python).args(["-c", "import moto.moto_server"]).output();
+        if !known.is_ok_and(|output| output.status.success()) {
+            let is_required = std::env::var_os("REQUIRE_S3_SERVER").is_some();
+            assert!(!is_required, "{test} needs moto, and REQUIRE_S3_SERVER is set");
+            println!("SKIPPED {test}: no moto in .venv; scripts/setup --test gets it");
+            return None;
+        }
+        let mut command = Command::new(&python);
+        command.arg(root.join("tests/bucket/store.py")).stdout(Stdio::piped());
+        let mut process = command.stderr(Stdio::null()).spawn().expect("a process");
+        let mut line = String::new();
+        let stdout = process.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [port, key_id, secret] = words[..] else { panic!("{line:?}") };
+        let address = format!("127.0.0.1:{port}").parse().expect("an address");
+        let (key_id, secret) = (key_id.to_owned(), secret.to_owned());
+        Some(Self { process, client: Client { address, key: String::new() }, key_id, secret })
+    }
+
+    /// Has every nth request fail; 0: none, 1: all.
+    pub(super) fn fail(&self, every: usize) {
+        self.client.call("POST", &format!("/failures/{every}"), &Value::Null).expect("an answer");
+    }
+
+    /// Takes a rule from the store: that a name is created once, `ignored`, or only one after the
+    /// other, `racy`.
+    pub(super) fn break_conditions(&self, how: &str) {
+        self.client.call("POST", &format!("/conditions/{how}"), &Value::Null).expect("an answer");
+    }
+
+    /// A number that the store tells of itself.
+    pub(super) fn number(&self, of: &str) -> u64 {
+        let reply = self.client.call("GET", &format!("/{of}"), &Value::Null).expect("an answer");
+        String::from_utf8_lossy(&reply.body).parse().expect("a number")
+    }
+
+    pub(super) fn variables(&self) -> [(&'static str, String); 4] {
+        [
+            ("AWS_ACCESS_KEY_ID", self.key_id.clone()),
+            ("AWS_SECRET_ACCESS_KEY", self.secret.clone()),
+            ("AWS_ENDPOINT_URL_S3", format!("http://{}", self.client.address)),
+            ("RUST_LOG", "debug".to_owned()),
+        ]
+    }
+
+    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = lodestone(arguments);
+        command.env("LODESTONE_API_KEY", KEY).envs(self.variables());
+        command
+    }
+
+    /// Runs a command; returns whether it succeeded and what it said. No secret is in it.
+    pub(super) fn run(&self, arguments: &[&str]) -> (bool, String) {
+        let output = self.command(arguments).output().expect("it runs");
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("UTF-8");
+        assert!(!said.contains(&self.secret), "{said}");
+        (output.status.success(), said)
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}

@@ -1,0 +1,370 @@
+//! A server whose data are in a bucket: its machine is lost, its store fails, another takes over.
+
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use lodestone_bucket::{BucketBlobs, SharedStoreError, mark, probe};
+use lodestone_fetch::Authorities;
+use lodestone_fetch::bucket::{Bucket, BucketOptions, Condition};
+use lodestone_io::store::{BlobStore, Key, conformance};
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_types::SystemClock;
+use serde_json::{Value, json};
+
+use crate::backups::{another, put, seen, sentence, wait};
+use crate::exposition::Scrape;
+use crate::process::http::Client;
+use crate::process::patience::Patience;
+use crate::s3::Store;
+use crate::{Installation, ask, files, found, settled, upload};
+
+const PLACE: &str = "s3://backups/data/prod";
+
+/// Runs this test once more as a child that has the store's credentials, which are read from the
+/// environment; returns whether this is the child.
+fn is_child(test: &str, store: Option<&Store>) -> bool {
+    let Some(store) = store else { return std::env::var_os("AWS_ACCESS_KEY_ID").is_some() };
+    let program = std::env::current_exe().expect("a path");
+    let mut child = Command::new(program);
+    child.args(["--exact", &format!("shared_store::{test}"), "--nocapture"]);
+    let output = child.envs(store.variables()).output().expect("it runs");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
+fn bucket(prefix: &str) -> Arc<Bucket> {
+    let url = format!("s3://backups/{prefix}").parse().expect("a place");
+    let clock = Arc::new(SystemClock);
+    let pause = Box::new(|time| {
+        std::thread::park_timeout(time);
+        false
+    });
+    let (options, authorities) = (BucketOptions::default(), Authorities::default());
+    Arc::new(Bucket::new(url, &options, &authorities, clock, pause).expect("a bucket"))
+}
+
+fn blobs(prefix: &str, root: &Path, copies_bytes_max: u64) -> BucketBlobs {
+    let data = Arc::new(DataDir::open(root, Arc::new(RealDisk)).expect("a directory"));
+    BucketBlobs::open(bucket(prefix), data, copies_bytes_max).expect("blobs")
+}
+
+/// Goal: what a directory of blobs promises a bucket of blobs promises, with copies and without.
+#[test]
+fn blobs_in_a_bucket_conform() {
+    let test = "blobs_in_a_bucket_conform";
+    if !is_child(test, None) {
+        let Some(store) = Store::start(test) else { return };
+        is_child(test, Some(&store));
+        return;
+    }
+    let root = tempfile::tempdir().expect("a directory");
+    conformance::run(&blobs("conformance", root.path(), 1 << 20));
+    conformance::run(&blobs("copied", root.path(), 1 << 20).with_copies_of(|_| true));
+    // Longer than a part and a range: sent and fetched in several.
+    let large: Vec<u8> = (0..50_000_001_u32).map(|at| (at % 251) as u8).collect();
+    let key = Key::parse("v1/c/one/s/large.seg").expect("a key");
+    blobs("large", root.path(), 0).put(&key, &large).expect("it is sent");
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let again = blobs("large", elsewhere.path(), 1 << 30);
+    assert!(again.map(&key).expect("it is fetched")[..] == large[..]);
+    assert_eq!((again.copies().misses, again.copies().bytes), (1, large.len() as u64));
+}
+
+/// Goal: a store that does not keep the one condition that commits rest on is refused, also one
+/// that keeps it only when nobody else asks at the same moment; nothing is left in it.
+#[test]
+fn a_store_that_cannot_keep_commits_apart_is_refused() {
+    let test = "a_store_that_cannot_keep_commits_apart_is_refused";
+    if is_child(test, None) {
+        let bucket = bucket("probed");
+        assert_eq!(probe(&bucket, "token").expect("it is fit").races, 8);
+        assert!(bucket.is_empty().expect("an answer"), "nothing is left");
+        assert!(mark(&bucket, "token").expect("it is empty"));
+        assert!(!mark(&bucket, "token").expect("it is marked"));
+        bucket
+            .put(
+                "lodestone-store",
+                br#"{"format": 2, "probed": {"races": 8, "racers": 16}}"#,
+                Condition::None,
+            )
+            .expect("it is written");
+        let error = mark(&bucket, "token").expect_err("of a later program");
+        assert!(error.to_string().contains("format 2"), "{error}");
+        bucket.put("lodestone-store", b"?", Condition::None).expect("it is written");
+        assert!(matches!(mark(&bucket, "token"), Err(SharedStoreError::Unfit { .. })));
+        bucket.remove("lodestone-store").expect("it is removed");
+        bucket.put("foreign", b"", Condition::None).expect("it is written");
+        let error = mark(&bucket, "token").expect_err("it holds other things");
+        assert!(error.to_string().contains("is not empty"), "{error}");
+        return;
+    }
+    let Some(store) = Store::start(test) else { return };
+    is_child(test, Some(&store));
+    for how in ["ignored", "racy"] {
+        store.break_conditions(how);
+        let (is_done, said) = store.run(&["doctor", "--store", PLACE]);
+        assert!(!is_done && said.contains("If-None-Match"), "{how}: {said}");
+    }
+    store.break_conditions("kept");
+    let (_, said) = store.run(&["doctor", "--store", PLACE]);
+    assert!(said.contains("of 16 requests at once one created a name, 8 times"), "{said}");
+}
+
+/// The environment of a server over the bucket.
+fn variables(store: &Store) -> Vec<(&'static str, String)> {
+    store.variables().into_iter().chain([("LODESTONE_STORE", PLACE.to_owned())]).collect()
+}
+
+fn pairs<'a>(variables: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a str)> {
+    variables.iter().map(|(name, value)| (*name, value.as_str())).collect()
+}
+
+fn segments_in(data: &Path) -> Vec<PathBuf> {
+    let all = files(&data.join("cache/blobs")).into_iter();
+    all.filter(|path| path.extension().is_some_and(|end| end == "seg")).collect()
+}
+
+/// Goal: with a store of which every third request fails, a server that is killed and whose disk is
+/// lost is followed by one on another disk that has everything that was acknowledged: sources, also
+/// those that were not processed yet, deletions, keys, memories, limits; and so again.
+#[test]
+fn a_lost_machine_loses_nothing_that_was_acknowledged() {
+    let test = "a_lost_machine_loses_nothing_that_was_acknowledged";
+    let Some(store) = Store::start(test) else { return };
+    let Some(mut installation) = Installation::new(test) else { return };
+    let variables = variables(&store);
+    let (mut key, mut expected) = (None, None);
+    for round in 0..3 {
+        store.fail(0);
+        let (server, client) = installation.start_with(&pairs(&variables));
+        if let (Some(key), Some(expected)) = (&key, &expected) {
+            let client = Client { key: String::clone(key), ..client.clone() };
+            wait(&client, "acme");
+            assert_eq!(seen(&client, "acme"), *expected, "round {round}");
+            let ids = (0..round).map(|number| format!("late{number}")).collect::<Vec<_>>();
+            for id in ids {
+                assert_eq!(settled(&client, &id), "success", "what was accepted is processed");
+            }
+        }
+        store.fail(3);
+        for number in 0..8 {
+            put(&client, "acme", &format!("r{round}s{number}"), &sentence(round * 8 + number));
+        }
+        wait(&client, "acme");
+        let gone = json!({"source_ids": [format!("r{round}s0")]});
+        ask(&client, "DELETE", "/delete_source?tenant_id=acme", gone);
+        let body = json!({"name": format!("round {round}"), "role": "admin"});
+        let made = ask(&client, "POST", "/admin/api_keys", body);
+        key = Some(made["api_key"].as_str().expect("a key").to_owned());
+        expected = Some(seen(&client, "acme"));
+        let late = format!("late{round}");
+        put(&client, "acme", &late, &format!("The {late} harbour opens at {round} o'clock."));
+        server.kill();
+        installation = another(&installation);
+        if round < 2 {
+            // What was accepted last is seen from now on.
+            store.fail(0);
+            let (server, client) = installation.start_with(&pairs(&variables));
+            assert_eq!(settled(&client, &late), "success");
+            expected = Some(seen(&client, "acme"));
+            server.kill();
+            installation = another(&installation);
+        }
+    }
+}
+
+/// Goal: while the store is away searches go on and nothing is acknowledged; when it is back the
+/// same process takes everything in again, and what it had refused is not there or whole.
+#[test]
+fn a_store_that_is_away_stops_uploads_and_not_searches() {
+    let test = "a_store_that_is_away_stops_uploads_and_not_searches";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let variables = variables(&store);
+    let (server, client) = installation.start_with(&pairs(&variables));
+    upload(&client, "before", "The granite quarry closed in 1988.");
+    assert_eq!(settled(&client, "before"), "success");
+    store.fail(1);
+    let body = json!({"file_id": "during", "content": "The lantern room is on floor 9."});
+    let path = "/upload/upload_text?tenant_id=acme";
+    let reply = client.call("POST", path, &body).expect("an answer");
+    assert_eq!(reply.status, 503, "{}", reply.json());
+    let gone = json!({"source_ids": ["before"]});
+    let reply = client.call("DELETE", "/delete_source?tenant_id=acme", &gone).expect("an answer");
+    assert_eq!(reply.status, 503, "{}", reply.json());
+    assert_eq!(found(&client, "granite"), ["before"], "searches go on");
+    store.fail(0);
+    let mut patience = Patience::new();
+    loop {
+        let reply = client.call("POST", path, &body).expect("an answer");
+        if reply.status == 200 {
+            break;
+        }
+        assert!(!patience.is_over(reply.status), "{}", reply.json());
+    }
+    assert_eq!(settled(&client, "during"), "success");
+    assert_eq!(found(&client, "lantern"), ["during"]);
+    ask(&client, "DELETE", "/delete_source?tenant_id=acme", gone);
+    assert!(found(&client, "granite").is_empty());
+    server.kill();
+    let elsewhere = another(&installation);
+    let (_server, client) = elsewhere.start_with(&pairs(&variables));
+    assert_eq!(found(&client, "lantern"), ["during"]);
+    assert!(found(&client, "granite").is_empty());
+}
+
+/// Goal: a second server on the same prefix is refused while the first one lives; one that was
+/// stopped for longer than it may is followed, and ends when it wakes up, having acknowledged
+/// nothing more.
+#[test]
+fn a_second_server_is_refused_and_a_sleeping_one_is_fenced() {
+    let test = "a_second_server_is_refused_and_a_sleeping_one_is_fenced";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let variables = variables(&store);
+    let (mut first, client) = installation.start_with(&pairs(&variables));
+    upload(&client, "a", "The copper roof was laid in March.");
+    assert_eq!(settled(&client, "a"), "success");
+    let elsewhere = another(&installation);
+    let mut second = store.command(&["serve", "--listen", "127.0.0.1:0", "--store", PLACE]);
+    second.arg("--data-dir").arg(elsewhere.data()).arg("--model-dir").arg(&elsewhere.model);
+    let output = second.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("is in use by process"), "{said}");
+
+    let signal = |name| rustix::process::kill_process(process_of(&first), name).expect("it lives");
+    signal(rustix::process::Signal::STOP);
+    let (_second, next) = elsewhere.start_with(&pairs(&variables));
+    assert_eq!(found(&next, "copper"), ["a"]);
+    upload(&next, "b", "The violin hangs in the second hall.");
+    assert_eq!(settled(&next, "b"), "success");
+    signal(rustix::process::Signal::CONT);
+    let body = json!({"file_id": "c", "content": "The meadow is mown in June."});
+    if let Ok(reply) = client.call("POST", "/upload/upload_text?tenant_id=acme", &body) {
+        assert_ne!(reply.status, 200, "{}", reply.json());
+    }
+    let ended = first.ended().expect("it ends by itself");
+    assert!(!ended.success(), "{}", first.output());
+    assert!(first.output().contains("another process has taken over s3://"), "{}", first.output());
+    assert!(found(&next, "meadow").is_empty());
+    assert_eq!(found(&next, "violin"), ["b"]);
+}
+
+fn process_of(server: &crate::process::Server) -> rustix::process::Pid {
+    rustix::process::Pid::from_raw(server.id() as i32).expect("a process")
+}
+
+/// Goal: a copy that was damaged on the disk is fetched again, and nothing is quarantined; a folder
+/// of copies that was emptied costs time only.
+#[test]
+fn a_damaged_copy_is_fetched_again() {
+    let test = "a_damaged_copy_is_fetched_again";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let variables = variables(&store);
+    let (server, client) = installation.start_with(&pairs(&variables));
+    upload(&client, "a", "The saffron market opens on Tuesdays.");
+    assert_eq!(settled(&client, "a"), "success");
+    server.kill();
+    let copies = segments_in(&installation.data());
+    assert_eq!(copies.len(), 1);
+    let mut bytes = fs::read(&copies[0]).expect("a copy");
+    bytes.iter_mut().skip(4096).for_each(|byte| *byte ^= 0x5a);
+    fs::write(&copies[0], &bytes).expect("it is written");
+    let (server, client) = installation.start_with(&pairs(&variables));
+    assert_eq!(found(&client, "saffron"), ["a"]);
+    let state = ask(&client, "GET", "/readyz", Value::Null);
+    assert_eq!(state["components"]["index"], "ok", "{state}");
+    server.kill();
+    fs::remove_dir_all(installation.data().join("cache")).expect("it is removed");
+    let (mut server, client) = installation.start_with(&pairs(&variables));
+    assert_eq!(found(&client, "saffron"), ["a"]);
+    assert!(!server.output().contains("quarantined"), "{}", server.output());
+}
+
+/// Goal: an upload costs what the design says, counted: one object for the original, three for the
+/// steps of its job, the segment with its list and the manifest; one manifest is read to see that
+/// nobody else has committed. A search that finds its copies asks for nothing.
+#[test]
+fn requests_to_the_store_are_counted() {
+    let test = "requests_to_the_store_are_counted";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let variables = variables(&store);
+    let (_server, client) = installation.start_with(&pairs(&variables));
+    upload(&client, "a", "The prairie station was built of willow.");
+    assert_eq!(settled(&client, "a"), "success");
+    let counts = || {
+        let text = client.call("GET", "/metrics", &Value::Null).expect("an answer").body;
+        let scrape = Scrape::read(&String::from_utf8(text).expect("UTF-8"));
+        let of = |kind| scrape.get(&format!("store_requests_total{{kind=\"{kind}\"}}")) as u64;
+        ["put", "get", "head"].map(of)
+    };
+    let spent = |before: [u64; 3]| {
+        let now = counts();
+        [0, 1, 2].map(|kind| now[kind] - before[kind])
+    };
+    // Every five seconds the name of the owner is renewed, and its successor is looked for.
+    let mut before = counts();
+    assert!(before[0] > 0 && before[1] > 0, "{before:?}");
+    assert_eq!(found(&client, "prairie"), ["a"]);
+    let [puts, gets, heads] = spent(before);
+    assert!(puts <= 1 && gets <= 1 && heads == 0, "a search of what is near: {puts}, {gets}");
+    before = counts();
+    upload(&client, "b", "The marble anchor lies in the yard.");
+    assert_eq!(settled(&client, "b"), "success");
+    let [puts, gets, heads] = spent(before);
+    assert!((7..=8).contains(&puts) && (1..=3).contains(&gets) && heads == 0, "{puts}, {gets}");
+}
+
+/// Goal: the data of a stopped server move to a bucket, are served there, and move back; places that
+/// hold something else are refused.
+#[test]
+fn data_move_to_a_bucket_and_back() {
+    let test = "data_move_to_a_bucket_and_back";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let (server, client) = installation.start();
+    for number in 0..6 {
+        put(&client, "acme", &format!("s{number}"), &sentence(number));
+    }
+    wait(&client, "acme");
+    let expected = seen(&client, "acme");
+    server.kill();
+    let data = installation.data();
+    let local = data.to_str().expect("UTF-8");
+    let variables = variables(&store);
+    let mut refused = store.command(&["serve", "--listen", "127.0.0.1:0", "--store", PLACE]);
+    refused.arg("--data-dir").arg(&data).arg("--model-dir").arg(&installation.model);
+    let output = refused.output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("lodestone store copy"), "{said}");
+
+    let (is_done, said) = store.run(&["store", "copy", local, PLACE]);
+    assert!(is_done && said.contains(PLACE), "{said}");
+    let (is_done, said) = store.run(&["store", "copy", local, PLACE]);
+    assert!(!is_done && said.contains("holds the data of a server already"), "{said}");
+    let elsewhere = another(&installation);
+    let (server, client) = elsewhere.start_with(&pairs(&variables));
+    assert_eq!(seen(&client, "acme"), expected);
+    put(&client, "acme", "there", "The beacon was lit in the bucket.");
+    wait(&client, "acme");
+    let expected = seen(&client, "acme");
+    server.kill();
+
+    let back = another(&installation);
+    let (is_done, said) =
+        store.run(&["store", "copy", PLACE, back.data().to_str().expect("UTF-8")]);
+    assert!(is_done, "{said}");
+    let (is_sound, said) = crate::damage::verify(&back.data());
+    assert!(is_sound, "{said}");
+    let (_server, client) = back.start();
+    assert_eq!(seen(&client, "acme"), expected);
+    let (is_done, said) = store.run(&["store", "copy", local, local]);
+    assert!(!is_done && said.contains("one of both places"), "{said}");
+}
