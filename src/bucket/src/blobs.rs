@@ -1,7 +1,7 @@
 //! The blob store of a bucket.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -78,7 +78,7 @@ impl BucketBlobs {
     }
 
     /// Sends what was written to a temporary file, which becomes the copy.
-    fn send_file(&self, key: &Key, path: &PathBuf, bytes: u64) -> Result<(), StoreError> {
+    fn send_file(&self, key: &Key, path: &Path, bytes: u64) -> Result<(), StoreError> {
         let file = FileSlice::open(path)?;
         // An older copy would be another blob, if the one in the bucket is replaced.
         self.cache.forget(key);
@@ -147,7 +147,7 @@ impl BlobStore for BucketBlobs {
     fn put_with(&self, key: &Key, write: &mut WriteBlob<'_>) -> Result<u64, StoreError> {
         if !(self.has_copies)(key) {
             let mut bytes = Vec::new();
-            let file = std::path::Path::new(key.as_str());
+            let file = Path::new(key.as_str());
             write(&mut bytes)
                 .map_err(|error| IoError::new(lodestone_io::Operation::Write, file, error))?;
             self.send(key, &bytes)?;
@@ -200,7 +200,7 @@ impl BlobStore for BucketBlobs {
             return Ok(self.cache.file(key, || self.fetch(key))?);
         }
         let file = self.data.scratch()?;
-        let path = std::path::Path::new(key.as_str());
+        let path = Path::new(key.as_str());
         let written = std::io::Write::write_all(&mut &file, &self.read(key)?);
         written.map_err(|error| IoError::new(lodestone_io::Operation::Write, path, error))?;
         Ok(FileSlice::of(file, path)?)

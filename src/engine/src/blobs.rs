@@ -17,7 +17,7 @@ use lodestone_bucket::{BucketBlobs, Owner, Probed, SharedStoreError, mark, probe
 use lodestone_catalog::Catalog;
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{Bucket, BucketUrl, Pause};
-use lodestone_io::store::{BlobStore, LocalBlobs};
+use lodestone_io::store::{HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, IoError, Operation};
 use lodestone_metrics::{Counter, Family, Gauge, Registry};
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock};
@@ -36,7 +36,7 @@ const CACHE_PERCENT: u64 = 80;
 #[derive(Debug)]
 pub(super) struct Place {
     /// The blobs.
-    pub(super) blobs: Arc<dyn BlobStore>,
+    pub(super) blobs: Arc<HeldBlobs>,
     /// The bucket, if they are in one.
     pub(super) bucket: Option<InUse>,
 }
@@ -148,7 +148,8 @@ pub(super) fn open(
     let noted = noted_store(data.root())?;
     let Some(url) = &settings.store.store else {
         let Some(noted) = noted else {
-            return Ok(Place { blobs: Arc::new(LocalBlobs::new(Arc::clone(data))), bucket: None });
+            let local = Arc::new(LocalBlobs::new(Arc::clone(data)));
+            return Ok(Place { blobs: Arc::new(HeldBlobs::new(local)), bucket: None });
         };
         let dir = data.root().display();
         let problem = format!("is not set, and {dir} is the cache of {noted}: name it");
@@ -182,7 +183,7 @@ pub(super) fn open(
     }
     let meters = Meters::default();
     let bucket = InUse { blobs: Arc::clone(&blobs), stop, meters, _owner: owner };
-    Ok(Place { blobs, bucket: Some(bucket) })
+    Ok(Place { blobs: Arc::new(HeldBlobs::new(blobs)), bucket: Some(bucket) })
 }
 
 fn bucket(

@@ -106,7 +106,7 @@ use lodestone_catalog::{Catalog, CatalogOptions, JobScope, KeyText};
 use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
 use lodestone_fetch::{Authorities, Fetcher, Rules, SystemResolver};
-use lodestone_io::store::{BlobStore, HeldBlobs};
+use lodestone_io::store::BlobStore;
 use lodestone_io::{DataDir, SpaceGauge};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::Registry;
@@ -146,12 +146,13 @@ fn open_catalog(
 
 fn open_registry(
     settings: &Settings,
-    epoch: u64,
+    catalog: &Catalog,
+    clock: &Arc<dyn Clock>,
     store: &Arc<dyn BlobStore>,
     ids: &Arc<dyn IdSource>,
     backend: &Arc<dyn ComputeBackend>,
 ) -> Arc<Registry> {
-    let open_max = settings.open_collections;
+    let (open_max, epoch) = (settings.open_collections, blobs::epoch(catalog, &**clock));
     let registry = Registry::new(Arc::clone(store), Arc::clone(ids), epoch, open_max);
     Arc::new(registry.with_backend(Arc::clone(backend)))
 }
@@ -221,17 +222,14 @@ impl Engine {
         let models = Models::new(Arc::clone(&embedder), components.other_embedders);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let place = blobs::open(&settings, &authorities, &data, &ids)?;
-        let held = Arc::new(HeldBlobs::new(Arc::clone(&place.blobs)));
-        let store: Arc<dyn BlobStore> = Arc::clone(&held) as _;
+        let store: Arc<dyn BlobStore> = Arc::clone(&place.blobs) as _;
         let (catalog, first_key) = open_catalog(&settings, &data, &store, &clock, &ids)?;
-        let epoch = blobs::epoch(&catalog, &*clock);
-        let registry = open_registry(&settings, epoch, &store, &ids, &backend);
+        let registry = open_registry(&settings, &catalog, &clock, &store, &ids, &backend);
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         let query = searches(&backend, &models, &reranker, &sparse, &memory);
         // Not asked for anything yet: a start never waits for it.
         let generator = components.generator.or(configured_generator(&settings, &authorities)?);
-        let web = components.web.unwrap_or_else(|| fetcher(&settings, &authorities));
         let posting = components.webhook_client.unwrap_or_else(|| fetcher(&settings, &authorities));
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),
@@ -241,7 +239,7 @@ impl Engine {
             models: models.clone(),
             sparse,
             parser: Arc::clone(&components.parser),
-            web,
+            web: components.web.unwrap_or_else(|| fetcher(&settings, &authorities)),
             clock: Arc::clone(&clock),
             ids: Arc::clone(&ids),
             workers: settings.ingest_threads,
@@ -256,7 +254,7 @@ impl Engine {
             authorities,
             catalog: catalog.clone(),
             ingest: Arc::clone(&ingest),
-            store: held,
+            store: place.blobs,
             gauge: Arc::clone(&gauge),
             clock: Arc::clone(&clock),
         });

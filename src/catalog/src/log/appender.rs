@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::entry::{self, Entry, Kind, Label, damaged};
-use super::reader::{away, get, newest};
+use super::reader::{away, get, label_at, newest, numbers};
 use super::state::LogWatch;
 use crate::error::{CatalogError, Result};
 use lodestone_io::Created;
@@ -67,11 +67,25 @@ fn create(store: &dyn BlobStore, number: u64, bytes: &[u8]) -> Result<bool> {
     }
 }
 
+/// Whether the claim `claim`, which this process has just stored, is above all that was ever stored.
+/// The number may have been used, and removed, after it was looked up as the first free one. The
+/// newest entry of a log is never removed, so a listing that begins now shows that.
+fn is_newest(store: &dyn BlobStore, claim: u64, nonce: Uuid) -> Result<bool> {
+    if numbers(store)?.last() == Some(&claim) {
+        return Ok(true);
+    }
+    match label_at(store, claim + 1)? {
+        // A successor has come already: a dispute would have no end.
+        Some(next) if next.parent == Some(nonce) => Err(CatalogError::Fenced),
+        Some(_) | None => Ok(false),
+    }
+}
+
 impl Appender {
     /// Takes the log over at its first free number. `format` is the catalog's.
     ///
     /// # Errors
-    /// [`CatalogError::LogAway`].
+    /// [`CatalogError::LogAway`]; [`CatalogError::Fenced`] if another process does so meanwhile.
     pub(super) fn claim(
         store: &Arc<dyn BlobStore>,
         ids: &Arc<dyn IdSource>,
@@ -88,7 +102,9 @@ impl Appender {
             };
             let (nonce, parent) = (ids.uuid(), before.as_ref().map(|label| label.nonce));
             let label = Label { nonce, parent, claim, base, kind: Kind::Claim { format } };
-            if create(&**store, claim, &Entry::encode(&label, &[]))? {
+            if create(&**store, claim, &Entry::encode(&label, &[]))?
+                && is_newest(&**store, claim, nonce)?
+            {
                 let appender = Self {
                     store: Arc::clone(store),
                     ids: Arc::clone(ids),

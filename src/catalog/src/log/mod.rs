@@ -20,26 +20,30 @@
 //! ```
 //!
 //! # One writer
-//! No clock, no lease, and no second look is needed for safety, only that of all that want to
-//! create a key one wins, and that a listing shows every key that was created before it:
-//! - A process claims at the first free number and then appends at its last number + 1, always.
-//! - Let `n` be the newest entry of a process Z when its successor claims. Nothing of Z is above
-//!   `n`, so `n + 1` is the claim or, if others came in between, the claim of the first of them:
-//!   the first entry of any process is a claim, and there are no gaps.
-//! - Claims are never removed. So `n + 1` is taken for ever, whenever Z wakes up: its next create
-//!   finds another's entry there, and Z is fenced. It cannot take a number further up, because it
-//!   has none.
-//! - Hence all that a restore finds below a claim was appended in turn, and what comes to be there
-//!   later is nothing. What Z was told is stored is below the claim; the rest Z told nobody.
+//! Safety needs no clock and no lease, only that of all that want to create a key one wins, and that
+//! a listing shows every key that was created before it and not removed.
+//! - A process claims at the first free number, and then appends at its last number + 1, always.
+//! - The newest entry is never removed: only what lies below a stored base goes.
+//! - Claims are never removed.
+//! - A process lists once more after it has claimed. If its claim is the newest entry, nothing was
+//!   ever stored above it. Otherwise its number had been used and removed between the first listing
+//!   and the claim, nobody reads a claim there, and it claims anew.
+//!
+//! Let `n` be the newest entry of a process Z when its successor claims. Nothing is above the claim,
+//! so it is at `n + 1`, or processes came in between and the first of them has its claim there: the
+//! first entry of any process is a claim, and there are no gaps. That claim stays for ever. So
+//! whenever Z wakes up, its next create, of `n + 1`, finds another's entry, and Z is fenced; it has
+//! no number further up to try. Hence nothing ever comes to be below a claim after it was made: what
+//! its process restores is all that anybody before was told is stored.
 //!
 //! If claims were removed with the rest, a process that slept through its successor's claim *and*
-//! its removal would create that number anew and acknowledge what nobody ever reads: the schedule
-//! test shows that. Claims cost an object of 200 bytes for each start.
+//! its removal would create that number anew and acknowledge what nobody ever reads: a test shows
+//! that. Claims cost an object of some 300 bytes for each start.
 //!
-//! Removal is safe whoever does it and however late: entries go only if they are below what a
-//! stored base needs, and a restore uses the newest base, which needs nothing below that. Copies of
-//! the file have the number of their claim in their name: a process removes its own and those of
-//! the claims before, which can get no entry any more, and never one that a successor is making.
+//! Removal is safe whoever does it and however late: a restore uses the newest base, which needs
+//! nothing below what any older base needs. Copies of the file have the number of their claim in
+//! their name: a process removes those of its own claim and of earlier ones, which can get no entry
+//! any more, and never one that a successor is making.
 //!
 //! # Errors of the store
 //! An error of `put_create` leaves open whether the entry is there, so it is read back. If that

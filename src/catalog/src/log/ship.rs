@@ -17,14 +17,17 @@ use super::state::LogWatch;
 use super::wal::WalTail;
 use crate::error::{CatalogError, Result};
 use crate::open::BUSY_TIMEOUT;
+use lodestone_io::store::Key;
 use lodestone_types::{Clock, Timestamp};
 
 /// Time between two attempts to reach a store that is away; writes in between are refused at once.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Entries after which a base is tried again that readers of an older state have prevented.
+const BASE_PAUSE_ENTRIES: u64 = 8;
 /// Time between two looks at the work in the background.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-/// A point at which a lap began.
+/// A point in the log.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
     /// Number of the first entry after it.
@@ -36,6 +39,8 @@ struct Mark {
 /// A copy of the file, from the checkpoint before it until its entry is stored.
 #[derive(Debug)]
 struct Copying {
+    /// The point at which it is made.
+    here: Mark,
     /// The point from which frames have to be applied to it.
     mark: Mark,
     /// Whether that is the beginning of a lap whose frames the copy has already.
@@ -68,14 +73,16 @@ pub(crate) struct Shipper {
     bytes: u64,
     /// The beginning of the present lap, once it has frames in the store.
     lap: Option<Mark>,
-    /// The point from which a restore applies frames.
+    /// The point from which a restore applies frames to the newest base.
     base: Mark,
+    /// The point at which that was copied: the same, or a later one of the same lap.
+    copied: Mark,
     base_bytes: u64,
     /// Numbers below hold nothing superfluous.
     collected: u64,
     /// Bytes of the present lap at which it is folded into the file.
     checkpoint_at: u64,
-    /// Number of entries since the base at which another one may be tried.
+    /// Number of the entry before which no base is tried.
     base_after: u64,
     background: Background,
     copying: Option<Copying>,
@@ -102,6 +109,7 @@ impl Shipper {
             bytes,
             lap: None,
             base: Mark { entry: first, bytes: 0 },
+            copied: Mark { entry: first, bytes: 0 },
             base_bytes: base.as_ref().map_or(0, |base| base.bytes),
             collected: base.as_ref().map_or(1, |base| base.collected),
             checkpoint_at: limits.checkpoint_bytes,
@@ -128,11 +136,11 @@ impl Shipper {
         if checkpoint(connection, "TRUNCATE")? != Folded::Emptied {
             return Err(CatalogError::corrupt("the catalog is in use by another process"));
         }
-        let mark = Mark { entry: self.appender.next(), bytes: 0 };
+        let mark = self.here();
         let blob = entry::base_key(self.appender.claim, &*self.appender.ids);
         let copied =
             base::copy(&*self.appender.store, blob, &self.database, &base::Stop::default())?;
-        self.copying = Some(Copying { mark, is_early: false, copied: None });
+        self.copying = Some(Copying { here: mark, mark, is_early: false, copied: None });
         self.append_base(copied)
     }
 
@@ -150,7 +158,7 @@ impl Shipper {
     /// # Errors
     /// [`CatalogError::LogAway`], [`CatalogError::Fenced`].
     pub(crate) fn catch_up(&mut self) -> Result<()> {
-        if self.appender.watch.state().is_fenced {
+        if self.appender.watch.is_fenced() {
             return Err(CatalogError::Fenced);
         }
         let Some((tried_at, cause)) = &self.away else { return Ok(()) };
@@ -187,10 +195,11 @@ impl Shipper {
 
     fn ship_all(&mut self) -> Result<()> {
         self.appender.flush()?;
-        if let Some(Copying { mark, copied: Some(copied), .. }) =
+        if let Some(Copying { here, mark, copied: Some(copied), .. }) =
             self.copying.take_if(|copying| copying.copied.is_some())
         {
-            self.follow(mark, copied);
+            (self.base, self.copied, self.base_bytes) = (mark, here, copied.bytes);
+            self.collect(copied.blob);
         }
         while let Some(piece) = self.wal.next().map_err(|error| {
             CatalogError::corrupt(format!("the write-ahead log could not be read: {error}"))
@@ -204,8 +213,12 @@ impl Shipper {
         Ok(())
     }
 
+    fn here(&self) -> Mark {
+        Mark { entry: self.appender.next(), bytes: self.bytes }
+    }
+
     fn begin_lap(&mut self) {
-        let mark = Mark { entry: self.appender.next(), bytes: self.bytes };
+        let mark = self.here();
         (self.lap, self.checkpoint_at) = (Some(mark), self.limits.checkpoint_bytes);
         if let Some(copying) = &mut self.copying
             && std::mem::take(&mut copying.is_early)
@@ -233,8 +246,10 @@ impl Shipper {
                 unless_away(self.ship())?;
             }
             Some(Done::Copied(Err(error))) => {
+                tracing::warn!(%error, "no copy of the catalog could be stored: its log grows");
+                self.appender.watch.note(|state| state.last_error = Some(error.to_string()));
                 self.copying = None;
-                self.postpone(&error);
+                self.base_after = self.appender.next() + self.limits.base_entries / 8;
             }
             Some(Done::Collected(Ok(until))) => self.collected = until,
             Some(Done::Collected(Err(error))) => {
@@ -260,19 +275,11 @@ impl Shipper {
     }
 
     fn is_base_due(&self) -> bool {
-        let (bytes, entries) =
-            (self.bytes - self.base.bytes, self.appender.next() - self.base.entry);
+        let here = self.here();
+        let (bytes, entries) = (here.bytes - self.copied.bytes, here.entry - self.copied.entry);
         let entries_max = self.limits.base_entries.max(self.base_bytes / BYTES_PER_ENTRY);
         let is_due = bytes > self.limits.base_bytes.max(self.base_bytes) || entries > entries_max;
-        is_due && entries >= self.base_after
-    }
-
-    /// Tries the next base some entries later.
-    fn postpone(&mut self, error: &CatalogError) {
-        tracing::warn!(%error, "no copy of the catalog could be stored: its log grows meanwhile");
-        self.appender.watch.note(|state| state.last_error = Some(error.to_string()));
-        let entries = self.appender.next() - self.base.entry;
-        self.base_after = entries + self.limits.base_entries / 8 + 1;
+        is_due && here.entry >= self.base_after
     }
 
     /// Once the whole log is folded in, the file stays as it is until the next checkpoint. If
@@ -283,16 +290,16 @@ impl Shipper {
         connection.busy_timeout(Duration::ZERO)?;
         let folded = checkpoint(connection, "TRUNCATE");
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        let here = Mark { entry: self.appender.next(), bytes: self.bytes };
+        let here = self.here();
         let (mark, is_early) = match (folded?, self.lap) {
             (Folded::Whole, Some(lap)) => (lap, true),
             (Folded::Emptied | Folded::Whole, _) => (here, false),
             (Folded::Partly, _) => {
-                self.base_after = self.appender.next() - self.base.entry + 8;
+                self.base_after = here.entry + BASE_PAUSE_ENTRIES;
                 return Ok(());
             }
         };
-        self.copying = Some(Copying { mark, is_early, copied: None });
+        self.copying = Some(Copying { here, mark, is_early, copied: None });
         let (store, file) = (Arc::clone(&self.appender.store), Arc::clone(&self.database));
         let blob = entry::base_key(self.appender.claim, &*self.appender.ids);
         self.background.start(move |stop| Done::Copied(base::copy(&*store, blob, &file, stop)));
@@ -313,17 +320,10 @@ impl Shipper {
         self.appender.append(Kind::Base(base), &[])
     }
 
-    /// Counts from a base whose entry is stored, and removes what it makes superfluous.
-    fn follow(&mut self, mark: Mark, copied: Copied) {
-        (self.base, self.base_bytes) = (mark, copied.bytes);
-        // Where the lap went on, much of it may be left.
-        self.base_after = self.appender.next() - mark.entry + self.limits.base_entries / 2;
-        let garbage = Garbage {
-            claim: self.appender.claim,
-            from: self.collected,
-            until: mark.entry,
-            keep: copied.blob,
-        };
+    /// Removes what the newest base, whose copy is `keep`, makes superfluous.
+    fn collect(&mut self, keep: Key) {
+        let (claim, from, until) = (self.appender.claim, self.collected, self.base.entry);
+        let garbage = Garbage { claim, from, until, keep };
         let store = Arc::clone(&self.appender.store);
         self.background.start(move |stop| {
             Done::Collected(garbage.collect(&*store, stop).map(|()| garbage.until))

@@ -51,6 +51,10 @@ impl LogWatch {
         self.claim
     }
 
+    pub(super) fn is_fenced(&self) -> bool {
+        self.state.lock().is_fenced
+    }
+
     pub(crate) fn state(&self) -> LogState {
         self.state.lock().clone()
     }

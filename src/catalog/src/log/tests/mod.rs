@@ -7,7 +7,6 @@ mod stores;
 mod takeover;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -87,10 +86,6 @@ impl Machines {
 }
 
 impl Machine {
-    fn path(&self) -> PathBuf {
-        self.directory.path().join("catalog.sqlite")
-    }
-
     fn tenant(&self, name: &str) -> CollectionId {
         let name = TenantId::parse(name).unwrap();
         self.catalog.create_tenant(name, TenantMode::Standard, None).unwrap().collection

@@ -1,6 +1,14 @@
 //! Processes that were succeeded and do not know it.
 
+use parking_lot::Mutex;
+
+use super::stores::{Call, Fault};
 use super::*;
+use crate::log::appender::Appender;
+use crate::log::base::{Garbage, Stop};
+use crate::log::entry::{self, Base, Kind};
+use lodestone_io::store::BlobStore;
+use lodestone_types::IdSource;
 
 fn is_claim_only(machines: &Machines, below: u64) -> bool {
     let numbers = machines.entries();
@@ -63,6 +71,54 @@ fn zombies_that_wake_after_a_removal_are_still_fenced() {
     third.submit(collection, "after").unwrap();
     assert_eq!(machines.restored().unwrap(), third.rows());
     assert_eq!(third.rows()["jobs"].len(), 202);
+}
+
+/// Appends a base that needs nothing before it, and removes all that.
+fn base_and_removal(appender: &mut Appender) {
+    let blob = entry::base_key(appender.claim, &*appender.ids);
+    appender.store.put(&blob, b"a copy").unwrap();
+    let first = appender.next();
+    let base = Base {
+        blob: blob.as_str().to_owned(),
+        bytes: 6,
+        sha256: String::new(),
+        first,
+        collected: 1,
+    };
+    appender.append(Kind::Base(base), &[]).unwrap();
+    let garbage = Garbage { claim: appender.claim, from: 1, until: first, keep: blob };
+    garbage.collect(&*appender.store, &Stop::default()).unwrap();
+}
+
+/// Goal: a process that falls asleep after it has looked for the first free number, until that is
+/// used and removed, does not believe that it has taken over. Method: all of the other's life
+/// happens just before the sleeper's claim is stored.
+#[test]
+fn a_claim_at_a_number_that_was_used_and_removed_is_made_anew() {
+    // With no base before, the log seems to be empty to the sleeper.
+    for bases_before in [0, 1] {
+        let memory: Arc<dyn BlobStore> = Arc::new(Memory::default());
+        let ids: Arc<dyn IdSource> = Arc::new(SeededIds::new(1));
+        let (mut busy, _) = Appender::claim(&memory, &ids, 7).unwrap();
+        (0..bases_before).for_each(|_| base_and_removal(&mut busy));
+        let free = busy.next();
+        let (busy, mut is_asleep) = (Arc::new(Mutex::new(busy)), true);
+        let (sleeper, others) = (Faulty::new(Arc::clone(&memory)), Arc::clone(&busy));
+        sleeper.set(move |call, key| {
+            if call == Call::Create && std::mem::take(&mut is_asleep) {
+                assert_eq!(*key, entry::key(free));
+                (0..3).for_each(|_| base_and_removal(&mut others.lock()));
+                assert!(memory.get(key).is_err(), "used and removed");
+            }
+            Fault::None
+        });
+        let sleeper: Arc<dyn BlobStore> = Arc::new(sleeper);
+        let (claimed, before) = Appender::claim(&sleeper, &ids, 7).unwrap();
+        assert_eq!(claimed.claim, free + 3, "behind all that the other has stored");
+        assert!(matches!(before.unwrap().kind, Kind::Base(_)));
+        let fenced = busy.lock().append(Kind::Claim { format: 7 }, &[]);
+        assert!(matches!(fenced, Err(CatalogError::Fenced)));
+    }
 }
 
 /// Goal: a machine that comes and goes again and again costs one small entry each time.
