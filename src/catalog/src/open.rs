@@ -51,12 +51,13 @@ fn connect(path: &Path, has_log: bool) -> Result<Connection> {
         let what = format!("journal mode is {mode}, the file system may not support WAL");
         return Err(CatalogError::corrupt(what));
     }
-    connection.pragma_update(None, "synchronous", if has_log { "NORMAL" } else { "FULL" })?;
-    if has_log {
-        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "journal_size_limit", 64_i64 << 20)?;
+    if has_log {
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    }
     migrations::migrate(&connection, path)?;
     Ok(connection)
 }

@@ -68,7 +68,7 @@ enum Step {
     Poison(String),
 }
 
-/// How far a change has to come before its caller is answered.
+/// The durability that a change must reach before its caller is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     /// It survives whatever the catalog promises to survive.

@@ -67,8 +67,8 @@ fn create(store: &dyn BlobStore, number: u64, bytes: &[u8]) -> Result<bool> {
     }
 }
 
-/// Whether the claim `claim`, which this process has just stored, is above all that was ever stored.
-/// The number may have been used, and removed, after it was looked up as the first free one. The
+/// Whether the claim `claim`, just stored by this process, is above all that was ever stored. The
+/// number may have been used, and removed, after it was looked up as the first free one. The
 /// newest entry of a log is never removed, so a listing that begins now shows that.
 fn is_newest(store: &dyn BlobStore, claim: u64, nonce: Uuid) -> Result<bool> {
     if numbers(store)?.last() == Some(&claim) {

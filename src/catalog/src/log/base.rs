@@ -67,7 +67,7 @@ pub(super) fn copy(store: &dyn BlobStore, blob: Key, file: &File, stop: &Stop) -
     Ok(Copied { blob, bytes, sha256: hex::encode(hasher.finalize()) })
 }
 
-/// What a base makes superfluous.
+/// Entries and copies of the file that a base makes superfluous.
 #[derive(Debug)]
 pub(super) struct Garbage {
     /// Number of the claim of this process.

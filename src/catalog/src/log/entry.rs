@@ -40,7 +40,7 @@ pub(super) struct Label {
     pub(super) kind: Kind,
 }
 
-/// What an entry does.
+/// Effect of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {

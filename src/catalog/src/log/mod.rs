@@ -20,21 +20,22 @@
 //! ```
 //!
 //! # One writer
-//! Safety needs no clock and no lease, only that of all that want to create a key one wins, and that
-//! a listing shows every key that was created before it and not removed.
+//! Safety needs no clock and no lease, only that of all that want to create a key one wins, and
+//! that a listing shows every key that was created before it and not removed.
 //! - A process claims at the first free number, and then appends at its last number + 1, always.
 //! - The newest entry is never removed: only what lies below a stored base goes.
 //! - Claims are never removed.
 //! - A process lists once more after it has claimed. If its claim is the newest entry, nothing was
 //!   ever stored above it. Otherwise its number had been used and removed between the first listing
-//!   and the claim, nobody reads a claim there, and it claims anew.
+//!   and the claim; nobody reads a claim there, and it claims anew.
 //!
-//! Let `n` be the newest entry of a process Z when its successor claims. Nothing is above the claim,
-//! so it is at `n + 1`, or processes came in between and the first of them has its claim there: the
-//! first entry of any process is a claim, and there are no gaps. That claim stays for ever. So
-//! whenever Z wakes up, its next create, of `n + 1`, finds another's entry, and Z is fenced; it has
-//! no number further up to try. Hence nothing ever comes to be below a claim after it was made: what
-//! its process restores is all that anybody before was told is stored.
+//! Let `n` be the newest entry of a process Z when its successor claims. Nothing is above that
+//! claim, so it is at `n + 1`, or processes came in between and the first of them has its claim
+//! there: the first entry of any process is a claim, and there are no gaps. That claim stays for
+//! ever. So whenever Z wakes up, its next create, of `n + 1`, finds another's entry, and Z is
+//! fenced; it has no number further up to try. Hence nothing ever comes to be below a claim after
+//! it was made, except at numbers that a base has made superfluous: what its process restores is
+//! all that anybody before was told is stored.
 //!
 //! If claims were removed with the rest, a process that slept through its successor's claim *and*
 //! its removal would create that number anew and acknowledge what nobody ever reads: a test shows

@@ -55,7 +55,7 @@ pub(super) fn newest(store: &dyn BlobStore) -> Result<Option<(u64, Label)>> {
     Err(CatalogError::LogAway { cause: "entries are listed that are not there".into() })
 }
 
-/// What a restore has to apply.
+/// Entries that a restore has to apply.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) base: Base,

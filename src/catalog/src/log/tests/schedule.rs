@@ -1,7 +1,7 @@
-//! Random schedules of processes that write, make bases, remove what is old, fall asleep and end, on
-//! one store, step by step: one call of the store is one step.
+//! Random schedules of processes that write, make bases, remove what is old, fall asleep and end,
+//! on one store, step by step: one call of the store is one step.
 //!
-//! A process keeps a list of names in the place of a catalog. A frame is a name; a base is the list.
+//! A process keeps a list of names in the place of a catalog. A frame is a name, a base the list.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
