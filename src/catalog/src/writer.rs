@@ -184,7 +184,8 @@ fn serve(
 ) {
     let mut poison: Option<Failure> = None;
     loop {
-        let received = match log.as_ref().and_then(Shipper::pause) {
+        let pause = log.as_ref().filter(|_| poison.is_none()).and_then(Shipper::pause);
+        let received = match pause {
             None => receiver.recv().map_err(RecvTimeoutError::from),
             Some(pause) => receiver.recv_timeout(pause),
         };
