@@ -322,8 +322,8 @@ fn requests_to_the_store_are_counted() {
     assert!((7..=8).contains(&puts) && (1..=3).contains(&gets) && heads == 0, "{puts}, {gets}");
 }
 
-/// Goal: the data of a stopped server move to a bucket, are served there, and move back; places that
-/// hold something else are refused.
+/// Goal: the data of a stopped server move to a bucket, are served there, and move back; places
+/// that hold something else are refused.
 #[test]
 fn data_move_to_a_bucket_and_back() {
     let test = "data_move_to_a_bucket_and_back";

@@ -17,7 +17,7 @@ use lodestone_bucket::{BucketBlobs, Owner, Probed, SharedStoreError, mark, probe
 use lodestone_catalog::Catalog;
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{Bucket, BucketUrl, Pause};
-use lodestone_io::store::{HeldBlobs, LocalBlobs};
+use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, IoError, Operation};
 use lodestone_metrics::{Counter, Family, Gauge, Registry};
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock};
@@ -39,6 +39,13 @@ pub(super) struct Place {
     pub(super) blobs: Arc<HeldBlobs>,
     /// The bucket, if they are in one.
     pub(super) bucket: Option<InUse>,
+}
+
+impl Place {
+    /// The store of the catalog's log, in which deletions are not put off: others may write to it.
+    pub(super) fn shared(&self) -> Option<Arc<dyn BlobStore>> {
+        self.bucket.as_ref().map(|bucket| Arc::clone(&bucket.blobs) as _)
+    }
 }
 
 /// A bucket, used by this process alone as far as others can be told.

@@ -129,12 +129,13 @@ fn catalog_options(settings: &Settings) -> CatalogOptions {
 fn open_catalog(
     settings: &Settings,
     data: &DataDir,
-    store: &Arc<dyn BlobStore>,
+    place: &blobs::Place,
     clock: &Arc<dyn Clock>,
     ids: &Arc<dyn IdSource>,
 ) -> Result<(Catalog, Option<KeyText>), EngineError> {
-    let options = catalog_options(settings);
-    let catalog = restore::open_catalog(data.root(), store, clock, ids, options)?;
+    let (options, store) = (catalog_options(settings), Arc::clone(&place.blobs) as _);
+    let shared = place.shared();
+    let catalog = restore::open_catalog(data.root(), &store, shared, clock, ids, options)?;
     Ok(match &settings.admin_key {
         Some(key) => (catalog.with_operator_key(key)?, None),
         None => {
@@ -223,7 +224,7 @@ impl Engine {
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let place = blobs::open(&settings, &authorities, &data, &ids)?;
         let store: Arc<dyn BlobStore> = Arc::clone(&place.blobs) as _;
-        let (catalog, first_key) = open_catalog(&settings, &data, &store, &clock, &ids)?;
+        let (catalog, first_key) = open_catalog(&settings, &data, &place, &clock, &ids)?;
         let registry = open_registry(&settings, &catalog, &clock, &store, &ids, &backend);
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);

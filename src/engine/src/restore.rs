@@ -33,29 +33,30 @@ use originals::{Contents, resubmit};
 /// Distance to the highest sequence found where a part of a collection could not be read.
 const SEQUENCE_GAP: u64 = 1 << 32;
 
-/// Opens the catalog: that of the log, in a store that others may write to; else the file, rebuilt
-/// if it is missing although there are tenants, completed if tenants are missing in it.
+/// Opens the catalog: that of the log in `shared`, a store that others may write to; else the file,
+/// rebuilt if it is missing although there are tenants, completed if tenants are missing in it.
 ///
 /// # Errors
 /// As [`restore_if_lost`]; damage of the file, of which nothing is changed then.
 pub(super) fn open_catalog(
     root: &Path,
     store: &Arc<dyn BlobStore>,
+    shared: Option<Arc<dyn BlobStore>>,
     clock: &Arc<dyn Clock>,
     ids: &Arc<dyn IdSource>,
     options: CatalogOptions,
 ) -> Result<Catalog, EngineError> {
     let path = root.join(CATALOG_NAME);
-    let log = |store: &Arc<dyn BlobStore>| CatalogLog::open(Arc::clone(store), Arc::clone(ids));
+    let log = || shared.clone().map(|shared| CatalogLog::open(shared, Arc::clone(ids))).transpose();
     // A log in the store is the truth: nothing that the file holds beyond it was promised.
-    if !store.is_shared() || log(store)?.is_empty() {
+    if log()?.is_none_or(|log| log.is_empty()) {
         restore_if_lost(&path, store, clock, ids)?;
     }
     let open = |options| {
         let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
-        match store.is_shared() {
-            true => Catalog::open_with_log(&path, options, clock, ids, log(store)?),
-            false => Catalog::open(&path, options, clock, ids),
+        match log()? {
+            Some(log) => Catalog::open_with_log(&path, options, clock, ids, log),
+            None => Catalog::open(&path, options, clock, ids),
         }
     };
     let catalog = open(options)?;

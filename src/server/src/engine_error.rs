@@ -353,7 +353,8 @@ fn unavailable(reason: &'static str, message: &str) -> ApiError {
 /// A change that may have happened, about the source `id` where it was one.
 fn outcome_unknown(id: Option<&SourceId>) -> ApiError {
     let reason = "outcome_unknown";
-    let told = "the disk failed while the change was made: it may have happened, or a part of it";
+    let told =
+        "the disk or the store failed during the change: it may have happened, or a part of it";
     match id {
         None => unavailable(reason, &format!("{told}; a deletion can be repeated")),
         Some(id) => {

@@ -28,22 +28,25 @@ pub(super) fn is_final(job: &ClaimedJob, outcome: &Outcome) -> bool {
 }
 
 impl Ingest {
-    /// Settles jobs whose claim has failed. Where the disk is too full to note even that, the
-    /// worker keeps them until there is room: nobody else would ever give them back.
+    /// Settles jobs whose claim has failed. Where the disk is too full to note even that, or the
+    /// store of the catalog's log is away, the worker keeps them meanwhile: nobody else would ever
+    /// give them back.
     pub(super) fn settle_when_there_is_room(
         &self,
         collection: CollectionId,
         settlements: &[Settlement],
     ) {
-        let mut was_full = false;
+        let mut has_waited = false;
         loop {
             match self.catalog.settle(collection, settlements.to_vec(), None) {
                 Ok(_) => return,
-                Err(CatalogError::StorageFull) if !self.stopping.is_set() => {
-                    if !was_full {
-                        tracing::warn!("the disk is full: a worker keeps its jobs meanwhile");
+                Err(error @ (CatalogError::StorageFull | CatalogError::LogAway { .. }))
+                    if !self.stopping.is_set() =>
+                {
+                    if !has_waited {
+                        tracing::warn!(%error, "a worker keeps its jobs meanwhile");
                     }
-                    was_full = true;
+                    has_waited = true;
                     self.stopping.wait(PAUSE);
                 }
                 Err(error) => {

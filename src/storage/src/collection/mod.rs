@@ -31,8 +31,8 @@
 //! - `edit`: operations; `draft`: applies them to a version without touching the disk; `commit`:
 //!   writes the result
 //! - `open`: recovery; `takeover`: keeping other writers from the next number
-//! - `snapshot`: an open version; `by_time`: its sources in the order of listings; `kept`: rows that
-//!   pass filters which are repeated
+//! - `snapshot`: an open version; `by_time`: its sources in the order of listings; `kept`: rows
+//!   that pass filters which are repeated
 //! - `plan`: which segments are merged; `merge`, `gc`: background work
 //! - `other`: the same rows with vectors of another model, and the switch between both
 //! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment;
