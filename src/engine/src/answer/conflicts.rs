@@ -29,8 +29,9 @@ const OLD_DIGITS_MIN: usize = 2;
 const NEW: &str = "\
     from now on|no longer|any more|instead of|so far|until now|up to now|previously|as of|\
     with effect from|changed to|changes to|raised to|lowered to|reduced to|increased to|goes up|\
-    goes down|rises to|falls to|moved to|postponed to|put off to|brought forward to|decided|decision|ab sofort|künftig|bisher|nicht mehr|statt|\
-    beschlossen|désormais|jusqu'ici|au lieu de|décidé|hasta ahora|en lugar de|ya no|decidido";
+    goes down|rises to|falls to|moved to|postponed to|put off to|brought forward to|decided|\
+    decision|ab sofort|künftig|bisher|nicht mehr|statt|beschlossen|désormais|jusqu'ici|au lieu de|\
+    décidé|hasta ahora|en lugar de|ya no|decidido";
 
 impl Choice<'_> {
     /// A passage of a later document that is as near to the question and contradicts the first one.

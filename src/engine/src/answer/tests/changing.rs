@@ -47,8 +47,9 @@ fn what_names_nothing_gives_no_name() {
 /// The sentence that is labelled as the cause is told instead of the one that repeats the question.
 #[test]
 fn a_labelled_cause_is_told() {
-    let report = "# Report\n\n**What happened.** At 3:12 the drain pump of Crow Lane did not start.\n\n\
-        **Cause.** A tie had slipped over the arm.\n\n**Effects.** Two motors were dried.\n";
+    let report = "# Report\n\n**What happened.** At 3:12 the drain pump of Crow Lane did not \
+        start.\n\n**Cause.** A tie had slipped over the arm.\n\n**Effects.** Two motors were \
+        dried.\n";
     let answer = told("Why did the drain pump of Crow Lane not start?", &[("report.md", report)]);
     assert!(answer.contains("A tie had slipped"), "{answer}");
 }
