@@ -24,12 +24,14 @@ mod records;
 
 use std::ops::Range;
 
-use self::lines::{Line, heading, is_asked, is_fence, is_rule, is_stamped, lines};
+use self::lines::{Line, has_columns, heading, is_asked, is_fence, is_rule, is_stamped, lines};
 use crate::answer::tables::{Table, named_cells, tables};
 use crate::answer::{keyed, sentences};
 
 /// An item that is longer is cut into sentences.
 const ITEM_CHARS_MAX: usize = 300;
+/// Lines in a row that begin with 1, 2, 3 and so on are items.
+const COUNTED_ITEMS_MIN: usize = 3;
 
 /// Kind of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +101,13 @@ pub(super) struct Blocks {
     pub(super) sections: Vec<Vec<String>>,
 }
 
+/// The number before the words of a line.
+fn bare_number(content: &str) -> Option<usize> {
+    let (number, rest) = content.split_once(' ')?;
+    let is_item = rest.starts_with(char::is_alphabetic) && !has_columns(content);
+    number.parse().ok().filter(|_| is_item && number.len() <= 2)
+}
+
 /// Cuts a text into units.
 pub(super) fn blocks(text: &str) -> Blocks {
     let mut parser = Parser {
@@ -152,6 +161,10 @@ impl Parser<'_> {
             end
         } else if sentences::item_mark(content).is_some() {
             self.list(at)
+        } else if let [_, .., last] = &self.counted(at)[..] {
+            let end = last.end;
+            self.counted_list(at);
+            end
         } else {
             let run = keyed::run(self.lines[at..].iter().map(|line| (line.indent, line.content)));
             match run.len() {
@@ -283,6 +296,39 @@ impl Parser<'_> {
         line
     }
 
+    fn counted_list(&mut self, at: usize) {
+        let group = self.begin(Form::List);
+        self.found.groups[group].is_numbered = true;
+        for item in self.counted(at) {
+            self.push_item(self.lines[item.start].bytes.start..self.lines[item.end - 1].bytes.end);
+        }
+        self.lead = None;
+    }
+
+    /// The lines of items that begin with a number alone, "1 radios", each with the next one, from
+    /// 1 on; none where they are few.
+    fn counted(&self, at: usize) -> Vec<Range<usize>> {
+        let mut items: Vec<Range<usize>> = Vec::new();
+        let number = |line: usize| self.lines.get(line).and_then(|line| bare_number(line.content));
+        let mut line = at;
+        while number(line) == Some(items.len() + 1) {
+            let goes_on = |end: &usize| {
+                self.lines.get(*end).is_some_and(|next| {
+                    let is_deeper = next.indent > self.lines[line].indent;
+                    let is_of_item = || {
+                        is_deeper || sentences::goes_on(self.lines[*end - 1].content, next.content)
+                    };
+                    let is_next = bare_number(next.content) == Some(items.len() + 2);
+                    !next.content.is_empty() && !is_next && is_of_item()
+                })
+            };
+            let end = (line + 1..).find(|end| !goes_on(end)).unwrap_or(line + 1);
+            items.push(line..end);
+            line = end;
+        }
+        if items.len() < COUNTED_ITEMS_MIN { Vec::new() } else { items }
+    }
+
     /// An item, or its sentences where it is long.
     fn push_item(&mut self, bytes: Range<usize>) {
         if self.text[bytes.clone()].chars().count() <= ITEM_CHARS_MAX {
@@ -342,6 +388,23 @@ mod tests {
         assert!(list.is_numbered && list.units.len() == 2);
         let lead = blocks.units.last().unwrap().lead.clone().unwrap();
         assert_eq!(&text[lead], "To open:");
+    }
+
+    #[test]
+    fn lines_that_count_are_items() {
+        let text = "HEADS 20.5.25\n\n1 radios: 231 of 240 answer\n2 outing moved to\n  12 July\n\
+            3 tanker: clutch gone\n\nnext 8 july";
+        let found = told(text);
+        let items = found.iter().filter(|(kind, ..)| *kind == Kind::Item);
+        let items: Vec<&str> = items.map(|(_, quoted, _)| *quoted).collect();
+        assert_eq!(
+            items,
+            [
+                "1 radios: 231 of 240 answer", "2 outing moved to\n  12 July",
+                "3 tanker: clutch gone"
+            ]
+        );
+        assert!(told("1 Mill Lane\n2 persons").iter().all(|(kind, ..)| *kind != Kind::Item));
     }
 
     #[test]

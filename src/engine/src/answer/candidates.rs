@@ -67,7 +67,8 @@ pub(super) struct Candidate {
     pub(super) compared: String,
     /// The text that announces it: a question above it, an introduction.
     pub(super) lead: String,
-    /// The headings above it.
+    /// The heading right above it, possibly empty, and all of them.
+    pub(super) heading: String,
     pub(super) context: String,
     /// Whether it announces text instead of being it.
     pub(super) is_lead: bool,
@@ -264,6 +265,7 @@ impl Reader<'_> {
             },
             compared: compared.join(" "),
             lead: question.to_owned(),
+            heading: above.to_owned(),
             context: path.join(" "),
             is_lead: unit.is_lead && matches!(shape, Shape::Unit(_)),
             // With the sentence that takes it back it begins with what is not so, too.
@@ -283,7 +285,7 @@ impl Reader<'_> {
         let bytes = units[0].bytes.start..unit.bytes.end;
         let (shown, head) = match unit.kind {
             Kind::Row => (self.row(unit)?, unit.head.clone()),
-            Kind::Record => (told(&unit.cells), unit.head.clone()),
+            Kind::Record => (self.record(units, unit), unit.head.clone()),
             Kind::Field => (self.field(unit), unit.head.clone()),
             Kind::Sentence | Kind::Item | Kind::Line => (text[bytes.clone()].to_owned(), None),
         };
@@ -305,6 +307,16 @@ impl Reader<'_> {
             return Some(told(&unit.cells));
         }
         bare(&self.stretch.text[unit.bytes.clone()])
+    }
+
+    /// The fields of a record in one line; settings, `name = value`, as they are written.
+    fn record(&self, units: &[Unit], unit: &Unit) -> String {
+        let lines = self.stretch.text[units[0].bytes.start..unit.bytes.end].lines().map(str::trim);
+        let lines: Vec<&str> = lines.collect();
+        match lines.iter().all(|line| line.contains(" = ")) {
+            true => lines.join("; "),
+            false => told(&unit.cells),
+        }
     }
 
     /// A setting behind the name of the part that it stands in.

@@ -8,7 +8,7 @@ use crate::answer::candidates::{Candidate, Reading, Shape};
 use crate::answer::editions::Editions;
 use crate::answer::evidence::Evidence;
 use crate::answer::question::{DECISIONS, Question, Wanted};
-use crate::answer::score::{Matches, Score, dot, tells_cause};
+use crate::answer::score::{Matches, Score, dot, is_labelled_cause, tells_cause};
 use crate::answer::words::{contains, entries, spaced};
 
 /// Sentences or rows of an answer that wants no list.
@@ -220,7 +220,7 @@ impl Choice<'_> {
     }
 
     /// The section that is headed as the cause, in the source of the first passage, where a cause
-    /// is asked for.
+    /// is asked for; or the only sentence that is labelled so there, and the one behind it.
     fn of_cause(&self, first: usize) -> Option<Vec<usize>> {
         if self.question.wanted != Wanted::Cause {
             return None;
@@ -230,15 +230,34 @@ impl Choice<'_> {
             let headings = &self.reading.blocks[other.stretch].sections[other.section];
             headings.last().is_some_and(|heading| tells_cause(heading))
         };
-        let is_cause = |at: &usize| {
+        let is_prose = |at: &usize| {
             let other = self.candidate(*at);
-            other.stretch == one.stretch
-                && matches!(other.shape, Shape::Unit(Kind::Sentence | Kind::Item))
-                && is_headed(other)
+            let is_of_source = other.stretch == one.stretch;
+            is_of_source && matches!(other.shape, Shape::Unit(Kind::Sentence | Kind::Item))
         };
-        let found = (0..self.reading.candidates.len()).filter(is_cause);
-        let found: Vec<usize> = found.take(PASSAGES_MAX).collect();
-        (!found.is_empty()).then_some(found)
+        let prose: Vec<usize> = (0..self.reading.candidates.len()).filter(is_prose).collect();
+        let headed = prose.iter().copied().filter(|at| is_headed(self.candidate(*at)));
+        let headed: Vec<usize> = headed.take(PASSAGES_MAX).collect();
+        if !headed.is_empty() {
+            return Some(headed);
+        }
+        let is_labelled = |at: &&usize| {
+            let other = self.candidate(**at);
+            other.units == 1 && is_labelled_cause(&other.shown())
+        };
+        let mut labelled = prose.iter().filter(is_labelled);
+        let cause = *labelled.next()?;
+        let is_next = |at: &usize| {
+            let (other, cause) = (self.candidate(*at), self.candidate(cause));
+            other.is_beside(cause) && other.unit == cause.unit + 1
+        };
+        let next = prose.iter().copied().find(is_next);
+        // One that points back begins with the cause.
+        let cause = match next {
+            Some(next) if self.candidate(next).repeats(self.candidate(cause)) => vec![next],
+            next => [cause].into_iter().chain(next).collect(),
+        };
+        labelled.next().is_none().then_some(cause)
     }
 
     /// A passage that holds much of the question that the chosen ones leave out.

@@ -247,14 +247,18 @@ impl Condition {
         Some(met.map(|(at, _)| at).collect())
     }
 
-    /// The column that is meant: of those that hold such values the one of the quality that the
-    /// question names, or that it names itself, or that has the unit; else the only one.
+    /// The column that is meant: of those that hold such values the one that has the unit, or is of
+    /// the quality that the question names, or that it names itself; else the only one.
     fn column<'r>(&self, question: &str, rows: &[&'r [Cell]]) -> Option<&'r str> {
         let mut columns = columns(rows);
         columns.retain(|(name, values)| {
             let fit = values.iter().filter(|value| self.fits(name, value)).count();
             fit >= 2 && 2 * fit > rows.len()
         });
+        // What is measured otherwise is not meant.
+        if columns.iter().any(|(name, values)| self.has_unit(name, values, true)) {
+            columns.retain(|(name, values)| self.has_unit(name, values, true));
+        }
         let quality = Quality::named_in(&spaced(question));
         let of_quality = quality.map_or(Vec::new(), |quality| quality.columns(&columns));
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
@@ -265,9 +269,9 @@ impl Condition {
             .copied()
             .filter(|name| !terms(&name.replace('_', " ")).is_disjoint(&asked))
             .collect();
-        let with_unit = columns.iter().filter(|(name, values)| self.has_unit(name, values));
+        let with_unit = columns.iter().filter(|(name, values)| self.has_unit(name, values, false));
         let with_unit: Vec<&str> = with_unit.map(|(name, _)| *name).collect();
-        [of_quality, named, with_unit, names].into_iter().find_map(|found| match found[..] {
+        [with_unit, of_quality, named, names].into_iter().find_map(|found| match found[..] {
             [one] => Some(one),
             _ => None,
         })
@@ -292,12 +296,18 @@ impl Condition {
         }
     }
 
-    fn has_unit(&self, name: &str, values: &[&str]) -> bool {
-        let Bound::Number { unit, .. } = &self.bound else { return false };
+    /// Whether a column has the unit of the bound, or, where `scales`, one of the same kind.
+    fn has_unit(&self, name: &str, values: &[&str], scales: bool) -> bool {
+        let Bound::Number { unit: of_bound, .. } = &self.bound else { return false };
         let words = terms(&name.replace('_', " "));
-        !unit.is_empty()
-            && (!terms(unit).is_disjoint(&words)
-                || values.iter().any(|value| quantities(value).iter().any(|one| one.unit == *unit)))
+        let kind = |unit: &str| scaled(1.0, unit).map(|(kind, _)| kind);
+        let is_one = |own: String| {
+            own == *of_bound
+                || (scales && kind(&own).is_some_and(|own| kind(of_bound) == Some(own)))
+        };
+        !of_bound.is_empty()
+            && (!terms(of_bound).is_disjoint(&words)
+                || values.iter().filter_map(|value| unit(name, value)).any(is_one))
     }
 
     fn holds(&self, name: &str, value: &str) -> bool {

@@ -1,12 +1,14 @@
 //! Passages that contradict each other: they tell different numbers of one thing. The later
 //! document goes before the earlier one.
 
+use std::collections::BTreeSet;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::blocks::Kind;
 use crate::answer::candidates::{Candidate, Shape};
 use crate::answer::choose::Choice;
-use crate::answer::terms::is_common;
+use crate::answer::terms::{is_common, terms};
 use crate::answer::words::{contains, entries, number_of, spaced};
 
 /// Words behind a number among which stands what it counts: "five working days".
@@ -16,12 +18,20 @@ const UNIT_WORDS: usize = 2;
 /// question at most, and as sure as this.
 const LATER_DROP_MAX: f32 = 0.1;
 const LATER_CONFIDENCE_MIN: f32 = 0.8;
+/// The same of a sentence that tells the number of the first one as the one of before.
+const REPLACING_DROP_MAX: f32 = 0.2;
+/// Words before a number that holds no more, and digits of it at least.
+const OLD: &str = "\
+    so far|until now|up to now|previously|instead of|formerly|up from|down from|bisher|statt|\
+    jusqu'ici|au lieu de|hasta ahora|en lugar de";
+const OLD_DIGITS_MIN: usize = 2;
 /// Words with which a text tells that something is not as before.
 const NEW: &str = "\
     from now on|no longer|any more|instead of|so far|until now|up to now|previously|as of|\
     with effect from|changed to|changes to|raised to|lowered to|reduced to|increased to|goes up|\
-    goes down|rises to|falls to|decided|decision|ab sofort|künftig|bisher|nicht mehr|statt|\
-    beschlossen|désormais|jusqu'ici|au lieu de|décidé|hasta ahora|en lugar de|ya no|decidido";
+    goes down|rises to|falls to|moved to|postponed to|put off to|brought forward to|decided|\
+    decision|ab sofort|künftig|bisher|nicht mehr|statt|beschlossen|désormais|jusqu'ici|au lieu de|\
+    décidé|hasta ahora|en lugar de|ya no|decidido";
 
 impl Choice<'_> {
     /// A passage of a later document that is as near to the question and contradicts the first one.
@@ -31,9 +41,18 @@ impl Choice<'_> {
             return None;
         }
         self.best(|at| {
-            let is_later = (self.contradicts(at, first) || self.changes(at, first))
-                && self.editions.is_later(self.candidate(at).hit, one.hit)
-                && self.scores[at].cosine >= self.scores[first].cosine - LATER_DROP_MAX
+            let drop = match () {
+                () if self.replaces_number(at, first) => REPLACING_DROP_MAX,
+                () if self.contradicts(at, first)
+                    || self.changes(at, first)
+                    || self.is_same_row(at, first) =>
+                {
+                    LATER_DROP_MAX
+                }
+                () => return None,
+            };
+            let is_later = self.editions.is_later(self.candidate(at).hit, one.hit)
+                && self.scores[at].cosine >= self.scores[first].cosine - drop
                 && self.scores[at].confidence(&self.evidence) >= LATER_CONFIDENCE_MIN;
             is_later.then(|| self.relevance(at))
         })
@@ -54,6 +73,42 @@ impl Choice<'_> {
             && is_new(&spaced(&text))
             && text.contains(|c: char| c.is_ascii_digit())
             && two.shown().contains(|c: char| c.is_ascii_digit())
+    }
+
+    /// Whether a sentence of another text tells a number of the other one as the one of before:
+    /// "17 % (so far 14)".
+    fn replaces_number(&self, at: usize, other: usize) -> bool {
+        let (one, two) = (self.candidate(at), self.candidate(other));
+        let digits =
+            |number: &&str| number.chars().filter(char::is_ascii_digit).count() >= OLD_DIGITS_MIN;
+        let text = one.shown().to_lowercase();
+        let mut old = entries(OLD).filter_map(|phrase| {
+            let (_, behind) = text.split_once(&format!("{phrase} "))?;
+            behind.unicode_words().next()
+        });
+        let held = two.shown();
+        one.stretch != two.stretch
+            && is_prose(one)
+            && old.any(|old| digits(&old) && held.unicode_words().any(|word| word == old))
+    }
+
+    /// Whether two rows of different texts are the same row: under the same names, with the same
+    /// first value, but for a mark such as "(new)".
+    fn is_same_row(&self, at: usize, other: usize) -> bool {
+        let (one, two) = (self.candidate(at), self.candidate(other));
+        let names = |one: &Candidate| -> Vec<String> {
+            one.cells.iter().map(|cell| cell.name.to_lowercase()).collect()
+        };
+        let key = |one: &Candidate| one.cells.first().map(|cell| terms(&cell.value));
+        let is_within = |(own, other): (BTreeSet<String>, BTreeSet<String>)| {
+            !other.is_empty() && other.is_subset(&own)
+        };
+        let of = |at: usize| &self.matches.own[at] | &self.matches.above[at];
+        one.stretch != two.stretch
+            && two.cells.len() > 1
+            && of(other).is_subset(&of(at))
+            && names(one) == names(two)
+            && key(one).zip(key(two)).is_some_and(is_within)
     }
 
     /// Whether two sentences of different texts say different numbers on what the question asks.

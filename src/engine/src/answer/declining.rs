@@ -17,7 +17,7 @@ use crate::answer::keys::Keys;
 use crate::answer::question::{COUNTS, Question, last_of};
 use crate::answer::terms::terms;
 use crate::answer::values::days;
-use crate::answer::words::{self, Asked, contains, is_entry, is_interrogative, spaced};
+use crate::answer::words::{self, Asked, contains, entries, is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
 /// Words that make a question one in English.
@@ -26,7 +26,7 @@ const ENGLISH: &str =
 /// Capitalised words that are no names.
 const NO_NAMES: &str = "\
     i|monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february|march|april|may|\
-    june|july|august|september|october|november|december|mr|mrs|ms|dr|prof";
+    june|july|august|september|october|november|december|mr|mrs|ms|dr|prof|and|but|or|so";
 /// Share of a question's words that may be capitalised; where more are, it is a heading.
 const NAMES_SHARE_MAX: f32 = 0.6;
 
@@ -65,6 +65,11 @@ const UNSAID: &str = "\
     best|main|first|last|next|result|results|steps|requirements|consequence|problem|cause|point|\
     percentage|age|length|height|weight|depth|size|colour|color|temperature|capital|origin|aim|\
     goal|idea|theory|effect|effects|term|word|full|original|total|average";
+/// Openings of a question for a name, and the confidence that is lost where none is.
+const NAMINGS: &str = "\
+    what is the name of|what was the name of|what's the name of|whats the name of|name of|\
+    what are the names of|what were the names of";
+const NAMELESS_MALUS: f32 = 0.4;
 /// Openings before a doer and what it does: "what does Ada earn".
 const DOINGS: &str = "what does |what do |how much does |how much do ";
 /// Verbs that an answer shows rather than says.
@@ -110,6 +115,8 @@ pub(super) struct Demands {
     days: Vec<String>,
     attribute: Option<(String, f32)>,
     counted: Vec<String>,
+    /// The question in lower case, where it asks for a name.
+    naming: Option<String>,
     is_of_list: bool,
     compares: bool,
 }
@@ -129,8 +136,11 @@ impl Demands {
             written: written(last_of(text), &names),
             names,
             days: days.filter_map(|day| day.terms().into_iter().next()).collect(),
-            attribute: attribute(text),
-            counted: counted(text),
+            attribute: attribute(last_of(text)),
+            counted: counted(last_of(text)),
+            naming: entries(NAMINGS)
+                .any(|opening| question.last().to_lowercase().starts_with(opening))
+                .then(|| question.lower.clone()),
             is_of_list: question.is_of_list,
             compares: question.compares,
         }
@@ -211,6 +221,10 @@ impl Demands {
         });
         if lacks_day && !self.compares {
             missing = missing.max(ROW_DAY_MALUS);
+        }
+        let has_name = |asked: &String| words::holds(Asked::Person, &passage.shown(), asked);
+        if self.naming.as_ref().is_some_and(|asked| !has_name(asked)) {
+            missing = missing.max(NAMELESS_MALUS);
         }
         let is_counted = is_counted
             || self.counted.is_empty()

@@ -10,9 +10,10 @@
 use std::cmp::Ordering;
 
 use crate::answer::amendments::{is_numbered, part_number};
-use crate::answer::dates::{self, Day};
+use crate::answer::blocks::Cell;
+use crate::answer::dates::{self, Dated, Day};
 use crate::answer::notices::{Notice, State, has, numbers};
-use crate::answer::words::{contains, spaced};
+use crate::answer::words::{contains, entries, is_entry, spaced};
 use lodestone_types::{RetrievedChunk, Timestamp};
 
 /// Words of a question that wants more than what holds now.
@@ -27,6 +28,10 @@ const CHANGES: &str = "\
 /// Openings that want all editions where a word for change follows.
 const HOW_DID: &str = "how did|how has|how have|how does";
 const CHANGE: &str = "change|changed|differ|develop|developed";
+
+/// Words before the last day of something, and names of columns that hold it.
+const UNTIL: &str = "until|till|bis|jusqu'au|hasta";
+const UNTIL_NAMES: &str = "until|valid until|valid to|gültig bis|bis|jusqu'au|válido hasta|hasta";
 
 /// Whether what a source says holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +58,9 @@ pub(super) struct Editions {
     are_wanted: bool,
     /// Whether it asks for what holds now.
     is_of_now: bool,
+    today: Day,
+    /// The days and years that the question names.
+    asked: Vec<Dated>,
 }
 
 impl Editions {
@@ -84,7 +92,21 @@ impl Editions {
         let standing = (0..notices.len()).map(|at| wish.standing(&notices, at, today)).collect();
         let changed = (0..notices.len()).map(|at| wish.changed(&notices, at, today)).collect();
         let is_of_now = !wish.wants_all && wish.years.is_empty() && wish.version.is_empty();
-        Self { notices, of_chunk, standing, changed, are_wanted: wish.wants_all, is_of_now }
+        let (are_wanted, asked) = (wish.wants_all, dates::all(question));
+        Self { notices, of_chunk, standing, changed, are_wanted, is_of_now, today, asked }
+    }
+
+    /// Whether a value says that its row was over before today and before each day of the
+    /// question: "until: 2025-05-31", "(until 31 May 2025)".
+    pub(super) fn is_over(&self, cell: &Cell) -> bool {
+        let value = cell.value.to_lowercase();
+        let behind = entries(UNTIL).find_map(|word| value.split_once(&format!("{word} ")));
+        let end = match is_entry(UNTIL_NAMES, &cell.name.to_lowercase()) {
+            true => dates::first(&value),
+            false => behind.and_then(|(_, behind)| dates::first(behind)),
+        };
+        end.map(Dated::last)
+            .is_some_and(|end| end < self.today && self.asked.iter().all(|asked| asked.day > end))
     }
 
     /// Whether the chunk at a position is of a document that holds, as far as is known.

@@ -162,7 +162,7 @@ impl Answerer {
             return Ok(Chosen::default());
         }
         let asked = Question::new(question);
-        let (mut scores, matches) = by_words(&asked, &reading.candidates, chunks);
+        let (mut scores, matches) = by_words(&asked, &reading.candidates, chunks, editions);
         let is_wanted = |at: &usize| asked.wants(reading.candidates[*at].shape);
         let mut embedded: Vec<usize> = (0..scores.len()).filter(is_wanted).collect();
         // Stable: of equal ones the first, so that the order of the chunks decides.

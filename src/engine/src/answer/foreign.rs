@@ -127,6 +127,7 @@ impl<'g> Glossary<'g> {
         }
         change(&mut candidate.compared);
         change(&mut candidate.lead);
+        change(&mut candidate.heading);
         change(&mut candidate.context);
     }
 }

@@ -29,6 +29,12 @@ const VERBS_OF_THINGS: &[&str] = &[
     "next",
 ];
 
+/// Nouns of times, which "that" before them means: "who is on call that week".
+const TIMES: &[&str] = &[
+    "day", "night", "week", "weekend", "month", "quarter", "season", "year", "morning", "evening",
+    "afternoon", "date", "time", "period", "shift",
+];
+
 /// Whether a word of the question points to what came before.
 pub(super) fn points_back(question: &str) -> bool {
     let words: Vec<&str> = question.unicode_words().collect();
@@ -37,7 +43,10 @@ pub(super) fn points_back(question: &str) -> bool {
     }
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
-    (0..words.len()).any(|at| words::is_reference(words[at]) && is_pointer(&words, &lower, at))
+    // "Who is on duty then?"
+    lower.last() == Some(&"then")
+        || (0..words.len())
+            .any(|at| words::is_reference(words[at]) && is_pointer(&words, &lower, at))
 }
 
 /// Whether a person is pointed to.
@@ -51,7 +60,10 @@ fn is_pointer(words: &[&str], lower: &[&str], at: usize) -> bool {
     let is_subject = AUXILIARIES.contains(&before);
     match lower[at] {
         // Inside a sentence "that" mostly joins clauses: "the team that won".
-        "that" | "such" => at == 0 || at + 1 == words.len() || is_subject,
+        "that" | "such" => {
+            let is_of_time = lower.get(at + 1).is_some_and(|next| TIMES.contains(next));
+            at == 0 || at + 1 == words.len() || is_subject || is_of_time
+        }
         word if PERSONS.contains(&word) => !has_name(&words[..at]),
         "it" if means_nothing(lower, at) => false,
         word if THINGS.contains(&word) => {
@@ -93,6 +105,7 @@ mod tests {
             "Which parts do they sell?", "What is the height of its tower?",
             "What did the critics say about her?", "Does that apply to contractors?",
             "When is it going to open?", "Wann wurde er geboren?",
+            "Who is second on call that week?", "Who is the porter on duty then?",
         ] {
             assert!(points_back(question), "{question}");
         }

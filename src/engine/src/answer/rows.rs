@@ -317,9 +317,12 @@ impl Choice<'_> {
     fn extreme(&self, first: usize) -> Option<Vec<usize>> {
         self.question.extreme?;
         let mates = self.mates(first);
+        // Of one row that meets what is said there is nothing to compare.
+        let is_narrowed =
+            || !self.question.conditions.is_empty() || self.of_values(&mates).is_some();
         let rows = match self.rows_that_meet(first) {
             Some(met) if met.len() > 1 => met,
-            Some(met) if met.len() == 1 && self.of_values(&mates).is_some() => return Some(met),
+            Some(met) if met.len() == 1 && is_narrowed() => return Some(met),
             _ => mates,
         };
         let found = extreme_rows(self.question, &self.cells(&rows))?;

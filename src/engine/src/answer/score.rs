@@ -8,15 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Shape};
 use crate::answer::declining::{Demands, lacks_number};
+use crate::answer::editions::Editions;
 use crate::answer::evaluate::columns;
 use crate::answer::keys::Keys;
 use crate::answer::measures::Measure;
 use crate::answer::opposites::{OPPOSITE_MALUS, Opposites};
 use crate::answer::question::{MONEY, Question};
+use crate::answer::siblings::{SIBLING_MALUS, Siblings};
 use crate::answer::synonyms::Synonyms;
 use crate::answer::terms::{Weights, light_terms, terms, terms_of_ranges, wanted_terms};
 use crate::answer::values::{has_money, range_holds, span_holds};
-use crate::answer::words::{contains, holds, is_entry, spaced, tells_negation};
+use crate::answer::words::{Asked, contains, holds, is_entry, spaced, tells_negation};
 use lodestone_types::RetrievedChunk;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -97,6 +99,10 @@ const CAUSE_WORDS: &str = "\
     because|due to|since|reason|caused|cause|causes|therefore|as a result|owing to|so that|\
     thanks to|weil|da|grund|ursache|wegen|deshalb|denn|aufgrund|parce que|car|en raison|à cause|\
     motif|raison|grâce à|porque|debido|causa|motivo|a causa|ya que";
+
+/// Labels before the sentence that tells a cause.
+const CAUSE_LABELS: &str = "\
+    cause|causes|root cause|reason|reasons|why|ursache|ursachen|grund|motif|raison|causa|motivo";
 
 impl Score {
     /// The relevance by what the words tell, by which candidates are chosen for the model.
@@ -215,6 +221,7 @@ pub(super) fn by_words(
     question: &Question,
     candidates: &[Candidate],
     chunks: &[&RetrievedChunk],
+    editions: &Editions,
 ) -> (Vec<Score>, Matches) {
     let wanted = wanted_terms(question);
     let mut lens = Lens { wanted: &wanted, synonyms: Synonyms::of(&question.text, &wanted) };
@@ -239,6 +246,7 @@ pub(super) fn by_words(
     let mut of_chunk: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
     let demands = Demands::of(question);
     let opposites = Opposites::of(question.last());
+    let siblings = Siblings::of(question.last());
     let keys = Keys::of(candidates);
     let mut scores = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {
@@ -260,13 +268,13 @@ pub(super) fn by_words(
         let is_counted = demands.are_counted(candidate, own, context, &keys);
         let missing = demands.missing(&wanted, &is_held, (candidate, &names[at]), is_counted);
         let is_opposite = candidate.cells.is_empty() && opposites.are_in(&candidate.shown());
-        let missing = if is_opposite { missing.max(OPPOSITE_MALUS) } else { missing };
+        let sibling = malus_if(siblings.is_one(&candidate.heading, own), SIBLING_MALUS);
+        let missing = missing.max(malus_if(is_opposite, OPPOSITE_MALUS)).max(sibling);
         let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
         let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
         let chunk_score = if best > 0.0 { (chunk.score / best).clamp(0.0, 1.0) } else { 0.0 };
         let lacks_measure =
             question.measure.filter(|measure| !measure.is_in(candidate, &names[at]));
-        let measure_malus = if lacks_measure.is_some() { KIND_BONUS } else { 0.0 };
         let keyed = keys.bonus(question, candidate, &wanted);
         scores.push(Score {
             cosine: 0.0,
@@ -275,8 +283,9 @@ pub(super) fn by_words(
             own: alone,
             coverage,
             chunk: chunk_score * beside,
-            form: form(question, candidate, &names[at]) - measure_malus + keyed
-                - if is_quoted_mail(candidate, chunk) { QUOTED_MALUS } else { 0.0 },
+            form: form(question, candidate, (&names[at], chunk), editions) + keyed
+                - malus_if(lacks_measure.is_some(), KIND_BONUS)
+                - sibling,
             keyed,
             missing,
             is_counted,
@@ -286,6 +295,10 @@ pub(super) fn by_words(
         });
     }
     (scores, Matches { weights, own, above })
+}
+
+fn malus_if(holds: bool, malus: f32) -> f32 {
+    if holds { malus } else { 0.0 }
 }
 
 /// Whether a passage of a mail is quoted there from an older one.
@@ -312,9 +325,14 @@ fn names_above(candidate: &Candidate, chunk: &RetrievedChunk) -> String {
 }
 
 /// The part of a candidate's relevance that comes from its form.
-fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
+fn form(
+    question: &Question,
+    candidate: &Candidate,
+    (above, chunk): (&str, &RetrievedChunk),
+    editions: &Editions,
+) -> f32 {
     let shown = candidate.shown();
-    let mut form = 0.0;
+    let mut form = -malus_if(is_quoted_mail(candidate, chunk), QUOTED_MALUS);
     if holds(question.asked, &shown, &question.lower) {
         form += KIND_BONUS;
     }
@@ -324,7 +342,8 @@ fn form(question: &Question, candidate: &Candidate, above: &str) -> f32 {
     if candidate.is_denied && !question.is_negated {
         form -= DENIED_MALUS;
     }
-    let is_over = || candidate.cells.iter().any(|cell| is_ended(&cell.value));
+    let is_past = |cell: &Cell| question.asked != Asked::Date && editions.is_over(cell);
+    let is_over = || candidate.cells.iter().any(|cell| is_ended(&cell.value) || is_past(cell));
     if !question.is_of_past && candidate.cells.len() > 1 && is_over() {
         form -= ENDED_MALUS;
     }
@@ -363,6 +382,15 @@ fn is_ended(value: &str) -> bool {
 pub(super) fn tells_cause(text: &str) -> bool {
     let text = spaced(text);
     CAUSE_WORDS.split('|').any(|words| contains(&text, words))
+}
+
+/// Whether a word for a cause stands before the text as its label: "Cause. A cable", "Reason: it
+/// rained".
+pub(super) fn is_labelled_cause(text: &str) -> bool {
+    text.split_once(['.', ':']).is_some_and(|(label, rest)| {
+        let label = label.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+        rest.contains(char::is_alphabetic) && is_entry(CAUSE_LABELS, &label)
+    })
 }
 
 /// The cosine of two vectors of length 1.

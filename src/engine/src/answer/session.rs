@@ -179,7 +179,8 @@ fn names(answer: &str, question: &str) -> String {
         }
         is_first = match word {
             "." | "!" | "?" => true,
-            _ => is_first && !word.contains(char::is_alphanumeric),
+            // A citation stands between two sentences.
+            _ => is_first && !word.contains(char::is_alphabetic),
         };
     }
     names.join(" ")
@@ -215,6 +216,12 @@ mod tests {
         let answer = "Situation: school; Main pool: 2; Remarks: ask Ada Tarn. [1]";
         let turns = past(&[("How many guards?", answer)]);
         assert_eq!(contextualise("And for her?", &turns), "How many guards? Ada Tarn And for her?");
+    }
+
+    #[test]
+    fn beginnings_of_sentences_are_no_names() {
+        let turns = past(&[("What is counted?", "Ask Ada Tarn. [1] Stock is counted. [2]")]);
+        assert_eq!(contextualise("Who is told?", &turns), "What is counted? Ada Tarn Who is told?");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Answers over whole chunks: rules with the stand-in for a model, quality with the model itself.
 
+mod changing;
 mod phrasing;
 mod selecting;
 
@@ -17,6 +18,11 @@ use lodestone_embed::{
     EmbedError, EmbedStats, Embedder, HashEmbedder, Lane, Model, ModelFiles, Role,
 };
 use lodestone_types::*;
+
+/// The answer out of texts, each with its title.
+pub(crate) fn told(question: &str, texts: &[(&str, &str)]) -> String {
+    extracted(question, &titled(texts)).text
+}
 
 /// A chunk of a source, at a place of its text.
 pub(crate) fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {

@@ -191,7 +191,9 @@ fn has_new_name(text: &str, question: &str) -> bool {
             && !is_calendar_word(word)
     };
     let words: Vec<&str> = text.unicode_words().collect();
-    words.iter().skip(1).any(|word| is_name(word))
+    // The number of an item is no word.
+    let mut words = words.iter().skip_while(|word| !word.contains(char::is_alphabetic)).skip(1);
+    words.any(|word| is_name(word))
 }
 
 /// The question without its question words, so that what is left should occur in an answer;

@@ -48,6 +48,7 @@ impl Parser<'_> {
             || is_stamped(content)
             || self.entries_end(at).is_some()
             || sentences::item_mark(content).is_some()
+            || !self.counted(at).is_empty()
             || !keyed::run(self.lines[at..].iter().map(|line| (line.indent, line.content)))
                 .is_empty()
     }

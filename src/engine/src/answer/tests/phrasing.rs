@@ -2,10 +2,6 @@
 
 use super::*;
 
-fn told(question: &str, texts: &[(&str, &str)]) -> String {
-    extracted(question, &titled(texts)).text
-}
-
 /// "Change" compares two things only where it is no deed.
 #[test]
 fn a_change_that_somebody_makes_is_a_procedure() {

@@ -55,6 +55,7 @@ fn the_extreme_of_a_quality_is_told() {
     assert_eq!(told("Which rope is the heaviest?"), ["Anvil"]);
     assert_eq!(told("Which rope is the cheapest?"), ["Anvil"]);
     assert_eq!(told("Which rope is the loudest?"), [""; 0], "no column is of it");
+    assert_eq!(told("Which is the cheapest rope over 60 m?"), ["Spider"], "one row is left");
     assert_eq!(told("Which ropes are longer than 50 m?"), ["Gecko", "Spider"]);
     assert_eq!(told("Which ropes weigh more than 850 g?"), ["Gecko", "Anvil"]);
     assert_eq!(told("Which ropes are not from Lumo?"), ["Anvil", "Spider"]);

@@ -1,0 +1,63 @@
+//! Answers where things have changed, are over, or are not told at all.
+
+use super::*;
+
+/// Of two rows that answer, the one that says it was over answers questions of before alone.
+#[test]
+fn a_row_that_is_over_gives_way() {
+    let bakers = [(
+        "bakers.md",
+        "| Baker | Brings | Until | Phone |\n|---|---|---|---|\n\
+         | Ostra | bread | 2021-05-31 | 640 |\n| Chelm | bread | - | 771 |\n",
+    )];
+    assert!(told("Which baker brings bread?", &bakers).starts_with("Baker: Chelm"));
+    assert!(told("Which baker brought bread in May 2021?", &bakers).starts_with("Baker: Ostra"));
+}
+
+/// A row of a later document goes before the same row of an earlier one, and a number that a later
+/// one calls the old one gives way to it, in whatever words.
+#[test]
+fn the_later_document_is_told() {
+    let levels = |mark: &str, low: &str| {
+        format!("# Frost plan\n\n| Level | Below |\n|---|---|\n| 1{mark} | {low} °C |\n")
+    };
+    let (old, new) = (levels("", "-4"), levels(" (new)", "-2"));
+    let plans = [("plan-2023.md", old.as_str()), ("addition-2025.md", &new)];
+    let answer = told("Below which temperature is frost level 1?", &plans);
+    assert!(answer.contains("-2 °C") && !answer.contains("-4 °C"), "{answer}");
+    let texts = [
+        ("tariff-2024.md", "The fuel surcharge is 14.5 % for all customers."),
+        ("letter-2025-09.md", "The fuel surcharge is 17.2 % for all customers (so far 14.5)."),
+    ];
+    let answer = told("What is the fuel surcharge for all customers?", &texts);
+    assert!(answer.contains("17.2 %"), "{answer}");
+}
+
+/// A name that is asked for must be there.
+#[test]
+fn what_names_nothing_gives_no_name() {
+    let girl = [("report.md", "A girl was hit in the flume.")];
+    assert_eq!(told("What was the name of the girl who was hit in the flume?", &girl), ABSTENTION);
+    let named = [("report.md", "The girl who was hit in the flume was Ada Tarn.")];
+    assert!(
+        told("What was the name of the girl who was hit in the flume?", &named).contains("Ada")
+    );
+}
+
+/// The sentence that is labelled as the cause is told instead of the one that repeats the question.
+#[test]
+fn a_labelled_cause_is_told() {
+    let report = "# Report\n\n**What happened.** At 3:12 the drain pump of Crow Lane did not \
+        start.\n\n**Cause.** A tie had slipped over the arm.\n\n**Effects.** Two motors were \
+        dried.\n";
+    let answer = told("Why did the drain pump of Crow Lane not start?", &[("report.md", report)]);
+    assert!(answer.contains("A tie had slipped"), "{answer}");
+}
+
+/// Settings stand as they are written.
+#[test]
+fn settings_are_quoted() {
+    let settings = "; Pawlog production\n[login]\nmax_attempts = 5\nlock_minutes = 30\n";
+    let answer = told("Pawlog login lock minutes", &[("pawlog.ini", settings)]);
+    assert!(answer.contains("lock_minutes = 30"), "{answer}");
+}
