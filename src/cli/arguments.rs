@@ -206,6 +206,8 @@ pub struct BenchVectors {
 pub enum IndexKind {
     /// As the server does.
     Auto,
+    /// As the server does with `mode: fast`.
+    Fast,
     /// Exactly.
     Flat,
     /// Through lists.
@@ -217,6 +219,7 @@ impl IndexKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
+            Self::Fast => "fast",
             Self::Flat => "flat",
             Self::Ivf => "ivf",
         }

@@ -460,9 +460,11 @@ export interface SearchMetadata {
   /** Milliseconds of each stage. */
   timings_ms: StageTimings;
   /** Ways in which segments were searched for near vectors: `gather`, `masked_scan`, `scan` and
-`one_bit_scan` are exact, `lists` finds about 99 of 100. Which it is depends on how many
-rows pass, and so changes with merging. */
+`one_bit_scan` are exact, `lists` finds the share that `vector_recall` says. Which it is
+depends on how many rows pass, and so changes with merging. */
   vector_paths: Array<string>;
+  /** Share of the near vectors that `lists` is to find; null where every path was exact. */
+  vector_recall: VectorRecall | null;
   /** Parts of the answer that were skipped or are missing. */
   degraded: Array<string>;
   /** Since when and why the embedding server of the tenant fails, for people: new texts wait for
@@ -507,6 +509,15 @@ export interface StageTimings {
   answer?: number | null;
   /** Everything. */
   total: number;
+}
+
+export interface VectorRecall {
+  /** The share: .99, or .97 with `mode: fast`. Each segment was measured for it when it was
+written. */
+  target: number;
+  /** Lists of near rows that a search passes in a row without a better row before it ends, the
+most of any segment. */
+  patience: number;
 }
 
 export type FoundChunks = Array<Chunk> | FacetedChunks;
@@ -710,9 +721,11 @@ export interface QnaMetadata {
   /** Milliseconds of each stage. */
   timings_ms: StageTimings;
   /** Ways in which segments were searched for near vectors: `gather`, `masked_scan`, `scan` and
-`one_bit_scan` are exact, `lists` finds about 99 of 100. Which it is depends on how many
-rows pass, and so changes with merging. */
+`one_bit_scan` are exact, `lists` finds the share that `vector_recall` says. Which it is
+depends on how many rows pass, and so changes with merging. */
   vector_paths: Array<string>;
+  /** Share of the near vectors that `lists` is to find; null where every path was exact. */
+  vector_recall: VectorRecall | null;
   /** Parts of the answer that were skipped or are missing. */
   degraded: Array<string>;
   /** Since when and why the embedding server of the tenant fails, for people: new texts wait for
@@ -1980,7 +1993,7 @@ export interface SearchRetrieveRequest {
   sub_tenant_id?: string | null;
   /** Number of chunks wanted. */
   max_chunks?: number | null;
-  /** `fast`: one pass; `accurate`: a second pass and a reranker. */
+  /** Absent: one pass, which finds 99 of 100 near vectors where it does not read all; `fast`: the same with 97 of 100; `accurate`: all vectors, a second pass and a reranker. */
   mode?: "fast" | "accurate" | null;
   /** Weight of meaning against words, 0 to 1; or `auto`. Absent: 0.8, and less where the embedding model cannot read the query's script. */
   alpha?: number | string | null;
@@ -2093,7 +2106,7 @@ export interface SearchQnaRequest {
   auto_agent_routing?: boolean | null;
   /** Accepted without effect; named in metadata.ignored_parameters. */
   search_modes?: Array<string> | null;
-  /** `fast`: one pass; `accurate`: a second pass and a reranker. */
+  /** Absent: one pass, which finds 99 of 100 near vectors where it does not read all; `fast`: the same with 97 of 100; `accurate`: all vectors, a second pass and a reranker. */
   mode?: "fast" | "accurate" | null;
   /** Whether the search follows names and adds relations of entities. `auto`: where the question names several things, or asks of one what the first results do not hold. Absent: `auto` in mode `accurate`, else `false`. */
   graph_context?: boolean | "auto" | null;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use lodestone_compute::{PreparedQuery, SimdBackend};
 use lodestone_storage::segment::flat::{FlatHits, RowFilter, Thoroughness, Tiers, search_together};
+use lodestone_storage::segment::lists::Recall;
 use roaring::RoaringBitmap;
 use serde_json::{Value, json};
 
@@ -64,7 +65,7 @@ fn measure(options: &BenchVectors, folder: &Path) -> Result<Value, Box<dyn Error
     built.prepare_vectors()?;
     let prepared: Vec<PreparedQuery> =
         queries.rows().map(PreparedQuery::new).collect::<Result<_, _>>()?;
-    let mut settings = Vec::new();
+    let (tiers, mut settings) = (built.tiers()?, Vec::new());
     for (truth, filter) in questions(options) {
         let ids = arrays::ids(truth)?;
         if ids.rows().len() != prepared.len() || ids.width < options.k {
@@ -73,9 +74,12 @@ fn measure(options: &BenchVectors, folder: &Path) -> Result<Value, Box<dyn Error
         }
         let mask = filter.map(|path| mask(path, rows)).transpose()?;
         let filter = mask.as_ref().map(|mask| RowFilter::new(mask, rows));
-        filter.iter().for_each(RowFilter::allow_condensing);
+        if let Some(filter) = &filter {
+            filter.allow_condensing();
+            filter.condense(&tiers);
+        }
         let question = Question {
-            tiers: &built.tiers()?,
+            tiers: &tiers,
             prepared: &prepared,
             queries: queries.rows().collect(),
             truth: ids.rows().collect(),
@@ -170,13 +174,14 @@ impl Question<'_> {
     ) -> Result<Value, Box<dyn Error>> {
         self.recall(thoroughness, batch)?;
         pages::forget()?;
-        let (recall, path) = self.recall(thoroughness, batch)?;
+        let (recall, path, patience) = self.recall(thoroughness, batch)?;
         let touched = pages::touched_bytes();
         let speed = self.speed(thoroughness, batch, options)?;
         let rows = self.tiers.rows.len();
         Ok(json!({
             "kind": kind.name(), "target": target, "setting": format!("{thoroughness:?}"),
             "passing": self.filter.map_or(rows, RowFilter::passing), "path": path,
+            "patience": patience,
             "lists": self.tiers.listed.map_or(0, |(lists, _)| lists.len()),
             "batch": batch, "threads": options.threads, "recall": recall,
             "touched_bytes": touched,
@@ -194,7 +199,8 @@ impl Question<'_> {
         options: &BenchVectors,
     ) -> Result<Vec<Setting>, Box<dyn Error>> {
         match kind {
-            IndexKind::Auto => Ok(vec![(None, Some(Thoroughness::Probing))]),
+            IndexKind::Auto => Ok(vec![(None, Some(Thoroughness::Probing(Recall::Usual)))]),
+            IndexKind::Fast => Ok(vec![(None, Some(Thoroughness::Probing(Recall::Quick)))]),
             IndexKind::Flat => Ok(vec![(None, Some(Thoroughness::Exact))]),
             IndexKind::Ivf => {
                 let has_lists = self.tiers.listed.is_some_and(|(lists, _)| lists.len() > 1);
@@ -243,11 +249,11 @@ impl Question<'_> {
         &self,
         thoroughness: Thoroughness,
         batch: usize,
-    ) -> Result<(f64, &'static str), Box<dyn Error>> {
-        let (mut wanted, mut hit, mut path) = (0, 0, "");
+    ) -> Result<(f64, &'static str, Option<usize>), Box<dyn Error>> {
+        let (mut wanted, mut hit, mut how) = (0, 0, ("", None));
         for (queries, truth) in self.prepared.chunks(batch).zip(self.truth.chunks(batch)) {
             for (found, truth) in self.search(queries, thoroughness)?.iter().zip(truth) {
-                path = found.path.as_str();
+                how = (found.path.as_str(), found.patience);
                 let truth = truth.iter().filter(|id| **id >= 0).take(self.k);
                 let truth: Vec<i64> = truth.copied().collect();
                 wanted += truth.len();
@@ -255,7 +261,7 @@ impl Question<'_> {
                 hit += found.hits.iter().filter(is_true).count();
             }
         }
-        Ok((hit as f64 / wanted.max(1) as f64, path))
+        Ok((hit as f64 / wanted.max(1) as f64, how.0, how.1))
     }
 
     fn search(

@@ -22,7 +22,7 @@ impl Engine {
             operation = "retrieve", total_ms = total, embed_ms = embed, semantic_ms = semantic,
             keyword_ms = keyword, fuse_ms = fuse, rerank_ms = rerank, graph_ms = graph,
             candidates = found.candidates.fused, chunks = found.chunks.len(),
-            is_filtered = found.is_filtered, paths = found.paths.join(","),
+            is_filtered = found.is_filtered, paths = found.effort.paths.join(","),
             collection = %access.tenant.collection, "slow query"
         );
     }

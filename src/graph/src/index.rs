@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::format::{COLUMNS, Column, Counts, HEADER_WORDS, NAME_BITS};
 use crate::row::{EntityKind, Predicate, RowEntity, RowGraph, RowTriplet};
-use crate::strings::{Strings, Titles, equal};
+use crate::strings::{Strings, Titles, equal, landmarks};
 
 /// An entity of one segment: the position of its key among all keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +38,7 @@ pub struct GraphIndex {
     bytes: Bytes,
     pub(super) counts: Counts,
     starts: [u64; COLUMNS + 1],
+    title_landmarks: Box<[u64]>,
 }
 
 impl GraphIndex {
@@ -60,8 +61,9 @@ impl GraphIndex {
         if starts[COLUMNS] * 4 + u64::from(counts.text_bytes) != bytes.len() as u64 {
             return Err("the graph has another length");
         }
-        let index = Self { bytes, counts, starts };
+        let mut index = Self { bytes, counts, starts, title_landmarks: Box::default() };
         index.check()?;
+        index.title_landmarks = landmarks(index.strings(), index.column(Column::TitleKeys));
         Ok(index)
     }
 
@@ -194,7 +196,7 @@ impl GraphIndex {
     /// The sources by title.
     pub fn titles(&self) -> Titles<'_> {
         let (keys, sources) = (self.column(Column::TitleKeys), self.column(Column::TitleSources));
-        Titles { strings: self.strings(), keys, sources }
+        Titles { strings: self.strings(), keys, sources, landmarks: &self.title_landmarks }
     }
 
     /// Triplets of a row, in the order of its text.

@@ -37,6 +37,26 @@ pub struct Titles<'a> {
     pub(super) strings: Strings<'a>,
     pub(super) keys: &'a [u32],
     pub(super) sources: &'a [u32],
+    /// The first bytes of the first key and of every [`LANDMARK_TITLES`]th after it; none where
+    /// only a part of the titles is left.
+    pub(super) landmarks: &'a [u64],
+}
+
+/// Titles from one landmark to the next.
+const LANDMARK_TITLES: usize = 32;
+
+/// The landmarks of sorted keys: among them a word is looked up without a look at the strings,
+/// which lie all over the memory.
+pub(super) fn landmarks(strings: Strings<'_>, keys: &[u32]) -> Box<[u64]> {
+    keys.iter().step_by(LANDMARK_TITLES).map(|key| first_bytes(strings.bytes(*key))).collect()
+}
+
+/// Up to eight bytes of a text as a number; those of greater texts are no less.
+fn first_bytes(text: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let count = text.len().min(8);
+    bytes[..count].copy_from_slice(&text[..count]);
+    u64::from_be_bytes(bytes)
 }
 
 impl<'a> Titles<'a> {
@@ -46,14 +66,29 @@ impl<'a> Titles<'a> {
     pub fn beginning(self, word: &str) -> Self {
         // Blank sorts before every letter and digit, so the word alone and the word with others
         // behind it come first among what begins with its letters.
-        let range = equal(self.keys, |key| match self.strings.bytes(*key) {
+        let near = self.near(word);
+        let range = equal(&self.keys[near.clone()], |key| match self.strings.bytes(*key) {
             key if key < word.as_bytes() => Ordering::Less,
             key => match key.strip_prefix(word.as_bytes()) {
                 Some([] | [b' ', ..]) => Ordering::Equal,
                 _ => Ordering::Greater,
             },
         });
-        self.part(range)
+        self.part(near.start + range.start..near.start + range.end)
+    }
+
+    /// Positions among which are those of all keys that begin with a word.
+    fn near(self, word: &str) -> Range<usize> {
+        let first = first_bytes(word.as_bytes());
+        // The greatest number of a text that begins with the word.
+        let last = first | u64::MAX.checked_shr(8 * word.len().min(8) as u32).unwrap_or(0);
+        let before = self.landmarks.partition_point(|landmark| *landmark < first);
+        let within = self.landmarks[before..].partition_point(|landmark| *landmark <= last);
+        let end = match self.landmarks.len() == before + within {
+            true => self.keys.len(),
+            false => (before + within) * LANDMARK_TITLES,
+        };
+        before.saturating_sub(1) * LANDMARK_TITLES..end
     }
 
     /// The sources whose title has that key, ascending.
@@ -67,7 +102,8 @@ impl<'a> Titles<'a> {
     }
 
     fn part(self, range: Range<usize>) -> Self {
-        Self { keys: &self.keys[range.clone()], sources: &self.sources[range], ..self }
+        let (keys, sources) = (&self.keys[range.clone()], &self.sources[range]);
+        Self { keys, sources, landmarks: &[], ..self }
     }
 }
 

@@ -137,7 +137,7 @@ proptest! {
     /// narrowed to its first word or not.
     #[test]
     fn titles_are_found_by_key_and_by_first_word(
-        named in prop::collection::vec("[kxé]{1,3}( [kxé]{1,2}){0,2}", 0..30),
+        named in prop::collection::vec("[kxé]{1,3}( [kxé]{1,2}){0,2}", 0..300),
         asked in prop::collection::vec("[kxé]{1,3}( [kxé]{1,2}){0,2}", 1..10),
     ) {
         let mut writer = GraphWriter::new();

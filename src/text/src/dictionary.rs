@@ -23,6 +23,7 @@ pub(super) const LETTERS_MAX: usize = 2 * CELLS;
 pub(super) struct Dictionary(Option<Fst<OwnedBytes>>);
 
 /// Bytes with which a word may go on.
+#[derive(Clone)]
 pub(super) enum Ways {
     /// Any.
     All,
@@ -31,7 +32,7 @@ pub(super) enum Ways {
 }
 
 /// Few letters of ASCII, ascending.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Letters {
     letters: [u8; LETTERS_MAX],
     count: usize,
@@ -78,7 +79,7 @@ impl Dictionary {
     ) {
         let Some(automaton) = &self.0 else { return };
         let mut word = Vec::new();
-        let mut path = vec![Place::new(automaton.root(), pattern.start(), pattern)];
+        let mut path = vec![Place::new(automaton.root(), Onward::of(pattern, pattern.start()))];
         let mut steps_left = steps;
         while let Some(place) = path.last_mut() {
             let Some(way) = place.next_way().filter(|_| steps_left > 0) else {
@@ -88,20 +89,17 @@ impl Dictionary {
             };
             steps_left -= 1;
             let way = place.node.transition(way);
-            let state = pattern.next(&place.state, way.inp);
-            if !pattern.goes_on(&state) {
-                continue;
-            }
+            let Some(onward) = place.after(way.inp, pattern) else { continue };
             word.push(way.inp);
             let node = automaton.node(way.addr);
             if node.is_final()
                 && let Ok(text) = std::str::from_utf8(&word)
-                && let Some(likeness) = pattern.likeness(&state, text)
+                && let Some(likeness) = pattern.likeness(&onward.state, text)
                 && !each(text, likeness)
             {
                 return;
             }
-            path.push(Place::new(node, state, pattern));
+            path.push(Place::new(node, onward));
         }
     }
 
@@ -116,11 +114,26 @@ impl Dictionary {
     }
 }
 
+/// The part of a word that was read, and how similar words go on.
+#[derive(Clone)]
+struct Onward {
+    state: State,
+    ways: Ways,
+}
+
+impl Onward {
+    fn of(pattern: &Pattern, state: State) -> Self {
+        Self { ways: pattern.ways(&state), state }
+    }
+}
+
 /// A node on the way from the root, and what was not tried yet of what leads on from it.
 struct Place<'f> {
     node: Node<'f>,
-    state: State,
-    ways: Ways,
+    here: Onward,
+    /// That which follows a letter that the pattern does not hold, once there was one: most ways
+    /// of a node are such letters.
+    foreign: Option<Option<Onward>>,
     /// Letters that were tried, where only some may follow; else ways of the node.
     tried: usize,
     /// The node's first way that is not ASCII, once the others were tried.
@@ -128,14 +141,26 @@ struct Place<'f> {
 }
 
 impl<'f> Place<'f> {
-    fn new(node: Node<'f>, state: State, pattern: &Pattern) -> Self {
-        let ways = pattern.ways(&state);
-        Self { node, state, ways, tried: 0, other: None }
+    fn new(node: Node<'f>, here: Onward) -> Self {
+        Self { node, here, foreign: None, tried: 0, other: None }
+    }
+
+    /// The word behind a byte; `None` where no similar word goes on with it.
+    fn after(&mut self, byte: u8, pattern: &Pattern) -> Option<Onward> {
+        let state = &self.here.state;
+        let next = || {
+            let state = pattern.next(state, byte);
+            pattern.goes_on(&state).then(|| Onward::of(pattern, state))
+        };
+        match pattern.is_foreign(state, byte) {
+            true => self.foreign.get_or_insert_with(next).clone(),
+            false => next(),
+        }
     }
 
     /// The next way to try, by its position.
     fn next_way(&mut self) -> Option<usize> {
-        let Self { node, ways, tried, other, .. } = self;
+        let Self { node, here: Onward { ways, .. }, tried, other, .. } = self;
         if let Ways::Some(letters) = ways {
             while let Some(letter) = letters.get(*tried) {
                 *tried += 1;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use unicode_normalization::char::decompose_canonical;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
@@ -93,13 +94,32 @@ pub(super) fn without_marks(c: char, mut each: impl FnMut(char)) {
         'œ' => "oe".chars().for_each(each),
         'þ' => "th".chars().for_each(each),
         _ if is_mark(c) => {}
-        _ if is_marked => decompose_canonical(c, |part| {
-            if !is_mark(part) {
-                each(part);
-            }
-        }),
+        _ if is_marked => match base_of(c) {
+            Some(base) => each(base),
+            None => decompose_canonical(c, |part| {
+                if !is_mark(part) {
+                    each(part);
+                }
+            }),
+        },
         _ => each(c),
     }
+}
+
+/// The letters of Latin, Greek and Cyrillic from U+00C0 on without marks, each where it is one
+/// letter then; elsewhere zero. Decomposing one takes as long as a dozen look-ups.
+static BASES: LazyLock<[char; 0x530 - 0xC0]> = LazyLock::new(|| {
+    std::array::from_fn(|at| {
+        let mut parts = Vec::new();
+        let letter = char::from_u32(0xC0 + at as u32).unwrap_or_default();
+        decompose_canonical(letter, |part| parts.extend((!is_mark(part)).then_some(part)));
+        if let [base] = parts[..] { base } else { '\0' }
+    })
+});
+
+fn base_of(c: char) -> Option<char> {
+    let at = (c as usize).checked_sub(0xC0)?;
+    BASES.get(at).copied().filter(|base| *base != '\0')
 }
 
 fn is_mark(c: char) -> bool {

@@ -20,6 +20,9 @@ const SEEK_RATIO: u64 = 32;
 /// half of the time stalls the processor at every posting.
 const DENSE_SHARE: usize = 4;
 
+/// Rows of a window up to which the occurrences of several forms are kept in a list.
+const LISTED_ROWS: u32 = 64;
+
 /// The occurrences of a clause in one field: of any of its forms.
 #[derive(Clone)]
 pub(super) enum Group {
@@ -36,9 +39,12 @@ pub(super) enum Group {
 pub(super) struct Several {
     forms: Vec<(Cursor, f32)>,
     less: Option<Cursor>,
+    /// By place in the window; none until a window holds more than [`LISTED_ROWS`] rows.
     frequencies: Vec<u32>,
     factors: Vec<f32>,
     touched: Vec<u32>,
+    /// Place, frequency and factor, where a window holds few rows.
+    listed: Vec<(u32, u32, f32)>,
 }
 
 impl Group {
@@ -67,8 +73,14 @@ impl Group {
         if is_plain {
             return Ok(forms.pop().map(|(cursor, _)| Self::Single(cursor)));
         }
-        let (frequencies, factors) = (vec![0; WINDOW_ROWS], vec![0.0; WINDOW_ROWS]);
-        let several = Several { forms, less, frequencies, factors, touched: Vec::new() };
+        let several = Several {
+            forms,
+            less,
+            frequencies: Vec::new(),
+            factors: Vec::new(),
+            touched: Vec::new(),
+            listed: Vec::new(),
+        };
         Ok((!several.forms.is_empty()).then(|| Self::Several(Box::new(several))))
     }
 
@@ -149,7 +161,12 @@ impl Group {
 
 impl Several {
     fn each_in(&mut self, window: &Window, mut each: impl FnMut(u32, u32, f32)) {
-        let Self { forms, less, frequencies, factors, touched } = self;
+        if window.count() <= LISTED_ROWS {
+            return self.each_of_few(window, each);
+        }
+        let Self { forms, less, frequencies, factors, touched, .. } = self;
+        frequencies.resize(WINDOW_ROWS, 0);
+        factors.resize(WINDOW_ROWS, 0.0);
         for (cursor, form) in forms {
             cursor.each_in(window, |place, count| {
                 let at = place as usize;
@@ -173,6 +190,39 @@ impl Several {
             let at = place as usize;
             let frequency = std::mem::take(&mut frequencies[at]);
             let factor = std::mem::take(&mut factors[at]);
+            if frequency > 0 {
+                each(place, frequency, factor);
+            }
+        }
+    }
+}
+
+impl Several {
+    /// As [`Self::each_in`], of a window with few rows: clearing a number for each place would cost
+    /// more than all of them.
+    fn each_of_few(&mut self, window: &Window, mut each: impl FnMut(u32, u32, f32)) {
+        let Self { forms, less, listed, .. } = self;
+        for (cursor, form) in forms {
+            cursor.each_in(window, |place, count| {
+                if !window.has(place) {
+                    return;
+                }
+                match listed.iter_mut().find(|(known, ..)| *known == place) {
+                    Some((_, frequency, factor)) => {
+                        (*frequency, *factor) = (*frequency + count, factor.max(*form));
+                    }
+                    None => listed.push((place, count, *form)),
+                }
+            });
+        }
+        if let Some(less) = less {
+            less.each_in(window, |place, count| {
+                if let Some((_, frequency, _)) = listed.iter_mut().find(|row| row.0 == place) {
+                    *frequency = frequency.saturating_sub(count);
+                }
+            });
+        }
+        for (place, frequency, factor) in listed.drain(..) {
             if frequency > 0 {
                 each(place, frequency, factor);
             }

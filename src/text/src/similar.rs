@@ -80,6 +80,10 @@ pub struct SimilarWords(pub(super) Vec<Similar>);
 pub(super) struct Pattern {
     word: String,
     folded: Vec<char>,
+    /// A bit for each letter of ASCII in it.
+    ascii: u128,
+    /// Whether a letter of it is neither Latin nor a sign that Latin words hold.
+    is_beyond_latin: bool,
     edits: usize,
     is_prefix: bool,
 }
@@ -92,6 +96,8 @@ impl Pattern {
             word: word.to_owned(),
             edits: if is_short { usize::from(edits).min(EDITS_MAX) } else { 0 },
             is_prefix: is_prefix && is_short,
+            ascii: folded.iter().filter(|c| c.is_ascii()).fold(0, |all, c| all | 1 << *c as u32),
+            is_beyond_latin: folded.iter().any(|c| *c as u32 >= 0x370),
             folded,
         }
     }
@@ -124,10 +130,14 @@ impl Pattern {
         !state.is_dead && (state.begun.is_some() || state.least_edits() <= self.edits)
     }
 
+    /// Whether any letter may follow.
+    fn has_edits(&self, state: &State) -> bool {
+        state.begun.is_some() || state.least_edits() < self.edits
+    }
+
     /// The bytes with which words may go on from here.
     pub(super) fn ways(&self, state: &State) -> Ways {
-        let has_edits_left = state.least_edits() < self.edits;
-        if state.missing > 0 || state.begun.is_some() || has_edits_left {
+        if state.missing > 0 || self.has_edits(state) {
             return Ways::All;
         }
         let mut some = Letters::default();
@@ -153,6 +163,12 @@ impl Pattern {
         state.row.get(cell).copied()
     }
 
+    /// Whether a byte is a letter that the word does not hold: after a state such letters all lead
+    /// to the same, but for the letter itself.
+    pub(super) fn is_foreign(&self, state: &State, byte: u8) -> bool {
+        state.missing == 0 && byte.is_ascii() && self.ascii >> byte & 1 == 0
+    }
+
     /// One byte more of a word.
     pub(super) fn next(&self, state: &State, byte: u8) -> State {
         let mut next = state.clone();
@@ -171,7 +187,8 @@ impl Pattern {
                 return next;
             };
             // A sign of another script is not even tried: it is no misspelling of this one.
-            next.is_dead = !self.may_begin(byte);
+            next.is_dead |= !self.may_begin(byte)
+                || is_greek_or_cyrillic(byte) && !self.is_beyond_latin && !self.has_edits(state);
             next.missing = missing;
             next.code = u32::from(byte) & (0x7F >> (missing + 1));
         } else {
@@ -232,6 +249,11 @@ impl Pattern {
             state.begun = Some(state.begun.map_or(distance, |begun| begun.min(distance)));
         }
     }
+}
+
+/// Whether a byte begins letters from U+0380 to U+04BF.
+fn is_greek_or_cyrillic(byte: u8) -> bool {
+    matches!(byte, 0xCE..=0xD2)
 }
 
 /// The part of a word of the dictionary that was read.
@@ -362,10 +384,39 @@ mod tests {
     }
 
     /// A word of few letters, so that words of one test are similar: of two scripts, with marks.
-    const WORD: &str = "[abcé]{0,2}[abd]{0,4}[aсж]{0,2}";
+    const WORD: &str = "[abcéжё]{0,2}[abdé]{0,4}[aсжη]{0,2}";
+
+    /// Edits between two words by the whole table.
+    fn distance(a: &[char], b: &[char]) -> usize {
+        let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+        for (at, one) in a.iter().enumerate() {
+            let mut row = vec![at + 1];
+            for (other_at, other) in b.iter().enumerate() {
+                let changed = rows[at][other_at] + usize::from(one != other);
+                let mut least = changed.min(rows[at][other_at + 1] + 1).min(row[other_at] + 1);
+                let (before, other_before) = (at.wrapping_sub(1), other_at.wrapping_sub(1));
+                if a.get(before) == Some(other) && b.get(other_before) == Some(one) {
+                    least = least.min(rows[before][other_before] + 1);
+                }
+                row.push(least);
+            }
+            rows.push(row);
+        }
+        rows[a.len()][b.len()]
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// Edits are those of the whole table, between words without marks.
+        #[test]
+        fn edits_are_those_of_the_whole_table(asked in WORD, word in WORD, most in 0_u8..3) {
+            let folded = |word: &str| fold_marks(word).chars().collect::<Vec<char>>();
+            let wanted = distance(&folded(&asked), &folded(&word));
+            let found = likeness(&asked, most, false, &word).map(|likeness| likeness.edits);
+            let wanted = u8::try_from(wanted).ok().filter(|edits| *edits <= most);
+            prop_assert_eq!(found, wanted);
+        }
 
         /// The walk finds all similar words of a dictionary and no others, in their order.
         #[test]

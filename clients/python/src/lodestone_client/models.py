@@ -186,6 +186,13 @@ class StageTimings(TypedDict):
     total: float
 
 
+class VectorRecall(TypedDict):
+    """Share of the near vectors that a search finds which leaves rows unread."""
+
+    target: float
+    patience: int
+
+
 ValueCounts = dict[str, int]
 
 
@@ -1292,6 +1299,7 @@ class SearchMetadata(TypedDict):
     graph: GraphCounts
     timings_ms: StageTimings
     vector_paths: list[str]
+    vector_recall: VectorRecall | None
     degraded: list[str]
     degraded_message: str | None
     ignored_parameters: list[str]
@@ -1590,6 +1598,7 @@ class QnaMetadata(TypedDict):
     graph: GraphCounts
     timings_ms: StageTimings
     vector_paths: list[str]
+    vector_recall: VectorRecall | None
     degraded: list[str]
     degraded_message: str | None
     ignored_parameters: list[str]

@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::query::QueryError;
 use crate::query::legs::{RowAddress, SegmentScope};
+use crate::query::texts::Texts;
 use lodestone_storage::segment::Segment;
 use lodestone_types::{LineBox, RequestContext, RetrievedChunk, RowId, ScoreParts, SourceRecord};
 
@@ -57,6 +58,7 @@ pub(super) fn hydrate(
     ranked: &[Ranked],
 ) -> Result<Vec<RetrievedChunk>, QueryError> {
     let mut records: BTreeMap<(usize, u32), Arc<SourceRecord>> = BTreeMap::new();
+    let texts = Texts::of(segments);
     let mut chunks = Vec::with_capacity(ranked.len());
     for Ranked { address, score, parts } in ranked.iter().copied() {
         context.check()?;
@@ -75,7 +77,7 @@ pub(super) fn hydrate(
             source,
             joined: Vec::new(),
             index: segment.index(row),
-            text: segment.text(row)?,
+            text: texts.text(address)?,
             place: segment.place(row),
             boxes: segment.boxes(row),
             lines: lines_of(segment, row)?,

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use crate::query::{QueryError, side_by_side};
+use crate::query::{QueryError, condense, side_by_side};
 use lodestone_compute::{ComputeBackend, PreparedQuery};
 use lodestone_storage::collection::{KeptFilters, LiveSegment, ScopeRows, Snapshot};
 use lodestone_storage::filter::canonical;
 use lodestone_storage::segment::flat::{
-    self, GATHER_ROWS_MAX, RowFilter, Thoroughness, search_together,
+    self, FlatHits, GATHER_ROWS_MAX, RowFilter, Thoroughness, search_together,
 };
 use lodestone_text::{Floor, RowScores};
 use lodestone_types::{Filter, Hit, RequestContext, RowId, SubTenantId};
@@ -208,8 +208,8 @@ pub(super) fn with_ties(
     Ok(hits)
 }
 
-/// The semantic leg: the nearest `k` rows by cosine, those as near as the last of them, and the
-/// search paths that were taken.
+/// The semantic leg: the nearest `k` rows by cosine, those as near as the last of them, and how
+/// they were found.
 pub(super) fn nearest(
     context: &RequestContext,
     backend: &dyn ComputeBackend,
@@ -217,10 +217,29 @@ pub(super) fn nearest(
     query: &PreparedQuery,
     k: usize,
     thoroughness: Thoroughness,
-) -> Result<(LegHits, Vec<&'static str>), QueryError> {
+) -> Result<(LegHits, VectorEffort), QueryError> {
     let queries = std::slice::from_ref(query);
-    let (mut hits, paths) = nearest_of_each(context, backend, segments, queries, k, thoroughness)?;
-    Ok((hits.remove(0), paths))
+    let (mut hits, effort) = nearest_of_each(context, backend, segments, queries, k, thoroughness)?;
+    Ok((hits.remove(0), effort))
+}
+
+/// The ways in which the vectors of a search's segments were searched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VectorEffort {
+    /// The paths, distinct, in order.
+    pub paths: Vec<&'static str>,
+    /// Lists that a search passes in a row without a better row before it ends, the most of any
+    /// segment; `None` where every path was exact.
+    pub patience: Option<usize>,
+}
+
+impl VectorEffort {
+    fn add(&mut self, found: &FlatHits) {
+        self.patience = self.patience.max(found.patience);
+        if !self.paths.contains(&found.path.as_str()) {
+            self.paths.push(found.path.as_str());
+        }
+    }
 }
 
 /// As [`nearest`] for several queries, which share one scan of the rows where that pays.
@@ -231,8 +250,8 @@ pub(super) fn nearest_of_each(
     queries: &[PreparedQuery],
     k: usize,
     thoroughness: Thoroughness,
-) -> Result<(Vec<LegHits>, Vec<&'static str>), QueryError> {
-    let mut paths = Vec::new();
+) -> Result<(Vec<LegHits>, VectorEffort), QueryError> {
+    let mut effort = VectorEffort::default();
     let mut find = |queries: &[PreparedQuery], k| -> Result<Vec<LegHits>, QueryError> {
         let search = |(_, segment): &(usize, &SegmentScope)| -> Result<_, QueryError> {
             context.check()?;
@@ -240,6 +259,9 @@ pub(super) fn nearest_of_each(
             let of_scope =
                 || segment.scope.mask().map(|mask| RowFilter::new(mask, tiers.rows.len()));
             let own = if segment.passing.is_none() { of_scope() } else { None };
+            if let Some(passing) = &segment.passing {
+                condense::begin(&segment.live, passing);
+            }
             let filter = segment.passing.as_deref().or(own.as_ref());
             Ok(search_together(backend, &tiers, queries, filter, k, thoroughness)?)
         };
@@ -249,10 +271,8 @@ pub(super) fn nearest_of_each(
         let mut hits = vec![LegHits::new(); queries.len()];
         for ((at, _), found) in searched.into_iter().zip(results) {
             for (hits, found) in hits.iter_mut().zip(found?) {
+                effort.add(&found);
                 hits.extend(addressed(at, found.hits));
-                if !paths.contains(&found.path.as_str()) {
-                    paths.push(found.path.as_str());
-                }
             }
         }
         Ok(hits.into_iter().map(|hits| best(hits, k)).collect())
@@ -262,7 +282,7 @@ pub(super) fn nearest_of_each(
         let more = |k| Ok(find(std::slice::from_ref(query), k)?.remove(0));
         all.push(with_ties(k, hits, more)?);
     }
-    Ok((all, paths))
+    Ok((all, effort))
 }
 
 /// True cosines for listed rows, in the order given.

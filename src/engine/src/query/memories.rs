@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::query::legs::{self, RowAddress, SegmentScope};
-use crate::query::request::{Alpha, GraphContext, Join, Mode, RetrieveRequest};
+use crate::query::request::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use crate::query::{Query, QueryError};
 use lodestone_compute::PreparedQuery;
 use lodestone_storage::collection::Snapshot;
@@ -183,6 +183,7 @@ impl Query {
             extra_context: request.user_name.clone(),
             max_chunks: wanted,
             mode: Mode::Fast,
+            recall: Recall::Usual,
             alpha: Alpha::Fixed(ALPHA),
             recency_bias: 0.0,
             is_personalised: false,

@@ -19,7 +19,8 @@
 //!
 //! - `request`: requests and results; `plan`: decisions before the search
 //! - `legs`: the segments of a scope and the semantic leg over them; `words`: the keyword leg;
-//!   `sparse`: the sparse leg; `side_by_side`: all on several threads
+//!   `sparse`: the sparse leg; `side_by_side`: all on several threads;
+//!   `condense`: filters that are repeated
 //! - `ranking`: candidates, their features, their order
 //! - `facets`: counts of metadata values over what matches
 //! - `steer`: moving the query vector towards memories and first results
@@ -32,9 +33,11 @@
 //! - `memories`: personal memories, listed, looked up and near a query
 //! - `translated`: the search by words of other languages
 //! - `timing`: times of the parts
-//! - `listing`: sources in every state; `hydrate`: rows to chunks; `error`: errors of searches
+//! - `listing`: sources in every state; `hydrate`: rows to chunks; `texts`: their
+//!   texts; `error`: errors of searches
 
 mod around;
+mod condense;
 mod error;
 mod facets;
 mod full_text;
@@ -53,6 +56,7 @@ mod retrieve;
 mod side_by_side;
 mod sparse;
 mod steer;
+mod texts;
 mod timing;
 mod translated;
 mod vectors;
@@ -62,11 +66,12 @@ mod words;
 use std::sync::Arc;
 
 pub use error::QueryError;
+pub use legs::VectorEffort;
 pub use listing::SourceView;
 pub use memories::{FoundMemory, MemoryRequest, NearMemory, memories, memory_count};
 pub use passages::{Passage, Passages};
 pub use request::{
-    Alpha, CandidateCounts, Facet, FoundWords, FullTextRequest, GraphContext, Join, Mode,
+    Alpha, CandidateCounts, Facet, FoundWords, FullTextRequest, GraphContext, Join, Mode, Recall,
     RetrieveRequest, Retrieved, Timings,
 };
 pub use vectors::{StoredVector, VectorHit, VectorPage, VectorParts, VectorScroll, VectorSearch};

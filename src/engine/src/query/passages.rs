@@ -63,9 +63,10 @@ impl Query {
             }
         };
         let rows: Vec<RowId> = found.rows().into_iter().map(RowId).filter(is_wanted).collect();
+        let mut texts = segment.texts()?;
         let (mut passages, mut bytes_left) = (Vec::new(), BYTES_MAX);
         for row in rows.iter().copied().take(range.end).skip(range.start) {
-            let text = segment.text(row)?;
+            let text = texts.text(row)?;
             match bytes_left.checked_sub(text.len()) {
                 Some(left) => bytes_left = left,
                 None if passages.is_empty() => bytes_left = 0,

@@ -1,6 +1,6 @@
 //! Decisions before a search: the share of meaning, and the number of candidates.
 
-use crate::query::request::{Alpha, Mode};
+use crate::query::request::{Alpha, Mode, RetrieveRequest};
 use lodestone_embed::Embedder;
 use lodestone_storage::segment::flat::Thoroughness;
 use lodestone_types::limits;
@@ -107,9 +107,9 @@ pub(super) fn pool(mode: Mode, max_chunks: usize) -> usize {
 }
 
 /// `accurate` searches exactly.
-pub(super) fn thoroughness(mode: Mode) -> Thoroughness {
-    match mode {
-        Mode::Fast => Thoroughness::Probing,
+pub(super) fn thoroughness(request: &RetrieveRequest) -> Thoroughness {
+    match request.mode {
+        Mode::Fast => Thoroughness::Probing(request.recall),
         Mode::Accurate => Thoroughness::Exact,
     }
 }

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::query::hydrate::{Ranked, chunk_identity};
-use crate::query::legs::{self, LegHits, RowAddress, SegmentScope};
+use crate::query::legs::{self, LegHits, RowAddress, SegmentScope, VectorEffort};
 use crate::query::request::{CandidateCounts, RetrieveRequest};
 use crate::query::sparse::SparseLeg;
 use crate::query::words::KeywordLeg;
@@ -57,11 +57,11 @@ pub(super) struct Candidates {
 }
 
 impl Search<'_> {
-    /// The rows nearest to a vector, and the search paths that led to them; none without a vector.
+    /// The rows nearest to a vector, and how they were found; none without a vector.
     pub(super) fn nearest(
         &self,
         vector: Option<&PreparedQuery>,
-    ) -> Result<(LegHits, Vec<&'static str>), QueryError> {
+    ) -> Result<(LegHits, VectorEffort), QueryError> {
         let Some(vector) = vector else { return Ok(Default::default()) };
         let (context, backend) = (self.context, self.backend);
         legs::nearest(context, backend, self.segments, vector, self.pool, self.thoroughness)

@@ -1,6 +1,8 @@
 //! Requests and results of searches.
 
+use crate::query::legs::VectorEffort;
 use lodestone_storage::filter::RequestFilter;
+pub use lodestone_storage::segment::lists::Recall;
 use lodestone_text::{Fuzzy, Operator, WordQuery};
 use lodestone_types::{Filter, Relations, RetrievedChunk, SourceId};
 
@@ -68,6 +70,8 @@ pub struct RetrieveRequest {
     pub max_chunks: usize,
     /// Effort.
     pub mode: Mode,
+    /// Share of the nearest vectors that `fast` is to find where it does not read all.
+    pub recall: Recall,
     /// Weight of meaning.
     pub alpha: Alpha,
     /// Weight of age, 0 to 1.
@@ -226,8 +230,8 @@ pub struct Retrieved {
     pub candidates: CandidateCounts,
     /// Whether a filter was in force.
     pub is_filtered: bool,
-    /// Ways in which the segments' vectors were searched, distinct, in order.
-    pub paths: Vec<&'static str>,
+    /// The ways in which the segments' vectors were searched.
+    pub effort: VectorEffort,
     /// Milliseconds by stage.
     pub timings: Timings,
     /// Number of damaged segments that the answer lacks.

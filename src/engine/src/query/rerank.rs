@@ -7,6 +7,7 @@ use crate::query::hydrate::Ranked;
 use crate::query::legs::{RowAddress, SegmentScope};
 use crate::query::ranking::Search;
 use crate::query::request::Mode;
+use crate::query::texts::Texts;
 use crate::query::{Query, QueryError};
 use lodestone_rank::{Reranker, Verdicts};
 use lodestone_text::chunk::{Surroundings, passage};
@@ -73,6 +74,7 @@ fn passages(
     ranked: &[Ranked],
 ) -> Result<Vec<String>, QueryError> {
     let mut headings: BTreeMap<(usize, u32), (String, String)> = BTreeMap::new();
+    let texts = Texts::of(segments);
     let mut passages = Vec::with_capacity(ranked.len());
     for Ranked { address, .. } in ranked {
         let segment = &segments[address.segment].live.segment;
@@ -82,7 +84,7 @@ fn passages(
             Entry::Vacant(new) => new.insert(heading(&segment.record(position)?, schema)),
         };
         let around = Surroundings { title, searchable, context: segment.context(address.row) };
-        passages.push(passage(around, &segment.text(address.row)?));
+        passages.push(passage(around, &texts.text(*address)?));
     }
     Ok(passages)
 }

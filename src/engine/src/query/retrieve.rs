@@ -85,7 +85,7 @@ impl Query {
             sparse,
             alpha: result.alpha,
             pool,
-            thoroughness: plan::thoroughness(request.mode),
+            thoroughness: plan::thoroughness(request),
         };
         let (candidates, mut ranked, uses_graph) =
             self.ranked(&search, vector, schema, &mut result)?;
@@ -155,8 +155,8 @@ impl Query {
     ) -> Result<(Candidates, Vec<Ranked>, bool), QueryError> {
         let mode = search.request.mode;
         let timings = &mut result.timings;
-        let (near, paths) = timings.time(Part::Semantic, || search.nearest(vector.as_ref()))?;
-        result.paths = paths;
+        let (near, effort) = timings.time(Part::Semantic, || search.nearest(vector.as_ref()))?;
+        result.effort = effort;
         let mut candidates = timings.time(Part::Fuse, || search.candidates(vector, &near))?;
         timings.time(Part::Semantic, || search.fill(&mut candidates))?;
         let mut ranked = timings.time(Part::Fuse, || search.order(&candidates));

@@ -1,7 +1,8 @@
 //! The search for a question's words in texts of other languages.
 
 use crate::query::hydrate::{Ranked, hydrate};
-use crate::query::legs::{RowAddress, SegmentScope};
+use crate::query::legs::SegmentScope;
+use crate::query::texts::Texts;
 use crate::query::words::{best_by_words, corpus_stats};
 use crate::query::{Query, QueryError, RetrieveRequest};
 use crate::translation::{Gloss, Language, Lexicon, Wanted};
@@ -86,11 +87,10 @@ fn of_language(
     let stats = corpus_stats(context, segments, &query)?;
     let mut first = best_by_words(context, segments, &query, &stats, READ_MAX)?;
     first.truncate(READ_MAX);
-    let mut taken = Vec::new();
+    let (texts, mut taken) = (Texts::of(segments), Vec::new());
     for (address, score) in first {
         context.check()?;
-        let RowAddress { segment, row } = address;
-        let text = segments[segment].live.segment.text(row)?;
+        let text = texts.text(address)?;
         if Lexicon::get().language_of(&text) == Some(language) {
             let parts = ScoreParts { keyword: Some(score), ..ScoreParts::default() };
             taken.push(Ranked { address, score, parts });

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::*;
-use crate::query::{Alpha, FullTextRequest, GraphContext, Join, Mode, RetrieveRequest};
+use crate::query::{Alpha, FullTextRequest, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use lodestone_types::{Filter, RetrievedChunk};
 use parking_lot::Mutex;
 
@@ -19,6 +19,7 @@ fn answers(engine: &Engine) -> [Vec<RetrievedChunk>; 2] {
         extra_context: None,
         max_chunks: 50,
         mode: Mode::Fast,
+        recall: Recall::Usual,
         alpha: Alpha::Fixed(0.5),
         recency_bias: 0.0,
         is_personalised: false,

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::ingest::{IngestError, NewMemory};
-use crate::query::{Alpha, GraphContext, Join, Mode, RetrieveRequest, Retrieved};
+use crate::query::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest, Retrieved};
 use crate::reembed::{ReembedAction, TenantReembed};
 use lodestone_embed::{EmbedError, EmbedStats, HashEmbedder, Lane};
 use lodestone_types::{Filter, RequestContext};
@@ -99,6 +99,7 @@ fn found(engine: &Engine, query: &str) -> Retrieved {
         extra_context: None,
         max_chunks: 10,
         mode: Mode::Fast,
+        recall: Recall::Usual,
         alpha: Alpha::Fixed(0.8),
         recency_bias: 0.0,
         is_personalised: true,

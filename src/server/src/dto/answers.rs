@@ -93,9 +93,11 @@ pub struct SearchMetadata {
     /// Milliseconds of each stage.
     pub timings_ms: StageTimings,
     /// Ways in which segments were searched for near vectors: `gather`, `masked_scan`, `scan` and
-    /// `one_bit_scan` are exact, `lists` finds about 99 of 100. Which it is depends on how many
-    /// rows pass, and so changes with merging.
+    /// `one_bit_scan` are exact, `lists` finds the share that `vector_recall` says. Which it is
+    /// depends on how many rows pass, and so changes with merging.
     pub vector_paths: Vec<String>,
+    /// Share of the near vectors that `lists` is to find; null where every path was exact.
+    pub vector_recall: Option<VectorRecall>,
     /// Parts of the answer that were skipped or are missing.
     pub degraded: Vec<String>,
     /// Since when and why the embedding server of the tenant fails, for people: new texts wait for
@@ -103,6 +105,17 @@ pub struct SearchMetadata {
     pub degraded_message: Option<String>,
     /// Parameters that were sent and have no effect.
     pub ignored_parameters: Vec<String>,
+}
+
+/// Share of the near vectors that a search finds which leaves rows unread.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct VectorRecall {
+    /// The share: .99, or .97 with `mode: fast`. Each segment was measured for it when it was
+    /// written.
+    pub target: f64,
+    /// Lists of near rows that a search passes in a row without a better row before it ends, the
+    /// most of any segment.
+    pub patience: usize,
 }
 
 /// Answer to `search/retrieve`.

@@ -9,7 +9,7 @@ use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_engine::answer::generate::{Sampling, Tools};
 use lodestone_engine::qna::Conversation;
-use lodestone_engine::query::{FullTextRequest, GraphContext, Join, Mode, RetrieveRequest};
+use lodestone_engine::query::{FullTextRequest, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use lodestone_text::Operator;
 use lodestone_types::id::SessionId;
 use lodestone_types::{Scope, limits};
@@ -42,8 +42,9 @@ static TOP_N: Field = Field::body(
 .or(&["max_chunks"]);
 static MODE: Field = Field::body(
     "mode",
-    Kind::Choice { words: &["fast", "accurate"], default: Some("fast"), is_exact: true },
-    "`fast`: one pass; `accurate`: a second pass and a reranker.",
+    Kind::Choice { words: &["fast", "accurate"], default: None, is_exact: true },
+    "Absent: one pass, which finds 99 of 100 near vectors where it does not read all; `fast`: the \
+    same with 97 of 100; `accurate`: all vectors, a second pass and a reranker.",
 );
 static MIN_CONFIDENCE: Field = Field::body(
     "min_confidence",
@@ -177,9 +178,10 @@ fn read_search(
     alpha: &Field,
 ) -> Result<(RetrieveRequest, bool), ApiError> {
     let max_chunks = fields.integer(max_chunks)?.unwrap_or(10) as usize;
-    let mode = match fields.choice(&MODE)? {
-        Some("accurate") => Mode::Accurate,
-        _ => Mode::Fast,
+    let (mode, recall) = match fields.choice(&MODE)? {
+        Some("accurate") => (Mode::Accurate, Recall::Usual),
+        Some(_) => (Mode::Fast, Recall::Quick),
+        None => (Mode::Fast, Recall::Usual),
     };
     let alpha = fields.alpha(alpha)?;
     let recency_bias = fields.share(&RECENCY_BIAS)?;
@@ -195,6 +197,7 @@ fn read_search(
         extra_context: fields.text(&EXTRA_CONTEXT)?.filter(|text| !text.trim().is_empty()),
         max_chunks,
         mode,
+        recall,
         alpha,
         recency_bias,
         is_personalised,

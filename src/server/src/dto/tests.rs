@@ -567,6 +567,7 @@ fn answer(text: &str) -> QnaResponse {
         graph: Default::default(),
         timings_ms: Default::default(),
         vector_paths: Vec::new(),
+        vector_recall: None,
         degraded: Vec::new(),
         degraded_message: None,
         ignored_parameters: Vec::new(),

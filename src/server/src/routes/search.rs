@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::app::{App, degraded, searching};
 use crate::dto::answers::{
-    CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, StageTimings,
+    CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, StageTimings, VectorRecall,
 };
 use crate::dto::chunks::{Chunk, FacetedChunks, FoundChunks, ValueCounts};
 use crate::dto::search::{FullTextSearch, Retrieve};
@@ -207,7 +207,11 @@ pub(super) fn metadata_of(
             answer: None,
             total: timings.total,
         },
-        vector_paths: found.paths.iter().map(|path| (*path).to_owned()).collect(),
+        vector_paths: found.effort.paths.iter().map(|path| (*path).to_owned()).collect(),
+        vector_recall: found
+            .effort
+            .patience
+            .map(|patience| VectorRecall { target: request.recall.share(), patience }),
         degraded: degradations(found, request.mode),
         degraded_message: None,
         ignored_parameters: call.ignored.to_vec(),

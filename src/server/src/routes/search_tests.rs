@@ -19,7 +19,7 @@ use crate::routes::table;
 use lodestone_embed::HashEmbedder;
 use lodestone_engine::answer::generate::Sampling;
 use lodestone_engine::qna::{Conversation, QnaRequest};
-use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, RetrieveRequest};
+use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
 use lodestone_types::id::SessionId;
@@ -155,6 +155,7 @@ impl Rig {
             extra_context: None,
             max_chunks: 1,
             mode: Mode::Fast,
+            recall: Recall::Usual,
             alpha: Alpha::Fixed(0.5),
             recency_bias: 0.0,
             is_personalised: false,

@@ -24,10 +24,9 @@ use lodestone_types::CollectionId;
 /// Entries at most, each of which counts as its share of the bytes at least: looking for the one
 /// used least lately stays short.
 const ENTRIES_MAX: u64 = 4096;
-/// Uses of a filter after which T0 is condensed for it. That costs about as much as a hundred and
-/// fifty searches without it (60 ms for 10,000 rows), so that it is worth it for a filter that goes
-/// on being used.
-const USES_TO_CONDENSE: u64 = 32;
+/// Uses of a filter after which it is condensed. That costs about as much as a hundred and fifty
+/// searches without it (60 ms for 10,000 rows): who has used it so often is likely to go on.
+const USES_TO_CONDENSE: u64 = 128;
 
 /// Passing rows of filters, over all tenants.
 #[derive(Debug)]

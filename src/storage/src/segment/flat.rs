@@ -24,11 +24,11 @@
 //! - `path`: choice of the cheapest path; `filter`: the passing rows in the forms that paths need
 //! - `condensed`: the rows that a repeated filter lets pass, apart
 //! - `listed`: search through lists
-//! - `together`: several queries in one pass
+//! - `thoroughness`: extent to which a search is exact; `together`: several queries in one pass
 
 use std::borrow::Cow;
 
-use crate::segment::lists::{Effort, Lists, NearRows, Probed};
+use crate::segment::lists::{Lists, NearRows, Probed};
 use crate::segment::tiers::TierBlocks;
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{
@@ -41,10 +41,12 @@ mod condensed;
 mod filter;
 mod listed;
 mod path;
+mod thoroughness;
 mod together;
 
 pub use filter::RowFilter;
 pub use path::{GATHER_ROWS_MAX, SearchPath};
+pub use thoroughness::Thoroughness;
 pub use together::search_together;
 
 use listed::through_lists;
@@ -60,6 +62,9 @@ pub struct FlatHits {
     pub hits: Vec<Hit>,
     /// The path by which they were found.
     pub path: SearchPath,
+    /// On [`SearchPath::Lists`]: lists that were passed in a row without a better row before the
+    /// search ended.
+    pub patience: Option<usize>,
 }
 
 /// The vectors of one segment, with the lists over them where it has many.
@@ -71,23 +76,6 @@ pub struct Tiers<'a> {
     pub listed: Option<(Lists<'a>, &'a Rotation)>,
     /// `None` where everything was verified, or needs not be.
     blocks: Option<TierBlocks<'a>>,
-}
-
-/// Share of the neighbours that a search may miss.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Thoroughness {
-    /// Nothing.
-    Exact,
-    /// One neighbour in a hundred, if most rows then need not be read.
-    #[default]
-    Probing,
-    /// Parameters of the caller, for segments with lists. For measurements.
-    Tuned {
-        /// Lists in a row without a better row before the search ends.
-        patience: usize,
-        /// Deviations that the bound of T0 allows.
-        deviations: f32,
-    },
 }
 
 impl<'a> Tiers<'a> {
@@ -158,7 +146,7 @@ pub fn search(
     } else {
         search_on(path, backend, tiers, query, filter, k, thoroughness)?
     };
-    Ok(FlatHits { hits, path })
+    Ok(FlatHits { hits, path, patience: thoroughness.effort(tiers, path, filter, k).patience })
 }
 
 /// The search by another metric than cosine: by the processor, and exact.
@@ -176,7 +164,7 @@ fn by_other_metric(
     let (backend, thoroughness) = (&SimdBackend, Thoroughness::Exact);
     let path = choose(backend, tiers, filter, 1, k, thoroughness);
     let hits = search_on(path, backend, tiers, query, filter, k, thoroughness)?;
-    Ok(FlatHits { hits, path })
+    Ok(FlatHits { hits, path, patience: thoroughness.effort(tiers, path, filter, k).patience })
 }
 
 /// The score of each of `listed` for `query`, in that order: those that the union of both legs
@@ -227,27 +215,6 @@ fn search_on(
         _ => {
             tiers.prepare_scan(None);
             scan(backend, bound, tiers, query, Selection::All, k)
-        }
-    }
-}
-
-impl Thoroughness {
-    /// Bound of the error of an estimate from T1.
-    fn bound(self, query: &PreparedQuery, rows: &VectorRows<'_>) -> ErrorBound {
-        match self {
-            Self::Exact => ErrorBound::new(query, rows),
-            Self::Probing | Self::Tuned { .. } => ErrorBound::likely(query, rows),
-        }
-    }
-
-    fn effort(self, lists: &Lists<'_>, path: SearchPath, k: usize) -> Effort {
-        let is_probing = path == SearchPath::Lists;
-        match self {
-            Self::Exact => Effort::EXACT,
-            Self::Probing => Effort::probing(is_probing.then(|| lists.patience(k))),
-            Self::Tuned { patience, deviations } => {
-                Effort { deviations, patience: is_probing.then_some(patience) }
-            }
         }
     }
 }

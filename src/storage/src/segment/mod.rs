@@ -73,6 +73,7 @@ pub use feed::{NewRow, NewSource};
 pub use format::VectorKind;
 pub use reader::Segment;
 pub use sparse::SparseRow;
+pub use text_store::TextReader;
 pub use tombstones::TombstoneSet;
 pub use verify::{SegmentCensus, verify};
 pub use writer::{

@@ -15,7 +15,7 @@ use crate::segment::lines::LineTable;
 use crate::segment::row_table::RowTable;
 use crate::segment::section::LazySection;
 use crate::segment::source_table::SourceTable;
-use crate::segment::text_store::TextStore;
+use crate::segment::text_store::{TextReader, TextStore};
 use crate::segment::tiers::VectorSections;
 use crate::segment::{SegmentError, SegmentMeta};
 use lodestone_graph::GraphIndex;
@@ -287,13 +287,21 @@ impl Segment {
         self.contexts.of(row)
     }
 
-    /// The chunk's text.
+    /// The chunk's text. Of several rows [`Self::texts`] reads them at a lower cost.
     ///
     /// # Errors
     /// [`SegmentError::Damaged`] where the block does not unpack.
     pub fn text(&self, row: RowId) -> Result<String, SegmentError> {
-        let texts = match self.texts.get() {
-            Some(texts) => texts,
+        self.texts()?.text(row)
+    }
+
+    /// Reads texts of several rows.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where the section does not add up.
+    pub fn texts(&self) -> Result<TextReader<'_>, SegmentError> {
+        let store = match self.texts.get() {
+            Some(store) => store,
             None => {
                 let section = LazySection::new(&self.file, self.place_of(Section::Texts)?)?;
                 let opened = TextStore::open(section, self.header.rows);
@@ -301,9 +309,7 @@ impl Segment {
                 self.texts.get_or_init(|| opened)
             }
         };
-        let text = texts.text(row).map_err(|problem| self.damaged(problem))?;
-        self.check()?;
-        Ok(text)
+        Ok(TextReader::new(self, store))
     }
 
     /// Id and metadata that a client gave with the vector of a row of its own.

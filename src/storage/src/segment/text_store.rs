@@ -11,9 +11,11 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io::{self, Write};
 
 use crate::segment::section::LazySection;
+use crate::segment::{Segment, SegmentError};
 use lodestone_types::RowId;
 
 /// A block is closed when it holds this many unpacked bytes: small enough that unpacking for one
@@ -82,6 +84,8 @@ pub(super) struct TextStore {
 /// Unpacked bytes of a block at most, so that a wrong number is not taken for a length: a block is
 /// closed behind the text that fills it, and a text is at most as long as a source.
 const UNPACKED_BYTES_MAX: u64 = 1 << 30;
+/// Unpacked blocks that a reader keeps: all texts of a small scope, whose rows lie together.
+const BLOCKS_KEPT: usize = 4;
 const CUT: &str = "the text section is cut";
 const UNREADABLE: &str = "a block of the text section is damaged";
 
@@ -127,11 +131,11 @@ impl TextStore {
         words(bytes.map_err(|_| UNREADABLE)?)
     }
 
-    /// The text of a row.
+    /// The text of a row; its block is taken from `kept`, or unpacked and put there.
     ///
     /// # Errors
     /// A phrase, where the block does not unpack to valid text of its length.
-    pub(super) fn text(&self, row: RowId) -> Result<String, &'static str> {
+    pub(super) fn text(&self, row: RowId, kept: &mut KeptBlocks) -> Result<String, &'static str> {
         let row = row.0 as usize;
         if row >= self.rows {
             return Err("the text section has no such row");
@@ -147,7 +151,8 @@ impl TextStore {
         if from < start || to < from || to > end || end - start > UNPACKED_BYTES_MAX {
             return Err("a text crosses its block");
         }
-        let unpacked = self.unpack(packed_from as usize..packed_to as usize, end - start)?;
+        let unpack = || self.unpack(packed_from as usize..packed_to as usize, end - start);
+        let unpacked = kept.block(start, unpack)?;
         let text = unpacked.get((from - start) as usize..(to - start) as usize);
         let text = text.ok_or("a text lies outside its block")?;
         String::from_utf8(text.to_vec()).map_err(|_| "a text is not UTF-8")
@@ -164,6 +169,53 @@ impl TextStore {
             return Err("a text block unpacks to another length");
         }
         Ok(unpacked)
+    }
+}
+
+/// Reads texts of one segment. The last few blocks stay unpacked, so that texts which lie together
+/// cost one block and not one each.
+#[derive(Debug)]
+pub struct TextReader<'a> {
+    segment: &'a Segment,
+    store: &'a TextStore,
+    kept: KeptBlocks,
+}
+
+impl<'a> TextReader<'a> {
+    pub(super) fn new(segment: &'a Segment, store: &'a TextStore) -> Self {
+        Self { segment, store, kept: KeptBlocks::default() }
+    }
+
+    /// The chunk's text.
+    ///
+    /// # Errors
+    /// [`SegmentError::Damaged`] where the block does not unpack.
+    pub fn text(&mut self, row: RowId) -> Result<String, SegmentError> {
+        let text = self.store.text(row, &mut self.kept);
+        let text = text.map_err(|problem| self.segment.damaged(problem))?;
+        self.segment.check()?;
+        Ok(text)
+    }
+}
+
+/// The blocks of one section that were unpacked last, by the position of their texts; the newest
+/// first.
+#[derive(Debug, Default)]
+pub(super) struct KeptBlocks(VecDeque<(u64, Vec<u8>)>);
+
+impl KeptBlocks {
+    fn block(
+        &mut self,
+        start: u64,
+        unpack: impl FnOnce() -> Result<Vec<u8>, &'static str>,
+    ) -> Result<&[u8], &'static str> {
+        let known = self.0.iter().position(|(known, _)| *known == start);
+        if known.is_none() {
+            let unpacked = unpack()?;
+            self.0.truncate(BLOCKS_KEPT - 1);
+            self.0.push_front((start, unpacked));
+        }
+        Ok(&self.0[known.unwrap_or(0)].1)
     }
 }
 
@@ -190,8 +242,11 @@ mod tests {
         let texts: Vec<String> = (0..300).map(|n| format!("text {n} ").repeat(n % 40)).collect();
         let bytes = whole(texts.iter().map(String::as_str));
         let store = open(&bytes, 300).unwrap();
-        for (row, text) in texts.iter().enumerate() {
-            assert_eq!(&store.text(RowId(row as u32)).unwrap(), text);
+        let rows = (0..300).chain((0..300).rev()).chain((0..300).map(|n| n * 101 % 300));
+        let mut kept = KeptBlocks::default();
+        for row in rows {
+            assert_eq!(store.text(RowId(row), &mut kept).unwrap(), texts[row as usize]);
+            assert!(kept.0.len() <= BLOCKS_KEPT);
         }
     }
 
@@ -201,7 +256,7 @@ mod tests {
         assert!(open(&none, 0).is_ok());
         let empty = whole(["", ""].into_iter());
         let store = open(&empty, 2).unwrap();
-        assert_eq!(store.text(RowId(1)).unwrap(), "");
+        assert_eq!(store.text(RowId(1), &mut KeptBlocks::default()).unwrap(), "");
     }
 
     #[test]
@@ -209,14 +264,16 @@ mod tests {
         let texts = ["alpha", "beta", "gamma"];
         let good = whole(texts.into_iter());
         for cut in 0..good.len() {
-            let _ = open(&good[..cut], 3).map(|store| store.text(RowId(0)));
+            let mut kept = KeptBlocks::default();
+            let _ = open(&good[..cut], 3).map(|store| store.text(RowId(0), &mut kept));
         }
         for position in 0..good.len() {
             let mut bad = good.clone();
             bad[position] ^= 0x10;
             if let Ok(store) = open(&bad, 3) {
+                let mut kept = KeptBlocks::default();
                 for row in 0..3 {
-                    let _ = store.text(RowId(row));
+                    let _ = store.text(RowId(row), &mut kept);
                 }
             }
         }

@@ -541,7 +541,7 @@ class AsyncSearchOperations:
         tenant_id: The tenant.
         sub_tenant_id: Sub-tenant; absent and empty mean `default`.
         max_chunks: Number of chunks wanted.
-        mode: `fast`: one pass; `accurate`: a second pass and a reranker.
+        mode: Absent: one pass, which finds 99 of 100 near vectors where it does not read all; `fast`: the same with 97 of 100; `accurate`: all vectors, a second pass and a reranker.
         alpha: Weight of meaning against words, 0 to 1; or `auto`. Absent: 0.8, and less where the embedding model cannot read the query's script.
         recency_bias: Weight of recency, 0 to 1.
         personalise_search: Whether the scope's memories steer the ranking.
@@ -605,7 +605,7 @@ class AsyncSearchOperations:
         multi_step_reasoning: Whether the question may be split; needs a generator.
         auto_agent_routing: Accepted without effect; named in metadata.ignored_parameters.
         search_modes: Accepted without effect; named in metadata.ignored_parameters.
-        mode: `fast`: one pass; `accurate`: a second pass and a reranker.
+        mode: Absent: one pass, which finds 99 of 100 near vectors where it does not read all; `fast`: the same with 97 of 100; `accurate`: all vectors, a second pass and a reranker.
         graph_context: Whether the search follows names and adds relations of entities. `auto`: where the question names several things, or asks of one what the first results do not hold. Absent: `auto` in mode `accurate`, else `false`.
         personalise_search: Whether the scope's memories steer the ranking.
         max_chunks_per_source: Greatest number of chunks of one source; absent: no limit.

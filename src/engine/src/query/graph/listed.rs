@@ -48,6 +48,7 @@ fn of_source(
     // Of chunks that repeat a statement the first one counts.
     let mut triplets: Vec<Triplet> = Vec::new();
     let mut seen = BTreeSet::new();
+    let mut texts = segment.texts()?;
     for row in found.rows() {
         let views = graph.triplets_of_row(row).map(|id| graph.triplet(id));
         let mut new = views.filter(|view| seen.insert(triplet_id(segment, graph, view))).peekable();
@@ -55,7 +56,7 @@ fn of_source(
             return Ok(triplets);
         }
         if new.peek().is_some() {
-            let text = segment.text(RowId(row))?;
+            let text = texts.text(RowId(row))?;
             let left = most - triplets.len();
             triplets.extend(new.take(left).map(|view| stated(segment, graph, &view, &text)));
         }

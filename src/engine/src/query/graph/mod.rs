@@ -34,6 +34,7 @@ use crate::query::QueryError;
 use crate::query::hydrate::Ranked;
 use crate::query::legs::RowAddress;
 use crate::query::ranking::{Candidates, Search};
+use crate::query::texts::Texts;
 use lodestone_graph::{EntityId, GraphIndex, Key};
 use lodestone_storage::segment::Segment;
 use lodestone_text::HybridQuery;
@@ -53,6 +54,7 @@ pub(super) struct Neighbourhood<'a> {
     /// Analysed terms of the query.
     terms: Vec<String>,
     query: &'a str,
+    texts: Texts<'a>,
     names: Vec<Name>,
 }
 
@@ -79,7 +81,8 @@ impl<'a> Neighbourhood<'a> {
         let terms = HybridQuery::analyse(query).terms().to_vec();
         let name = |(key, range)| Name { key, range, meant: OnceCell::new() };
         let names = lodestone_graph::keys_in(query).into_iter().map(name).collect();
-        Ok(Self { search, candidates, graphs, terms, query, names })
+        let texts = Texts::of(search.segments);
+        Ok(Self { search, candidates, graphs, terms, query, texts, names })
     }
 
     /// Segments with a graph.
@@ -155,8 +158,8 @@ impl<'a> Neighbourhood<'a> {
         &self.search.segments[segment].live.segment
     }
 
-    fn text(&self, RowAddress { segment, row }: RowAddress) -> Result<String, QueryError> {
-        Ok(self.segment(segment).text(row)?)
+    fn text(&self, address: RowAddress) -> Result<String, QueryError> {
+        self.texts.text(address)
     }
 }
 

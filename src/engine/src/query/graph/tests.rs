@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::query::{Alpha, GraphContext, Join, Mode, Query, RetrieveRequest, Retrieved};
+use crate::query::{Alpha, GraphContext, Join, Mode, Query, Recall, RetrieveRequest, Retrieved};
 use lodestone_compute::SimdBackend;
 use lodestone_embed::HashEmbedder;
 use lodestone_io::store::LocalBlobs;
@@ -87,6 +87,7 @@ fn ask(mut sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
         extra_context: None,
         max_chunks: 10,
         mode: Mode::Fast,
+        recall: Recall::Usual,
         alpha: Alpha::Fixed(0.3),
         recency_bias: 0.0,
         is_personalised: false,
@@ -101,7 +102,7 @@ fn ask(mut sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
     let (context, snapshot) = (RequestContext::default(), collection.snapshot());
     let mut found = searches.retrieve(&context, &snapshot, &scope, None, &request, NOW).unwrap();
     found.timings = Default::default();
-    found.paths.clear();
+    found.effort = Default::default();
     found
 }
 

@@ -22,7 +22,7 @@ use crate::routes::qna::{Answered, Voice, answered};
 use crate::sse::EventStream;
 use lodestone_engine::answer::generate::ToolCall;
 use lodestone_engine::qna::Conversation;
-use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, RetrieveRequest};
+use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use lodestone_types::{Filter, Scope};
 
 /// Chunks that an answer rests on, as for qna.
@@ -63,6 +63,7 @@ fn question(chat: Chat) -> Qna {
         extra_context: None,
         max_chunks: CHUNKS,
         mode: Mode::Fast,
+        recall: Recall::Usual,
         alpha: Alpha::Default,
         recency_bias: 0.0,
         is_personalised: false,

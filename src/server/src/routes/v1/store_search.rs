@@ -13,7 +13,7 @@ use crate::request::Call;
 use crate::routes::search::searched;
 use crate::routes::v1::vector_stores::scope_of;
 use crate::routes::{Group, Route, off_thread};
-use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, RetrieveRequest};
+use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use lodestone_types::{RetrievedChunk, Role};
 
 /// The operations.
@@ -39,6 +39,7 @@ async fn search(app: App, call: Call, input: SearchStore) -> Result<Bare<StoreRe
         extra_context: None,
         max_chunks: results_max,
         mode,
+        recall: Recall::Usual,
         alpha: Alpha::Default,
         recency_bias: 0.0,
         is_personalised: false,

@@ -144,7 +144,7 @@ pub(super) fn candidates(
     k: usize,
     thoroughness: Thoroughness,
 ) -> Result<Vec<Vec<Hit>>, ComputeError> {
-    let condensed = filter.condensed(tiers).expect("the path is for condensed filters");
+    let condensed = filter.condensed().expect("the path is for condensed filters");
     let rows = condensed.rows(&tiers.rows);
     let lists = condensed.lists(rows.dimension());
     let mut found = match queries.len() >= SCANNED_QUERIES_MIN || !lists.are_telling(k) {

@@ -26,7 +26,7 @@ pub struct RowFilter<'a> {
     passing: usize,
     dense: OnceLock<RowMask>,
     listed: OnceLock<Vec<RowId>>,
-    /// Whether the next search may condense; taken by the one that does.
+    /// Whether it is to be condensed; taken by who does it.
     may_condense: AtomicBool,
     condensed: OnceLock<Condensed>,
 }
@@ -97,22 +97,30 @@ impl<'a> RowFilter<'a> {
         pays.then(|| Condensed::bytes(dimension, self.passing) + 4 * self.passing)
     }
 
-    /// Lets one of the next searches condense the filter: set T0 and T1 of the passing rows apart,
-    /// which costs as much as some hundred and fifty searches and makes later ones several times as
-    /// fast. For filters that are repeated.
+    /// Asks that the filter be condensed, by who takes that up. For filters that are repeated.
     pub fn allow_condensing(&self) {
         self.may_condense.store(true, Ordering::Release);
     }
 
-    /// The passing rows apart, if they stand so.
-    pub(super) fn condensed(&self, tiers: &Tiers<'_>) -> Option<&Condensed> {
-        if self.may_condense.load(Ordering::Acquire)
-            && self.may_condense.swap(false, Ordering::AcqRel)
+    /// Whether the filter is to be condensed.
+    pub fn may_condense(&self) -> bool {
+        self.may_condense.load(Ordering::Acquire)
+    }
+
+    /// Condenses the filter if that was asked for and pays: sets T0 and T1 of the passing rows
+    /// apart, which costs as much as some hundred and fifty searches and makes later ones several
+    /// times as fast. Searches go on meanwhile as before.
+    pub fn condense(&self, tiers: &Tiers<'_>) {
+        if self.may_condense.swap(false, Ordering::AcqRel)
             && self.condensed_bytes(tiers.rows.dimension()).is_some()
         {
             tiers.prepare_scan(Some(self));
             self.condensed.get_or_init(|| Condensed::new(tiers, self));
         }
+    }
+
+    /// The passing rows apart, if they stand so.
+    pub(super) fn condensed(&self) -> Option<&Condensed> {
         self.condensed.get()
     }
 }

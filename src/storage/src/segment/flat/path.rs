@@ -67,7 +67,7 @@ pub(super) fn choose(
     thoroughness: Thoroughness,
 ) -> SearchPath {
     let passing = passing_rows(&tiers.rows, filter);
-    let is_condensed = |tiers| filter.is_some_and(|filter| filter.condensed(tiers).is_some());
+    let is_condensed = || filter.is_some_and(|filter| filter.condensed().is_some());
     if passing <= GATHER_ROWS_MAX.max(2 * k) {
         return SearchPath::Gather;
     }
@@ -80,7 +80,7 @@ pub(super) fn choose(
         true => scan,
         false if probing && lists.are_telling_nearby(k) => SearchPath::Lists,
         false if passing * ROWS_A_PASSING_ROW > rows && lists.are_telling(k) => SearchPath::OneBit,
-        false if is_condensed(tiers) => SearchPath::CondensedOneBit,
+        false if is_condensed() => SearchPath::CondensedOneBit,
         false => scan,
     }
 }

@@ -1,5 +1,26 @@
 //! Extent of a search through lists.
 
+/// Share of the neighbours that a search which leaves lists out is to find, by the measure of the
+/// segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recall {
+    /// 97 of 100.
+    Quick,
+    /// 99 of 100.
+    #[default]
+    Usual,
+}
+
+impl Recall {
+    /// The share.
+    pub fn share(self) -> f64 {
+        match self {
+            Self::Quick => 0.97,
+            Self::Usual => 0.99,
+        }
+    }
+}
+
 /// Extent of a search through a segment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effort {

@@ -151,8 +151,8 @@ impl Arrays {
         let mut bytes = Vec::new();
         let head = [lists, rotation.width() as u32, slots];
         bytes.extend(head.iter().flat_map(|number| number.to_le_bytes()));
-        let Measured { patience, all, near } = measured;
-        let numbers = [patience, all, near].concat();
+        let Measured { patience, all, near, quick_patience } = measured;
+        let numbers = [patience, all, near, quick_patience].concat();
         bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         bytes.resize(HEAD_BYTES, 0);
         bytes.extend(bytemuck::cast_slice::<i8, u8>(&self.codes));

@@ -17,7 +17,9 @@
 //!   2 x f32          patience: lists in a row without a better row before a search ends with 99 of
 //!                    100 neighbours, for 10 and for 100 of them
 //!   2 x f32          share of rows that T0 cannot rule out, likewise
-//!   2 x f32          the same with that patience; zeros to byte 64
+//!   2 x f32          the same with that patience
+//!   2 x f32          patience for 97 of 100, likewise; 0 where it was not measured
+//!                    zeros to byte 64
 //!   n x stride i8    codes of the points         n x f32  their scales   n x f32 squared lengths
 //!   n x f32 spread   root mean square distance of rows from the point
 //!   n x u32 first block                          n x u32 rows
@@ -41,7 +43,7 @@ mod side_by_side;
 pub mod view;
 
 pub use build::{BuiltLists, ListSource, Older, build};
-pub use effort::Effort;
+pub use effort::{Effort, Recall};
 pub(in crate::segment) use encode::{Trials, encode};
 pub use probe::{NearRows, Probed, probe, probe_together};
 pub use side_by_side::probe_side_by_side;

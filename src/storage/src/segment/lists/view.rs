@@ -1,6 +1,6 @@
 //! Checked views of the sections of lists.
 
-use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, SHARE_MAX};
+use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, Recall, SHARE_MAX};
 use crate::segment::tiers::TierBlocks;
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
 use lodestone_compute::rotation::rotated_width;
@@ -13,8 +13,10 @@ pub(in crate::segment) const HEAD_BYTES: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub struct Lists<'a> {
     dimension: usize,
-    /// For 10 and for 100 neighbours.
+    /// For 10 and for 100 neighbours, of each of which 99 of 100 are found.
     patience: [f32; 2],
+    /// The same for 97 of 100; zeros in segments of before.
+    quick_patience: [f32; 2],
     /// Shares of the rows that T0 cannot rule out, for 10 and for 100 neighbours: of an exact
     /// search and of a probing one.
     all: [f32; 2],
@@ -70,6 +72,7 @@ impl<'a> Lists<'a> {
             patience: pair(3),
             all: pair(5),
             near: pair(7),
+            quick_patience: pair(9),
             codes,
             scales,
             squares,
@@ -159,9 +162,13 @@ impl<'a> Lists<'a> {
         self.sizes.is_empty()
     }
 
-    /// Lists in a row without a better row before a search for `k` rows ends with 99 of 100.
-    pub fn patience(&self, k: usize) -> usize {
-        of_neighbours(self.patience, k) as usize
+    /// Lists in a row without a better row before a search for `k` rows ends.
+    pub fn patience(&self, k: usize, recall: Recall) -> usize {
+        let usual = of_neighbours(self.patience, k) as usize;
+        match (recall, of_neighbours(self.quick_patience, k) as usize) {
+            (Recall::Usual, _) | (Recall::Quick, 0) => usual,
+            (Recall::Quick, quick) => quick,
+        }
     }
 
     /// Whether T0 rules out enough to be worth reading in an exact search for `k` rows.

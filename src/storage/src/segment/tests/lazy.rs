@@ -59,7 +59,7 @@ fn a_first_search_verifies_what_it_reads() {
     let few: RoaringBitmap = (1_000..1_020).collect();
     let half: RoaringBitmap = (0..ROWS / 2).collect();
     let passages: RoaringBitmap = (20_000..23_000).collect();
-    let probing = Thoroughness::Probing;
+    let probing = Thoroughness::default();
     for (mask, path, share_max) in [
         (None, SearchPath::Lists, 0.35),
         (Some(&few), SearchPath::Gather, 0.05),
@@ -103,7 +103,7 @@ fn a_search_over_damage_is_noticed() {
     let query = PreparedQuery::new(&vectors[777]).unwrap();
     let searched = |segment: &Segment| {
         let tiers = segment.tiers()?;
-        Ok(search(&SimdBackend, &tiers, &query, None, 10, Thoroughness::Probing)?)
+        Ok(search(&SimdBackend, &tiers, &query, None, 10, Thoroughness::default())?)
     };
     for section in [Codes, Originals, OneBit, Lists] {
         let entry = footer.entry(section).unwrap();

@@ -29,6 +29,7 @@ fn condensed_filters_find_what_brute_force_finds() {
         for mask in [&spread, &topical] {
             let filter = RowFilter::new(mask, ROWS);
             filter.allow_condensing();
+            filter.condense(&tiers);
             let ids = SeededIds::new(32);
             let near = |at: usize| {
                 let mut unit = vec![0.0; DIMENSION];
@@ -43,7 +44,7 @@ fn condensed_filters_find_what_brute_force_finds() {
             for metric in metrics {
                 let prepared = vectors.iter().map(|vector| PreparedQuery::by(*metric, vector));
                 let queries: Vec<PreparedQuery> = prepared.collect::<Result<_, _>>().unwrap();
-                for thoroughness in [EXACT, Thoroughness::Probing] {
+                for thoroughness in [EXACT, Thoroughness::default()] {
                     let (backend, k) = (&SimdBackend, 10);
                     let together =
                         search_together(backend, &tiers, &queries, Some(&filter), k, thoroughness);

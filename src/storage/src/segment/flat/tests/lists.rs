@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::segment::flat::search as flat_search;
-use crate::segment::lists::{ListPolicy, ListSource, Older, build, probe};
+use crate::segment::lists::{Effort, ListPolicy, ListSource, Older, Recall, build, probe};
 use lodestone_compute::kmeans::CodeRows;
 
 /// Rows round many centres, as texts are: neighbours are near, most others are not.
@@ -52,9 +52,9 @@ fn lists_find_what_brute_force_finds() {
             for mask in [None, Some(&wide), Some(&narrow)] {
                 let truth = brute_force(&SimdBackend, &rows, &query, mask, 10);
                 let exact = search(&SimdBackend, &tiers, &query, mask, 10, EXACT).unwrap();
-                assert_eq!(exact, FlatHits { hits: truth.clone(), path: SearchPath::OneBit });
+                assert_eq!(exact, exactly(truth.clone(), SearchPath::OneBit));
                 let filter = mask.map(|mask| RowFilter::new(mask, ROWS));
-                let (path, probing) = (SearchPath::Lists, Thoroughness::Probing);
+                let (path, probing) = (SearchPath::Lists, Thoroughness::default());
                 let (backend, filter) = (&SimdBackend, filter.as_ref());
                 let probed = search_on(path, backend, &tiers, &query, filter, 10, probing).unwrap();
                 assert_eq!(probed.len(), 10);
@@ -64,6 +64,52 @@ fn lists_find_what_brute_force_finds() {
         }
         assert!(found * 100 >= wanted * 95, "{found} of {wanted} neighbours");
     }
+}
+
+/// Queries as far from the rows as the trials of a segment are, but others: no fewer neighbours are
+/// found than the segment was measured for, in a part of the lists.
+#[test]
+fn the_recall_that_was_measured_holds_for_other_queries() {
+    const ROWS: usize = 12_000;
+    const DIMENSION: usize = 64;
+    let rotation = Rotation::new(DIMENSION);
+    let columns = grouped(41, ROWS, DIMENSION, FullKind::F16);
+    let rows = columns.view();
+    let policy = ListPolicy { list_rows: 40, ..SMALL_LISTS };
+    let built = build(&rows, policy);
+    let lists = Lists::view(DIMENSION, &built.lists, &built.one_bit).unwrap();
+    let tiers = Tiers::new(rows, Some((lists, &rotation)));
+    let far = |at: usize| {
+        let mut query = columns_row(&rows, at * 71 % ROWS);
+        let others = [at * 193, at * 389 + 7, at * 611 + 3, at * 977 + 11];
+        let others = others.map(|row| columns_row(&rows, row % ROWS));
+        let direction = |at: usize| others[0][at] + others[1][at] - others[2][at] - others[3][at];
+        let length = (0..DIMENSION).map(|at| direction(at).powi(2)).sum::<f32>().sqrt();
+        query.iter_mut().enumerate().for_each(|(at, value)| *value += 1.4 / length * direction(at));
+        PreparedQuery::new(&query).unwrap()
+    };
+    let queries: Vec<PreparedQuery> = (1..=200).map(far).collect();
+    let found = |recall| {
+        let probing = Thoroughness::Probing(recall);
+        let found = queries.iter().map(|query| {
+            let truth = brute_force(&SimdBackend, &rows, query, None, 10);
+            let path = SearchPath::Lists;
+            let found = search_on(path, &SimdBackend, &tiers, query, None, 10, probing).unwrap();
+            found.iter().filter(|hit| truth.contains(hit)).count()
+        });
+        found.sum::<usize>() as f64 / (10 * queries.len()) as f64
+    };
+    let (quick, usual) = (found(Recall::Quick), found(Recall::Usual));
+    let patience = |recall| lists.patience(10, recall);
+    let told = format!("{quick} {usual}: {} {}", patience(Recall::Quick), patience(Recall::Usual));
+    assert!(quick >= 0.96 && usual >= 0.985, "{told}");
+    let (less, more) = (patience(Recall::Quick), patience(Recall::Usual));
+    assert!(less < more && more < lists.len() / 2, "{told}");
+    // Segments that were not measured for it keep the other.
+    let mut older = built.lists.clone();
+    older[36..44].fill(0);
+    let older = Lists::view(DIMENSION, &older, &built.one_bit).unwrap();
+    assert_eq!(older.patience(10, Recall::Quick), patience(Recall::Usual));
 }
 
 /// A backend that holds all rows and reads them in no time.
@@ -104,7 +150,7 @@ fn a_fast_backend_scans_instead() {
     ] {
         let found = search(&Fast(rows_max), &tiers, &query, mask, 10, EXACT).unwrap();
         let wanted = brute_force(&SimdBackend, &rows, &query, mask, 10);
-        assert_eq!(found, FlatHits { hits: wanted, path }, "fast up to {rows_max} rows");
+        assert_eq!(found, exactly(wanted, path), "fast up to {rows_max} rows");
     }
 }
 
@@ -138,7 +184,7 @@ fn together_finds_what_each_finds_alone() {
         for mask in [None, Some(&some), Some(&few)] {
             let filter = mask.map(|mask| RowFilter::new(mask, ROWS));
             for (tiers, thoroughness) in
-                [(flat(rows), EXACT), (with_lists, EXACT), (with_lists, Thoroughness::Probing)]
+                [(flat(rows), EXACT), (with_lists, EXACT), (with_lists, Thoroughness::default())]
             {
                 for queries in [&queries[..1], &queries[..5], &queries, &zero] {
                     let (filter, backend) = (filter.as_ref(), &SimdBackend);

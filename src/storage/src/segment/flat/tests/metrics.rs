@@ -46,7 +46,7 @@ fn check(
         let norms = |v: &[f32]| v.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt();
         assert!((score - wanted).abs() <= 1e-7 * wanted.abs() + 1e-14 * norms(query) * norms(row));
     }
-    for thoroughness in [EXACT, Thoroughness::Probing] {
+    for thoroughness in [EXACT, Thoroughness::default()] {
         let found = search(&Worst, tiers, &prepared, mask, k, thoroughness).unwrap();
         assert_eq!(found.hits, wanted, "{metric:?}, {:?}", found.path);
         assert!(path.is_none_or(|path| path == found.path), "{:?}", found.path);
