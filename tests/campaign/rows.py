@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import bucket
 import corruption
 import documents
 import durability
@@ -36,6 +37,7 @@ ROWS = {
     "canaries": Row("answers searched for canaries of others", isolation.canaries, "responses", 1_000_000, 2),
     "ssrf": Row("addresses that must not be reached", ssrf.addresses, "cases", 400, 1),
     "documents": Row("hostile documents", documents.hostile, "documents", 300, 1),
+    "bucket": Row("machines lost or asleep, data in a bucket", bucket.lost_machines, "takeovers", 300, 1),
     "recovery": Row("starts after a kill", durability.recovery, "starts", 100, 1, bar_seconds=2.0),
 }
 
@@ -63,6 +65,8 @@ def prepare(trial, run):
         skip("full_disk", "needs root and a mount namespace")
     if not ssrf.is_possible():
         skip("ssrf", "needs root, network namespaces and ip")
+    if bucket.problem():
+        skip("bucket", bucket.problem())
     shared["crash_tests"], problem = simulation.test_program(trial)
     if problem:
         skip("simulation", problem)

@@ -13,7 +13,7 @@ use lodestone_io::store::{BlobStore, Created, Key, StoreError, WriteBlob};
 use lodestone_io::{DataDir, FileSlice, IoError, MappedFile};
 
 /// Folder of the copies in the data directory.
-const COPIES: &str = "cache/blobs";
+pub const COPIES: &str = "cache/blobs";
 /// Requests for different blobs that are under way at once, for one caller.
 const SIDE_BY_SIDE: usize = 8;
 

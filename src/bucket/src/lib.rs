@@ -32,7 +32,7 @@ mod owner;
 mod probe;
 mod transfer;
 
-pub use blobs::BucketBlobs;
+pub use blobs::{BucketBlobs, COPIES};
 pub use cache::CacheCounts;
 pub use error::SharedStoreError;
 pub use owner::Owner;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{bucket, noted_store, process_name};
 use crate::backup::{Location, Opener, wait};
 use crate::{CATALOG_NAME, EngineError};
-use lodestone_bucket::{BucketBlobs, Owner, SharedStoreError, mark, send};
+use lodestone_bucket::{BucketBlobs, COPIES, Owner, SharedStoreError, mark, send};
 use lodestone_catalog::{Catalog, CatalogLog, CatalogOptions};
 use lodestone_fetch::bucket::{Bucket, BucketUrl};
 use lodestone_io::store::{BlobStore, Key, LocalBlobs};
@@ -107,7 +107,18 @@ fn to_bucket(from: &Path, bucket: &Arc<Bucket>) -> Result<CopiedStore, EngineErr
         }
     }
     Catalog::open_with_log(&path, CatalogOptions::default(), Arc::new(SystemClock), ids, log)?;
+    forget_copies(&data.root().join(COPIES));
     Ok(copied)
+}
+
+/// Removes copies of blobs that nobody needs any more.
+fn forget_copies(folder: &Path) {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(%error, "the folder of copies could not be removed");
+        }
+        _ => {}
+    }
 }
 
 fn to_folder(bucket: &Arc<Bucket>, to: &Path) -> Result<CopiedStore, EngineError> {
@@ -149,13 +160,7 @@ fn to_folder(bucket: &Arc<Bucket>, to: &Path) -> Result<CopiedStore, EngineError
     }
     log.restore_to(&path)?;
     drop((owner, remote));
-    // Nothing there is needed without the bucket.
-    match std::fs::remove_dir_all(data.root().join("cache")) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(%error, "the folder of copies could not be removed");
-        }
-        _ => {}
-    }
+    forget_copies(&data.root().join(COPIES));
     Ok(copied)
 }
 
