@@ -39,11 +39,22 @@ impl CommitLog {
     /// # Errors
     /// A damaged newest manifest is an error, never passed over for an older one.
     pub fn head(&self, collection: CollectionId) -> Result<Manifest, CollectionError> {
-        let names = self.store.list(&layout::manifests(collection))?;
-        match names.iter().filter_map(layout::manifest_version).max() {
-            Some(version) => self.read(collection, version),
-            None => Ok(Manifest::empty(collection)),
+        let newest = || -> Result<Option<u64>, CollectionError> {
+            let names = self.store.list(&layout::manifests(collection))?;
+            Ok(names.iter().filter_map(layout::manifest_version).max())
+        };
+        let mut listed = newest()?;
+        while let Some(version) = listed {
+            let read = self.read(collection, version);
+            // Since the listing the number may have been collected, and even used again by a
+            // writer that is late. While it is the newest it is never collected.
+            let now = newest()?;
+            if now == listed {
+                return read;
+            }
+            listed = now;
         }
+        Ok(Manifest::empty(collection))
     }
 
     /// Publishes `next`, built upon `base`. Survives a power cut when it returns `Done`.
