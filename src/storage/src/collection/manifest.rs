@@ -121,8 +121,11 @@ impl Manifest {
         }
     }
 
-    /// The next version, with the same contents so far.
+    /// The next version, with the same contents so far. Epochs never fall from one version to the
+    /// next: a process that was succeeded and opens the collection only then commits under the
+    /// epoch of its successor, so that nobody takes over from both.
     pub fn next(&self, nonce: Uuid, epoch: u64) -> Self {
+        let epoch = epoch.max(self.epoch);
         let mut recent = vec![self.nonce];
         recent.extend(self.recent.iter().take(RECENT_MAX - 1));
         let version = self.version + 1;

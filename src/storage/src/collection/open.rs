@@ -6,14 +6,13 @@ use std::sync::atomic::AtomicBool;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use uuid::Uuid;
 
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::collection::snapshot::{LiveSegment, Snapshot};
 use crate::collection::{Collection, CollectionError, CommitLog, WriterState, layout};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_compute::SimdBackend;
-use lodestone_io::store::BlobStore;
+use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{CollectionId, CommitHead, ErrorKind, IdSource, SegmentId, Sequence};
 
 impl Collection {
@@ -32,6 +31,9 @@ impl Collection {
         expected: Option<CommitHead>,
     ) -> Result<Self, CollectionError> {
         let log = CommitLog::new(Arc::clone(&store));
+        // Listed before the newest manifest is read: whatever a later epoch builds is not among
+        // them, because its first opening commits a manifest, by which this one is fenced.
+        let files = store.list(&layout::collection_prefix(id))?;
         let head = log.head(id)?;
         check_head(id, &head, expected)?;
         let applied = unmarked(&head, expected);
@@ -53,15 +55,17 @@ impl Collection {
             poisoned: AtomicBool::new(false),
             in_doubt: AtomicBool::new(false),
         };
-        let head = match is_shared && head.version > 0 && head.epoch < epoch {
+        let takes_over = is_shared && head.epoch < epoch;
+        let head = match takes_over {
             true => collection.take_number(head, applied)?,
             false => head,
         };
         let snapshot = collection.load(head)?;
-        // A file that nothing lists may be another writer's, until that one is fenced.
-        let is_ours = !is_shared || snapshot.manifest.epoch == epoch;
-        if snapshot.damaged.is_empty() && is_ours {
-            collection.collect_orphans(&snapshot.manifest);
+        // A file that no manifest lists may be another writer's, until that one is fenced. All of
+        // earlier epochs are, once this epoch takes a number for the first time; those that open
+        // the collection later are not, so nothing is deleted when this epoch opens it again.
+        if snapshot.damaged.is_empty() && (takes_over || !is_shared) {
+            collection.collect_orphans(&snapshot.manifest, &files);
         }
         collection.snapshot.store(Arc::new(snapshot));
         Ok(collection)
@@ -150,33 +154,29 @@ impl Collection {
         Ok(Arc::new(Segment::open(&*self.store, &key, self.id, meta)?))
     }
 
-    /// Deletes files that a crash left behind, old manifests first. Only at opening, when no
-    /// segment is being built. Files that cannot be deleted, as on a disk that has failed, stay
+    /// Deletes old manifests, then those of `files` that a crash left behind. Only at opening, when
+    /// no segment is being built. Files that cannot be deleted, as on a disk that has failed, stay
     /// until the next opening.
-    fn collect_orphans(&self, manifest: &Manifest) {
-        if let Err(error) = self.try_collect_orphans(manifest) {
+    fn collect_orphans(&self, manifest: &Manifest, files: &[Key]) {
+        if let Err(error) = self.try_collect_orphans(manifest, files) {
             tracing::warn!(collection = %self.id, %error, "left-over files could not be deleted");
         }
     }
 
-    fn try_collect_orphans(&self, manifest: &Manifest) -> Result<(), CollectionError> {
+    fn try_collect_orphans(
+        &self,
+        manifest: &Manifest,
+        files: &[Key],
+    ) -> Result<(), CollectionError> {
         self.log.collect(self.id, manifest.version)?;
-        let listed: BTreeSet<Uuid> = manifest.all_segments().map(|entry| entry.id).collect();
-        let dead = manifest.all_segments().filter_map(|entry| entry.tombstones.as_ref());
-        let dead: BTreeSet<Uuid> = dead.map(|file| file.id).collect();
-        for (directory, suffix, kept) in [
-            (layout::segments(self.id), ".seg", &listed),
-            (layout::source_lists(self.id), "", &listed),
-            (layout::tombstones(self.id), "", &dead),
-        ] {
-            for key in self.store.list(&directory)? {
-                let id = key.last().strip_suffix(suffix).and_then(|id| Uuid::try_parse(id).ok());
-                if !id.is_some_and(|id| kept.contains(&id)) {
-                    self.store.delete(&key)?;
-                }
-            }
-        }
-        Ok(())
+        let listed: BTreeSet<Key> = manifest.files().into_iter().collect();
+        let places = [layout::segments, layout::source_lists, layout::tombstones];
+        let places = places.map(|place| format!("{}/", place(self.id)));
+        let is_orphan = |key: &&Key| {
+            !listed.contains(*key) && places.iter().any(|place| key.as_str().starts_with(place))
+        };
+        let orphans: Vec<Key> = files.iter().filter(is_orphan).cloned().collect();
+        Ok(self.store.delete_many(&orphans)?)
     }
 }
 

@@ -3,7 +3,7 @@
 //! Another machine may write, because it was taken for lost and has only slept; and an own commit
 //! that got no answer may happen yet. Either can take the next number at any time. A manifest with
 //! the same contents takes it first: whoever tries to then finds it taken, and a later epoch in it.
-//! After that, files that it does not list are nobody's.
+//! After that, files that were there before and that it does not list are nobody's.
 
 use std::sync::atomic::Ordering;
 

@@ -157,7 +157,7 @@ fn a_machine_that_was_taken_for_lost_is_fenced_by_the_opening() {
     add(&lost, &[source("s", "a", 1, &["x"])]);
     let edit = adding(&lost, &[source("s", "b", 2, &["y"])]);
     let next = shared.open(2);
-    assert_eq!(next.head().unwrap().version, 2, "the same contents under the next number");
+    assert_eq!(next.head().unwrap().version, 3, "the same contents under the next number");
     let error = lost.writer().unwrap().commit(&edit).unwrap_err();
     assert!(matches!(error, CollectionError::Fenced { .. }), "{error}");
     assert!(lost.is_poisoned() && lost.collect_garbage().unwrap() == 0);
@@ -168,6 +168,32 @@ fn a_machine_that_was_taken_for_lost_is_fenced_by_the_opening() {
     let files = dir.files();
     shared.open(1);
     assert_eq!(dir.files(), files);
+}
+
+/// Goal: processes that were succeeded and open a collection only then delete nothing that their
+/// successor builds, whether or not there was a manifest before it.
+#[test]
+fn late_openings_by_earlier_processes_delete_nothing() {
+    for is_new in [true, false] {
+        let dir = CollectionDir::new();
+        let shared = Shared::over(&dir);
+        let early = shared.open(1);
+        if !is_new {
+            add(&early, &[source("s", "a", 1, &["x"])]);
+        }
+        let newest = shared.open(3);
+        let edit = adding(&newest, &[source("s", "a", 2, &["y"])]);
+        let fenced = adding(&early, &[source("s", "b", 3, &["z"])]);
+        let error = early.writer().unwrap().commit(&fenced).unwrap_err();
+        assert!(matches!(error, CollectionError::Fenced { .. }), "{error}");
+        add(&shared.open(1), &[source("s", "c", 4, &["w"])]);
+        shared.open(2);
+        commit(&newest, &edit);
+        let last = shared.open(4);
+        assert!(damaged(&last).is_empty());
+        assert_eq!(sequences(&last), owned(&[("a", 2), ("c", 4)]));
+        assert_eq!(dir.count("s/"), 2, "nothing is left over");
+    }
 }
 
 /// Goal: jobs that may not be marked stay in the manifest that takes the number.
