@@ -8,6 +8,7 @@ mod merging;
 mod other;
 mod quarantine;
 mod recovery;
+mod schedule;
 mod scrub;
 mod takeover;
 mod writers;
