@@ -16,7 +16,7 @@ use lodestone_engine::backup::{
     Unpaced, check, list, prune, restore, take, wait,
 };
 use lodestone_engine::settings::BucketSettings;
-use lodestone_engine::{CATALOG_NAME, EngineError};
+use lodestone_engine::{CATALOG_NAME, EngineError, cached_store};
 use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, IoError, RealDisk};
 use lodestone_storage::collection::Collection;
@@ -209,6 +209,11 @@ fn make(options: &BackupOptions, to: &Location) -> Result<(), Box<dyn Error>> {
         return make_there(options, to, Some(&DataDir::identity(data_dir)?), &choices);
     }
     match DataDir::open(data_dir, Arc::new(RealDisk)) {
+        Ok(_) if cached_store(data_dir)?.is_some() => {
+            let dir = data_dir.display();
+            Err(format!("{dir} is the cache of a bucket: start its server, with --backup-to")
+                .into())
+        }
         Ok(data) => {
             let made = make_here(data, &*options.store.create(to)?, &choices)?;
             let bytes = made.tenants.iter().map(|tenant| tenant.bytes).sum();

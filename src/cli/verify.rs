@@ -9,7 +9,7 @@ use lodestone_catalog::{
     Catalog, CatalogOptions, FilePage, JobFilter, JobScope, Tenant, descriptors,
 };
 use lodestone_embed::{Embedder, Model, ModelFiles};
-use lodestone_engine::CATALOG_NAME;
+use lodestone_engine::{CATALOG_NAME, cached_store};
 use lodestone_io::store::{BlobStore, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_storage::collection::{Collection, uploads};
@@ -25,6 +25,11 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
     let path = options.data_dir.join(CATALOG_NAME);
     if !options.data_dir.exists() {
         return Err(format!("the data directory {dir} does not exist").into());
+    }
+    if let Some(store) = cached_store(&options.data_dir)? {
+        return Err(
+            format!("{dir} is the cache of {store}, which lodestone store copy copies").into()
+        );
     }
     if !path.exists() {
         return Err(format!("{dir} holds no {CATALOG_NAME}").into());

@@ -84,8 +84,9 @@ fn a_store_that_cannot_keep_commits_apart_is_refused() {
         let bucket = bucket("probed");
         assert_eq!(probe(&bucket, "token").expect("it is fit").races, 8);
         assert!(bucket.is_empty().expect("an answer"), "nothing is left");
-        assert!(mark(&bucket, "token").expect("it is empty"));
-        assert!(!mark(&bucket, "token").expect("it is marked"));
+        bucket.put("probe/cut-off/0", b"", Condition::None).expect("it is written");
+        assert!(mark(&bucket, "token", None).expect("it is empty"));
+        assert!(!mark(&bucket, "token", None).expect("it is marked"));
         bucket
             .put(
                 "lodestone-store",
@@ -93,13 +94,17 @@ fn a_store_that_cannot_keep_commits_apart_is_refused() {
                 Condition::None,
             )
             .expect("it is written");
-        let error = mark(&bucket, "token").expect_err("of a later program");
+        let error = mark(&bucket, "token", None).expect_err("of a later program");
         assert!(error.to_string().contains("format 2"), "{error}");
         bucket.put("lodestone-store", b"?", Condition::None).expect("it is written");
-        assert!(matches!(mark(&bucket, "token"), Err(SharedStoreError::Unfit { .. })));
+        assert!(matches!(mark(&bucket, "token", None), Err(SharedStoreError::Unfit { .. })));
         bucket.remove("lodestone-store").expect("it is removed");
+        bucket.put("copying", b"/elsewhere", Condition::None).expect("it is written");
+        let error = mark(&bucket, "token", None).expect_err("it is no whole copy");
+        assert!(error.to_string().contains("unfinished copy of /elsewhere"), "{error}");
+        bucket.remove("copying").expect("it is removed");
         bucket.put("foreign", b"", Condition::None).expect("it is written");
-        let error = mark(&bucket, "token").expect_err("it holds other things");
+        let error = mark(&bucket, "token", None).expect_err("it holds other things");
         assert!(error.to_string().contains("is not empty"), "{error}");
         return;
     }
@@ -356,6 +361,13 @@ fn data_move_to_a_bucket_and_back() {
     wait(&client, "acme");
     let expected = seen(&client, "acme");
     server.kill();
+    let mut other = store.command(&["serve", "--listen", "127.0.0.1:0"]);
+    other.args(["--store", "s3://backups/other"]).arg("--data-dir").arg(elsewhere.data());
+    let output = other.arg("--model-dir").arg(&installation.model).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("is the cache of s3://"), "{said}");
+    let (is_sound, said) = crate::damage::verify(&elsewhere.data());
+    assert!(!is_sound && said.contains("is the cache of s3://"), "{said}");
 
     let back = another(&installation);
     let (is_done, said) =

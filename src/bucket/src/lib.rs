@@ -36,5 +36,5 @@ pub use blobs::{BucketBlobs, COPIES};
 pub use cache::CacheCounts;
 pub use error::SharedStoreError;
 pub use owner::Owner;
-pub use probe::{Probed, mark, probe};
+pub use probe::{Probed, begin_copy, end_copy, look, mark, probe};
 pub use transfer::send;

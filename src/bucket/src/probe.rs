@@ -11,6 +11,8 @@ use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
 /// The object that marks a prefix, outside of the blobs.
 const MARK: &str = "lodestone-store";
 const FORMAT: u32 = 1;
+/// The object that stands while data are copied to a prefix; holds their origin.
+const COPYING: &str = "copying";
 const FOLDER: &str = "probe";
 /// Requests that create one name at the same moment.
 const RACERS: usize = 16;
@@ -31,36 +33,77 @@ struct Mark {
     probed: Probed,
 }
 
+/// Looks whether a prefix can hold the data of a server: it is marked, or empty but for what a
+/// probe that was cut off has left, which goes. Returns whether it is marked. `origin` is the place
+/// from which data are about to be copied there.
+///
+/// # Errors
+/// [`SharedStoreError::Unfit`]: other things are in it, an unfinished copy from elsewhere, or a
+/// mark of a later program; errors of the store.
+pub fn look(bucket: &Bucket, origin: Option<&str>) -> Result<bool, SharedStoreError> {
+    if let Some(bytes) = bucket.get(COPYING)? {
+        let from = String::from_utf8_lossy(&bytes);
+        if origin != Some(&*from) {
+            let problem =
+                format!("it is an unfinished copy of {from}: repeat lodestone store copy");
+            return Err(unfit(bucket, problem));
+        }
+    }
+    if let Some(bytes) = bucket.get(MARK)? {
+        let mark: Mark = serde_json::from_slice(&bytes)
+            .map_err(|error| unfit(bucket, format!("its object {MARK} is damaged: {error}")))?;
+        return match mark.format {
+            ..=FORMAT => Ok(true),
+            format => Err(unfit(
+                bucket,
+                format!(
+                    "it has format {format}, and this program knows {FORMAT}: start a later one"
+                ),
+            )),
+        };
+    }
+    for (key, _) in bucket.list(&format!("{FOLDER}/"))? {
+        bucket.remove(&key)?;
+    }
+    match bucket.is_empty()? {
+        true => Ok(false),
+        false => Err(unfit(
+            bucket,
+            format!("it is not empty and holds no object {MARK}: name an empty prefix"),
+        )),
+    }
+}
+
 /// Marks an empty prefix, after [`probe`]; of one that is marked, the two rules are tried that the
 /// store could have lost since. Returns whether the prefix was empty.
 ///
 /// # Errors
-/// [`SharedStoreError::Unfit`]; a prefix with other things in it, or of a later program; errors of
-/// the store.
-pub fn mark(bucket: &Bucket, token: &str) -> Result<bool, SharedStoreError> {
-    let place = bucket.url().to_string();
-    let unfit = |problem: String| SharedStoreError::Unfit { place: place.clone(), problem };
-    if let Some(bytes) = bucket.get(MARK)? {
-        let mark: Mark = serde_json::from_slice(&bytes)
-            .map_err(|error| unfit(format!("its object {MARK} is damaged: {error}")))?;
-        if mark.format > FORMAT {
-            let format = mark.format;
-            return Err(unfit(format!(
-                "it has format {format}, and this program knows {FORMAT}: start a later one"
-            )));
-        }
+/// As [`look`] and [`probe`].
+pub fn mark(bucket: &Bucket, token: &str, origin: Option<&str>) -> Result<bool, SharedStoreError> {
+    if look(bucket, origin)? {
         run(bucket, token, 1, 2)?;
         return Ok(false);
-    }
-    if !bucket.is_empty()? {
-        return Err(unfit(format!(
-            "it is not empty and holds no object {MARK}: name an empty prefix"
-        )));
     }
     let mark = Mark { format: FORMAT, probed: probe(bucket, token)? };
     let bytes = serde_json::to_vec(&mark).expect("plain data always prints");
     bucket.put(MARK, &bytes, Condition::None)?;
     Ok(true)
+}
+
+/// Notes that data are being copied to a prefix: no server starts on it until [`end_copy`].
+///
+/// # Errors
+/// Those of the store.
+pub fn begin_copy(bucket: &Bucket, origin: &str) -> Result<(), SharedStoreError> {
+    Ok(bucket.put(COPYING, origin.as_bytes(), Condition::None).map(drop)?)
+}
+
+/// Notes that a copy is whole.
+///
+/// # Errors
+/// Those of the store.
+pub fn end_copy(bucket: &Bucket) -> Result<(), SharedStoreError> {
+    Ok(bucket.remove(COPYING)?)
 }
 
 /// Tries what the blobs need of a store: of requests that create one name at the same moment one

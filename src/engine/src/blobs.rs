@@ -5,6 +5,7 @@ mod copy;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
@@ -13,7 +14,7 @@ use crate::meters::Label;
 use crate::settings::{BucketSettings, InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 pub use copy::{CopiedStore, copy_store};
-use lodestone_bucket::{BucketBlobs, Owner, Probed, SharedStoreError, mark, probe};
+use lodestone_bucket::{BucketBlobs, Owner, Probed, SharedStoreError, look, mark, probe};
 use lodestone_catalog::Catalog;
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{Bucket, BucketUrl, Pause};
@@ -24,6 +25,8 @@ use lodestone_types::{Clock, IdSource, RandomIds, SystemClock};
 
 /// File in a data directory that is a cache; holds the address of the bucket.
 const STORE_FILE: &str = "store";
+/// File in a data directory to which data are copied; holds the address of their bucket.
+const COPYING_FILE: &str = "copying";
 /// Time between two looks for a successor: so long a process that was taken for lost may answer
 /// from the past.
 const LOOK: Duration = Duration::from_secs(5);
@@ -55,6 +58,8 @@ pub(super) struct InUse {
     /// Ends pauses between tries.
     stop: Arc<Stop>,
     meters: Meters,
+    /// Whether the bucket did not answer when it was last asked for a successor.
+    is_away: AtomicBool,
     _owner: Owner,
 }
 
@@ -114,13 +119,20 @@ impl InUse {
     /// Waits until another process has taken over, or for the end; returns whether one has.
     fn wait_for_takeover(&self, catalog: &Catalog) -> bool {
         while !self.stop.wait(LOOK) {
-            match catalog.check_fence() {
+            let found = catalog.check_fence();
+            self.is_away.store(found.is_err(), Ordering::Relaxed);
+            match found {
                 Ok(true) => return true,
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, "it is not known whether this is the owner"),
             }
         }
         false
+    }
+
+    /// Whether the bucket does not answer.
+    pub(super) fn is_away(&self) -> bool {
+        self.is_away.load(Ordering::Relaxed)
     }
 
     /// Lets requests that the bucket does not answer end with their first try.
@@ -152,7 +164,12 @@ pub(super) fn open(
     data: &Arc<DataDir>,
     ids: &Arc<dyn IdSource>,
 ) -> Result<Place, EngineError> {
-    let noted = noted_store(data.root())?;
+    if let Some(from) = noted(data.root(), COPYING_FILE)? {
+        let dir = data.root().display();
+        let problem = format!("{dir} is an unfinished copy of {from}: repeat lodestone store copy");
+        return Err(EngineError::NotCopied { problem });
+    }
+    let noted = cached_store(data.root())?;
     let Some(url) = &settings.store.store else {
         let Some(noted) = noted else {
             let local = Arc::new(LocalBlobs::new(Arc::clone(data)));
@@ -175,9 +192,12 @@ pub(super) fn open(
     let of = &settings.backups.bucket;
     let bucket = bucket(of, url, authorities, Box::new(move |time| own.wait(time)))?;
     let token = ids.uuid().simple().to_string();
-    mark(&bucket, &token)?;
-    let text = url.to_string();
-    data.publish(&data.root().join(STORE_FILE), &mut |out| out.write_all(text.as_bytes()))?;
+    let at = bucket.place();
+    if let Some(noted) = noted {
+        check_noted(&bucket, &noted, data.root())?;
+    }
+    mark(&bucket, &token, None)?;
+    data.publish(&data.root().join(STORE_FILE), &mut |out| out.write_all(at.as_bytes()))?;
     let budget = match settings.store.store_cache {
         Some(bytes) => bytes,
         None => data.disk().space(data.root())?.free_bytes / 100 * CACHE_PERCENT,
@@ -189,7 +209,8 @@ pub(super) fn open(
         tracing::info!(count, "parts of blobs that were cut off are removed from the bucket");
     }
     let meters = Meters::default();
-    let bucket = InUse { blobs: Arc::clone(&blobs), stop, meters, _owner: owner };
+    let is_away = AtomicBool::new(false);
+    let bucket = InUse { blobs: Arc::clone(&blobs), stop, meters, is_away, _owner: owner };
     Ok(Place { blobs: Arc::new(HeldBlobs::new(blobs)), bucket: Some(bucket) })
 }
 
@@ -214,6 +235,7 @@ pub fn probe_store(
     let Some(url) = &settings.store.store else { return Ok(None) };
     let of = &settings.backups.bucket;
     let bucket = bucket(of, url, authorities, Box::new(crate::backup::wait))?;
+    look(&bucket, None)?;
     let token = RandomIds.uuid().simple().to_string();
     Ok(Some((url.clone(), probe(&bucket, &token)?)))
 }
@@ -224,9 +246,30 @@ pub(super) fn epoch(catalog: &Catalog, clock: &dyn Clock) -> u64 {
     catalog.log_claim().map_or(clock.now().0, |claim| CLAIMS_FROM + claim)
 }
 
+/// Refuses a cache of other data, and of data that are gone: what it holds would pass for those of
+/// the bucket.
+fn check_noted(bucket: &Bucket, noted: &str, root: &Path) -> Result<(), EngineError> {
+    let (at, dir) = (bucket.place(), root.display());
+    let problem = match noted == at {
+        true if look(bucket, None)? => return Ok(()),
+        true => format!("is {at}, which is empty, and {dir} is the cache of data in it"),
+        false => format!("is {at}, and {dir} is the cache of {noted}"),
+    };
+    let problem = format!("{problem}: name an empty data directory");
+    Err(InvalidSetting { name: "store", problem }.into())
+}
+
 /// The bucket whose cache a data directory is.
-fn noted_store(root: &Path) -> Result<Option<String>, IoError> {
-    let path = root.join(STORE_FILE);
+///
+/// # Errors
+/// Errors of the disk.
+pub fn cached_store(root: &Path) -> Result<Option<String>, IoError> {
+    noted(root, STORE_FILE)
+}
+
+/// The text of a file in a data directory.
+fn noted(root: &Path, name: &str) -> Result<Option<String>, IoError> {
+    let path = root.join(name);
     match fs::read_to_string(&path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -61,7 +61,9 @@ impl Engine {
             Some(log) if log.is_fenced => {
                 return ComponentState::Unusable("another process has taken over the bucket");
             }
-            Some(log) if log.bytes_waiting > 0 => {
+            Some(log)
+                if log.bytes_waiting > 0 || self.bucket.as_ref().is_some_and(|b| b.is_away()) =>
+            {
                 return ComponentState::Degraded("the bucket does not answer: nothing is taken in");
             }
             _ => {}

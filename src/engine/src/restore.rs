@@ -49,7 +49,12 @@ pub(super) fn open_catalog(
     let path = root.join(CATALOG_NAME);
     let log = || shared.clone().map(|shared| CatalogLog::open(shared, Arc::clone(ids))).transpose();
     // A log in the store is the truth: nothing that the file holds beyond it was promised.
-    if log()?.is_none_or(|log| log.is_empty()) {
+    let is_empty = log()?.map(|log| log.is_empty());
+    if is_empty == Some(true) {
+        // Left of a first start that was cut off.
+        Catalog::remove_left_over(&path)?;
+    }
+    if is_empty != Some(false) {
         restore_if_lost(&path, store, clock, ids)?;
     }
     let open = |options| {

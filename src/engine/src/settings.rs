@@ -390,7 +390,7 @@ impl Settings {
             return Err(InvalidSetting { name: "llm-graph", problem });
         }
         self.embedding.server()?;
-        self.store.validate()?;
+        self.store.validate(&self.data_dir)?;
         self.backups.validate()?;
         self.scrub.validate()?;
         self.tls.validate()?;

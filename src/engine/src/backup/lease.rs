@@ -163,7 +163,16 @@ impl Shared {
             Put::Refused if self.bucket.get(LOCK)?.as_deref() == Some(text.as_bytes()) => {
                 Ok(self.bucket.tag(LOCK)?)
             }
-            Put::Refused => Ok(None),
+            Put::Refused => match condition {
+                // The tag is the right one: a store that refuses it does not know the condition.
+                Condition::Tag(tag) if self.bucket.tag(LOCK)?.as_deref() == Some(tag) => {
+                    match self.bucket.put(LOCK, text.as_bytes(), Condition::None)? {
+                        Put::Done(tag) => Ok(Some(tag)),
+                        Put::Refused => Ok(None),
+                    }
+                }
+                _ => Ok(None),
+            },
         }
     }
 

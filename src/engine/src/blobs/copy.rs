@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{bucket, noted_store, process_name};
+use super::{COPYING_FILE, bucket, cached_store, noted, process_name};
 use crate::backup::{Location, Opener, wait};
 use crate::{CATALOG_NAME, EngineError};
-use lodestone_bucket::{BucketBlobs, COPIES, Owner, SharedStoreError, mark, send};
+use lodestone_bucket::{
+    BucketBlobs, COPIES, Owner, SharedStoreError, begin_copy, end_copy, look, mark, send,
+};
 use lodestone_catalog::{Catalog, CatalogLog, CatalogOptions};
 use lodestone_fetch::bucket::{Bucket, BucketUrl};
 use lodestone_io::store::{BlobStore, Key, LocalBlobs};
@@ -78,11 +80,12 @@ fn to_bucket(from: &Path, bucket: &Arc<Bucket>) -> Result<CopiedStore, EngineErr
         return Err(refused(format!("{} holds no {CATALOG_NAME}", from.display())));
     }
     let data = Arc::new(DataDir::open(from, Arc::new(RealDisk))?);
-    if let Some(url) = noted_store(data.root())? {
+    if let Some(url) = cached_store(data.root())? {
         return Err(refused(format!("{} is the cache of {url}", from.display())));
     }
     let token = RandomIds.uuid().simple().to_string();
-    mark(bucket, &token)?;
+    let origin = data.root().display().to_string();
+    mark(bucket, &token, Some(&origin))?;
     let _owner = Owner::take(bucket, data.root(), format!("{} {token}", process_name()))?;
     let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
     let remote: Arc<dyn BlobStore> =
@@ -92,6 +95,7 @@ fn to_bucket(from: &Path, bucket: &Arc<Bucket>) -> Result<CopiedStore, EngineErr
         let place = bucket.url();
         return Err(refused(format!("{place} holds the data of a server already")));
     }
+    begin_copy(bucket, &origin)?;
     let there: HashMap<String, u64> =
         bucket.list("v1/").map_err(SharedStoreError::from)?.into_iter().collect();
     let local = LocalBlobs::new(Arc::clone(&data));
@@ -107,6 +111,7 @@ fn to_bucket(from: &Path, bucket: &Arc<Bucket>) -> Result<CopiedStore, EngineErr
         }
     }
     Catalog::open_with_log(&path, CatalogOptions::default(), Arc::new(SystemClock), ids, log)?;
+    end_copy(bucket)?;
     forget_copies(&data.root().join(COPIES));
     Ok(copied)
 }
@@ -124,18 +129,28 @@ fn forget_copies(folder: &Path) {
 fn to_folder(bucket: &Arc<Bucket>, to: &Path) -> Result<CopiedStore, EngineError> {
     let path = to.join(CATALOG_NAME);
     let data = Arc::new(DataDir::open(to, Arc::new(RealDisk))?);
-    if path.exists() || noted_store(data.root())?.is_some() {
+    let (from, before) = (bucket.place(), noted(data.root(), COPYING_FILE)?);
+    let is_taken = before.is_none() && data.root().join("v1").exists();
+    if path.exists() || is_taken || cached_store(data.root())?.is_some() {
         let to = to.display();
         return Err(refused(format!("{to} holds the data of a server already, or its cache")));
     }
+    if let Some(before) = before.filter(|before| *before != from) {
+        let to = to.display();
+        return Err(refused(format!("{to} is an unfinished copy of {before}")));
+    }
     let token = RandomIds.uuid().simple().to_string();
-    mark(bucket, &token)?;
+    if !look(bucket, None)? {
+        return Err(refused(format!("{from} holds no data of a server")));
+    }
     let owner = Owner::take(bucket, data.root(), format!("{} {token}", process_name()))?;
     let remote = Arc::new(BucketBlobs::open(Arc::clone(bucket), Arc::clone(&data), 0)?);
     let log = CatalogLog::open(Arc::clone(&remote) as _, Arc::new(RandomIds))?;
     if log.is_empty() {
         return Err(refused(format!("{} holds no data of a server", bucket.url())));
     }
+    let copying = data.root().join(COPYING_FILE);
+    data.publish(&copying, &mut |out| out.write_all(from.as_bytes()))?;
     let local = LocalBlobs::new(Arc::clone(&data));
     let mut copied = CopiedStore::default();
     let listed = bucket.list("v1/").map_err(SharedStoreError::from)?;
@@ -159,6 +174,7 @@ fn to_folder(bucket: &Arc<Bucket>, to: &Path) -> Result<CopiedStore, EngineError
         copied.new_bytes += length;
     }
     log.restore_to(&path)?;
+    data.remove_many(&[copying])?;
     drop((owner, remote));
     forget_copies(&data.root().join(COPIES));
     Ok(copied)

@@ -1,5 +1,7 @@
 //! Settings of the place of all data.
 
+use std::path::Path;
+
 use clap::Args;
 
 use super::InvalidSetting;
@@ -24,7 +26,11 @@ pub struct StoreSettings {
 }
 
 impl StoreSettings {
-    pub(super) fn validate(&self) -> Result<(), InvalidSetting> {
+    pub(super) fn validate(&self, data_dir: &Path) -> Result<(), InvalidSetting> {
+        if BucketUrl::is_meant(&data_dir.to_string_lossy()) {
+            let problem = "is a directory: store names a bucket".to_owned();
+            return Err(InvalidSetting { name: "data-dir", problem });
+        }
         let invalid = |problem: &str| {
             Err(InvalidSetting { name: "store-cache", problem: problem.to_owned() })
         };
@@ -44,7 +50,9 @@ mod tests {
     fn settings_that_make_no_sense_are_named() {
         let refused = |store: Option<&str>, store_cache: Option<u64>| {
             let store = store.map(|url| url.parse().unwrap());
-            StoreSettings { store, store_cache }.validate().map_err(|error| error.problem)
+            StoreSettings { store, store_cache }
+                .validate(Path::new("data"))
+                .map_err(|error| error.problem)
         };
         assert_eq!(refused(None, None), Ok(()));
         assert_eq!(refused(Some("s3://data/prod"), Some(1 << 30)), Ok(()));

@@ -81,6 +81,8 @@ pub(super) struct Ask<'a> {
     pub query: Vec<(&'static str, &'a str)>,
     pub headers: Vec<(&'static str, String)>,
     pub body: &'a [u8],
+    /// Whether it must not come to the store twice: one without an answer is not repeated.
+    pub is_once: bool,
 }
 
 impl Ask<'_> {
@@ -140,7 +142,7 @@ impl Bucket {
     }
 
     /// Its address and that of the store, for people.
-    fn place(&self) -> String {
+    pub fn place(&self) -> String {
         format!("{} at {}", self.url, self.store.origin)
     }
 
@@ -180,6 +182,7 @@ impl Bucket {
                     }
                     _ => return Err(self.refused(ask, answer)),
                 },
+                Err(error) if ask.is_once => return Err(self.unreachable(ask, &error)),
                 Err(error) => (self.unreachable(ask, &error), None),
             };
             if tries == RETRIES {
@@ -281,7 +284,8 @@ impl Bucket {
         }
     }
 
-    /// Writes an object.
+    /// Writes an object. Where there must be none, a request without an answer is not repeated: the
+    /// first could arrive after the second, when the object was removed already.
     ///
     /// # Errors
     /// Those of the store.
@@ -296,7 +300,8 @@ impl Bucket {
             Condition::Absent => vec![("if-none-match", "*".to_owned())],
             Condition::Tag(tag) => vec![("if-match", tag.to_owned())],
         };
-        let ask = Ask { method: "PUT", key: Some(key), headers, body, ..Ask::default() };
+        let is_once = matches!(condition, Condition::Absent);
+        let ask = Ask { method: "PUT", key: Some(key), headers, body, is_once, ..Ask::default() };
         let answer = self.ask(&ask)?;
         match (answer.status().as_u16(), condition) {
             // The object that should have this tag may be gone.
