@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use lodestone_bucket::{BucketBlobs, SharedStoreError, mark, probe};
+use lodestone_bucket::{BucketBlobs, SharedStoreError, check_prefix, mark_prefix, probe};
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{Bucket, BucketOptions, Condition};
 use lodestone_io::store::{BlobStore, Key, conformance};
 use lodestone_io::{DataDir, RealDisk};
-use lodestone_types::SystemClock;
+use lodestone_types::{SystemClock, Timestamp};
 use serde_json::{Value, json};
 
 use crate::backups::{another, put, seen, sentence, wait};
@@ -85,26 +85,35 @@ fn a_store_that_cannot_keep_commits_apart_is_refused() {
         assert_eq!(probe(&bucket, "token").expect("it is fit").races, 8);
         assert!(bucket.is_empty().expect("an answer"), "nothing is left");
         bucket.put("probe/cut-off/0", b"", Condition::None).expect("it is written");
-        assert!(mark(&bucket, "token", None).expect("it is empty"));
-        assert!(!mark(&bucket, "token", None).expect("it is marked"));
+        assert!(!check_prefix(&bucket, None).expect("it is empty"));
+        for now in [1, 2].map(Timestamp) {
+            let since = mark_prefix(&bucket, "token", None, now).expect("it is fit");
+            assert_eq!(since, Timestamp(1), "the time of the first mark");
+        }
         bucket
             .put(
                 "lodestone-store",
-                br#"{"format": 2, "probed": {"races": 8, "racers": 16}}"#,
+                br#"{"format": 2, "since": 1, "probed": {"races": 8, "racers": 16}}"#,
                 Condition::None,
             )
             .expect("it is written");
-        let error = mark(&bucket, "token", None).expect_err("of a later program");
+        let error =
+            mark_prefix(&bucket, "token", None, Timestamp(1)).expect_err("of a later program");
         assert!(error.to_string().contains("format 2"), "{error}");
         bucket.put("lodestone-store", b"?", Condition::None).expect("it is written");
-        assert!(matches!(mark(&bucket, "token", None), Err(SharedStoreError::Unfit { .. })));
+        assert!(matches!(
+            mark_prefix(&bucket, "token", None, Timestamp(1)),
+            Err(SharedStoreError::Unfit { .. })
+        ));
         bucket.remove("lodestone-store").expect("it is removed");
         bucket.put("copying", b"/elsewhere", Condition::None).expect("it is written");
-        let error = mark(&bucket, "token", None).expect_err("it is no whole copy");
+        let error =
+            mark_prefix(&bucket, "token", None, Timestamp(1)).expect_err("it is no whole copy");
         assert!(error.to_string().contains("unfinished copy of /elsewhere"), "{error}");
         bucket.remove("copying").expect("it is removed");
         bucket.put("foreign", b"", Condition::None).expect("it is written");
-        let error = mark(&bucket, "token", None).expect_err("it holds other things");
+        let error =
+            mark_prefix(&bucket, "token", None, Timestamp(1)).expect_err("it holds other things");
         assert!(error.to_string().contains("is not empty"), "{error}");
         return;
     }
@@ -203,6 +212,14 @@ fn a_store_that_is_away_stops_uploads_and_not_searches() {
     let reply = client.call("DELETE", "/delete_source?tenant_id=acme", &gone).expect("an answer");
     assert_eq!(reply.status, 503, "{}", reply.json());
     assert_eq!(found(&client, "granite"), ["before"], "searches go on");
+    let mut patience = Patience::new();
+    loop {
+        let state = ask(&client, "GET", "/readyz", Value::Null);
+        if state["components"]["storage"].as_str().is_some_and(|told| told.contains("bucket")) {
+            break;
+        }
+        assert!(!patience.is_over(()), "{state}");
+    }
     store.fail(0);
     let mut patience = Patience::new();
     loop {

@@ -1,6 +1,7 @@
 //! The blob store of a bucket.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,12 +11,12 @@ use crate::error::{TransferError, remote};
 use crate::transfer;
 use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
 use lodestone_io::store::{BlobStore, Created, Key, StoreError, WriteBlob};
-use lodestone_io::{DataDir, FileSlice, IoError, MappedFile};
+use lodestone_io::{DataDir, FileSlice, IoError, MappedFile, Operation};
 
 /// Folder of the copies in the data directory.
-pub const COPIES: &str = "cache/blobs";
+pub const CACHE_FOLDER: &str = "cache/blobs";
 /// Requests for different blobs that are under way at once, for one caller.
-const SIDE_BY_SIDE: usize = 8;
+const PARALLEL: usize = 8;
 
 /// Blobs in a bucket; segments and originals have copies in the data directory.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl BucketBlobs {
         data: Arc<DataDir>,
         copies_bytes_max: u64,
     ) -> Result<Self, IoError> {
-        let cache = Cache::open(data.root().join(COPIES), copies_bytes_max)?;
+        let cache = Cache::open(data.root().join(CACHE_FOLDER), copies_bytes_max)?;
         Ok(Self { bucket, data, cache, has_copies: is_constant })
     }
 
@@ -65,6 +66,14 @@ impl BucketBlobs {
     /// State of the copies.
     pub fn copies(&self) -> CacheCounts {
         self.cache.counts()
+    }
+
+    /// Throws away the parts of blobs whose sending was cut off. Nobody else may be sending.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn abandon_parts(&self) -> Result<u64, BucketError> {
+        self.bucket.abandon_parts("v1/")
     }
 
     /// Fetches a blob into a temporary file.
@@ -103,7 +112,7 @@ impl BucketBlobs {
 }
 
 /// Does something with each of some items on a few threads, to the first error.
-fn side_by_side<T: Sync, E: Send>(
+fn in_parallel<T: Sync, E: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
@@ -118,7 +127,7 @@ fn side_by_side<T: Sync, E: Send>(
         Ok(())
     };
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..SIDE_BY_SIDE.min(items.len())).map(|_| scope.spawn(run)).collect();
+        let others: Vec<_> = (1..PARALLEL.min(items.len())).map(|_| scope.spawn(run)).collect();
         let own = run();
         let joined = others.into_iter().map(|thread| thread.join().expect("it does not panic"));
         joined.fold(own, Result::and)
@@ -132,7 +141,7 @@ impl BlobStore for BucketBlobs {
 
     fn prefetch(&self, keys: &[Key]) {
         let keys: Vec<&Key> = keys.iter().filter(|key| (self.has_copies)(key)).collect();
-        let _: Result<(), ()> = side_by_side(&keys, |key| {
+        let _: Result<(), ()> = in_parallel(&keys, |key| {
             if let Err(error) = self.cache.warm(key, || self.fetch(key)) {
                 tracing::debug!(%key, %error, "not fetched ahead");
             }
@@ -148,8 +157,7 @@ impl BlobStore for BucketBlobs {
         if !(self.has_copies)(key) {
             let mut bytes = Vec::new();
             let file = Path::new(key.as_str());
-            write(&mut bytes)
-                .map_err(|error| IoError::new(lodestone_io::Operation::Write, file, error))?;
+            write(&mut bytes).map_err(|error| IoError::new(Operation::Write, file, error))?;
             self.send(key, &bytes)?;
             return Ok(bytes.len() as u64);
         }
@@ -167,7 +175,7 @@ impl BlobStore for BucketBlobs {
     }
 
     fn put_many(&self, blobs: &[(Key, &[u8])]) -> Result<(), StoreError> {
-        side_by_side(blobs, |(key, bytes)| self.put(key, bytes))
+        in_parallel(blobs, |(key, bytes)| self.put(key, bytes))
     }
 
     /// One request; two where the name is taken or no answer came. The bytes tell whose blob it is:
@@ -201,8 +209,8 @@ impl BlobStore for BucketBlobs {
         }
         let file = self.data.scratch()?;
         let path = Path::new(key.as_str());
-        let written = std::io::Write::write_all(&mut &file, &self.read(key)?);
-        written.map_err(|error| IoError::new(lodestone_io::Operation::Write, path, error))?;
+        let written = (&file).write_all(&self.read(key)?);
+        written.map_err(|error| IoError::new(Operation::Write, path, error))?;
         Ok(FileSlice::of(file, path)?)
     }
 
@@ -239,16 +247,6 @@ impl BlobStore for BucketBlobs {
     }
 
     fn delete_prefix(&self, prefix: &Key) -> Result<(), StoreError> {
-        side_by_side(&self.list(prefix)?, |key| self.remove(key))
-    }
-}
-
-impl BucketBlobs {
-    /// Throws away the parts of blobs whose sending was cut off. Nobody else may be sending.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn abandon_parts(&self) -> Result<u64, BucketError> {
-        self.bucket.abandon_parts("v1/")
+        in_parallel(&self.list(prefix)?, |key| self.remove(key))
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Cache {
 
 #[derive(Debug, Default)]
 struct State {
-    copies: HashMap<Key, Copy>,
+    copies: HashMap<Key, CachedCopy>,
     /// Keys by their last use.
     by_use: BTreeMap<u64, Key>,
     fetching: HashSet<Key>,
@@ -52,7 +52,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Copy {
+struct CachedCopy {
     bytes: u64,
     last_use: u64,
     mapped: Weak<File>,
@@ -123,7 +123,7 @@ impl Cache {
         &self,
         key: &Key,
         fetch: impl Fn() -> Result<(PathBuf, u64), TransferError>,
-        open: impl Fn(&Path, &mut Copy) -> Result<T, IoError>,
+        open: impl Fn(&Path, &mut CachedCopy) -> Result<T, IoError>,
     ) -> Result<T, TransferError> {
         let path = self.path(key);
         let mut state = self.state.lock();
@@ -221,7 +221,7 @@ impl State {
         self.uses += 1;
         self.counts.bytes += bytes;
         self.by_use.insert(self.uses, key.clone());
-        self.copies.insert(key, Copy { bytes, last_use: self.uses, mapped: Weak::new() });
+        self.copies.insert(key, CachedCopy { bytes, last_use: self.uses, mapped: Weak::new() });
     }
 
     fn remove(&mut self, key: &Key) {

@@ -16,13 +16,13 @@
 //! - The one condition that is asked of a store is that a name which is taken stays taken. It is
 //!   tried before anything is written ([`probe`]).
 //! - Two processes that write to one prefix are a mistake that costs work and loses nothing: the
-//!   creation of numbered blobs decides. [`Owner`] makes the mistake unlikely.
+//!   creation of numbered blobs decides. [`OwnerLease`] makes the mistake unlikely.
 //!
 //! The client is that of backups (`lodestone_fetch::bucket`); this crate adds no foreign one, so a
 //! server with a bucket is the same program. Other stores than S3's kind need their gateway.
 //!
 //! - `blobs`: the blob store; `cache`: the copies; `transfer`: files to and from the bucket
-//! - `probe`: trying what the store promises; `owner`: one process at a time
+//! - `probe`: trying what the store promises; `owner`: the lease of one process
 #![forbid(unsafe_code)]
 
 mod blobs;
@@ -32,9 +32,9 @@ mod owner;
 mod probe;
 mod transfer;
 
-pub use blobs::{BucketBlobs, COPIES};
+pub use blobs::{BucketBlobs, CACHE_FOLDER};
 pub use cache::CacheCounts;
 pub use error::SharedStoreError;
-pub use owner::Owner;
-pub use probe::{Probed, begin_copy, end_copy, look, mark, probe};
+pub use owner::OwnerLease;
+pub use probe::{Probed, begin_copy, check_prefix, end_copy, mark_prefix, probe};
 pub use transfer::send;

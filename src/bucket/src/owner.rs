@@ -1,6 +1,6 @@
-//! The process that writes to a prefix: others are told, and wait until it is gone.
+//! The lease of the process that writes to a prefix: others are told, and wait until it is gone.
 //!
-//! Nothing rests on it: commits are decided by the creation of numbered blobs. It keeps a second
+//! No safety rests on it: commits are decided by the creation of numbered blobs. It keeps a second
 //! server, started by mistake, from taking over what a first one serves, and lets one that was
 //! started after the loss of a machine know how long to wait. No clock is compared with another.
 
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// The right to write to a prefix, renewed until it is dropped.
 #[derive(Debug)]
-pub struct Owner {
+pub struct OwnerLease {
     shared: Arc<Shared>,
     renewal: Option<JoinHandle<()>>,
 }
@@ -41,7 +41,7 @@ struct Shared {
     changed: Condvar,
 }
 
-impl Owner {
+impl OwnerLease {
     /// Takes the place of the process that wrote last, if that one is gone: it ended, it was one
     /// with this data directory, which nobody else holds now, or it has not renewed its name for 15
     /// seconds. `name` is one that no process had before.
@@ -69,7 +69,7 @@ impl Owner {
     }
 }
 
-impl Drop for Owner {
+impl Drop for OwnerLease {
     fn drop(&mut self) {
         *self.shared.is_over.lock() = true;
         self.shared.changed.notify_all();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::SharedStoreError;
 use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
+use lodestone_types::Timestamp;
 
 /// The object that marks a prefix, outside of the blobs.
 const MARK: &str = "lodestone-store";
@@ -28,19 +29,25 @@ pub struct Probed {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Mark {
+struct StoreMark {
     format: u32,
+    /// Milliseconds since 1970 at which it was made.
+    since: u64,
     probed: Probed,
 }
 
-/// Looks whether a prefix can hold the data of a server: it is marked, or empty but for what a
-/// probe that was cut off has left, which goes. Returns whether it is marked. `origin` is the place
-/// from which data are about to be copied there.
+/// Checks that a prefix can hold the data of a server: it is marked, or empty but for what a probe
+/// that was cut off has left, which goes. Returns whether it is marked. `origin` is the place from
+/// which data are about to be copied there.
 ///
 /// # Errors
 /// [`SharedStoreError::Unfit`]: other things are in it, an unfinished copy from elsewhere, or a
 /// mark of a later program; errors of the store.
-pub fn look(bucket: &Bucket, origin: Option<&str>) -> Result<bool, SharedStoreError> {
+pub fn check_prefix(bucket: &Bucket, origin: Option<&str>) -> Result<bool, SharedStoreError> {
+    Ok(read_mark(bucket, origin)?.is_some())
+}
+
+fn read_mark(bucket: &Bucket, origin: Option<&str>) -> Result<Option<StoreMark>, SharedStoreError> {
     if let Some(bytes) = bucket.get(COPYING)? {
         let from = String::from_utf8_lossy(&bytes);
         if origin != Some(&*from) {
@@ -50,10 +57,10 @@ pub fn look(bucket: &Bucket, origin: Option<&str>) -> Result<bool, SharedStoreEr
         }
     }
     if let Some(bytes) = bucket.get(MARK)? {
-        let mark: Mark = serde_json::from_slice(&bytes)
+        let mark: StoreMark = serde_json::from_slice(&bytes)
             .map_err(|error| unfit(bucket, format!("its object {MARK} is damaged: {error}")))?;
         return match mark.format {
-            ..=FORMAT => Ok(true),
+            ..=FORMAT => Ok(Some(mark)),
             format => Err(unfit(
                 bucket,
                 format!(
@@ -66,7 +73,7 @@ pub fn look(bucket: &Bucket, origin: Option<&str>) -> Result<bool, SharedStoreEr
         bucket.remove(&key)?;
     }
     match bucket.is_empty()? {
-        true => Ok(false),
+        true => Ok(None),
         false => Err(unfit(
             bucket,
             format!("it is not empty and holds no object {MARK}: name an empty prefix"),
@@ -75,19 +82,24 @@ pub fn look(bucket: &Bucket, origin: Option<&str>) -> Result<bool, SharedStoreEr
 }
 
 /// Marks an empty prefix, after [`probe`]; of one that is marked, the two rules are tried that the
-/// store could have lost since. Returns whether the prefix was empty.
+/// store could have lost since. Returns the time of its mark.
 ///
 /// # Errors
-/// As [`look`] and [`probe`].
-pub fn mark(bucket: &Bucket, token: &str, origin: Option<&str>) -> Result<bool, SharedStoreError> {
-    if look(bucket, origin)? {
+/// As [`check_prefix`] and [`probe`].
+pub fn mark_prefix(
+    bucket: &Bucket,
+    token: &str,
+    origin: Option<&str>,
+    now: Timestamp,
+) -> Result<Timestamp, SharedStoreError> {
+    if let Some(mark) = read_mark(bucket, origin)? {
         run(bucket, token, 1, 2)?;
-        return Ok(false);
+        return Ok(Timestamp(mark.since));
     }
-    let mark = Mark { format: FORMAT, probed: probe(bucket, token)? };
+    let mark = StoreMark { format: FORMAT, since: now.0, probed: probe(bucket, token)? };
     let bytes = serde_json::to_vec(&mark).expect("plain data always prints");
     bucket.put(MARK, &bytes, Condition::None)?;
-    Ok(true)
+    Ok(now)
 }
 
 /// Notes that data are being copied to a prefix: no server starts on it until [`end_copy`].

@@ -14,14 +14,16 @@ use crate::meters::Label;
 use crate::settings::{BucketSettings, InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 pub use copy::{CopiedStore, copy_store};
-use lodestone_bucket::{BucketBlobs, Owner, Probed, SharedStoreError, look, mark, probe};
+use lodestone_bucket::{
+    BucketBlobs, OwnerLease, Probed, SharedStoreError, check_prefix, mark_prefix, probe,
+};
 use lodestone_catalog::Catalog;
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{Bucket, BucketUrl, Pause};
 use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, IoError, Operation};
 use lodestone_metrics::{Counter, Family, Gauge, Registry};
-use lodestone_types::{Clock, IdSource, RandomIds, SystemClock};
+use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, Timestamp};
 
 /// File in a data directory that is a cache; holds the address of the bucket.
 const STORE_FILE: &str = "store";
@@ -30,21 +32,21 @@ const COPYING_FILE: &str = "copying";
 /// Time between two looks for a successor: so long a process that was taken for lost may answer
 /// from the past.
 const LOOK: Duration = Duration::from_secs(5);
-/// Epoch before those of claims: later than any time in milliseconds.
-const CLAIMS_FROM: u64 = 1 << 60;
+/// Bits of an epoch below the time of the mark: claims of the catalog's log.
+const CLAIM_BITS: u32 = 20;
 /// Share of the free space that copies may take, in percent.
 const CACHE_PERCENT: u64 = 80;
 
 /// The blobs of an engine.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct OpenBlobs {
     /// The blobs.
     pub(super) blobs: Arc<HeldBlobs>,
     /// The bucket, if they are in one.
-    pub(super) bucket: Option<InUse>,
+    pub(super) bucket: Option<OwnedBucket>,
 }
 
-impl Place {
+impl OpenBlobs {
     /// The store of the catalog's log, in which deletions are not put off: others may write to it.
     pub(super) fn shared(&self) -> Option<Arc<dyn BlobStore>> {
         self.bucket.as_ref().map(|bucket| Arc::clone(&bucket.blobs) as _)
@@ -53,14 +55,16 @@ impl Place {
 
 /// A bucket, used by this process alone as far as others can be told.
 #[derive(Debug)]
-pub(super) struct InUse {
+pub(super) struct OwnedBucket {
     pub(super) blobs: Arc<BucketBlobs>,
     /// Ends pauses between tries.
     stop: Arc<Stop>,
     meters: Meters,
     /// Whether the bucket did not answer when it was last asked for a successor.
     is_away: AtomicBool,
-    _owner: Owner,
+    /// Time of the mark of its prefix.
+    since: Timestamp,
+    _owner: OwnerLease,
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +92,7 @@ struct Meters {
     cache_evictions: Counter,
 }
 
-impl InUse {
+impl OwnedBucket {
     pub(super) fn enter_meters(&self, registry: &mut Registry) {
         let meters = &self.meters;
         let help = "Requests to the bucket of the data, repeated ones included, by kind";
@@ -163,7 +167,8 @@ pub(super) fn open(
     authorities: &Authorities,
     data: &Arc<DataDir>,
     ids: &Arc<dyn IdSource>,
-) -> Result<Place, EngineError> {
+    clock: &Arc<dyn Clock>,
+) -> Result<OpenBlobs, EngineError> {
     if let Some(from) = noted(data.root(), COPYING_FILE)? {
         let dir = data.root().display();
         let problem = format!("{dir} is an unfinished copy of {from}: repeat lodestone store copy");
@@ -173,7 +178,7 @@ pub(super) fn open(
     let Some(url) = &settings.store.store else {
         let Some(noted) = noted else {
             let local = Arc::new(LocalBlobs::new(Arc::clone(data)));
-            return Ok(Place { blobs: Arc::new(HeldBlobs::new(local)), bucket: None });
+            return Ok(OpenBlobs { blobs: Arc::new(HeldBlobs::new(local)), bucket: None });
         };
         let dir = data.root().display();
         let problem = format!("is not set, and {dir} is the cache of {noted}: name it");
@@ -196,22 +201,24 @@ pub(super) fn open(
     if let Some(noted) = noted {
         check_noted(&bucket, &noted, data.root())?;
     }
-    mark(&bucket, &token, None)?;
+    tracing::info!(store = %at, "the data are in a bucket, which is looked at");
+    let since = mark_prefix(&bucket, &token, None, clock.now())?;
     data.publish(&data.root().join(STORE_FILE), &mut |out| out.write_all(at.as_bytes()))?;
     let budget = match settings.store.store_cache {
         Some(bytes) => bytes,
         None => data.disk().space(data.root())?.free_bytes / 100 * CACHE_PERCENT,
     };
     let blobs = Arc::new(BucketBlobs::open(Arc::clone(&bucket), Arc::clone(data), budget)?);
-    let owner = Owner::take(&bucket, data.root(), format!("{} {token}", process_name()))?;
+    let owner = OwnerLease::take(&bucket, data.root(), format!("{} {token}", process_name()))?;
     let count = blobs.abandon_parts().map_err(SharedStoreError::from)?;
     if count > 0 {
         tracing::info!(count, "parts of blobs that were cut off are removed from the bucket");
     }
     let meters = Meters::default();
     let is_away = AtomicBool::new(false);
-    let bucket = InUse { blobs: Arc::clone(&blobs), stop, meters, is_away, _owner: owner };
-    Ok(Place { blobs: Arc::new(HeldBlobs::new(blobs)), bucket: Some(bucket) })
+    let bucket =
+        OwnedBucket { blobs: Arc::clone(&blobs), stop, meters, is_away, since, _owner: owner };
+    Ok(OpenBlobs { blobs: Arc::new(HeldBlobs::new(blobs)), bucket: Some(bucket) })
 }
 
 fn bucket(
@@ -235,15 +242,20 @@ pub fn probe_store(
     let Some(url) = &settings.store.store else { return Ok(None) };
     let of = &settings.backups.bucket;
     let bucket = bucket(of, url, authorities, Box::new(crate::backup::wait))?;
-    look(&bucket, None)?;
+    check_prefix(&bucket, None)?;
     let token = RandomIds.uuid().simple().to_string();
     Ok(Some((url.clone(), probe(&bucket, &token)?)))
 }
 
 /// The epoch under which this process commits. The lock on a data directory keeps other writers
-/// out, so that it only has to rise; in a bucket it is that of the catalog's log.
-pub(super) fn epoch(catalog: &Catalog, clock: &dyn Clock) -> u64 {
-    catalog.log_claim().map_or(clock.now().0, |claim| CLAIMS_FROM + claim)
+/// out, so that it only has to rise. In a bucket it rises with the claims of the catalog's log, and
+/// over buckets to which the data were copied with the time of their mark; both are above all
+/// epochs of a data directory, which are times.
+pub(super) fn epoch(blobs: &OpenBlobs, catalog: &Catalog, clock: &dyn Clock) -> u64 {
+    match (&blobs.bucket, catalog.log_claim()) {
+        (Some(bucket), Some(claim)) => (bucket.since.0 << CLAIM_BITS) + claim,
+        _ => clock.now().0,
+    }
 }
 
 /// Refuses a cache of other data, and of data that are gone: what it holds would pass for those of
@@ -251,7 +263,7 @@ pub(super) fn epoch(catalog: &Catalog, clock: &dyn Clock) -> u64 {
 fn check_noted(bucket: &Bucket, noted: &str, root: &Path) -> Result<(), EngineError> {
     let (at, dir) = (bucket.place(), root.display());
     let problem = match noted == at {
-        true if look(bucket, None)? => return Ok(()),
+        true if check_prefix(bucket, None)? => return Ok(()),
         true => format!("is {at}, which is empty, and {dir} is the cache of data in it"),
         false => format!("is {at}, and {dir} is the cache of {noted}"),
     };

@@ -129,12 +129,12 @@ fn catalog_options(settings: &Settings) -> CatalogOptions {
 fn open_catalog(
     settings: &Settings,
     data: &DataDir,
-    place: &blobs::Place,
+    opened: &blobs::OpenBlobs,
     clock: &Arc<dyn Clock>,
     ids: &Arc<dyn IdSource>,
 ) -> Result<(Catalog, Option<KeyText>), EngineError> {
-    let (options, store) = (catalog_options(settings), Arc::clone(&place.blobs) as _);
-    let shared = place.shared();
+    let (options, store) = (catalog_options(settings), Arc::clone(&opened.blobs) as _);
+    let shared = opened.shared();
     let catalog = restore::open_catalog(data.root(), &store, shared, clock, ids, options)?;
     Ok(match &settings.admin_key {
         Some(key) => (catalog.with_operator_key(key)?, None),
@@ -147,14 +147,15 @@ fn open_catalog(
 
 fn open_registry(
     settings: &Settings,
+    opened: &blobs::OpenBlobs,
     catalog: &Catalog,
-    clock: &Arc<dyn Clock>,
-    store: &Arc<dyn BlobStore>,
+    clock: &dyn Clock,
     ids: &Arc<dyn IdSource>,
     backend: &Arc<dyn ComputeBackend>,
 ) -> Arc<Registry> {
-    let (open_max, epoch) = (settings.open_collections, blobs::epoch(catalog, &**clock));
-    let registry = Registry::new(Arc::clone(store), Arc::clone(ids), epoch, open_max);
+    let store = Arc::clone(&opened.blobs) as _;
+    let epoch = blobs::epoch(opened, catalog, clock);
+    let registry = Registry::new(store, Arc::clone(ids), epoch, settings.open_collections);
     Arc::new(registry.with_backend(Arc::clone(backend)))
 }
 
@@ -208,7 +209,7 @@ pub struct Engine {
     meters: meters::Meters,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Last, so that its name there is given up after everything else has ended.
-    bucket: Option<blobs::InUse>,
+    bucket: Option<blobs::OwnedBucket>,
 }
 
 impl Engine {
@@ -222,10 +223,10 @@ impl Engine {
         let Components { clock, ids, embedder, backend, reranker, sparse, .. } = components;
         let models = Models::new(Arc::clone(&embedder), components.other_embedders);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
-        let place = blobs::open(&settings, &authorities, &data, &ids)?;
-        let store: Arc<dyn BlobStore> = Arc::clone(&place.blobs) as _;
-        let (catalog, first_key) = open_catalog(&settings, &data, &place, &clock, &ids)?;
-        let registry = open_registry(&settings, &catalog, &clock, &store, &ids, &backend);
+        let opened = blobs::open(&settings, &authorities, &data, &ids, &clock)?;
+        let store: Arc<dyn BlobStore> = Arc::clone(&opened.blobs) as _;
+        let (catalog, first_key) = open_catalog(&settings, &data, &opened, &clock, &ids)?;
+        let registry = open_registry(&settings, &opened, &catalog, &*clock, &ids, &backend);
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         let query = searches(&backend, &models, &reranker, &sparse, &memory);
@@ -255,7 +256,7 @@ impl Engine {
             authorities,
             catalog: catalog.clone(),
             ingest: Arc::clone(&ingest),
-            store: place.blobs,
+            store: opened.blobs,
             gauge: Arc::clone(&gauge),
             clock: Arc::clone(&clock),
         });
@@ -287,7 +288,7 @@ impl Engine {
             probed: Mutex::new(None),
             meters: meters::Meters::default(),
             threads: Mutex::new(threads),
-            bucket: place.bucket,
+            bucket: opened.bucket,
         }))
     }
 

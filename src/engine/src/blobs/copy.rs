@@ -11,13 +11,14 @@ use super::{COPYING_FILE, bucket, cached_store, noted, process_name};
 use crate::backup::{Location, Opener, wait};
 use crate::{CATALOG_NAME, EngineError};
 use lodestone_bucket::{
-    BucketBlobs, COPIES, Owner, SharedStoreError, begin_copy, end_copy, look, mark, send,
+    BucketBlobs, CACHE_FOLDER, OwnerLease, SharedStoreError, begin_copy, check_prefix, end_copy,
+    mark_prefix, send,
 };
 use lodestone_catalog::{Catalog, CatalogLog, CatalogOptions};
 use lodestone_fetch::bucket::{Bucket, BucketUrl};
 use lodestone_io::store::{BlobStore, Key, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
-use lodestone_types::{IdSource, RandomIds, SystemClock};
+use lodestone_types::{Clock, IdSource, RandomIds, SystemClock};
 
 /// Result of a copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,12 +67,22 @@ fn in_order(mut keys: Vec<Key>) -> Vec<Key> {
     keys
 }
 
-fn all(store: &dyn BlobStore) -> Result<Vec<Key>, EngineError> {
-    let mut keys = Vec::new();
-    for directory in ["v1/raw", "v1/c", "v1/t"] {
-        keys.extend(store.list(&Key::parse(directory).expect("a fixed name is a key"))?);
-    }
-    Ok(in_order(keys))
+/// Whether a blob is copied as it is. The catalog's log is not: each bucket begins its own.
+fn is_copied(key: &Key) -> bool {
+    ["v1/raw/", "v1/c/", "v1/t/"].iter().any(|start| key.as_str().starts_with(start))
+}
+
+/// Lengths of the blobs of a bucket that are copied.
+fn lengths(bucket: &Bucket) -> Result<HashMap<Key, u64>, SharedStoreError> {
+    let listed = bucket.list("v1/")?.into_iter();
+    let keys = listed.filter_map(|(name, bytes)| Some((Key::parse(&name).ok()?, bytes)));
+    Ok(keys.filter(|(key, _)| is_copied(key)).collect())
+}
+
+/// Whether a blob of the same name and length may be another one: those of few bytes that are
+/// replaced, the descriptors of tenants.
+fn may_differ(key: &Key) -> bool {
+    key.as_str().starts_with("v1/t/")
 }
 
 fn to_bucket(from: &Path, bucket: &Arc<Bucket>) -> Result<CopiedStore, EngineError> {
@@ -85,8 +96,8 @@ fn to_bucket(from: &Path, bucket: &Arc<Bucket>) -> Result<CopiedStore, EngineErr
     }
     let token = RandomIds.uuid().simple().to_string();
     let origin = data.root().display().to_string();
-    mark(bucket, &token, Some(&origin))?;
-    let _owner = Owner::take(bucket, data.root(), format!("{} {token}", process_name()))?;
+    mark_prefix(bucket, &token, Some(&origin), SystemClock.now())?;
+    let _owner = OwnerLease::take(bucket, data.root(), format!("{} {token}", process_name()))?;
     let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
     let remote: Arc<dyn BlobStore> =
         Arc::new(BucketBlobs::open(Arc::clone(bucket), Arc::clone(&data), 0)?);
@@ -96,15 +107,17 @@ fn to_bucket(from: &Path, bucket: &Arc<Bucket>) -> Result<CopiedStore, EngineErr
         return Err(refused(format!("{place} holds the data of a server already")));
     }
     begin_copy(bucket, &origin)?;
-    let there: HashMap<String, u64> =
-        bucket.list("v1/").map_err(SharedStoreError::from)?.into_iter().collect();
+    let there = lengths(bucket)?;
     let local = LocalBlobs::new(Arc::clone(&data));
+    let mut keys = Vec::new();
+    for directory in ["v1/raw", "v1/c", "v1/t"] {
+        keys.extend(local.list(&Key::parse(directory).expect("a fixed name is a key"))?);
+    }
     let mut copied = CopiedStore::default();
-    for key in all(&local)? {
+    for key in in_order(keys) {
         let file = local.open(&key)?;
         copied.blobs += 1;
-        // Names of blobs are of one content, but for a few small ones.
-        if there.get(key.as_str()) != Some(&file.len()) || key.as_str().starts_with("v1/t/") {
+        if there.get(&key) != Some(&file.len()) || may_differ(&key) {
             send(bucket, &key, &file)?;
             copied.new += 1;
             copied.new_bytes += file.len();
@@ -112,7 +125,7 @@ fn to_bucket(from: &Path, bucket: &Arc<Bucket>) -> Result<CopiedStore, EngineErr
     }
     Catalog::open_with_log(&path, CatalogOptions::default(), Arc::new(SystemClock), ids, log)?;
     end_copy(bucket)?;
-    forget_copies(&data.root().join(COPIES));
+    forget_copies(&data.root().join(CACHE_FOLDER));
     Ok(copied)
 }
 
@@ -140,12 +153,12 @@ fn to_folder(bucket: &Arc<Bucket>, to: &Path) -> Result<CopiedStore, EngineError
         return Err(refused(format!("{to} is an unfinished copy of {before}")));
     }
     let token = RandomIds.uuid().simple().to_string();
-    if !look(bucket, None)? {
+    if !check_prefix(bucket, None)? {
         return Err(refused(format!("{from} holds no data of a server")));
     }
-    let owner = Owner::take(bucket, data.root(), format!("{} {token}", process_name()))?;
+    let owner = OwnerLease::take(bucket, data.root(), format!("{} {token}", process_name()))?;
     let remote = Arc::new(BucketBlobs::open(Arc::clone(bucket), Arc::clone(&data), 0)?);
-    let log = CatalogLog::open(Arc::clone(&remote) as _, Arc::new(RandomIds))?;
+    let log = CatalogLog::open(remote, Arc::new(RandomIds))?;
     if log.is_empty() {
         return Err(refused(format!("{} holds no data of a server", bucket.url())));
     }
@@ -153,13 +166,11 @@ fn to_folder(bucket: &Arc<Bucket>, to: &Path) -> Result<CopiedStore, EngineError
     data.publish(&copying, &mut |out| out.write_all(from.as_bytes()))?;
     let local = LocalBlobs::new(Arc::clone(&data));
     let mut copied = CopiedStore::default();
-    let listed = bucket.list("v1/").map_err(SharedStoreError::from)?;
-    let lengths: HashMap<String, u64> = listed.into_iter().collect();
-    for key in all(&*remote)? {
+    let there = lengths(bucket)?;
+    for key in in_order(there.keys().cloned().collect()) {
         copied.blobs += 1;
-        let length = lengths.get(key.as_str()).copied().unwrap_or(0);
-        if local.len(&key).is_ok_and(|found| found == length) && !key.as_str().starts_with("v1/t/")
-        {
+        let length = there[&key];
+        if local.len(&key).is_ok_and(|found| found == length) && !may_differ(&key) {
             continue;
         }
         local.put_with(&key, &mut |out| {
@@ -175,8 +186,9 @@ fn to_folder(bucket: &Arc<Bucket>, to: &Path) -> Result<CopiedStore, EngineError
     }
     log.restore_to(&path)?;
     data.remove_many(&[copying])?;
-    drop((owner, remote));
-    forget_copies(&data.root().join(COPIES));
+    // They need the folder of copies no more.
+    drop((owner, log));
+    forget_copies(&data.root().join(CACHE_FOLDER));
     Ok(copied)
 }
 

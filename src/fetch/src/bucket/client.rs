@@ -175,6 +175,8 @@ impl Bucket {
             let (error, after) = match self.send(ask) {
                 Ok(answer) => match answer.status().as_u16() {
                     200..=299 | 404 | 412 => return Ok(answer),
+                    // A gateway tells that it has no answer.
+                    408 | 502 | 504 if ask.is_once => return Err(self.refused(ask, answer)),
                     status @ (408 | 409 | 429 | 500..=599) if status != 501 => {
                         let after = answer.headers().get(header::RETRY_AFTER);
                         let after = after.and_then(|value| value.to_str().ok()?.parse().ok());

@@ -24,7 +24,8 @@
 //! - `local`: files below the data directory
 //! - `held`: another store with deletions that can be put off
 //! - `error`: its errors
-//! - `conformance`: the test suite of every implementation (tests only)
+//! - `conformance`: the test suite of every implementation; `testing`: stores in memory and with
+//!   faults (tests only)
 
 mod blob;
 #[cfg(any(test, feature = "testing"))]
@@ -33,6 +34,8 @@ mod error;
 mod held;
 mod key;
 mod local;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use crate::Created;
 pub use blob::{BlobStore, WriteBlob};

@@ -182,10 +182,10 @@ fn a_commit_of_several_entries_counts_once_it_is_whole() {
     let before = machine.rows();
     let mut creates = 0;
     machines.store.set(move |call, _| {
-        creates += usize::from(call == stores::Call::Create);
+        creates += usize::from(call == Call::Create);
         match creates {
-            0..3 => stores::Fault::None,
-            _ => stores::Fault::Before,
+            0..3 => Fault::None,
+            _ => Fault::Before,
         }
     });
     let many = machine.catalog.write(move |connection| {
@@ -196,7 +196,7 @@ fn a_commit_of_several_entries_counts_once_it_is_whole() {
         Ok(())
     });
     assert!(matches!(many, Err(CatalogError::InDoubt { .. })), "{many:?}");
-    machines.store.set(|_, _| stores::Fault::None);
+    machines.store.set(|_, _| Fault::None);
     drop(machine);
     let machine = machines.start();
     assert_eq!(machine.rows(), before);
@@ -240,7 +240,7 @@ fn a_hundred_thousand_jobs_of_many_callers() {
 fn a_directory_is_a_store_too() {
     let root = tempfile::tempdir().unwrap();
     let data = Arc::new(DataDir::open(root.path(), Arc::new(RealDisk)).unwrap());
-    let store = Arc::new(Faulty::new(Arc::new(LocalBlobs::new(data))));
+    let store = Arc::new(FaultyBlobs::new(Arc::new(LocalBlobs::new(data))));
     let machines = Machines { store, ..Machines::new(SMALL) };
     let machine = machines.start();
     let collection = machine.tenant("a");

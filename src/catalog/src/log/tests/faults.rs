@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::stores::{Call, Fault};
 use super::*;
 use crate::job::{ClaimLimits, Duty};
 use lodestone_types::{ErrorKind, JobStatus, SubTenantId};

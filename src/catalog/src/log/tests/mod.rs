@@ -3,7 +3,6 @@
 mod durability;
 mod faults;
 mod schedule;
-mod stores;
 mod takeover;
 
 use std::collections::BTreeMap;
@@ -17,11 +16,11 @@ use super::limits::LogLimits;
 use super::{CatalogLog, LogState};
 use crate::job::{MetadataChange, NewJob, QueueLimits, Submitted};
 use crate::{Catalog, CatalogError, CatalogOptions};
+use lodestone_io::store::testing::{Call, Fault, FaultyBlobs, MemoryBlobs};
 use lodestone_types::{
     Clock, CollectionId, ManualClock, SeededIds, SourceDetail, SourceId, SourceKind, SubTenantId,
     TenantId, TenantMode, Timestamp,
 };
-use stores::{Faulty, Memory};
 
 /// Limits at which a few commits are several laps and bases.
 const SMALL: LogLimits = LogLimits {
@@ -33,7 +32,7 @@ const SMALL: LogLimits = LogLimits {
 
 /// Machines that come and go around one store.
 struct Machines {
-    store: Arc<Faulty>,
+    store: Arc<FaultyBlobs>,
     clock: Arc<ManualClock>,
     ids: Arc<SeededIds>,
     limits: LogLimits,
@@ -49,7 +48,7 @@ struct Machine {
 impl Machines {
     fn new(limits: LogLimits) -> Self {
         Self {
-            store: Arc::new(Faulty::new(Arc::new(Memory::default()))),
+            store: Arc::new(FaultyBlobs::new(Arc::new(MemoryBlobs::default()))),
             clock: Arc::new(ManualClock::new(Timestamp(1_000_000))),
             ids: Arc::new(SeededIds::new(5)),
             limits,

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::stores::{Call, Fault, Faulty, Memory};
 use crate::CatalogError;
 use crate::error::Result;
 use crate::log::appender::Appender;
 use crate::log::base::{Garbage, Stop};
 use crate::log::entry::{self, Base, Frames, Kind};
 use crate::log::reader::{Plan, newest, numbers};
+use lodestone_io::store::testing::{Call, Fault, FaultyBlobs, MemoryBlobs};
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{IdSource, SeededIds};
 
@@ -210,13 +210,13 @@ impl Process<'_> {
 
 /// One schedule; returns what became of it.
 fn run(seed: u64, keeps_claims: bool) -> Facts {
-    let memory: Arc<dyn BlobStore> = Arc::new(Memory::default());
+    let memory: Arc<dyn BlobStore> = Arc::new(MemoryBlobs::default());
     let (turns, facts) = (Arc::new(Turns::default()), Mutex::new(Facts::default()));
     std::thread::scope(|scope| {
         for number in 0..PROCESSES {
             let (turns, facts, memory) = (Arc::clone(&turns), &facts, Arc::clone(&memory));
             scope.spawn(move || {
-                let store = Faulty::new(memory);
+                let store = FaultyBlobs::new(memory);
                 let plain = seed * 64 + number as u64 + 1;
                 let seed = plain.wrapping_mul(0x2545_F491_4F6C_DD1D);
                 let (gate, mut faults) = (Arc::clone(&turns), Dice(seed ^ 77));

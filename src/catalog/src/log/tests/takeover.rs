@@ -2,7 +2,6 @@
 
 use parking_lot::Mutex;
 
-use super::stores::{Call, Fault};
 use super::*;
 use crate::log::appender::Appender;
 use crate::log::base::{Garbage, Stop};
@@ -101,13 +100,13 @@ fn base_and_removal(appender: &mut Appender) {
 fn a_claim_at_a_number_that_was_used_and_removed_is_made_anew() {
     // With no base before, the log seems to be empty to the sleeper.
     for bases_before in [0, 1] {
-        let memory: Arc<dyn BlobStore> = Arc::new(Memory::default());
+        let memory: Arc<dyn BlobStore> = Arc::new(MemoryBlobs::default());
         let ids: Arc<dyn IdSource> = Arc::new(SeededIds::new(1));
         let (mut busy, _) = Appender::claim(&memory, &ids, 7).unwrap();
         (0..bases_before).for_each(|_| base_and_removal(&mut busy));
         let free = busy.next();
         let (busy, mut is_asleep) = (Arc::new(Mutex::new(busy)), true);
-        let (sleeper, others) = (Faulty::new(Arc::clone(&memory)), Arc::clone(&busy));
+        let (sleeper, others) = (FaultyBlobs::new(Arc::clone(&memory)), Arc::clone(&busy));
         sleeper.set(move |call, key| {
             if call == Call::Create && std::mem::take(&mut is_asleep) {
                 assert_eq!(*key, entry::key(free));

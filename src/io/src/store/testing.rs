@@ -1,40 +1,39 @@
-//! Stores for tests: one in memory, and one that fails as it is told.
+//! Stores for tests of all crates: one in memory, and one that fails as it is told.
+
+#![allow(clippy::unwrap_used)] // For tests.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use lodestone_io::store::{BlobStore, Key, StoreError, WriteBlob};
-use lodestone_io::{Created, FileSlice, IoError, MappedFile, Operation};
 use parking_lot::Mutex;
 
-fn refused(operation: Operation, key: &Key, kind: io::ErrorKind) -> StoreError {
-    IoError::new(operation, Path::new(key.as_str()), io::Error::new(kind, "as told")).into()
-}
+use crate::store::{BlobStore, Created, Key, StoreError, WriteBlob};
+use crate::{FileSlice, IoError, MappedFile, Operation};
 
-/// Blobs in memory.
+/// Blobs in memory. A mapping is one of a temporary file.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
-    blobs: Mutex<BTreeMap<Key, Arc<Vec<u8>>>>,
+pub struct MemoryBlobs {
+    blobs: Mutex<BTreeMap<Key, Arc<[u8]>>>,
 }
 
-impl Memory {
-    fn blob(&self, key: &Key) -> Result<Arc<Vec<u8>>, StoreError> {
+impl MemoryBlobs {
+    fn blob(&self, key: &Key) -> Result<Arc<[u8]>, StoreError> {
         let found = self.blobs.lock().get(key).cloned();
-        found.ok_or_else(|| refused(Operation::Open, key, io::ErrorKind::NotFound))
+        found.ok_or_else(|| StoreError::Missing { key: key.clone() })
     }
 }
 
-impl BlobStore for Memory {
+impl BlobStore for MemoryBlobs {
     fn put_with(&self, key: &Key, write: &mut WriteBlob<'_>) -> Result<u64, StoreError> {
         let mut bytes = Vec::new();
         write(&mut bytes)
-            .map_err(|e| IoError::new(Operation::Write, Path::new(key.as_str()), e))?;
+            .map_err(|error| IoError::new(Operation::Write, Path::new(key.as_str()), error))?;
         let length = bytes.len() as u64;
-        self.blobs.lock().insert(key.clone(), Arc::new(bytes));
+        self.blobs.lock().insert(key.clone(), bytes.into());
         Ok(length)
     }
 
@@ -51,7 +50,7 @@ impl BlobStore for Memory {
         if blobs.contains_key(key) {
             return Ok(Created::Exists);
         }
-        blobs.insert(key.clone(), Arc::new(bytes.to_vec()));
+        blobs.insert(key.clone(), bytes.into());
         Ok(Created::Won)
     }
 
@@ -60,13 +59,15 @@ impl BlobStore for Memory {
     }
 
     fn open(&self, key: &Key) -> Result<FileSlice, StoreError> {
-        let mut file = tempfile::tempfile().unwrap();
+        let mut file = self.scratch()?;
         file.write_all(&self.blob(key)?).unwrap();
         Ok(FileSlice::of(file, Path::new(key.as_str()))?)
     }
 
     fn map(&self, key: &Key) -> Result<MappedFile, StoreError> {
-        Err(refused(Operation::Map, key, io::ErrorKind::Unsupported))
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&self.blob(key)?).unwrap();
+        Ok(MappedFile::open(file.path())?)
     }
 
     fn len(&self, key: &Key) -> Result<u64, StoreError> {
@@ -90,67 +91,96 @@ impl BlobStore for Memory {
     }
 }
 
+/// A call to a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+pub enum Call {
+    /// Storing a blob.
     Put,
+    /// Creating one.
     Create,
+    /// Reading one.
     Get,
+    /// Listing.
     List,
+    /// Deleting.
     Delete,
 }
 
+/// End of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub enum Fault {
+    /// It succeeds.
     None,
-    /// The call fails and does nothing.
+    /// It fails and does nothing.
     Before,
-    /// The call does what it should, and fails.
+    /// It does what it should, and fails.
     After,
+    /// A creation fails, and is done by [`FaultyBlobs::arrive`].
+    Late,
     /// A blob is read to its half.
     Half,
 }
 
 type Decide = dyn FnMut(Call, &Key) -> Fault + Send;
 
-/// A store whose calls fail as a function of the test says.
-pub(super) struct Faulty {
+/// Another store as a bucket is: others may write to it, and calls get no answer as a function of
+/// the test says.
+pub struct FaultyBlobs {
     inner: Arc<dyn BlobStore>,
     decide: Mutex<Box<Decide>>,
+    late: Mutex<Vec<(Key, Vec<u8>)>>,
 }
 
-impl fmt::Debug for Faulty {
+impl fmt::Debug for FaultyBlobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Faulty").finish_non_exhaustive()
+        f.debug_struct("FaultyBlobs").finish_non_exhaustive()
     }
 }
 
-impl Faulty {
-    pub(super) fn new(inner: Arc<dyn BlobStore>) -> Self {
-        Self { inner, decide: Mutex::new(Box::new(|_, _| Fault::None)) }
+impl FaultyBlobs {
+    /// The blobs of `inner`; nothing fails yet.
+    pub fn new(inner: Arc<dyn BlobStore>) -> Self {
+        Self { inner, decide: Mutex::new(Box::new(|_, _| Fault::None)), late: Mutex::default() }
     }
 
-    pub(super) fn set(&self, decide: impl FnMut(Call, &Key) -> Fault + Send + 'static) {
+    /// Decides about the calls from now on.
+    pub fn set(&self, decide: impl FnMut(Call, &Key) -> Fault + Send + 'static) {
         *self.decide.lock() = Box::new(decide);
+    }
+
+    /// Does the creations that were late, in their order.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn arrive(&self) -> Result<Vec<Created>, StoreError> {
+        let late = std::mem::take(&mut *self.late.lock());
+        late.iter().map(|(key, bytes)| self.inner.put_create(key, bytes)).collect()
     }
 
     fn call<T>(
         &self,
         call: Call,
         key: &Key,
-        run: impl FnOnce(bool) -> Result<T, StoreError>,
+        run: impl FnOnce(Fault) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let failed = || refused(Operation::Write, key, io::ErrorKind::TimedOut);
         let fault = (self.decide.lock())(call, key);
         match fault {
-            Fault::None => run(false),
-            Fault::Half => run(true),
-            Fault::Before => Err(failed()),
-            Fault::After => run(false).and_then(|_| Err(failed())),
+            Fault::None | Fault::Half => run(fault),
+            Fault::Before => Err(no_answer(key)),
+            Fault::After | Fault::Late => run(fault).and_then(|_| Err(no_answer(key))),
         }
     }
 }
 
-impl BlobStore for Faulty {
+fn no_answer(key: &Key) -> StoreError {
+    StoreError::Remote { problem: format!("no answer about {key}, as told") }
+}
+
+impl BlobStore for FaultyBlobs {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn put_with(&self, key: &Key, write: &mut WriteBlob<'_>) -> Result<u64, StoreError> {
         self.call(Call::Put, key, |_| self.inner.put_with(key, write))
     }
@@ -164,13 +194,19 @@ impl BlobStore for Faulty {
     }
 
     fn put_create(&self, key: &Key, bytes: &[u8]) -> Result<Created, StoreError> {
-        self.call(Call::Create, key, |_| self.inner.put_create(key, bytes))
+        self.call(Call::Create, key, |fault| match fault {
+            Fault::Late => {
+                self.late.lock().push((key.clone(), bytes.to_vec()));
+                Err(no_answer(key))
+            }
+            _ => self.inner.put_create(key, bytes),
+        })
     }
 
     fn get(&self, key: &Key) -> Result<Vec<u8>, StoreError> {
-        self.call(Call::Get, key, |is_half| {
+        self.call(Call::Get, key, |fault| {
             let mut bytes = self.inner.get(key)?;
-            if is_half {
+            if fault == Fault::Half {
                 bytes.truncate(bytes.len() / 2);
             }
             Ok(bytes)
@@ -200,5 +236,17 @@ impl BlobStore for Faulty {
 
     fn delete_prefix(&self, prefix: &Key) -> Result<(), StoreError> {
         self.inner.delete_prefix(prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::conformance;
+
+    #[test]
+    fn blobs_in_memory_conform_also_behind_faults_that_do_not_come() {
+        conformance::run(&MemoryBlobs::default());
+        conformance::run(&FaultyBlobs::new(Arc::new(MemoryBlobs::default())));
     }
 }
