@@ -57,8 +57,11 @@ impl Choice<'_> {
             let terms = self.matches.own[at].iter().filter(|term| !known.contains(*term));
             self.matches.weights.share(terms)
         };
-        // Of things that are counted or computed with any word sets some apart.
-        let computes = question.counts || question.total.is_some() || question.quality.is_some();
+        // Of things that are counted, bounded or computed with any word sets some apart.
+        let computes = question.counts
+            || self.sets_bounds()
+            || question.total.is_some()
+            || question.quality.is_some();
         let least = if computes { SAME } else { GAIN_MIN };
         let most = rows.iter().map(|at| new(*at)).fold(0.0_f32, f32::max);
         let held: Vec<usize> = rows.iter().copied().filter(|at| new(*at) >= most - SAME).collect();
@@ -260,7 +263,11 @@ impl Choice<'_> {
             let mut cells = self.candidate(at).cells.iter().filter(|cell| cell.name == column);
             cells.any(|cell| {
                 let said = terms(&cell.value);
-                !said.is_empty() && said.is_subset(&asked)
+                // "A" of "harness A" is a label, and no term.
+                let mut labels = cell.value.unicode_words().filter(|word| word.len() == 1);
+                !said.is_empty()
+                    && said.is_subset(&asked)
+                    && labels.all(|label| question.last().unicode_words().any(|it| it == label))
             })
         };
         let mut left = rows.to_vec();

@@ -62,6 +62,28 @@ fn the_extreme_of_a_quality_is_told() {
     assert_eq!(told("Which ropes not from Tarn are longer than 50 m?"), ["Gecko"]);
 }
 
+/// Rows of one kind are those whose first value has its word: others are not compared with them.
+#[test]
+fn the_extreme_is_that_of_the_kind_that_is_asked_for() {
+    let list = "# Price list\n\n| item | weight | price |\n|---|---|---|\n\
+        | harness A | 420 g | 89 EUR |\n| harness B | 480 g | 120 EUR |\n\
+        | harness C | 650 g | 99 EUR |\n| rope | 3 kg | 140 EUR |\n";
+    let told = |question: &str| {
+        let answer = extracted(question, &titled(&[("prices.md", list)])).text;
+        let named = |name: &&str| answer.contains(*name);
+        ["harness A", "harness B", "harness C", "rope"]
+            .into_iter()
+            .filter(named)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told("Which harness is the most expensive?"), ["harness B"]);
+    assert_eq!(told("Which harness is the lightest?"), ["harness A"]);
+    assert_eq!(told("most expensive harness over 500 g"), ["harness C"]);
+    assert_eq!(told("What is the most expensive harness over 450 g?"), ["harness B"]);
+    assert_eq!(told("Which harness weighs over 500 g?"), ["harness C"]);
+    assert_eq!(told("Which is the most expensive item?"), ["rope"]);
+}
+
 /// Totals and means are of the rows that the question means, which are shown.
 #[test]
 fn columns_are_added_up() {
