@@ -24,6 +24,17 @@ pub enum CatalogError {
         /// The newest format known here.
         supported: i64,
     },
+    /// The process that writes is of an earlier release than this one, which follows it.
+    #[error(
+        "the catalog of the process that writes has format {found}, and this release reads {needed}: \
+         upgrade that process first"
+    )]
+    TooOld {
+        /// Its format.
+        found: usize,
+        /// The format that this release reads.
+        needed: usize,
+    },
     /// The file is of an older format and could not be copied, so it was not changed.
     #[error("no copy {copy} could be made before the upgrade, so nothing was changed: {source}")]
     CopyFailed {
@@ -178,6 +189,15 @@ pub enum CatalogError {
     /// be by this process.
     #[error("another process has taken over this store")]
     Fenced,
+    /// This process follows another one, which alone writes.
+    #[error("this process only reads: the one that writes has to do this")]
+    ReadOnly,
+    /// This process follows another one and does not know what that has done in the last seconds.
+    #[error("this process does not know the newest state: {cause}")]
+    Behind {
+        /// The reason.
+        cause: String,
+    },
     /// The disk failed.
     #[error("input or output on the catalog failed: {source}")]
     Io {
@@ -230,6 +250,9 @@ impl CatalogError {
             Self::QueueFull { .. } => ErrorKind::Overloaded,
             Self::StorageFull => ErrorKind::StorageFull,
             Self::TooNew { .. }
+            | Self::TooOld { .. }
+            | Self::ReadOnly
+            | Self::Behind { .. }
             | Self::Foreign { .. }
             | Self::NotRecovered
             | Self::Poisoned { .. }

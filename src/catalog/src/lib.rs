@@ -50,7 +50,8 @@
 //!
 //! Modules:
 //! - `open`: connections, pragmas; `migrations`: formats; `error`: errors
-//! - `log`: a copy of every commit in a blob store, from which another machine goes on
+//! - `log`: a copy of every commit in a blob store, from which another machine goes on; `follow`: a
+//!   catalog that follows that of another process
 //! - `writer`: group commit; `readers`: read-only connections; `rows`: columns to values
 //! - `cache`: bounded maps of tenants and keys; `work`: signals and stages, in memory only
 //! - `tenants`, `sub_tenants`: creation and deletion of scopes; `descriptors`: tenants beside the
@@ -84,6 +85,7 @@ mod export;
 mod fetched;
 mod file_batches;
 mod files;
+mod follow;
 mod gauges;
 mod idempotency;
 pub mod job;
@@ -130,6 +132,7 @@ pub use error::CatalogError;
 pub use export::{Import, Moment};
 pub use file_batches::{BatchFile, FileBatch, FileProblem};
 pub use files::{FilePage, StoredFile};
+pub use follow::FollowState;
 pub use gauges::CatalogGauges;
 pub use idempotency::{IDEMPOTENCY_MILLIS, RequestGuard, RequestStart};
 pub use job_watch::{JobWatch, Wake};
@@ -156,6 +159,8 @@ pub struct CatalogOptions {
     pub session_idle_millis: u64,
     /// Limits of tenants without own ones.
     pub tenant_limits: TenantLimits,
+    /// Whether other processes follow this catalog: they are waited for before events are sent.
+    pub has_followers: bool,
 }
 
 impl Default for CatalogOptions {
@@ -164,6 +169,7 @@ impl Default for CatalogOptions {
             queue: QueueLimits::default(),
             session_idle_millis: 24 * 3600 * 1000,
             tenant_limits: TenantLimits::default(),
+            has_followers: false,
         }
     }
 }
@@ -180,6 +186,7 @@ struct Inner {
     readers: readers::Readers,
     writer: writer::Writer,
     log: Option<Arc<log::LogWatch>>,
+    following: Option<follow::Following>,
     options: CatalogOptions,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,

@@ -11,8 +11,9 @@ use rusqlite::Connection;
 
 use super::cache::Cache;
 use super::error::{CatalogError, Result};
+use super::follow::Following;
 use super::job_watch::JobWatchers;
-use super::log::{CatalogLog, Claimed, LogState, Shipper};
+use super::log::{CatalogLog, Claimed, LogState, LogWatch, Shipper};
 use super::readers::{self, Readers};
 use super::rows::Statements;
 use super::work::{Changes, Stages, WorkSignal, WorkSignals};
@@ -62,6 +63,18 @@ fn connect(path: &Path, has_log: bool) -> Result<Connection> {
     Ok(connection)
 }
 
+/// Parts of a catalog that differ by what it is opened for.
+pub(super) struct Parts<'a> {
+    pub(super) path: &'a Path,
+    pub(super) writer: Writer,
+    pub(super) log: Option<Arc<LogWatch>>,
+    pub(super) following: Option<Following>,
+    pub(super) options: CatalogOptions,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) ids: Arc<dyn IdSource>,
+    pub(super) is_recovered: bool,
+}
+
 fn moving_failed(path: &Path, error: &std::io::Error) -> CatalogError {
     CatalogError::corrupt(format!("{} could not be moved away: {error}", path.display()))
 }
@@ -108,7 +121,8 @@ impl Catalog {
         ids: Arc<dyn IdSource>,
         log: Option<CatalogLog>,
     ) -> Result<Self> {
-        let claimed = log.map(|log| log.take_over(path)).transpose()?;
+        let waits = options.has_followers;
+        let claimed = log.map(|log| log.take_over(path, waits)).transpose()?;
         let connect = || {
             let connection = connect(path, claimed.is_some())?;
             let sql = "SELECT EXISTS (SELECT 1 FROM jobs WHERE status = 'in_progress')";
@@ -124,10 +138,26 @@ impl Catalog {
         let writer = started.map_err(|error| CatalogError::Poisoned {
             cause: format!("the writer thread did not start: {error}"),
         })?;
+        Ok(Self::assembled(Parts {
+            path,
+            writer,
+            log,
+            following: None,
+            options,
+            clock,
+            ids,
+            is_recovered: !has_interrupted,
+        }))
+    }
+
+    /// The catalog whose file is open.
+    pub(super) fn assembled(parts: Parts<'_>) -> Self {
+        let Parts { path, writer, log, following, options, clock, ids, is_recovered } = parts;
         let inner = Inner {
             readers: Readers::new(path),
             writer,
             log,
+            following,
             options,
             clock,
             ids,
@@ -140,10 +170,10 @@ impl Catalog {
             job_watchers: JobWatchers::default(),
             deliveries: WorkSignal::default(),
             last_served: Arc::default(),
-            is_recovered: AtomicBool::new(!has_interrupted),
+            is_recovered: AtomicBool::new(is_recovered),
             in_flight: Mutex::default(),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        Self { inner: Arc::new(inner) }
     }
 
     /// Whether there is a catalog file at `path`. An empty one counts where `store` is empty too: a

@@ -25,6 +25,8 @@ pub(super) struct Teller {
     ids: Arc<dyn IdSource>,
     /// The time of the events.
     pub(super) now: Timestamp,
+    /// When they may be sent.
+    due_at: Timestamp,
     told: usize,
 }
 
@@ -78,7 +80,8 @@ impl Catalog {
         F: FnOnce(&Connection, &mut Teller) -> Result<T> + Send + 'static,
     {
         let (ids, now) = (Arc::clone(&self.inner.ids), self.inner.clock.now());
-        let mut teller = Teller { ids, now, told: 0 };
+        let due_at = Timestamp(now.0 + self.followers_delay().as_millis() as u64);
+        let mut teller = Teller { ids, now, due_at, told: 0 };
         let (value, told) = self.write(move |connection| {
             let value = body(connection, &mut teller)?;
             Ok((value, teller.told))
@@ -159,7 +162,7 @@ impl Teller {
                     body, created_at, state, due_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', iif(EXISTS (
                     SELECT 1 FROM deliveries WHERE collection = ?4 AND sub_tenant = ?5
-                        AND source = ?6 AND webhook = ?1 AND state = 'pending'), NULL, ?8))",
+                        AND source = ?6 AND webhook = ?1 AND state = 'pending'), NULL, ?9))",
                 params![
                     webhook,
                     id,
@@ -169,6 +172,7 @@ impl Teller {
                     event.source,
                     body,
                     self.now.0 as i64,
+                    self.due_at.0 as i64,
                 ],
             )?;
             self.told += 1;

@@ -15,6 +15,8 @@ const CONNECTIONS_MAX: usize = 4;
 struct Idle {
     connections: Vec<Connection>,
     opened: usize,
+    /// Whether nobody gets a connection, because the file is about to change.
+    is_closed: bool,
 }
 
 /// The pool.
@@ -40,9 +42,28 @@ impl Readers {
         body(lent.connection.as_ref().expect("a connection is lent until it is dropped"))
     }
 
+    /// Runs `body` while nobody reads the file and no connection knows anything of it.
+    pub(super) fn alone<T>(&self, body: impl FnOnce() -> T) -> T {
+        let mut idle = self.idle.lock();
+        idle.is_closed = true;
+        while idle.connections.len() < idle.opened {
+            self.returned.wait(&mut idle);
+        }
+        idle.connections.clear();
+        let result = body();
+        (idle.opened, idle.is_closed) = (0, false);
+        drop(idle);
+        self.returned.notify_all();
+        result
+    }
+
     fn take(&self) -> Result<Connection> {
         let mut idle = self.idle.lock();
         loop {
+            if idle.is_closed {
+                self.returned.wait(&mut idle);
+                continue;
+            }
             if let Some(connection) = idle.connections.pop() {
                 return Ok(connection);
             }
@@ -52,7 +73,7 @@ impl Readers {
                 let opened = connect(&self.path);
                 if opened.is_err() {
                     self.idle.lock().opened -= 1;
-                    self.returned.notify_one();
+                    self.returned.notify_all();
                 }
                 return opened;
             }
@@ -79,7 +100,8 @@ impl Drop for ConnectionGuard<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.readers.idle.lock().connections.push(connection);
-            self.readers.returned.notify_one();
+            // One that waits for all connections may be among those that wait.
+            self.readers.returned.notify_all();
         }
     }
 }

@@ -131,6 +131,7 @@ pub(super) struct Counters {
 
 /// Handle of the writer thread.
 pub(super) struct Writer {
+    /// None in a process that only reads, and at the end.
     sender: Option<Sender<Box<dyn Task>>>,
     thread: Option<JoinHandle<()>>,
     pub(super) counters: Arc<Counters>,
@@ -147,17 +148,22 @@ impl Writer {
         Ok(Self { sender: Some(sender), thread: Some(thread), counters })
     }
 
+    /// A writer that refuses everything.
+    pub(super) fn refusing() -> Self {
+        Self { sender: None, thread: None, counters: Arc::default() }
+    }
+
     /// Runs `body` in a transaction that has come as far as `reach` says when this returns `Ok`.
     pub(super) fn write<T, F>(&self, reach: Reach, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
+        let Some(sender) = &self.sender else { return Err(CatalogError::ReadOnly) };
         let (reply, answer) = sync_channel(1);
         let stopped = || CatalogError::Poisoned { cause: "the writer stopped".into() };
         let task = Box::new(Work { body: Some(body), reach, result: None, reply });
         self.counters.waiting.fetch_add(1, Ordering::SeqCst);
-        let sender = self.sender.as_ref().expect("the sender lives as long as the writer");
         sender.send(task).map_err(|_| stopped())?;
         answer.recv().unwrap_or_else(|_| Err(stopped()))
     }

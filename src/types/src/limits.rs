@@ -47,6 +47,11 @@ pub const WEB_WIRE_BYTES_MAX: usize = 24 << 20;
 /// Bytes of the head of one HTTP response while fetching a web page.
 pub const WEB_HEAD_BYTES_MAX: usize = 64 << 10;
 
+/// Milliseconds between a change and the moment from which every process that follows the one that
+/// writes knows of it. Whoever writes waits so long; whoever follows answers nothing when it has not
+/// looked for so long.
+pub const FOLLOWERS_MILLIS: u64 = 2000;
+
 /// Webhooks that reach one tenant at most, beside as many that reach every tenant.
 pub const WEBHOOKS_MAX: usize = 8;
 /// Events that wait for one webhook; later ones are counted and not kept. As many as the jobs of

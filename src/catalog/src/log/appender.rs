@@ -82,7 +82,8 @@ fn is_newest(store: &dyn BlobStore, claim: u64, nonce: Uuid) -> Result<bool> {
 }
 
 impl Appender {
-    /// Takes the log over at its first free number. `format` is the catalog's.
+    /// Takes the log over at its first free number. `format` is the catalog's; `waits`: whether
+    /// followers are waited for.
     ///
     /// # Errors
     /// [`CatalogError::LogAway`]; [`CatalogError::Fenced`] if another process does so meanwhile.
@@ -90,6 +91,7 @@ impl Appender {
         store: &Arc<dyn BlobStore>,
         ids: &Arc<dyn IdSource>,
         format: usize,
+        waits: bool,
     ) -> Result<(Self, Option<Label>)> {
         for _ in 0..CLAIMS_MAX {
             let before = newest(&**store)?;
@@ -101,7 +103,8 @@ impl Appender {
                 None => 0,
             };
             let (nonce, parent) = (ids.uuid(), before.as_ref().map(|label| label.nonce));
-            let label = Label { nonce, parent, claim, base, kind: Kind::Claim { format } };
+            let kind = Kind::Claim { format, waits };
+            let label = Label { nonce, parent, claim, base, kind };
             if create(&**store, claim, &Entry::encode(&label, &[]))?
                 && is_newest(&**store, claim, nonce)?
             {

@@ -48,6 +48,9 @@ pub(super) enum Kind {
     Claim {
         /// Format to which it brings the catalog.
         format: usize,
+        /// Whether it waits for followers before it tells that something has changed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        waits: bool,
     },
     /// Consecutive bytes of SQLite's write-ahead log.
     Frames(Frames),

@@ -61,11 +61,14 @@
 //! - `wal`: the committed end of the write-ahead log
 //! - `ship`: the part of the writer's thread; `base`: copies of the file and removal
 //! - `restore`: the file from the log alone; `state`: measurements, and a look for a successor
+//! - `follow`, `pages`: a file that follows the log of another process
 
 mod appender;
 mod base;
 mod entry;
+mod follow;
 mod limits;
+mod pages;
 mod reader;
 mod restore;
 mod ship;
@@ -80,6 +83,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
+pub(crate) use follow::{LogFollower, Polled};
 pub(crate) use ship::Shipper;
 pub use state::LogState;
 pub(crate) use state::LogWatch;
@@ -120,7 +124,7 @@ impl CatalogLog {
                 Kind::Frames(_) | Kind::Base(_) => label_at(&*store, label.claim)?,
             };
             let key = entry::key(label.claim);
-            let Some(Label { kind: Kind::Claim { format }, .. }) = claim else {
+            let Some(Label { kind: Kind::Claim { format, .. }, .. }) = claim else {
                 return Err(entry::damaged(&key, "there is no claim of this number"));
             };
             if format > Catalog::format() {
@@ -173,9 +177,11 @@ impl CatalogLog {
     }
 
     /// Takes the log over and, where it holds a catalog, puts that in the place of the file at
-    /// `path`. From now on the process before can store nothing.
-    pub(crate) fn take_over(self, path: &Path) -> Result<Claimed> {
-        let (appender, before) = Appender::claim(&self.store, &self.ids, Catalog::format())?;
+    /// `path`. From now on the process before can store nothing. `waits`: whether followers are
+    /// waited for.
+    pub(crate) fn take_over(self, path: &Path, waits: bool) -> Result<Claimed> {
+        let format = Catalog::format();
+        let (appender, before) = Appender::claim(&self.store, &self.ids, format, waits)?;
         let plan = match &before {
             Some(label) => Plan::new(&*self.store, appender.claim - 1, label)?,
             None => None,

@@ -27,7 +27,8 @@ pub(super) fn get(store: &dyn BlobStore, key: &Key) -> Result<Option<Vec<u8>>> {
     }
 }
 
-fn entry_at(store: &dyn BlobStore, number: u64) -> Result<Option<Entry>> {
+/// An entry, if there is one of this number.
+pub(super) fn entry_at(store: &dyn BlobStore, number: u64) -> Result<Option<Entry>> {
     let key = entry::key(number);
     let Some(bytes) = get(store, &key)? else { return Ok(None) };
     Entry::decode(&bytes).map(Some).map_err(|problem| damaged(&key, problem))
@@ -61,12 +62,14 @@ pub(super) struct Plan {
     pub(super) base: Base,
     base_number: u64,
     /// Number of the newest entry to apply.
-    last: u64,
+    pub(super) last: u64,
 }
 
 /// State at the end of a plan.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct End {
+    /// The rules for what follows.
+    pub(super) order: Order,
     /// The newest lap.
     pub(super) lap: u64,
     /// Bytes of frames.
@@ -123,16 +126,26 @@ impl Plan {
                 let key = entry::key(*number);
                 let entry = entry?.ok_or_else(|| damaged(&key, "this entry is missing"))?;
                 order.check(*number, &entry.label).map_err(|what| damaged(&key, what))?;
-                let Kind::Frames(place) = entry.label.kind else { continue };
-                let content = entry.content().map_err(|what| damaged(&key, what))?;
-                if content.len() as u64 != place.bytes {
-                    return Err(damaged(&key, "its content has another length than it says"));
-                }
+                let Some((place, content)) = frames_of(*number, &entry)? else { continue };
                 apply(place, &content)?;
-                end = End { lap: place.lap, bytes: end.bytes + place.bytes };
+                (end.lap, end.bytes) = (place.lap, end.bytes + place.bytes);
             }
         }
-        Ok(end)
+        Ok(End { order, ..end })
+    }
+}
+
+/// The frames in an entry, if it has any.
+///
+/// # Errors
+/// [`CatalogError::Corrupt`] names the entry.
+pub(super) fn frames_of(number: u64, entry: &Entry) -> Result<Option<(Frames, Vec<u8>)>> {
+    let Kind::Frames(place) = entry.label.kind else { return Ok(None) };
+    let key = entry::key(number);
+    let content = entry.content().map_err(|what| damaged(&key, what))?;
+    match content.len() as u64 == place.bytes {
+        true => Ok(Some((place, content))),
+        false => Err(damaged(&key, "its content has another length than it says")),
     }
 }
 
@@ -151,19 +164,24 @@ fn fetch(store: &Arc<dyn BlobStore>, numbers: &[u64]) -> Vec<Result<Option<Entry
 }
 
 /// The rules by which entries follow one another.
-#[derive(Debug, Default)]
-struct Order {
-    newest_base: u64,
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Order {
+    /// Number of the newest base.
+    pub(super) newest_base: u64,
     parent: Option<uuid::Uuid>,
     /// The claim in force; 0 before the first entry.
-    claim: u64,
+    pub(super) claim: u64,
     /// The newest frames, unless a claim ended their lap.
     frames: Option<Frames>,
     lap: u64,
 }
 
 impl Order {
-    fn check(&mut self, number: u64, label: &Label) -> std::result::Result<(), String> {
+    /// Checks the next entry.
+    ///
+    /// # Errors
+    /// The rule that is broken, as a phrase.
+    pub(super) fn check(&mut self, number: u64, label: &Label) -> std::result::Result<(), String> {
         if self.claim != 0 && label.parent != self.parent {
             return Err("it does not follow the entry before it".into());
         }

@@ -73,7 +73,7 @@ impl Write for Checked<'_> {
     }
 }
 
-fn fetch_base(store: &dyn BlobStore, base: &Base, path: &Path) -> Result<()> {
+pub(super) fn fetch_base(store: &dyn BlobStore, base: &Base, path: &Path) -> Result<()> {
     let key = Key::parse(&base.blob).map_err(|error| CatalogError::corrupt(error.to_string()))?;
     let blob = store.open(&key).map_err(|error| match error.kind() {
         ErrorKind::NotFound => damaged(&key, "this copy of the catalog is missing"),

@@ -16,12 +16,15 @@ use std::path::{Path, PathBuf};
 use super::entry::Frames;
 
 const MAGIC: u32 = 0x377F_0682;
-const HEADER_BYTES: u64 = 32;
-const FRAME_HEADER_BYTES: u64 = 24;
+/// Bytes of the header of a lap.
+pub(super) const HEADER_BYTES: usize = 32;
+/// Bytes before the page of a frame.
+pub(super) const FRAME_HEADER_BYTES: usize = 24;
+const FIRST_FRAME: u64 = HEADER_BYTES as u64;
 
 /// The header of a lap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Header {
+pub(super) struct Header {
     page_bytes: u32,
     salts: [u8; 8],
 }
@@ -29,26 +32,35 @@ struct Header {
 impl Header {
     /// None where the file has no header (yet).
     fn read(file: &File) -> io::Result<Option<Self>> {
-        let mut bytes = [0; HEADER_BYTES as usize];
+        let mut bytes = [0; HEADER_BYTES];
         if !is_read(file.read_exact_at(&mut bytes, 0))? {
             return Ok(None);
         }
-        // The last bit says in which order checksums take their bytes.
-        if number(&bytes[..4]) & !1 != MAGIC {
-            return Err(io::Error::new(ErrorKind::InvalidData, "it is not a write-ahead log"));
-        }
+        let foreign = || io::Error::new(ErrorKind::InvalidData, "it is not a write-ahead log");
+        Self::parse(&bytes).ok_or_else(foreign).map(Some)
+    }
+
+    /// None where these are bytes of something else.
+    pub(super) fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let salts = bytes[16..24].try_into().expect("eight bytes");
-        Ok(Some(Self { page_bytes: number(&bytes[8..12]), salts }))
+        let header = Self { page_bytes: number(&bytes[8..12]), salts };
+        // The last bit says in which order checksums take their bytes.
+        (number(&bytes[..4]) & !1 == MAGIC).then_some(header)
+    }
+
+    /// Bytes of a page.
+    pub(super) fn page_bytes(self) -> usize {
+        self.page_bytes as usize
     }
 
     fn frame_bytes(self) -> u64 {
-        FRAME_HEADER_BYTES + u64::from(self.page_bytes)
+        FRAME_HEADER_BYTES as u64 + u64::from(self.page_bytes)
     }
 
     /// Offset behind the last commit; `from`, the end of a frame, where none follows.
     fn committed_end(self, file: &File, from: u64) -> io::Result<u64> {
         let (mut at, mut end) = (from, from);
-        let mut frame = [0; FRAME_HEADER_BYTES as usize];
+        let mut frame = [0; FRAME_HEADER_BYTES];
         while is_read(file.read_exact_at(&mut frame, at))? && frame[8..16] == self.salts {
             at += self.frame_bytes();
             if number(&frame[4..8]) != 0 {
@@ -59,7 +71,8 @@ impl Header {
     }
 }
 
-fn number(bytes: &[u8]) -> u32 {
+/// A number of four bytes.
+pub(super) fn number(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(bytes.try_into().expect("four bytes"))
 }
 
@@ -76,8 +89,8 @@ fn is_read(result: io::Result<()>) -> io::Result<bool> {
 pub(super) fn committed_frames(path: &Path) -> io::Result<u64> {
     let file = File::open(path)?;
     let Some(header) = Header::read(&file)? else { return Ok(0) };
-    let end = header.committed_end(&file, HEADER_BYTES)?;
-    Ok((end - HEADER_BYTES) / header.frame_bytes())
+    let end = header.committed_end(&file, FIRST_FRAME)?;
+    Ok((end - FIRST_FRAME) / header.frame_bytes())
 }
 
 /// Committed bytes of the write-ahead log.
@@ -130,7 +143,7 @@ impl WalTail {
         if self.salts != Some(header.salts) {
             (self.salts, self.offset, self.committed) = (Some(header.salts), 0, 0);
         }
-        let start = self.offset.max(HEADER_BYTES);
+        let start = self.offset.max(FIRST_FRAME);
         if self.committed <= start {
             self.committed = header.committed_end(file, start)?;
         }

@@ -97,7 +97,7 @@ fn old_base(machines: &Machines, format: usize) {
     drop(connection);
     let store: Arc<dyn BlobStore> = machines.store.clone();
     let ids: Arc<dyn IdSource> = machines.ids.clone();
-    let (mut appender, _) = Appender::claim(&store, &ids, format).unwrap();
+    let (mut appender, _) = Appender::claim(&store, &ids, format, false).unwrap();
     let file = fs::File::open(&path).unwrap();
     let blob = entry::base_key(1, &*ids);
     let copied = copy(&*store, blob.clone(), &file, &Stop::default()).unwrap();
@@ -126,11 +126,11 @@ fn a_log_of_a_newer_release_is_refused_before_it_is_taken_over() {
     let machine = machines.start();
     let store: Arc<dyn BlobStore> = machines.store.clone();
     let ids: Arc<dyn IdSource> = machines.ids.clone();
-    let (mut newer, _) = Appender::claim(&store, &ids, 99).unwrap();
+    let (mut newer, _) = Appender::claim(&store, &ids, 99, false).unwrap();
     let entries = machines.entries();
     let error = machines.log().unwrap_err();
     assert!(matches!(error, CatalogError::TooNew { found: 99, .. }), "{error}");
-    newer.append(Kind::Claim { format: 99 }, &[]).unwrap();
+    newer.append(Kind::Claim { format: 99, waits: false }, &[]).unwrap();
     assert_eq!(machines.entries().len(), entries.len() + 1, "the newer one was not disturbed");
     assert!(machine.submit(CollectionId(uuid::Uuid::nil()), "s").is_err());
 }
@@ -274,7 +274,8 @@ fn damage_is_named_and_nothing_is_changed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("catalog.sqlite");
         fs::write(&path, "as it was").unwrap();
-        let error = machines.log().and_then(|log| log.take_over(&path).map(drop)).unwrap_err();
+        let error =
+            machines.log().and_then(|log| log.take_over(&path, false).map(drop)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         let text = error.to_string();
         assert!(text.contains(key.as_str()) && text.contains(words), "{key}: {text}");

@@ -2,6 +2,7 @@
 
 mod durability;
 mod faults;
+mod follow;
 mod schedule;
 mod takeover;
 

@@ -134,7 +134,7 @@ impl Process<'_> {
 
     fn run(&mut self) -> Result<()> {
         let known = self.facts.lock().acknowledged.clone();
-        let (mut appender, before) = Appender::claim(&self.store, &self.ids, 7)?;
+        let (mut appender, before) = Appender::claim(&self.store, &self.ids, 7, false)?;
         let (mut collected, mut base) = (1, 0);
         if let Some(label) = before
             && let Some(found) = self.read(appender.claim - 1, &label)?

@@ -102,7 +102,7 @@ fn a_claim_at_a_number_that_was_used_and_removed_is_made_anew() {
     for bases_before in [0, 1] {
         let memory: Arc<dyn BlobStore> = Arc::new(MemoryBlobs::default());
         let ids: Arc<dyn IdSource> = Arc::new(SeededIds::new(1));
-        let (mut busy, _) = Appender::claim(&memory, &ids, 7).unwrap();
+        let (mut busy, _) = Appender::claim(&memory, &ids, 7, false).unwrap();
         (0..bases_before).for_each(|_| base_and_removal(&mut busy));
         let free = busy.next();
         let (busy, mut is_asleep) = (Arc::new(Mutex::new(busy)), true);
@@ -116,10 +116,10 @@ fn a_claim_at_a_number_that_was_used_and_removed_is_made_anew() {
             Fault::None
         });
         let sleeper: Arc<dyn BlobStore> = Arc::new(sleeper);
-        let (claimed, before) = Appender::claim(&sleeper, &ids, 7).unwrap();
+        let (claimed, before) = Appender::claim(&sleeper, &ids, 7, false).unwrap();
         assert_eq!(claimed.claim, free + 3, "behind all that the other has stored");
         assert!(matches!(before.unwrap().kind, Kind::Base(_)));
-        let fenced = busy.lock().append(Kind::Claim { format: 7 }, &[]);
+        let fenced = busy.lock().append(Kind::Claim { format: 7, waits: false }, &[]);
         assert!(matches!(fenced, Err(CatalogError::Fenced)));
     }
 }

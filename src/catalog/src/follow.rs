@@ -1,0 +1,163 @@
+//! A catalog that follows the one of another process: it reads, and nothing else.
+//!
+//! Whoever writes waits [`FOLLOWERS_MILLIS`] before it tells anybody that something has changed. A
+//! follower whose last look at the log began less long ago may answer: it has seen all changes that
+//! anybody was told of before the question came. No clock is compared with another one's; only the
+//! rates of clocks matter.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::error::{CatalogError, Result};
+use super::log::{CatalogLog, LogFollower, Polled};
+use super::open::Parts;
+use super::writer::Writer;
+use super::{Catalog, CatalogOptions};
+use lodestone_types::limits::FOLLOWERS_MILLIS;
+use lodestone_types::{Clock, IdSource, Timestamp};
+
+/// Position of a catalog that follows another process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FollowState {
+    /// Number of the newest entry of the log that is known here.
+    pub entry: u64,
+    /// Milliseconds since it was known that there is no newer one.
+    pub age_millis: u64,
+    /// Whether the process that writes waits for followers; if not, nothing is answered here.
+    pub is_waited_for: bool,
+    /// The error of the last look at the log.
+    pub last_error: Option<String>,
+}
+
+/// State of a catalog that follows another process.
+pub(super) struct Following {
+    follower: Mutex<LogFollower>,
+    seen: Mutex<Seen>,
+}
+
+/// Result of the looks at the log so far.
+struct Seen {
+    entry: u64,
+    is_waited_for: bool,
+    /// When the last look that came to its end began. Two clocks: the one stands still while a
+    /// machine sleeps, the other may be set back.
+    began: (Instant, Timestamp),
+    last_error: Option<String>,
+}
+
+impl Seen {
+    fn age_millis(&self, clock: &dyn Clock) -> u64 {
+        let (by_instant, at) = self.began;
+        let by_clock = clock.now().0.saturating_sub(at.0);
+        (by_instant.elapsed().as_millis() as u64).max(by_clock)
+    }
+}
+
+impl Catalog {
+    /// Makes the file at `path` from the log and opens it to read. Another process goes on writing;
+    /// [`Self::catch_up`] reads what it has done.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] where the log is empty or damaged; [`CatalogError::TooNew`] and
+    /// [`CatalogError::TooOld`] where the other process is of another release;
+    /// [`CatalogError::LogAway`].
+    pub fn follow(
+        path: &Path,
+        options: CatalogOptions,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+        log: &CatalogLog,
+    ) -> Result<Self> {
+        let began = (Instant::now(), clock.now());
+        let follower = LogFollower::start(log, path)?;
+        let (entry, is_waited_for) = (follower.last(), follower.waits());
+        let seen = Seen { entry, is_waited_for, began, last_error: None };
+        let following = Following { follower: Mutex::new(follower), seen: Mutex::new(seen) };
+        Ok(Self::assembled(Parts {
+            path,
+            writer: Writer::refusing(),
+            log: None,
+            following: Some(following),
+            options,
+            clock,
+            ids,
+            is_recovered: false,
+        }))
+    }
+
+    /// Reads what the other process has done. Returns whether anything has changed; does nothing in
+    /// a catalog that writes.
+    ///
+    /// # Errors
+    /// As [`Self::follow`]; the next call tries again.
+    pub fn catch_up(&self) -> Result<bool> {
+        let Some(following) = &self.inner.following else { return Ok(false) };
+        let mut follower = following.follower.lock();
+        let began = (Instant::now(), self.inner.clock.now());
+        let caught_up = self.follow_to_end(&mut follower);
+        let mut seen = following.seen.lock();
+        seen.last_error = caught_up.as_ref().err().map(ToString::to_string);
+        if caught_up.is_ok() {
+            (seen.entry, seen.is_waited_for) = (follower.last(), follower.waits());
+            seen.began = began;
+        }
+        caught_up
+    }
+
+    fn follow_to_end(&self, follower: &mut LogFollower) -> Result<bool> {
+        let readers = &self.inner.readers;
+        match follower.poll()? {
+            Polled::Same => return Ok(false),
+            Polled::Commits => readers.alone(|| follower.apply())?,
+            Polled::Shortened => {
+                let anew = follower.anew()?;
+                readers.alone(|| anew.install())?;
+                *follower = anew;
+            }
+        }
+        self.inner.tenants.clear();
+        self.inner.keys.clear();
+        Ok(true)
+    }
+
+    /// Refuses where this process follows another one and may not know of a change that somebody
+    /// was told of.
+    ///
+    /// # Errors
+    /// [`CatalogError::Behind`].
+    pub fn require_current(&self) -> Result<()> {
+        let Some(state) = self.follow_state() else { return Ok(()) };
+        let FollowState { age_millis, is_waited_for, last_error, .. } = state;
+        let cause = match is_waited_for {
+            true if age_millis < FOLLOWERS_MILLIS => return Ok(()),
+            true => last_error.unwrap_or_else(|| format!("it is {age_millis} ms behind")),
+            false => "the process that writes does not wait for query nodes: start it with \
+                      --with-query-nodes"
+                .to_owned(),
+        };
+        Err(CatalogError::Behind { cause })
+    }
+
+    /// The position of a catalog that follows another process.
+    pub fn follow_state(&self) -> Option<FollowState> {
+        let seen = self.inner.following.as_ref()?.seen.lock();
+        Some(FollowState {
+            entry: seen.entry,
+            age_millis: seen.age_millis(&*self.inner.clock),
+            is_waited_for: seen.is_waited_for,
+            last_error: seen.last_error.clone(),
+        })
+    }
+
+    /// The time between a change and the moment from which every follower knows of it, if there are
+    /// followers.
+    pub fn followers_delay(&self) -> Duration {
+        match self.inner.options.has_followers {
+            true => Duration::from_millis(FOLLOWERS_MILLIS),
+            false => Duration::ZERO,
+        }
+    }
+}

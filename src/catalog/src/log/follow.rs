@@ -1,0 +1,221 @@
+//! A file that follows the log of another process.
+//!
+//! ```text
+//! start   newest base -> copy of the file -> entries up to the newest one -> pages of commits
+//! poll    entry n + 1? -> it follows entry n -> pages of its commits -> file, once nobody reads it
+//!                   none -> entry n is still there: it is the newest one
+//!                           it is not: the log was shortened beyond it; start anew
+//! ```
+//!
+//! # Nothing is missed
+//! Entries are removed in ascending order, and claims and the newest entry never. So if n + 1 is
+//! not there, and *then* n, which is no claim, still is, then n + 1 had not been removed when it
+//! was looked for: it did not exist. Of a claim that proves nothing, and the log is listed. That n
+//! is another entry by now is impossible: numbers are used again only by a process whose successor
+//! has come, and at the first number after its own entries that successor's claim stays.
+//!
+//! An answer from the file is as new as the beginning of the last poll that came to its end.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::entry::{self, Entry, Kind, damaged};
+use super::pages::{Commits, read_in_place};
+use super::reader::{FETCHES, Order, Plan, away, entry_at, frames_of, label_at, newest, numbers};
+use super::restore::{fetch_base, local};
+use super::{CatalogLog, RESTORES_MAX, beside};
+use crate::error::{CatalogError, Result};
+use crate::{Catalog, migrations, readers};
+use lodestone_io::store::BlobStore;
+use lodestone_types::ErrorKind;
+
+/// The position of a follower in a log, and what it has read and not applied.
+#[derive(Debug)]
+pub(crate) struct LogFollower {
+    store: Arc<dyn BlobStore>,
+    path: PathBuf,
+    /// Number of the newest entry that was read.
+    last: u64,
+    order: Order,
+    commits: Commits,
+    waits: bool,
+    /// Whether the file was lost while it was written.
+    is_lost: bool,
+}
+
+/// Result of a poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Polled {
+    /// There is nothing new.
+    Same,
+    /// There are commits to apply.
+    Commits,
+    /// The log was shortened beyond the follower, which has to start anew.
+    Shortened,
+}
+
+impl LogFollower {
+    /// Makes the file at `path` from the log as it is now. One that is there is replaced.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] names what is missing or damaged, or says that the log is empty;
+    /// [`CatalogError::TooNew`] and [`CatalogError::TooOld`] where the process that writes is of
+    /// another release; [`CatalogError::LogAway`].
+    pub(crate) fn start(log: &CatalogLog, path: &Path) -> Result<Self> {
+        let started = Self::started(&log.store, path)?;
+        started.install()?;
+        Ok(started)
+    }
+
+    /// The same from the log as it is now. Its file waits beside this one's until it is installed.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub(crate) fn anew(&self) -> Result<Self> {
+        Self::started(&self.store, &self.path)
+    }
+
+    /// Puts its file in the place of the one before, which nobody may read meanwhile.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(crate) fn install(&self) -> Result<()> {
+        Catalog::remove_left_over(&self.path)?;
+        std::fs::rename(fresh(&self.path), &self.path).map_err(local(&self.path))
+    }
+
+    fn started(store: &Arc<dyn BlobStore>, path: &Path) -> Result<Self> {
+        let mut tries = 1;
+        loop {
+            let newest = newest(&**store)?;
+            let (last, label) = newest.ok_or_else(|| CatalogError::corrupt("the log is empty"))?;
+            let built = Plan::new(&**store, last, &label).and_then(|plan| {
+                let plan = plan.ok_or_else(|| CatalogError::corrupt("the log has no base yet"))?;
+                Self::build(store, &plan, path)
+            });
+            match built {
+                // The log may have been shortened meanwhile.
+                Err(CatalogError::Corrupt { .. }) if tries < RESTORES_MAX => tries += 1,
+                built => return built,
+            }
+        }
+    }
+
+    fn build(store: &Arc<dyn BlobStore>, plan: &Plan, path: &Path) -> Result<Self> {
+        let fresh = fresh(path);
+        Catalog::remove_left_over(&fresh)?;
+        fetch_base(&**store, &plan.base, &fresh)?;
+        read_in_place(&fresh)?;
+        let mut commits = Commits::default();
+        let end = plan.read(store, FETCHES, &mut |place, bytes| {
+            commits.add(place, bytes)?;
+            commits.write(&fresh)
+        })?;
+        let claim = end.order.claim;
+        let waits = match label_at(&**store, claim)?.map(|label| label.kind) {
+            Some(Kind::Claim { waits, .. }) => waits,
+            _ => return Err(damaged(&entry::key(claim), "there is no claim of this number")),
+        };
+        require_own_format(&fresh)?;
+        // Entries do not know of later bases.
+        let mut order = end.order;
+        order.newest_base = u64::MAX;
+        let (store, path, last) = (Arc::clone(store), path.to_owned(), plan.last);
+        Ok(Self { store, path, last, order, commits, waits, is_lost: false })
+    }
+
+    /// Number of the newest entry that was read.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Whether the process that writes waits for followers before it tells of a change.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// Reads the entries that are new.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] names the entry that breaks a rule; [`CatalogError::TooNew`] where
+    /// a process of a later release has taken the log over; [`CatalogError::LogAway`].
+    pub(crate) fn poll(&mut self) -> Result<Polled> {
+        if self.is_lost {
+            return Ok(Polled::Shortened);
+        }
+        loop {
+            match entry_at(&*self.store, self.last + 1)? {
+                Some(entry) => self.take(self.last + 1, &entry)?,
+                None => match self.is_end()? {
+                    Some(true) if self.commits.is_ready() => return Ok(Polled::Commits),
+                    Some(true) => return Ok(Polled::Same),
+                    Some(false) => {}
+                    None => return Ok(Polled::Shortened),
+                },
+            }
+        }
+    }
+
+    fn take(&mut self, number: u64, entry: &Entry) -> Result<()> {
+        let key = entry::key(number);
+        if let Kind::Claim { format, waits } = entry.label.kind {
+            if format > Catalog::format() {
+                let (path, found, supported) =
+                    (PathBuf::from(key.as_str()), format as i64, Catalog::format() as i64);
+                return Err(CatalogError::TooNew { path, found, supported });
+            }
+            self.waits = waits;
+        }
+        let mut order = self.order;
+        order.check(number, &entry.label).map_err(|what| damaged(&key, what))?;
+        if let Some((place, bytes)) = frames_of(number, entry)? {
+            self.commits.add(place, &bytes)?;
+        }
+        (self.order, self.last) = (order, number);
+        Ok(())
+    }
+
+    /// Whether there was no entry after the last one when it was looked for; none where the log was
+    /// shortened beyond it.
+    fn is_end(&self) -> Result<Option<bool>> {
+        if self.order.claim == self.last {
+            let listed = numbers(&*self.store)?;
+            return Ok(match listed.last() {
+                Some(newest) if *newest == self.last => Some(true),
+                _ => listed.contains(&(self.last + 1)).then_some(false),
+            });
+        }
+        match self.store.len(&entry::key(self.last)) {
+            Ok(_) => Ok(Some(true)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(away(error)),
+        }
+    }
+
+    /// Writes the commits that were read to the file. Nobody may read it meanwhile, and after an
+    /// error nobody can: it is gone, and the next poll says so.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(crate) fn apply(&mut self) -> Result<()> {
+        self.commits.write(&self.path).inspect_err(|_| {
+            self.is_lost = true;
+            // What cannot be removed is of the size that it had: SQLite finds it damaged at worst.
+            let _ = Catalog::remove_left_over(&self.path);
+        })
+    }
+}
+
+/// The file that is being made beside the one at `path`.
+fn fresh(path: &Path) -> PathBuf {
+    beside(path, ".following")
+}
+
+/// Refuses a file that this release would have to migrate: its writer would not understand it.
+fn require_own_format(path: &Path) -> Result<()> {
+    let found = migrations::format(&readers::connect(path)?, path)?;
+    match found == Catalog::format() {
+        true => Ok(()),
+        false => Err(CatalogError::TooOld { found, needed: Catalog::format() }),
+    }
+}

@@ -1,0 +1,196 @@
+//! Catalogs that follow another process.
+
+use super::*;
+use crate::log::entry;
+use lodestone_io::store::BlobStore;
+use lodestone_types::limits::FOLLOWERS_MILLIS;
+
+impl Machines {
+    fn follow(&self, store: Arc<dyn BlobStore>) -> Result<Machine, CatalogError> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("catalog.sqlite");
+        let log = CatalogLog::open(store, self.ids.clone())?;
+        let (clock, ids) = (self.clock.clone(), self.ids.clone());
+        let catalog = Catalog::follow(&path, options(), clock, ids, &log)?;
+        Ok(Machine { catalog, directory, clock: self.clock.clone() })
+    }
+
+    fn follower(&self) -> Machine {
+        self.follow(self.store.clone()).unwrap()
+    }
+}
+
+/// Goal: laps, new bases and removed entries, other processes that take over, and followers that
+/// were away for any time.
+#[test]
+fn a_follower_has_the_rows_of_the_process_that_writes() {
+    let machines = Machines::new(SMALL);
+    let mut writer = machines.start();
+    let collection = writer.tenant("a");
+    let (often, seldom) = (machines.follower(), machines.follower());
+    let first_file = often.catalog.inner.readers.path().to_owned();
+    let mut shortened = 0;
+    for round in 0..120 {
+        for n in 0..=round % 3 {
+            writer.submit(collection, &format!("{round}-{n}")).unwrap();
+        }
+        if round % 40 == 39 {
+            writer = machines.start();
+        }
+        let changed = often.catalog.catch_up().unwrap();
+        assert!(changed, "round {round}");
+        assert_eq!(often.rows(), writer.rows(), "round {round}");
+        if round % 30 == 29 {
+            let next = seldom.catalog.follow_state().unwrap().entry + 1;
+            let is_gone = !machines.entries().contains(&next);
+            shortened += usize::from(is_gone);
+            seldom.catalog.catch_up().unwrap();
+            assert_eq!(seldom.rows(), writer.rows(), "round {round}");
+        }
+    }
+    assert!(shortened > 0, "no follower was overtaken by a base");
+    assert!(!often.catalog.catch_up().unwrap(), "there is nothing new");
+    assert_eq!(often.catalog.inner.readers.path(), first_file);
+    often.catalog.verify().unwrap();
+}
+
+/// Goal: whatever part of the log a follower sees, it has the rows of a commit.
+#[test]
+fn a_follower_sees_whole_commits() {
+    let machines = Machines::new(LogLimits { piece_bytes: 9000, ..LogLimits::default() });
+    let writer = machines.start();
+    let mut states = vec![writer.rows()];
+    writer.catalog.write(|connection| Ok(connection.execute_batch("CREATE TABLE t (x)")?)).unwrap();
+    states.push(writer.rows());
+    for round in 0..12 {
+        // One commit, of several entries.
+        let sql = format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {})
+             INSERT INTO t SELECT printf('{round} %0500d', i) FROM n",
+            1 + round * 10
+        );
+        writer.catalog.write(move |connection| Ok(connection.execute_batch(&sql)?)).unwrap();
+        states.push(writer.rows());
+    }
+    let entries = machines.entries();
+    assert!(entries.len() > states.len() + 10, "{} entries are of one commit each", entries.len());
+    let part = Arc::new(MemoryBlobs::default());
+    for key in machines.store.list(&entry::bases()).unwrap() {
+        part.put(&key, &machines.store.get(&key).unwrap()).unwrap();
+    }
+    let copy = |number: u64| {
+        let key = entry::key(number);
+        part.put(&key, &machines.store.get(&key).unwrap()).unwrap();
+    };
+    // A claim and the first base.
+    entries[..2].iter().copied().for_each(copy);
+    let late = machines.follow(part.clone()).unwrap();
+    let mut reached = 0;
+    for number in &entries[2..] {
+        copy(*number);
+        late.catalog.catch_up().unwrap();
+        let fresh = machines.follow(part.clone()).unwrap();
+        assert_eq!(late.rows(), fresh.rows(), "entry {number}");
+        reached = (reached..states.len())
+            .find(|state| states[*state] == late.rows())
+            .unwrap_or_else(|| panic!("entry {number}: rows of no commit after {reached}"));
+    }
+    assert_eq!(reached, states.len() - 1);
+}
+
+#[test]
+fn a_follower_answers_only_while_it_is_waited_for_and_knows_the_newest_state() {
+    let machines = Machines::new(LogLimits::default());
+    let alone = machines.start();
+    let follower = machines.follower();
+    let refused = |machine: &Machine| machine.catalog.require_current().unwrap_err().to_string();
+    assert!(refused(&follower).contains("--with-query-nodes"), "{}", refused(&follower));
+    drop(alone);
+    let directory = tempfile::tempdir().unwrap();
+    let options = CatalogOptions { has_followers: true, ..options() };
+    let path = directory.path().join("catalog.sqlite");
+    let (clock, ids) = (machines.clock.clone(), machines.ids.clone());
+    let log = machines.log().unwrap();
+    let writer = Catalog::open_with_log(&path, options, clock, ids, log).unwrap();
+    follower.catalog.catch_up().unwrap();
+    follower.catalog.require_current().unwrap();
+    machines.clock.advance_millis(FOLLOWERS_MILLIS - 1);
+    follower.catalog.require_current().unwrap();
+    machines.clock.advance_millis(1);
+    assert!(refused(&follower).contains("behind"), "{}", refused(&follower));
+    machines.store.set(|_, _| Fault::Before);
+    assert!(matches!(follower.catalog.catch_up(), Err(CatalogError::LogAway { .. })));
+    assert!(matches!(follower.catalog.require_current(), Err(CatalogError::Behind { .. })));
+    machines.store.set(|_, _| Fault::None);
+    assert!(!follower.catalog.catch_up().unwrap());
+    follower.catalog.require_current().unwrap();
+    assert!(writer.require_current().is_ok() && writer.follow_state().is_none());
+}
+
+#[test]
+fn a_follower_writes_nothing() {
+    let machines = Machines::new(LogLimits::default());
+    let writer = machines.start();
+    let collection = writer.tenant("a");
+    let entries = machines.entries();
+    let follower = machines.follower();
+    let error = follower.submit(collection, "x").unwrap_err();
+    assert!(matches!(error, CatalogError::ReadOnly), "{error}");
+    assert_eq!(machines.entries(), entries);
+    drop(follower);
+    assert_eq!(machines.entries(), entries);
+    writer.submit(collection, "x").unwrap();
+}
+
+#[test]
+fn releases_that_do_not_understand_one_another_say_so() {
+    let machines = Machines::new(LogLimits::default());
+    drop(machines.start());
+    let follower = machines.follower();
+    let store: Arc<dyn BlobStore> = machines.store.clone();
+    let ids: Arc<dyn lodestone_types::IdSource> = machines.ids.clone();
+    crate::log::appender::Appender::claim(&store, &ids, 99, true).unwrap();
+    let error = follower.catalog.catch_up().unwrap_err();
+    assert!(matches!(error, CatalogError::TooNew { found: 99, .. }), "{error}");
+}
+
+/// Goal: readers never meet a file that is being written.
+#[test]
+fn reads_go_on_while_a_follower_catches_up() {
+    let machines = Machines::new(SMALL);
+    let writer = machines.start();
+    let collection = writer.tenant("a");
+    let follower = machines.follower();
+    let catalog = follower.catalog.clone();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..6)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (mut before, mut reads) = (0, 0);
+                    while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                        let count = |connection: &Connection| {
+                            let sql =
+                                "SELECT (SELECT count(*) FROM jobs), sum(jobs) FROM job_counts";
+                            Ok(connection.query_row(sql, [], |row| {
+                                Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?))
+                            })?)
+                        };
+                        let (jobs, counted) = catalog.read(count).unwrap();
+                        assert_eq!(jobs, counted.unwrap_or_default(), "a commit is whole");
+                        assert!(jobs >= before, "it goes forward");
+                        (before, reads) = (jobs, reads + 1);
+                    }
+                    reads
+                })
+            })
+            .collect();
+        for n in 0..150 {
+            writer.submit(collection, &n.to_string()).unwrap();
+            catalog.catch_up().unwrap();
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(readers.into_iter().all(|reader| reader.join().unwrap() > 0));
+    });
+    assert_eq!(follower.rows(), writer.rows());
+}
