@@ -218,11 +218,11 @@ impl BlobStore for FaultyBlobs {
     }
 
     fn map(&self, key: &Key) -> Result<MappedFile, StoreError> {
-        self.inner.map(key)
+        self.call(Call::Get, key, |_| self.inner.map(key))
     }
 
     fn len(&self, key: &Key) -> Result<u64, StoreError> {
-        self.inner.len(key)
+        self.call(Call::Get, key, |_| self.inner.len(key))
     }
 
     fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {

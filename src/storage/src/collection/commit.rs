@@ -38,11 +38,15 @@ impl Collection {
     /// first, so that nothing is decided by what they hold.
     ///
     /// # Errors
+    /// [`CollectionError::OnlyRead`] where another process writes,
     /// [`CollectionError::Poisoned`] after a failed commit, [`CollectionError::Quarantined`] while
     /// it is not known what a damaged segment held: a commit could not know what it replaces.
     pub fn writer(&self) -> Result<Writer<'_>, CollectionError> {
         let state = self.writer.lock();
         let collection = self.id;
+        if self.only_reads {
+            return Err(CollectionError::OnlyRead { collection });
+        }
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(CollectionError::Poisoned { collection });
         }

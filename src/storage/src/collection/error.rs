@@ -78,6 +78,18 @@ pub enum CollectionError {
         /// The collection.
         collection: CollectionId,
     },
+    /// Another process writes to the collection.
+    #[error("this process only reads collection {collection}")]
+    OnlyRead {
+        /// The collection.
+        collection: CollectionId,
+    },
+    /// The newest version of the collection is not loaded yet.
+    #[error("the newest version of collection {collection} is still being loaded")]
+    Behind {
+        /// The collection.
+        collection: CollectionId,
+    },
     /// A part of the collection is quarantined and the operation needs all of it.
     #[error("collection {collection} has {segments} damaged segments; see the server's log")]
     Quarantined {
@@ -156,6 +168,8 @@ impl CollectionError {
             | Self::Poisoned { .. }
             | Self::InDoubt { .. }
             | Self::Fenced { .. }
+            | Self::OnlyRead { .. }
+            | Self::Behind { .. }
             | Self::Quarantined { .. }
             | Self::OtherModel { .. }
             | Self::Unsettled { .. } => ErrorKind::Unavailable,

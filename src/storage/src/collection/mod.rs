@@ -30,7 +30,8 @@
 //! - `manifest`, `log`: the format, and the commit as creation of a numbered file
 //! - `edit`: operations; `draft`: applies them to a version without touching the disk; `commit`:
 //!   writes the result
-//! - `open`: recovery; `takeover`: keeping other writers from the next number
+//! - `open`: recovery; `takeover`: keeping other writers from the next number; `reading`: following
+//!   another writer
 //! - `snapshot`: an open version; `by_time`: its sources in the order of listings; `kept`: rows
 //!   that pass filters which are repeated
 //! - `plan`: which segments are merged; `merge`, `gc`: background work
@@ -56,6 +57,7 @@ mod open;
 mod other;
 mod plan;
 mod quarantine;
+mod reading;
 mod registry;
 mod scrub;
 mod snapshot;
@@ -107,6 +109,8 @@ pub struct Collection {
     merging: Mutex<Vec<SegmentId>>,
     /// Held while all blocks are read; the version of which all were sound.
     scrubbing: Mutex<Option<u64>>,
+    /// Whether another process writes.
+    only_reads: bool,
     poisoned: AtomicBool,
     /// Whether the newest manifest may be one whose commit has failed.
     in_doubt: AtomicBool,

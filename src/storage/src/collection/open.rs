@@ -9,7 +9,9 @@ use parking_lot::Mutex;
 
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::collection::snapshot::{LiveSegment, Snapshot};
-use crate::collection::{Collection, CollectionError, CommitLog, WriterState, layout};
+use crate::collection::{
+    Collection, CollectionError, CommitLog, QuarantinedSegment, WriterState, layout,
+};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_compute::SimdBackend;
 use lodestone_io::store::{BlobStore, Key};
@@ -30,31 +32,15 @@ impl Collection {
         epoch: u64,
         expected: Option<CommitHead>,
     ) -> Result<Self, CollectionError> {
-        let log = CommitLog::new(Arc::clone(&store));
         // Listed before the newest manifest is read: whatever a later epoch builds is not among
         // them, because its first opening commits a manifest, by which this one is fenced.
         let files = store.list(&layout::collection_prefix(id))?;
-        let head = log.head(id)?;
+        let is_shared = store.is_shared();
+        let mut collection = Self::unopened(id, store, ids, epoch);
+        let head = collection.log.head(id)?;
         check_head(id, &head, expected)?;
         let applied = unmarked(&head, expected);
-        let is_shared = store.is_shared();
-        let manifest = Manifest::empty(id);
-        let empty = Snapshot { manifest, segments: Vec::new(), damaged: Vec::new() };
-        let collection = Self {
-            id,
-            epoch,
-            store,
-            ids,
-            backend: Arc::new(SimdBackend),
-            log,
-            snapshot: ArcSwap::from_pointee(empty),
-            writer: Mutex::new(WriterState { applied: applied.clone() }),
-            pending_deletes: Mutex::default(),
-            merging: Mutex::default(),
-            scrubbing: Mutex::new(None),
-            poisoned: AtomicBool::new(false),
-            in_doubt: AtomicBool::new(false),
-        };
+        collection.writer.get_mut().applied.clone_from(&applied);
         let takes_over = is_shared && head.epoch < epoch;
         let head = match takes_over {
             true => collection.take_number(head, applied)?,
@@ -69,6 +55,33 @@ impl Collection {
         }
         collection.snapshot.store(Arc::new(snapshot));
         Ok(collection)
+    }
+
+    /// The collection, with nothing in it yet.
+    pub(super) fn unopened(
+        id: CollectionId,
+        store: Arc<dyn BlobStore>,
+        ids: Arc<dyn IdSource>,
+        epoch: u64,
+    ) -> Self {
+        let manifest = Manifest::empty(id);
+        let empty = Snapshot { manifest, segments: Vec::new(), damaged: Vec::new() };
+        Self {
+            id,
+            epoch,
+            log: CommitLog::new(Arc::clone(&store)),
+            store,
+            ids,
+            backend: Arc::new(SimdBackend),
+            snapshot: ArcSwap::from_pointee(empty),
+            writer: Mutex::new(WriterState { applied: Vec::new() }),
+            pending_deletes: Mutex::default(),
+            merging: Mutex::default(),
+            scrubbing: Mutex::new(None),
+            only_reads: false,
+            poisoned: AtomicBool::new(false),
+            in_doubt: AtomicBool::new(false),
+        }
     }
 
     /// Number of segments in a collection without a manifest, which would tell the live ones. A
@@ -86,18 +99,39 @@ impl Collection {
         }
     }
 
-    /// Opens the segments that a manifest lists.
+    /// Opens the segments that a manifest lists, and quarantines damaged ones.
     pub(super) fn load(&self, manifest: Manifest) -> Result<Snapshot, CollectionError> {
+        self.load_with(manifest, |entry, error| {
+            tracing::error!(collection = %self.id, %error, "segment quarantined");
+            Ok(self.quarantine(entry, None))
+        })
+    }
+
+    /// Opens the segments that a manifest lists, all of them or none.
+    pub(super) fn load_whole(&self, manifest: Manifest) -> Result<Snapshot, CollectionError> {
+        self.load_with(manifest, |_, error| Err(error))
+    }
+
+    fn load_with(
+        &self,
+        manifest: Manifest,
+        on_damage: impl Fn(
+            &SegmentEntry,
+            CollectionError,
+        ) -> Result<QuarantinedSegment, CollectionError>,
+    ) -> Result<Snapshot, CollectionError> {
         let mut segments = Vec::with_capacity(manifest.segments.len());
         let mut damaged = Vec::new();
-        let files = |entry: &SegmentEntry| layout::segment(self.id, SegmentId(entry.id));
-        self.store.prefetch(&manifest.segments.iter().map(files).collect::<Vec<_>>());
+        let known = self.snapshot();
+        let is_closed = |entry: &&SegmentEntry| find_open(&known, entry).is_none();
+        let key = |entry: &SegmentEntry| layout::segment(self.id, SegmentId(entry.id));
+        let missing: Vec<_> = manifest.segments.iter().filter(is_closed).map(key).collect();
+        self.store.prefetch(&missing);
         for entry in &manifest.segments {
-            match self.load_segment(entry) {
-                Ok(live) => segments.push(Arc::new(live)),
+            match self.reuse_segment(entry, &known) {
+                Ok(live) => segments.push(live),
                 Err(error) if is_damage(&error) => {
-                    tracing::error!(collection = %self.id, %error, "segment quarantined");
-                    damaged.push(Arc::new(self.quarantine(entry, None)));
+                    damaged.push(Arc::new(on_damage(entry, error)?));
                 }
                 Err(error) => return Err(error),
             }
@@ -105,6 +139,23 @@ impl Collection {
         Ok(Snapshot { manifest, segments, damaged })
     }
 
+    /// The segment of a version from another one in which it is open and sound, or from its file.
+    fn reuse_segment(
+        &self,
+        entry: &SegmentEntry,
+        known: &Snapshot,
+    ) -> Result<Arc<LiveSegment>, CollectionError> {
+        match find_open(known, entry).filter(|live| live.segment.check().is_ok()) {
+            None => Ok(Arc::new(self.load_segment(entry)?)),
+            Some(live) if live.entry == *entry => Ok(Arc::clone(live)),
+            Some(live) => {
+                let (segment, dead) = (Arc::clone(&live.segment), self.read_dead(entry)?);
+                Ok(Arc::new(LiveSegment::new(entry.clone(), segment, dead)))
+            }
+        }
+    }
+
+    /// Opens a segment.
     pub(super) fn load_segment(
         &self,
         entry: &SegmentEntry,
@@ -180,6 +231,11 @@ impl Collection {
     }
 }
 
+/// A segment of a version where it is open in another one.
+fn find_open<'a>(known: &'a Snapshot, entry: &SegmentEntry) -> Option<&'a Arc<LiveSegment>> {
+    known.segments.iter().find(|live| live.entry.id == entry.id)
+}
+
 /// Jobs that the catalog may not have marked yet. A head that the catalog knows has none, for its
 /// number is recorded in the same step as its jobs; without this rule each opening would leave the
 /// last batch in every later manifest.
@@ -195,7 +251,7 @@ pub(super) fn is_damage(error: &CollectionError) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound)
 }
 
-fn check_head(
+pub(super) fn check_head(
     collection: CollectionId,
     head: &Manifest,
     expected: Option<CommitHead>,

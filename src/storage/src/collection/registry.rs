@@ -22,7 +22,8 @@ pub struct Registry {
     store: Arc<dyn BlobStore>,
     ids: Arc<dyn IdSource>,
     backend: Arc<dyn ComputeBackend>,
-    epoch: u64,
+    /// None where another process writes.
+    epoch: Option<u64>,
     open_max: usize,
     slots: Mutex<Slots>,
     /// Collections that were damaged when they were last to be opened.
@@ -44,15 +45,17 @@ struct Slot {
 
 impl Registry {
     /// A registry over `store` that keeps at most about `open_max` idle collections open. `epoch`
-    /// must be higher than that of every earlier process on the same data.
+    /// must be higher than that of every earlier process on the same data; without one collections
+    /// are opened to read, while another process writes to them.
     pub fn new(
         store: Arc<dyn BlobStore>,
         ids: Arc<dyn IdSource>,
-        epoch: u64,
+        epoch: impl Into<Option<u64>>,
         open_max: usize,
     ) -> Self {
         let backend = Arc::new(SimdBackend);
         let (slots, unopenable) = Default::default();
+        let epoch = epoch.into();
         Self { store, ids, backend, epoch, open_max, slots, unopenable }
     }
 
@@ -79,7 +82,10 @@ impl Registry {
             return Ok(Arc::clone(collection));
         }
         let (store, ids) = (Arc::clone(&self.store), Arc::clone(&self.ids));
-        let found = Collection::open(id, store, ids, self.epoch, expected()?);
+        let found = match self.epoch {
+            Some(epoch) => Collection::open(id, store, ids, epoch, expected()?),
+            None => Collection::open_to_read(id, store, ids, expected()?),
+        };
         match &found {
             Err(error) if error.kind() == ErrorKind::Corrupt => self.unopenable.lock().insert(id),
             _ => self.unopenable.lock().remove(&id),

@@ -19,7 +19,7 @@ fn filled(dir: &CollectionDir) -> Collection {
     collection
 }
 
-fn replacement(collection: &Collection, base: &Snapshot, chosen: &[usize]) -> Edit {
+pub(super) fn replacement(collection: &Collection, base: &Snapshot, chosen: &[usize]) -> Edit {
     let inputs: Vec<_> = chosen.iter().map(|at| Arc::clone(&base.segments[*at])).collect();
     let shape = SegmentShape {
         collection: ID,

@@ -7,6 +7,7 @@ mod listings;
 mod merging;
 mod other;
 mod quarantine;
+mod reading;
 mod recovery;
 mod schedule;
 mod scrub;

@@ -1,0 +1,79 @@
+//! Collections that another process writes to, and this one only reads.
+//!
+//! A version is loaded beside the one before it: segments that both list stay open. Files that are
+//! missing were collected because a later version does without them, so that one is loaded. Nothing
+//! is ever written or deleted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::collection::commit::REBASES_MAX;
+use crate::collection::manifest::Manifest;
+use crate::collection::open::{check_head, is_damage};
+use crate::collection::{Collection, CollectionError};
+use lodestone_io::store::BlobStore;
+use lodestone_types::{CollectionId, CommitHead, IdSource};
+
+/// Time for which a reader waits while another one loads a version.
+const LOAD_WAIT: Duration = Duration::from_secs(1);
+
+impl Collection {
+    /// Opens the newest version to read. `expected` is the newest commit that the catalog knows.
+    ///
+    /// # Errors
+    /// As [`Collection::open`].
+    pub fn open_to_read(
+        id: CollectionId,
+        store: Arc<dyn BlobStore>,
+        ids: Arc<dyn IdSource>,
+        expected: Option<CommitHead>,
+    ) -> Result<Self, CollectionError> {
+        let mut collection = Self::unopened(id, store, ids, 0);
+        collection.only_reads = true;
+        collection.load_newest(expected)?;
+        Ok(collection)
+    }
+
+    /// Loads the newest version, where the one that is open is older than `wanted`, or damaged.
+    ///
+    /// # Errors
+    /// [`CollectionError::Behind`] where others have loaded it for a second, and need longer;
+    /// errors of the store, with the version of before still open.
+    pub fn refresh(&self, wanted: Option<CommitHead>) -> Result<(), CollectionError> {
+        let is_wanted = || {
+            let snapshot = self.snapshot();
+            let is_new = wanted.is_none_or(|head| head.version <= snapshot.manifest.version);
+            is_new && snapshot.check().is_ok()
+        };
+        if is_wanted() {
+            return Ok(());
+        }
+        let loading = self.writer.try_lock_for(LOAD_WAIT);
+        let _loading = loading.ok_or(CollectionError::Behind { collection: self.id })?;
+        match is_wanted() {
+            true => Ok(()),
+            false => self.load_newest(wanted),
+        }
+    }
+
+    fn load_newest(&self, expected: Option<CommitHead>) -> Result<(), CollectionError> {
+        for _ in 0..REBASES_MAX {
+            let head = self.log.head(self.id)?;
+            check_head(self.id, &head, expected)?;
+            let loaded = match self.load_whole(head.clone()) {
+                Err(error) if is_damage(&error) => match self.is_newest(&head)? {
+                    true => self.load(head)?,
+                    false => continue,
+                },
+                loaded => loaded?,
+            };
+            self.snapshot.store(Arc::new(loaded));
+            return Ok(());
+        }
+        Err(CollectionError::Behind { collection: self.id })
+    }
+
+    fn is_newest(&self, head: &Manifest) -> Result<bool, CollectionError> {
+        Ok(self.log.head(self.id)?.nonce == head.nonce)
+    }
+}

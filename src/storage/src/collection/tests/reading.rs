@@ -1,0 +1,128 @@
+//! Collections that another process writes to.
+
+use super::*;
+use lodestone_io::store::testing::{Call, Fault, FaultyBlobs};
+
+fn read(store: Arc<dyn BlobStore>) -> Collection {
+    Collection::open_to_read(ID, store, Arc::new(SeededIds::new(9)), None).unwrap()
+}
+
+fn wanted(writer: &Collection) -> Option<CommitHead> {
+    writer.head()
+}
+
+/// Goal: additions, replacements, deletions and merges arrive; what did not change stays open; and
+/// nothing is written or deleted, not even what no manifest lists.
+#[test]
+fn a_reader_follows_and_changes_nothing() {
+    let dir = CollectionDir::new();
+    let writer = dir.open();
+    let reader = read(Arc::clone(&dir.store));
+    assert_eq!(visible(&reader), Contents::new());
+    for n in 1..=9 {
+        let sources = [
+            source("s", &format!("d{n}"), n * 10, &["text"]),
+            source("s", "same", n * 10 + 1, &["again"]),
+        ];
+        add(&writer, &sources);
+        let before = reader.snapshot();
+        let orphan = build(&writer, &[source("s", "orphan", 999, &["x"])]);
+        let files = dir.files();
+        reader.refresh(wanted(&writer)).unwrap();
+        assert_eq!(visible(&reader), visible(&writer));
+        assert_eq!(dir.files(), files);
+        drop(orphan);
+        let kept = before.segments.iter().filter(|old| {
+            let now = reader.snapshot();
+            now.segments.iter().any(|new| Arc::ptr_eq(&new.segment, &old.segment))
+        });
+        assert_eq!(kept.count(), before.segments.len(), "the same files stay open");
+    }
+    commit(&writer, &removing("s", "d3"));
+    assert!(sequences(&reader).iter().any(|(id, _)| id == "d3"), "it is not told yet");
+    reader.refresh(wanted(&writer)).unwrap();
+    assert!(sequences(&reader).iter().all(|(id, _)| id != "d3"));
+    let before = visible(&writer);
+    while writer.merge_once(MergeBudget::MOST).unwrap() {}
+    writer.collect_garbage().unwrap();
+    assert_eq!(visible(&reader), before, "merged files are still open here");
+    reader.refresh(wanted(&writer)).unwrap();
+    assert_eq!((visible(&reader), reader.head()), (before, writer.head()));
+    let again = reader.snapshot();
+    reader.refresh(wanted(&writer)).unwrap();
+    assert!(Arc::ptr_eq(&again, &reader.snapshot()), "nothing is loaded twice");
+}
+
+#[test]
+fn a_reader_refuses_writers() {
+    let dir = CollectionDir::new();
+    add(&dir.open(), &[source("s", "a", 1, &["x"])]);
+    let reader = read(Arc::clone(&dir.store));
+    let error = reader.writer().err().expect("it only reads");
+    assert!(matches!(error, CollectionError::OnlyRead { .. }), "{error}");
+    assert!(!reader.is_poisoned());
+}
+
+/// Goal: files that are collected while a reader opens them are no damage.
+#[test]
+fn a_version_that_is_collected_while_it_is_loaded_gives_way_to_the_next() {
+    let dir = CollectionDir::new();
+    let writer = Arc::new(dir.open());
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let shared: Arc<dyn BlobStore> = Arc::clone(&faulty) as _;
+    add(&writer, &[source("s", "a", 1, &["x"]), source("s", "b", 2, &["y"])]);
+    let reader = read(Arc::clone(&shared));
+    for round in 0..3 {
+        add(&writer, &[source("s", &format!("c{round}"), 10 + round, &["z"])]);
+        let (merging, mut merges) = (Arc::clone(&writer), 1);
+        // The manifest was read; its segments are merged and collected before they are.
+        faulty.set(move |call, key| {
+            if call == Call::Get && key.as_str().contains("/s/") && merges > 0 {
+                merges -= 1;
+                let base = merging.snapshot();
+                let all: Vec<usize> = (0..base.segments.len()).collect();
+                let edit = super::merging::replacement(&merging, &base, &all);
+                drop(base);
+                commit(&merging, &edit);
+                drop(edit);
+                merging.collect_garbage().unwrap();
+            }
+            Fault::None
+        });
+        reader.refresh(wanted(&writer)).unwrap();
+        assert_eq!(visible(&reader), visible(&writer), "round {round}");
+        assert!(damaged(&reader).is_empty() && writer.snapshot().segments.len() == 1);
+        let opened = read(Arc::clone(&shared));
+        assert_eq!(visible(&opened), visible(&writer), "round {round}");
+    }
+}
+
+#[test]
+fn a_reader_of_a_store_that_is_away_keeps_its_version() {
+    let dir = CollectionDir::new();
+    let writer = dir.open();
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    add(&writer, &[source("s", "a", 1, &["x"])]);
+    let reader = read(Arc::clone(&faulty) as _);
+    add(&writer, &[source("s", "b", 2, &["y"])]);
+    faulty.set(|_, _| Fault::Before);
+    assert_eq!(reader.refresh(wanted(&writer)).unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(sequences(&reader), owned(&[("a", 1)]));
+    faulty.set(|_, _| Fault::None);
+    reader.refresh(wanted(&writer)).unwrap();
+    assert_eq!(sequences(&reader), owned(&[("a", 1), ("b", 2)]));
+}
+
+/// Goal: who waits for a version that another one loads waits for a bounded time.
+#[test]
+fn a_version_that_takes_long_to_load_is_not_waited_for() {
+    let dir = CollectionDir::new();
+    let writer = dir.open();
+    let reader = read(Arc::clone(&dir.store));
+    add(&writer, &[source("s", "a", 1, &["x"])]);
+    let loading = reader.writer.lock();
+    let error = reader.refresh(wanted(&writer)).unwrap_err();
+    assert!(matches!(error, CollectionError::Behind { .. }), "{error}");
+    drop(loading);
+    reader.refresh(wanted(&writer)).unwrap();
+}
