@@ -25,6 +25,7 @@ pub struct BucketBlobs {
     data: Arc<DataDir>,
     cache: Cache,
     has_copies: fn(&Key) -> bool,
+    only_reads: bool,
 }
 
 /// Whether the contents of a blob never change under its name: segments, originals and copies of
@@ -49,13 +50,29 @@ impl BucketBlobs {
         copies_bytes_max: u64,
     ) -> Result<Self, IoError> {
         let cache = Cache::open(data.root().join(CACHE_FOLDER), copies_bytes_max)?;
-        Ok(Self { bucket, data, cache, has_copies: is_constant })
+        Ok(Self { bucket, data, cache, has_copies: is_constant, only_reads: false })
     }
 
     /// The same, with copies of other blobs, of which each has one content for ever.
     #[must_use]
     pub fn with_copies_of(self, has_copies: fn(&Key) -> bool) -> Self {
         Self { has_copies, ..self }
+    }
+
+    /// The same, for a process that only reads: it stores and removes nothing.
+    #[must_use]
+    pub fn only_reading(self) -> Self {
+        Self { only_reads: true, ..self }
+    }
+
+    fn require_writer(&self, key: &Key) -> Result<(), StoreError> {
+        match self.only_reads {
+            false => Ok(()),
+            true => {
+                let problem = format!("this process only reads, and does not change {key}");
+                Err(StoreError::Remote { problem })
+            }
+        }
     }
 
     /// The bucket.
@@ -88,6 +105,7 @@ impl BucketBlobs {
 
     /// Sends what was written to a temporary file, which becomes the copy.
     fn send_file(&self, key: &Key, path: &Path, bytes: u64) -> Result<(), StoreError> {
+        self.require_writer(key)?;
         let file = FileSlice::open(path)?;
         // An older copy would be another blob, if the one in the bucket is replaced.
         self.cache.forget(key);
@@ -96,6 +114,7 @@ impl BucketBlobs {
     }
 
     fn send(&self, key: &Key, bytes: &[u8]) -> Result<(), StoreError> {
+        self.require_writer(key)?;
         let put = self.bucket.put(key.as_str(), bytes, Condition::None);
         put.map(|_| ()).map_err(|error| remote(&error))
     }
@@ -106,6 +125,7 @@ impl BucketBlobs {
     }
 
     fn remove(&self, key: &Key) -> Result<(), StoreError> {
+        self.require_writer(key)?;
         self.cache.forget(key);
         self.bucket.remove(key.as_str()).map_err(|error| remote(&error))
     }
@@ -181,6 +201,7 @@ impl BlobStore for BucketBlobs {
     /// One request; two where the name is taken or no answer came. The bytes tell whose blob it is:
     /// what is created has a number of its own in it.
     fn put_create(&self, key: &Key, bytes: &[u8]) -> Result<Created, StoreError> {
+        self.require_writer(key)?;
         let put = self.bucket.put(key.as_str(), bytes, Condition::Absent);
         if let Ok(Put::Done(_)) = put {
             return Ok(Created::Won);

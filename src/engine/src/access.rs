@@ -148,7 +148,7 @@ impl Engine {
             let (tenant, found) = (tenant.id.clone(), tenant.mode);
             return Err(EngineError::ModeMismatch { tenant, found, needed });
         }
-        let collection = self.ingest.open(&tenant)?;
+        let collection = self.collection(&tenant)?;
         let snapshot = collection.snapshot();
         let missing_when_opened = snapshot.damaged.len();
         let needs_help = missing_when_opened > 0 && self.ingest.needs_help(&collection);

@@ -53,7 +53,7 @@ impl OpenBlobs {
     }
 }
 
-/// A bucket, used by this process alone as far as others can be told.
+/// A bucket. One process writes to it, as far as others can be told.
 #[derive(Debug)]
 pub(super) struct OwnedBucket {
     pub(super) blobs: Arc<BucketBlobs>,
@@ -64,7 +64,8 @@ pub(super) struct OwnedBucket {
     is_away: AtomicBool,
     /// Time of the mark of its prefix.
     since: Timestamp,
-    _owner: OwnerLease,
+    /// None of a process that only reads.
+    _owner: Option<OwnerLease>,
 }
 
 #[derive(Debug, Default)]
@@ -202,18 +203,33 @@ pub(super) fn open(
         check_noted(&bucket, &noted, data.root())?;
     }
     tracing::info!(store = %at, "the data are in a bucket, which is looked at");
-    let since = mark_prefix(&bucket, &token, None, clock.now())?;
+    let only_reads = settings.nodes.only_reads();
+    let since = match only_reads {
+        false => mark_prefix(&bucket, &token, None, clock.now())?,
+        true if check_prefix(&bucket, None)? => clock.now(),
+        true => {
+            let problem = format!("is {at}, which holds no data yet: start the one that writes");
+            return Err(InvalidSetting { name: "store", problem }.into());
+        }
+    };
     data.publish(&data.root().join(STORE_FILE), &mut |out| out.write_all(at.as_bytes()))?;
     let budget = match settings.store.store_cache {
         Some(bytes) => bytes,
         None => data.disk().space(data.root())?.free_bytes / 100 * CACHE_PERCENT,
     };
-    let blobs = Arc::new(BucketBlobs::open(Arc::clone(&bucket), Arc::clone(data), budget)?);
-    let owner = OwnerLease::take(&bucket, data.root(), format!("{} {token}", process_name()))?;
-    let count = blobs.abandon_parts().map_err(SharedStoreError::from)?;
-    if count > 0 {
-        tracing::info!(count, "parts of blobs that were cut off are removed from the bucket");
-    }
+    let blobs = BucketBlobs::open(Arc::clone(&bucket), Arc::clone(data), budget)?;
+    let (blobs, owner) = match only_reads {
+        true => (Arc::new(blobs.only_reading()), None),
+        false => {
+            let name = format!("{} {token}", process_name());
+            let owner = OwnerLease::take(&bucket, data.root(), name)?;
+            let count = blobs.abandon_parts().map_err(SharedStoreError::from)?;
+            if count > 0 {
+                tracing::info!(count, "parts of blobs that were cut off are removed");
+            }
+            (Arc::new(blobs), Some(owner))
+        }
+    };
     let meters = Meters::default();
     let is_away = AtomicBool::new(false);
     let bucket =

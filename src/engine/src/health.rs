@@ -57,6 +57,12 @@ impl Engine {
         if self.data.is_poisoned() {
             return ComponentState::Unusable("writes are refused since a failed sync");
         }
+        if self.catalog.require_current().is_err() {
+            return ComponentState::Degraded(
+                "this node does not know the newest state: what it is asked goes to the process \
+                 that writes",
+            );
+        }
         match self.catalog.log_state() {
             Some(log) if log.is_fenced => {
                 return ComponentState::Unusable("another process has taken over the bucket");

@@ -10,6 +10,8 @@
 //! blocks.
 //!
 //! - `blobs`: the place of all data: the data directory, or a bucket
+//! - `opening`: catalog and collections of a process that writes or follows; `follower`: following
+//!   the process that writes
 //! - `access`: from a key to the data of a tenant
 //! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`, `files`, `vector_stores`,
 //!   `pictures`: the operations
@@ -37,6 +39,7 @@ mod components;
 mod device;
 mod error;
 mod files;
+mod follower;
 mod health;
 pub mod ingest;
 mod keys;
@@ -44,6 +47,7 @@ mod listing;
 mod memories;
 mod meters;
 mod models;
+mod opening;
 mod pictures;
 pub mod qna;
 pub mod query;
@@ -95,14 +99,15 @@ use crate::answer::Answerer;
 use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
 use crate::backup::{BackupParts, Backups};
 use crate::budgets::{budget_of, searches};
+use crate::follower::Follower;
 use crate::ingest::{ClaimCounts, Ingest, IngestParts, MemoryBudget};
+use crate::opening::{open_catalog, open_registry, resume};
 use crate::query::Query;
 use crate::rates::Rates;
 use crate::reading::GeneratorReader;
 use crate::settings::Settings;
 use crate::webhooks::Webhooks;
-use lodestone_catalog::job::QueueLimits;
-use lodestone_catalog::{Catalog, CatalogOptions, JobScope, KeyText};
+use lodestone_catalog::{Catalog, KeyText};
 use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
 use lodestone_fetch::{Authorities, Fetcher, Rules, SystemResolver};
@@ -115,59 +120,6 @@ use lodestone_types::{Clock, IdSource};
 /// The catalog in the data directory.
 pub const CATALOG_NAME: &str = "catalog.sqlite";
 const MILLIS_PER_HOUR: u64 = 3_600_000;
-
-fn catalog_options(settings: &Settings) -> CatalogOptions {
-    CatalogOptions {
-        queue: QueueLimits::default(),
-        session_idle_millis: settings.session_idle_hours * MILLIS_PER_HOUR,
-        tenant_limits: settings.tenants.limits(),
-    }
-}
-
-/// The catalog with the admin key of the settings; without one, with the first key if it is made
-/// now.
-fn open_catalog(
-    settings: &Settings,
-    data: &DataDir,
-    opened: &blobs::OpenBlobs,
-    clock: &Arc<dyn Clock>,
-    ids: &Arc<dyn IdSource>,
-) -> Result<(Catalog, Option<KeyText>), EngineError> {
-    let (options, store) = (catalog_options(settings), Arc::clone(&opened.blobs) as _);
-    let shared = opened.shared();
-    let catalog = restore::open_catalog(data.root(), &store, shared, clock, ids, options)?;
-    Ok(match &settings.admin_key {
-        Some(key) => (catalog.with_operator_key(key)?, None),
-        None => {
-            let first_key = catalog.bootstrap_key()?;
-            (catalog, first_key)
-        }
-    })
-}
-
-fn open_registry(
-    settings: &Settings,
-    opened: &blobs::OpenBlobs,
-    catalog: &Catalog,
-    clock: &dyn Clock,
-    ids: &Arc<dyn IdSource>,
-    backend: &Arc<dyn ComputeBackend>,
-) -> Arc<Registry> {
-    let store = Arc::clone(&opened.blobs) as _;
-    let epoch = blobs::epoch(opened, catalog, clock);
-    let registry = Registry::new(store, Arc::clone(ids), epoch, settings.open_collections);
-    Arc::new(registry.with_backend(Arc::clone(backend)))
-}
-
-/// Starts the workers, which go on with the jobs of the last run.
-fn resume(ingest: &Arc<Ingest>, catalog: &Catalog) -> Result<Vec<JoinHandle<()>>, EngineError> {
-    let interrupted = ingest.recover()?;
-    let waiting = catalog.job_counts(&JobScope::Everywhere)?.queued;
-    if waiting > 0 {
-        tracing::info!(jobs = waiting, interrupted, "jobs of the last run go on");
-    }
-    Ok(ingest.start())
-}
 
 /// Checks settings; returns the authorities that vouch for other servers.
 fn checked(settings: &Settings) -> Result<Authorities, EngineError> {
@@ -200,6 +152,8 @@ pub struct Engine {
     ids: Arc<dyn IdSource>,
     backups: Arc<Backups>,
     webhooks: Arc<Webhooks>,
+    /// Present where another process writes.
+    follower: Option<Arc<Follower>>,
     /// Held once by each export and each import that is under way.
     exports: Arc<()>,
     imports: Arc<()>,
@@ -250,8 +204,7 @@ impl Engine {
             reembed: settings.reembed.clone(),
             scrub: settings.scrub,
         }));
-        let threads = resume(&ingest, &catalog)?;
-        let backups = Backups::started(BackupParts {
+        let backups = Backups::new(BackupParts {
             settings: settings.backups.clone(),
             authorities,
             catalog: catalog.clone(),
@@ -260,9 +213,21 @@ impl Engine {
             gauge: Arc::clone(&gauge),
             clock: Arc::clone(&clock),
         });
+        let webhooks = Webhooks::new(&catalog, posting, &clock, &ids);
+        let follower = Follower::new(&settings, &catalog, &registry);
+        let threads = match &follower {
+            Some(follower) => follower.start(),
+            None => {
+                let threads = resume(&ingest, &catalog)?;
+                backups.start();
+                webhooks.start();
+                threads
+            }
+        };
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
-            webhooks: Webhooks::started(&catalog, posting, &clock, &ids),
+            webhooks,
+            follower,
             query,
             backend,
             answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)),
@@ -347,6 +312,9 @@ impl Engine {
     pub fn shut_down(&self) {
         if let Some(bucket) = &self.bucket {
             bucket.hurry();
+        }
+        if let Some(follower) = &self.follower {
+            follower.stop();
         }
         self.backups.stop();
         self.ingest.stop();

@@ -160,6 +160,9 @@ impl Engine {
         if let Some(bucket) = &self.bucket {
             bucket.enter_meters(registry);
         }
+        if let Some(follower) = &self.follower {
+            follower.enter_meters(registry);
+        }
     }
 
     /// Reads the numbers that are not counted as they change. Blocks as a listing does, so that a
@@ -167,6 +170,9 @@ impl Engine {
     pub fn refresh_gauges(&self) {
         if let Some(bucket) = &self.bucket {
             bucket.refresh_gauges();
+        }
+        if let Some(follower) = &self.follower {
+            follower.refresh_gauges();
         }
         let meters = &self.meters;
         let open = self.registry.open_collections();

@@ -125,6 +125,7 @@ impl Engine {
     ) -> Result<Option<SourceView>, EngineError> {
         let TenantAccess { tenant, sub_tenant, collection, .. } = access;
         let job = self.catalog.latest(tenant.collection, sub_tenant, id)?;
+        self.let_nodes_see(&job);
         let job = job.filter(|row| row.status != JobStatus::Success);
         let snapshot = collection.snapshot();
         self.sound(collection, &snapshot, SourceView::join(snapshot.find(sub_tenant, id), job)?)
@@ -195,7 +196,9 @@ impl Engine {
         before: Option<Sequence>,
     ) -> Result<JobPage, EngineError> {
         let scope = self.jobs_within(grant, tenant, sub_tenant)?;
-        Ok(self.catalog.list_jobs(&JobFilter { scope, status, limit, before })?)
+        let page = self.catalog.list_jobs(&JobFilter { scope, status, limit, before })?;
+        self.let_nodes_see(&page.jobs);
+        Ok(page)
     }
 
     fn jobs_within(

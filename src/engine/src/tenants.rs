@@ -76,7 +76,7 @@ impl Engine {
 
     fn usage_of(&self, tenant: &Tenant) -> Result<TenantUsage, EngineError> {
         let allowance = self.catalog.allowance(tenant.collection).map_err(absent)?;
-        let collection = self.ingest.open(tenant)?;
+        let collection = self.collection(tenant)?;
         let is_counted = allowance.limits.requests_per_minute.is_some();
         let used = || self.rates.used(tenant.collection, Instant::now());
         Ok(TenantUsage {

@@ -58,7 +58,7 @@ impl Engine {
         if Arc::strong_count(&place) > EXPORTS_MAX + 1 {
             return Err(ArchiveError::Busy { what: "exports", max: EXPORTS_MAX }.into());
         }
-        let collection = self.ingest.open(&tenant)?;
+        let collection = self.collection(&tenant)?;
         // Before the snapshot: what it names is there until the export is over.
         let hold = self.backups.hold();
         let snapshot = collection.snapshot();

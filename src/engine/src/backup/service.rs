@@ -77,21 +77,19 @@ impl std::fmt::Debug for Backups {
 }
 
 impl Backups {
-    /// The backups of an engine; starts the schedule, where the settings have one.
-    pub(crate) fn started(parts: BackupParts) -> Arc<Self> {
+    /// The backups of an engine.
+    pub(crate) fn new(parts: BackupParts) -> Arc<Self> {
         let (state, is_stopping, changed, threads) = Default::default();
         let opener = Opener {
             settings: parts.settings.bucket.clone(),
             authorities: parts.authorities.clone(),
         };
         let listed = Mutex::default();
-        let backups =
-            Arc::new(Self { parts, opener, listed, state, is_stopping, changed, threads });
-        backups.start();
-        backups
+        Arc::new(Self { parts, opener, listed, state, is_stopping, changed, threads })
     }
 
-    fn start(self: &Arc<Self>) {
+    /// Starts the schedule, where the settings have one.
+    pub(crate) fn start(self: &Arc<Self>) {
         let settings = &self.parts.settings;
         let (Some(to), every) = (settings.backup_to.clone(), settings.backup_every) else { return };
         let is_bucket = matches!(to, Location::Bucket(_));

@@ -96,7 +96,7 @@ impl Ingest {
             let add = vec![AddedSegment { segment, withheld: Vec::new() }];
             let committed = writer.commit(&Edit { add, ..Edit::default() });
             committed.map_err(|error| IngestError::from(error).about(source))?;
-            self.record_head(collection);
+            self.record_head(collection)?;
             drop(writer);
             self.drop_unused(again);
             self.maintenance.wake(collection);

@@ -49,7 +49,7 @@ impl Ingest {
             true => error.into(),
             false => IngestError::half_done(error),
         })?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         drop(writer);
         self.delete_originals(&outcome.orphaned_uploads);
         self.delete_originals(&canceled.raw_keys);
@@ -67,13 +67,22 @@ impl Ingest {
         Ok(found)
     }
 
-    /// Tells the catalog of the newest commit, so that a disk that loses it is noticed. The commit
-    /// is durable, so a catalog that cannot note it does not fail it.
-    pub(super) fn record_head(&self, collection: &Collection) {
-        let Some(head) = collection.head() else { return };
-        if let Err(error) = self.catalog.record_head(collection.id(), head) {
-            let id = collection.id();
-            tracing::error!(collection = %id, %error, "the newest commit could not be noted");
+    /// Tells the catalog of the newest commit, so that a disk that loses it is noticed, and query
+    /// nodes load it. The commit is durable, so that a catalog which cannot note it fails it only
+    /// where there may be such nodes.
+    ///
+    /// # Errors
+    /// Those of the catalog, as half done.
+    pub(super) fn record_head(&self, collection: &Collection) -> Result<(), IngestError> {
+        let Some(head) = collection.head() else { return Ok(()) };
+        match self.catalog.record_head(collection.id(), head) {
+            Err(error) if self.store.is_shared() => Err(IngestError::half_done(error)),
+            Err(error) => {
+                let id = collection.id();
+                tracing::error!(collection = %id, %error, "the newest commit could not be noted");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
     }
 
@@ -95,7 +104,7 @@ impl Ingest {
         let outcome = writer.commit(&edit)?;
         let canceled = self.catalog.delete_sub_tenant(collection.id(), sub_tenant);
         let canceled = canceled.map_err(IngestError::half_done)?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         drop(writer);
         self.delete_originals(&outcome.orphaned_uploads);
         self.delete_originals(&canceled.raw_keys);

@@ -149,7 +149,7 @@ impl Ingest {
         let add = vec![AddedSegment { segment, withheld: Vec::new() }];
         let embedding = Some(model.fingerprint().to_owned());
         writer.commit(&Edit { add, embedding, ..Edit::default() })?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         drop(writer);
         self.look_after(collection);
         Ok(sources.into_iter().next().map(|source| source.record))

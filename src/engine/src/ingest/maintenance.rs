@@ -146,7 +146,7 @@ impl Ingest {
         }
         let _memory = self.memory.take_for_merge(merge.memory_bytes());
         merge.run()?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         Ok(true)
     }
 

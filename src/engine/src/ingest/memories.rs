@@ -320,7 +320,7 @@ impl Ingest {
         };
         let outcome =
             writer.commit(&edit).map_err(|e| IngestError::from(e).about(&sources[0].record.id))?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         drop(writer);
         self.delete_originals(&outcome.orphaned_uploads);
         self.look_after(collection);
@@ -365,7 +365,7 @@ impl Ingest {
         let mut writer = collection.writer()?;
         let remove_sources = expired_memories(&writer.base(), &filter)?;
         let outcome = writer.commit(&Edit { remove_sources, ..Edit::default() })?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         drop(writer);
         self.delete_originals(&outcome.orphaned_uploads);
         Ok(outcome.removed.len())

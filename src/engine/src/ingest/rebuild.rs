@@ -223,7 +223,7 @@ impl Ingest {
             ..Edit::default()
         };
         writer.commit(&edit)?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         drop(writer);
         let (tenant, id, damaged) =
             (&tenant.id, collection.id(), collection.snapshot().damaged.len());

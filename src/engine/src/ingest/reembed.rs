@@ -173,7 +173,7 @@ impl Ingest {
         noted.segments.retain(|entry| open.iter().any(|live| live.entry.id == entry.id));
         noted.segments.push(SegmentEntry::fresh(piece.meta()));
         writer.set_other(Some(noted))?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         drop(writer);
         self.maintenance.wake(collection);
         Ok(Step::Again)
@@ -209,7 +209,7 @@ impl Ingest {
             open.push(Arc::new(LiveSegment::new(entry, piece, Default::default())));
         }
         writer.switch(&open, self.clock.now())?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         Ok(Step::Switched)
     }
 
@@ -301,7 +301,7 @@ impl Ingest {
             job: self.ids.uuid(),
         };
         writer.set_other(Some(other.clone()))?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         drop(writer);
         self.reembeds.note(tenant, collection, &other);
         Ok(true)
@@ -320,7 +320,7 @@ impl Ingest {
             self.take_back_choice(collection, &base)?;
         }
         writer.set_other(None)?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         drop(writer);
         self.reembeds.forget(collection.id());
         self.maintenance.wake(collection);

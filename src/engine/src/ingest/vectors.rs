@@ -182,7 +182,7 @@ impl Ingest {
         let segment = collection.build(dimension, VectorKind::F32, &[source])?;
         let add = vec![AddedSegment { segment, withheld: Vec::new() }];
         writer.commit(&Edit { add, ..Edit::default() })?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         drop(writer);
         self.look_after(collection);
         Ok(())
@@ -224,7 +224,7 @@ impl Ingest {
             (by_batch.into_keys()).filter(|batch| left.find(sub_tenant, batch).is_none()).collect();
         let forgotten = self.catalog.cancel_sources(collection.id(), sub_tenant, &emptied);
         forgotten.map_err(IngestError::half_done)?;
-        self.record_head(collection);
+        self.record_head(collection)?;
         drop(writer);
         self.maintenance.wake(collection);
         Ok(existed)

@@ -115,14 +115,14 @@ struct Sent {
 }
 
 impl Webhooks {
-    /// Webhooks whose events are sent from now on.
-    pub(crate) fn started(
+    /// Webhooks whose events are sent once it is started.
+    pub(crate) fn new(
         catalog: &Catalog,
         client: Arc<dyn WebhookClient>,
         clock: &Arc<dyn Clock>,
         ids: &Arc<dyn IdSource>,
     ) -> Arc<Self> {
-        let webhooks = Arc::new(Self {
+        Arc::new(Self {
             catalog: catalog.clone(),
             client,
             clock: Arc::clone(clock),
@@ -132,13 +132,16 @@ impl Webhooks {
             testing: Mutex::default(),
             meters: WebhookMeters::default(),
             dispatcher: Mutex::default(),
-        });
-        let dispatching = Arc::clone(&webhooks);
+        })
+    }
+
+    /// Starts the dispatcher.
+    pub(crate) fn start(self: &Arc<Self>) {
+        let dispatching = Arc::clone(self);
         let thread = std::thread::Builder::new().name("webhooks".to_owned());
         let thread = thread.spawn(move || dispatching.dispatch());
         let thread = thread.expect("the system provides threads at start");
-        *webhooks.dispatcher.lock() = Some(thread);
-        webhooks
+        *self.dispatcher.lock() = Some(thread);
     }
 
     /// Ends the dispatcher. Attempts that are under way have a moment to be recorded; those that

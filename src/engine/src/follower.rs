@@ -1,0 +1,204 @@
+//! Following the process that writes to the same bucket.
+//!
+//! ```text
+//! thread "follow"     log of the catalog, three times a second -> catalog: tenants, keys, heads
+//! thread "refresh"    heads that have changed -> newest versions of the open collections
+//! a request           is the catalog current? -> collection -> is it at the catalog's head? -> run
+//! ```
+//! Every commit to a collection is followed by its number in the catalog before anybody is told of
+//! it, so that a collection at the head of a current catalog has all that anybody was told of.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::settings::Settings;
+use crate::{Engine, EngineError};
+use lodestone_catalog::job::JobRow;
+use lodestone_catalog::{Catalog, CatalogError, FollowState, Tenant};
+use lodestone_metrics::Gauge;
+use lodestone_storage::collection::{Collection, Registry};
+use lodestone_types::{ErrorKind, JobStatus};
+
+/// Time between two looks at the log: a few of them may be lost before a process is behind.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// The threads that follow.
+#[derive(Debug)]
+pub(super) struct Follower {
+    catalog: Catalog,
+    registry: Arc<Registry>,
+    signals: Mutex<Signals>,
+    changed: Condvar,
+    age_millis: Gauge,
+    entry: Gauge,
+}
+
+#[derive(Debug, Default)]
+struct Signals {
+    /// Whether collections may have changed since they were last looked at.
+    has_changes: bool,
+    is_stopping: bool,
+}
+
+impl Follower {
+    /// The follower of a process that only reads; none of one that writes.
+    pub(super) fn new(
+        settings: &Settings,
+        catalog: &Catalog,
+        registry: &Arc<Registry>,
+    ) -> Option<Arc<Self>> {
+        let (catalog, registry) = (catalog.clone(), Arc::clone(registry));
+        let (signals, changed, age_millis, entry) = Default::default();
+        let follower = Self { catalog, registry, signals, changed, age_millis, entry };
+        settings.nodes.only_reads().then(|| Arc::new(follower))
+    }
+
+    /// Starts the threads.
+    pub(super) fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
+        let spawn = |name: &str, run: fn(&Self)| {
+            let follower = Arc::clone(self);
+            let builder = std::thread::Builder::new().name(name.to_owned());
+            builder.spawn(move || run(&follower)).expect("the system provides threads at start")
+        };
+        vec![spawn("follow", Self::follow), spawn("refresh", Self::refresh)]
+    }
+
+    /// Asks the threads to end.
+    pub(super) fn stop(&self) {
+        self.signals.lock().is_stopping = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn enter_meters(&self, registry: &mut lodestone_metrics::Registry) {
+        let help = "Milliseconds since this query node knew the newest state";
+        registry.enter("query_node_age_milliseconds", help, &self.age_millis);
+        let help = "Number of the newest entry of the catalog's log that this query node knows";
+        registry.enter("query_node_log_entry", help, &self.entry);
+    }
+
+    pub(super) fn refresh_gauges(&self) {
+        if let Some(state) = self.catalog.follow_state() {
+            self.age_millis.set(state.age_millis);
+            self.entry.set(state.entry);
+        }
+    }
+
+    fn follow(&self) {
+        let mut is_away = false;
+        loop {
+            let caught_up = self.catalog.catch_up();
+            match &caught_up {
+                Ok(_) if is_away => tracing::info!("the bucket answers again"),
+                Err(error) if !is_away => {
+                    tracing::warn!(%error, "the process that writes cannot be followed");
+                }
+                _ => {}
+            }
+            is_away = caught_up.is_err();
+            let mut signals = self.signals.lock();
+            if caught_up.is_ok_and(|has_changed| has_changed) {
+                signals.has_changes = true;
+                self.changed.notify_all();
+            }
+            self.changed.wait_while_for(&mut signals, |signals| !signals.is_stopping, LOOK);
+            if signals.is_stopping {
+                return;
+            }
+        }
+    }
+
+    fn refresh(&self) {
+        loop {
+            let mut signals = self.signals.lock();
+            let is_idle = |signals: &mut Signals| !signals.has_changes && !signals.is_stopping;
+            self.changed.wait_while(&mut signals, is_idle);
+            if signals.is_stopping {
+                return;
+            }
+            signals.has_changes = false;
+            drop(signals);
+            for collection in self.registry.open_collections() {
+                self.bring_up_to_date(&collection);
+            }
+        }
+    }
+
+    fn bring_up_to_date(&self, collection: &Collection) {
+        let id = collection.id();
+        let refreshed = match self.catalog.head(id) {
+            Ok(head) => collection.refresh(head),
+            Err(CatalogError::CollectionUnknown { .. }) => return self.registry.close(id),
+            Err(error) => return tracing::warn!(collection = %id, %error, "its head is not known"),
+        };
+        match refreshed {
+            Ok(()) => {}
+            // Its tenant is being deleted, or a request loads it.
+            Err(error) if error.kind() == ErrorKind::Unavailable => {
+                tracing::debug!(collection = %id, %error, "not brought up to date");
+            }
+            Err(error) => tracing::error!(collection = %id, %error, "not brought up to date"),
+        }
+    }
+
+    /// The collection of a tenant, with all that anybody was told of.
+    fn open(&self, tenant: &Tenant) -> Result<Arc<Collection>, EngineError> {
+        self.catalog.require_current()?;
+        let head = || Ok::<_, EngineError>(self.catalog.head(tenant.collection)?);
+        let collection = self.registry.get(tenant.collection, head, |_| Ok(()))?;
+        collection.refresh(head()?)?;
+        Ok(collection)
+    }
+}
+
+impl Engine {
+    /// The open collection of a tenant.
+    ///
+    /// # Errors
+    /// Errors of opening it; where another process writes, that this one does not know the newest
+    /// state.
+    pub(super) fn collection(&self, tenant: &Tenant) -> Result<Arc<Collection>, EngineError> {
+        match &self.follower {
+            None => Ok(self.ingest.open(tenant)?),
+            Some(follower) => follower.open(tenant),
+        }
+    }
+
+    /// Refuses what has to be written, where another process writes.
+    ///
+    /// # Errors
+    /// [`CatalogError::ReadOnly`].
+    pub fn require_writer(&self) -> Result<(), EngineError> {
+        match &self.follower {
+            None => Ok(()),
+            Some(_) => Err(CatalogError::ReadOnly.into()),
+        }
+    }
+
+    /// The time between a change and the moment from which all query nodes know of it; zero where
+    /// there are none.
+    pub fn followers_delay(&self) -> Duration {
+        self.catalog.followers_delay()
+    }
+
+    /// Waits until all query nodes find what these jobs have made visible: a job that succeeded is
+    /// not told of before.
+    pub(super) fn let_nodes_see<'a>(&self, jobs: impl IntoIterator<Item = &'a JobRow>) {
+        let delay = self.followers_delay();
+        if delay.is_zero() {
+            return;
+        }
+        let now = self.clock.now().0;
+        let succeeded = jobs.into_iter().filter(|job| job.status == JobStatus::Success);
+        let newest = succeeded.map(|job| job.updated_at.0).max().unwrap_or(0);
+        let age = Duration::from_millis(now.saturating_sub(newest));
+        std::thread::sleep(delay.saturating_sub(age));
+    }
+
+    /// The position of a process that follows the one that writes.
+    pub fn follow_state(&self) -> Option<FollowState> {
+        self.catalog.follow_state()
+    }
+}
