@@ -19,9 +19,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::entry::{self, Entry, Kind, damaged};
+use super::entry::{self, Kind, damaged};
 use super::pages::{Commits, read_in_place};
-use super::reader::{FETCHES, Order, Plan, away, entry_at, frames_of, label_at, newest, numbers};
+use super::reader::{
+    Apply, End, FETCHES, Order, Plan, away, entry_at, frames_of, label_at, newest, numbers,
+};
 use super::restore::{fetch_base, local};
 use super::{CatalogLog, RESTORES_MAX, beside};
 use crate::error::{CatalogError, Result};
@@ -29,16 +31,104 @@ use crate::{Catalog, migrations, readers};
 use lodestone_io::store::BlobStore;
 use lodestone_types::ErrorKind;
 
-/// The position of a follower in a log, and what it has read and not applied.
+/// A position in a log that another process appends to.
 #[derive(Debug)]
-pub(crate) struct LogFollower {
+pub(super) struct Cursor {
     store: Arc<dyn BlobStore>,
-    path: PathBuf,
     /// Number of the newest entry that was read.
     last: u64,
     order: Order,
-    commits: Commits,
     waits: bool,
+}
+
+/// Place of a cursor at the end of a poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// There was no further entry when it was looked for.
+    End,
+    /// The log was shortened beyond it.
+    Removed,
+}
+
+impl Cursor {
+    /// The position behind a plan that was read to its end.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] where the claim in force is missing; [`CatalogError::LogAway`].
+    pub(super) fn behind(store: &Arc<dyn BlobStore>, plan: &Plan, end: &End) -> Result<Self> {
+        let mut order = end.order;
+        let waits = match label_at(&**store, order.claim)?.map(|label| label.kind) {
+            Some(Kind::Claim { waits, .. }) => waits,
+            _ => return Err(damaged(&entry::key(order.claim), "there is no claim of this number")),
+        };
+        // Entries do not know of later bases.
+        order.newest_base = u64::MAX;
+        Ok(Self { store: Arc::clone(store), last: plan.last, order, waits })
+    }
+
+    /// Gives the frames of all further entries to `apply`.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] names the entry that breaks a rule; [`CatalogError::TooNew`] where
+    /// a process of a later release has taken the log over; [`CatalogError::LogAway`].
+    pub(super) fn poll(&mut self, apply: &mut Apply<'_>) -> Result<Place> {
+        loop {
+            while self.step(apply)? {}
+            match self.is_end()? {
+                Some(true) => return Ok(Place::End),
+                Some(false) => {}
+                None => return Ok(Place::Removed),
+            }
+        }
+    }
+
+    /// Reads the next entry; returns whether there is one.
+    pub(super) fn step(&mut self, apply: &mut Apply<'_>) -> Result<bool> {
+        let number = self.last + 1;
+        let Some(entry) = entry_at(&*self.store, number)? else { return Ok(false) };
+        let key = entry::key(number);
+        let mut waits = self.waits;
+        if let Kind::Claim { format, waits: says } = entry.label.kind {
+            if format > Catalog::format() {
+                let (path, found, supported) =
+                    (PathBuf::from(key.as_str()), format as i64, Catalog::format() as i64);
+                return Err(CatalogError::TooNew { path, found, supported });
+            }
+            waits = says;
+        }
+        let mut order = self.order;
+        order.check(number, &entry.label).map_err(|what| damaged(&key, what))?;
+        if let Some((place, bytes)) = frames_of(number, &entry)? {
+            apply(place, &bytes)?;
+        }
+        (self.order, self.last, self.waits) = (order, number, waits);
+        Ok(true)
+    }
+
+    /// Whether there was no further entry when it was looked for; none where the log was shortened
+    /// beyond this position.
+    fn is_end(&self) -> Result<Option<bool>> {
+        if self.order.claim == self.last {
+            let listed = numbers(&*self.store)?;
+            return Ok(match listed.last() {
+                Some(newest) if *newest == self.last => Some(true),
+                _ => listed.contains(&(self.last + 1)).then_some(false),
+            });
+        }
+        match self.store.len(&entry::key(self.last)) {
+            Ok(_) => Ok(Some(true)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(away(error)),
+        }
+    }
+}
+
+/// A file that follows a log.
+#[derive(Debug)]
+pub(crate) struct LogFollower {
+    cursor: Cursor,
+    path: PathBuf,
+    commits: Commits,
     /// Whether the file was lost while it was written.
     is_lost: bool,
 }
@@ -72,7 +162,7 @@ impl LogFollower {
     /// # Errors
     /// As [`Self::start`].
     pub(crate) fn anew(&self) -> Result<Self> {
-        Self::started(&self.store, &self.path)
+        Self::started(&self.cursor.store, &self.path)
     }
 
     /// Puts its file in the place of the one before, which nobody may read meanwhile.
@@ -111,85 +201,36 @@ impl LogFollower {
             commits.add(place, bytes)?;
             commits.write(&fresh)
         })?;
-        let claim = end.order.claim;
-        let waits = match label_at(&**store, claim)?.map(|label| label.kind) {
-            Some(Kind::Claim { waits, .. }) => waits,
-            _ => return Err(damaged(&entry::key(claim), "there is no claim of this number")),
-        };
         require_own_format(&fresh)?;
-        // Entries do not know of later bases.
-        let mut order = end.order;
-        order.newest_base = u64::MAX;
-        let (store, path, last) = (Arc::clone(store), path.to_owned(), plan.last);
-        Ok(Self { store, path, last, order, commits, waits, is_lost: false })
+        let (cursor, path) = (Cursor::behind(store, plan, &end)?, path.to_owned());
+        Ok(Self { cursor, path, commits, is_lost: false })
     }
 
     /// Number of the newest entry that was read.
     pub(crate) fn last(&self) -> u64 {
-        self.last
+        self.cursor.last
     }
 
     /// Whether the process that writes waits for followers before it tells of a change.
     pub(crate) fn waits(&self) -> bool {
-        self.waits
+        self.cursor.waits
     }
 
     /// Reads the entries that are new.
     ///
     /// # Errors
-    /// [`CatalogError::Corrupt`] names the entry that breaks a rule; [`CatalogError::TooNew`] where
-    /// a process of a later release has taken the log over; [`CatalogError::LogAway`].
+    /// As [`Cursor::poll`].
     pub(crate) fn poll(&mut self) -> Result<Polled> {
-        if self.is_lost {
+        let Self { cursor, commits, .. } = self;
+        if self.is_lost
+            || cursor.poll(&mut |place, bytes| commits.add(place, bytes))? == Place::Removed
+        {
             return Ok(Polled::Shortened);
         }
-        loop {
-            match entry_at(&*self.store, self.last + 1)? {
-                Some(entry) => self.take(self.last + 1, &entry)?,
-                None => match self.is_end()? {
-                    Some(true) if self.commits.is_ready() => return Ok(Polled::Commits),
-                    Some(true) => return Ok(Polled::Same),
-                    Some(false) => {}
-                    None => return Ok(Polled::Shortened),
-                },
-            }
-        }
-    }
-
-    fn take(&mut self, number: u64, entry: &Entry) -> Result<()> {
-        let key = entry::key(number);
-        if let Kind::Claim { format, waits } = entry.label.kind {
-            if format > Catalog::format() {
-                let (path, found, supported) =
-                    (PathBuf::from(key.as_str()), format as i64, Catalog::format() as i64);
-                return Err(CatalogError::TooNew { path, found, supported });
-            }
-            self.waits = waits;
-        }
-        let mut order = self.order;
-        order.check(number, &entry.label).map_err(|what| damaged(&key, what))?;
-        if let Some((place, bytes)) = frames_of(number, entry)? {
-            self.commits.add(place, &bytes)?;
-        }
-        (self.order, self.last) = (order, number);
-        Ok(())
-    }
-
-    /// Whether there was no entry after the last one when it was looked for; none where the log was
-    /// shortened beyond it.
-    fn is_end(&self) -> Result<Option<bool>> {
-        if self.order.claim == self.last {
-            let listed = numbers(&*self.store)?;
-            return Ok(match listed.last() {
-                Some(newest) if *newest == self.last => Some(true),
-                _ => listed.contains(&(self.last + 1)).then_some(false),
-            });
-        }
-        match self.store.len(&entry::key(self.last)) {
-            Ok(_) => Ok(Some(true)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(away(error)),
-        }
+        Ok(match commits.is_ready() {
+            true => Polled::Commits,
+            false => Polled::Same,
+        })
     }
 
     /// Writes the commits that were read to the file. Nobody may read it meanwhile, and after an

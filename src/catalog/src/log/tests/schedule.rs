@@ -1,5 +1,5 @@
 //! Random schedules of processes that write, make bases, remove what is old, fall asleep and end,
-//! on one store, step by step: one call of the store is one step.
+//! on one store, and of others that follow them, step by step: one call of the store is one step.
 //!
 //! A process keeps a list of names in the place of a catalog. A frame is a name, a base the list.
 
@@ -14,13 +14,17 @@ use crate::error::Result;
 use crate::log::appender::Appender;
 use crate::log::base::{Garbage, Stop};
 use crate::log::entry::{self, Base, Frames, Kind};
-use crate::log::reader::{Plan, newest, numbers};
+use crate::log::follow::{Cursor, Place};
+use crate::log::reader::{End, Plan, newest, numbers};
 use lodestone_io::store::testing::{Call, Fault, FaultyBlobs, MemoryBlobs};
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::{IdSource, SeededIds};
 
-const PROCESSES: usize = 5;
+const WRITERS: usize = 5;
+const PROCESSES: usize = WRITERS + 2;
 const SEEDS: u64 = 2500;
+/// Seeds of schedules in which a rule is switched off.
+const SEEDS_WITHOUT: u64 = 800;
 
 /// Lets one process at a time take a step, in an order that a seed chooses.
 #[derive(Default)]
@@ -101,8 +105,25 @@ struct Facts {
     refused: BTreeSet<u64>,
     /// Acknowledged names that a later process did not find.
     lost: BTreeSet<u64>,
+    /// Names that were acknowledged before a follower looked, and that it did not find.
+    missed: BTreeSet<u64>,
     bases: usize,
     fenced: usize,
+    looks: usize,
+    /// Times that the log was shortened beyond a follower.
+    overtaken: usize,
+}
+
+/// Rules of a schedule that can be switched off.
+#[derive(Clone, Copy)]
+struct Rules {
+    keeps_claims: bool,
+    /// Whether followers make sure that an entry which is not there was not removed.
+    looks_back: bool,
+}
+
+impl Rules {
+    const ALL: Self = Self { keeps_claims: true, looks_back: true };
 }
 
 struct Process<'a> {
@@ -111,25 +132,25 @@ struct Process<'a> {
     ids: Arc<dyn IdSource>,
     facts: &'a Mutex<Facts>,
     dice: Dice,
-    keeps_claims: bool,
+    rules: Rules,
     names: Vec<u64>,
 }
 
 impl Process<'_> {
-    fn read(&mut self, last: u64, label: &entry::Label) -> Result<Option<Base>> {
+    fn read(&mut self, last: u64, label: &entry::Label) -> Result<Option<(Plan, End)>> {
         let Some(plan) = Plan::new(&*self.store, last, label)? else { return Ok(None) };
         let list = self.store.get(&Key::parse(&plan.base.blob).unwrap());
         let list = list.map_err(crate::log::reader::away)?;
         let names = &mut self.names;
         *names = list.chunks(8).map(|name| u64::from_le_bytes(name.try_into().unwrap())).collect();
-        plan.read(&self.store, 1, &mut |_, bytes| {
+        let end = plan.read(&self.store, 1, &mut |_, bytes| {
             let name = u64::from_le_bytes(bytes.try_into().unwrap());
             if !names.contains(&name) {
                 names.push(name);
             }
             Ok(())
         })?;
-        Ok(Some(plan.base))
+        Ok(Some((plan, end)))
     }
 
     fn run(&mut self) -> Result<()> {
@@ -137,9 +158,9 @@ impl Process<'_> {
         let (mut appender, before) = Appender::claim(&self.store, &self.ids, 7, false)?;
         let (mut collected, mut base) = (1, 0);
         if let Some(label) = before
-            && let Some(found) = self.read(appender.claim - 1, &label)?
+            && let Some((plan, _)) = self.read(appender.claim - 1, &label)?
         {
-            (collected, base) = (found.collected, found.first);
+            (collected, base) = (plan.base.collected, plan.base.first);
             let missing = known.into_iter().filter(|name| !self.names.contains(name));
             self.facts.lock().lost.extend(missing);
         }
@@ -191,7 +212,7 @@ impl Process<'_> {
     }
 
     fn remove(&mut self, appender: &Appender, from: u64, until: u64) -> Result<()> {
-        if !self.keeps_claims {
+        if !self.rules.keeps_claims {
             for number in numbers(&*self.store)? {
                 if number < until {
                     self.store.delete(&entry::key(number)).map_err(crate::log::reader::away)?;
@@ -208,8 +229,49 @@ impl Process<'_> {
     }
 }
 
+impl Process<'_> {
+    /// Follows the others for some looks.
+    fn follow(&mut self) {
+        let mut cursor = None;
+        for _ in 0..12 {
+            let known = self.facts.lock().acknowledged.clone();
+            if self.look(&mut cursor).is_ok_and(|is_current| is_current) {
+                let missed = known.into_iter().filter(|name| !self.names.contains(name));
+                let mut facts = self.facts.lock();
+                facts.missed.extend(missed);
+                facts.looks += 1;
+            }
+        }
+    }
+
+    /// Reads to the end of the log; returns whether it has.
+    fn look(&mut self, cursor: &mut Option<Cursor>) -> Result<bool> {
+        let Some(at) = cursor else {
+            let Some((last, label)) = newest(&*self.store)? else { return Ok(false) };
+            let Some((plan, end)) = self.read(last, &label)? else { return Ok(false) };
+            *cursor = Some(Cursor::behind(&self.store, &plan, &end)?);
+            return Ok(true);
+        };
+        let names = &mut self.names;
+        let mut apply = |_, bytes: &[u8]| {
+            names.push(u64::from_le_bytes(bytes.try_into().unwrap()));
+            Ok(())
+        };
+        if !self.rules.looks_back {
+            while at.step(&mut apply)? {}
+            return Ok(true);
+        }
+        let place = at.poll(&mut apply)?;
+        if place == Place::Removed {
+            *cursor = None;
+            self.facts.lock().overtaken += 1;
+        }
+        Ok(place == Place::End)
+    }
+}
+
 /// One schedule; returns what became of it.
-fn run(seed: u64, keeps_claims: bool) -> Facts {
+fn run(seed: u64, rules: Rules) -> Facts {
     let memory: Arc<dyn BlobStore> = Arc::new(MemoryBlobs::default());
     let (turns, facts) = (Arc::new(Turns::default()), Mutex::new(Facts::default()));
     std::thread::scope(|scope| {
@@ -235,10 +297,16 @@ fn run(seed: u64, keeps_claims: bool) -> Facts {
                     ids: Arc::new(SeededIds::new(plain)),
                     facts,
                     dice: Dice(seed),
-                    keeps_claims,
+                    rules,
                     names: Vec::new(),
                 };
-                let end = catch_unwind(AssertUnwindSafe(|| process.run()));
+                let end = catch_unwind(AssertUnwindSafe(|| match number < WRITERS {
+                    true => process.run(),
+                    false => {
+                        process.follow();
+                        Ok(())
+                    }
+                }));
                 turns.end(number);
                 let end = end.unwrap_or_else(|panic| resume_unwind(panic));
                 facts.lock().fenced += usize::from(matches!(end, Err(CatalogError::Fenced)));
@@ -254,46 +322,63 @@ fn run(seed: u64, keeps_claims: bool) -> Facts {
         ids: Arc::new(SeededIds::new(seed)),
         facts: &Mutex::default(),
         dice: Dice(1),
-        keeps_claims,
+        rules,
         names: Vec::new(),
     };
     if let Some((number, label)) = newest(&*memory).unwrap() {
         match last.read(number, &label) {
             Ok(_) => {}
-            Err(error) if keeps_claims => panic!("seed {seed}: {error}"),
+            Err(error) if rules.keeps_claims => panic!("seed {seed}: {error}"),
             Err(_) => {}
         }
     }
-    for process in 0..PROCESSES as u64 {
+    for process in 0..WRITERS as u64 {
         let own: Vec<_> = last.names.iter().filter(|name| **name >> 32 == process).collect();
         assert!(own.is_sorted(), "seed {seed}: {own:?}");
     }
     facts.lost.extend(facts.acknowledged.iter().filter(|name| !last.names.contains(name)));
     let mut refused = facts.refused.iter().filter(|name| last.names.contains(name));
-    assert!(!keeps_claims || refused.next().is_none(), "seed {seed}: refused and there");
+    assert!(!rules.keeps_claims || refused.next().is_none(), "seed {seed}: refused and there");
     facts
 }
 
-/// Goal: whatever the order of steps, what was acknowledged is found by every later process, and
-/// what was refused by none.
+/// Goal: whatever the order of steps, what was acknowledged is found by every later process and by
+/// every later look of a follower, and what was refused by none.
 #[test]
 fn no_schedule_loses_what_was_acknowledged() {
-    let mut sums = [0; 3];
+    let mut sums = [0; 5];
     for seed in 1..=SEEDS {
-        let facts = run(seed, true);
+        let facts = run(seed, Rules::ALL);
         assert!(facts.lost.is_empty(), "seed {seed}: {:?}", facts.lost);
-        let counts = [facts.acknowledged.len(), facts.bases, facts.fenced];
+        assert!(facts.missed.is_empty(), "seed {seed}: {:?}", facts.missed);
+        let Facts { bases, fenced, looks, overtaken, .. } = facts;
+        let counts = [facts.acknowledged.len(), bases, fenced, looks, overtaken];
         sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
-    let [acknowledged, bases, fenced] = sums;
-    println!("{acknowledged} acknowledged, {bases} bases, {fenced} processes fenced");
+    let [acknowledged, bases, fenced, looks, overtaken] = sums;
+    println!(
+        "{acknowledged} acknowledged, {bases} bases, {fenced} processes fenced, {looks} looks of \
+         followers, {overtaken} of them overtaken"
+    );
     assert!(acknowledged > 5000 && bases > 2000 && fenced > 1000, "{sums:?}");
+    assert!(looks > 5000 && overtaken > 50, "{sums:?}");
 }
 
 /// Goal: the test above would notice if claims were removed.
 #[test]
 fn schedules_that_remove_claims_lose_what_was_acknowledged() {
-    let lost: usize = (1..=SEEDS).map(|seed| run(seed, false).lost.len()).sum();
+    let rules = Rules { keeps_claims: false, ..Rules::ALL };
+    let lost: usize = (1..=SEEDS_WITHOUT).map(|seed| run(seed, rules).lost.len()).sum();
     println!("{lost} lost");
     assert!(lost > 0);
+}
+
+/// Goal: the first test would notice if followers took an entry that was removed for one that is
+/// not there yet.
+#[test]
+fn schedules_whose_followers_do_not_look_back_miss_what_was_acknowledged() {
+    let rules = Rules { looks_back: false, ..Rules::ALL };
+    let missed: usize = (1..=SEEDS_WITHOUT).map(|seed| run(seed, rules).missed.len()).sum();
+    println!("{missed} missed");
+    assert!(missed > 0);
 }
