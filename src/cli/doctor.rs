@@ -201,7 +201,8 @@ fn store(settings: &Settings) -> Finding {
     let since = Instant::now();
     match probe_store(settings, &authorities).map_err(|error| error.to_string())? {
         None => Ok("none: the data are in the data directory".to_owned()),
-        Some((url, Probed { races, racers })) => Ok(format!(
+        Some((url, None)) => Ok(format!("{url} holds data, which this node only reads")),
+        Some((url, Some(Probed { races, racers }))) => Ok(format!(
             "{url}: of {racers} requests at once one created a name, {races} times; {:.1} s",
             since.elapsed().as_secs_f64()
         )),

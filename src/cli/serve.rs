@@ -275,6 +275,12 @@ fn banner(
         Some(url) => line("data", &format!("{url}, copies in {}", data_dir.display())),
         None => line("data", &data_dir.display().to_string()),
     }
+    let nodes = &engine.settings().nodes;
+    match &nodes.writer_url {
+        Some(writer) => line("role", &format!("query, {writer} writes")),
+        None if nodes.with_query_nodes => line("role", "all, and query nodes are waited for"),
+        None => {}
+    }
     let backend = engine.backend();
     match backend.name() {
         "cuda" => {

@@ -6,6 +6,7 @@
 //! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `shared_store`: data in a bucket, through lost machines and a failing store; `s3`: the store
+//! - `query_nodes`: further processes that answer from the bucket
 //! - `sockets`: slow clients, event streams
 //! - `memory`: hostile clients and a small machine
 //! - `models`: a reranker installed, listed and used; `hub`: models from a model hub; `published`:
@@ -54,6 +55,7 @@ mod models;
 #[path = "../process/mod.rs"]
 mod process;
 mod published;
+mod query_nodes;
 mod reembed;
 mod remote_model;
 mod s3;

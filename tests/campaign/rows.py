@@ -11,6 +11,7 @@ import corruption
 import documents
 import durability
 import isolation
+import nodes
 import simulation
 import ssrf
 
@@ -38,6 +39,7 @@ ROWS = {
     "ssrf": Row("addresses that must not be reached", ssrf.addresses, "cases", 400, 1),
     "documents": Row("hostile documents", documents.hostile, "documents", 300, 1),
     "bucket": Row("machines lost or asleep, data in a bucket", bucket.lost_machines, "takeovers", 300, 1),
+    "nodes": Row("answers of query nodes after what was told", nodes.told_everywhere, "checks", 20_000, 2),
     "recovery": Row("starts after a kill", durability.recovery, "starts", 100, 1, bar_seconds=2.0),
 }
 
@@ -67,6 +69,7 @@ def prepare(trial, run):
         skip("ssrf", "needs root, network namespaces and ip")
     if bucket.problem():
         skip("bucket", bucket.problem())
+        skip("nodes", bucket.problem())
     shared["crash_tests"], problem = simulation.test_program(trial)
     if problem:
         skip("simulation", problem)

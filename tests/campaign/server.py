@@ -31,12 +31,12 @@ class Refused(Exception):
 class Server:
     """`lodestone serve` over a data directory. `prefix` is put before the command, `extra` into its environment."""
 
-    def __init__(self, trial, data, extra=None, prefix=(), arguments=()):
+    def __init__(self, trial, data, extra=None, prefix=(), arguments=(), port=0):
         self.log_path = trial.folder / f"log-{trial.next_number()}"
         names = {k: v for k, v in os.environ.items() if not k.startswith("LODESTONE_")}
         names |= {"LODESTONE_ADMIN_KEY": KEY, "LODESTONE_MODEL_DIR": str(trial.model), "RUST_LOG": "info"}
         names |= extra or {}
-        command = [*prefix, str(trial.binary), "serve", "--data-dir", str(data), "--listen", "127.0.0.1:0", *arguments]
+        command = [*prefix, str(trial.binary), "serve", "--data-dir", str(data), "--listen", f"127.0.0.1:{port}", *arguments]
         begun = time.monotonic()
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=names)

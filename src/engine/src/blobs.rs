@@ -248,19 +248,27 @@ fn bucket(
 }
 
 /// Tries what the data need of the bucket that the settings name, if they do. Leaves nothing there.
+/// A process that only reads needs no more than to find data, and tries nothing.
 ///
 /// # Errors
 /// Errors of the store, and the rule that it breaks.
 pub fn probe_store(
     settings: &Settings,
     authorities: &Authorities,
-) -> Result<Option<(BucketUrl, Probed)>, SharedStoreError> {
+) -> Result<Option<(BucketUrl, Option<Probed>)>, SharedStoreError> {
     let Some(url) = &settings.store.store else { return Ok(None) };
     let of = &settings.backups.bucket;
     let bucket = bucket(of, url, authorities, Box::new(crate::backup::wait))?;
-    check_prefix(&bucket, None)?;
+    let has_data = check_prefix(&bucket, None)?;
+    if settings.nodes.only_reads() {
+        let (place, problem) = (bucket.place(), "it holds no data yet".to_owned());
+        return match has_data {
+            true => Ok(Some((url.clone(), None))),
+            false => Err(SharedStoreError::Unfit { place, problem }),
+        };
+    }
     let token = RandomIds.uuid().simple().to_string();
-    Ok(Some((url.clone(), probe(&bucket, &token)?)))
+    Ok(Some((url.clone(), Some(probe(&bucket, &token)?))))
 }
 
 /// The epoch under which this process commits. The lock on a data directory keeps other writers

@@ -1,7 +1,7 @@
 //! Following the process that writes to the same bucket.
 //!
 //! ```text
-//! thread "follow"     log of the catalog, three times a second -> catalog: tenants, keys, heads
+//! thread "follow"     log of the catalog, twice a second -> catalog: tenants, keys, heads
 //! thread "refresh"    heads that have changed -> newest versions of the open collections
 //! a request           is the catalog current? -> collection -> is it at the catalog's head? -> run
 //! ```
@@ -23,7 +23,7 @@ use lodestone_storage::collection::{Collection, Registry};
 use lodestone_types::{ErrorKind, JobStatus};
 
 /// Time between two looks at the log: a few of them may be lost before a process is behind.
-const LOOK: Duration = Duration::from_millis(300);
+const LOOK: Duration = Duration::from_millis(500);
 
 /// The threads that follow.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ const CACHE_MIN: u64 = 64 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct StoreSettings {
     /// Bucket that holds the data, `s3://BUCKET/PREFIX`, in place of the data directory, which
-    /// keeps copies of what is used; one process at a time uses it [default: none, the data are in
+    /// keeps copies of what is used; one process at a time writes to it [default: none, the data are in
     /// the data directory].
     #[arg(long, env = "LODESTONE_STORE", value_name = "URL")]
     pub store: Option<BucketUrl>,

@@ -1,0 +1,256 @@
+//! Query nodes beside the process that writes: what is told anywhere holds on every node.
+
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::backups::another;
+use crate::exposition::Scrape;
+use crate::process::http::{Client, Reply};
+use crate::process::patience::Patience;
+use crate::process::{Server, lodestone};
+use crate::s3::Store;
+use crate::{Installation, KEY, ask, found, settled, upload};
+
+const PLACE: &str = "s3://backups/data/prod";
+
+/// One process with its directory.
+struct Node {
+    server: Server,
+    client: Client,
+    installation: Installation,
+}
+
+impl Node {
+    fn start(store: &Store, installation: Installation, port: u16, own: &[(&str, &str)]) -> Self {
+        let mut command = lodestone(&["serve", "--store", PLACE, "--query-timeout", "20"]);
+        command.args(["--listen", &format!("127.0.0.1:{port}")]);
+        command.arg("--data-dir").arg(installation.data());
+        command.arg("--model-dir").arg(&installation.model);
+        command.env("LODESTONE_ADMIN_KEY", KEY).envs(store.variables());
+        command.env("RUST_LOG", "info").envs(own.iter().copied());
+        let mut server = Server::run(command);
+        let (banner, _) = server.ready();
+        Self { client: banner.client(KEY), server, installation }
+    }
+
+    fn writer(store: &Store, installation: Installation, port: u16) -> Self {
+        Self::start(store, installation, port, &[("LODESTONE_WITH_QUERY_NODES", "true")])
+    }
+
+    fn query(store: &Store, installation: Installation, writer: u16) -> Self {
+        let url = format!("http://127.0.0.1:{writer}");
+        let own = [("LODESTONE_ROLE", "query"), ("LODESTONE_WRITER_URL", &url)];
+        Self::start(store, installation, 0, &own)
+    }
+
+    fn signal(&self, signal: Signal) {
+        let process = Pid::from_raw(self.server.id() as i32).expect("a process");
+        kill_process(process, signal).expect("it lives");
+    }
+
+    /// A number of its metrics.
+    fn metric(&self, name: &str) -> f64 {
+        let text = self.client.call("GET", "/metrics", &Value::Null).expect("an answer").body;
+        Scrape::read(&String::from_utf8(text).expect("UTF-8")).get(name)
+    }
+}
+
+/// A port that is free now, for a process that is started anew under the same address.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+fn search(client: &Client, word: &str) -> Reply {
+    let body = json!({"tenant_id": "acme", "query": word});
+    client.call("POST", "/search/full-text-search", &body).expect("an answer")
+}
+
+/// Asks again and again until the status is as wanted.
+fn until(client: &Client, status: u16, word: &str) -> Reply {
+    let mut patience = Patience::new();
+    loop {
+        let reply = search(client, word);
+        if reply.status == status {
+            return reply;
+        }
+        assert!(!patience.is_over(reply.status), "{}", reply.json());
+    }
+}
+
+fn delete(client: &Client, id: &str) {
+    ask(client, "DELETE", "/delete_source?tenant_id=acme", json!({"source_ids": [id]}));
+}
+
+/// Goal: an upload, a replacement, a deletion, a memory and a key that were told of by any node are
+/// so on every node at that moment, again and again and beside one another; nodes answer searches
+/// themselves.
+#[test]
+fn what_is_told_by_one_node_holds_on_every_node() {
+    let test = "what_is_told_by_one_node_holds_on_every_node";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let (one, two) = (another(&installation), another(&installation));
+    let port = free_port();
+    let writer = Node::writer(&store, installation, port);
+    upload(&writer.client, "first", "The granite quarry closed in 1988.");
+    assert_eq!(settled(&writer.client, "first"), "success");
+    let nodes = [Node::query(&store, one, port), Node::query(&store, two, port)];
+    let clients = [&writer.client, &nodes[0].client, &nodes[1].client];
+    for client in clients {
+        assert_eq!(found(client, "granite"), ["first"]);
+    }
+    let at_writer =
+        "http_requests_total{method=\"POST\",route=\"/search/full-text-search\",status=\"2xx\"}";
+    let before = writer.metric(at_writer);
+    std::thread::scope(|scope| {
+        for (hand, client) in clients.into_iter().enumerate() {
+            scope.spawn(move || {
+                for round in 0..4 {
+                    let (id, word) = (format!("d{hand}"), format!("lantern{hand}x{round}"));
+                    upload(client, &id, &format!("The {word} stands in the hall."));
+                    assert_eq!(settled(client, &id), "success");
+                    for other in clients {
+                        assert_eq!(found(other, &word), [id.as_str()], "round {round}");
+                        if round > 0 {
+                            let old = format!("lantern{hand}x{}", round - 1);
+                            assert!(found(other, &old).is_empty(), "round {round}: {old}");
+                        }
+                    }
+                }
+                delete(client, &format!("d{hand}"));
+                for other in clients {
+                    assert!(found(other, &format!("lantern{hand}x3")).is_empty());
+                }
+                let body = json!({"name": format!("key {hand}"), "role": "read"});
+                let made = ask(client, "POST", "/admin/api_keys", body);
+                let key = made["api_key"].as_str().expect("a key").to_owned();
+                let id = made["key_id"].as_str().expect("an id").to_owned();
+                let bearer = |other: &Client| Client { key: key.clone(), ..other.clone() };
+                for other in clients {
+                    assert_eq!(search(&bearer(other), "granite").status, 200);
+                }
+                ask(client, "DELETE", &format!("/admin/api_keys/{id}"), Value::Null);
+                for other in clients {
+                    assert_eq!(search(&bearer(other), "granite").status, 401);
+                }
+            });
+        }
+    });
+    // A third of the searches was sent to the writer.
+    let asked = writer.metric(at_writer) - before;
+    assert!(asked >= 3.0 * 7.0 && asked <= 3.0 * 10.0, "{asked} searches of the nodes' clients");
+}
+
+/// Goal: nodes that are killed, lose their disk or sleep for long never answer from the past; while
+/// the process that writes is gone they answer searches, and say that nothing can be written; they
+/// follow the next one.
+#[test]
+fn nodes_that_die_or_sleep_answer_nothing_that_is_old() {
+    let test = "nodes_that_die_or_sleep_answer_nothing_that_is_old";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let (one, two, next) = (another(&installation), another(&installation), another(&installation));
+    let port = free_port();
+    let writer = Node::writer(&store, installation, port);
+    for n in 0..4 {
+        upload(&writer.client, &format!("s{n}"), &format!("The copper roof{n} was laid in March."));
+        assert_eq!(settled(&writer.client, &format!("s{n}")), "success");
+    }
+    let sleeper = Node::query(&store, one, port);
+    let mortal = Node::query(&store, two, port);
+    assert_eq!(found(&sleeper.client, "roof0"), ["s0"]);
+    assert_eq!(found(&mortal.client, "roof1"), ["s1"]);
+    sleeper.signal(Signal::STOP);
+    delete(&mortal.client, "s0");
+    mortal.server.kill();
+    delete(&writer.client, "s1");
+    // Asked before it runs again: its sockets take requests.
+    let asking = {
+        let client = sleeper.client.clone();
+        std::thread::spawn(move || search(&client, "roof0"))
+    };
+    sleeper.signal(Signal::CONT);
+    let reply = asking.join().expect("it does not panic");
+    assert!(reply.status == 503 || reply.json() == json!([]), "{}", reply.json());
+    assert_eq!(until(&sleeper.client, 200, "roof1").json(), json!([]));
+    // The disk of the one that was killed is there still, with a catalog from before.
+    let mortal = Node::query(&store, mortal.installation, port);
+    assert!(found(&mortal.client, "roof0").is_empty() && found(&mortal.client, "roof1").is_empty());
+    assert_eq!(found(&mortal.client, "roof2"), ["s2"]);
+
+    writer.server.kill();
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(4) {
+        assert_eq!(found(&sleeper.client, "roof2"), ["s2"], "searches go on");
+    }
+    let body = json!({"file_id": "n", "content": "The violin hangs in the second hall."});
+    let path = "/upload/upload_text?tenant_id=acme";
+    let reply = sleeper.client.call("POST", path, &body).expect("an answer");
+    assert_eq!((reply.status, reply.json()["reason"].clone()), (503, json!("writer_away")));
+    let writer = Node::writer(&store, next, port);
+    upload(&sleeper.client, "n", "The violin hangs in the second hall.");
+    assert_eq!(settled(&mortal.client, "n"), "success");
+    for client in [&sleeper.client, &mortal.client, &writer.client] {
+        assert_eq!(found(client, "violin"), ["n"]);
+        assert!(found(client, "roof0").is_empty());
+    }
+}
+
+/// Goal: a node that cannot reach the store asks the process that writes, and answers 503 where
+/// that is away too; it never answers by itself what may be old.
+#[test]
+fn a_node_that_does_not_know_the_newest_state_passes_searches_on() {
+    let test = "a_node_that_does_not_know_the_newest_state_passes_searches_on";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let elsewhere = another(&installation);
+    let port = free_port();
+    let writer = Node::writer(&store, installation, port);
+    upload(&writer.client, "a", "The saffron market opens on Tuesdays.");
+    assert_eq!(settled(&writer.client, "a"), "success");
+    let node = Node::query(&store, elsewhere, port);
+    assert_eq!(found(&node.client, "saffron"), ["a"]);
+    store.fail(1);
+    let mut patience = Patience::new();
+    while node.metric("query_node_age_milliseconds") < 2000.0 {
+        assert!(!patience.is_over(0), "it follows a store that fails");
+    }
+    assert_eq!(found(&node.client, "saffron"), ["a"], "the writer has it in its cache");
+    let state = ask(&node.client, "GET", "/readyz", Value::Null);
+    let told = state["components"]["storage"].as_str().unwrap_or_default().to_owned();
+    assert!(told.contains("newest state"), "{state}");
+    writer.server.kill();
+    let reply = search(&node.client, "saffron");
+    assert_eq!(reply.status, 503, "{}", reply.json());
+    store.fail(0);
+    assert_eq!(found_again(&node.client), ["a"]);
+}
+
+fn found_again(client: &Client) -> Vec<String> {
+    until(client, 200, "saffron");
+    found(client, "saffron")
+}
+
+/// Goal: a process that writes and was not told of query nodes is not followed: they pass all on.
+#[test]
+fn a_writer_that_does_not_wait_is_not_answered_for() {
+    let test = "a_writer_that_does_not_wait_is_not_answered_for";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let elsewhere = another(&installation);
+    let port = free_port();
+    let writer = Node::start(&store, installation, port, &[]);
+    upload(&writer.client, "a", "The saffron market opens on Tuesdays.");
+    assert_eq!(settled(&writer.client, "a"), "success");
+    let node = Node::query(&store, elsewhere, port);
+    assert_eq!(found(&node.client, "saffron"), ["a"]);
+    writer.server.kill();
+    let reply = search(&node.client, "saffron");
+    assert_eq!(reply.status, 503, "{}", reply.json());
+}

@@ -1,0 +1,185 @@
+"""Query nodes beside the process that writes: whatever is told by one of them holds on all, while they are killed and asleep.
+
+Each history has one document for itself. It uploads a version by any node, waits until any node tells of its success, and
+then asks every node: each has to find this version and no earlier one, or to say that it cannot answer. The same after a
+deletion was answered. The store is that of the row `bucket`.
+"""
+import shutil
+import signal
+import socket
+import threading
+import time
+
+import bucket
+from oracle import word
+from server import Broken, Gone, Server
+
+NODES = 2
+HISTORIES = 3
+TENANT = "histories"
+EVENTS = 5
+# A writer on another disk waits for 15 seconds.
+STUCK_SECONDS = 180
+
+
+class Cluster:
+    """A process that writes, and query nodes."""
+
+    def __init__(self, trial):
+        self.trial, self.store = trial, bucket.Store(trial)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.disks = 0
+        self.folders = [self.fresh() for _ in range(1 + NODES)]
+        self.servers = [self.start(0)]
+        self.servers += [self.start(number) for number in range(1, 1 + NODES)]
+
+    def fresh(self):
+        """An empty data directory."""
+        self.disks += 1
+        return self.trial.folder / f"data-{self.disks}"
+
+    def start(self, number):
+        """A process: number 0 writes."""
+        own = {"LODESTONE_WITH_QUERY_NODES": "true"}
+        if number:
+            own = {"LODESTONE_ROLE": "query", "LODESTONE_WRITER_URL": f"http://127.0.0.1:{self.port}"}
+        port = 0 if number else self.port
+        server = Server(self.trial, self.folders[number], self.store.variables | own, port=port)
+        self.trial.seconds("start", server.start_seconds)
+        return server
+
+    def restart(self, number, loses_disk):
+        """Kills a process, and starts it again, on another disk where its own is lost."""
+        self.servers[number].kill()
+        if loses_disk:
+            shutil.rmtree(self.folders[number], ignore_errors=True)
+            self.folders[number] = self.fresh()
+        # It stands still for a moment: searches go on without it.
+        time.sleep(self.trial.random.random() * 3)
+        self.store.fail(0)
+        self.servers[number] = self.start(number)
+
+    def pause(self, number):
+        """Has a process stand still for longer than it may answer from what it knows."""
+        process = self.servers[number].process
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(self.trial.random.uniform(0.5, 6))
+        process.send_signal(signal.SIGCONT)
+
+    def event(self):
+        """Something that happens to a cluster."""
+        random = self.trial.random
+        self.store.fail(random.choice(bucket.FAILURES))
+        kind = random.choice(("node", "node", "pause", "pause", "writer"))
+        number = 0 if kind == "writer" else random.randint(1, NODES)
+        if kind == "pause":
+            # The one that writes may stand still too, for less long than others wait for it.
+            self.pause(random.choice((0, number, number)))
+        else:
+            self.restart(number, loses_disk=random.random() < 0.5)
+        self.trial.add(**{kind: 1})
+        time.sleep(random.random() * 4)
+
+
+class History(threading.Thread):
+    """The life of one document."""
+
+    def __init__(self, cluster, number, random):
+        super().__init__()
+        self.cluster, self.number, self.random = cluster, number, random
+        self.name_of_document, self.version = f"doc-{number}", 0
+        self.is_over, self.problem = threading.Event(), None
+        self.checks = self.unanswered = 0
+
+    def run(self):
+        """Versions and deletions, until it is over."""
+        try:
+            while not self.is_over.is_set():
+                self.replace()
+                if self.random.random() < 0.3:
+                    self.delete()
+        except Broken as broken:
+            self.problem = str(broken)
+
+    def any(self, method, path, body=None, **query):
+        """Asks any process until one answers with 200; what was not answered is sent again."""
+        since, last = time.monotonic(), None
+        while time.monotonic() - since < STUCK_SECONDS:
+            try:
+                server = self.random.choice(self.cluster.servers)
+                status, answer = server.client().ask(method, path, body, **query)
+            except Gone as gone:
+                last = gone
+            else:
+                if status == 200:
+                    return answer
+                if status < 500 and status != 429:
+                    raise Broken(f"{method} {path} {query}: {status} {answer}")
+                last = status, answer
+            time.sleep(0.05)
+        raise Broken(f"{method} {path} {query}: nobody does it for {STUCK_SECONDS} s: {last}")
+
+    def replace(self):
+        """A new version, told to be there."""
+        self.version += 1
+        content = f"The stone {word(self.number, 0, self.version)} lies in the hall."
+        body = {"file_id": self.name_of_document, "content": content}
+        self.any("POST", "/upload/upload_text", body, tenant_id=TENANT)
+        status = None
+        while status != "success":
+            path = "/upload/verify_processing"
+            status = self.any("POST", path, tenant_id=TENANT, file_id=self.name_of_document, wait=5)["status"]
+            if status == "errored":
+                raise Broken(f"{self.name_of_document} is errored")
+        self.check(self.version)
+
+    def delete(self):
+        """The end of the document, told to be gone."""
+        self.any("DELETE", "/delete_source", {"source_ids": [self.name_of_document]}, tenant_id=TENANT)
+        self.check(None)
+
+    def check(self, expected):
+        """Asks every process for this version and the one before."""
+        for number, server in enumerate(list(self.cluster.servers)):
+            for version in range(max(1, self.version - 1), self.version + 1):
+                body = {"tenant_id": TENANT, "query": word(self.number, 0, version)}
+                try:
+                    status, found = server.client().ask("POST", "/search/full-text-search", body)
+                except Gone:
+                    self.unanswered += 1
+                    continue
+                if status >= 500:
+                    self.unanswered += 1
+                    continue
+                self.checks += 1
+                if status != 200 or bool(found) != (version == expected):
+                    what = f"version {version} of {self.name_of_document}, {expected} is told"
+                    raise Broken(f"process {number}: {what}: {status} {found}: {server.log()[-1000:]}")
+
+
+def told_everywhere(trial):
+    """Histories beside kills, lost disks, sleeps and failures of the store."""
+    cluster = Cluster(trial)
+    histories = [History(cluster, number, trial.random) for number in range(1, HISTORIES + 1)]
+    for history in histories:
+        history.start()
+    try:
+        for _ in range(EVENTS):
+            cluster.event()
+            if any(not history.is_alive() for history in histories):
+                break
+        cluster.store.fail(0)
+    finally:
+        for history in histories:
+            history.is_over.set()
+        for history in histories:
+            history.join()
+    trial.add(checks=sum(h.checks for h in histories), unanswered=sum(h.unanswered for h in histories))
+    problems = [history.problem for history in histories if history.problem]
+    if problems:
+        raise Broken("\n".join(problems))
+    for history in histories:
+        history.replace()
+    trial.add(checks=0, told=sum(history.version for history in histories))
