@@ -1,5 +1,5 @@
 //! The one outbound HTTP client: web pages that users ask to ingest, messages to the receivers of
-//! their webhooks, the bucket of the operator's backups, and nothing else.
+//! their webhooks, the bucket of the operator, the server that writes to it, and nothing else.
 //!
 //! Users choose the addresses, so every request could be used to reach hosts that only this machine
 //! can reach (server-side request forgery). Nothing else in the server opens connections
@@ -28,7 +28,8 @@
 //! - `media`: types worth fetching; `robots`: paths that a site does not want fetched
 //! - `page`: from an address to a page; `post`: a message to a receiver
 //! - `error`: errors of one request
-//! - `bucket`: objects in an S3-compatible store, whose address is not the users' to choose
+//! - `bucket`: objects in an S3-compatible store, and `forward`: requests that another server
+//!   answers; the addresses of both are not the users' to choose
 
 #![forbid(unsafe_code)]
 
@@ -39,6 +40,7 @@ mod body;
 pub mod bucket;
 mod connection;
 mod error;
+pub mod forward;
 mod gate;
 mod media;
 mod names;
@@ -65,6 +67,7 @@ use lodestone_types::{WebClient, WebFailure, WebPage, WebUrl};
 pub use allowed::{Allowed, AllowedError};
 pub use authorities::Authorities;
 pub use connection::{Connection, Dialer};
+pub use forward::Forwarder;
 pub use names::{NameError, Resolver, SystemResolver};
 pub use robots::Robots;
 

@@ -254,10 +254,17 @@ impl Dialer for Map {
 /// A self-signed certificate for `www.test`, valid until 2126. Made by `openssl req -x509 -newkey
 /// ec -pkeyopt ec_paramgen_curve:prime256v1 -days 36500 -addext subjectAltName=DNS:www.test`.
 pub fn certificate() -> (Arc<ServerConfig>, RootCerts) {
-    let certificate: &[u8] = include_bytes!("tls/www.test.cert.der");
-    let key: &[u8] = include_bytes!("tls/www.test.key.der");
+    self_signed(include_bytes!("tls/www.test.cert.der"), include_bytes!("tls/www.test.key.der"))
+}
+
+/// The same for `127.0.0.1`, with `subjectAltName=IP:127.0.0.1` and `basicConstraints=CA:FALSE`.
+pub fn loopback_certificate() -> (Arc<ServerConfig>, RootCerts) {
+    self_signed(include_bytes!("tls/loopback.cert.der"), include_bytes!("tls/loopback.key.der"))
+}
+
+fn self_signed(certificate: &[u8], key: &'static [u8]) -> (Arc<ServerConfig>, RootCerts) {
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key));
-    let chain = vec![CertificateDer::from(certificate)];
+    let chain = vec![CertificateDer::from(certificate.to_vec())];
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

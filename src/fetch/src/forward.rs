@@ -1,0 +1,350 @@
+//! Requests of clients that another server of the operator is to answer, passed on as they came.
+//!
+//! ```text
+//! Forwarder -> Exchange: one agent of the HTTP library with at most one connection
+//!                 |-> send: head, body in pieces -> status, headers, body in pieces -> idle
+//!                 '-> abort, from any thread: the connection ends, whatever it waits for
+//! ```
+//! Nothing is sent twice: without an answer nobody knows whether the request was carried out.
+//!
+//! A server that refuses an upload in its middle answers and reads no further. The HTTP library
+//! would lose that answer with its failed write, so [`Early`] takes what is left of the request
+//! without sending it, and the answer is read.
+
+use std::fmt;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use ureq::config::Config;
+use ureq::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use ureq::http::{HeaderMap, Method, Request, StatusCode, Uri};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, NextTimeout, RustlsConnector, TcpConnector, Transport,
+};
+use ureq::{Agent, BodyReader, SendBody};
+
+use crate::Authorities;
+
+/// Time to find and reach the other server, each.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Time for an answer to begin and to go on: a large import answers when all of it is stored.
+const ANSWER: Duration = Duration::from_secs(600);
+/// A request that does not move for so long is lost.
+const STALL: Duration = Duration::from_secs(60);
+/// Connections that wait for the next request.
+const IDLE_MAX: usize = 16;
+/// Time for which they wait: less than the other server keeps them.
+const IDLE: Duration = Duration::from_secs(5);
+/// Bodies up to this size are sent with their length; longer ones in chunks, which can end early.
+const SIZED_BYTES_MAX: u64 = 1 << 20;
+
+/// Passes requests on to one server. Blocks the thread that asks.
+pub struct Forwarder {
+    /// Address of the server, without a slash at its end.
+    base: String,
+    config: Config,
+    idle: Arc<Mutex<Vec<Line>>>,
+}
+
+/// A request to be passed on.
+pub struct ForwardRequest {
+    /// The method.
+    pub method: Method,
+    /// Path and query, below the address of the server.
+    pub target: String,
+    /// All headers but those that frame the body.
+    pub headers: HeaderMap,
+    /// The body. An error of its reader breaks the request off.
+    pub body: Option<ForwardBody>,
+}
+
+/// The body of a request.
+pub struct ForwardBody {
+    /// Its bytes.
+    pub reader: Box<dyn Read + Send>,
+    /// Their number, if that is known.
+    pub length: Option<u64>,
+}
+
+/// The head of an answer; its body is still to come.
+pub struct ForwardAnswer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers as they came.
+    pub headers: HeaderMap,
+    /// The body, neither decompressed nor limited.
+    pub body: ForwardedBody,
+}
+
+/// The body of an answer. Its end is an end of the message, never of the connection.
+pub struct ForwardedBody {
+    reader: BodyReader<'static>,
+    exchange: Exchange,
+    /// Whether the head tells where the body ends.
+    is_framed: bool,
+}
+
+/// No answer came: the request may have been carried out or not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{base}: {problem}")]
+pub struct ForwardError {
+    /// Address of the server.
+    base: String,
+    /// Description of the error.
+    problem: String,
+}
+
+/// One request and its answer. Clones are the same one, so that another thread can end it.
+#[derive(Clone)]
+pub struct Exchange {
+    base: String,
+    /// Its connection; `None` once it is over.
+    line: Arc<Mutex<Option<Line>>>,
+    idle: Arc<Mutex<Vec<Line>>>,
+}
+
+/// A client with at most one connection.
+#[derive(Clone)]
+struct Line {
+    agent: Agent,
+    is_refused: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for Forwarder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forwarder").field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchange").field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+impl Forwarder {
+    /// A client of the server at `base`, `http://` or `https://` with a host, a port where it is
+    /// not the usual one, and perhaps a path. Nothing is asked for yet.
+    ///
+    /// # Errors
+    /// The rule that the address breaks.
+    pub fn new(base: &str, authorities: &Authorities) -> Result<Self, String> {
+        let wrong = |problem: &str| format!("{base}: {problem}");
+        let uri: Uri = base.parse().map_err(|error| wrong(&format!("is no address: {error}")))?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
+            return Err(wrong("must begin with http:// or https:// and a host"));
+        }
+        if uri.query().is_some() || uri.authority().is_some_and(|one| one.as_str().contains('@')) {
+            return Err(wrong("must hold no query and no user"));
+        }
+        // Headers are those of the request that is passed on, and no others.
+        let config = authorities
+            .client(None)
+            .user_agent("")
+            .accept("")
+            .accept_encoding("")
+            .timeout_resolve(Some(CONNECT))
+            .timeout_connect(Some(CONNECT))
+            .timeout_recv_response(Some(ANSWER))
+            .timeout_per_write(Some(STALL))
+            .timeout_per_read(Some(ANSWER))
+            .max_idle_age(IDLE)
+            .max_idle_connections(1)
+            .max_idle_connections_per_host(1)
+            .build();
+        Ok(Self { base: base.trim_end_matches('/').to_owned(), config, idle: Arc::default() })
+    }
+
+    /// Begins an exchange, on a connection that waits or on a new one.
+    pub fn begin(&self) -> Exchange {
+        let idle = self.idle.lock().pop();
+        let line = idle.unwrap_or_else(|| Line::new(&self.config));
+        let line = Arc::new(Mutex::new(Some(line)));
+        Exchange { base: self.base.clone(), line, idle: Arc::clone(&self.idle) }
+    }
+}
+
+impl Line {
+    fn new(config: &Config) -> Self {
+        let is_refused = Arc::new(AtomicBool::new(false));
+        let early = Early { is_refused: Arc::clone(&is_refused) };
+        let connector = TcpConnector::default().chain(early).chain(RustlsConnector::default());
+        let agent = Agent::with_parts(config.clone(), connector, DefaultResolver::default());
+        Self { agent, is_refused }
+    }
+}
+
+impl Exchange {
+    /// Sends the request, and returns when the answer begins.
+    ///
+    /// # Errors
+    /// [`ForwardError`] where none does.
+    pub fn send(&self, request: ForwardRequest) -> Result<ForwardAnswer, ForwardError> {
+        let line = self.line.lock().clone();
+        let line = line.ok_or_else(|| self.error(&"the exchange is over"))?;
+        let is_head = request.method == Method::HEAD;
+        let request = request.framed(&self.base, &line).map_err(|error| self.error(&error))?;
+        let (head, body) = match line.agent.run(request) {
+            Ok(answer) => answer.into_parts(),
+            Err(error) => {
+                self.line.lock().take();
+                return Err(self.error(&error));
+            }
+        };
+        let is_framed = is_head
+            || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+            || head.headers.contains_key(CONTENT_LENGTH)
+            || head.headers.contains_key(TRANSFER_ENCODING);
+        let reader = body.into_with_config().limit(u64::MAX).reader();
+        let body = ForwardedBody { reader, exchange: self.clone(), is_framed };
+        Ok(ForwardAnswer { status: head.status, headers: head.headers, body })
+    }
+
+    /// Ends it with its connection: whatever waits for the other server fails at once. Does nothing
+    /// when the answer was read to its end.
+    pub fn abort(&self) {
+        if let Some(line) = self.line.lock().take() {
+            line.agent.shutdown();
+        }
+    }
+
+    /// Keeps the connection for the next exchange.
+    fn end(&self) {
+        let Some(line) = self.line.lock().take() else { return };
+        let mut idle = self.idle.lock();
+        if !line.is_refused.load(Ordering::Relaxed) && idle.len() < IDLE_MAX {
+            idle.push(line);
+        }
+    }
+
+    fn error(&self, problem: &dyn fmt::Display) -> ForwardError {
+        ForwardError { base: self.base.clone(), problem: problem.to_string() }
+    }
+}
+
+impl ForwardRequest {
+    fn framed(
+        self,
+        base: &str,
+        line: &Line,
+    ) -> Result<Request<SendBody<'static>>, ureq::http::Error> {
+        let Self { method, target, mut headers, body } = self;
+        headers.remove(TRANSFER_ENCODING);
+        headers.remove(CONTENT_LENGTH);
+        // Where a body is usual, its absence has to be told.
+        let is_usual = matches!(method, Method::POST | Method::PUT | Method::PATCH);
+        let nothing = ForwardBody { reader: Box::new(io::empty()), length: Some(0) };
+        let body = match body.or(is_usual.then_some(nothing)) {
+            None => SendBody::none(),
+            Some(ForwardBody { reader, length: Some(length) }) if length <= SIZED_BYTES_MAX => {
+                headers.insert(CONTENT_LENGTH, length.into());
+                SendBody::from_owned_reader(reader)
+            }
+            Some(ForwardBody { reader, .. }) => {
+                let is_refused = Arc::clone(&line.is_refused);
+                SendBody::from_owned_reader(UntilRefused { reader, is_refused })
+            }
+        };
+        let mut request = Request::builder().method(method).uri(format!("{base}{target}"));
+        if let Some(own) = request.headers_mut() {
+            *own = headers;
+        }
+        request.body(body)
+    }
+}
+
+impl Read for ForwardedBody {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        if count == 0 && !buffer.is_empty() {
+            if !self.is_framed {
+                let message = "the answer does not tell where it ends";
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+            }
+            self.exchange.end();
+        }
+        Ok(count)
+    }
+}
+
+/// A body that ends early once nobody reads it.
+struct UntilRefused {
+    reader: Box<dyn Read + Send>,
+    is_refused: Arc<AtomicBool>,
+}
+
+impl Read for UntilRefused {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.is_refused.load(Ordering::Relaxed) {
+            true => Ok(0),
+            false => self.reader.read(buffer),
+        }
+    }
+}
+
+/// Connections on which an answer can be read although the request cannot be written.
+#[derive(Debug)]
+struct Early {
+    is_refused: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct EarlyTransport<T> {
+    inner: T,
+    is_refused: Arc<AtomicBool>,
+}
+
+impl<In: Transport> Connector<In> for Early {
+    type Out = EarlyTransport<In>;
+
+    fn connect(
+        &self,
+        _: &ConnectionDetails<'_>,
+        chained: Option<In>,
+    ) -> Result<Option<EarlyTransport<In>>, ureq::Error> {
+        let is_refused = Arc::clone(&self.is_refused);
+        Ok(chained.map(|inner| EarlyTransport { inner, is_refused }))
+    }
+}
+
+impl<T: Transport> Transport for EarlyTransport<T> {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        self.inner.buffers()
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
+        if self.is_refused.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.inner.transmit_output(amount, timeout) {
+            Err(ureq::Error::Io(error))
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::BrokenPipe
+                        | io::ErrorKind::ConnectionReset
+                        | io::ErrorKind::ConnectionAborted
+                ) =>
+            {
+                self.is_refused.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        self.inner.await_input(timeout)
+    }
+
+    fn is_open(&mut self) -> bool {
+        !self.is_refused.load(Ordering::Relaxed) && self.inner.is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        self.inner.is_tls()
+    }
+}
