@@ -39,8 +39,8 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "server",
         &[
-            "catalog", "console", "embed", "engine", "extract", "metrics", "storage", "text",
-            "types",
+            "catalog", "console", "embed", "engine", "extract", "fetch", "metrics", "storage",
+            "text", "types",
         ],
     ),
 ];

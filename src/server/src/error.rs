@@ -66,6 +66,8 @@ pub enum Condition {
     Internal,
     /// Not now: try again later.
     Unavailable,
+    /// Not here: only the server that writes can answer it now.
+    AtWriter,
 }
 
 impl Condition {
@@ -112,7 +114,7 @@ impl Condition {
                 "Internal server error",
                 "INTERNAL_SERVER_ERROR",
             ),
-            Self::Unavailable => {
+            Self::Unavailable | Self::AtWriter => {
                 (StatusCode::SERVICE_UNAVAILABLE, "Service unavailable", "SERVICE_UNAVAILABLE")
             }
         }
@@ -172,7 +174,7 @@ impl ApiError {
     pub fn new(condition: Condition, reason: &'static str, message: impl Into<String>) -> Self {
         let retry_after_seconds = match condition {
             Condition::Unavailable => Some(RETRY_SECONDS),
-            Condition::RateLimited => Some(1),
+            Condition::RateLimited | Condition::AtWriter => Some(1),
             _ => None,
         };
         Self(Box::new(Parts {
@@ -228,6 +230,12 @@ impl ApiError {
         let mut error = Self::new(Condition::MethodNotAllowed, "method_not_allowed", message);
         error.0.allow = Some(allow);
         error
+    }
+
+    /// 503 of a query node, which passes the request on instead where it can.
+    pub fn at_writer() -> Self {
+        let message = "this server follows the one that writes, which alone can answer now";
+        Self::new(Condition::AtWriter, "node_behind", message)
     }
 
     /// 500. `cause` goes to the log, never to the client.

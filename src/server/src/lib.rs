@@ -17,6 +17,7 @@
 //! - `download`: signed URLs of originals
 //! - `listen`: sockets, limits of connections, shutdown
 //! - `frame`: the order of checks, request ids, panics, CORS, the log line
+//! - `forward`: requests that a query node passes on to the server that writes
 //! - `auth`, `rate`, `admission`: keys, rate limits, and bounds on concurrent operations
 //! - `routes`: the table of operations, with instructions for adding one
 //! - `request`: bytes to typed input
@@ -37,6 +38,7 @@ pub mod dto;
 mod engine_error;
 pub mod error;
 pub mod file_body;
+mod forward;
 pub mod frame;
 pub mod last_hour;
 pub mod listen;

@@ -59,6 +59,7 @@ impl Product {
             spills,
             memory,
             meters: watch.http().clone(),
+            forwarder: None,
             settings: http,
         };
         let router = router(routes::table(), console::router(), frame);

@@ -44,7 +44,7 @@ impl ApiError {
             Condition::Unauthorized => "authentication_error",
             Condition::Forbidden => "permission_error",
             Condition::RateLimited => "rate_limit_error",
-            Condition::Internal | Condition::Unavailable => "server_error",
+            Condition::Internal | Condition::Unavailable | Condition::AtWriter => "server_error",
             _ => "invalid_request_error",
         };
         let param = self.0.errors.first().map(|(_, field)| field);

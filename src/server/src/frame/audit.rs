@@ -50,6 +50,8 @@ impl<'a> Act<'a> {
             self;
         let (outcome, reason) = match outcome {
             Ok(response) if response.status().is_success() => ("done", ""),
+            // Of the server that writes, which has logged the reason.
+            Ok(response) if response.status().is_client_error() => ("refused", ""),
             Ok(_) => ("failed", ""),
             Err(error) if error.condition().row().0.is_server_error() => ("failed", error.reason()),
             Err(error) => ("refused", error.reason()),

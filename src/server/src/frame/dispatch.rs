@@ -2,20 +2,25 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::CONTENT_LENGTH;
 use http::request::Parts;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request};
+use tokio::time::sleep;
 
 use crate::admission::Gate;
 use crate::auth::{self, Authenticator};
 use crate::error::{ApiError, Condition, ErrorForm, Location};
+use crate::forward::{Origin, Outgoing, Writer, is_marked};
 use crate::frame::audit::{Act, Subject};
+use crate::frame::media::check_media;
 use crate::frame::outer::{KeyId, RequestId, Template};
 use crate::listen::Peer;
 use crate::listen::pace::Pace;
@@ -24,7 +29,7 @@ use crate::request::body::BodyReader;
 use crate::request::names::Handling;
 use crate::request::spool::Spooler;
 use crate::request::{Call, Idempotency, Input, Payload, multipart};
-use crate::routes::{Media, Route, RouteSpec, off_thread, openapi};
+use crate::routes::{Effect, Media, Place, Route, RouteSpec, off_thread, openapi};
 use lodestone_types::{Grant, Role, Tally, limits};
 
 /// Characters of an `Idempotency-Key` (API 5.15).
@@ -36,6 +41,10 @@ pub(super) struct Shared<S> {
     pub keys: Arc<dyn Authenticator>,
     pub gate: Arc<Gate>,
     pub pace: Pace,
+    /// Time for which answers to changes are held back.
+    pub change_delay: Duration,
+    /// The server that writes, on a query node.
+    pub writer: Option<Writer>,
     /// Prefix of every path.
     pub path_prefix: String,
 }
@@ -43,7 +52,23 @@ pub(super) struct Shared<S> {
 impl<S> Shared<S> {
     /// The form of errors at a path.
     fn error_form(&self, path: &str) -> ErrorForm {
-        ErrorForm::of_path(path.strip_prefix(self.path_prefix.as_str()).unwrap_or(path))
+        ErrorForm::of_path(self.below_prefix(path))
+    }
+
+    fn below_prefix<'a>(&self, path: &'a str) -> &'a str {
+        path.strip_prefix(self.path_prefix.as_str()).unwrap_or(path)
+    }
+
+    /// Leaves a request to the server that writes.
+    async fn pass(
+        &self,
+        writer: &Writer,
+        parts: &Parts,
+        body: Outgoing,
+        origin: Origin,
+    ) -> Result<Response, ApiError> {
+        let target = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        writer.pass(parts, self.below_prefix(target), body, origin).await
     }
 }
 
@@ -149,23 +174,20 @@ where
         _ => route.spec.body_bytes_max,
     };
     let reader = open_body(shared, &route.spec, bytes_max, &parts.headers, body, grant.as_ref())?;
+    let from = peer.as_ref().map(|peer| peer.address());
+    let owner = grant.as_ref().map_or_else(|| "".into(), |grant| Arc::clone(&grant.key_id));
+    let origin = Origin { request_id: Arc::clone(request_id), owner, from };
+    if let (Some(writer), Place::Writer) = (&shared.writer, route.spec.place) {
+        let body = reader.map_or(Outgoing::Nothing, Outgoing::Unread);
+        return shared.pass(writer, &parts, body, origin).await;
+    }
     let query = query_of(&parts)?;
     let path = path_of(&mut parts).await?;
-    let payload = match (reader, content_type) {
-        (None, _) => Payload::Json(Bytes::new()),
-        (Some(reader), Some(content_type)) if route.spec.media == Media::Multipart => {
-            Payload::Form(multipart::read(reader, content_type, route.spec.fields).await?)
-        }
-        (Some(reader), Some(_)) if route.spec.media == Media::UrlEncoded => {
-            Payload::Form(multipart::read_urlencoded(&reader.collect().await?)?)
-        }
-        (Some(reader), Some(_)) if route.spec.media == Media::JsonOrNpy => {
-            Payload::Npy(reader.collect().await?)
-        }
-        (Some(reader), _) if route.spec.media == Media::Lines => {
-            Payload::Lines(reader.collect().await?)
-        }
-        (Some(reader), _) => Payload::Json(reader.collect().await?),
+    let payload = payload_of(&route.spec, reader, content_type).await?;
+    // For the server that writes, if this one cannot answer. Other bodies belong to changes.
+    let kept = match (&payload, &shared.writer) {
+        (Payload::Json(bytes), Some(writer)) => Some((writer, bytes.clone())),
+        _ => None,
     };
     let handling = match (Handling::of(&parts.headers), ErrorForm::of_path(route.spec.path)) {
         // These clients send whatever another server may know.
@@ -175,24 +197,54 @@ where
     let headers = headers_of(&route.spec, &parts.headers)?;
     let input = Input { query, path, headers, payload, handling };
     let (input, idempotency) = idempotency_of(&parts.headers, input).await?;
-    let request_id = Arc::clone(request_id);
-    let base_url = base_url(&parts, route.spec.path);
-    let route_path = route.spec.path;
-    let gate = Arc::clone(&shared.gate);
     let call = Call {
         grant,
-        request_id,
-        route: route_path,
-        base_url,
+        request_id: Arc::clone(request_id),
+        route: route.spec.path,
+        base_url: base_url(&parts, route.spec.path),
         idempotency,
         ignored: [].into(),
         memory: None,
         admitted: None,
-        gate,
+        gate: Arc::clone(&shared.gate),
         peer,
         subject,
+        is_at_node: shared.writer.is_some(),
+        change_delay: shared.change_delay,
     };
-    route.answer(shared.app.clone(), call, input).await
+    match (route.answer(shared.app.clone(), call, input).await, kept) {
+        (Err(error), Some((writer, body)))
+            if error.condition() == Condition::AtWriter && !is_marked(&parts.headers) =>
+        {
+            shared.pass(writer, &parts, Outgoing::Whole(body), origin).await
+        }
+        (Ok(response), _) if route.spec.effect == Effect::Visible => {
+            // The slot is free again, and nothing but this request waits.
+            sleep(shared.change_delay).await;
+            Ok(response)
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+/// The body, read whole.
+async fn payload_of(
+    spec: &RouteSpec,
+    reader: Option<BodyReader>,
+    content_type: Option<HeaderValue>,
+) -> Result<Payload, ApiError> {
+    let Some(reader) = reader else { return Ok(Payload::Json(Bytes::new())) };
+    Ok(match (spec.media, content_type) {
+        (Media::Multipart, Some(content_type)) => {
+            Payload::Form(multipart::read(reader, content_type, spec.fields).await?)
+        }
+        (Media::UrlEncoded, Some(_)) => {
+            Payload::Form(multipart::read_urlencoded(&reader.collect().await?)?)
+        }
+        (Media::JsonOrNpy, Some(_)) => Payload::Npy(reader.collect().await?),
+        (Media::Lines, _) => Payload::Lines(reader.collect().await?),
+        _ => Payload::Json(reader.collect().await?),
+    })
 }
 
 /// Key, then rate: both before anything is routed or read.
@@ -218,50 +270,6 @@ fn find_route<'a, S>(
         let methods = entry.routes.iter().map(|route| &route.spec.method);
         ApiError::method_not_allowed(openapi::allow(methods))
     })
-}
-
-/// 415 unless the media type is the operation's; without a body nothing is asked (API 1.1).
-fn check_media(
-    spec: &RouteSpec,
-    headers: &HeaderMap,
-    body: &Body,
-) -> Result<Option<HeaderValue>, ApiError> {
-    if spec.media == Media::None || body.is_end_stream() {
-        return Ok(None);
-    }
-    let refuse = |message: &str| {
-        Err(ApiError::new(Condition::UnsupportedMediaType, "unsupported_media_type", message)
-            .at(Location::Header, "content-type"))
-    };
-    if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
-        return refuse("bodies with a content coding are not accepted");
-    }
-    let content_type = headers.get(CONTENT_TYPE).filter(|value| !value.is_empty());
-    let essence = content_type.map(essence_of);
-    match (spec.media, essence.as_deref()) {
-        (Media::Multipart, Some("multipart/form-data")) => Ok(content_type.cloned()),
-        (Media::Multipart, _) => refuse("this operation reads multipart/form-data"),
-        (Media::UrlEncoded, Some(openapi::URL_ENCODED)) => Ok(content_type.cloned()),
-        (Media::JsonOrNpy, Some(openapi::NPY)) => Ok(content_type.cloned()),
-        (Media::Lines, Some("application/x-ndjson" | "application/jsonl") | None) => Ok(None),
-        (Media::Lines, _) => refuse("this operation reads application/x-ndjson"),
-        (_, None) => Ok(None),
-        (_, Some(essence)) if is_json(essence) => Ok(None),
-        (Media::JsonOrNpy, Some(_)) => {
-            refuse("this operation reads application/json or application/x-npy")
-        }
-        (_, Some(_)) => refuse("this operation reads application/json"),
-    }
-}
-
-fn essence_of(value: &HeaderValue) -> String {
-    let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
-    text.split(';').next().unwrap_or_default().trim().to_owned()
-}
-
-fn is_json(essence: &str) -> bool {
-    let Some(subtype) = essence.strip_prefix("application/") else { return false };
-    subtype == "json" || subtype.strip_suffix("+json").is_some_and(|stem| !stem.is_empty())
 }
 
 /// 413 by the announced length alone, before a byte is read.

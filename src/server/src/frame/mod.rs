@@ -6,6 +6,7 @@
 //!     routing (axum: path to entry, or to a page for browsers)
 //!       dispatch: key -> rate -> 404/405 -> role -> 415 -> 413 -> body -> slot -> syntax ->
 //!                 handler
+//!                 on a query node, after 413 or by an error of the handler: the server that writes
 //! ```
 //!
 //! No tenant is looked up here: scope and existence are the handler's first step.
@@ -13,17 +14,19 @@
 //! Invariants: nothing of a body is read before the key, the route, the role, the media type and
 //! the announced length have passed; every response carries `x-request-id`; a panic is a 500.
 //!
-//! - `dispatch`: the order of checks (API 1.2, 8.1)
+//! - `dispatch`: the order of checks (API 1.2, 8.1); `media`: that of the media type
 //! - `outer`: request ids, CORS, the log line; `trace`: the trace that a request belongs to
 //! - `audit`: acts of administration
 
 pub mod audit;
 pub mod dispatch;
+mod media;
 pub mod outer;
 pub mod trace;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::routing::any;
@@ -36,6 +39,7 @@ use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 use crate::admission::{Admission, AdmissionSettings, Gate};
 use crate::auth::Authenticator;
 use crate::file_body::FromFile;
+use crate::forward::Writer;
 use crate::frame::dispatch::{Entry, Shared, dispatch};
 use crate::frame::outer::{Outer, outer};
 use crate::listen::pace::Pace;
@@ -48,6 +52,7 @@ use crate::watch::HttpMeters;
 use lodestone_engine::Spills;
 use lodestone_engine::ingest::MemoryBudget;
 use lodestone_engine::settings::RateLimit;
+use lodestone_fetch::Forwarder;
 use lodestone_types::{Clock, IdSource};
 
 /// Settings of the HTTP interface.
@@ -61,6 +66,9 @@ pub struct HttpSettings {
     pub admission: AdmissionSettings,
     /// Least rate at which a client must send its body.
     pub pace: Pace,
+    /// Time for which the answer to a change that is visible at once is held back, so that query
+    /// nodes show the change when its client has the answer; 0 without such nodes.
+    pub change_delay: Duration,
     /// Prefix of every path, for example `/lodestone`; empty for none.
     pub path_prefix: String,
     /// Whether each request is a line of the log; else it is one at the level debug.
@@ -85,6 +93,8 @@ pub struct Frame<S> {
     pub memory: Arc<MemoryBudget>,
     /// Counts of requests.
     pub meters: HttpMeters,
+    /// The way to the server that writes, on a query node; `None` on that server.
+    pub forwarder: Option<Arc<Forwarder>>,
     /// Settings of the operator.
     pub settings: HttpSettings,
 }
@@ -102,7 +112,7 @@ where
     S: Clone + Send + Sync + 'static,
 {
     table.push(openapi_route(&table));
-    let Frame { app, keys, clock, ids, spills, memory, meters, settings } = frame;
+    let Frame { app, keys, clock, ids, spills, memory, meters, forwarder, settings } = frame;
     let gate = Arc::new(Gate {
         limiter: settings.rate_limit.map(RateLimiter::new),
         admission: Admission::new(settings.admission),
@@ -111,7 +121,9 @@ where
     });
     let (keys_of_tools, gate_of_tools) = (Arc::clone(&keys), Arc::clone(&gate));
     let path_prefix = settings.path_prefix.clone();
-    let shared = Arc::new(Shared { app, keys, gate, pace: settings.pace, path_prefix });
+    let HttpSettings { pace, change_delay, .. } = settings;
+    let writer = forwarder.map(Writer::new);
+    let shared = Arc::new(Shared { app, keys, gate, pace, change_delay, writer, path_prefix });
     let mut entries: BTreeMap<&'static str, Vec<Route<S>>> = BTreeMap::new();
     for route in table {
         entries.entry(route.spec.path).or_default().push(route);

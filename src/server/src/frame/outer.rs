@@ -27,7 +27,8 @@ use lodestone_types::{Clock, IdSource};
 
 /// Target of the lines of requests.
 const ACCESS: &str = "lodestone_access";
-const REQUEST_ID_HEADER: &str = "x-request-id";
+/// Name of the header with the id of a request.
+pub(crate) const REQUEST_ID_HEADER: &str = "x-request-id";
 const REQUEST_ID_CHARS_MAX: usize = 128;
 
 /// The id of a request; an extension of the request.
@@ -72,6 +73,7 @@ pub async fn outer(
         .unwrap_or_else(|| outer.ids.wire_id("req_", outer.clock.now()).into());
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let trace = TraceContext::of(request.headers(), &*outer.ids, outer.is_recording);
+    request.extensions_mut().insert(trace);
     // Probes and scrapes come every few seconds: their traces would bury the others.
     let is_unwanted = !trace.is_sampled() || is_probe(request.uri().path());
     let span = trace.span(&id, outer.is_recording && is_unwanted);

@@ -4,7 +4,7 @@
 //! is in memory up to 64 KiB and in a file beyond: a slow body takes no more than that, and keeps
 //! nobody waiting.
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
@@ -45,6 +45,11 @@ impl BodyReader {
     /// Maker of files for what is read.
     pub fn spooler(&self) -> Spooler {
         self.spooler.clone()
+    }
+
+    /// Bytes of the whole, if that is known.
+    pub fn length(&self) -> Option<u64> {
+        self.body.size_hint().exact()
     }
 
     /// The next piece; `None` at the end.

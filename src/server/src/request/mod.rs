@@ -40,6 +40,7 @@ pub mod tree;
 pub mod vectors;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -115,6 +116,10 @@ pub struct Call {
     pub(super) peer: Option<Arc<Peer>>,
     /// The thing that the operation changes, for the audit log.
     pub(super) subject: Subject,
+    /// Whether this is a query node, which passes on what it cannot answer.
+    pub(super) is_at_node: bool,
+    /// Time after which every query node shows a change.
+    pub(super) change_delay: Duration,
 }
 
 impl Call {
@@ -131,6 +136,14 @@ impl Call {
     /// 500 where a path without a key asks for one: a bug of the route table.
     pub fn grant(&self) -> Result<&Grant, ApiError> {
         self.grant.as_ref().ok_or_else(|| ApiError::internal("this route has no grant"))
+    }
+
+    /// Leaves the request to the server that writes, unless this is that one.
+    ///
+    /// # Errors
+    /// [`crate::Condition::AtWriter`] on a query node.
+    pub(super) fn require_writer(&self) -> Result<(), ApiError> {
+        if self.is_at_node { Err(ApiError::at_writer()) } else { Ok(()) }
     }
 
     /// Tells the audit log what the operation changes: an id of this program, never a name.

@@ -14,6 +14,7 @@ pub fn routes() -> Vec<Route<App>> {
     let (group, admin) = (Group::Admin, Role::Admin);
     vec![
         Route::<App>::post("/admin/backups", group, admin, "Begin a backup")
+            .queued()
             .handle(blocking(begin)),
         Route::<App>::get("/admin/backups", group, admin, "List backups and tell their state")
             .handle(blocking(list)),

@@ -33,6 +33,8 @@ const DOCS_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; \
 pub fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::get("/jobs", Group::Operations, Role::Read, "List jobs, newest first")
+            .at_writer()
+            .visible_at_once()
             .handle(blocking(list_jobs)),
         Route::<App>::post(
             "/jobs/{job_id}/retry",
@@ -40,6 +42,7 @@ pub fn routes() -> Vec<Route<App>> {
             Role::Write,
             "Try a failed job again",
         )
+        .queued()
         .handle(blocking(retry_job)),
         Route::<App>::get("/metrics", Group::Operations, Role::Read, "Metrics for Prometheus")
             .without_slot()

@@ -45,6 +45,9 @@ pub fn routes() -> Vec<Route<App>> {
 
 async fn page_image(app: App, call: Call, request: PageImage) -> Result<PageImageReply, ApiError> {
     let PageImage { scope, file_id, drawing, return_content } = request;
+    if !return_content {
+        call.require_writer()?;
+    }
     let call = Arc::new(call);
     let (opening, caller) = (app.clone(), Arc::clone(&call));
     let (access, original, scope, source) = off_thread(move || {

@@ -184,6 +184,10 @@ struct Asked {
 impl Asked {
     fn open(&self) -> Result<TenantAccess, ApiError> {
         let Self { app, call, input, context } = self;
+        if let Conversation::Session(_) = input.conversation {
+            // The turns before this one are read, and this one is added.
+            call.require_writer()?;
+        }
         let mode = Some(TenantMode::Standard);
         Ok(app.engine.open(call.grant()?, &input.scope, mode)?.within(context))
     }

@@ -15,7 +15,7 @@ pub fn routes() -> Vec<Route<App>> {
     let (group, admin) = (Group::Admin, Role::Admin);
     let begin = "Change the embedding model of tenants, or measure what that would be";
     vec![
-        Route::<App>::post("/admin/reembed", group, admin, begin).handle(blocking(order)),
+        Route::<App>::post("/admin/reembed", group, admin, begin).queued().handle(blocking(order)),
         Route::<App>::get(
             "/admin/reembed",
             group,

@@ -43,6 +43,26 @@ pub enum Media {
     Lines,
 }
 
+/// The process that carries an operation out, where query nodes follow the one that writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The one that is asked.
+    Anywhere,
+    /// The one that writes: the operation changes something, or tells what that one alone knows.
+    Writer,
+}
+
+/// The outcome of an operation beside its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// None.
+    Nothing,
+    /// Work that is done later.
+    Queued,
+    /// A change that is visible when the answer is there, or an answer that tells of such changes.
+    Visible,
+}
+
 /// Everything about an operation but its handler.
 #[derive(Debug, Clone)]
 pub struct RouteSpec {
@@ -60,6 +80,10 @@ pub struct RouteSpec {
     pub body_bytes_max: usize,
     /// Whether it waits for a slot among the operations that run at once.
     pub takes_slot: bool,
+    /// The process that carries it out.
+    pub place: Place,
+    /// Its outcome beside its answer.
+    pub effect: Effect,
     /// One line for the document.
     pub summary: &'static str,
     /// The input.
@@ -105,6 +129,8 @@ pub struct RouteDraft {
     media: Media,
     body_bytes_max: usize,
     takes_slot: bool,
+    is_at_writer: bool,
+    effect: Option<Effect>,
     summary: &'static str,
 }
 
@@ -171,6 +197,8 @@ impl<S: Send + 'static> Route<S> {
             media,
             body_bytes_max,
             takes_slot: true,
+            is_at_writer: false,
+            effect: None,
             summary,
         }
     }
@@ -256,6 +284,25 @@ impl RouteDraft {
         Self { takes_slot: false, ..self }
     }
 
+    /// At the server that writes, although it changes nothing: others do not know it, or not yet.
+    #[must_use]
+    pub fn at_writer(self) -> Self {
+        Self { is_at_writer: true, ..self }
+    }
+
+    /// With work that is done after the answer.
+    #[must_use]
+    pub fn queued(self) -> Self {
+        Self { effect: Some(Effect::Queued), ..self }
+    }
+
+    /// With a change that is visible when the answer is there, although it is in the group of
+    /// uploads; or with an answer that tells of such changes.
+    #[must_use]
+    pub fn visible_at_once(self) -> Self {
+        Self { effect: Some(Effect::Visible), ..self }
+    }
+
     /// The finished entry: `handler` gets the application, the call and the typed input.
     pub fn handle<S, R, T, F, A>(self, handler: F) -> Route<S>
     where
@@ -265,9 +312,19 @@ impl RouteDraft {
         F: Fn(S, Call, R) -> A + Clone + Send + Sync + 'static,
         A: Future<Output = Result<T, ApiError>> + Send + 'static,
     {
-        let Self { method, path, group, role, media, body_bytes_max, takes_slot, summary } = self;
-        let (fields, reply_schema) = (R::FIELDS, T::schema as _);
+        let Self { method, path, group, role, media, body_bytes_max, takes_slot, .. } = self;
+        let (fields, reply_schema, summary) = (R::FIELDS, T::schema as _, self.summary);
         let is_mutation = method != Method::GET && role.is_some_and(|role| role > Role::Read);
+        let effect = self.effect.unwrap_or(match (is_mutation, group) {
+            (false, _) => Effect::Nothing,
+            // It is accepted, and processed later.
+            (true, Group::Upload) => Effect::Queued,
+            (true, _) => Effect::Visible,
+        });
+        let place = match is_mutation || role == Some(Role::Admin) || self.is_at_writer {
+            true => Place::Writer,
+            false => Place::Anywhere,
+        };
         let reader: Reader<S> = Arc::new(move |input| {
             let Parsed { request, ignored, tenant } = input.read::<R>(is_mutation)?;
             let handler = handler.clone();
@@ -289,6 +346,8 @@ impl RouteDraft {
             media,
             body_bytes_max,
             takes_slot,
+            place,
+            effect,
             summary,
             fields,
             reply_schema,

@@ -53,6 +53,7 @@ impl Rig {
             spills: Arc::clone(engine.spills()),
             memory: Arc::clone(engine.memory()),
             meters: crate::watch::HttpMeters::default(),
+            forwarder: None,
             settings: HttpSettings::default(),
         };
         let router = router(table(), Router::new(), frame);

@@ -50,6 +50,7 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::patch(
             "/upload/update_metadata", group, write, "Replace the metadata of a source",
         )
+        .visible_at_once()
         .handle(blocking(update_metadata)),
         Route::<App>::post(
             "/upload/verify_processing",
@@ -57,6 +58,8 @@ pub fn routes() -> Vec<Route<App>> {
             Role::Read,
             "Get the processing state of a source",
         )
+        .at_writer()
+        .visible_at_once()
         .handle(verify_processing),
         Route::<App>::get(
             "/upload/verify_processing",
@@ -64,6 +67,8 @@ pub fn routes() -> Vec<Route<App>> {
             Role::Read,
             "Get the processing state of a source",
         )
+        .at_writer()
+        .visible_at_once()
         .handle(verify_processing),
     ]
 }

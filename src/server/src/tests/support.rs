@@ -27,6 +27,7 @@ use crate::routes::{Group, Route, RouteSpec, off_thread};
 use crate::sse;
 use crate::watch::HttpMeters;
 use lodestone_engine::ingest::MemoryBudget;
+use lodestone_fetch::Forwarder;
 use lodestone_io::{DataDir, ProcessMemory, Space, SpaceGauge, Spills, StandInDisk};
 use lodestone_types::access::KeyScope;
 use lodestone_types::{Grant, ManualClock, Role, SeededIds};
@@ -114,6 +115,10 @@ async fn panic_off_thread(_: (), _: Call, (): ()) -> Result<Json<Told>, ApiError
     off_thread(|| panic!("secret")).await
 }
 
+async fn behind(_: (), _: Call, (): ()) -> Result<Json<Told>, ApiError> {
+    Err(ApiError::at_writer())
+}
+
 async fn internal(_: (), _: Call, (): ()) -> Result<Json<Told>, ApiError> {
     Err(ApiError::internal("secret"))
 }
@@ -130,6 +135,8 @@ fn table() -> Vec<Route<()>> {
         Route::<()>::post("/admin", Admin, Role::Admin, "Makes").handle(plain),
         Route::<()>::post("/form", Upload, Role::Write, "Form").multipart(1000).handle(form),
         Route::<()>::post("/search", Search, Role::Read, "Search").handle(search),
+        Route::<()>::post("/lines", Upload, Role::Write, "Lines").lines(1 << 30).handle(plain),
+        Route::<()>::post("/behind", Search, Role::Read, "Elsewhere").handle(behind),
         Route::<()>::get("/large", Search, Role::Read, "Long").handle(large),
         Route::<()>::get("/stream", Search, Role::Read, "Events").handle(stream),
         Route::<()>::get("/panic", Operations, Role::Read, "Panics").handle(panic),
@@ -196,6 +203,15 @@ impl Rig {
     }
 
     pub fn with(change: impl FnOnce(&mut HttpSettings)) -> Self {
+        Self::made(None, change)
+    }
+
+    /// A query node.
+    pub fn node(forwarder: Arc<Forwarder>, change: impl FnOnce(&mut HttpSettings)) -> Self {
+        Self::made(Some(forwarder), change)
+    }
+
+    fn made(forwarder: Option<Arc<Forwarder>>, change: impl FnOnce(&mut HttpSettings)) -> Self {
         let pace = Pace { window: Duration::from_millis(50), bytes_per_second_min: 1 };
         let mut settings = HttpSettings { pace, ..HttpSettings::default() };
         change(&mut settings);
@@ -208,6 +224,7 @@ impl Rig {
             spills: Arc::clone(&spools.spooler().spills),
             memory: Arc::new(MemoryBudget::new(Box::new(ProcessMemory), None, 0)),
             meters: HttpMeters::default(),
+            forwarder,
             settings,
         };
         Self { router: router(table(), Router::new(), frame), spools }

@@ -2,6 +2,7 @@
 
 mod admin;
 mod batches;
+mod nodes;
 mod reads;
 mod uploads;
 
@@ -23,6 +24,7 @@ use lodestone_embed::HashEmbedder;
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
 use lodestone_extract::sandbox::InProcess;
+use lodestone_fetch::Forwarder;
 use lodestone_io::RealDisk;
 use lodestone_types::{Clock, ManualClock, RandomIds, Timestamp};
 
@@ -31,6 +33,8 @@ const START: Timestamp = Timestamp(1_757_402_409_727);
 /// A server without its socket.
 struct Server {
     router: Router,
+    /// The server that writes: itself, unless it is a query node.
+    writer: Router,
     clock: Arc<ManualClock>,
     key: String,
     _directory: TempDir,
@@ -133,6 +137,11 @@ impl Sent<'_> {
 
 impl Server {
     fn start() -> Self {
+        Self::made(None, HttpSettings::default())
+    }
+
+    /// The same as a query node, if there is a forwarder, beside the server that writes.
+    fn made(forwarder: Option<Arc<Forwarder>>, http: HttpSettings) -> Self {
         let directory = TempDir::new().unwrap();
         let clock = Arc::new(ManualClock::new(START));
         let mut settings = Settings::new(directory.path().join("data"), "no-model".into());
@@ -156,18 +165,26 @@ impl Server {
         let key = engine.take_first_key().unwrap().expose().to_owned();
         let (spills, memory) = (Arc::clone(engine.spills()), Arc::clone(engine.memory()));
         let app = App::new(engine, never_stops());
-        let frame = Frame {
-            keys: Arc::new(app.clone()),
-            app,
-            clock: frame_clock,
-            ids,
-            spills,
-            memory,
-            meters: crate::watch::HttpMeters::default(),
-            settings: HttpSettings::default(),
+        let made = |forwarder| {
+            let frame = Frame {
+                keys: Arc::new(app.clone()),
+                app: app.clone(),
+                clock: Arc::clone(&frame_clock),
+                ids: Arc::clone(&ids),
+                spills: Arc::clone(&spills),
+                memory: Arc::clone(&memory),
+                meters: crate::watch::HttpMeters::default(),
+                forwarder,
+                settings: http.clone(),
+            };
+            router(super::table(), Router::new(), frame)
         };
-        let router = router(super::table(), Router::new(), frame);
-        Self { router, clock, key, _directory: directory }
+        let writer = made(None);
+        let router = match forwarder {
+            Some(forwarder) => made(Some(forwarder)),
+            None => writer.clone(),
+        };
+        Self { router, writer, clock, key, _directory: directory }
     }
 
     fn send(&self, method: &'static str, path: impl Into<String>) -> Sent<'_> {

@@ -31,11 +31,18 @@ pub(super) fn routes() -> Vec<Route<App>> {
     let (group, read, write) = (Group::OpenAi, Role::Read, Role::Write);
     vec![
         Route::<App>::post(ALL, group, write, "Take several files into a vector store")
+            .queued()
             .handle(blocking(create)),
-        Route::<App>::get(ONE, group, read, "Look up a batch of files").handle(blocking(get)),
+        Route::<App>::get(ONE, group, read, "Look up a batch of files")
+            .at_writer()
+            .visible_at_once()
+            .handle(blocking(get)),
         Route::<App>::post(CANCEL, group, write, "Cancel what is left of a batch of files")
             .handle(blocking(cancel)),
-        Route::<App>::get(FILES, group, read, "List the files of a batch").handle(blocking(list)),
+        Route::<App>::get(FILES, group, read, "List the files of a batch")
+            .at_writer()
+            .visible_at_once()
+            .handle(blocking(list)),
     ]
 }
 

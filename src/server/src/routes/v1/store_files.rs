@@ -38,10 +38,15 @@ pub(super) fn routes() -> Vec<Route<App>> {
     let (group, read, write) = (Group::OpenAi, Role::Read, Role::Write);
     vec![
         Route::<App>::post(ALL, group, write, "Take an uploaded file into a vector store")
+            .queued()
             .handle(blocking(attach)),
         Route::<App>::get(ALL, group, read, "List the files of a vector store")
+            .at_writer()
+            .visible_at_once()
             .handle(blocking(list)),
         Route::<App>::get(ONE, group, read, "Look up a file of a vector store")
+            .at_writer()
+            .visible_at_once()
             .handle(blocking(get)),
         Route::<App>::post(ONE, group, write, "Replace the attributes of a file")
             .handle(blocking(update)),

@@ -30,8 +30,13 @@ pub(super) fn routes() -> Vec<Route<App>> {
         Route::<App>::post(ALL, group, write, "Make a vector store: an empty sub-tenant")
             .handle(blocking(create)),
         Route::<App>::get(ALL, group, read, "List the vector stores: the sub-tenants")
+            .at_writer()
+            .visible_at_once()
             .handle(blocking(list)),
-        Route::<App>::get(ONE, group, read, "Look up a vector store").handle(blocking(get)),
+        Route::<App>::get(ONE, group, read, "Look up a vector store")
+            .at_writer()
+            .visible_at_once()
+            .handle(blocking(get)),
         Route::<App>::post(ONE, group, write, "Change name and notes of a vector store")
             .handle(blocking(update)),
         Route::<App>::delete(

@@ -1,0 +1,372 @@
+//! Requests that the server that writes is to answer, passed on by a query node as they came.
+//!
+//! ```text
+//! client -> BodyReader -> a few pieces -> thread: Exchange::send -> the server that writes
+//! client <- Body       <- a few pieces <- thread: head, body     <-
+//! ```
+//! An exchange takes a thread, because all below this crate blocks, and the memory of a few pieces,
+//! whatever its length. The threads are not those that other requests run on, and no key has more
+//! of them than are left for others.
+//!
+//! Invariants: nothing is sent twice; a body that breaks off on one side breaks off on the other;
+//! a request that was passed on once is not passed on again.
+
+use std::collections::HashMap;
+use std::future::pending;
+use std::io::{self, Cursor, Read};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::{Buf, Bytes};
+use futures_util::stream;
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, ORIGIN, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::{ApiError, Condition};
+use crate::file_body::FromFile;
+use crate::frame::outer::REQUEST_ID_HEADER;
+use crate::frame::trace::{TRACEPARENT, TraceContext};
+use crate::request::body::BodyReader;
+use lodestone_fetch::Forwarder;
+use lodestone_fetch::forward::{Exchange, ForwardBody, ForwardError, ForwardRequest};
+
+/// Marks a request that a query node has passed on.
+const FORWARDED: HeaderName = HeaderName::from_static("x-lodestone-forwarded");
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// Headers that concern one connection (RFC 9110 7.6.1), beside those that `Connection` names.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-authenticate"),
+    HeaderName::from_static("proxy-authorization"),
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Requests that are passed on at once.
+const EXCHANGES_MAX: usize = 512;
+/// Pieces of a body that wait, each way.
+const PIECES_MAX: usize = 4;
+/// Bytes of one piece of an answer.
+const PIECE_BYTES: usize = 64 << 10;
+/// Seconds after which a client may ask again.
+const RETRY_SECONDS: u32 = 1;
+
+/// The server that writes, as a query node reaches it.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    forwarder: Arc<Forwarder>,
+    exchanges: Arc<Exchanges>,
+}
+
+/// Data of a request that a node adds to it, or counts it by.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    /// Its id.
+    pub request_id: Arc<str>,
+    /// Id of its key; empty without one.
+    pub owner: Arc<str>,
+    /// Address of the other end of its connection.
+    pub from: Option<IpAddr>,
+}
+
+/// A body to be passed on.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// There is none.
+    Nothing,
+    /// One that is still to be read.
+    Unread(BodyReader),
+    /// One that was read.
+    Whole(Bytes),
+}
+
+/// Whether a query node has passed the request on.
+pub(crate) fn is_marked(headers: &HeaderMap) -> bool {
+    headers.contains_key(FORWARDED)
+}
+
+impl Writer {
+    pub fn new(forwarder: Arc<Forwarder>) -> Self {
+        Self { forwarder, exchanges: Arc::default() }
+    }
+
+    /// Passes a request on; `target` is its path and query. Its future holds the exchange: where
+    /// the client leaves, that ends.
+    ///
+    /// # Errors
+    /// 503 where the request was passed on before, where too many are, and where no answer comes;
+    /// those of the body.
+    pub async fn pass(
+        &self,
+        parts: &Parts,
+        target: &str,
+        body: Outgoing,
+        origin: Origin,
+    ) -> Result<Response, ApiError> {
+        if is_marked(&parts.headers) {
+            let message = "this server is a query node, and so is the server that passed the \
+                           request on to it: writer-url has to name the server that writes";
+            return Err(unavailable("forwarding_loop", message));
+        }
+        let place = self.exchanges.enter(&origin.owner)?;
+        let (body, feed) = split(body);
+        let request = ForwardRequest {
+            method: parts.method.clone(),
+            target: target.to_owned(),
+            headers: request_headers(parts, &origin),
+            body,
+        };
+        let exchange = self.forwarder.begin();
+        let guard = AbortOnDrop(exchange.clone());
+        let (head_in, head) = oneshot::channel();
+        let (pieces_in, pieces) = mpsc::channel(PIECES_MAX);
+        let span = tracing::Span::current();
+        let work = move || {
+            let _place = place;
+            span.in_scope(|| carry(&exchange, request, head_in, &pieces_in));
+        };
+        let thread = std::thread::Builder::new().name("forward".to_owned());
+        thread.spawn(work).map_err(|error| overloaded().caused_by(error.to_string()))?;
+        let head = tokio::select! {
+            biased;
+            head = head => head.map_err(|_| ApiError::internal("an exchange ended by itself"))?,
+            Err(error) = fed(feed) => return Err(error),
+        };
+        let head = head.map_err(|error| away().caused_by(error.to_string()))?;
+        Ok(answered(head, pieces, guard))
+    }
+}
+
+/// A body on its way to an exchange.
+struct Feed {
+    body: BodyReader,
+    pieces: mpsc::Sender<Piece>,
+}
+
+/// A piece of a body; `None` is its end. A channel that ends without it has lost the rest.
+type Piece = Option<Bytes>;
+
+fn split(body: Outgoing) -> (Option<ForwardBody>, Option<Feed>) {
+    match body {
+        Outgoing::Nothing => (None, None),
+        Outgoing::Whole(bytes) if bytes.is_empty() => (None, None),
+        Outgoing::Whole(bytes) => {
+            let length = Some(bytes.len() as u64);
+            (Some(ForwardBody { reader: Box::new(Cursor::new(bytes)), length }), None)
+        }
+        Outgoing::Unread(body) => {
+            let length = body.length();
+            let (pieces, received) = mpsc::channel(PIECES_MAX);
+            let reader = Box::new(Pieces { received, rest: Bytes::new(), has_ended: false });
+            (Some(ForwardBody { reader, length }), Some(Feed { body, pieces }))
+        }
+    }
+}
+
+/// Moves a body to its exchange, as fast as that takes it. Resolves for an error of the body alone:
+/// its end, and that of the exchange, are told by the answer.
+async fn fed(feed: Option<Feed>) -> Result<(), ApiError> {
+    let Some(Feed { mut body, pieces }) = feed else { return pending().await };
+    loop {
+        let piece = body.next().await?;
+        let is_end = piece.is_none();
+        if pieces.send(piece).await.is_err() || is_end {
+            // Dropped only when the answer is there: what is unread is then the connection's.
+            return pending().await;
+        }
+    }
+}
+
+/// The reader of a body in pieces, for a thread.
+struct Pieces {
+    received: mpsc::Receiver<Piece>,
+    rest: Bytes,
+    has_ended: bool,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.rest.is_empty() && !self.has_ended {
+            match self.received.blocking_recv() {
+                Some(Some(piece)) => self.rest = piece,
+                Some(None) => self.has_ended = true,
+                None => return Err(io::Error::other("the request broke off")),
+            }
+        }
+        let count = self.rest.len().min(buffer.len());
+        self.rest.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}
+
+/// The status and the headers of an answer.
+struct Head {
+    status: StatusCode,
+    headers: HeaderMap,
+}
+
+/// One exchange, from its request to the end of its answer. Blocks.
+fn carry(
+    exchange: &Exchange,
+    request: ForwardRequest,
+    head: oneshot::Sender<Result<Head, ForwardError>>,
+    pieces: &mpsc::Sender<io::Result<Piece>>,
+) {
+    let mut body = match exchange.send(request) {
+        Ok(answer) => {
+            let (status, headers) = (answer.status, answer.headers);
+            if head.send(Ok(Head { status, headers })).is_err() {
+                return exchange.abort();
+            }
+            answer.body
+        }
+        Err(error) => return drop(head.send(Err(error))),
+    };
+    let mut buffer = vec![0; PIECE_BYTES];
+    loop {
+        let piece = match body.read(&mut buffer) {
+            Ok(0) => Ok(None),
+            Ok(count) => Ok(Some(Bytes::copy_from_slice(&buffer[..count]))),
+            Err(error) => Err(error),
+        };
+        let is_last = !matches!(piece, Ok(Some(_)));
+        if let (Err(error), false) = (&piece, pieces.is_closed()) {
+            tracing::warn!(%error, "an answer of the server that writes broke off");
+        }
+        if pieces.blocking_send(piece).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// The response that follows an answer, piece by piece.
+fn answered(head: Head, pieces: mpsc::Receiver<io::Result<Piece>>, guard: AbortOnDrop) -> Response {
+    let pieces = stream::unfold(Some((pieces, guard)), |state| async move {
+        let (mut pieces, guard) = state?;
+        match pieces.recv().await {
+            Some(Ok(Some(piece))) => Some((Ok(piece), Some((pieces, guard)))),
+            Some(Ok(None)) => None,
+            Some(Err(error)) => Some((Err(error), None)),
+            None => Some((Err(io::Error::other("the answer broke off")), None)),
+        }
+    });
+    let mut response = Response::new(Body::from_stream(pieces));
+    *response.status_mut() = head.status;
+    *response.headers_mut() = end_to_end(&head.headers);
+    // It is as the server that writes has made it for this client: compressed, or not to be.
+    response.extensions_mut().insert(FromFile);
+    response
+}
+
+/// Ends an exchange with the client's interest in it.
+struct AbortOnDrop(Exchange);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The headers of a request, with those that tell of its client.
+fn request_headers(parts: &Parts, origin: &Origin) -> HeaderMap {
+    let mut headers = end_to_end(&parts.headers);
+    // Hosts that may call from a browser are this server's to say, and the framing is the client's.
+    for name in [CONTENT_LENGTH, EXPECT, ORIGIN] {
+        headers.remove(name);
+    }
+    for name in [HOST, AUTHORIZATION] {
+        // They may come once, and in ASCII.
+        if let Some(value) = headers.remove(&name).filter(|value| value.to_str().is_ok()) {
+            headers.insert(name, value);
+        }
+    }
+    if let Ok(id) = HeaderValue::try_from(&*origin.request_id) {
+        headers.insert(REQUEST_ID_HEADER, id);
+    }
+    if let Some(trace) = parts.extensions.get::<TraceContext>() {
+        headers.insert(TRACEPARENT, trace.header());
+    }
+    if let Some(from) = origin.from.and_then(|from| HeaderValue::try_from(from.to_string()).ok()) {
+        headers.append(FORWARDED_FOR, from);
+    }
+    headers.insert(FORWARDED, HeaderValue::from_static("1"));
+    headers
+}
+
+/// Headers without those that concern one connection.
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let mut kept = headers.clone();
+    let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    for name in named.flat_map(|value| value.split(',')) {
+        kept.remove(name.trim());
+    }
+    for name in HOP_BY_HOP {
+        kept.remove(name);
+    }
+    kept
+}
+
+/// The exchanges under way, by the keys that they are for.
+#[derive(Debug, Default)]
+struct Exchanges(Mutex<HashMap<Arc<str>, usize>>);
+
+/// The right to one exchange; ends when dropped.
+#[derive(Debug)]
+struct Place {
+    exchanges: Arc<Exchanges>,
+    owner: Arc<str>,
+}
+
+impl Exchanges {
+    /// A place for an exchange of `owner`, who has no more of them than are free.
+    fn enter(self: &Arc<Self>, owner: &Arc<str>) -> Result<Place, ApiError> {
+        let mut counts = self.0.lock();
+        let free = EXCHANGES_MAX.saturating_sub(counts.values().sum());
+        if counts.get(owner).is_some_and(|own| *own >= free) || free == 0 {
+            return Err(overloaded());
+        }
+        *counts.entry(Arc::clone(owner)).or_default() += 1;
+        Ok(Place { exchanges: Arc::clone(self), owner: Arc::clone(owner) })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.exchanges.0.lock();
+        if let Some(own) = counts.get_mut(&self.owner) {
+            *own -= 1;
+            if *own == 0 {
+                counts.remove(&self.owner);
+            }
+        }
+    }
+}
+
+fn unavailable(reason: &'static str, message: &str) -> ApiError {
+    ApiError::new(Condition::Unavailable, reason, message).with_retry_after(RETRY_SECONDS)
+}
+
+fn overloaded() -> ApiError {
+    unavailable("overloaded", "too many requests wait for the server that writes")
+}
+
+fn away() -> ApiError {
+    let message = "the server that writes does not answer: searches go on; a change that was \
+                   asked for may have been made";
+    unavailable("writer_away", message)
+}
+
+#[cfg(test)]
+mod tests;
