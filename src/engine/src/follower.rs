@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::settings::Settings;
+use crate::settings::{InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 use lodestone_catalog::job::JobRow;
 use lodestone_catalog::{Catalog, CatalogError, FollowState, Tenant};
+use lodestone_fetch::{Authorities, Forwarder};
 use lodestone_metrics::Gauge;
 use lodestone_storage::collection::{Collection, Registry};
 use lodestone_types::{ErrorKind, JobStatus};
@@ -30,6 +31,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) struct Follower {
     catalog: Catalog,
     registry: Arc<Registry>,
+    forwarder: Arc<Forwarder>,
     signals: Mutex<Signals>,
     changed: Condvar,
     age_millis: Gauge,
@@ -45,15 +47,24 @@ struct Signals {
 
 impl Follower {
     /// The follower of a process that only reads; none of one that writes.
+    ///
+    /// # Errors
+    /// An address of the process that writes which is none.
     pub(super) fn new(
         settings: &Settings,
+        authorities: &Authorities,
         catalog: &Catalog,
         registry: &Arc<Registry>,
-    ) -> Option<Arc<Self>> {
+    ) -> Result<Option<Arc<Self>>, EngineError> {
+        let writer = settings.nodes.writer_url.as_ref().filter(|_| settings.nodes.only_reads());
+        let Some(writer) = writer else { return Ok(None) };
+        let forwarder = Forwarder::new(writer, authorities)
+            .map_err(|problem| InvalidSetting { name: "writer-url", problem })?;
         let (catalog, registry) = (catalog.clone(), Arc::clone(registry));
+        let forwarder = Arc::new(forwarder);
         let (signals, changed, age_millis, entry) = Default::default();
-        let follower = Self { catalog, registry, signals, changed, age_millis, entry };
-        settings.nodes.only_reads().then(|| Arc::new(follower))
+        let follower = Self { catalog, registry, forwarder, signals, changed, age_millis, entry };
+        Ok(Some(Arc::new(follower)))
     }
 
     /// Starts the threads.
@@ -166,17 +177,6 @@ impl Engine {
         }
     }
 
-    /// Refuses what has to be written, where another process writes.
-    ///
-    /// # Errors
-    /// [`CatalogError::ReadOnly`].
-    pub fn require_writer(&self) -> Result<(), EngineError> {
-        match &self.follower {
-            None => Ok(()),
-            Some(_) => Err(CatalogError::ReadOnly.into()),
-        }
-    }
-
     /// The time between a change and the moment from which all query nodes know of it; zero where
     /// there are none.
     pub fn followers_delay(&self) -> Duration {
@@ -195,6 +195,11 @@ impl Engine {
         let newest = succeeded.map(|job| job.updated_at.0).max().unwrap_or(0);
         let age = Duration::from_millis(now.saturating_sub(newest));
         std::thread::sleep(delay.saturating_sub(age));
+    }
+
+    /// The way to the process that writes, where this one follows it.
+    pub fn forwarder(&self) -> Option<Arc<Forwarder>> {
+        self.follower.as_ref().map(|follower| Arc::clone(&follower.forwarder))
     }
 
     /// The position of a process that follows the one that writes.

@@ -204,6 +204,7 @@ impl Engine {
             reembed: settings.reembed.clone(),
             scrub: settings.scrub,
         }));
+        let follower = Follower::new(&settings, &authorities, &catalog, &registry)?;
         let backups = Backups::new(BackupParts {
             settings: settings.backups.clone(),
             authorities,
@@ -214,7 +215,6 @@ impl Engine {
             clock: Arc::clone(&clock),
         });
         let webhooks = Webhooks::new(&catalog, posting, &clock, &ids);
-        let follower = Follower::new(&settings, &catalog, &registry);
         let threads = match &follower {
             Some(follower) => follower.start(),
             None => {

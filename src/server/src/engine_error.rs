@@ -203,6 +203,7 @@ fn catalog(error: &CatalogError) -> ApiError {
         }
         CatalogError::QueueFull { .. } => queue_full(),
         CatalogError::InDoubt { .. } => outcome_unknown(None).caused_by(message),
+        CatalogError::ReadOnly | CatalogError::Behind { .. } => ApiError::at_writer(),
         CatalogError::NotRecovered => unavailable("starting", "the server is starting"),
         CatalogError::KeyUnknown { .. } => {
             let message = "key_id does not exist or this key has no access to it";
@@ -219,6 +220,7 @@ fn catalog(error: &CatalogError) -> ApiError {
         | CatalogError::KeyTooShort { .. }
         | CatalogError::ResponseTooLong { .. } => ApiError::internal(message),
         CatalogError::TooNew { .. }
+        | CatalogError::TooOld { .. }
         | CatalogError::CopyFailed { .. }
         | CatalogError::Foreign { .. }
         | CatalogError::Emptied { .. }
@@ -237,6 +239,7 @@ fn catalog(error: &CatalogError) -> ApiError {
 fn collection(error: &CollectionError) -> ApiError {
     let message = error.to_string();
     match error {
+        CollectionError::OnlyRead { .. } | CollectionError::Behind { .. } => ApiError::at_writer(),
         CollectionError::Quarantined { .. } => {
             let told = "a part of the tenant is damaged and this operation needs all of it";
             unavailable("quarantined", told).caused_by(message)

@@ -46,8 +46,10 @@ impl Product {
             pace: Pace::of(settings),
             has_access_log: settings.watch.access_log,
             is_recording: settings.watch.collector().is_some(),
+            change_delay: engine.followers_delay(),
             ..HttpSettings::default()
         };
+        let forwarder = engine.forwarder();
         let (spills, memory) = (Arc::clone(engine.spills()), Arc::clone(engine.memory()));
         let app = App::with_certificates(engine, stop, certificates);
         let watch = Arc::clone(&app.watch);
@@ -59,7 +61,7 @@ impl Product {
             spills,
             memory,
             meters: watch.http().clone(),
-            forwarder: None,
+            forwarder,
             settings: http,
         };
         let router = router(routes::table(), console::router(), frame);

@@ -210,7 +210,6 @@ where
         peer,
         subject,
         is_at_node: shared.writer.is_some(),
-        change_delay: shared.change_delay,
     };
     match (route.answer(shared.app.clone(), call, input).await, kept) {
         (Err(error), Some((writer, body)))

@@ -40,7 +40,6 @@ pub mod tree;
 pub mod vectors;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -118,8 +117,6 @@ pub struct Call {
     pub(super) subject: Subject,
     /// Whether this is a query node, which passes on what it cannot answer.
     pub(super) is_at_node: bool,
-    /// Time after which every query node shows a change.
-    pub(super) change_delay: Duration,
 }
 
 impl Call {

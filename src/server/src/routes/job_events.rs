@@ -116,13 +116,16 @@ async fn tell(
             let grant = grant.ok_or_else(|| ApiError::internal("this route has no grant"))?;
             // A client that has gone gets no last event; nothing else has to end for it.
             Ok(match engine.job(&grant, &id) {
+                Ok(row) if row.status.is_settled() => {
+                    let _ = sender.send_last("done", &job(&row, &engine.waiting()));
+                    None
+                }
                 Ok(row) => {
-                    let (view, is_last) = (job(&row, &engine.waiting()), row.status.is_settled());
-                    let is_news = !is_last && before.as_ref() != Some(&view);
-                    if is_news && sender.send("job", &view).is_err() {
+                    let view = job(&row, &engine.waiting());
+                    if before.as_ref() != Some(&view) && sender.send("job", &view).is_err() {
                         return Ok(None);
                     }
-                    Some((view, is_last))
+                    Some(view)
                 }
                 // Deleted, or a newer upload took its place.
                 Err(error) => {
@@ -132,13 +135,7 @@ async fn tell(
             })
         });
         // A panic drops the senders, and the stream ends with an `error` event.
-        let Ok(Some((view, is_last))) = look.await else { return Ok(()) };
-        if is_last {
-            // Query nodes show by then what the job has made.
-            sleep(call.change_delay).await;
-            let _ = off_thread(move || Ok(events.send_last("done", &view))).await;
-            return Ok(());
-        }
+        let Ok(Some(view)) = look.await else { return Ok(()) };
         last = Some(view);
         sleep(PACE).await;
         // What has changed meanwhile is kept by the notification.

@@ -34,7 +34,6 @@ pub fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::get("/jobs", Group::Operations, Role::Read, "List jobs, newest first")
             .at_writer()
-            .visible_at_once()
             .handle(blocking(list_jobs)),
         Route::<App>::post(
             "/jobs/{job_id}/retry",

@@ -59,7 +59,6 @@ pub fn routes() -> Vec<Route<App>> {
             "Get the processing state of a source",
         )
         .at_writer()
-        .visible_at_once()
         .handle(verify_processing),
         Route::<App>::get(
             "/upload/verify_processing",
@@ -68,7 +67,6 @@ pub fn routes() -> Vec<Route<App>> {
             "Get the processing state of a source",
         )
         .at_writer()
-        .visible_at_once()
         .handle(verify_processing),
     ]
 }

@@ -46,7 +46,6 @@ pub(super) fn routes() -> Vec<Route<App>> {
             .handle(blocking(list)),
         Route::<App>::get(ONE, group, read, "Look up a file of a vector store")
             .at_writer()
-            .visible_at_once()
             .handle(blocking(get)),
         Route::<App>::post(ONE, group, write, "Replace the attributes of a file")
             .handle(blocking(update)),
