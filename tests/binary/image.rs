@@ -59,3 +59,25 @@ pub(super) fn health_check() -> String {
     let [check] = checks[..] else { panic!("one health check: {checks:?}") };
     check.split_once(" CMD ").expect("a command").1.to_owned()
 }
+
+/// Goal: what `deploy/` sets is a setting of the program.
+#[test]
+fn settings_in_deploy_are_known() {
+    let known = fs::read_to_string(root().join("docs/configuration.md")).expect("the settings");
+    let is_part = |c: char| c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit();
+    let mut seen = BTreeSet::new();
+    for path in super::files(&root().join("deploy")) {
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        for (at, _) in text.match_indices("LODESTONE_") {
+            // Those in braces are of the compose file itself, and comments speak of anything.
+            let line = text[..at].rsplit('\n').next().unwrap_or_default();
+            if text[..at].ends_with("${") || line.trim_start().starts_with('#') {
+                continue;
+            }
+            let name: String = text[at..].chars().take_while(|c| is_part(*c)).collect();
+            assert!(known.contains(&format!("`{name}`")), "{name} in {}", path.display());
+            seen.insert(name);
+        }
+    }
+    assert!(seen.len() >= 8, "{seen:?}");
+}

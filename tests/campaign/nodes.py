@@ -15,7 +15,7 @@ from oracle import word
 from server import Broken, Gone, Server
 
 NODES = 2
-HISTORIES = 3
+HISTORIES = 8
 TENANT = "histories"
 EVENTS = 5
 # A writer on another disk waits for 15 seconds.

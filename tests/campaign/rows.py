@@ -39,7 +39,7 @@ ROWS = {
     "ssrf": Row("addresses that must not be reached", ssrf.addresses, "cases", 400, 1),
     "documents": Row("hostile documents", documents.hostile, "documents", 300, 1),
     "bucket": Row("machines lost or asleep, data in a bucket", bucket.lost_machines, "takeovers", 300, 1),
-    "nodes": Row("answers of query nodes after what was told", nodes.told_everywhere, "checks", 20_000, 2),
+    "nodes": Row("answers of query nodes after what was told", nodes.told_everywhere, "checks", 5_000, 2),
     "recovery": Row("starts after a kill", durability.recovery, "starts", 100, 1, bar_seconds=2.0),
 }
 

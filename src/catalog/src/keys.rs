@@ -119,6 +119,8 @@ impl Catalog {
         if is_equal(operator_key.as_ref(), &hash(key)) {
             return Ok(Self::operator_grant());
         }
+        // A key may be missing here, or revoked elsewhere.
+        self.require_current().map_err(|source| AuthError::Storage { source })?;
         let parsed = KeyText::parse(key);
         let stored = match &parsed {
             None => None,

@@ -115,6 +115,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::TooManyRequests`]; errors of the catalog.
     pub fn find_tenant(&self, grant: &Grant, id: &TenantId) -> Result<Arc<Tenant>, EngineError> {
+        self.catalog.require_current()?;
         // Looked up before the scope is judged, so that both refusals take the same path.
         let tenant = self.catalog.tenant(id)?;
         let tenant =

@@ -13,6 +13,7 @@ use crate::request::Call;
 use crate::routes::off_thread;
 use crate::turns::{Turn, Turns};
 use crate::watch::Watch;
+use lodestone_catalog::{AuthError, CatalogError};
 use lodestone_engine::{Engine, EngineError, TenantAccess};
 use lodestone_types::{CollectionId, Grant, RequestContext};
 use tokio::sync::watch;
@@ -110,11 +111,10 @@ impl App {
 impl Authenticator for App {
     fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure> {
         self.engine.authenticate(token).map_err(|failure| match failure {
-            lodestone_catalog::AuthError::Missing | lodestone_catalog::AuthError::Invalid => {
-                AuthFailure::Invalid
-            }
-            lodestone_catalog::AuthError::Expired => AuthFailure::Expired,
-            failure @ lodestone_catalog::AuthError::Storage { .. } => {
+            AuthError::Missing | AuthError::Invalid => AuthFailure::Invalid,
+            AuthError::Expired => AuthFailure::Expired,
+            AuthError::Storage { source: CatalogError::Behind { .. } } => AuthFailure::Behind,
+            failure @ AuthError::Storage { .. } => {
                 tracing::error!(%failure, "a key could not be looked up");
                 AuthFailure::Unavailable
             }

@@ -18,6 +18,8 @@ pub enum AuthFailure {
     Expired,
     /// The keys cannot be read now.
     Unavailable,
+    /// This process follows the one that writes, and does not know the newest keys.
+    Behind,
 }
 
 /// Check of API keys. Called on every request before anything of it is read, so an
@@ -40,6 +42,7 @@ pub fn authenticate(keys: &dyn Authenticator, headers: &HeaderMap) -> Result<Gra
     keys.authenticate(token).map_err(|failure| match failure {
         AuthFailure::Invalid => invalid_key(),
         AuthFailure::Expired => unauthorized("expired_api_key", "the API key has expired"),
+        AuthFailure::Behind => ApiError::at_writer(),
         AuthFailure::Unavailable => {
             let message = "API keys cannot be read now";
             ApiError::new(Condition::Unavailable, "storage_unavailable", message)

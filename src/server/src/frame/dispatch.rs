@@ -119,8 +119,23 @@ where
     let is_public =
         entry.is_some_and(|entry| entry.routes.iter().all(|route| route.spec.role.is_none()));
     let is_counted = parts.extensions.get::<Counted>().is_some();
-    let grant = if is_public { None } else { Some(admit(shared, &parts.headers, is_counted)?) };
     let peer = parts.extensions.get::<Arc<Peer>>().cloned();
+    let admitted = match is_public {
+        true => Ok(None),
+        false => admit(shared, &parts.headers, is_counted).map(Some),
+    };
+    let grant = match (admitted, &shared.writer) {
+        // Whose the key is the server that writes knows.
+        (Err(error), Some(writer)) if is_for_writer(&error, &parts) => {
+            let spec = &find_route(entry, &parts.method)?.spec;
+            let reader = open_body(shared, spec, spec.body_bytes_max, &parts.headers, body, None)?;
+            let body = reader.map_or(Outgoing::Nothing, Outgoing::Unread);
+            let from = peer.as_ref().map(|peer| peer.address());
+            let (request_id, owner) = (Arc::clone(request_id), "".into());
+            return shared.pass(writer, &parts, body, Origin { request_id, owner, from }).await;
+        }
+        (admitted, _) => admitted?,
+    };
     if let (Some(_), Some(peer)) = (&grant, &peer) {
         peer.authenticate();
     }
@@ -212,9 +227,7 @@ where
         is_at_node: shared.writer.is_some(),
     };
     match (route.answer(shared.app.clone(), call, input).await, kept) {
-        (Err(error), Some((writer, body)))
-            if error.condition() == Condition::AtWriter && !is_marked(&parts.headers) =>
-        {
+        (Err(error), Some((writer, body))) if is_for_writer(&error, &parts) => {
             shared.pass(writer, &parts, Outgoing::Whole(body), origin).await
         }
         (Ok(response), _) if route.spec.effect == Effect::Visible => {
@@ -224,6 +237,11 @@ where
         }
         (outcome, _) => outcome,
     }
+}
+
+/// Whether an error leaves a request to the server that writes, unless a node has done so before.
+fn is_for_writer(error: &ApiError, parts: &Parts) -> bool {
+    error.condition() == Condition::AtWriter && !is_marked(&parts.headers)
 }
 
 /// The body, read whole.

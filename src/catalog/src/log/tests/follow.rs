@@ -1,6 +1,7 @@
 //! Catalogs that follow another process.
 
 use super::*;
+use crate::AuthError;
 use crate::log::entry;
 use lodestone_io::store::BlobStore;
 use lodestone_types::limits::FOLLOWERS_MILLIS;
@@ -118,12 +119,17 @@ fn a_follower_answers_only_while_it_is_waited_for_and_knows_the_newest_state() {
     follower.catalog.require_current().unwrap();
     machines.clock.advance_millis(1);
     assert!(refused(&follower).contains("behind"), "{}", refused(&follower));
+    let behind = follower.catalog.authenticate("lode_unknown").unwrap_err();
+    let AuthError::Storage { source } = behind else { panic!("{behind}") };
+    assert!(matches!(source, CatalogError::Behind { .. }), "whose it is cannot be said here");
     machines.store.set(|_, _| Fault::Before);
     assert!(matches!(follower.catalog.catch_up(), Err(CatalogError::LogAway { .. })));
     assert!(matches!(follower.catalog.require_current(), Err(CatalogError::Behind { .. })));
     machines.store.set(|_, _| Fault::None);
     assert!(!follower.catalog.catch_up().unwrap());
     follower.catalog.require_current().unwrap();
+    let unknown = follower.catalog.authenticate("lode_unknown").unwrap_err();
+    assert!(matches!(unknown, AuthError::Invalid), "{unknown}");
     assert!(writer.require_current().is_ok() && writer.follow_state().is_none());
 }
 
