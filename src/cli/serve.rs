@@ -275,7 +275,7 @@ fn banner(
         Some(url) => line("data", &format!("{url}, copies in {}", data_dir.display())),
         None => line("data", &data_dir.display().to_string()),
     }
-    let nodes = &engine.settings().nodes;
+    let nodes = &engine.settings().store.nodes;
     match &nodes.writer_url {
         Some(writer) => line("role", &format!("query, {writer} writes")),
         None if nodes.with_query_nodes => line("role", "all, and query nodes are waited for"),

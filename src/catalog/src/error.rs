@@ -26,8 +26,8 @@ pub enum CatalogError {
     },
     /// The process that writes is of an earlier release than this one, which follows it.
     #[error(
-        "the catalog of the process that writes has format {found}, and this release reads {needed}: \
-         upgrade that process first"
+        "the catalog of the process that writes has format {found}, and this release reads \
+         {needed}: upgrade that process first"
     )]
     TooOld {
         /// Its format.

@@ -1,9 +1,9 @@
 //! A catalog that follows the one of another process: it reads, and nothing else.
 //!
-//! Whoever writes waits [`FOLLOWERS_MILLIS`] before it tells anybody that something has changed. A
-//! follower whose last look at the log began less long ago may answer: it has seen all changes that
-//! anybody was told of before the question came. No clock is compared with another one's; only the
-//! rates of clocks matter.
+//! The other process waits [`FOLLOWERS_MILLIS`] before it tells anybody that something has changed.
+//! A follower whose last look at the log began less long ago may answer: it has seen all changes
+//! that anybody was told of before the question came. No clock is compared with another one's; only
+//! the rates of clocks matter.
 
 use std::path::Path;
 use std::sync::Arc;

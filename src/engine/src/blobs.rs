@@ -203,7 +203,7 @@ pub(super) fn open(
         check_noted(&bucket, &noted, data.root())?;
     }
     tracing::info!(store = %at, "the data are in a bucket, which is looked at");
-    let only_reads = settings.nodes.only_reads();
+    let only_reads = settings.store.nodes.only_reads();
     let since = match only_reads {
         false => mark_prefix(&bucket, &token, None, clock.now())?,
         true if check_prefix(&bucket, None)? => clock.now(),
@@ -260,7 +260,7 @@ pub fn probe_store(
     let of = &settings.backups.bucket;
     let bucket = bucket(of, url, authorities, Box::new(crate::backup::wait))?;
     let has_data = check_prefix(&bucket, None)?;
-    if settings.nodes.only_reads() {
+    if settings.store.nodes.only_reads() {
         let (place, problem) = (bucket.place(), "it holds no data yet".to_owned());
         return match has_data {
             true => Ok(Some((url.clone(), None))),

@@ -56,7 +56,8 @@ impl Follower {
         catalog: &Catalog,
         registry: &Arc<Registry>,
     ) -> Result<Option<Arc<Self>>, EngineError> {
-        let writer = settings.nodes.writer_url.as_ref().filter(|_| settings.nodes.only_reads());
+        let writer =
+            settings.store.nodes.writer_url.as_ref().filter(|_| settings.store.nodes.only_reads());
         let Some(writer) = writer else { return Ok(None) };
         let forwarder = Forwarder::new(writer, authorities)
             .map_err(|problem| InvalidSetting { name: "writer-url", problem })?;

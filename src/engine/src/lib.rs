@@ -101,7 +101,7 @@ use crate::backup::{BackupParts, Backups};
 use crate::budgets::{budget_of, searches};
 use crate::follower::Follower;
 use crate::ingest::{ClaimCounts, Ingest, IngestParts, MemoryBudget};
-use crate::opening::{open_catalog, open_registry, resume};
+use crate::opening::{Opened, begin};
 use crate::query::Query;
 use crate::rates::Rates;
 use crate::reading::GeneratorReader;
@@ -177,23 +177,19 @@ impl Engine {
         let Components { clock, ids, embedder, backend, reranker, sparse, .. } = components;
         let models = Models::new(Arc::clone(&embedder), components.other_embedders);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
-        let opened = blobs::open(&settings, &authorities, &data, &ids, &clock)?;
-        let store: Arc<dyn BlobStore> = Arc::clone(&opened.blobs) as _;
-        let (catalog, first_key) = open_catalog(&settings, &data, &opened, &clock, &ids)?;
-        let registry = open_registry(&settings, &opened, &catalog, &*clock, &ids, &backend);
+        let Opened { blobs, store, bucket, catalog, first_key, registry } =
+            Opened::of(&settings, &authorities, &data, &clock, &ids, &backend)?;
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
-        let query = searches(&backend, &models, &reranker, &sparse, &memory);
         // Not asked for anything yet: a start never waits for it.
         let generator = components.generator.or(configured_generator(&settings, &authorities)?);
-        let posting = components.webhook_client.unwrap_or_else(|| fetcher(&settings, &authorities));
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),
             registry: Arc::clone(&registry),
             store: Arc::clone(&store),
             gauge: Arc::clone(&gauge),
             models: models.clone(),
-            sparse,
+            sparse: sparse.clone(),
             parser: Arc::clone(&components.parser),
             web: components.web.unwrap_or_else(|| fetcher(&settings, &authorities)),
             clock: Arc::clone(&clock),
@@ -205,30 +201,23 @@ impl Engine {
             scrub: settings.scrub,
         }));
         let follower = Follower::new(&settings, &authorities, &catalog, &registry)?;
+        let posting = components.webhook_client.unwrap_or_else(|| fetcher(&settings, &authorities));
+        let webhooks = Webhooks::new(&catalog, posting, &clock, &ids);
         let backups = Backups::new(BackupParts {
             settings: settings.backups.clone(),
             authorities,
             catalog: catalog.clone(),
             ingest: Arc::clone(&ingest),
-            store: opened.blobs,
+            store: blobs,
             gauge: Arc::clone(&gauge),
             clock: Arc::clone(&clock),
         });
-        let webhooks = Webhooks::new(&catalog, posting, &clock, &ids);
-        let threads = match &follower {
-            Some(follower) => follower.start(),
-            None => {
-                let threads = resume(&ingest, &catalog)?;
-                backups.start();
-                webhooks.start();
-                threads
-            }
-        };
+        let threads = begin(&follower, &ingest, &catalog, &backups, &webhooks)?;
         Ok(Arc::new(Self {
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
             webhooks,
             follower,
-            query,
+            query: searches(&backend, &models, &reranker, &sparse, &memory),
             backend,
             answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)),
             writer: generator.map(|generator| Writer::new(generator, Arc::clone(&ids))),
@@ -253,7 +242,7 @@ impl Engine {
             probed: Mutex::new(None),
             meters: meters::Meters::default(),
             threads: Mutex::new(threads),
-            bucket: opened.bucket,
+            bucket,
         }))
     }
 

@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use crate::backup::Backups;
+use crate::follower::Follower;
 use crate::ingest::Ingest;
 use crate::settings::Settings;
+use crate::webhooks::Webhooks;
 use crate::{CATALOG_NAME, EngineError, MILLIS_PER_HOUR, blobs, restore};
 use lodestone_catalog::job::QueueLimits;
 use lodestone_catalog::{Catalog, CatalogLog, CatalogOptions, JobScope, KeyText};
 use lodestone_compute::ComputeBackend;
+use lodestone_fetch::Authorities;
 use lodestone_io::DataDir;
+use lodestone_io::store::{BlobStore, HeldBlobs};
 use lodestone_storage::collection::Registry;
 use lodestone_types::{Clock, IdSource};
 
@@ -18,13 +23,47 @@ fn catalog_options(settings: &Settings) -> CatalogOptions {
         queue: QueueLimits::default(),
         session_idle_millis: settings.session_idle_hours * MILLIS_PER_HOUR,
         tenant_limits: settings.tenants.limits(),
-        has_followers: settings.nodes.with_query_nodes,
+        has_followers: settings.store.nodes.with_query_nodes,
+    }
+}
+
+/// The parts of an engine that hold its data.
+pub(super) struct Opened {
+    pub(super) blobs: Arc<HeldBlobs>,
+    /// The same.
+    pub(super) store: Arc<dyn BlobStore>,
+    pub(super) bucket: Option<blobs::OwnedBucket>,
+    pub(super) catalog: Catalog,
+    /// The key that was made because there was none.
+    pub(super) first_key: Option<KeyText>,
+    pub(super) registry: Arc<Registry>,
+}
+
+impl Opened {
+    /// Opens them at the place that the settings name.
+    ///
+    /// # Errors
+    /// As [`blobs::open`] and [`restore::open_catalog`].
+    pub(super) fn of(
+        settings: &Settings,
+        authorities: &Authorities,
+        data: &Arc<DataDir>,
+        clock: &Arc<dyn Clock>,
+        ids: &Arc<dyn IdSource>,
+        backend: &Arc<dyn ComputeBackend>,
+    ) -> Result<Self, EngineError> {
+        let opened = blobs::open(settings, authorities, data, ids, clock)?;
+        let (catalog, first_key) = open_catalog(settings, data, &opened, clock, ids)?;
+        let registry = open_registry(settings, &opened, &catalog, &**clock, ids, backend);
+        let blobs::OpenBlobs { blobs, bucket } = opened;
+        let store = Arc::clone(&blobs) as _;
+        Ok(Self { blobs, store, bucket, catalog, first_key, registry })
     }
 }
 
 /// The catalog with the admin key of the settings; without one, with the first key if it is made
 /// now.
-pub(super) fn open_catalog(
+fn open_catalog(
     settings: &Settings,
     data: &DataDir,
     opened: &blobs::OpenBlobs,
@@ -34,7 +73,7 @@ pub(super) fn open_catalog(
     let (options, store) = (catalog_options(settings), Arc::clone(&opened.blobs) as _);
     let shared = opened.shared();
     let catalog = match shared {
-        Some(shared) if settings.nodes.only_reads() => {
+        Some(shared) if settings.store.nodes.only_reads() => {
             let log = CatalogLog::open(shared, Arc::clone(ids))?;
             let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
             Catalog::follow(&data.root().join(CATALOG_NAME), options, clock, ids, &log)?
@@ -43,7 +82,7 @@ pub(super) fn open_catalog(
     };
     Ok(match &settings.admin_key {
         Some(key) => (catalog.with_operator_key(key)?, None),
-        None if settings.nodes.only_reads() => (catalog, None),
+        None if settings.store.nodes.only_reads() => (catalog, None),
         None => {
             let first_key = catalog.bootstrap_key()?;
             (catalog, first_key)
@@ -51,7 +90,7 @@ pub(super) fn open_catalog(
     })
 }
 
-pub(super) fn open_registry(
+fn open_registry(
     settings: &Settings,
     opened: &blobs::OpenBlobs,
     catalog: &Catalog,
@@ -60,20 +99,29 @@ pub(super) fn open_registry(
     backend: &Arc<dyn ComputeBackend>,
 ) -> Arc<Registry> {
     let store = Arc::clone(&opened.blobs) as _;
-    let epoch = (!settings.nodes.only_reads()).then(|| blobs::epoch(opened, catalog, clock));
+    let epoch = (!settings.store.nodes.only_reads()).then(|| blobs::epoch(opened, catalog, clock));
     let registry = Registry::new(store, Arc::clone(ids), epoch, settings.open_collections);
     Arc::new(registry.with_backend(Arc::clone(backend)))
 }
 
-/// Starts the workers, which go on with the jobs of the last run.
-pub(super) fn resume(
+/// Starts following the process that writes, or else the workers, which go on with the jobs of the
+/// last run, backups and webhooks.
+pub(super) fn begin(
+    follower: &Option<Arc<Follower>>,
     ingest: &Arc<Ingest>,
     catalog: &Catalog,
+    backups: &Arc<Backups>,
+    webhooks: &Arc<Webhooks>,
 ) -> Result<Vec<JoinHandle<()>>, EngineError> {
+    if let Some(follower) = follower {
+        return Ok(follower.start());
+    }
     let interrupted = ingest.recover()?;
     let waiting = catalog.job_counts(&JobScope::Everywhere)?.queued;
     if waiting > 0 {
         tracing::info!(jobs = waiting, interrupted, "jobs of the last run go on");
     }
+    backups.start();
+    webhooks.start();
     Ok(ingest.start())
 }

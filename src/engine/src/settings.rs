@@ -3,7 +3,6 @@
 
 mod backups;
 mod embedding;
-mod nodes;
 mod reembed;
 mod scrub;
 mod store;
@@ -25,10 +24,9 @@ use lodestone_fetch::Allowed;
 
 pub use backups::{BackupSettings, BucketSettings};
 pub use embedding::EmbeddingSettings;
-pub use nodes::{NodeRole, NodeSettings};
 pub use reembed::ReembedSettings;
 pub use scrub::ScrubSettings;
-pub use store::StoreSettings;
+pub use store::{NodeRole, NodeSettings, StoreSettings};
 pub use tenants::TenantSettings;
 pub use tls::TlsSettings;
 pub use values::{DeviceChoice, RateLimit};
@@ -245,9 +243,6 @@ pub struct Settings {
     /// The place of all data.
     #[command(flatten)]
     pub store: StoreSettings,
-    /// The part among several processes.
-    #[command(flatten)]
-    pub nodes: NodeSettings,
     /// An embedding model on another server.
     #[command(flatten)]
     pub embedding: EmbeddingSettings,
@@ -396,7 +391,6 @@ impl Settings {
         }
         self.embedding.server()?;
         self.store.validate(&self.data_dir)?;
-        self.nodes.validate(self.store.store.is_some())?;
         self.backups.validate()?;
         self.scrub.validate()?;
         self.tls.validate()?;

@@ -48,8 +48,8 @@ pub const WEB_WIRE_BYTES_MAX: usize = 24 << 20;
 pub const WEB_HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// Milliseconds between a change and the moment from which every process that follows the one that
-/// writes knows of it. Whoever writes waits so long; whoever follows answers nothing when it has not
-/// looked for so long.
+/// writes knows of it. The one that writes waits so long before it tells of the change; one that
+/// follows answers nothing when it has not looked for so long.
 pub const FOLLOWERS_MILLIS: u64 = 2000;
 
 /// Webhooks that reach one tenant at most, beside as many that reach every tenant.

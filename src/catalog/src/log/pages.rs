@@ -29,7 +29,7 @@ pub(super) struct Commits {
     page_bytes: usize,
     /// Frames after the last commit.
     open: Pages,
-    /// What the commits have changed.
+    /// Pages that the commits have changed.
     done: Pages,
     /// Pages of the file after the last commit; 0: there was none.
     file_pages: u32,

@@ -1,5 +1,7 @@
 //! Settings of the place of all data.
 
+mod nodes;
+
 use std::path::Path;
 
 use clap::Args;
@@ -7,6 +9,7 @@ use clap::Args;
 use super::InvalidSetting;
 use super::values::parse_bytes;
 use lodestone_fetch::bucket::BucketUrl;
+pub use nodes::{NodeRole, NodeSettings};
 
 /// Least bytes of copies: a segment, and originals that are being processed.
 const CACHE_MIN: u64 = 64 << 20;
@@ -15,14 +18,17 @@ const CACHE_MIN: u64 = 64 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct StoreSettings {
     /// Bucket that holds the data, `s3://BUCKET/PREFIX`, in place of the data directory, which
-    /// keeps copies of what is used; one process at a time writes to it [default: none, the data are in
-    /// the data directory].
+    /// keeps copies of what is used; one process at a time writes to it [default: none, the data
+    /// are in the data directory].
     #[arg(long, env = "LODESTONE_STORE", value_name = "URL")]
     pub store: Option<BucketUrl>,
     /// Bytes that copies of the bucket's data may take in the data directory, at least 64MiB; those
     /// of collections that are open are kept beyond it [default: 80 percent of what is free].
     #[arg(long, env = "LODESTONE_STORE_CACHE", value_name = "BYTES", value_parser = parse_bytes)]
     pub store_cache: Option<u64>,
+    /// The part of this process among several on one bucket.
+    #[command(flatten)]
+    pub nodes: NodeSettings,
 }
 
 impl StoreSettings {
@@ -37,7 +43,7 @@ impl StoreSettings {
         match self.store_cache {
             Some(_) if self.store.is_none() => invalid("needs store"),
             Some(bytes) if bytes < CACHE_MIN => invalid("must be at least 64MiB"),
-            _ => Ok(()),
+            _ => self.nodes.validate(self.store.is_some()),
         }
     }
 }
@@ -50,7 +56,7 @@ mod tests {
     fn settings_that_make_no_sense_are_named() {
         let refused = |store: Option<&str>, store_cache: Option<u64>| {
             let store = store.map(|url| url.parse().unwrap());
-            StoreSettings { store, store_cache }
+            StoreSettings { store, store_cache, nodes: NodeSettings::default() }
                 .validate(Path::new("data"))
                 .map_err(|error| error.problem)
         };

@@ -2,7 +2,7 @@
 
 use clap::{ArgAction, Args, ValueEnum};
 
-use super::InvalidSetting;
+use crate::settings::InvalidSetting;
 
 /// The part of a process among those on one bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
