@@ -20,6 +20,8 @@ const PARTS_MAX: u64 = 9_000;
 const RANGE_BYTES: u64 = 16 << 20;
 /// Requests for one object that are under way at once.
 const STREAMS: usize = 6;
+/// Parts of one object that are sent at once.
+const STREAMS_OUT: usize = 4;
 
 /// Sends a file under a key, in the place of what is there. Nothing is there before all of it is.
 ///
@@ -39,7 +41,7 @@ fn send_file(bucket: &Bucket, key: &Key, file: &FileSlice) -> Result<(), Transfe
     }
     let part_bytes = PART_BYTES.max(bytes.div_ceil(PARTS_MAX) as usize);
     let mut at = 0;
-    bucket.put_parts(key.as_str(), part_bytes, &mut |part| {
+    bucket.put_parts(key.as_str(), (part_bytes, STREAMS_OUT), &mut |part| {
         let length = file.read_at(at, part)?;
         at += length as u64;
         Ok::<_, TransferError>(length)

@@ -8,7 +8,7 @@
 //! Nothing is sent twice: without an answer nobody knows whether the request was carried out.
 //!
 //! A server that refuses an upload in its middle answers and reads no further. The HTTP library
-//! would lose that answer with its failed write, so [`Early`] takes what is left of the request
+//! would lose that answer with its failed write, so `Early` takes what is left of the request
 //! without sending it, and the answer is read.
 
 use std::fmt;

@@ -110,7 +110,7 @@ impl InBucket {
         let mut again = Compared::new(&object, key.clone());
         let part_bytes = PART_BYTES.max(bytes.div_ceil(PARTS_MAX) as usize);
         let mut at = 0;
-        self.bucket.put_parts(&key, part_bytes, &mut |part| {
+        self.bucket.put_parts(&key, (part_bytes, 1), &mut |part| {
             let length = fill(at, part, read)?;
             again.see(&part[..length])?;
             at += length as u64;

@@ -28,7 +28,7 @@ pub struct Object {
 }
 
 /// Reads bytes at an offset into the buffer; 0 at the end. What is read twice is the same.
-pub type ReadAt<'a> = dyn FnMut(u64, &mut [u8]) -> Result<usize, BackupError> + 'a;
+pub type ReadAt<'a> = dyn FnMut(u64, &mut [u8]) -> Result<usize, BackupError> + Send + 'a;
 /// Takes the next bytes.
 pub type TakeNext<'a> = dyn FnMut(&[u8]) -> Result<(), BackupError> + 'a;
 

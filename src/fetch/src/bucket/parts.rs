@@ -1,5 +1,9 @@
 //! Objects that are sent in parts.
 
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+
 use super::answers::{Begun, Completed, Uploads};
 use super::client::{Ask, tag_of};
 use super::{Bucket, BucketError};
@@ -9,61 +13,35 @@ use super::{Bucket, BucketError};
 const PAGES_MAX: usize = 100;
 
 impl Bucket {
-    /// Writes an object in parts: `read` fills the buffer with the next bytes, less than it holds
-    /// at the end alone. Nothing is there before all of it is.
+    /// Writes an object in parts, `streams` of which are under way at once: `read` fills the buffer
+    /// with the next bytes, less than it holds at the end alone. Nothing is there before all of it
+    /// is. Takes the memory of a part for each stream.
     ///
     /// # Errors
     /// Those of the store and of `read`; the parts are thrown away then.
-    pub fn put_parts<E: From<BucketError>>(
+    pub fn put_parts<E: From<BucketError> + Send>(
         &self,
         key: &str,
-        part_bytes: usize,
-        read: &mut dyn FnMut(&mut [u8]) -> Result<usize, E>,
+        (part_bytes, streams): (usize, usize),
+        read: &mut (dyn FnMut(&mut [u8]) -> Result<usize, E> + Send),
     ) -> Result<(), E> {
         let query = vec![("uploads", "")];
         let begun: Begun =
             self.ask_xml(&Ask { method: "POST", key: Some(key), query, ..Ask::default() })?;
-        let put = self.parts(key, &begun.upload_id, part_bytes, read);
+        let upload = Upload {
+            bucket: self,
+            key,
+            id: &begun.upload_id,
+            part_bytes,
+            next: Mutex::new(Next { number: 1, is_last: false, read }),
+            tags: Mutex::default(),
+        };
+        let put = upload.send(streams);
         if put.is_err() {
             // What could not be thrown away now is when the place is next written to.
             let _ = self.abandon(key, &begun.upload_id);
         }
         put
-    }
-
-    fn parts<E: From<BucketError>>(
-        &self,
-        key: &str,
-        upload_id: &str,
-        part_bytes: usize,
-        read: &mut dyn FnMut(&mut [u8]) -> Result<usize, E>,
-    ) -> Result<(), E> {
-        let mut buffer = vec![0; part_bytes];
-        let mut parts = String::from("<CompleteMultipartUpload>");
-        for number in 1.. {
-            let length = read(&mut buffer)?;
-            if length == 0 && number > 1 {
-                break;
-            }
-            let number = number.to_string();
-            let query = vec![("partNumber", &*number), ("uploadId", upload_id)];
-            let body = &buffer[..length];
-            let ask = Ask { method: "PUT", key: Some(key), query, body, ..Ask::default() };
-            let answer = self.ask_done(&ask)?;
-            let tag = quick_xml::escape::escape(tag_of(&answer)).into_owned();
-            parts += &format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>");
-            if length < part_bytes {
-                break;
-            }
-        }
-        parts.push_str("</CompleteMultipartUpload>");
-        let (query, body) = (vec![("uploadId", upload_id)], parts.as_bytes());
-        let ask = Ask { method: "POST", key: Some(key), query, body, ..Ask::default() };
-        match self.ask_xml::<Completed>(&ask) {
-            // The answer to an earlier try was lost.
-            Err(error) if error.code() == "NoSuchUpload" && self.tag(key)?.is_some() => Ok(()),
-            done => Ok(done.map(|_| ())?),
-        }
     }
 
     fn abandon(&self, key: &str, upload_id: &str) -> Result<(), BucketError> {
@@ -96,5 +74,90 @@ impl Bucket {
             }
         }
         Ok(count)
+    }
+}
+
+/// An object whose parts are being sent.
+struct Upload<'a, E> {
+    bucket: &'a Bucket,
+    key: &'a str,
+    id: &'a str,
+    part_bytes: usize,
+    next: Mutex<Next<'a, E>>,
+    /// The store's tags of the parts that it has.
+    tags: Mutex<BTreeMap<usize, String>>,
+}
+
+/// The next part.
+struct Next<'a, E> {
+    number: usize,
+    /// Whether there is no further one.
+    is_last: bool,
+    read: &'a mut (dyn FnMut(&mut [u8]) -> Result<usize, E> + Send),
+}
+
+impl<E: From<BucketError> + Send> Upload<'_, E> {
+    fn send(&self, streams: usize) -> Result<(), E> {
+        std::thread::scope(|scope| {
+            let others: Vec<_> =
+                (1..streams).map(|_| scope.spawn(|| self.send_in_turn())).collect();
+            let own = self.send_in_turn();
+            let joined = others.into_iter().map(|thread| thread.join().expect("it does not panic"));
+            joined.fold(own, Result::and)
+        })?;
+        self.complete()
+    }
+
+    /// Sends one part after the other, as long as there are any and none has failed.
+    fn send_in_turn(&self) -> Result<(), E> {
+        let mut buffer = Vec::new();
+        while let Some((number, length)) = self.read_next(&mut buffer)? {
+            let sent = self.send_part(number, &buffer[..length]);
+            self.next.lock().is_last |= sent.is_err();
+            self.tags.lock().insert(number, sent?);
+        }
+        Ok(())
+    }
+
+    /// Number and length of the next part, whose bytes are in the buffer then.
+    fn read_next(&self, buffer: &mut Vec<u8>) -> Result<Option<(usize, usize)>, E> {
+        let mut next = self.next.lock();
+        if next.is_last {
+            return Ok(None);
+        }
+        buffer.resize(self.part_bytes, 0);
+        let read = (next.read)(buffer);
+        next.is_last = !matches!(read, Ok(length) if length == self.part_bytes);
+        let (number, length) = (next.number, read?);
+        next.number += 1;
+        // An object without bytes has one part, too.
+        Ok((length > 0 || number == 1).then_some((number, length)))
+    }
+
+    fn send_part(&self, number: usize, body: &[u8]) -> Result<String, BucketError> {
+        let number = number.to_string();
+        let query = vec![("partNumber", &*number), ("uploadId", self.id)];
+        let ask = Ask { method: "PUT", key: Some(self.key), query, body, ..Ask::default() };
+        Ok(tag_of(&self.bucket.ask_done(&ask)?))
+    }
+
+    fn complete(&self) -> Result<(), E> {
+        let mut parts = String::from("<CompleteMultipartUpload>");
+        for (number, tag) in &*self.tags.lock() {
+            let tag = quick_xml::escape::escape(tag);
+            parts += &format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>");
+        }
+        parts.push_str("</CompleteMultipartUpload>");
+        let (query, body) = (vec![("uploadId", self.id)], parts.as_bytes());
+        let ask = Ask { method: "POST", key: Some(self.key), query, body, ..Ask::default() };
+        match self.bucket.ask_xml::<Completed>(&ask) {
+            // The answer to an earlier try was lost.
+            Err(error)
+                if error.code() == "NoSuchUpload" && self.bucket.tag(self.key)?.is_some() =>
+            {
+                Ok(())
+            }
+            done => Ok(done.map(|_| ())?),
+        }
     }
 }
