@@ -17,10 +17,11 @@ use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
 use lodestone_engine::backup::{BackupError, Opener, wait};
 use lodestone_engine::settings::{DeviceChoice, Settings};
 use lodestone_engine::{
-    CATALOG_NAME, EmbeddingServer, Probed, RemoteEmbedder, open_cuda, probe_store,
+    CATALOG_NAME, EmbeddingServer, Probed, RemoteEmbedder, open_cuda, probe_store, writer_at,
 };
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, Sandbox, has_landlock};
+use lodestone_fetch::Forwarder;
 use lodestone_io::{DataDir, Disk, IoError, RealDisk};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::count_foreign_models;
@@ -64,8 +65,9 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         ("metrics", settings.watch.metrics_listen.map_or_else(by_key, listen)),
     ];
     let sparse = found_sparse(settings).transpose().map(|found| ("sparse", found));
+    let writer = writer(settings).transpose().map(|found| ("writer", found));
     let mut problems = 0;
-    for (name, found) in parts.into_iter().chain(sparse) {
+    for (name, found) in parts.into_iter().chain(sparse).chain(writer) {
         match found {
             Ok(found) => println!("  {name:<10} {found}"),
             Err(problem) => {
@@ -207,6 +209,15 @@ fn store(settings: &Settings) -> Finding {
             since.elapsed().as_secs_f64()
         )),
     }
+}
+
+/// The process that writes to the bucket, as a query node reaches it.
+fn writer(settings: &Settings) -> Result<Option<String>, String> {
+    let url = settings.store.nodes.writer_url.as_ref();
+    let Some(url) = url.filter(|_| settings.store.nodes.only_reads()) else { return Ok(None) };
+    let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
+    writer_at(&Forwarder::new(url, &authorities)?)?;
+    Ok(Some(format!("{url} answers, and writes to a bucket")))
 }
 
 /// The place of backups. A server starts without a store that answers, but not without credentials.

@@ -194,7 +194,7 @@ fn nodes_that_die_or_sleep_answer_nothing_that_is_old() {
     let reply = sleeper.client.call("POST", path, &body).expect("an answer");
     assert_eq!((reply.status, reply.json()["reason"].clone()), (503, json!("writer_away")));
     let writer = Node::writer(&store, next, port);
-    upload(&sleeper.client, "n", "The violin hangs in the second hall.");
+    passed_on(&sleeper.client, path, &body);
     assert_eq!(settled(&mortal.client, "n"), "success");
     for client in [&sleeper.client, &mortal.client, &writer.client] {
         assert_eq!(found(client, "violin"), ["n"]);
@@ -232,6 +232,18 @@ fn a_node_that_does_not_know_the_newest_state_passes_searches_on() {
     assert_eq!(found_again(&node.client), ["a"]);
 }
 
+/// Asks a node until it has passed a request on.
+fn passed_on(client: &Client, path: &str, body: &Value) {
+    let mut patience = Patience::new();
+    loop {
+        let reply = client.call("POST", path, body).expect("an answer");
+        if reply.status == 200 {
+            return;
+        }
+        assert!(!patience.is_over(reply.status), "{}", reply.json());
+    }
+}
+
 fn found_again(client: &Client) -> Vec<String> {
     until(client, 200, "saffron");
     found(client, "saffron")
@@ -253,4 +265,49 @@ fn a_writer_that_does_not_wait_is_not_answered_for() {
     writer.server.kill();
     let reply = search(&node.client, "saffron");
     assert_eq!(reply.status, 503, "{}", reply.json());
+}
+
+/// Goal: a process that writes and stands still, or writes other data, holds up no request that is
+/// passed on for longer than some seconds, nor any search; nothing goes to one with other data.
+#[test]
+fn nothing_is_passed_on_to_a_writer_that_stands_still_or_is_another_one() {
+    let test = "nothing_is_passed_on_to_a_writer_that_stands_still_or_is_another_one";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let (elsewhere, alone) = (another(&installation), another(&installation));
+    let port = free_port();
+    let writer = Node::writer(&store, installation, port);
+    upload(&writer.client, "a", "The saffron market opens on Tuesdays.");
+    assert_eq!(settled(&writer.client, "a"), "success");
+    let node = Node::query(&store, elsewhere, port);
+    assert_eq!(found(&node.client, "saffron"), ["a"]);
+    writer.signal(Signal::STOP);
+    let (path, begun) = ("/upload/upload_text?tenant_id=acme", Instant::now());
+    let body = json!({"file_id": "b", "content": "The meadow is mown in June."});
+    for _ in 0..2 {
+        let reply = node.client.call("POST", path, &body).expect("an answer");
+        assert_eq!((reply.status, reply.json()["reason"].clone()), (503, json!("writer_away")));
+        assert_eq!(found(&node.client, "saffron"), ["a"], "searches go on");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(90), "{:?}", begun.elapsed());
+    let told = ask(&node.client, "GET", "/readyz", Value::Null)["components"]["storage"].clone();
+    assert!(told.as_str().is_some_and(|told| told.contains("process that writes")), "{told}");
+    writer.signal(Signal::CONT);
+    passed_on(&node.client, path, &body);
+    writer.server.kill();
+
+    let mut command = lodestone(&["serve", "--listen", &format!("127.0.0.1:{port}")]);
+    command.arg("--data-dir").arg(alone.data()).arg("--model-dir").arg(&alone.model);
+    let mut other = Server::run({
+        command.env("LODESTONE_ADMIN_KEY", KEY);
+        command
+    });
+    let client = other.ready().0.client(KEY);
+    for _ in 0..3 {
+        let reply = node.client.call("POST", path, &body).expect("an answer");
+        assert_eq!(reply.status, 503, "{}", reply.json());
+    }
+    let tenants = ask(&client, "GET", "/tenant/list", Value::Null);
+    assert!(!tenants.to_string().contains("acme"), "{tenants}");
+    assert_eq!(found(&node.client, "saffron"), ["a"]);
 }

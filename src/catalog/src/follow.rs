@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use super::error::{CatalogError, Result};
 use super::log::{CatalogLog, LogFollower, Polled};
@@ -26,6 +27,8 @@ pub struct FollowState {
     pub entry: u64,
     /// Milliseconds since it was known that there is no newer one.
     pub age_millis: u64,
+    /// Name of the process that writes; see [`Catalog::writer_name`].
+    pub writer: Uuid,
     /// Whether the process that writes waits for followers; if not, nothing is answered here.
     pub is_waited_for: bool,
     /// The error of the last look at the log.
@@ -41,6 +44,7 @@ pub(super) struct Following {
 /// Result of the looks at the log so far.
 struct Seen {
     entry: u64,
+    writer: Uuid,
     is_waited_for: bool,
     /// When the last look that came to its end began. Two clocks: the one stands still while a
     /// machine sleeps, the other may be set back.
@@ -73,8 +77,9 @@ impl Catalog {
     ) -> Result<Self> {
         let began = (Instant::now(), clock.now());
         let follower = LogFollower::start(log, path)?;
-        let (entry, is_waited_for) = (follower.last(), follower.waits());
-        let seen = Seen { entry, is_waited_for, began, last_error: None };
+        let (entry, writer) = (follower.last(), follower.writer());
+        let is_waited_for = follower.waits();
+        let seen = Seen { entry, writer, is_waited_for, began, last_error: None };
         let following = Following { follower: Mutex::new(follower), seen: Mutex::new(seen) };
         Ok(Self::assembled(Parts {
             path,
@@ -101,7 +106,8 @@ impl Catalog {
         let mut seen = following.seen.lock();
         seen.last_error = caught_up.as_ref().err().map(ToString::to_string);
         if caught_up.is_ok() {
-            (seen.entry, seen.is_waited_for) = (follower.last(), follower.waits());
+            (seen.entry, seen.writer) = (follower.last(), follower.writer());
+            seen.is_waited_for = follower.waits();
             seen.began = began;
         }
         caught_up
@@ -146,6 +152,7 @@ impl Catalog {
         let seen = self.inner.following.as_ref()?.seen.lock();
         Some(FollowState {
             entry: seen.entry,
+            writer: seen.writer,
             age_millis: seen.age_millis(&*self.inner.clock),
             is_waited_for: seen.is_waited_for,
             last_error: seen.last_error.clone(),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use rusqlite::Connection;
+use uuid::Uuid;
 
 use super::cache::Cache;
 use super::error::{CatalogError, Result};
@@ -304,6 +305,12 @@ impl Catalog {
     /// the next.
     pub fn log_claim(&self) -> Option<u64> {
         self.inner.log.as_ref().map(|log| log.claim())
+    }
+
+    /// Name under which this process writes to the log; no other one ever has it. Processes that
+    /// follow it know it from the log.
+    pub fn writer_name(&self) -> Option<Uuid> {
+        self.inner.log.as_ref().map(|log| log.name())
     }
 
     /// Asks the blob store whether another process has taken over the log, which this one would

@@ -261,7 +261,8 @@ pub fn probe_store(
     let bucket = bucket(of, url, authorities, Box::new(crate::backup::wait))?;
     let has_data = check_prefix(&bucket, None)?;
     if settings.store.nodes.only_reads() {
-        let (place, problem) = (bucket.place(), "it holds no data yet".to_owned());
+        let (place, problem) =
+            (bucket.place(), "it holds no data yet: start the one that writes".to_owned());
         return match has_data {
             true => Ok(Some((url.clone(), None))),
             false => Err(SharedStoreError::Unfit { place, problem }),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! thread "follow"     log of the catalog, twice a second -> catalog: tenants, keys, heads
+//! thread "writer"     the process that writes, once a second: is it there, and the one followed?
 //! thread "refresh"    heads that have changed -> newest versions of the open collections
 //! a request           is the catalog current? -> collection -> is it at the catalog's head? -> run
 //! ```
@@ -13,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use uuid::Uuid;
 
 use crate::settings::{InvalidSetting, Settings};
 use crate::{Engine, EngineError};
@@ -25,6 +27,11 @@ use lodestone_types::{ErrorKind, JobStatus};
 
 /// Time between two looks at the log: a few of them may be lost before a process is behind.
 const LOOK: Duration = Duration::from_millis(500);
+/// Time between two looks at the process that writes, and for its answer.
+const WRITER_LOOK: Duration = Duration::from_secs(1);
+const WRITER_ANSWER: Duration = Duration::from_secs(5);
+/// Looks in a row that fail before it is taken for lost.
+const WRITER_FAILURES: u32 = 2;
 
 /// The threads that follow.
 #[derive(Debug)]
@@ -36,6 +43,7 @@ pub(super) struct Follower {
     changed: Condvar,
     age_millis: Gauge,
     entry: Gauge,
+    writer_usable: Gauge,
 }
 
 #[derive(Debug, Default)]
@@ -63,9 +71,17 @@ impl Follower {
             .map_err(|problem| InvalidSetting { name: "writer-url", problem })?;
         let (catalog, registry) = (catalog.clone(), Arc::clone(registry));
         let forwarder = Arc::new(forwarder);
-        let (signals, changed, age_millis, entry) = Default::default();
-        let follower = Self { catalog, registry, forwarder, signals, changed, age_millis, entry };
-        Ok(Some(Arc::new(follower)))
+        let (signals, changed, age_millis, entry, writer_usable) = Default::default();
+        Ok(Some(Arc::new(Self {
+            catalog,
+            registry,
+            forwarder,
+            signals,
+            changed,
+            age_millis,
+            entry,
+            writer_usable,
+        })))
     }
 
     /// Starts the threads.
@@ -75,7 +91,11 @@ impl Follower {
             let builder = std::thread::Builder::new().name(name.to_owned());
             builder.spawn(move || run(&follower)).expect("the system provides threads at start")
         };
-        vec![spawn("follow", Self::follow), spawn("refresh", Self::refresh)]
+        vec![
+            spawn("follow", Self::follow),
+            spawn("refresh", Self::refresh),
+            spawn("writer", Self::watch_writer),
+        ]
     }
 
     /// Asks the threads to end.
@@ -89,6 +109,8 @@ impl Follower {
         registry.enter("query_node_age_milliseconds", help, &self.age_millis);
         let help = "Number of the newest entry of the catalog's log that this query node knows";
         registry.enter("query_node_log_entry", help, &self.entry);
+        let help = "Whether the process that writes answers, and is the one that is followed";
+        registry.enter("query_node_writer_usable", help, &self.writer_usable);
     }
 
     pub(super) fn refresh_gauges(&self) {
@@ -96,10 +118,78 @@ impl Follower {
             self.age_millis.set(state.age_millis);
             self.entry.set(state.entry);
         }
+        self.writer_usable.set(u64::from(self.forwarder.unusable_for().is_none()));
+    }
+
+    /// A problem of this node, for operators.
+    pub(super) fn problem(&self) -> Option<&'static str> {
+        let state = self.catalog.follow_state()?;
+        Some(match (state.is_waited_for, self.catalog.require_current().is_ok()) {
+            (false, _) => {
+                "the process that writes was started without --with-query-nodes: what this node is \
+                 asked goes there"
+            }
+            (true, false) => {
+                "this node does not know the newest state, as the bucket does not answer: what it \
+                 is asked goes to the process that writes"
+            }
+            (true, true) if self.forwarder.unusable_for().is_some() => {
+                "the process that writes does not answer, or is another one: searches go on"
+            }
+            (true, true) => return None,
+        })
+    }
+
+    /// Pauses; returns whether the process is to end.
+    fn pause(&self, time: Duration) -> bool {
+        let mut signals = self.signals.lock();
+        self.changed.wait_while_for(&mut signals, |signals| !signals.is_stopping, time);
+        signals.is_stopping
+    }
+
+    fn watch_writer(&self) {
+        let (mut failures, mut is_told) = (0, false);
+        loop {
+            match self.look_for_writer() {
+                Ok(()) => {
+                    if is_told {
+                        tracing::info!(writer = self.forwarder.base(), "it answers again");
+                    }
+                    (failures, is_told) = (0, false);
+                    self.forwarder.note(None);
+                }
+                Err(problem) => {
+                    failures += 1;
+                    if failures >= WRITER_FAILURES {
+                        if !is_told {
+                            tracing::warn!(%problem, "nothing is passed on to the one that writes");
+                        }
+                        is_told = true;
+                        self.forwarder.note(Some(problem));
+                    }
+                }
+            }
+            if self.pause(WRITER_LOOK) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the process at the address is the one that this one follows; else the reason.
+    fn look_for_writer(&self) -> Result<(), String> {
+        let name = writer_at(&self.forwarder)?;
+        let is_followed = || self.catalog.follow_state().is_some_and(|state| state.writer == name);
+        // It may have taken over just now.
+        if is_followed() || self.catalog.catch_up().is_ok() && is_followed() {
+            self.forwarder.note_name(name.to_string());
+            return Ok(());
+        }
+        let base = self.forwarder.base();
+        Err(format!("{base} writes other data than those in the bucket that this node follows"))
     }
 
     fn follow(&self) {
-        let mut is_away = false;
+        let (mut is_away, mut was_waited_for) = (false, true);
         loop {
             let caught_up = self.catalog.catch_up();
             match &caught_up {
@@ -110,6 +200,14 @@ impl Follower {
                 _ => {}
             }
             is_away = caught_up.is_err();
+            let is_waited_for = self.catalog.follow_state().is_some_and(|at| at.is_waited_for);
+            if was_waited_for && !is_waited_for {
+                tracing::warn!(
+                    "the process that writes was started without --with-query-nodes: this \
+                    node passes everything on to it"
+                );
+            }
+            was_waited_for = is_waited_for;
             let mut signals = self.signals.lock();
             if caught_up.is_ok_and(|has_changed| has_changed) {
                 signals.has_changes = true;
@@ -165,7 +263,25 @@ impl Follower {
     }
 }
 
+/// Name of the process that writes at an address.
+///
+/// # Errors
+/// The reason for which there is none, with the address.
+pub fn writer_at(forwarder: &Forwarder) -> Result<Uuid, String> {
+    let answer = forwarder.ask("/healthz", WRITER_ANSWER).map_err(|error| error.to_string())?;
+    let health: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
+    health["writer"].as_str().and_then(|name| name.parse().ok()).ok_or_else(|| {
+        let base = forwarder.base();
+        format!("{base} is no Lodestone that writes to a bucket: see --writer-url")
+    })
+}
+
 impl Engine {
+    /// Name under which this process writes to a bucket; other processes follow it by that.
+    pub fn writer_name(&self) -> Option<Uuid> {
+        self.catalog.writer_name()
+    }
+
     /// The open collection of a tenant.
     ///
     /// # Errors

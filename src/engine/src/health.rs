@@ -57,11 +57,8 @@ impl Engine {
         if self.data.is_poisoned() {
             return ComponentState::Unusable("writes are refused since a failed sync");
         }
-        if self.catalog.require_current().is_err() {
-            return ComponentState::Degraded(
-                "this node does not know the newest state: what it is asked goes to the process \
-                 that writes",
-            );
+        if let Some(problem) = self.follower.as_ref().and_then(|follower| follower.problem()) {
+            return ComponentState::Degraded(problem);
         }
         match self.catalog.log_state() {
             Some(log) if log.is_fenced => {

@@ -7,27 +7,26 @@
 //! ```
 //! Nothing is sent twice: without an answer nobody knows whether the request was carried out.
 //!
-//! A server that refuses an upload in its middle answers and reads no further. The HTTP library
-//! would lose that answer with its failed write, so `Early` takes what is left of the request
-//! without sending it, and the answer is read.
+//! - `early`: answers that come before the request was read
+
+mod early;
 
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use ureq::config::Config;
 use ureq::http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use ureq::http::{HeaderMap, Method, Request, StatusCode, Uri};
 use ureq::unversioned::resolver::DefaultResolver;
-use ureq::unversioned::transport::{
-    Buffers, ConnectionDetails, Connector, NextTimeout, RustlsConnector, TcpConnector, Transport,
-};
+use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 use ureq::{Agent, BodyReader, SendBody};
 
 use crate::Authorities;
+use early::{Early, UntilRefused};
 
 /// Time to find and reach the other server, each.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -35,6 +34,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(600);
 /// A request that does not move for so long is lost.
 const STALL: Duration = Duration::from_secs(60);
+/// Bytes of a document that the other server is asked for.
+const ASKED_BYTES_MAX: u64 = 64 << 10;
 /// Connections that wait for the next request.
 const IDLE_MAX: usize = 16;
 /// Time for which they wait: less than the other server keeps them.
@@ -48,6 +49,10 @@ pub struct Forwarder {
     base: String,
     config: Config,
     idle: Arc<Mutex<Vec<Line>>>,
+    /// Since when it is of no use, and why.
+    problem: Mutex<Option<(Instant, String)>>,
+    /// Name that the server gave itself.
+    name: Mutex<Option<String>>,
 }
 
 /// A request to be passed on.
@@ -156,7 +161,55 @@ impl Forwarder {
             .max_idle_connections(1)
             .max_idle_connections_per_host(1)
             .build();
-        Ok(Self { base: base.trim_end_matches('/').to_owned(), config, idle: Arc::default() })
+        let base = base.trim_end_matches('/').to_owned();
+        let (idle, problem, name) = Default::default();
+        Ok(Self { base, config, idle, problem, name })
+    }
+
+    /// The address of the server.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Asks the server for a short document, on a connection of its own.
+    ///
+    /// # Errors
+    /// [`ForwardError`] where it does not come within `time`, with status 200 and 64 KiB at most.
+    pub fn ask(&self, path: &str, time: Duration) -> Result<Vec<u8>, ForwardError> {
+        let line = Line::new(&self.config);
+        let asked = line.agent.get(format!("{}{path}", self.base));
+        let error = |problem: String| ForwardError { base: self.base.clone(), problem };
+        let answer = asked.config().timeout_global(Some(time)).build().call();
+        let answer = answer.map_err(|problem| error(problem.to_string()))?;
+        if answer.status() != StatusCode::OK {
+            return Err(error(format!("status {}", answer.status().as_u16())));
+        }
+        let body = answer.into_body().into_with_config().limit(ASKED_BYTES_MAX).read_to_vec();
+        body.map_err(|problem| error(problem.to_string()))
+    }
+
+    /// Notes that the server is of no use now, and why, or that it is.
+    pub fn note(&self, problem: Option<String>) {
+        let mut noted = self.problem.lock();
+        *noted = problem.map(|problem| match noted.take() {
+            Some((since, _)) => (since, problem),
+            None => (Instant::now(), problem),
+        });
+    }
+
+    /// Notes the name that the server gave itself.
+    pub fn note_name(&self, name: String) {
+        *self.name.lock() = Some(name);
+    }
+
+    /// The name that the server gave itself.
+    pub fn name(&self) -> Option<String> {
+        self.name.lock().clone()
+    }
+
+    /// For how long the server has been of no use; none where it is, as far as was noted.
+    pub fn unusable_for(&self) -> Option<Duration> {
+        self.problem.lock().as_ref().map(|(since, _)| since.elapsed())
     }
 
     /// Begins an exchange, on a connection that waits or on a new one.
@@ -268,83 +321,5 @@ impl Read for ForwardedBody {
             self.exchange.end();
         }
         Ok(count)
-    }
-}
-
-/// A body that ends early once nobody reads it.
-struct UntilRefused {
-    reader: Box<dyn Read + Send>,
-    is_refused: Arc<AtomicBool>,
-}
-
-impl Read for UntilRefused {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.is_refused.load(Ordering::Relaxed) {
-            true => Ok(0),
-            false => self.reader.read(buffer),
-        }
-    }
-}
-
-/// Connections on which an answer can be read although the request cannot be written.
-#[derive(Debug)]
-struct Early {
-    is_refused: Arc<AtomicBool>,
-}
-
-#[derive(Debug)]
-struct EarlyTransport<T> {
-    inner: T,
-    is_refused: Arc<AtomicBool>,
-}
-
-impl<In: Transport> Connector<In> for Early {
-    type Out = EarlyTransport<In>;
-
-    fn connect(
-        &self,
-        _: &ConnectionDetails<'_>,
-        chained: Option<In>,
-    ) -> Result<Option<EarlyTransport<In>>, ureq::Error> {
-        let is_refused = Arc::clone(&self.is_refused);
-        Ok(chained.map(|inner| EarlyTransport { inner, is_refused }))
-    }
-}
-
-impl<T: Transport> Transport for EarlyTransport<T> {
-    fn buffers(&mut self) -> &mut dyn Buffers {
-        self.inner.buffers()
-    }
-
-    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
-        if self.is_refused.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        match self.inner.transmit_output(amount, timeout) {
-            Err(ureq::Error::Io(error))
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::BrokenPipe
-                        | io::ErrorKind::ConnectionReset
-                        | io::ErrorKind::ConnectionAborted
-                ) =>
-            {
-                self.is_refused.store(true, Ordering::Relaxed);
-                Ok(())
-            }
-            outcome => outcome,
-        }
-    }
-
-    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
-        self.inner.await_input(timeout)
-    }
-
-    fn is_open(&mut self) -> bool {
-        !self.is_refused.load(Ordering::Relaxed) && self.inner.is_open()
-    }
-
-    fn is_tls(&self) -> bool {
-        self.inner.is_tls()
     }
 }

@@ -234,7 +234,8 @@ impl ApiError {
 
     /// 503 of a query node, which passes the request on instead where it can.
     pub fn at_writer() -> Self {
-        let message = "this server follows the one that writes, which alone can answer now";
+        let message =
+            "the server that writes has to answer this, and cannot be asked now: ask again";
         Self::new(Condition::AtWriter, "node_behind", message)
     }
 

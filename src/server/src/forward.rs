@@ -9,13 +9,18 @@
 //! of them than are left for others.
 //!
 //! Invariants: nothing is sent twice; a body that breaks off on one side breaks off on the other;
-//! a request that was passed on once is not passed on again.
+//! a request that was passed on once is not passed on again, and no server carries it out but the
+//! one that the node follows.
+//!
+//! - `exchanges`: their number, in all and of each key
 
-use std::collections::HashMap;
+mod exchanges;
+
 use std::future::pending;
 use std::io::{self, Cursor, Read};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
@@ -27,20 +32,23 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::sleep;
 
 use crate::error::{ApiError, Condition};
 use crate::file_body::FromFile;
 use crate::frame::outer::REQUEST_ID_HEADER;
 use crate::frame::trace::{TRACEPARENT, TraceContext};
 use crate::request::body::BodyReader;
+use exchanges::Exchanges;
 use lodestone_fetch::Forwarder;
 use lodestone_fetch::forward::{Exchange, ForwardBody, ForwardError, ForwardRequest};
 
 /// Marks a request that a query node has passed on.
 const FORWARDED: HeaderName = HeaderName::from_static("x-lodestone-forwarded");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// The mark where the name of the server that writes is not known yet.
+const ANY: HeaderValue = HeaderValue::from_static("any");
 /// Headers that concern one connection (RFC 9110 7.6.1), beside those that `Connection` names.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
@@ -54,12 +62,16 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Requests that are passed on at once.
-const EXCHANGES_MAX: usize = 512;
 /// Pieces of a body that wait, each way.
 const PIECES_MAX: usize = 4;
 /// Bytes of one piece of an answer.
 const PIECE_BYTES: usize = 64 << 10;
+/// Time for which an answer is waited for while the server that writes is of no use, and time
+/// between two looks at that.
+const LOST: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_secs(1);
+/// Outcome of a change after a request without an answer.
+const MAY_BE: &str = "a change that was asked for may have been made";
 /// Seconds after which a client may ask again.
 const RETRY_SECONDS: u32 = 1;
 
@@ -92,6 +104,27 @@ pub(crate) enum Outgoing {
     Whole(Bytes),
 }
 
+/// Refuses a request that a query node has meant for another server than the one of this name.
+///
+/// # Errors
+/// 503.
+pub(crate) fn require_name(headers: &HeaderMap, own: Option<&str>) -> Result<(), ApiError> {
+    match headers.get(FORWARDED) {
+        Some(name) if *name != ANY && own.is_none_or(|own| own != *name) => {
+            let message = "this server writes other data than the query node follows that passed \
+                           the request on: nothing was changed; writer-url leads to the wrong one";
+            Err(unavailable("writer_differs", message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The address for which a query node has passed the request on, as that says.
+pub(crate) fn client_of(headers: &HeaderMap) -> Option<&str> {
+    let last = headers.get_all(FORWARDED_FOR).iter().next_back().filter(|_| is_marked(headers));
+    last.and_then(|value| value.to_str().ok())
+}
+
 /// Whether a query node has passed the request on.
 pub(crate) fn is_marked(headers: &HeaderMap) -> bool {
     headers.contains_key(FORWARDED)
@@ -120,14 +153,15 @@ impl Writer {
                            request on to it: writer-url has to name the server that writes";
             return Err(unavailable("forwarding_loop", message));
         }
+        if self.forwarder.unusable_for().is_some() {
+            return Err(away("nothing was changed"));
+        }
         let place = self.exchanges.enter(&origin.owner)?;
         let (body, feed) = split(body);
-        let request = ForwardRequest {
-            method: parts.method.clone(),
-            target: target.to_owned(),
-            headers: request_headers(parts, &origin),
-            body,
-        };
+        let mut headers = request_headers(parts, &origin);
+        headers.insert(FORWARDED, self.mark());
+        let (method, target) = (parts.method.clone(), target.to_owned());
+        let request = ForwardRequest { method, target, headers, body };
         let exchange = self.forwarder.begin();
         let guard = AbortOnDrop(exchange.clone());
         let (head_in, head) = oneshot::channel();
@@ -143,9 +177,26 @@ impl Writer {
             biased;
             head = head => head.map_err(|_| ApiError::internal("an exchange ended by itself"))?,
             Err(error) = fed(feed) => return Err(error),
+            () = self.lost() => return Err(away(MAY_BE)),
         };
-        let head = head.map_err(|error| away().caused_by(error.to_string()))?;
+        let head = head.map_err(|error| {
+            tracing::debug!(%error, "a request was passed on, and no answer came");
+            away(MAY_BE)
+        })?;
         Ok(answered(head, pieces, guard))
+    }
+
+    /// The name of the server that is to carry a request out, as far as it is known.
+    fn mark(&self) -> HeaderValue {
+        let name = self.forwarder.name().and_then(|name| HeaderValue::try_from(name).ok());
+        name.unwrap_or(ANY)
+    }
+
+    /// Resolves when the server that writes has been of no use for some seconds.
+    async fn lost(&self) {
+        while self.forwarder.unusable_for().is_none_or(|time| time < LOST) {
+            sleep(LOOK).await;
+        }
     }
 }
 
@@ -301,7 +352,6 @@ fn request_headers(parts: &Parts, origin: &Origin) -> HeaderMap {
     if let Some(from) = origin.from.and_then(|from| HeaderValue::try_from(from.to_string()).ok()) {
         headers.append(FORWARDED_FOR, from);
     }
-    headers.insert(FORWARDED, HeaderValue::from_static("1"));
     headers
 }
 
@@ -318,42 +368,6 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     kept
 }
 
-/// The exchanges under way, by the keys that they are for.
-#[derive(Debug, Default)]
-struct Exchanges(Mutex<HashMap<Arc<str>, usize>>);
-
-/// The right to one exchange; ends when dropped.
-#[derive(Debug)]
-struct Place {
-    exchanges: Arc<Exchanges>,
-    owner: Arc<str>,
-}
-
-impl Exchanges {
-    /// A place for an exchange of `owner`, who has no more of them than are free.
-    fn enter(self: &Arc<Self>, owner: &Arc<str>) -> Result<Place, ApiError> {
-        let mut counts = self.0.lock();
-        let free = EXCHANGES_MAX.saturating_sub(counts.values().sum());
-        if counts.get(owner).is_some_and(|own| *own >= free) || free == 0 {
-            return Err(overloaded());
-        }
-        *counts.entry(Arc::clone(owner)).or_default() += 1;
-        Ok(Place { exchanges: Arc::clone(self), owner: Arc::clone(owner) })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut counts = self.exchanges.0.lock();
-        if let Some(own) = counts.get_mut(&self.owner) {
-            *own -= 1;
-            if *own == 0 {
-                counts.remove(&self.owner);
-            }
-        }
-    }
-}
-
 fn unavailable(reason: &'static str, message: &str) -> ApiError {
     ApiError::new(Condition::Unavailable, reason, message).with_retry_after(RETRY_SECONDS)
 }
@@ -362,10 +376,12 @@ fn overloaded() -> ApiError {
     unavailable("overloaded", "too many requests wait for the server that writes")
 }
 
-fn away() -> ApiError {
-    let message = "the server that writes does not answer: searches go on; a change that was \
-                   asked for may have been made";
-    unavailable("writer_away", message)
+fn away(outcome: &str) -> ApiError {
+    let message = format!(
+        "the server that writes does not answer: {outcome}; ask again when the readyz of this \
+         node is well"
+    );
+    unavailable("writer_away", &message)
 }
 
 #[cfg(test)]

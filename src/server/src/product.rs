@@ -47,6 +47,7 @@ impl Product {
             has_access_log: settings.watch.access_log,
             is_recording: settings.watch.collector().is_some(),
             change_delay: engine.followers_delay(),
+            writer_name: engine.writer_name().map(|name| name.to_string()),
             ..HttpSettings::default()
         };
         let forwarder = engine.forwarder();

@@ -111,7 +111,7 @@ impl Appender {
                 let appender = Self {
                     store: Arc::clone(store),
                     ids: Arc::clone(ids),
-                    watch: Arc::new(LogWatch::new(Arc::clone(store), claim)),
+                    watch: Arc::new(LogWatch::new(Arc::clone(store), claim, nonce)),
                     claim,
                     next: claim + 1,
                     parent: nonce,

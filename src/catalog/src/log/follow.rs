@@ -19,7 +19,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::entry::{self, Kind, damaged};
+use super::entry::{self, Kind, Label, damaged};
 use super::pages::{Commits, read_in_place};
 use super::reader::{
     Apply, End, FETCHES, Order, Plan, away, entry_at, frames_of, label_at, newest, numbers,
@@ -30,6 +30,7 @@ use crate::error::{CatalogError, Result};
 use crate::{Catalog, migrations, readers};
 use lodestone_io::store::BlobStore;
 use lodestone_types::ErrorKind;
+use uuid::Uuid;
 
 /// A position in a log that another process appends to.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub(super) struct Cursor {
     last: u64,
     order: Order,
     waits: bool,
+    /// Nonce of the claim in force: the name of the process that writes.
+    writer: Uuid,
 }
 
 /// Place of a cursor at the end of a poll.
@@ -57,13 +60,13 @@ impl Cursor {
     /// [`CatalogError::Corrupt`] where the claim in force is missing; [`CatalogError::LogAway`].
     pub(super) fn behind(store: &Arc<dyn BlobStore>, plan: &Plan, end: &End) -> Result<Self> {
         let mut order = end.order;
-        let waits = match label_at(&**store, order.claim)?.map(|label| label.kind) {
-            Some(Kind::Claim { waits, .. }) => waits,
+        let (waits, writer) = match label_at(&**store, order.claim)? {
+            Some(Label { kind: Kind::Claim { waits, .. }, nonce, .. }) => (waits, nonce),
             _ => return Err(damaged(&entry::key(order.claim), "there is no claim of this number")),
         };
         // Entries do not know of later bases.
         order.newest_base = u64::MAX;
-        Ok(Self { store: Arc::clone(store), last: plan.last, order, waits })
+        Ok(Self { store: Arc::clone(store), last: plan.last, order, waits, writer })
     }
 
     /// Gives the frames of all further entries to `apply`.
@@ -87,21 +90,22 @@ impl Cursor {
         let number = self.last + 1;
         let Some(entry) = entry_at(&*self.store, number)? else { return Ok(false) };
         let key = entry::key(number);
-        let mut waits = self.waits;
+        let (mut waits, mut writer) = (self.waits, self.writer);
         if let Kind::Claim { format, waits: says } = entry.label.kind {
             if format > Catalog::format() {
                 let (path, found, supported) =
                     (PathBuf::from(key.as_str()), format as i64, Catalog::format() as i64);
                 return Err(CatalogError::TooNew { path, found, supported });
             }
-            waits = says;
+            (waits, writer) = (says, entry.label.nonce);
         }
         let mut order = self.order;
         order.check(number, &entry.label).map_err(|what| damaged(&key, what))?;
         if let Some((place, bytes)) = frames_of(number, &entry)? {
             apply(place, &bytes)?;
         }
-        (self.order, self.last, self.waits) = (order, number, waits);
+        (self.order, self.last) = (order, number);
+        (self.waits, self.writer) = (waits, writer);
         Ok(true)
     }
 
@@ -209,6 +213,11 @@ impl LogFollower {
     /// Number of the newest entry that was read.
     pub(crate) fn last(&self) -> u64 {
         self.cursor.last
+    }
+
+    /// Name of the process that writes, which no other one has.
+    pub(crate) fn writer(&self) -> Uuid {
+        self.cursor.writer
     }
 
     /// Whether the process that writes waits for followers before it tells of a change.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use super::entry::{self, Entry, damaged};
 use super::reader::get;
@@ -34,13 +35,15 @@ pub(crate) struct LogWatch {
     store: Arc<dyn BlobStore>,
     /// Number of the claim of this process.
     claim: u64,
+    /// Nonce of the claim: no other process has it.
+    name: Uuid,
     state: Mutex<LogState>,
 }
 
 impl LogWatch {
-    pub(super) fn new(store: Arc<dyn BlobStore>, claim: u64) -> Self {
+    pub(super) fn new(store: Arc<dyn BlobStore>, claim: u64, name: Uuid) -> Self {
         let state = LogState { entry: claim, ..LogState::default() };
-        Self { store, claim, state: Mutex::new(state) }
+        Self { store, claim, name, state: Mutex::new(state) }
     }
 
     pub(super) fn note(&self, change: impl FnOnce(&mut LogState)) {
@@ -49,6 +52,10 @@ impl LogWatch {
 
     pub(crate) fn claim(&self) -> u64 {
         self.claim
+    }
+
+    pub(crate) fn name(&self) -> Uuid {
+        self.name
     }
 
     pub(super) fn is_fenced(&self) -> bool {

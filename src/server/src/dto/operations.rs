@@ -179,6 +179,9 @@ pub struct RetriedJob {
 pub struct Health {
     /// Always `ok`.
     pub status: String,
+    /// Name of the process among those that write to a bucket, for its query nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writer: Option<String>,
 }
 
 /// Answer to `readyz`; 503 unless every component is `ok`.

@@ -15,6 +15,7 @@ use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tower::ServiceExt;
 
+use super::exchanges::EXCHANGES_MAX;
 use super::*;
 use crate::listen::pace::Pace;
 use crate::listen::{ListenSettings, never_stops, serve};
@@ -147,7 +148,7 @@ async fn a_request_passes_with_what_tells_of_its_client_and_without_what_is_of_i
         [
             "authorization: bearer write-key", "content-length: 8", "host: public.example:8443",
             "idempotency-key: k", "x-forwarded-for: 192.0.2.1", "x-forwarded-proto: https",
-            "x-lodestone-forwarded: 1", "x-request-id: id-1",
+            "x-lodestone-forwarded: any", "x-request-id: id-1",
         ]
     );
 }
@@ -209,7 +210,7 @@ async fn a_request_is_passed_on_once() {
     let again = |path: &str| {
         Request::post(path)
             .header("authorization", "Bearer write-key")
-            .header("x-lodestone-forwarded", "1")
+            .header("x-lodestone-forwarded", "any")
             .body(Body::from("{}"))
             .unwrap()
     };
@@ -494,4 +495,20 @@ async fn answers_to_visible_changes_are_held_back_and_no_others() {
     assert_eq!(never.send(queued).await.status, 200);
     let held = never.send(Rig::request(&Method::POST, "/echo", Some("write-key"), "{}"));
     assert!(tokio::time::timeout(delay, held).await.is_err());
+}
+
+/// Goal: a server carries out nothing that a node has meant for another one.
+#[tokio::test]
+async fn a_request_for_another_server_is_refused() {
+    let rig = Rig::with(|settings| settings.writer_name = Some("this-one".to_owned()));
+    for (name, status) in [("this-one", 200), ("any", 200), ("another-one", 503)] {
+        let request = Request::post("/echo")
+            .header("authorization", "Bearer write-key")
+            .header("x-lodestone-forwarded", name)
+            .body(Body::from("{}"))
+            .unwrap();
+        let answer = rig.send(request).await;
+        assert_eq!(answer.status, status, "{name}: {}", answer.json);
+        assert!(status == 200 || answer.json["reason"] == "writer_differs", "{}", answer.json);
+    }
 }

@@ -24,6 +24,8 @@ pub struct Act<'a> {
     grant: &'a Grant,
     request_id: &'a str,
     from: Option<IpAddr>,
+    /// The client behind a query node, as that says.
+    passed_for: Option<&'a str>,
     /// Filled in by the handler.
     pub subject: Subject,
 }
@@ -35,22 +37,23 @@ impl<'a> Act<'a> {
         grant: Option<&'a Grant>,
         request_id: &'a str,
         from: Option<IpAddr>,
+        passed_for: Option<&'a str>,
     ) -> Option<Self> {
         let grant = grant?;
         let is_change = spec.method != Method::GET;
         let is_admins = spec.role == Some(Role::Admin)
             || spec.group == Group::Deletion && grant.role == Role::Admin;
         let subject = Subject::default();
-        (is_change && is_admins).then_some(Self { spec, grant, request_id, from, subject })
+        let act = Self { spec, grant, request_id, from, passed_for, subject };
+        (is_change && is_admins).then_some(act)
     }
 
     /// Logs it with its outcome.
     pub fn end(self, outcome: &Result<Response, ApiError>) {
-        let Self { spec: RouteSpec { method, path: route, .. }, grant, request_id, from, .. } =
-            self;
+        let Self { spec, grant, request_id, from, passed_for, .. } = self;
+        let RouteSpec { method, path: route, .. } = spec;
         let (outcome, reason) = match outcome {
             Ok(response) if response.status().is_success() => ("done", ""),
-            // Of the server that writes, which has logged the reason.
             Ok(response) if response.status().is_client_error() => ("refused", ""),
             Ok(_) => ("failed", ""),
             Err(error) if error.condition().row().0.is_server_error() => ("failed", error.reason()),
@@ -61,7 +64,8 @@ impl<'a> Act<'a> {
         let from = from.map(tracing::field::display);
         tracing::info!(
             target: "lodestone_audit",
-            %method, route, subject, key_id, role, from, request_id, outcome, reason, "act"
+            %method, route, subject, key_id, role, from, passed_for, request_id, outcome, reason,
+            "act"
         );
     }
 }

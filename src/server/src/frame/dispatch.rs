@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use crate::admission::Gate;
 use crate::auth::{self, Authenticator};
 use crate::error::{ApiError, Condition, ErrorForm, Location};
-use crate::forward::{Origin, Outgoing, Writer, is_marked};
+use crate::forward::{Origin, Outgoing, Writer, client_of, is_marked, require_name};
 use crate::frame::audit::{Act, Subject};
 use crate::frame::media::check_media;
 use crate::frame::outer::{KeyId, RequestId, Template};
@@ -43,6 +43,8 @@ pub(super) struct Shared<S> {
     pub pace: Pace,
     /// Time for which answers to changes are held back.
     pub change_delay: Duration,
+    /// Name under which this server writes, for nodes that pass requests on.
+    pub name: Option<String>,
     /// The server that writes, on a query node.
     pub writer: Option<Writer>,
     /// Prefix of every path.
@@ -119,6 +121,7 @@ where
     let is_public =
         entry.is_some_and(|entry| entry.routes.iter().all(|route| route.spec.role.is_none()));
     let is_counted = parts.extensions.get::<Counted>().is_some();
+    require_name(&parts.headers, shared.name.as_deref())?;
     let peer = parts.extensions.get::<Arc<Peer>>().cloned();
     let admitted = match is_public {
         true => Ok(None),
@@ -143,7 +146,11 @@ where
     let key_id = grant.as_ref().map(|grant| KeyId(Arc::clone(&grant.key_id)));
     let from = peer.as_ref().map(|peer| peer.address());
     let audited = grant.clone();
-    let act = Act::begin(&route.spec, audited.as_ref(), request_id, from);
+    // One that is passed on is logged by the server that writes.
+    let is_own = shared.writer.is_none() || route.spec.place == Place::Anywhere;
+    let headers = parts.headers.clone();
+    let audited = audited.as_ref().filter(|_| is_own);
+    let act = Act::begin(&route.spec, audited, request_id, from, client_of(&headers));
     let subject = act.as_ref().map(|act| Arc::clone(&act.subject)).unwrap_or_default();
     let arrived = Arrived { parts, body, grant, peer, request_id, subject };
     let mut outcome = carried_out(shared, route, arrived).await;
@@ -228,7 +235,9 @@ where
     };
     match (route.answer(shared.app.clone(), call, input).await, kept) {
         (Err(error), Some((writer, body))) if is_for_writer(&error, &parts) => {
-            shared.pass(writer, &parts, Outgoing::Whole(body), origin).await
+            let passed = shared.pass(writer, &parts, Outgoing::Whole(body), origin).await;
+            // Nothing was to be changed.
+            passed.map_err(|failed| if failed.reason() == "writer_away" { error } else { failed })
         }
         (Ok(response), _) if route.spec.effect == Effect::Visible => {
             // The slot is free again, and nothing but this request waits.

@@ -69,6 +69,8 @@ pub struct HttpSettings {
     /// Time for which the answer to a change that is visible at once is held back, so that query
     /// nodes show the change when its client has the answer; 0 without such nodes.
     pub change_delay: Duration,
+    /// Name under which this server writes to a bucket, if it does.
+    pub writer_name: Option<String>,
     /// Prefix of every path, for example `/lodestone`; empty for none.
     pub path_prefix: String,
     /// Whether each request is a line of the log; else it is one at the level debug.
@@ -122,8 +124,10 @@ where
     let (keys_of_tools, gate_of_tools) = (Arc::clone(&keys), Arc::clone(&gate));
     let path_prefix = settings.path_prefix.clone();
     let HttpSettings { pace, change_delay, .. } = settings;
+    let name = settings.writer_name.clone();
     let writer = forwarder.map(Writer::new);
-    let shared = Arc::new(Shared { app, keys, gate, pace, change_delay, writer, path_prefix });
+    let shared =
+        Arc::new(Shared { app, keys, gate, pace, change_delay, name, writer, path_prefix });
     let mut entries: BTreeMap<&'static str, Vec<Route<S>>> = BTreeMap::new();
     for route in table {
         entries.entry(route.spec.path).or_default().push(route);

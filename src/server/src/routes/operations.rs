@@ -55,7 +55,7 @@ pub fn routes() -> Vec<Route<App>> {
         .without_slot()
         .handle(last_hour),
         Route::<App>::public("/healthz", "Report whether the process runs")
-            .handle(|_: App, _: Call, (): ()| async { Ok(Json::new(alive())) }),
+            .handle(|app: App, _: Call, (): ()| async move { Ok(Json::new(alive(&app))) }),
         Route::<App>::public("/readyz", "Report whether storage, index and embedder are usable")
             .handle(blocking(readiness)),
         Route::<App>::public("/docs", "Documentation of the API for people")
@@ -187,8 +187,9 @@ fn require_all_tenants(call: &Call) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn alive() -> Health {
-    Health { status: "ok".to_owned() }
+fn alive(app: &App) -> Health {
+    let writer = app.engine.writer_name().map(|name| name.to_string());
+    Health { status: "ok".to_owned(), writer }
 }
 
 fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {

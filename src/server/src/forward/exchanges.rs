@@ -1,0 +1,48 @@
+//! Exchanges under way, bounded for all and for each key.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::overloaded;
+use crate::error::ApiError;
+
+/// Requests that are passed on at once.
+pub(super) const EXCHANGES_MAX: usize = 512;
+
+/// The exchanges under way, by the keys that they are for.
+#[derive(Debug, Default)]
+pub(super) struct Exchanges(pub(super) Mutex<HashMap<Arc<str>, usize>>);
+
+/// The right to one exchange; ends when dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    exchanges: Arc<Exchanges>,
+    owner: Arc<str>,
+}
+
+impl Exchanges {
+    /// A place for an exchange of `owner`, who has no more of them than are free.
+    pub(super) fn enter(self: &Arc<Self>, owner: &Arc<str>) -> Result<Place, ApiError> {
+        let mut counts = self.0.lock();
+        let free = EXCHANGES_MAX.saturating_sub(counts.values().sum());
+        if counts.get(owner).is_some_and(|own| *own >= free) || free == 0 {
+            return Err(overloaded());
+        }
+        *counts.entry(Arc::clone(owner)).or_default() += 1;
+        Ok(Place { exchanges: Arc::clone(self), owner: Arc::clone(owner) })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.exchanges.0.lock();
+        if let Some(own) = counts.get_mut(&self.owner) {
+            *own -= 1;
+            if *own == 0 {
+                counts.remove(&self.owner);
+            }
+        }
+    }
+}
