@@ -1540,6 +1540,8 @@ export interface Times {
 export interface Health {
   /** Always `ok`. */
   status: string;
+  /** Name of the process among those that write to a bucket, for its query nodes. */
+  writer?: string | null;
 }
 
 export interface Readiness {

@@ -581,6 +581,7 @@ class Health(TypedDict):
     """Answer to `healthz`."""
 
     status: str
+    writer: NotRequired[str | None]
 
 
 class Readiness(TypedDict):
