@@ -60,6 +60,15 @@ impl Node {
     }
 }
 
+/// A query node that finds the one source that the process that writes has.
+fn node_with_saffron(writer: &Node, store: &Store, installation: Installation, port: u16) -> Node {
+    upload(&writer.client, "a", "The saffron market opens on Tuesdays.");
+    assert_eq!(settled(&writer.client, "a"), "success");
+    let node = Node::query(store, installation, port);
+    assert_eq!(found(&node.client, "saffron"), ["a"]);
+    node
+}
+
 /// A port that is free now, for a process that is started anew under the same address.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -212,10 +221,7 @@ fn a_node_that_does_not_know_the_newest_state_passes_searches_on() {
     let elsewhere = another(&installation);
     let port = free_port();
     let writer = Node::writer(&store, installation, port);
-    upload(&writer.client, "a", "The saffron market opens on Tuesdays.");
-    assert_eq!(settled(&writer.client, "a"), "success");
-    let node = Node::query(&store, elsewhere, port);
-    assert_eq!(found(&node.client, "saffron"), ["a"]);
+    let node = node_with_saffron(&writer, &store, elsewhere, port);
     store.fail(1);
     let mut patience = Patience::new();
     while node.metric("query_node_age_milliseconds") < 2000.0 {
@@ -258,10 +264,7 @@ fn a_writer_that_does_not_wait_is_not_answered_for() {
     let elsewhere = another(&installation);
     let port = free_port();
     let writer = Node::start(&store, installation, port, &[]);
-    upload(&writer.client, "a", "The saffron market opens on Tuesdays.");
-    assert_eq!(settled(&writer.client, "a"), "success");
-    let node = Node::query(&store, elsewhere, port);
-    assert_eq!(found(&node.client, "saffron"), ["a"]);
+    let node = node_with_saffron(&writer, &store, elsewhere, port);
     writer.server.kill();
     let reply = search(&node.client, "saffron");
     assert_eq!(reply.status, 503, "{}", reply.json());
@@ -277,10 +280,7 @@ fn nothing_is_passed_on_to_a_writer_that_stands_still_or_is_another_one() {
     let (elsewhere, alone) = (another(&installation), another(&installation));
     let port = free_port();
     let writer = Node::writer(&store, installation, port);
-    upload(&writer.client, "a", "The saffron market opens on Tuesdays.");
-    assert_eq!(settled(&writer.client, "a"), "success");
-    let node = Node::query(&store, elsewhere, port);
-    assert_eq!(found(&node.client, "saffron"), ["a"]);
+    let node = node_with_saffron(&writer, &store, elsewhere, port);
     writer.signal(Signal::STOP);
     let (path, begun) = ("/upload/upload_text?tenant_id=acme", Instant::now());
     let body = json!({"file_id": "b", "content": "The meadow is mown in June."});

@@ -37,6 +37,8 @@ const FAILURES_FREE: u32 = 2;
 const PAUSE_LAST_MILLIS: u64 = 15 * 60_000;
 /// The status of a receiver that is gone for good (RFC 9110, 15.5.11).
 const GONE: u16 = 410;
+/// Time between two looks whether followers know of an event's change.
+const FOLLOWERS_LOOK_MILLIS: u64 = 100;
 
 /// An event that is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,7 +125,7 @@ impl Catalog {
         in_flight: &HashMap<String, Vec<u64>>,
     ) -> Result<NextDelivery> {
         let (now, signal) = (self.inner.clock.now(), &self.inner.deliveries);
-        let changes = signal.changes();
+        let (changes, known_before) = (signal.changes(), self.known_before());
         let next = self.read(|connection| {
             let mut soonest = None;
             let (mut position, mut is_second_round) = (after.to_owned(), false);
@@ -139,7 +141,7 @@ impl Catalog {
                     return Ok(NextDelivery::Wait(soonest));
                 }
                 let sending = in_flight.get(&webhook).map_or(&[][..], Vec::as_slice);
-                match due(connection, &webhook, sending, now)? {
+                match due(connection, &webhook, sending, (now, known_before))? {
                     NextDelivery::Wait(at) => soonest = soonest.into_iter().chain(at).min(),
                     due => return Ok(due),
                 }
@@ -252,7 +254,7 @@ fn due(
     connection: &Connection,
     webhook: &str,
     sending: &[u64],
-    now: Timestamp,
+    (now, known_before): (Timestamp, Timestamp),
 ) -> Result<NextDelivery> {
     let sql = "SELECT state, failures, not_before FROM webhooks WHERE id = ?1";
     let (state, failures, not_before) = connection.one(sql, [webhook], |cells| {
@@ -265,18 +267,24 @@ fn due(
     if not_before > now {
         return Ok(NextDelivery::Wait(Some(not_before)));
     }
-    let sql = "SELECT d.id, d.due_at, d.event, d.body
+    let sql = "SELECT d.id, d.due_at, d.created_at, d.event, d.body
         FROM deliveries d JOIN tenants t ON t.collection = d.collection
         WHERE d.webhook = ?1 AND d.due_at IS NOT NULL AND t.deleting = 0
         ORDER BY d.due_at, d.id LIMIT ?2";
     let most = limits::WEBHOOK_SENDERS_EACH as i64 + 1;
     let found = connection.all(sql, params![webhook, most], |cells| {
-        Ok((cells.number()?, cells.time()?, cells.next::<String>()?, cells.next::<String>()?))
+        let (id, times) = (cells.number()?, (cells.time()?, cells.time()?));
+        Ok((id, times, cells.next::<String>()?, cells.next::<String>()?))
     })?;
     let first = found.into_iter().find(|(id, ..)| !sending.contains(id));
-    let Some((id, due_at, event, body)) = first else { return Ok(NextDelivery::Wait(None)) };
+    let Some((id, (due_at, created_at), event, body)) = first else {
+        return Ok(NextDelivery::Wait(None));
+    };
     if due_at > now {
         return Ok(NextDelivery::Wait(Some(due_at)));
+    }
+    if created_at >= known_before {
+        return Ok(NextDelivery::Wait(Some(Timestamp(now.0 + FOLLOWERS_LOOK_MILLIS))));
     }
     let Some((found, secret)) = webhooks::find(connection, webhook)? else {
         return Ok(NextDelivery::Wait(None));

@@ -20,6 +20,9 @@ use super::{Catalog, CatalogOptions};
 use lodestone_types::limits::FOLLOWERS_MILLIS;
 use lodestone_types::{Clock, IdSource, Timestamp};
 
+/// Time between two looks whether followers know of a change.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Position of a catalog that follows another process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FollowState {
@@ -157,6 +160,36 @@ impl Catalog {
             is_waited_for: seen.is_waited_for,
             last_error: seen.last_error.clone(),
         })
+    }
+
+    /// Waits until every follower knows of a change that is visible here and was made at `changed`.
+    ///
+    /// # Errors
+    /// [`CatalogError::LogAway`] and others of a write: the change may not be in the store.
+    pub fn await_followers(&self, changed: Timestamp) -> Result<()> {
+        let (delay, now) = (self.followers_delay(), || self.inner.clock.now());
+        let log = self.inner.log.as_ref().filter(|_| !delay.is_zero());
+        let Some(log) = log.filter(|log| changed >= log.known_before(now())) else {
+            return Ok(());
+        };
+        // Empty, but behind all that is visible: what is committed here may wait for the store.
+        self.write(|_| Ok(()))?;
+        let stored = Instant::now();
+        while changed >= log.known_before(now()) && !log.is_all_known(now()) {
+            let rest = delay.saturating_sub(stored.elapsed());
+            if rest.is_zero() {
+                break;
+            }
+            std::thread::sleep(rest.min(PAUSE));
+        }
+        Ok(())
+    }
+
+    /// The moment before which changes were made that every follower knows of; the end of time
+    /// where there are no followers.
+    pub(super) fn known_before(&self) -> Timestamp {
+        let log = self.inner.log.as_ref().filter(|_| self.inner.options.has_followers);
+        log.map_or(Timestamp(u64::MAX), |log| log.known_before(self.inner.clock.now()))
     }
 
     /// The time between a change and the moment from which every follower knows of it, if there are

@@ -159,7 +159,7 @@ pub struct CatalogOptions {
     pub session_idle_millis: u64,
     /// Limits of tenants without own ones.
     pub tenant_limits: TenantLimits,
-    /// Whether other processes follow this catalog: they are waited for before events are sent.
+    /// Whether other processes follow this catalog, and are waited for before anybody is told.
     pub has_followers: bool,
 }
 

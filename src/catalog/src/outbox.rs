@@ -25,8 +25,6 @@ pub(super) struct Teller {
     ids: Arc<dyn IdSource>,
     /// The time of the events.
     pub(super) now: Timestamp,
-    /// When they may be sent.
-    due_at: Timestamp,
     told: usize,
 }
 
@@ -79,10 +77,10 @@ impl Catalog {
         T: Send + 'static,
         F: FnOnce(&Connection, &mut Teller) -> Result<T> + Send + 'static,
     {
-        let (ids, now) = (Arc::clone(&self.inner.ids), self.inner.clock.now());
-        let due_at = Timestamp(now.0 + self.followers_delay().as_millis() as u64);
-        let mut teller = Teller { ids, now, due_at, told: 0 };
+        let (ids, clock) = (Arc::clone(&self.inner.ids), Arc::clone(&self.inner.clock));
         let (value, told) = self.write(move |connection| {
+            // Within the transaction: see `LogWatch::known_before`.
+            let mut teller = Teller { ids, now: clock.now(), told: 0 };
             let value = body(connection, &mut teller)?;
             Ok((value, teller.told))
         })?;
@@ -162,7 +160,7 @@ impl Teller {
                     body, created_at, state, due_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'pending', iif(EXISTS (
                     SELECT 1 FROM deliveries WHERE collection = ?4 AND sub_tenant = ?5
-                        AND source = ?6 AND webhook = ?1 AND state = 'pending'), NULL, ?9))",
+                        AND source = ?6 AND webhook = ?1 AND state = 'pending'), NULL, ?8))",
                 params![
                     webhook,
                     id,
@@ -172,7 +170,6 @@ impl Teller {
                     event.source,
                     body,
                     self.now.0 as i64,
-                    self.due_at.0 as i64,
                 ],
             )?;
             self.told += 1;

@@ -43,7 +43,7 @@ pub(super) struct OpenBlobs {
     /// The blobs.
     pub(super) blobs: Arc<HeldBlobs>,
     /// The bucket, if they are in one.
-    pub(super) bucket: Option<OwnedBucket>,
+    pub(super) bucket: Option<OpenBucket>,
 }
 
 impl OpenBlobs {
@@ -55,7 +55,7 @@ impl OpenBlobs {
 
 /// A bucket. One process writes to it, as far as others can be told.
 #[derive(Debug)]
-pub(super) struct OwnedBucket {
+pub(super) struct OpenBucket {
     pub(super) blobs: Arc<BucketBlobs>,
     /// Ends pauses between tries.
     stop: Arc<Stop>,
@@ -93,7 +93,7 @@ struct Meters {
     cache_evictions: Counter,
 }
 
-impl OwnedBucket {
+impl OpenBucket {
     pub(super) fn enter_meters(&self, registry: &mut Registry) {
         let meters = &self.meters;
         let help = "Requests to the bucket of the data, repeated ones included, by kind";
@@ -233,7 +233,7 @@ pub(super) fn open(
     let meters = Meters::default();
     let is_away = AtomicBool::new(false);
     let bucket =
-        OwnedBucket { blobs: Arc::clone(&blobs), stop, meters, is_away, since, _owner: owner };
+        OpenBucket { blobs: Arc::clone(&blobs), stop, meters, is_away, since, _owner: owner };
     Ok(OpenBlobs { blobs: Arc::new(HeldBlobs::new(blobs)), bucket: Some(bucket) })
 }
 

@@ -302,16 +302,26 @@ impl Engine {
 
     /// Waits until all query nodes find what these jobs have made visible: a job that succeeded is
     /// not told of before.
-    pub(super) fn let_nodes_see<'a>(&self, jobs: impl IntoIterator<Item = &'a JobRow>) {
-        let delay = self.followers_delay();
-        if delay.is_zero() {
-            return;
-        }
-        let now = self.clock.now().0;
+    ///
+    /// # Errors
+    /// The bucket is away, and may not have what is visible here.
+    pub(super) fn let_nodes_see<'a>(
+        &self,
+        jobs: impl IntoIterator<Item = &'a JobRow>,
+    ) -> Result<(), EngineError> {
         let succeeded = jobs.into_iter().filter(|job| job.status == JobStatus::Success);
-        let newest = succeeded.map(|job| job.updated_at.0).max().unwrap_or(0);
-        let age = Duration::from_millis(now.saturating_sub(newest));
-        std::thread::sleep(delay.saturating_sub(age));
+        match succeeded.map(|job| job.updated_at).max() {
+            Some(newest) => Ok(self.catalog.await_followers(newest)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until all query nodes find everything that is visible here.
+    ///
+    /// # Errors
+    /// As where the bucket is away.
+    pub fn let_nodes_see_all(&self) -> Result<(), EngineError> {
+        Ok(self.catalog.await_followers(self.clock.now())?)
     }
 
     /// The way to the process that writes, where this one follows it.

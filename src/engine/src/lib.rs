@@ -164,7 +164,7 @@ pub struct Engine {
     meters: meters::Meters,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Last, so that its name there is given up after everything else has ended.
-    bucket: Option<blobs::OwnedBucket>,
+    bucket: Option<blobs::OpenBucket>,
 }
 
 impl Engine {

@@ -32,7 +32,7 @@ pub(super) struct Opened {
     pub(super) blobs: Arc<HeldBlobs>,
     /// The same.
     pub(super) store: Arc<dyn BlobStore>,
-    pub(super) bucket: Option<blobs::OwnedBucket>,
+    pub(super) bucket: Option<blobs::OpenBucket>,
     pub(super) catalog: Catalog,
     /// The key that was made because there was none.
     pub(super) first_key: Option<KeyText>,

@@ -125,7 +125,7 @@ impl Engine {
     ) -> Result<Option<SourceView>, EngineError> {
         let TenantAccess { tenant, sub_tenant, collection, .. } = access;
         let job = self.catalog.latest(tenant.collection, sub_tenant, id)?;
-        self.let_nodes_see(&job);
+        self.let_nodes_see(&job)?;
         let job = job.filter(|row| row.status != JobStatus::Success);
         let snapshot = collection.snapshot();
         self.sound(collection, &snapshot, SourceView::join(snapshot.find(sub_tenant, id), job)?)
@@ -197,7 +197,7 @@ impl Engine {
     ) -> Result<JobPage, EngineError> {
         let scope = self.jobs_within(grant, tenant, sub_tenant)?;
         let page = self.catalog.list_jobs(&JobFilter { scope, status, limit, before })?;
-        self.let_nodes_see(&page.jobs);
+        self.let_nodes_see(&page.jobs)?;
         Ok(page)
     }
 

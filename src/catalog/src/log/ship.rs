@@ -123,6 +123,8 @@ impl Shipper {
             shipper.first_base(connection)?;
         }
         shipper.ship()?;
+        // Everything of before is there.
+        shipper.appender.watch.note_stored(shipper.clock.now());
         Ok(shipper)
     }
 
@@ -175,7 +177,11 @@ impl Shipper {
     /// [`CatalogError::LogAway`]: something waits, and the next attempt begins with it.
     /// [`CatalogError::Fenced`]: it was not stored, and nothing ever will be.
     pub(crate) fn ship(&mut self) -> Result<()> {
+        let before = self.appender.next();
         let shipped = self.ship_all();
+        if shipped.is_ok() && self.appender.next() > before {
+            self.appender.watch.note_stored(self.clock.now());
+        }
         self.away = match &shipped {
             Err(CatalogError::LogAway { cause }) => Some((self.clock.now(), cause.clone())),
             _ => None,

@@ -1,5 +1,6 @@
 //! The state of the log as operators and background threads see it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -9,6 +10,8 @@ use super::entry::{self, Entry, damaged};
 use super::reader::get;
 use crate::error::Result;
 use lodestone_io::store::BlobStore;
+use lodestone_types::Timestamp;
+use lodestone_types::limits::FOLLOWERS_MILLIS;
 
 /// State of a catalog's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,16 +41,56 @@ pub(crate) struct LogWatch {
     /// Nonce of the claim: no other process has it.
     name: Uuid,
     state: Mutex<LogState>,
+    stored: Mutex<Stored>,
+}
+
+/// Times at which all that was committed was in the store.
+#[derive(Debug, Default)]
+struct Stored {
+    /// The newest one of which every follower knows.
+    known: Timestamp,
+    /// Later ones, in their order.
+    recent: VecDeque<Timestamp>,
+}
+
+impl Stored {
+    fn settle(&mut self, now: Timestamp) {
+        while self.recent.front().is_some_and(|at| at.0 + FOLLOWERS_MILLIS <= now.0) {
+            self.known = self.recent.pop_front().unwrap_or(self.known);
+        }
+    }
 }
 
 impl LogWatch {
     pub(super) fn new(store: Arc<dyn BlobStore>, claim: u64, name: Uuid) -> Self {
         let state = LogState { entry: claim, ..LogState::default() };
-        Self { store, claim, name, state: Mutex::new(state) }
+        Self { store, claim, name, state: Mutex::new(state), stored: Mutex::default() }
     }
 
     pub(super) fn note(&self, change: impl FnOnce(&mut LogState)) {
         change(&mut self.state.lock());
+    }
+
+    /// Notes that all that is committed is in the store.
+    pub(super) fn note_stored(&self, now: Timestamp) {
+        let mut stored = self.stored.lock();
+        stored.settle(now);
+        stored.recent.push_back(now);
+    }
+
+    /// Every follower knows of changes that were made before this time. A change has its time
+    /// within its transaction, and the next transaction begins when this one is stored.
+    pub(crate) fn known_before(&self, now: Timestamp) -> Timestamp {
+        let mut stored = self.stored.lock();
+        stored.settle(now);
+        stored.known
+    }
+
+    /// Whether followers know of everything that was ever stored.
+    pub(crate) fn is_all_known(&self, now: Timestamp) -> bool {
+        let mut stored = self.stored.lock();
+        stored.settle(now);
+        stored.recent.is_empty()
     }
 
     pub(crate) fn claim(&self) -> u64 {

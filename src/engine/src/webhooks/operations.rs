@@ -160,7 +160,7 @@ impl Engine {
     pub fn job(&self, grant: &Grant, job_id: &str) -> Result<JobRow, EngineError> {
         let found = self.catalog.job(job_id)?;
         let found = found.filter(|row| grant.allows(&row.tenant, &row.job.sub_tenant));
-        self.let_nodes_see(&found);
+        self.let_nodes_see(&found)?;
         found.ok_or(EngineError::JobNotFound)
     }
 

@@ -59,7 +59,7 @@ pub enum Effect {
     Nothing,
     /// Work that is done later.
     Queued,
-    /// A change that is visible when the answer is there, or an answer that tells of such changes.
+    /// A change that is visible when the answer is there.
     Visible,
 }
 
@@ -297,7 +297,7 @@ impl RouteDraft {
     }
 
     /// With a change that is visible when the answer is there, although it is in the group of
-    /// uploads; or with an answer that tells of such changes.
+    /// uploads.
     #[must_use]
     pub fn visible_at_once(self) -> Self {
         Self { effect: Some(Effect::Visible), ..self }

@@ -200,3 +200,34 @@ fn reads_go_on_while_a_follower_catches_up() {
     });
     assert_eq!(follower.rows(), writer.rows());
 }
+
+/// Goal: a change that is visible here, and waits for a store that is away, is not told of; once it
+/// is stored it is when followers had their time to see it.
+#[test]
+fn a_change_that_is_not_stored_is_not_told() {
+    let machines = Machines::new(LogLimits::default());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("catalog.sqlite");
+    let (clock, ids) = (machines.clock.clone(), machines.ids.clone());
+    let options = CatalogOptions { has_followers: true, ..options() };
+    let log = machines.log().unwrap();
+    let writer = Catalog::open_with_log(&path, options, clock, ids, log).unwrap();
+    machines.store.set(|call, _| if call == Call::Create { Fault::Before } else { Fault::None });
+    let name = TenantId::parse("a").unwrap();
+    let made = writer.create_tenant(name.clone(), TenantMode::Standard, None);
+    assert!(matches!(made, Err(CatalogError::InDoubt { .. })));
+    assert!(writer.tenant(&name).unwrap().is_some(), "it is visible here");
+    let changed = machines.clock.now();
+    let refused = writer.await_followers(changed).unwrap_err();
+    assert!(matches!(refused, CatalogError::LogAway { .. }), "{refused}");
+    machines.store.set(|_, _| Fault::None);
+    // Not before the store is tried again.
+    machines.clock.advance_millis(60_000);
+    writer.write(|_| Ok(())).unwrap();
+    assert!(writer.known_before() <= changed, "it is stored, and nobody had time to see it");
+    machines.clock.advance_millis(FOLLOWERS_MILLIS - 1);
+    assert!(writer.known_before() <= changed);
+    machines.clock.advance_millis(1);
+    assert!(writer.known_before() > changed);
+    writer.await_followers(changed).unwrap();
+}

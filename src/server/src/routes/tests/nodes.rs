@@ -86,23 +86,6 @@ fn changes_that_are_made_after_their_answer() {
     assert_eq!(listed(|spec| spec.effect == Effect::Queued), expected);
 }
 
-/// Reads whose answers say that changes are there, so that they wait as those to changes do. Where
-/// an answer tells of a job, the engine waits, if need be.
-#[test]
-fn answers_that_tell_of_changes() {
-    let expected = [
-        "GET /v1/vector_stores",
-        "GET /v1/vector_stores/{vector_store_id}",
-        "GET /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}",
-        "GET /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files",
-        "GET /v1/vector_stores/{vector_store_id}/files",
-    ];
-    let is_read = |spec: &RouteSpec| {
-        spec.method == http::Method::GET || spec.role == Some(lodestone_types::Role::Read)
-    };
-    assert_eq!(listed(|spec| spec.effect == Effect::Visible && is_read(spec)), expected);
-}
-
 /// A node and the server that writes, over one engine: the node is never behind.
 struct Pair {
     node: Server,

@@ -35,13 +35,11 @@ pub(super) fn routes() -> Vec<Route<App>> {
             .handle(blocking(create)),
         Route::<App>::get(ONE, group, read, "Look up a batch of files")
             .at_writer()
-            .visible_at_once()
             .handle(blocking(get)),
         Route::<App>::post(CANCEL, group, write, "Cancel what is left of a batch of files")
             .handle(blocking(cancel)),
         Route::<App>::get(FILES, group, read, "List the files of a batch")
             .at_writer()
-            .visible_at_once()
             .handle(blocking(list)),
     ]
 }

@@ -42,7 +42,6 @@ pub(super) fn routes() -> Vec<Route<App>> {
             .handle(blocking(attach)),
         Route::<App>::get(ALL, group, read, "List the files of a vector store")
             .at_writer()
-            .visible_at_once()
             .handle(blocking(list)),
         Route::<App>::get(ONE, group, read, "Look up a file of a vector store")
             .at_writer()
@@ -120,6 +119,7 @@ fn list(
     });
     let span = if page.is_backwards() { Span::After(place) } else { Span::Before(place) };
     let found = app.engine.source_page(&access, states, &span, page.limit)?;
+    app.engine.let_nodes_see_all()?;
     let mut views: Vec<StoreFileView> =
         found.sources.iter().map(|source| view(&access, source)).collect();
     if page.is_ascending {

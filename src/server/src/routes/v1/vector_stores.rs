@@ -31,11 +31,9 @@ pub(super) fn routes() -> Vec<Route<App>> {
             .handle(blocking(create)),
         Route::<App>::get(ALL, group, read, "List the vector stores: the sub-tenants")
             .at_writer()
-            .visible_at_once()
             .handle(blocking(list)),
         Route::<App>::get(ONE, group, read, "Look up a vector store")
             .at_writer()
-            .visible_at_once()
             .handle(blocking(get)),
         Route::<App>::post(ONE, group, write, "Change name and notes of a vector store")
             .handle(blocking(update)),
@@ -124,6 +122,7 @@ fn list(
     let (reached, only, limit) = (None, None, page.limit);
     let wanted = StorePage { reached, only, after, is_ascending: !page.is_backwards(), limit };
     let (mut stores, has_more) = app.engine.vector_stores(grant, &tenant, wanted)?;
+    app.engine.let_nodes_see_all()?;
     if matches!(page.cursor, Some(Cursor::Before(_))) {
         stores.reverse();
     }
@@ -139,6 +138,7 @@ fn get(app: &App, call: &Call, request: OneStore) -> Result<Bare<VectorStoreView
     let (scope, store) = named(app, call, &request)?;
     let access = open(app, call, &scope)?;
     let body = view(app, &access, store)?;
+    app.engine.let_nodes_see_all()?;
     Ok(Bare { degraded: degraded(&access), ..Bare::new(body) })
 }
 
