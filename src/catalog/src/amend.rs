@@ -1,4 +1,5 @@
-//! Changes of the metadata of sources that were accepted and are not visible yet.
+//! Changes of the metadata of sources that were accepted and are not visible yet, and what their
+//! jobs keep of the visible version.
 
 use std::collections::HashSet;
 
@@ -6,8 +7,10 @@ use rusqlite::params;
 
 use super::Catalog;
 use super::error::Result;
-use super::rows::{Statements, blob};
-use lodestone_types::{CollectionId, JobStatus, Metadata, Sequence, SourceId, SubTenantId};
+use super::rows::{Statements, blob, detail_to_text};
+use lodestone_types::{
+    CollectionId, JobStatus, Metadata, Sequence, SourceId, SourceRecord, SubTenantId,
+};
 
 /// The jobs whose metadata an amendment reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,8 +33,7 @@ impl Catalog {
         tenant_metadata: Option<&Metadata>,
         document_metadata: Option<&Metadata>,
     ) -> Result<Amended> {
-        let text = |map: &Metadata| serde_json::to_string(map).expect("JSON values are valid JSON");
-        let (tenant, document) = (tenant_metadata.map(text), document_metadata.map(text));
+        let (tenant, document) = (tenant_metadata.map(text_of), document_metadata.map(text_of));
         let (sub_tenant, source) = (sub_tenant.clone(), source.clone());
         let now = self.inner.clock.now();
         self.write(move |connection| {
@@ -53,6 +55,66 @@ impl Catalog {
                 Ok(())
             })?;
             Ok(amended)
+        })
+    }
+
+    /// The sources among `sources`, or of the whole sub-tenant where none are given, that have a job
+    /// which has not succeeded.
+    pub fn with_open_jobs(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+        sources: Option<&[SourceId]>,
+    ) -> Result<Vec<SourceId>> {
+        let any = "SELECT 1 FROM jobs WHERE source = ?3 AND collection = ?1 AND sub_tenant = ?2
+            AND status <> 'success'";
+        let every = "SELECT DISTINCT source FROM jobs WHERE collection = ?1 AND sub_tenant = ?2
+            AND status IN ('queued', 'in_progress', 'errored')";
+        let (collection, sub_tenant) = (blob(collection), sub_tenant.as_str());
+        self.read(|connection| {
+            let Some(sources) = sources else {
+                return connection
+                    .all(every, params![collection, sub_tenant], |cells| cells.source());
+            };
+            let mut open = Vec::new();
+            for source in sources {
+                if connection.any(any, params![collection, sub_tenant, source.as_str()])? {
+                    open.push(source.clone());
+                }
+            }
+            Ok(open)
+        })
+    }
+
+    /// Writes what the jobs of these visible sources keep of them into the jobs that have not
+    /// succeeded, which then need no visible version any more. Nobody may publish a version
+    /// meanwhile.
+    pub fn keep_stored(&self, collection: CollectionId, stored: Vec<SourceRecord>) -> Result<()> {
+        self.write(move |connection| {
+            for record in &stored {
+                let scope = (record.id.as_str(), blob(collection), record.sub_tenant.as_str());
+                let open = "SELECT seq, url, detail FROM jobs WHERE source = ?1
+                    AND collection = ?2 AND sub_tenant = ?3 AND status <> 'success'";
+                let open = connection.all(open, scope, |cells| {
+                    Ok((cells.number()?, cells.next::<String>()?, cells.detail()?))
+                })?;
+                for (sequence, mut url, mut detail) in open {
+                    detail.keep_from(&mut url, &record.detail, &record.url);
+                    connection.run(
+                        "UPDATE jobs SET tenant_metadata = coalesce(tenant_metadata, ?2),
+                            document_metadata = coalesce(document_metadata, ?3), url = ?4,
+                            detail = ?5 WHERE seq = ?1",
+                        params![
+                            sequence as i64,
+                            text_of(&record.tenant_metadata),
+                            text_of(&record.document_metadata),
+                            url,
+                            detail_to_text(&detail),
+                        ],
+                    )?;
+                }
+            }
+            Ok(())
         })
     }
 
@@ -84,4 +146,8 @@ impl Catalog {
             Ok(keys.into_iter().collect())
         })
     }
+}
+
+fn text_of(map: &Metadata) -> String {
+    serde_json::to_string(map).expect("JSON values are valid JSON")
 }

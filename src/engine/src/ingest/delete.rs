@@ -2,13 +2,14 @@
 //!
 //! Under the writer's lock: first the manifest, then the catalog. A crash between the two leaves a
 //! deletion that was never acknowledged, and at most an accepted replacement that is still waiting
-//! and will become visible, as if the deletion had come before it.
+//! and will become visible. All that it keeps of the version before it is written into its job
+//! first, so that the replacement comes as it was acknowledged.
 
 use std::sync::Arc;
 
 use crate::ingest::{Ingest, IngestError};
-use lodestone_storage::collection::{Collection, Edit, Outcome};
-use lodestone_types::{SourceId, SubTenantId};
+use lodestone_storage::collection::{Collection, Edit, Outcome, Snapshot};
+use lodestone_types::{SourceId, SourceRecord, SubTenantId};
 
 /// Result of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,6 +41,7 @@ impl Ingest {
         let visible: Vec<SourceId> = ids.iter().filter(is_visible).cloned().collect();
         let mut outcome = Outcome::default();
         if !visible.is_empty() {
+            self.keep_for_jobs(collection, &snapshot, sub_tenant, Some(&visible))?;
             let remove_sources =
                 visible.iter().map(|id| (sub_tenant.clone(), id.clone())).collect();
             outcome = writer.commit(&Edit { remove_sources, ..Edit::default() })?;
@@ -65,6 +67,25 @@ impl Ingest {
             }
         }
         Ok(found)
+    }
+
+    /// Has the jobs of sources, or of all of a sub-tenant, hold what they keep of visible versions.
+    /// A source without a job that has not succeeded costs one look-up and no write.
+    fn keep_for_jobs(
+        &self,
+        collection: &Collection,
+        snapshot: &Snapshot,
+        sub_tenant: &SubTenantId,
+        sources: Option<&[SourceId]>,
+    ) -> Result<(), IngestError> {
+        let open = self.catalog.with_open_jobs(collection.id(), sub_tenant, sources)?;
+        // Of a record that cannot be read, nothing could be published either.
+        let stored = open.iter().filter_map(|id| snapshot.record(sub_tenant, id).ok().flatten());
+        let stored: Vec<SourceRecord> = stored.collect();
+        if !stored.is_empty() {
+            self.catalog.keep_stored(collection.id(), stored)?;
+        }
+        Ok(())
     }
 
     /// Tells the catalog of the newest commit, so that a disk that loses it is noticed, and query
@@ -100,6 +121,7 @@ impl Ingest {
         if !self.catalog.sub_tenant_exists(collection.id(), sub_tenant)? {
             return Ok(false);
         }
+        self.keep_for_jobs(collection, &writer.base(), sub_tenant, None)?;
         let edit = Edit { remove_sub_tenant: Some(sub_tenant.clone()), ..Edit::default() };
         let outcome = writer.commit(&edit)?;
         let canceled = self.catalog.delete_sub_tenant(collection.id(), sub_tenant);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ingest::{IngestError, NewMemory};
-use lodestone_io::{CrashDisk, Fault, FaultKind};
+use lodestone_io::{CrashDisk, CrashMode, Fault, FaultKind};
 use lodestone_storage::collection::CollectionError;
 
 type Change = fn(&Engine) -> Result<(), EngineError>;
@@ -88,4 +88,76 @@ fn an_error_says_whether_the_change_may_have_happened() {
         }
     }
     assert!(happened > 0 && refused > 0, "{happened} happened in doubt, {refused} were refused");
+}
+
+/// Access to a sub-tenant that may be deleted.
+fn second(engine: &Engine) -> TenantAccess {
+    let scope = Scope { sub_tenant: SubTenantId::parse("second").unwrap(), ..scope() };
+    engine.open_or_create(&grant(), &scope).unwrap()
+}
+
+/// Goal: whichever sync the power goes at during a deletion, the replacement that was accepted
+/// before it is gone, or comes with all that it keeps of the version before.
+#[test]
+fn a_deletion_that_is_cut_off_takes_nothing_from_a_replacement() {
+    const SYNCS: u64 = 6;
+    type Deletion = fn(&Engine) -> Result<(), EngineError>;
+    let deletions: [Deletion; 2] = [
+        |engine| engine.delete_sources(&second(engine), &[id("doc")]).map(drop),
+        |engine| engine.delete_sub_tenant(&second(engine)),
+    ];
+    let ended = |engine: &Engine| {
+        wait_for("the end of its job", || {
+            match engine.source(&second(engine), &id("doc")).unwrap() {
+                Some(view) => view.status.is_settled().then_some(Some(view)),
+                None => Some(None),
+            }
+        })
+    };
+    let marked = map(serde_json::json!({"marker": 5}));
+    let (mut gone, mut cut) = (0, 0);
+    for (deletion, nth) in deletions.into_iter().flat_map(|d| (0..SYNCS).map(move |n| (d, n))) {
+        let base = tempfile::tempdir().unwrap();
+        let disk = Arc::new(CrashDisk::new(base.path()));
+        let open = |gate: &Arc<GatedEmbedder>| {
+            let mut settings = Settings::new(disk.root().join("data"), "unused".into());
+            settings.ingest_threads = 1;
+            let mut components = Components::real(Arc::clone(gate) as Arc<dyn Embedder>);
+            components.disk = Arc::clone(&disk) as Arc<dyn Disk>;
+            Engine::start(settings, components).unwrap()
+        };
+        let engine = open(&Arc::default());
+        let first = submission("doc", "the first version", &marked);
+        engine.submit(&second(&engine), first).unwrap();
+        assert_eq!(ended(&engine).unwrap().status, JobStatus::Success);
+        engine.shut_down();
+        drop(engine);
+
+        let gate = Arc::new(GatedEmbedder::with_passes(0));
+        let engine = open(&gate);
+        submit(&engine, "before", "keeps the worker busy", &Metadata::new());
+        wait_for("the worker", || gate.has_waiting().then_some(()));
+        let mut later = submission("doc", "the second version", &Metadata::new());
+        later.document_metadata = MetadataChange::Keep;
+        engine.submit(&second(&engine), later).unwrap();
+        disk.fail_at(disk.syncs() + nth);
+        let told = deletion(&engine);
+        gate.open();
+        engine.shut_down();
+        drop(engine);
+        disk.crash(nth, CrashMode::Prefix);
+
+        let engine = open(&Arc::default());
+        match ended(&engine) {
+            None => gone += 1,
+            Some(view) => {
+                assert!(told.is_err(), "sync {nth}: it came back");
+                assert_eq!((view.status, view.version), (JobStatus::Success, 2), "sync {nth}");
+                assert_eq!(view.record.document_metadata, marked, "sync {nth}");
+                cut += 1;
+            }
+        }
+        engine.shut_down();
+    }
+    assert!(gone > 0 && cut > 0, "{gone} went through, {cut} were cut off");
 }
