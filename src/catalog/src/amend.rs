@@ -58,8 +58,7 @@ impl Catalog {
         })
     }
 
-    /// The sources among `sources`, or of the whole sub-tenant where none are given, that have a job
-    /// which has not succeeded.
+    /// Sources with a job that has not succeeded, among `sources` or of the whole sub-tenant.
     pub fn with_open_jobs(
         &self,
         collection: CollectionId,
