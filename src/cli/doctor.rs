@@ -15,6 +15,8 @@ use lodestone_embed::{
 };
 use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
 use lodestone_engine::backup::{BackupError, Opener, wait};
+use lodestone_engine::ingest::nodes::wire::version;
+use lodestone_engine::ingest::nodes::{describe, headers};
 use lodestone_engine::settings::{DeviceChoice, Settings};
 use lodestone_engine::{
     CATALOG_NAME, EmbeddingServer, Probed, RemoteEmbedder, open_cuda, probe_store, writer_at,
@@ -66,8 +68,10 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
     ];
     let sparse = found_sparse(settings).transpose().map(|found| ("sparse", found));
     let writer = writer(settings).transpose().map(|found| ("writer", found));
+    let nodes = ingest_nodes(settings, fingerprint.as_deref()).into_iter();
+    let nodes = nodes.map(|found| ("node", Ok(found)));
     let mut problems = 0;
-    for (name, found) in parts.into_iter().chain(sparse).chain(writer) {
+    for (name, found) in parts.into_iter().chain(sparse).chain(writer).chain(nodes) {
         match found {
             Ok(found) => println!("  {name:<10} {found}"),
             Err(problem) => {
@@ -218,6 +222,25 @@ fn writer(settings: &Settings) -> Result<Option<String>, String> {
     let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
     writer_at(&Forwarder::new(url, &authorities)?)?;
     Ok(Some(format!("{url} answers, and writes to a bucket")))
+}
+
+/// The ingest nodes. A server starts without them all the same.
+fn ingest_nodes(settings: &Settings, fingerprint: Option<&str>) -> Vec<String> {
+    let nodes = &settings.store.nodes;
+    let asked = |url: &String| -> Result<String, String> {
+        let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
+        let headers = headers(nodes).map_err(|error| error.to_string())?;
+        let node = describe(&Forwarder::new(url, &authorities)?, &headers)?;
+        let has_model = |own: &str| node.models.iter().any(|known| known == own);
+        Ok(match (fingerprint.is_some_and(has_model), node.version == version()) {
+            (true, true) => format!("{url} parses and embeds: {}", node.device),
+            (true, false) => format!("{url} only embeds: it is of release {}", node.version),
+            (false, true) => format!("{url} only parses: it has not this server's model"),
+            (false, false) => format!("{url} is not used: another release and another model"),
+        })
+    };
+    let found = |url| asked(url).unwrap_or_else(|problem| format!("not used now: {problem}"));
+    nodes.ingest_nodes.iter().map(found).collect()
 }
 
 /// The place of backups. A server starts without a store that answers, but not without credentials.

@@ -25,6 +25,7 @@ mod bench;
 mod client;
 mod doctor;
 mod ingest;
+mod ingest_node;
 mod model;
 mod origins;
 mod serve;

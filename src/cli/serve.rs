@@ -6,23 +6,24 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, IsTerminal, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use lodestone_embed::{EmbedDevice, EmbedError, Embedder, Model, ModelFiles};
 use lodestone_engine::settings::Settings;
-use lodestone_engine::{Components, Engine, RemoteEmbedder, take_device};
+use lodestone_engine::{Components, Engine, RemoteEmbedder, TakenDevice, take_device};
 use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk, raise_file_limit};
 use lodestone_server::{Certificates, ListenSettings, Product, TlsError};
 use lodestone_types::{Clock, SystemClock};
 
 use crate::cli::arguments::PARSE;
+use crate::cli::ingest_node;
 use crate::cli::model::reranker;
 use crate::cli::watch;
 
 /// Connections to the listener for metrics.
-const METRICS_CONNECTIONS: usize = 16;
+pub(super) const METRICS_CONNECTIONS: usize = 16;
 
 /// Runs until a signal stops it.
 pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
@@ -30,6 +31,11 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     let _exporter = watch::start(&settings.watch, &settings.tls.authorities()?);
     read_variable_of_clients(&mut settings);
     settings.validate()?;
+    if let Some(key) = settings.store.nodes.node_key.clone()
+        && settings.store.nodes.is_ingest_node()
+    {
+        return ingest_node::run(&settings, &key);
+    }
     let certificates = certificates(&settings)?;
     // Before anything is made: a first key that nobody could see would be lost.
     let listener = listen(settings.listen)?;
@@ -39,13 +45,7 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
         (Arc::new(RealDisk), Arc::new(SystemClock));
     let device = take_device(&settings, &disk, &clock)?;
     let mut components = Components::real(embedder(&settings, device.embedding.clone())?);
-    let previous = settings.reembed.previous_model_dir.iter();
-    let previous = previous.map(|dir| (dir, "--previous-model-dir"));
-    let further = settings.reembed.further_model_dirs.iter();
-    for (dir, flag) in previous.chain(further.map(|dir| (dir, "--further-model-dirs"))) {
-        let model = on_demand(&settings, dir, flag, device.embedding.clone())?;
-        components.other_embedders.push(Arc::new(model));
-    }
+    components.other_embedders = other_embedders(&settings, &device)?;
     require_names(&components)?;
     warn_of_copies(&settings, &components);
     components.reranker = reranker::load(&settings)?.map(|reranker| Arc::new(reranker) as _);
@@ -60,8 +60,24 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     served
 }
 
+/// The models beside that of new tenants.
+pub(super) fn other_embedders(
+    settings: &Settings,
+    device: &TakenDevice,
+) -> Result<Vec<Arc<dyn Embedder>>, Box<dyn Error>> {
+    let previous = settings.reembed.previous_model_dir.iter();
+    let previous = previous.map(|dir| (dir, "--previous-model-dir"));
+    let further = settings.reembed.further_model_dirs.iter();
+    let further = further.map(|dir| (dir, "--further-model-dirs"));
+    let model = |(dir, flag): (&PathBuf, &str)| {
+        let model = on_demand(settings, dir, flag, device.embedding.clone())?;
+        Ok(Arc::new(model) as Arc<dyn Embedder>)
+    };
+    previous.chain(further).map(model).collect()
+}
+
 /// The model of new tenants: that of an embedding server, or one on this machine.
-fn embedder(
+pub(super) fn embedder(
     settings: &Settings,
     device: Option<EmbedDevice>,
 ) -> Result<Arc<dyn Embedder>, Box<dyn Error>> {
@@ -146,7 +162,7 @@ fn not_there(error: &EmbedError, dir: &Path, flag: &str) -> String {
     )
 }
 
-fn listen(address: SocketAddr) -> Result<TcpListener, Box<dyn Error>> {
+pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, Box<dyn Error>> {
     let listener = TcpListener::bind(address)
         .map_err(|error| format!("cannot listen on {address}: {error}"))?;
     listener.set_nonblocking(true)?;

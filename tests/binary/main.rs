@@ -6,7 +6,8 @@
 //! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `shared_store`: data in a bucket, through lost machines and a failing store; `s3`: the store
-//! - `query_nodes`: further processes that answer from the bucket
+//! - `query_nodes`: further processes that answer from the bucket; `ingest_nodes`: those that parse
+//!   and embed for another
 //! - `sockets`: slow clients, event streams
 //! - `memory`: hostile clients and a small machine
 //! - `models`: a reranker installed, listed and used; `hub`: models from a model hub; `published`:
@@ -48,6 +49,7 @@ mod hub;
 mod image;
 mod importers;
 mod ingest;
+mod ingest_nodes;
 mod lifecycle;
 mod memory;
 mod memory_group;

@@ -70,7 +70,7 @@ fn node_with_saffron(writer: &Node, store: &Store, installation: Installation, p
 }
 
 /// A port that is free now, for a process that is started anew under the same address.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()
 }

@@ -24,6 +24,7 @@ use lodestone_fetch::{Authorities, Forwarder};
 use lodestone_metrics::Gauge;
 use lodestone_storage::collection::{Collection, Registry};
 use lodestone_types::{ErrorKind, JobStatus};
+use ureq::http::HeaderMap;
 
 /// Time between two looks at the log: a few of them may be lost before a process is behind.
 const LOOK: Duration = Duration::from_millis(500);
@@ -268,7 +269,8 @@ impl Follower {
 /// # Errors
 /// The reason for which there is none, with the address.
 pub fn writer_at(forwarder: &Forwarder) -> Result<Uuid, String> {
-    let answer = forwarder.ask("/healthz", WRITER_ANSWER).map_err(|error| error.to_string())?;
+    let answer = forwarder.ask("/healthz", &HeaderMap::new(), WRITER_ANSWER);
+    let answer = answer.map_err(|error| error.to_string())?;
     let health: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
     health["writer"].as_str().and_then(|name| name.parse().ok()).ok_or_else(|| {
         let base = forwarder.base();

@@ -108,6 +108,10 @@ impl Engine {
                 "a tenant's vectors are of another model: it is searched by words only, and takes \
                  no uploads",
             )
+        } else if self.ingest.nodes().is_some_and(|nodes| nodes.has_problem()) {
+            ComponentState::Degraded(
+                "an ingest node is not used, or not for everything: the log says why",
+            )
         } else if self.ingest.waits_for_memory() {
             ComponentState::Degraded("documents wait for memory: see LODESTONE_MEMORY_LIMIT")
         } else {

@@ -101,6 +101,7 @@ use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
 use crate::backup::{BackupParts, Backups};
 use crate::budgets::{budget_of, searches};
 use crate::follower::Follower;
+use crate::ingest::nodes::IngestNodes;
 use crate::ingest::{ClaimCounts, Ingest, IngestParts, MemoryBudget};
 use crate::opening::{Opened, begin};
 use crate::query::Query;
@@ -197,6 +198,7 @@ impl Engine {
             ids: Arc::clone(&ids),
             workers: settings.ingest_threads,
             memory: Arc::clone(&memory),
+            nodes: IngestNodes::new(&settings.store.nodes, &authorities, models.all())?,
             graph_reader: GeneratorReader::configured(&settings, generator.as_ref()),
             reembed: settings.reembed.clone(),
             scrub: settings.scrub,
@@ -213,8 +215,8 @@ impl Engine {
             gauge: Arc::clone(&gauge),
             clock: Arc::clone(&clock),
         });
-        let threads = begin(&follower, &ingest, &catalog, &backups, &webhooks)?;
         Ok(Arc::new(Self {
+            threads: Mutex::new(begin(&follower, &ingest, &catalog, &backups, &webhooks)?),
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
             webhooks,
             follower,
@@ -242,7 +244,6 @@ impl Engine {
             first_key: Mutex::new(first_key),
             probed: Mutex::new(None),
             meters: meters::Meters::default(),
-            threads: Mutex::new(threads),
             bucket,
         }))
     }

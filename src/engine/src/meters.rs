@@ -152,6 +152,9 @@ impl Engine {
         self.ingest.vector_meters().enter(registry);
         self.ingest.enter_reembed_meters(registry);
         self.ingest.enter_scrub_meters(registry);
+        if let Some(nodes) = self.ingest.nodes() {
+            nodes.enter_meters(registry);
+        }
         if let Some(meters) = self.embedder().meters() {
             meters.enter(registry);
         }

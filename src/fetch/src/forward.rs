@@ -171,13 +171,21 @@ impl Forwarder {
         &self.base
     }
 
-    /// Asks the server for a short document, on a connection of its own.
+    /// Asks the server for a short document, on a connection of its own; with headers.
     ///
     /// # Errors
     /// [`ForwardError`] where it does not come within `time`, with status 200 and 64 KiB at most.
-    pub fn ask(&self, path: &str, time: Duration) -> Result<Vec<u8>, ForwardError> {
+    pub fn ask(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        time: Duration,
+    ) -> Result<Vec<u8>, ForwardError> {
         let line = Line::new(&self.config);
-        let asked = line.agent.get(format!("{}{path}", self.base));
+        let mut asked = line.agent.get(format!("{}{path}", self.base));
+        if let Some(own) = asked.headers_mut() {
+            own.extend(headers.clone());
+        }
         let error = |problem: String| ForwardError { base: self.base.clone(), problem };
         let answer = asked.config().timeout_global(Some(time)).build().call();
         let answer = answer.map_err(|problem| error(problem.to_string()))?;

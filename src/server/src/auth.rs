@@ -70,12 +70,16 @@ fn unauthorized(reason: &'static str, message: &str) -> ApiError {
     ApiError::new(Condition::Unauthorized, reason, message)
 }
 
-fn invalid_key() -> ApiError {
+/// 401 for a key that grants nothing.
+pub(crate) fn invalid_key() -> ApiError {
     unauthorized("invalid_api_key", "the API key is not valid")
 }
 
 /// The token of the one `Authorization: Bearer <token>` header.
-fn bearer_token(headers: &HeaderMap) -> Result<&str, ApiError> {
+///
+/// # Errors
+/// 401 where there is none.
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, ApiError> {
     let missing =
         || unauthorized("missing_api_key", "send the API key as 'Authorization: Bearer <key>'");
     let mut values = headers.get_all(AUTHORIZATION).iter();

@@ -145,12 +145,11 @@ impl Watch {
 #[derive(Debug, Clone)]
 pub struct MetricsText(String);
 
-impl MetricsText {
-    fn response(self) -> Response {
-        let mut response = Response::new(Body::from(self.0));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(TEXT));
-        response
-    }
+/// Metrics as they are sent.
+pub(crate) fn text_response(text: String) -> Response {
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(TEXT));
+    response
 }
 
 impl Reply for MetricsText {
@@ -161,12 +160,12 @@ impl Reply for MetricsText {
     }
 
     fn into_response(self) -> Result<Response, ApiError> {
-        Ok(self.response())
+        Ok(text_response(self.0))
     }
 }
 
 /// The service of a listener for metrics alone, which asks for no key.
 pub fn metrics_router(watch: Arc<Watch>) -> Router {
-    let scrape = move || async move { watch.text().await.response() };
+    let scrape = move || async move { text_response(watch.text().await.0) };
     Router::new().route("/metrics", get(scrape))
 }

@@ -99,7 +99,7 @@ impl Ingest {
                 return Err(Outcome::Released);
             }
             let texts = slice.iter().map(|at| passages[*at].clone()).collect();
-            let embedded = model.embed_within(Lane::Bulk, &context, texts);
+            let embedded = self.embed_passages(model, Lane::Bulk, &context, texts);
             let embedded = embedded.map_err(failed)?;
             if let Some(kept) = kept.as_deref_mut().filter(|_| is_long) {
                 let texts = slice.iter().map(|at| passages[*at].as_str());
@@ -132,6 +132,21 @@ impl Ingest {
             draft.into_source(own, sparse.by_ref().take(count).collect())
         });
         Ok(with_vectors.collect())
+    }
+
+    /// Vectors of passages: documents are left to an ingest node where one has room.
+    pub(super) fn embed_passages(
+        &self,
+        model: &dyn Embedder,
+        lane: Lane,
+        context: &RequestContext,
+        texts: Vec<String>,
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let nodes = self.nodes.as_ref().filter(|_| lane == Lane::Bulk);
+        match nodes.and_then(|nodes| nodes.embed(model, &texts)) {
+            Some(vectors) => Ok(vectors),
+            None => model.embed_within(lane, context, texts),
+        }
     }
 
     /// Whether a long work goes on: not while the server stops, nor when all jobs of a claim were

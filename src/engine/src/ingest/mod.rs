@@ -31,6 +31,7 @@
 //!   `rebuild`: sources of damaged segments; `remains`: of deleted tenants; `scrub`: reads all
 //! - `reembed`: changing the embedding model; `reembed_runs`: tenants of which that is
 //!   known; `reembed_estimate`: what it would cost
+//! - `nodes`: other processes that parse and embed for this one
 //! - `web`: pages of the web; `memory`: the memory of the process, and work that waits for it;
 //!   `stopping`: the end of all threads
 
@@ -49,6 +50,7 @@ mod maintenance;
 mod maintenance_queue;
 mod memories;
 mod memory;
+pub mod nodes;
 mod pipeline;
 mod rebuild;
 mod reembed;
@@ -105,6 +107,7 @@ use lodestone_storage::collection::{Collection, Registry};
 use lodestone_text::chunk::TokenOffsets;
 use lodestone_types::{Clock, CollectionId, IdSource, WebClient, limits};
 use maintenance_queue::Maintenance;
+use nodes::{IngestNodes, NodeParser};
 use rebuild::GivenUp;
 use reembed_runs::ReembedRuns;
 use scrub::Scrubber;
@@ -138,6 +141,8 @@ pub struct IngestParts {
     pub workers: usize,
     /// The memory that work draws from.
     pub memory: Arc<MemoryBudget>,
+    /// Other processes that parse and embed for this one; `None` where there are none.
+    pub nodes: Option<Arc<IngestNodes>>,
     /// The generator that adds to the graphs of chunks; `None` leaves them to the rules.
     pub graph_reader: Option<Arc<dyn GraphReader>>,
     /// Times for which models and vectors that are not the current ones are kept.
@@ -169,6 +174,7 @@ pub struct Ingest {
     turns: Turns,
     /// Held while a tenant is made, changed or deleted.
     tenants: Mutex<()>,
+    nodes: Option<Arc<IngestNodes>>,
     graph_reader: Option<Arc<dyn GraphReader>>,
     claimed: Claimed,
     keep_other_millis: u64,
@@ -196,12 +202,17 @@ impl Ingest {
             ids,
             workers,
             memory,
+            nodes,
             graph_reader,
             reembed,
             scrub,
         } = parts;
         // One more: it is kept for a tenant of which nothing is in work.
-        let workers = workers + 1;
+        let workers = workers + 1 + nodes.as_ref().map_or(0, |nodes| nodes.tasks_max());
+        let parser = match &nodes {
+            Some(nodes) => Arc::new(NodeParser { nodes: Arc::clone(nodes), own: parser }),
+            None => parser,
+        };
         Self {
             catalog,
             registry,
@@ -221,6 +232,7 @@ impl Ingest {
             workers,
             turns: Turns::new(workers, limits::WEB_FETCHES_MAX),
             tenants: Mutex::default(),
+            nodes,
             graph_reader,
             claimed: Claimed::default(),
             keep_other_millis: reembed.previous_vectors_hours * MILLIS_PER_HOUR,
@@ -250,12 +262,21 @@ impl Ingest {
             spawn("reembed".to_owned(), Self::reembed),
             spawn("scrub".to_owned(), Self::scrub),
         ];
-        workers.chain(web).chain(background).collect()
+        let nodes = self.nodes.iter().flat_map(IngestNodes::start);
+        workers.chain(web).chain(background).chain(nodes).collect()
+    }
+
+    /// The ingest nodes, if there are any.
+    pub(crate) fn nodes(&self) -> Option<&IngestNodes> {
+        self.nodes.as_deref()
     }
 
     /// Asks the threads to end after what they are doing; unfinished jobs go on after a restart.
     pub fn stop(&self) {
         self.stopping.set();
+        if let Some(nodes) = &self.nodes {
+            nodes.stop();
+        }
         if let Some(reader) = &self.graph_reader {
             reader.end();
         }

@@ -236,7 +236,7 @@ impl Ingest {
             if self.stopping.is_set() {
                 return Ok(None);
             }
-            vectors.extend(model.embed_within(lane, &context, slice.to_vec())?);
+            vectors.extend(self.embed_passages(model, lane, &context, slice.to_vec())?);
             sparse.extend(self.sparse_rows(lane, &context, slice)?.into_iter().flatten());
             if lane == Lane::Bulk {
                 self.reembed_counts.add(slice.len() as u64);

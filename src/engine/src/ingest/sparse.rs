@@ -23,7 +23,11 @@ impl Ingest {
     ) -> Result<Vec<Option<SparseRow>>, EmbedError> {
         let Some(sparse) = &self.sparse else { return Ok(vec![None; passages.len()]) };
         let model = sparse.id();
-        let vectors = sparse.documents(lane, context, passages.to_vec())?;
+        let nodes = self.nodes.as_ref().filter(|_| lane == Lane::Bulk);
+        let vectors = match nodes.and_then(|nodes| nodes.embed_sparse(sparse, passages)) {
+            Some(vectors) => vectors,
+            None => sparse.documents(lane, context, passages.to_vec())?,
+        };
         Ok(vectors.into_iter().map(|weights| Some(SparseRow { model, weights })).collect())
     }
 

@@ -65,6 +65,19 @@ pub trait Parser: fmt::Debug + Send + Sync {
     fn draw(&self, format: Format, bytes: &[u8], drawing: &Drawing) -> Drawn;
 }
 
+/// A result of [`Parser::parse`] as bytes, for another process of this release.
+pub fn parsed_to_bytes(result: Parsed) -> Vec<u8> {
+    serde_json::to_vec(&Answer::of_text(result)).expect("plain data always prints")
+}
+
+/// The result that [`parsed_to_bytes`] made bytes of; `None` of other bytes.
+pub fn parsed_from_bytes(bytes: &[u8]) -> Option<Parsed> {
+    match serde_json::from_slice(bytes).ok()? {
+        Answer::Drawn { .. } => None,
+        answer => Some(answer.into_text()),
+    }
+}
+
 /// A reader in the process of the caller: for tests, and where there is no program to start.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InProcess;

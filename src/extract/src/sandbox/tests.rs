@@ -36,6 +36,20 @@ fn an_answer_is_taken_even_if_the_document_was_not_read() {
 }
 
 #[test]
+fn a_result_comes_through_another_process_as_it_is() {
+    let read = InProcess.parse(Format::Html, b"<h1>One</h1><p>Two <b>three</b><table><tr><td>4");
+    assert!(read.as_ref().is_ok_and(|(_, extracted)| extracted.text.contains("three")));
+    assert_eq!(parsed_from_bytes(&parsed_to_bytes(read.clone())), Some(read));
+    let refusal = InProcess.parse(Format::Docx, b"PK no archive").unwrap_err();
+    let told = parsed_from_bytes(&parsed_to_bytes(Err(refusal.clone()))).unwrap().unwrap_err();
+    assert_eq!((told.to_string(), told.fault()), (refusal.to_string(), refusal.fault()));
+    let picture = Answer::Drawn { pages: 1, size: (1.0, 1.0), png_bytes: 0 };
+    for bytes in [&b"<html>"[..], b"", &serde_json::to_vec(&picture).unwrap()] {
+        assert_eq!(parsed_from_bytes(bytes), None);
+    }
+}
+
+#[test]
 fn a_picture_is_taken_whole_or_not_at_all() {
     let drawing = Drawing { page: 3, width: 64, marks: Vec::new() };
     let answer = Answer::Drawn { pages: 7, size: (612.0, 792.0), png_bytes: 5 };

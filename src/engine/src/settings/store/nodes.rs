@@ -2,9 +2,15 @@
 
 use clap::{ArgAction, Args, ValueEnum};
 
+use crate::answer::generate::Secret;
 use crate::settings::InvalidSetting;
 
-/// The part of a process among those on one bucket.
+/// Ingest nodes at most.
+const INGEST_NODES_MAX: usize = 64;
+/// Least number of characters of their key.
+const KEY_CHARS_MIN: usize = 32;
+
+/// The part of a process among several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum NodeRole {
     /// It writes, and does everything else too.
@@ -12,13 +18,16 @@ pub enum NodeRole {
     All,
     /// It answers searches and questions, and passes on what has to be written.
     Query,
+    /// It parses and embeds for others, and holds no data.
+    Ingest,
 }
 
-/// The part of this process among those on one bucket.
+/// The part of this process among several, and the others that it knows.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct NodeSettings {
-    /// Part of this process among those that use one bucket: `all` is the one that writes; `query`
-    /// answers searches and questions over the same data, and passes on what has to be written.
+    /// Part of this process among several: `all` is the one that writes; `query` answers searches
+    /// and questions over the same bucket, and passes on what has to be written; `ingest` parses
+    /// and embeds documents for one that names it with ingest-nodes, and holds no data.
     #[arg(
         long,
         env = "LODESTONE_ROLE",
@@ -42,6 +51,13 @@ pub struct NodeSettings {
         default_value_t = false
     )]
     pub with_query_nodes: bool,
+    /// Addresses of processes with the role `ingest`, which parse and embed documents for this one,
+    /// for example http://10.0.0.7:8080,http://10.0.0.8:8080 [default: none].
+    #[arg(long, env = "LODESTONE_INGEST_NODES", value_name = "URLS", value_delimiter = ',')]
+    pub ingest_nodes: Vec<String>,
+    /// Key that ingest nodes ask for, 32 characters or more: the same there and here.
+    #[arg(long, env = "LODESTONE_NODE_KEY", value_name = "KEY", hide_env_values = true)]
+    pub node_key: Option<Secret>,
 }
 
 impl NodeSettings {
@@ -50,22 +66,51 @@ impl NodeSettings {
         self.role == NodeRole::Query
     }
 
+    /// Whether this process works for others, and has no data of its own.
+    pub fn is_ingest_node(&self) -> bool {
+        self.role == NodeRole::Ingest
+    }
+
     pub(super) fn validate(&self, has_bucket: bool) -> Result<(), InvalidSetting> {
         let invalid = |name: &'static str, problem: &str| {
             Err(InvalidSetting { name, problem: problem.to_owned() })
         };
-        let url = self.writer_url.as_deref();
-        match (self.role, url) {
-            (NodeRole::Query, _) if !has_bucket => invalid("role", "query needs store"),
-            (NodeRole::Query, None) => invalid("role", "query needs writer-url"),
-            (NodeRole::All, Some(_)) => invalid("writer-url", "is for the role query"),
-            (_, Some(url)) if !url.starts_with("http://") && !url.starts_with("https://") => {
-                invalid("writer-url", "must begin with http:// or https://")
+        let is_address = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        let url = self.writer_url.as_ref();
+        match self.role {
+            NodeRole::Query if !has_bucket => return invalid("role", "query needs store"),
+            NodeRole::Query if url.is_none() => return invalid("role", "query needs writer-url"),
+            NodeRole::Query if self.with_query_nodes => {
+                return invalid("with-query-nodes", "is for the process that writes");
             }
-            (NodeRole::Query, _) if self.with_query_nodes => {
-                invalid("with-query-nodes", "is for the process that writes")
+            NodeRole::Ingest if has_bucket => {
+                return invalid("role", "ingest holds no data: leave store out");
             }
-            _ if self.with_query_nodes && !has_bucket => invalid("with-query-nodes", "needs store"),
+            NodeRole::Query | NodeRole::Ingest if !self.ingest_nodes.is_empty() => {
+                return invalid("ingest-nodes", "is for the process that writes");
+            }
+            NodeRole::All | NodeRole::Ingest if url.is_some() => {
+                return invalid("writer-url", "is for the role query");
+            }
+            NodeRole::All if self.with_query_nodes && !has_bucket => {
+                return invalid("with-query-nodes", "needs store");
+            }
+            _ => {}
+        }
+        if url.is_some_and(|url| !is_address(url)) {
+            return invalid("writer-url", "must begin with http:// or https://");
+        }
+        if !self.ingest_nodes.iter().all(is_address) {
+            return invalid("ingest-nodes", "must begin with http:// or https://, each of them");
+        }
+        if self.ingest_nodes.len() > INGEST_NODES_MAX {
+            return invalid("ingest-nodes", "must be 64 addresses at most");
+        }
+        let is_short = |key: &Secret| key.expose().chars().count() < KEY_CHARS_MIN;
+        match &self.node_key {
+            Some(key) if is_short(key) => invalid("node-key", "must have at least 32 characters"),
+            None if self.is_ingest_node() => invalid("role", "ingest needs node-key"),
+            None if !self.ingest_nodes.is_empty() => invalid("ingest-nodes", "needs node-key"),
             _ => Ok(()),
         }
     }
@@ -77,20 +122,43 @@ mod tests {
 
     #[test]
     fn settings_that_make_no_sense_are_named() {
-        let check = |role, url: Option<&str>, with_query_nodes, has_bucket| {
-            let writer_url = url.map(str::to_owned);
-            let settings = NodeSettings { role, writer_url, with_query_nodes };
+        let url = Some("http://writer:8080".to_owned());
+        let all = NodeSettings::default;
+        let query = || NodeSettings { role: NodeRole::Query, writer_url: url.clone(), ..all() };
+        let key = Some(Secret::new("k".repeat(32)));
+        let ingest = || NodeSettings { role: NodeRole::Ingest, node_key: key.clone(), ..all() };
+        let nodes = |urls: &[&str]| {
+            let ingest_nodes = urls.iter().map(|url| (*url).to_owned()).collect();
+            NodeSettings { ingest_nodes, node_key: key.clone(), ..all() }
+        };
+        let check = |settings: NodeSettings, has_bucket| {
             settings.validate(has_bucket).map_err(|error| error.name)
         };
-        let (all, query, url) = (NodeRole::All, NodeRole::Query, Some("http://writer:8080"));
-        assert_eq!(check(all, None, false, false), Ok(()));
-        assert_eq!(check(all, None, true, true), Ok(()));
-        assert_eq!(check(query, url, false, true), Ok(()));
-        assert_eq!(check(query, url, false, false), Err("role"));
-        assert_eq!(check(query, None, false, true), Err("role"));
-        assert_eq!(check(all, url, false, true), Err("writer-url"));
-        assert_eq!(check(query, Some("writer:8080"), false, true), Err("writer-url"));
-        assert_eq!(check(query, url, true, true), Err("with-query-nodes"));
-        assert_eq!(check(all, None, true, false), Err("with-query-nodes"));
+        assert_eq!(check(all(), false), Ok(()));
+        assert_eq!(check(NodeSettings { with_query_nodes: true, ..all() }, true), Ok(()));
+        assert_eq!(check(query(), true), Ok(()));
+        assert_eq!(check(query(), false), Err("role"));
+        assert_eq!(check(NodeSettings { writer_url: None, ..query() }, true), Err("role"));
+        assert_eq!(
+            check(NodeSettings { writer_url: url.clone(), ..all() }, true),
+            Err("writer-url")
+        );
+        let bare = Some("writer:8080".to_owned());
+        assert_eq!(check(NodeSettings { writer_url: bare, ..query() }, true), Err("writer-url"));
+        let waits = |settings| NodeSettings { with_query_nodes: true, ..settings };
+        assert_eq!(check(waits(query()), true), Err("with-query-nodes"));
+        assert_eq!(check(waits(all()), false), Err("with-query-nodes"));
+        assert_eq!(check(ingest(), false), Ok(()));
+        assert_eq!(check(ingest(), true), Err("role"));
+        assert_eq!(check(NodeSettings { node_key: None, ..ingest() }, false), Err("role"));
+        let short = Some(Secret::new("k".repeat(31)));
+        assert_eq!(check(NodeSettings { node_key: short, ..ingest() }, false), Err("node-key"));
+        assert_eq!(check(nodes(&["http://a:1", "https://b"]), false), Ok(()));
+        assert_eq!(check(nodes(&["http://a:1", "b:2"]), false), Err("ingest-nodes"));
+        assert_eq!(check(nodes(&["http://a"; 65]), false), Err("ingest-nodes"));
+        let keyless = NodeSettings { node_key: None, ..nodes(&["http://a:1"]) };
+        assert_eq!(check(keyless, false), Err("ingest-nodes"));
+        let both = NodeSettings { role: NodeRole::Query, writer_url: url, ..nodes(&["http://a"]) };
+        assert_eq!(check(both, true), Err("ingest-nodes"));
     }
 }

@@ -1,0 +1,249 @@
+//! Ingest nodes: other processes that parse and embed for this one.
+//!
+//! ```text
+//! ingest thread -> embed | parse -> the usable node with the fewest tasks -> answer, checked
+//!                     |                  '- fails: the next node
+//!                     '- no node, or none with room: this machine does it
+//! thread "node-N"   GET /ingest every two seconds: is it usable, and for what?
+//! ```
+//! Nodes hold nothing: jobs, documents and rows stay with this process, which alone decides and
+//! writes. A node that is killed, hangs, is cut off or answers nonsense costs the time until that
+//! is noticed; its tasks are done elsewhere.
+//!
+//! Invariants: a node is asked only after it has described itself with this process's key, and
+//! only for models that both have; a failed task makes it unusable until it is looked at again; no
+//! task waits for a node that two looks in a row have not found.
+//!
+//! - `node`: one of them and its state; `wire`: the messages; `serving`: the side of the node
+
+mod node;
+mod serving;
+pub mod wire;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::settings::{InvalidSetting, NodeSettings};
+use lodestone_embed::{Embedder, SparseModel, SparseVector};
+use lodestone_extract::Format;
+use lodestone_extract::sandbox::{Drawn, Parsed, Parser, parsed_from_bytes};
+use lodestone_fetch::Authorities;
+use lodestone_metrics::{Counter, Gauge, Labelled, Registry};
+use lodestone_types::limits::SPARSE_TERMS_MAX;
+use node::{Failure, Node};
+pub use node::{describe, headers};
+pub use serving::{NodeRefusal, NodeService};
+use wire::{Description, EmbedTask, ParseTask, TASKS_MAX};
+
+/// Time between two looks at a node.
+const LOOK: Duration = Duration::from_secs(2);
+/// Bytes of the text of a document, as a parser gives it.
+const PARSED_BYTES_MAX: u64 = 256 << 20;
+/// Characters of a token and its weight.
+const SPARSE_TERM_BYTES: usize = 32;
+const JSON: &str = "application/json";
+
+/// The ingest nodes of this process.
+#[derive(Debug)]
+pub struct IngestNodes {
+    nodes: Vec<Node>,
+    /// Models of this process by fingerprint, to tell of a node that has none of them.
+    models: Vec<String>,
+    is_stopping: Mutex<bool>,
+    stopped: Condvar,
+    meters: NodeMeters,
+}
+
+#[derive(Debug)]
+struct NodeMeters {
+    embedded: Labelled<Counter, 2>,
+    parsed: Labelled<Counter, 2>,
+    failed: Counter,
+    usable: Gauge,
+}
+
+impl Default for NodeMeters {
+    fn default() -> Self {
+        let by_place = || Labelled::new("place", ["node", "here"], Counter::default);
+        let (failed, usable) = Default::default();
+        Self { embedded: by_place(), parsed: by_place(), failed, usable }
+    }
+}
+
+impl IngestNodes {
+    /// The nodes of the settings; `None` where there are none. None is asked yet.
+    ///
+    /// # Errors
+    /// An address or a key that is none.
+    pub fn new<'a>(
+        settings: &NodeSettings,
+        authorities: &Authorities,
+        models: impl Iterator<Item = &'a Arc<dyn Embedder>>,
+    ) -> Result<Option<Arc<Self>>, InvalidSetting> {
+        if settings.ingest_nodes.is_empty() {
+            return Ok(None);
+        }
+        let headers = headers(settings)?;
+        let node = |url: &String| Node::new(url, authorities, &headers);
+        let nodes = settings.ingest_nodes.iter().map(node).collect::<Result<_, _>>()?;
+        let models = models.map(|model| model.fingerprint().to_owned()).collect();
+        let (is_stopping, stopped, meters) = Default::default();
+        Ok(Some(Arc::new(Self { nodes, models, is_stopping, stopped, meters })))
+    }
+
+    /// Tasks that the nodes take at once: as many threads have to wait for them.
+    pub fn tasks_max(&self) -> usize {
+        self.nodes.len() * TASKS_MAX
+    }
+
+    /// Starts looking at the nodes.
+    pub fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
+        let spawn = |at: usize| {
+            let nodes = Arc::clone(self);
+            let builder = std::thread::Builder::new().name(format!("node-{at}"));
+            builder.spawn(move || nodes.watch(at)).expect("the system provides threads at start")
+        };
+        (0..self.nodes.len()).map(spawn).collect()
+    }
+
+    /// Ends the tasks under way, which are then done here, and the threads.
+    pub fn stop(&self) {
+        *self.is_stopping.lock() = true;
+        self.stopped.notify_all();
+        self.nodes.iter().for_each(Node::abort);
+    }
+
+    /// Enters the measurements into a registry.
+    pub fn enter_meters(&self, registry: &mut Registry) {
+        let help = "Passages embedded for documents, on ingest nodes and here";
+        registry.enter("ingest_node_passages_total", help, &self.meters.embedded);
+        let help = "Documents parsed, on ingest nodes and here; without those that need no parser";
+        registry.enter("ingest_node_documents_total", help, &self.meters.parsed);
+        let help = "Tasks that an ingest node failed; they were done elsewhere";
+        registry.enter("ingest_node_failures_total", help, &self.meters.failed);
+        let help = "Ingest nodes that are usable";
+        registry.enter("ingest_nodes_usable", help, &self.meters.usable);
+    }
+
+    /// Whether one of them is not usable.
+    pub fn has_problem(&self) -> bool {
+        self.nodes.iter().any(Node::has_problem)
+    }
+
+    /// Vectors of passages by a node; `None` where this machine is to embed them.
+    pub fn embed(&self, model: &dyn Embedder, texts: &[String]) -> Option<Vec<Vec<f32>>> {
+        let (fingerprint, dimension) = (model.fingerprint(), model.dimension());
+        let serves = |node: &Description| node.models.iter().any(|known| known == fingerprint);
+        let bytes = (texts.len() * dimension * 4) as u64;
+        let read = |answer: &[u8]| wire::vectors_from_bytes(answer, texts.len(), dimension);
+        let vectors = task(fingerprint, texts)
+            .and_then(|task| self.ask(wire::EMBED, JSON, serves, || task.clone(), bytes, read));
+        self.meters.embedded.at(usize::from(vectors.is_none())).add(texts.len() as u64);
+        vectors
+    }
+
+    /// Vectors of passages by a node's sparse model; `None` where this machine is to make them.
+    pub fn embed_sparse(&self, model: &SparseModel, texts: &[String]) -> Option<Vec<SparseVector>> {
+        let fingerprint = model.fingerprint();
+        let serves = |node: &Description| node.sparse.as_deref() == Some(fingerprint);
+        let read = |answer: &[u8]| wire::sparse_from_bytes(answer, texts.len());
+        let bytes = (texts.len() * SPARSE_TERMS_MAX * SPARSE_TERM_BYTES) as u64;
+        let task = task(fingerprint, texts)?;
+        self.ask(wire::SPARSE, JSON, serves, || task.clone(), bytes, read)
+    }
+
+    fn parse(&self, format: Format, bytes: &[u8]) -> Option<Parsed> {
+        let own = wire::version();
+        let task = serde_json::to_value(ParseTask { format }).unwrap_or_default();
+        let target = format!("{}?format={}", wire::PARSE, task["format"].as_str()?);
+        let read = |answer: &[u8]| {
+            parsed_from_bytes(answer).ok_or_else(|| "it is no parsed document".to_owned())
+        };
+        let media = "application/octet-stream";
+        let serves = |node: &Description| node.version == own;
+        let parsed = self.ask(&target, media, serves, || bytes.to_vec(), PARSED_BYTES_MAX, read);
+        self.meters.parsed.at(usize::from(parsed.is_none())).inc();
+        parsed
+    }
+
+    /// The answer of a node to a task; `None` where none has room for it, or all fail it.
+    fn ask<T>(
+        &self,
+        target: &str,
+        media: &'static str,
+        serves: impl Fn(&Description) -> bool,
+        body: impl Fn() -> Vec<u8>,
+        bytes_max: u64,
+        read: impl Fn(&[u8]) -> Result<T, String>,
+    ) -> Option<T> {
+        let mut tried = Vec::new();
+        while let Some(at) = self.freest(&serves, &tried) {
+            let node = &self.nodes[at];
+            let Some(turn) = node.take() else { continue };
+            tried.push(at);
+            let answer = turn.run(target, media, body(), bytes_max);
+            match answer.and_then(|bytes| read(&bytes).map_err(Failure::Nonsense)) {
+                Ok(answer) => return Some(answer),
+                Err(Failure::Busy) => {}
+                Err(failure) => {
+                    self.meters.failed.inc();
+                    node.failed(failure);
+                }
+            }
+        }
+        None
+    }
+
+    /// The usable node with the fewest tasks among those with room for another.
+    fn freest(&self, serves: &impl Fn(&Description) -> bool, except: &[usize]) -> Option<usize> {
+        let others = (0..self.nodes.len()).filter(|at| !except.contains(at));
+        let with_room = others.filter_map(|at| Some((self.nodes[at].tasks(serves)?, at)));
+        with_room.min().map(|(_, at)| at)
+    }
+
+    fn watch(&self, at: usize) {
+        let node = &self.nodes[at];
+        loop {
+            node.look(&self.models);
+            self.meters
+                .usable
+                .set(self.nodes.iter().filter(|node| node.is_usable()).count() as u64);
+            let mut is_stopping = self.is_stopping.lock();
+            self.stopped.wait_while_for(&mut is_stopping, |is_stopping| !*is_stopping, LOOK);
+            if *is_stopping {
+                return;
+            }
+        }
+    }
+}
+
+/// The body of a task, unless it is longer than a node reads.
+fn task(model: &str, texts: &[String]) -> Option<Vec<u8>> {
+    let task = EmbedTask { model: model.to_owned(), texts: texts.to_vec() };
+    let task = serde_json::to_vec(&task).expect("plain data always prints");
+    (task.len() <= wire::EMBED_BYTES_MAX).then_some(task)
+}
+
+/// A parser that leaves documents to ingest nodes where one has room.
+#[derive(Debug)]
+pub struct NodeParser {
+    /// The nodes.
+    pub nodes: Arc<IngestNodes>,
+    /// The parser of this machine.
+    pub own: Arc<dyn Parser>,
+}
+
+impl Parser for NodeParser {
+    fn parse(&self, format: Format, bytes: &[u8]) -> Parsed {
+        // What needs no process is parsed sooner than it is sent.
+        let elsewhere = if format.is_plain() { None } else { self.nodes.parse(format, bytes) };
+        elsewhere.unwrap_or_else(|| self.own.parse(format, bytes))
+    }
+
+    fn draw(&self, format: Format, bytes: &[u8], drawing: &lodestone_extract::Drawing) -> Drawn {
+        self.own.draw(format, bytes, drawing)
+    }
+}

@@ -1,0 +1,251 @@
+//! One ingest node: what is known of it, and the tasks that it has.
+
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use ureq::http::{HeaderMap, HeaderValue, Method, StatusCode};
+
+use super::wire::{self, Description, TASKS_MAX};
+use crate::settings::{InvalidSetting, NodeSettings};
+use lodestone_fetch::forward::{Exchange, ForwardBody, ForwardRequest};
+use lodestone_fetch::{Authorities, Forwarder};
+
+/// Time for an answer to a look.
+const LOOK_ANSWER: Duration = Duration::from_secs(5);
+/// Looks in a row that fail before its tasks are done elsewhere.
+const FAILURES: u32 = 2;
+/// Time of one task at most: a large model on a small machine takes minutes.
+const TASK: Duration = Duration::from_secs(900);
+/// Time for which a node is left alone that answered nonsense.
+const REST: Duration = Duration::from_secs(60);
+
+/// A node and its present state.
+#[derive(Debug)]
+pub(super) struct Node {
+    forwarder: Forwarder,
+    /// The header with the key.
+    headers: HeaderMap,
+    state: Mutex<NodeState>,
+    next_task: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct NodeState {
+    /// Its description, while it is usable.
+    usable: Option<Description>,
+    failures: u32,
+    rests_until: Option<Instant>,
+    problem: Option<String>,
+    running: Vec<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    task: u64,
+    exchange: Exchange,
+    since: Instant,
+}
+
+/// Why a task has no answer.
+pub(super) enum Failure {
+    /// The node has enough to do.
+    Busy,
+    /// It cannot be reached, or refuses.
+    Lost(String),
+    /// Its answer is none.
+    Nonsense(String),
+}
+
+/// A task that a node has; its end gives up the node's place for it.
+pub(super) struct Turn<'a> {
+    node: &'a Node,
+    task: u64,
+    exchange: Exchange,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.node.state.lock().running.retain(|running| running.task != self.task);
+    }
+}
+
+/// The headers that every request to a node carries.
+///
+/// # Errors
+/// A key that no header can carry.
+pub fn headers(settings: &NodeSettings) -> Result<HeaderMap, InvalidSetting> {
+    let key = settings.node_key.as_ref().map_or("", |key| key.expose());
+    let value = HeaderValue::from_str(&format!("Bearer {key}"));
+    let mut value = value.map_err(|_| InvalidSetting {
+        name: "node-key",
+        problem: "must be of printable ASCII characters".to_owned(),
+    })?;
+    value.set_sensitive(true);
+    Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+}
+
+/// Asks a node for its description.
+///
+/// # Errors
+/// The reason why there is none.
+pub fn describe(forwarder: &Forwarder, headers: &HeaderMap) -> Result<Description, String> {
+    let answer = forwarder.ask(wire::DESCRIPTION, headers, LOOK_ANSWER);
+    let answer = answer.map_err(|error| error.to_string())?;
+    serde_json::from_slice(&answer)
+        .map_err(|_| format!("{} is no ingest node: see --ingest-nodes", forwarder.base()))
+}
+
+impl Node {
+    /// A node that nothing is known of yet.
+    ///
+    /// # Errors
+    /// The rule that its address breaks.
+    pub(super) fn new(
+        url: &str,
+        authorities: &Authorities,
+        headers: &HeaderMap,
+    ) -> Result<Self, InvalidSetting> {
+        let forwarder = Forwarder::new(url, authorities)
+            .map_err(|problem| InvalidSetting { name: "ingest-nodes", problem })?;
+        let (state, next_task) = Default::default();
+        Ok(Self { forwarder, headers: headers.clone(), state, next_task })
+    }
+
+    /// Whether it is not usable, or not for everything.
+    pub(super) fn has_problem(&self) -> bool {
+        self.state.lock().problem.is_some()
+    }
+
+    /// The number of tasks that it has, where it is usable for a task and has room for another.
+    pub(super) fn tasks(&self, serves: impl Fn(&Description) -> bool) -> Option<usize> {
+        let state = self.state.lock();
+        let is_usable = state.usable.as_ref().is_some_and(serves);
+        (is_usable && state.running.len() < TASKS_MAX).then_some(state.running.len())
+    }
+
+    pub(super) fn is_usable(&self) -> bool {
+        self.state.lock().usable.is_some()
+    }
+
+    /// A place for a task; `None` where another has just taken it.
+    pub(super) fn take(&self) -> Option<Turn<'_>> {
+        let task = self.next_task.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        if state.usable.is_none() || state.running.len() >= TASKS_MAX {
+            return None;
+        }
+        let exchange = self.forwarder.begin();
+        state.running.push(Running { task, exchange: exchange.clone(), since: Instant::now() });
+        Some(Turn { node: self, task, exchange })
+    }
+
+    /// Notes that it failed a task: it is not asked again before it was looked at.
+    pub(super) fn failed(&self, failure: Failure) {
+        match failure {
+            Failure::Busy => {}
+            Failure::Lost(problem) => self.note("an ingest node failed a task", problem),
+            Failure::Nonsense(problem) => {
+                self.state.lock().rests_until = Some(Instant::now() + REST);
+                self.note("an ingest node answered nonsense", problem);
+            }
+        }
+    }
+
+    fn note(&self, event: &'static str, problem: String) {
+        let node = self.forwarder.base();
+        let mut state = self.state.lock();
+        state.usable = None;
+        if state.problem.is_none() {
+            tracing::warn!(node, problem, "{event}");
+        }
+        state.problem.get_or_insert(problem);
+    }
+
+    /// Ends the tasks that it has, which are then done elsewhere.
+    pub(super) fn abort(&self) {
+        let mut state = self.state.lock();
+        state.usable = None;
+        state.running.iter().for_each(|running| running.exchange.abort());
+    }
+
+    pub(super) fn look(&self, models: &[String]) {
+        let described = describe(&self.forwarder, &self.headers);
+        let mut state = self.state.lock();
+        state.running.iter().filter(|one| one.since.elapsed() > TASK).for_each(|one| {
+            one.exchange.abort();
+        });
+        if state.rests_until.is_some_and(|until| Instant::now() < until) {
+            return;
+        }
+        let base = self.forwarder.base();
+        match described {
+            Ok(node) => {
+                (state.failures, state.rests_until) = (0, None);
+                let has_model = node.models.iter().any(|known| models.contains(known));
+                let problem = match (has_model, node.version == wire::version()) {
+                    (true, true) => None,
+                    (true, false) => Some("it is of another release, and only embeds"),
+                    (false, true) => Some("it has none of this server's models, and only parses"),
+                    (false, false) => Some("it is of another release, and has other models"),
+                };
+                let problem = problem.map(str::to_owned);
+                if problem != state.problem {
+                    match &problem {
+                        Some(problem) => tracing::warn!(node = base, problem, "an ingest node"),
+                        None => tracing::info!(node = base, "an ingest node is usable again"),
+                    }
+                } else if state.usable.is_none() && problem.is_none() {
+                    tracing::info!(node = base, device = node.device, "an ingest node is usable");
+                }
+                state.problem = problem;
+                state.usable = Some(node);
+            }
+            Err(problem) => {
+                state.failures += 1;
+                if state.failures == FAILURES {
+                    drop(state);
+                    self.note("an ingest node is not used", problem);
+                    self.abort();
+                }
+            }
+        }
+    }
+}
+
+impl Turn<'_> {
+    pub(super) fn run(
+        &self,
+        target: &str,
+        media: &'static str,
+        body: Vec<u8>,
+        bytes_max: u64,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut headers = self.node.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+        let length = Some(body.len() as u64);
+        let body = Some(ForwardBody { reader: Box::new(io::Cursor::new(body)), length });
+        let request =
+            ForwardRequest { method: Method::POST, target: target.to_owned(), headers, body };
+        let answer = self.exchange.send(request);
+        let answer = answer.map_err(|error| Failure::Lost(error.to_string()))?;
+        match answer.status {
+            StatusCode::OK => {}
+            StatusCode::SERVICE_UNAVAILABLE => {
+                self.exchange.abort();
+                return Err(Failure::Busy);
+            }
+            status => {
+                self.exchange.abort();
+                return Err(Failure::Lost(format!("status {}", status.as_u16())));
+            }
+        }
+        let mut bytes = Vec::new();
+        // One more than it may have: more is told from its end.
+        let read = answer.body.take(bytes_max + 1).read_to_end(&mut bytes);
+        read.map_err(|error| Failure::Lost(error.to_string()))?;
+        Ok(bytes)
+    }
+}

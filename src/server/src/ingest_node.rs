@@ -1,0 +1,188 @@
+//! The HTTP of an ingest node: a key, its tasks, and health.
+//!
+//! ```text
+//! GET  /healthz, /readyz           for everybody
+//! GET  /ingest, /metrics           the key
+//! POST /ingest/embed, /ingest/sparse, /ingest/parse
+//!        the key -> a place, else 503 -> the body, limited -> work off the async threads
+//! ```
+//! None of this is the interface of clients: its messages are those of `ingest::nodes::wire`, and
+//! may change with each release. Nothing of a body is read before the key and a place are had.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Query, State};
+use axum::response::Response;
+use axum::routing::{get, post};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Request};
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::auth::{bearer_token, invalid_key};
+use crate::error::{ApiError, Condition};
+use crate::routes::off_thread;
+use crate::watch::text_response;
+use lodestone_engine::ingest::nodes::wire::{self, ParseTask};
+use lodestone_engine::ingest::nodes::{NodeRefusal, NodeService};
+use lodestone_metrics::Registry;
+use lodestone_types::limits::FILE_BYTES_MAX;
+
+/// Passages that are embedded or wait for the model: for two processes that give all they may.
+const EMBEDDING_MAX: usize = 2 * wire::TASKS_MAX;
+/// Time for a whole body.
+const BODY: Duration = Duration::from_secs(60);
+
+struct Node {
+    service: Arc<NodeService>,
+    registry: Registry,
+    embedding: Semaphore,
+    parsing: Semaphore,
+}
+
+type Embed = fn(&NodeService, &[u8]) -> Result<Vec<u8>, NodeRefusal>;
+type Answer = Result<Response, ApiError>;
+
+/// The services of a node: that of its listener, and its metrics for a listener without a key.
+pub fn ingest_node(service: Arc<NodeService>) -> (Router, Router) {
+    let mut registry = Registry::default();
+    service.enter_meters(&mut registry);
+    // Each may take a process and half a gigabyte of memory.
+    let parsers = std::thread::available_parallelism().map_or(1, usize::from);
+    let (embedding, parsing) = (Semaphore::new(EMBEDDING_MAX), Semaphore::new(parsers));
+    let node = Arc::new(Node { service, registry, embedding, parsing });
+    let scrape = |State(node): State<Arc<Node>>| async move { text_response(node.registry.text()) };
+    let metrics = Router::new().route("/metrics", get(scrape)).with_state(Arc::clone(&node));
+    let router = Router::new()
+        .route("/healthz", get(alive))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(measured))
+        .route(wire::DESCRIPTION, get(describe))
+        .route(wire::EMBED, post(embed))
+        .route(wire::SPARSE, post(embed_sparse))
+        .route(wire::PARSE, post(parse))
+        .fallback(elsewhere)
+        .with_state(node);
+    (router, metrics)
+}
+
+fn sent(answer: Answer) -> Response {
+    answer.unwrap_or_else(|error| error.into_response(""))
+}
+
+async fn elsewhere() -> Response {
+    let message = "this is an ingest node: it answers its server alone, and no clients";
+    ApiError::new(Condition::RouteNotFound, "route_not_found", message).into_response("")
+}
+
+async fn alive() -> Response {
+    json_response(&json!({"status": "ok", "role": "ingest"}))
+}
+
+async fn ready(State(node): State<Arc<Node>>) -> Response {
+    sent(match node.service.problem() {
+        None => Ok(json_response(&json!({"status": "ready"}))),
+        Some(problem) => Err(unavailable(format!("the model fails: {problem}"))),
+    })
+}
+
+async fn measured(State(node): State<Arc<Node>>, headers: HeaderMap) -> Response {
+    sent(node.require_key(&headers).map(|()| text_response(node.registry.text())))
+}
+
+async fn describe(State(node): State<Arc<Node>>, headers: HeaderMap) -> Response {
+    sent(node.require_key(&headers).map(|()| json_response(node.service.description())))
+}
+
+async fn embed(State(node): State<Arc<Node>>, request: Request<Body>) -> Response {
+    sent(node.embed(request, NodeService::embed).await)
+}
+
+async fn embed_sparse(State(node): State<Arc<Node>>, request: Request<Body>) -> Response {
+    sent(node.embed(request, NodeService::embed_sparse).await)
+}
+
+async fn parse(
+    State(node): State<Arc<Node>>,
+    task: Result<Query<ParseTask>, axum::extract::rejection::QueryRejection>,
+    request: Request<Body>,
+) -> Response {
+    sent(node.parse(task.ok().map(|Query(task)| task), request).await)
+}
+
+impl Node {
+    fn require_key(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        match self.service.accepts(bearer_token(headers)?) {
+            true => Ok(()),
+            false => Err(invalid_key()),
+        }
+    }
+
+    async fn embed(&self, request: Request<Body>, embed: Embed) -> Answer {
+        self.require_key(request.headers())?;
+        let _place = self.embedding.try_acquire().map_err(|_| busy())?;
+        let task = read(request.into_body(), wire::EMBED_BYTES_MAX).await?;
+        let service = Arc::clone(&self.service);
+        let work = move || {
+            embed(&service, &task).map_err(|refusal| match refusal {
+                NodeRefusal::Invalid(problem) => ApiError::invalid("invalid_value", problem),
+                NodeRefusal::Busy(problem) => unavailable(problem),
+                NodeRefusal::Failed(problem) => ApiError::internal(problem),
+            })
+        };
+        Ok(bytes_response(off_thread(work).await?))
+    }
+
+    async fn parse(&self, task: Option<ParseTask>, request: Request<Body>) -> Answer {
+        self.require_key(request.headers())?;
+        let task = task.ok_or_else(|| {
+            ApiError::invalid("invalid_value", "format is no format of this release")
+        })?;
+        let _place = self.parsing.try_acquire().map_err(|_| busy())?;
+        let document = read(request.into_body(), FILE_BYTES_MAX).await?;
+        let service = Arc::clone(&self.service);
+        let work = move || Ok(service.parse(task.format, &document));
+        Ok(bytes_response(off_thread(work).await?))
+    }
+}
+
+fn busy() -> ApiError {
+    unavailable("this node has enough to do".to_owned())
+}
+
+fn unavailable(problem: String) -> ApiError {
+    ApiError::new(Condition::Unavailable, "overloaded", problem)
+}
+
+async fn read(body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
+    match timeout(BODY, to_bytes(body, bytes_max)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => {
+            let message = format!("the body ended early, or has more than {bytes_max} bytes");
+            Err(ApiError::too_large("body_too_large", message))
+        }
+        Err(_) => {
+            let message = "the body did not come within a minute";
+            Err(ApiError::new(Condition::RequestTimeout, "body_timeout", message))
+        }
+    }
+}
+
+fn json_response(value: &impl serde::Serialize) -> Response {
+    let bytes = serde_json::to_vec(value).expect("plain data always prints");
+    typed(bytes, "application/json")
+}
+
+fn bytes_response(bytes: Vec<u8>) -> Response {
+    typed(bytes, "application/octet-stream")
+}
+
+fn typed(bytes: Vec<u8>, media: &'static str) -> Response {
+    let mut response = Response::new(Body::from(bytes));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+}
