@@ -1,4 +1,4 @@
-"""Query nodes beside the process that writes: whatever is told by one of them holds on all, while they are killed and asleep.
+"""Query and ingest nodes beside the process that writes: whatever is told by one holds on all, while they are killed and asleep.
 
 Each history has one document for itself. It uploads a version by any node, waits until any node tells of its success, and
 then asks every node: each has to find this version and no earlier one, or to say that it cannot answer. The same after a
@@ -15,22 +15,23 @@ from oracle import word
 from server import Broken, Gone, Server
 
 NODES = 2
+INGEST_NODES = 2
 HISTORIES = 8
 TENANT = "histories"
 EVENTS = 5
+NODE_KEY = "key-of-the-ingest-nodes-of-the-campaign-1"
 # A writer on another disk waits for 15 seconds.
 STUCK_SECONDS = 180
 
 
 class Cluster:
-    """A process that writes, and query nodes."""
+    """A process that writes, query nodes, and ingest nodes."""
 
     def __init__(self, trial):
         self.trial, self.store = trial, bucket.Store(trial)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port, *self.ingest_ports = free_ports(1 + INGEST_NODES)
         self.disks = 0
+        self.ingest_nodes = [self.start_ingest(port) for port in self.ingest_ports]
         self.folders = [self.fresh() for _ in range(1 + NODES)]
         self.servers = [self.start(0)]
         self.servers += [self.start(number) for number in range(1, 1 + NODES)]
@@ -42,13 +43,25 @@ class Cluster:
 
     def start(self, number):
         """A process: number 0 writes."""
-        own = {"LODESTONE_WITH_QUERY_NODES": "true"}
+        nodes = ",".join(f"http://127.0.0.1:{port}" for port in self.ingest_ports)
+        own = {"LODESTONE_WITH_QUERY_NODES": "true", "LODESTONE_INGEST_NODES": nodes, "LODESTONE_NODE_KEY": NODE_KEY}
         if number:
             own = {"LODESTONE_ROLE": "query", "LODESTONE_WRITER_URL": f"http://127.0.0.1:{self.port}"}
         port = 0 if number else self.port
         server = Server(self.trial, self.folders[number], self.store.variables | own, port=port)
         self.trial.seconds("start", server.start_seconds)
         return server
+
+    def start_ingest(self, port):
+        """An ingest node."""
+        own = {"LODESTONE_ROLE": "ingest", "LODESTONE_NODE_KEY": NODE_KEY}
+        return Server(self.trial, "/nonexistent/data", own, port=port)
+
+    def restart_ingest(self, number):
+        """Kills an ingest node, and starts it again under its address."""
+        self.ingest_nodes[number].kill()
+        time.sleep(self.trial.random.random() * 3)
+        self.ingest_nodes[number] = self.start_ingest(self.ingest_ports[number])
 
     def restart(self, number, loses_disk):
         """Kills a process, and starts it again, on another disk where its own is lost."""
@@ -61,26 +74,47 @@ class Cluster:
         self.store.fail(0)
         self.servers[number] = self.start(number)
 
-    def pause(self, number):
+    def pause(self, server):
         """Has a process stand still for longer than it may answer from what it knows."""
-        process = self.servers[number].process
+        process = server.process
         process.send_signal(signal.SIGSTOP)
         time.sleep(self.trial.random.uniform(0.5, 6))
         process.send_signal(signal.SIGCONT)
+
+    def embedded(self):
+        """Passages that the ingest nodes which run now have embedded."""
+        count = 0
+        for node in self.ingest_nodes:
+            text = node.client(NODE_KEY).send("GET", "/metrics")[2].decode()
+            count += int(text.split("\nlodestone_node_passages_total ")[1].split()[0])
+        return count
 
     def event(self):
         """Something that happens to a cluster."""
         random = self.trial.random
         self.store.fail(random.choice(bucket.FAILURES))
-        kind = random.choice(("node", "node", "pause", "pause", "writer"))
+        kind = random.choice(("node", "node", "pause", "pause", "writer", "ingest"))
         number = 0 if kind == "writer" else random.randint(1, NODES)
         if kind == "pause":
             # The one that writes may stand still too, for less long than others wait for it.
-            self.pause(random.choice((0, number, number)))
+            self.pause(random.choice((*self.servers, self.servers[number], *self.ingest_nodes)))
+        elif kind == "ingest":
+            self.restart_ingest(random.randrange(INGEST_NODES))
         else:
             self.restart(number, loses_disk=random.random() < 0.5)
         self.trial.add(**{kind: 1})
         time.sleep(random.random() * 4)
+
+
+def free_ports(count):
+    """Ports that are free now, for processes that come back under the same address."""
+    sockets = [socket.socket() for _ in range(count)]
+    for free in sockets:
+        free.bind(("127.0.0.1", 0))
+    ports = [free.getsockname()[1] for free in sockets]
+    for free in sockets:
+        free.close()
+    return ports
 
 
 class History(threading.Thread):
@@ -182,4 +216,4 @@ def told_everywhere(trial):
         raise Broken("\n".join(problems))
     for history in histories:
         history.replace()
-    trial.add(checks=0, told=sum(history.version for history in histories))
+    trial.add(checks=0, told=sum(history.version for history in histories), by_ingest_nodes=cluster.embedded())
