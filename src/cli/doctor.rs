@@ -227,10 +227,11 @@ fn writer(settings: &Settings) -> Result<Option<String>, String> {
 /// The ingest nodes. A server starts without them all the same.
 fn ingest_nodes(settings: &Settings, fingerprint: Option<&str>) -> Vec<String> {
     let nodes = &settings.store.nodes;
-    let asked = |url: &String| -> Result<String, String> {
+    let asked = |url: &str| -> Result<String, String> {
         let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
         let headers = headers(nodes).map_err(|error| error.to_string())?;
-        let node = describe(&Forwarder::new(url, &authorities)?, &headers)?;
+        let node = describe(&Forwarder::new(url, &authorities)?, &headers)
+            .map_err(|problem| format!("{url}: {problem}"))?;
         let has_model = |own: &str| node.models.iter().any(|known| known == own);
         Ok(match (fingerprint.is_some_and(has_model), node.version == version()) {
             (true, true) => format!("{url} parses and embeds: {}", node.device),
@@ -239,8 +240,8 @@ fn ingest_nodes(settings: &Settings, fingerprint: Option<&str>) -> Vec<String> {
             (false, false) => format!("{url} is not used: another release and another model"),
         })
     };
-    let found = |url| asked(url).unwrap_or_else(|problem| format!("not used now: {problem}"));
-    nodes.ingest_nodes.iter().map(found).collect()
+    let found = |url: &str| asked(url).unwrap_or_else(|problem| format!("not used now: {problem}"));
+    nodes.ingest_nodes().map(found).collect()
 }
 
 /// The place of backups. A server starts without a store that answers, but not without credentials.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use lodestone_embed::{EmbedDevice, EmbedError, Embedder, Model, ModelFiles};
-use lodestone_engine::settings::Settings;
+use lodestone_engine::settings::{NodeSettings, Settings};
 use lodestone_engine::{Components, Engine, RemoteEmbedder, TakenDevice, take_device};
 use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk, raise_file_limit};
@@ -270,6 +270,24 @@ fn write_first_key(path: &Path, key: &str) -> std::io::Result<()> {
     std::fs::rename(&fresh, path)
 }
 
+/// The part of this process among several, unless it is alone.
+fn role(nodes: &NodeSettings) -> Option<String> {
+    let mut role = match &nodes.writer_url {
+        Some(writer) => format!("query, {writer} writes"),
+        None if nodes.with_query_nodes => "all, and query nodes are waited for".to_owned(),
+        None => "all".to_owned(),
+    };
+    for (count, what) in [
+        (nodes.query_nodes().count(), "query nodes share tenants"),
+        (nodes.ingest_nodes().count(), "ingest nodes parse and embed too"),
+    ] {
+        if count > 0 {
+            let _ = write!(role, "; {count} {what}");
+        }
+    }
+    (role != "all").then_some(role)
+}
+
 fn banner(
     engine: &Engine,
     url: &str,
@@ -291,11 +309,8 @@ fn banner(
         Some(url) => line("data", &format!("{url}, copies in {}", data_dir.display())),
         None => line("data", &data_dir.display().to_string()),
     }
-    let nodes = &engine.settings().store.nodes;
-    match &nodes.writer_url {
-        Some(writer) => line("role", &format!("query, {writer} writes")),
-        None if nodes.with_query_nodes => line("role", "all, and query nodes are waited for"),
-        None => {}
+    if let Some(role) = role(&engine.settings().store.nodes) {
+        line("role", &role);
     }
     let backend = engine.backend();
     match backend.name() {

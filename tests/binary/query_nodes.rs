@@ -311,3 +311,95 @@ fn nothing_is_passed_on_to_a_writer_that_stands_still_or_is_another_one() {
     assert!(!tenants.to_string().contains("acme"), "{tenants}");
     assert_eq!(found(&node.client, "saffron"), ["a"]);
 }
+
+/// Query nodes that share the tenants, under ports of which one is nobody's.
+fn sharing(store: &Store, writer: u16, installations: Vec<Installation>) -> Vec<Node> {
+    let ports: Vec<u16> = installations.iter().map(|_| free_port()).collect();
+    let url = |port: &u16| format!("http://127.0.0.1:{port}");
+    // One that is not there, and one that is no query node.
+    let mut urls: Vec<String> = ports.iter().chain([&free_port(), &writer]).map(url).collect();
+    urls.sort();
+    let (urls, writer) = (urls.join(","), url(&writer));
+    let own = [
+        ("LODESTONE_ROLE", "query"),
+        ("LODESTONE_WRITER_URL", &writer),
+        ("LODESTONE_QUERY_NODES", &urls),
+    ];
+    let started = ports.iter().zip(installations);
+    let started = started.map(|(port, installation)| Node::start(store, installation, *port, &own));
+    let nodes: Vec<Node> = started.collect();
+    for node in &nodes {
+        let mut patience = Patience::new();
+        while node.metric("query_nodes_usable") != ports.len() as f64 {
+            assert!(!patience.is_over(()), "the others are never usable");
+        }
+    }
+    nodes
+}
+
+/// Goal: whichever node is asked about a tenant, one of them has its data at hand; a node that is
+/// killed or frozen keeps no answer from anybody; what is told holds everywhere all the same.
+#[test]
+fn a_tenant_is_at_hand_on_one_node() {
+    const TENANTS: usize = 8;
+    let test = "a_tenant_is_at_hand_on_one_node";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let others = (0..3).map(|_| another(&installation)).collect();
+    let port = free_port();
+    let writer = Node::writer(&store, installation, port);
+    let text = |tenant: usize, version: usize| {
+        let path = format!("/upload/upload_text?tenant_id=t{tenant}");
+        let content = format!("The lantern{tenant}x{version} stands in the hall.");
+        ask(&writer.client, "POST", &path, json!({"file_id": "a", "content": content}));
+        let path = format!("/upload/verify_processing?tenant_id=t{tenant}&file_id=a&wait=30");
+        while ask(&writer.client, "POST", &path, Value::Null)["status"] != "success" {}
+    };
+    let finds = |node: &Node, tenant: usize, version: usize| {
+        let (tenant, query) = (format!("t{tenant}"), format!("lantern{tenant}x{version}"));
+        let body = json!({"tenant_id": tenant, "query": query});
+        let begun = Instant::now();
+        let found = ask(&node.client, "POST", "/search/full-text-search", body);
+        (found.as_array().expect("an array").len(), begun.elapsed())
+    };
+    (0..TENANTS).for_each(|tenant| text(tenant, 1));
+    let nodes = sharing(&store, port, others);
+    let open = |node: &Node| node.metric("tenants{state=\"open\"}");
+    for node in &nodes {
+        for tenant in 0..TENANTS {
+            assert_eq!(finds(node, tenant, 1).0, 1);
+            let path = format!("/list/sources?tenant_id=t{tenant}");
+            let listed = ask(&node.client, "GET", &path, Value::Null);
+            assert_eq!(listed["sources"].as_array().map(Vec::len), Some(1), "{listed}");
+        }
+    }
+    let open_now: Vec<f64> = nodes.iter().map(open).collect();
+    assert_eq!(open_now.iter().sum::<f64>(), TENANTS as f64, "each on one node: {open_now:?}");
+    let passed: f64 = nodes.iter().map(|node| node.metric("query_nodes_passed_total")).sum();
+    assert_eq!(passed, (TENANTS * 2 * 2) as f64, "of three nodes two pass a request on");
+
+    // A replacement is found at once, by the node that has the tenant and by the others.
+    text(0, 2);
+    for node in &nodes {
+        assert_eq!((finds(node, 0, 1).0, finds(node, 0, 2).0), (0, 1));
+    }
+
+    // The tenants of a frozen node are answered by others: late, until that is noticed.
+    nodes[2].signal(Signal::STOP);
+    for tenant in 0..TENANTS {
+        let (found, time) = finds(&nodes[0], tenant, if tenant == 0 { 2 } else { 1 });
+        assert_eq!(found, 1);
+        assert!(time < Duration::from_secs(15), "{time:?}");
+    }
+    nodes[2].signal(Signal::CONT);
+    let mut nodes = nodes.into_iter();
+    let first = nodes.next().expect("the first");
+    nodes.for_each(|node| drop(node.server.kill()));
+    for tenant in 0..TENANTS {
+        assert_eq!(finds(&first, tenant, if tenant == 0 { 2 } else { 1 }).0, 1);
+    }
+    let mut patience = Patience::new();
+    while first.metric("query_nodes_usable") != 1.0 {
+        assert!(!patience.is_over(()), "lost nodes are never noticed");
+    }
+}

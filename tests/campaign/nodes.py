@@ -17,7 +17,8 @@ from server import Broken, Gone, Server
 NODES = 2
 INGEST_NODES = 2
 HISTORIES = 8
-TENANT = "histories"
+# Some for each node, where they share them.
+TENANTS = 4
 EVENTS = 5
 NODE_KEY = "key-of-the-ingest-nodes-of-the-campaign-1"
 # A writer on another disk waits for 15 seconds.
@@ -29,7 +30,10 @@ class Cluster:
 
     def __init__(self, trial):
         self.trial, self.store = trial, bucket.Store(trial)
-        self.port, *self.ingest_ports = free_ports(1 + INGEST_NODES)
+        ports = free_ports(1 + NODES + INGEST_NODES)
+        self.ports, self.ingest_ports = ports[: 1 + NODES], ports[1 + NODES :]
+        # Nodes share tenants, or each answers what it is asked.
+        self.is_sharing = trial.random.random() < 0.5
         self.disks = 0
         self.ingest_nodes = [self.start_ingest(port) for port in self.ingest_ports]
         self.folders = [self.fresh() for _ in range(1 + NODES)]
@@ -46,9 +50,10 @@ class Cluster:
         nodes = ",".join(f"http://127.0.0.1:{port}" for port in self.ingest_ports)
         own = {"LODESTONE_WITH_QUERY_NODES": "true", "LODESTONE_INGEST_NODES": nodes, "LODESTONE_NODE_KEY": NODE_KEY}
         if number:
-            own = {"LODESTONE_ROLE": "query", "LODESTONE_WRITER_URL": f"http://127.0.0.1:{self.port}"}
-        port = 0 if number else self.port
-        server = Server(self.trial, self.folders[number], self.store.variables | own, port=port)
+            own = {"LODESTONE_ROLE": "query", "LODESTONE_WRITER_URL": f"http://127.0.0.1:{self.ports[0]}"}
+            if self.is_sharing:
+                own["LODESTONE_QUERY_NODES"] = ",".join(f"http://127.0.0.1:{port}" for port in self.ports[1:])
+        server = Server(self.trial, self.folders[number], self.store.variables | own, port=self.ports[number])
         self.trial.seconds("start", server.start_seconds)
         return server
 
@@ -124,6 +129,7 @@ class History(threading.Thread):
         super().__init__()
         self.cluster, self.number, self.random = cluster, number, random
         self.name_of_document, self.version = f"doc-{number}", 0
+        self.tenant = f"histories-{number % TENANTS}"
         self.is_over, self.problem = threading.Event(), None
         self.checks = self.unanswered = 0
 
@@ -160,25 +166,25 @@ class History(threading.Thread):
         self.version += 1
         content = f"The stone {word(self.number, 0, self.version)} lies in the hall."
         body = {"file_id": self.name_of_document, "content": content}
-        self.any("POST", "/upload/upload_text", body, tenant_id=TENANT)
+        self.any("POST", "/upload/upload_text", body, tenant_id=self.tenant)
         status = None
         while status != "success":
             path = "/upload/verify_processing"
-            status = self.any("POST", path, tenant_id=TENANT, file_id=self.name_of_document, wait=5)["status"]
+            status = self.any("POST", path, tenant_id=self.tenant, file_id=self.name_of_document, wait=5)["status"]
             if status == "errored":
                 raise Broken(f"{self.name_of_document} is errored")
         self.check(self.version)
 
     def delete(self):
         """The end of the document, told to be gone."""
-        self.any("DELETE", "/delete_source", {"source_ids": [self.name_of_document]}, tenant_id=TENANT)
+        self.any("DELETE", "/delete_source", {"source_ids": [self.name_of_document]}, tenant_id=self.tenant)
         self.check(None)
 
     def check(self, expected):
         """Asks every process for this version and the one before."""
         for number, server in enumerate(list(self.cluster.servers)):
             for version in range(max(1, self.version - 1), self.version + 1):
-                body = {"tenant_id": TENANT, "query": word(self.number, 0, version)}
+                body = {"tenant_id": self.tenant, "query": word(self.number, 0, version)}
                 try:
                     status, found = server.client().ask("POST", "/search/full-text-search", body)
                 except Gone:
@@ -216,4 +222,4 @@ def told_everywhere(trial):
         raise Broken("\n".join(problems))
     for history in histories:
         history.replace()
-    trial.add(checks=0, told=sum(history.version for history in histories), by_ingest_nodes=cluster.embedded())
+    trial.add(checks=0, told=sum(history.version for history in histories), by_ingest_nodes=cluster.embedded(), shared=int(cluster.is_sharing))

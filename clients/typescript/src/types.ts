@@ -1542,6 +1542,8 @@ export interface Health {
   status: string;
   /** Name of the process among those that write to a bucket, for its query nodes. */
   writer?: string | null;
+  /** Name of a query node that shares the tenants with others, for those. */
+  node?: string | null;
 }
 
 export interface Readiness {

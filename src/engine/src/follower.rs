@@ -8,6 +8,10 @@
 //! ```
 //! Every commit to a collection is followed by its number in the catalog before anybody is told of
 //! it, so that a collection at the head of a current catalog has all that anybody was told of.
+//!
+//! - `peers`: the other nodes, and the tenants that each of them answers for
+
+mod peers;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -16,6 +20,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
+pub use peers::Peers;
+
 use crate::settings::{InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 use lodestone_catalog::job::JobRow;
@@ -23,7 +29,7 @@ use lodestone_catalog::{Catalog, CatalogError, FollowState, Tenant};
 use lodestone_fetch::{Authorities, Forwarder};
 use lodestone_metrics::Gauge;
 use lodestone_storage::collection::{Collection, Registry};
-use lodestone_types::{ErrorKind, JobStatus};
+use lodestone_types::{ErrorKind, IdSource, JobStatus};
 use ureq::http::HeaderMap;
 
 /// Time between two looks at the log: a few of them may be lost before a process is behind.
@@ -40,6 +46,8 @@ pub(super) struct Follower {
     catalog: Catalog,
     registry: Arc<Registry>,
     forwarder: Arc<Forwarder>,
+    /// The nodes that share the tenants, where the operator names them.
+    peers: Option<Arc<Peers>>,
     signals: Mutex<Signals>,
     changed: Condvar,
     age_millis: Gauge,
@@ -64,10 +72,16 @@ impl Follower {
         authorities: &Authorities,
         catalog: &Catalog,
         registry: &Arc<Registry>,
+        ids: &Arc<dyn IdSource>,
     ) -> Result<Option<Arc<Self>>, EngineError> {
-        let writer =
-            settings.store.nodes.writer_url.as_ref().filter(|_| settings.store.nodes.only_reads());
+        let nodes = &settings.store.nodes;
+        let writer = nodes.writer_url.as_ref().filter(|_| nodes.only_reads());
         let Some(writer) = writer else { return Ok(None) };
+        let peers = match nodes.query_nodes().next() {
+            None => None,
+            Some(_) => Some(Peers::new(ids.uuid(), nodes.query_nodes(), authorities)?),
+        };
+        let peers = peers.map(Arc::new);
         let forwarder = Forwarder::new(writer, authorities)
             .map_err(|problem| InvalidSetting { name: "writer-url", problem })?;
         let (catalog, registry) = (catalog.clone(), Arc::clone(registry));
@@ -77,6 +91,7 @@ impl Follower {
             catalog,
             registry,
             forwarder,
+            peers,
             signals,
             changed,
             age_millis,
@@ -92,16 +107,27 @@ impl Follower {
             let builder = std::thread::Builder::new().name(name.to_owned());
             builder.spawn(move || run(&follower)).expect("the system provides threads at start")
         };
-        vec![
+        let mut threads = vec![
             spawn("follow", Self::follow),
             spawn("refresh", Self::refresh),
             spawn("writer", Self::watch_writer),
-        ]
+        ];
+        if let Some(peers) = &self.peers {
+            threads.extend((0..peers.len()).map(|at| {
+                let peers = Arc::clone(peers);
+                let builder = std::thread::Builder::new().name(format!("peer-{at}"));
+                builder.spawn(move || peers.watch(at)).expect("the system provides threads")
+            }));
+        }
+        threads
     }
 
     /// Asks the threads to end.
     pub(super) fn stop(&self) {
         self.signals.lock().is_stopping = true;
+        if let Some(peers) = &self.peers {
+            peers.stop();
+        }
         self.changed.notify_all();
     }
 
@@ -112,6 +138,9 @@ impl Follower {
         registry.enter("query_node_log_entry", help, &self.entry);
         let help = "Whether the process that writes answers, and is the one that is followed";
         registry.enter("query_node_writer_usable", help, &self.writer_usable);
+        if let Some(peers) = &self.peers {
+            peers.enter_meters(registry);
+        }
     }
 
     pub(super) fn refresh_gauges(&self) {
@@ -329,6 +358,11 @@ impl Engine {
     /// The way to the process that writes, where this one follows it.
     pub fn forwarder(&self) -> Option<Arc<Forwarder>> {
         self.follower.as_ref().map(|follower| Arc::clone(&follower.forwarder))
+    }
+
+    /// The query nodes that share the tenants, where this is one of them.
+    pub fn peers(&self) -> Option<&Arc<Peers>> {
+        self.follower.as_ref()?.peers.as_ref()
     }
 
     /// The position of a process that follows the one that writes.

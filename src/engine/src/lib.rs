@@ -81,7 +81,7 @@ pub use blobs::{CopiedStore, cached_store, copy_store, probe_store};
 pub use components::Components;
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
-pub use follower::writer_at;
+pub use follower::{Peers, writer_at};
 pub use health::{ComponentState, Health};
 pub use listing::{SourceCounts, SourcePage, Span};
 pub use lodestone_bucket::Probed;
@@ -203,7 +203,7 @@ impl Engine {
             reembed: settings.reembed.clone(),
             scrub: settings.scrub,
         }));
-        let follower = Follower::new(&settings, &authorities, &catalog, &registry)?;
+        let follower = Follower::new(&settings, &authorities, &catalog, &registry, &ids)?;
         let posting = components.webhook_client.unwrap_or_else(|| fetcher(&settings, &authorities));
         let webhooks = Webhooks::new(&catalog, posting, &clock, &ids);
         let backups = Backups::new(BackupParts {

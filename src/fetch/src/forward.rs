@@ -131,6 +131,13 @@ impl fmt::Debug for Exchange {
     }
 }
 
+impl ForwardError {
+    /// Description of the error, without the address.
+    pub fn problem(&self) -> &str {
+        &self.problem
+    }
+}
+
 impl Forwarder {
     /// A client of the server at `base`, `http://` or `https://` with a host, a port where it is
     /// not the usual one, and perhaps a path. Nothing is asked for yet.
@@ -145,6 +152,10 @@ impl Forwarder {
         }
         if uri.query().is_some() || uri.authority().is_some_and(|one| one.as_str().contains('@')) {
             return Err(wrong("must hold no query and no user"));
+        }
+        let has_port = uri.authority().map(|one| one.as_str()) != uri.host();
+        if has_port && uri.port().is_none() {
+            return Err(wrong("has a port that is none"));
         }
         // Headers are those of the request that is passed on, and no others.
         let config = authorities

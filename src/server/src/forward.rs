@@ -1,4 +1,4 @@
-//! Requests that the server that writes is to answer, passed on by a query node as they came.
+//! Requests that another server is to answer, passed on by a query node as they came.
 //!
 //! ```text
 //! client -> BodyReader -> a few pieces -> thread: Exchange::send -> the server that writes
@@ -75,9 +75,9 @@ const MAY_BE: &str = "a change that was asked for may have been made";
 /// Seconds after which a client may ask again.
 const RETRY_SECONDS: u32 = 1;
 
-/// The server that writes, as a query node reaches it.
+/// A server that requests are passed on to: the one that writes, or a query node.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct Upstream {
     forwarder: Arc<Forwarder>,
     exchanges: Arc<Exchanges>,
 }
@@ -130,7 +130,7 @@ pub(crate) fn is_marked(headers: &HeaderMap) -> bool {
     headers.contains_key(FORWARDED)
 }
 
-impl Writer {
+impl Upstream {
     pub fn new(forwarder: Arc<Forwarder>) -> Self {
         Self { forwarder, exchanges: Arc::default() }
     }

@@ -50,7 +50,7 @@ impl Product {
             writer_name: engine.writer_name().map(|name| name.to_string()),
             ..HttpSettings::default()
         };
-        let forwarder = engine.forwarder();
+        let (forwarder, peers) = (engine.forwarder(), engine.peers().cloned());
         let (spills, memory) = (Arc::clone(engine.spills()), Arc::clone(engine.memory()));
         let app = App::with_certificates(engine, stop, certificates);
         let watch = Arc::clone(&app.watch);
@@ -63,6 +63,7 @@ impl Product {
             memory,
             meters: watch.http().clone(),
             forwarder,
+            peers,
             settings: http,
         };
         let router = router(routes::table(), console::router(), frame);

@@ -27,6 +27,9 @@ use crate::request::spool::Spooler;
 use crate::{file_body, reply};
 use lodestone_engine::{Spilled, SpilledFile};
 
+/// Media type of a stream of events.
+pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
+
 /// Longest silence on a stream.
 const PING_AFTER: Duration = Duration::from_secs(15);
 /// Events that may wait for a slow reader before the sender waits.
@@ -254,7 +257,7 @@ impl EventStream {
         });
         let mut response = Response::new(Body::from_stream(body));
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         // Asks reverse proxies not to collect the events.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));

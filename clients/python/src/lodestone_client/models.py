@@ -582,6 +582,7 @@ class Health(TypedDict):
 
     status: str
     writer: NotRequired[str | None]
+    node: NotRequired[str | None]
 
 
 class Readiness(TypedDict):

@@ -18,7 +18,7 @@ pub struct TlsSettings {
     #[arg(long, env = "LODESTONE_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
     /// Certificates in PEM of the authorities that vouch for fetched pages, the generator, the
-    /// embedding server and the collector of traces, for example
+    /// embedding server, other nodes and the collector of traces, for example
     /// /etc/ssl/certs/ca-certificates.crt [default: those of Mozilla, which come with the program].
     #[arg(long, env = "LODESTONE_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,

@@ -8,6 +8,7 @@ use crate::dto::chunks::{Chunk, QnaChunk, QnaCitation, QnaSource};
 use crate::dto::graph::{EntityPath, GraphRelations};
 use crate::error::ApiError;
 use crate::reply::{Json, Reply};
+use crate::sse;
 use crate::sse::EventStream;
 use lodestone_engine::answer::generate::ToolCall;
 
@@ -255,7 +256,7 @@ pub enum QnaReply {
 }
 
 impl Reply for QnaReply {
-    const MEDIA_TYPES: &'static [&'static str] = &["application/json", "text/event-stream"];
+    const MEDIA_TYPES: &'static [&'static str] = &["application/json", sse::MEDIA_TYPE];
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         generator.subschema_for::<QnaResponse>()

@@ -182,6 +182,9 @@ pub struct Health {
     /// Name of the process among those that write to a bucket, for its query nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writer: Option<String>,
+    /// Name of a query node that shares the tenants with others, for those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }
 
 /// Answer to `readyz`; 503 unless every component is `ok`.

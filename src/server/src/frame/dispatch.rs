@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
-use axum::extract::{FromRequestParts, Path, Query};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -17,23 +16,22 @@ use tokio::time::sleep;
 
 use crate::admission::Gate;
 use crate::auth::{self, Authenticator};
-use crate::error::{ApiError, Condition, ErrorForm, Location};
-use crate::forward::{Origin, Outgoing, Writer, client_of, is_marked, require_name};
+use crate::error::{ApiError, Condition, ErrorForm};
+use crate::forward::{Origin, Outgoing, Upstream, client_of, is_marked, require_name};
 use crate::frame::audit::{Act, Subject};
+use crate::frame::inputs::{base_url, headers_of, idempotency_of, path_of, query_of};
 use crate::frame::media::check_media;
 use crate::frame::outer::{KeyId, RequestId, Template};
+use crate::frame::placed::Placement;
 use crate::listen::Peer;
 use crate::listen::pace::Pace;
 use crate::mcp::Counted;
 use crate::request::body::BodyReader;
 use crate::request::names::Handling;
 use crate::request::spool::Spooler;
-use crate::request::{Call, Idempotency, Input, Payload, multipart};
-use crate::routes::{Effect, Media, Place, Route, RouteSpec, off_thread, openapi};
+use crate::request::{Call, Input, Payload, multipart};
+use crate::routes::{Effect, Media, Place, Route, RouteSpec, openapi};
 use lodestone_types::{Grant, Role, Tally, limits};
-
-/// Characters of an `Idempotency-Key` (API 5.15).
-const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 
 /// State that all requests share.
 pub(super) struct Shared<S> {
@@ -46,7 +44,9 @@ pub(super) struct Shared<S> {
     /// Name under which this server writes, for nodes that pass requests on.
     pub name: Option<String>,
     /// The server that writes, on a query node.
-    pub writer: Option<Writer>,
+    pub writer: Option<Upstream>,
+    /// The query nodes that share the tenants, where this is one of them.
+    pub placement: Option<Placement>,
     /// Prefix of every path.
     pub path_prefix: String,
 }
@@ -64,13 +64,17 @@ impl<S> Shared<S> {
     /// Leaves a request to the server that writes.
     async fn pass(
         &self,
-        writer: &Writer,
+        writer: &Upstream,
         parts: &Parts,
         body: Outgoing,
         origin: Origin,
     ) -> Result<Response, ApiError> {
-        let target = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
-        writer.pass(parts, self.below_prefix(target), body, origin).await
+        writer.pass(parts, self.target(parts), body, origin).await
+    }
+
+    /// Path and query of a request, without the prefix of this server.
+    fn target<'a>(&self, parts: &'a Parts) -> &'a str {
+        self.below_prefix(parts.uri.path_and_query().map_or("/", PathAndQuery::as_str))
     }
 }
 
@@ -206,6 +210,41 @@ where
     let query = query_of(&parts)?;
     let path = path_of(&mut parts).await?;
     let payload = payload_of(&route.spec, reader, content_type).await?;
+    let placement = shared.placement.as_ref();
+    let other = placement.and_then(|nodes| nodes.other(&route.spec, &parts, &query, &payload));
+    let asked = Asked { query, path, payload, grant, peer, subject, origin: origin.clone() };
+    let here = carried_out_here(shared, route, &parts, asked);
+    match other {
+        None => here.await,
+        Some(other) => {
+            let target = shared.target(&parts);
+            other.or_else(&parts, target, origin, here).await
+        }
+    }
+}
+
+/// A request that was read, and may be carried out by this process.
+struct Asked {
+    query: Vec<(String, String)>,
+    path: Vec<(String, String)>,
+    payload: Payload,
+    grant: Option<Grant>,
+    peer: Option<Arc<Peer>>,
+    subject: Subject,
+    origin: Origin,
+}
+
+/// The operation, by this process, or else by the server that writes.
+async fn carried_out_here<S>(
+    shared: &Shared<S>,
+    route: &Route<S>,
+    parts: &Parts,
+    asked: Asked,
+) -> Result<Response, ApiError>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    let Asked { query, path, payload, grant, peer, subject, origin } = asked;
     // For the server that writes, if this one cannot answer. Other bodies belong to changes.
     let kept = match (&payload, &shared.writer) {
         (Payload::Json(bytes), Some(writer)) => Some((writer, bytes.clone())),
@@ -221,9 +260,9 @@ where
     let (input, idempotency) = idempotency_of(&parts.headers, input).await?;
     let call = Call {
         grant,
-        request_id: Arc::clone(request_id),
+        request_id: Arc::clone(&origin.request_id),
         route: route.spec.path,
-        base_url: base_url(&parts, route.spec.path),
+        base_url: base_url(parts, route.spec.path),
         idempotency,
         ignored: [].into(),
         memory: None,
@@ -234,8 +273,8 @@ where
         is_at_node: shared.writer.is_some(),
     };
     match (route.answer(shared.app.clone(), call, input).await, kept) {
-        (Err(error), Some((writer, body))) if is_for_writer(&error, &parts) => {
-            let passed = shared.pass(writer, &parts, Outgoing::Whole(body), origin).await;
+        (Err(error), Some((writer, body))) if is_for_writer(&error, parts) => {
+            let passed = shared.pass(writer, parts, Outgoing::Whole(body), origin).await;
             // Nothing was to be changed.
             passed.map_err(|failed| if failed.reason() == "writer_away" { error } else { failed })
         }
@@ -315,74 +354,4 @@ fn open_body<S>(
     let owner = grant.map_or_else(|| "".into(), |grant| Arc::clone(&grant.key_id));
     let spooler = Spooler { spills: Arc::clone(&shared.gate.spills), owner };
     BodyReader::new(body, length, bytes_max, shared.pace, spooler).map(Some)
-}
-
-fn query_of(parts: &Parts) -> Result<Vec<(String, String)>, ApiError> {
-    match Query::<Vec<(String, String)>>::try_from_uri(&parts.uri) {
-        Ok(Query(pairs)) => Ok(pairs),
-        Err(_) => Err(ApiError::invalid("invalid_value", "the query string cannot be read")),
-    }
-}
-
-/// The headers that the operation documents.
-fn headers_of(spec: &RouteSpec, headers: &HeaderMap) -> Result<Vec<(String, String)>, ApiError> {
-    let mut found = Vec::new();
-    for field in spec.fields.iter().filter(|field| field.location == Location::Header) {
-        for value in headers.get_all(field.name) {
-            let text = std::str::from_utf8(value.as_bytes()).map_err(|_| {
-                let problem = "is not valid UTF-8";
-                ApiError::field("invalid_value", Location::Header, field.name, problem)
-            })?;
-            found.push((field.name.to_owned(), text.to_owned()));
-        }
-    }
-    Ok(found)
-}
-
-async fn path_of(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {
-    match Path::<Vec<(String, String)>>::from_request_parts(parts, &()).await {
-        Ok(Path(pairs)) => Ok(pairs),
-        Err(_) => {
-            let message = "the path is not valid UTF-8";
-            Err(ApiError::new(Condition::RouteNotFound, "route_not_found", message))
-        }
-    }
-}
-
-/// Address of this server as the client sees it. The client's own claim goes back to it alone.
-fn base_url(parts: &Parts, route: &str) -> String {
-    let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
-    let is_host = |host: &&str| {
-        let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b".-_:[]".contains(&b);
-        !host.is_empty() && host.bytes().all(is_allowed)
-    };
-    let Some(host) = header("host").filter(is_host) else { return String::new() };
-    let is_secure = header("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
-    let scheme = if is_secure { "https" } else { "http" };
-    let path = parts.uri.path().trim_end_matches('/');
-    format!("{scheme}://{host}{}", path.strip_suffix(route).unwrap_or_default())
-}
-
-/// The idempotency key, with the digest of the input. Hashing may take a second.
-async fn idempotency_of(
-    headers: &HeaderMap,
-    input: Input,
-) -> Result<(Input, Option<Idempotency>), ApiError> {
-    let Some(value) = headers.get("idempotency-key") else { return Ok((input, None)) };
-    match value.to_str() {
-        Ok("") => Ok((input, None)),
-        Ok(key) if key.len() <= IDEMPOTENCY_KEY_CHARS_MAX => {
-            let key = key.to_owned();
-            off_thread(move || {
-                let digest = input.digest();
-                Ok((input, Some(Idempotency { key, digest })))
-            })
-            .await
-        }
-        Ok(_) | Err(_) => {
-            let problem = format!("must be 1 to {IDEMPOTENCY_KEY_CHARS_MAX} ASCII characters");
-            let location = Location::Header;
-            Err(ApiError::field("invalid_value", location, "idempotency-key", &problem))
-        }
-    }
 }

@@ -14,14 +14,17 @@
 //! Invariants: nothing of a body is read before the key, the route, the role, the media type and
 //! the announced length have passed; every response carries `x-request-id`; a panic is a 500.
 //!
-//! - `dispatch`: the order of checks (API 1.2, 8.1); `media`: that of the media type
+//! - `dispatch`: the order of checks (API 1.2, 8.1); `media`: that of the media type; `inputs`:
+//!   parts of a request; `placed`: requests that another query node answers
 //! - `outer`: request ids, CORS, the log line; `trace`: the trace that a request belongs to
 //! - `audit`: acts of administration
 
 pub mod audit;
 pub mod dispatch;
+mod inputs;
 mod media;
 pub mod outer;
+mod placed;
 pub mod trace;
 
 use std::collections::BTreeMap;
@@ -39,9 +42,10 @@ use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 use crate::admission::{Admission, AdmissionSettings, Gate};
 use crate::auth::Authenticator;
 use crate::file_body::FromFile;
-use crate::forward::Writer;
+use crate::forward::Upstream;
 use crate::frame::dispatch::{Entry, Shared, dispatch};
 use crate::frame::outer::{Outer, outer};
+use crate::frame::placed::Placement;
 use crate::listen::pace::Pace;
 use crate::mcp;
 use crate::rate::RateLimiter;
@@ -49,9 +53,9 @@ use crate::reply::Document;
 use crate::request::Call;
 use crate::routes::{Route, openapi};
 use crate::watch::HttpMeters;
-use lodestone_engine::Spills;
 use lodestone_engine::ingest::MemoryBudget;
 use lodestone_engine::settings::RateLimit;
+use lodestone_engine::{Peers, Spills};
 use lodestone_fetch::Forwarder;
 use lodestone_types::{Clock, IdSource};
 
@@ -97,6 +101,8 @@ pub struct Frame<S> {
     pub meters: HttpMeters,
     /// The way to the server that writes, on a query node; `None` on that server.
     pub forwarder: Option<Arc<Forwarder>>,
+    /// The query nodes that share the tenants, on one of them.
+    pub peers: Option<Arc<Peers>>,
     /// Settings of the operator.
     pub settings: HttpSettings,
 }
@@ -114,7 +120,7 @@ where
     S: Clone + Send + Sync + 'static,
 {
     table.push(openapi_route(&table));
-    let Frame { app, keys, clock, ids, spills, memory, meters, forwarder, settings } = frame;
+    let Frame { app, keys, clock, ids, spills, memory, meters, forwarder, peers, settings } = frame;
     let gate = Arc::new(Gate {
         limiter: settings.rate_limit.map(RateLimiter::new),
         admission: Admission::new(settings.admission),
@@ -125,9 +131,19 @@ where
     let path_prefix = settings.path_prefix.clone();
     let HttpSettings { pace, change_delay, .. } = settings;
     let name = settings.writer_name.clone();
-    let writer = forwarder.map(Writer::new);
-    let shared =
-        Arc::new(Shared { app, keys, gate, pace, change_delay, name, writer, path_prefix });
+    let writer = forwarder.map(Upstream::new);
+    let placement = peers.map(Placement::new);
+    let shared = Arc::new(Shared {
+        app,
+        keys,
+        gate,
+        pace,
+        change_delay,
+        name,
+        writer,
+        placement,
+        path_prefix,
+    });
     let mut entries: BTreeMap<&'static str, Vec<Route<S>>> = BTreeMap::new();
     for route in table {
         entries.entry(route.spec.path).or_default().push(route);

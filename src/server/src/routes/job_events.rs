@@ -54,7 +54,7 @@ pub fn routes() -> Vec<Route<App>> {
 pub struct EventReply(EventStream);
 
 impl Reply for EventReply {
-    const MEDIA_TYPES: &'static [&'static str] = &["text/event-stream"];
+    const MEDIA_TYPES: &'static [&'static str] = &[sse::MEDIA_TYPE];
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({"type": "string"})

@@ -189,7 +189,8 @@ fn require_all_tenants(call: &Call) -> Result<(), ApiError> {
 
 fn alive(app: &App) -> Health {
     let writer = app.engine.writer_name().map(|name| name.to_string());
-    Health { status: "ok".to_owned(), writer }
+    let node = app.engine.peers().map(|peers| peers.own_name().to_string());
+    Health { status: "ok".to_owned(), writer, node }
 }
 
 fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {

@@ -54,6 +54,7 @@ impl Rig {
             memory: Arc::clone(engine.memory()),
             meters: crate::watch::HttpMeters::default(),
             forwarder: None,
+            peers: None,
             settings: HttpSettings::default(),
         };
         let router = router(table(), Router::new(), frame);

@@ -225,6 +225,7 @@ impl Rig {
             memory: Arc::new(MemoryBudget::new(Box::new(ProcessMemory), None, 0)),
             meters: HttpMeters::default(),
             forwarder,
+            peers: None,
             settings,
         };
         Self { router: router(table(), Router::new(), frame), spools }

@@ -83,12 +83,17 @@ impl IngestNodes {
         authorities: &Authorities,
         models: impl Iterator<Item = &'a Arc<dyn Embedder>>,
     ) -> Result<Option<Arc<Self>>, InvalidSetting> {
-        if settings.ingest_nodes.is_empty() {
+        if settings.ingest_nodes().next().is_none() {
             return Ok(None);
         }
         let headers = headers(settings)?;
-        let node = |url: &String| Node::new(url, authorities, &headers);
-        let nodes = settings.ingest_nodes.iter().map(node).collect::<Result<_, _>>()?;
+        let node = |url| Node::new(url, authorities, &headers);
+        let nodes: Vec<Node> = settings.ingest_nodes().map(node).collect::<Result<_, _>>()?;
+        let is_twice = |at: usize| nodes[..at].iter().any(|other| other.base() == nodes[at].base());
+        if let Some(at) = (0..nodes.len()).find(|at| is_twice(*at)) {
+            let problem = format!("names {} twice", nodes[at].base());
+            return Err(InvalidSetting { name: "ingest-nodes", problem });
+        }
         let models = models.map(|model| model.fingerprint().to_owned()).collect();
         let (is_stopping, stopped, meters) = Default::default();
         Ok(Some(Arc::new(Self { nodes, models, is_stopping, stopped, meters })))
@@ -188,6 +193,8 @@ impl IngestNodes {
             match answer.and_then(|bytes| read(&bytes).map_err(Failure::Nonsense)) {
                 Ok(answer) => return Some(answer),
                 Err(Failure::Busy) => {}
+                // It was ended from here.
+                Err(_) if *self.is_stopping.lock() => return None,
                 Err(failure) => {
                     self.meters.failed.inc();
                     node.failed(failure);

@@ -93,9 +93,24 @@ pub fn headers(settings: &NodeSettings) -> Result<HeaderMap, InvalidSetting> {
 /// The reason why there is none.
 pub fn describe(forwarder: &Forwarder, headers: &HeaderMap) -> Result<Description, String> {
     let answer = forwarder.ask(wire::DESCRIPTION, headers, LOOK_ANSWER);
-    let answer = answer.map_err(|error| error.to_string())?;
-    serde_json::from_slice(&answer)
-        .map_err(|_| format!("{} is no ingest node: see --ingest-nodes", forwarder.base()))
+    let answer = answer.map_err(|error| reason(error.problem()))?;
+    serde_json::from_slice(&answer).map_err(|_| "it is no ingest node".to_owned())
+}
+
+/// A problem of the client, with what it means of a node.
+fn reason(problem: &str) -> String {
+    let meaning = match problem {
+        "status 400" => "it may want https://",
+        "status 401" => "it has another node-key, or is no ingest node",
+        "status 404" => "it is no ingest node",
+        timeout if timeout.starts_with("timeout") => {
+            return "it does not answer in time".to_owned();
+        }
+        other if other.contains("InvalidContentType") => "it may want http://",
+        other if other.contains("UnknownIssuer") => "ca-file has to vouch for it",
+        other => return other.to_owned(),
+    };
+    format!("{problem}: {meaning}")
 }
 
 impl Node {
@@ -124,6 +139,11 @@ impl Node {
         let state = self.state.lock();
         let is_usable = state.usable.as_ref().is_some_and(serves);
         (is_usable && state.running.len() < TASKS_MAX).then_some(state.running.len())
+    }
+
+    /// Its address.
+    pub(super) fn base(&self) -> &str {
+        self.forwarder.base()
     }
 
     pub(super) fn is_usable(&self) -> bool {
@@ -158,10 +178,10 @@ impl Node {
         let node = self.forwarder.base();
         let mut state = self.state.lock();
         state.usable = None;
-        if state.problem.is_none() {
+        if state.problem.as_ref() != Some(&problem) {
             tracing::warn!(node, problem, "{event}");
         }
-        state.problem.get_or_insert(problem);
+        state.problem = Some(problem);
     }
 
     /// Ends the tasks that it has, which are then done elsewhere.
@@ -184,6 +204,7 @@ impl Node {
         match described {
             Ok(node) => {
                 (state.failures, state.rests_until) = (0, None);
+                let device = &node.device;
                 let has_model = node.models.iter().any(|known| models.contains(known));
                 let problem = match (has_model, node.version == wire::version()) {
                     (true, true) => None,
@@ -194,18 +215,20 @@ impl Node {
                 let problem = problem.map(str::to_owned);
                 if problem != state.problem {
                     match &problem {
-                        Some(problem) => tracing::warn!(node = base, problem, "an ingest node"),
-                        None => tracing::info!(node = base, "an ingest node is usable again"),
+                        Some(problem) => {
+                            tracing::warn!(node = base, problem, "an ingest node is used in part");
+                        }
+                        None => tracing::info!(node = base, device, "an ingest node is usable"),
                     }
                 } else if state.usable.is_none() && problem.is_none() {
-                    tracing::info!(node = base, device = node.device, "an ingest node is usable");
+                    tracing::info!(node = base, device, "an ingest node is usable");
                 }
                 state.problem = problem;
                 state.usable = Some(node);
             }
             Err(problem) => {
                 state.failures += 1;
-                if state.failures == FAILURES {
+                if state.failures >= FAILURES {
                     drop(state);
                     self.note("an ingest node is not used", problem);
                     self.abort();
@@ -230,7 +253,7 @@ impl Turn<'_> {
         let request =
             ForwardRequest { method: Method::POST, target: target.to_owned(), headers, body };
         let answer = self.exchange.send(request);
-        let answer = answer.map_err(|error| Failure::Lost(error.to_string()))?;
+        let answer = answer.map_err(|error| Failure::Lost(error.problem().to_owned()))?;
         match answer.status {
             StatusCode::OK => {}
             StatusCode::SERVICE_UNAVAILABLE => {

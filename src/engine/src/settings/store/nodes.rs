@@ -5,9 +5,9 @@ use clap::{ArgAction, Args, ValueEnum};
 use crate::answer::generate::Secret;
 use crate::settings::InvalidSetting;
 
-/// Ingest nodes at most.
-const INGEST_NODES_MAX: usize = 64;
-/// Least number of characters of their key.
+/// Nodes of one role at most.
+const NODES_MAX: usize = 64;
+/// Least number of characters of the key of ingest nodes.
 const KEY_CHARS_MIN: usize = 32;
 
 /// The part of a process among several.
@@ -41,6 +41,11 @@ pub struct NodeSettings {
     /// leads to it; needed by the role `query` [default: none].
     #[arg(long, env = "LODESTONE_WRITER_URL", value_name = "URL")]
     pub writer_url: Option<String>,
+    /// Addresses of all query nodes, this one among them, the same list for each: one of them
+    /// answers for a tenant, and has it at hand, whichever is asked [default: none, each answers
+    /// what it is asked].
+    #[arg(long, env = "LODESTONE_QUERY_NODES", value_name = "URLS", value_delimiter = ',')]
+    pub query_nodes: Vec<String>,
     /// Whether others answer from the bucket that this process writes to: what has changed is told
     /// two seconds later, when they all know of it.
     #[arg(
@@ -71,11 +76,23 @@ impl NodeSettings {
         self.role == NodeRole::Ingest
     }
 
+    /// Addresses of the ingest nodes.
+    pub fn ingest_nodes(&self) -> impl Iterator<Item = &str> {
+        named(&self.ingest_nodes)
+    }
+
+    /// Addresses of the query nodes that share the tenants.
+    pub fn query_nodes(&self) -> impl Iterator<Item = &str> {
+        named(&self.query_nodes)
+    }
+
     pub(super) fn validate(&self, has_bucket: bool) -> Result<(), InvalidSetting> {
         let invalid = |name: &'static str, problem: &str| {
             Err(InvalidSetting { name, problem: problem.to_owned() })
         };
-        let is_address = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        let is_address = |url: &str| url.starts_with("http://") || url.starts_with("https://");
+        let (has_ingest_nodes, has_query_nodes) =
+            (self.ingest_nodes().next().is_some(), self.query_nodes().next().is_some());
         let url = self.writer_url.as_ref();
         match self.role {
             NodeRole::Query if !has_bucket => return invalid("role", "query needs store"),
@@ -84,13 +101,19 @@ impl NodeSettings {
                 return invalid("with-query-nodes", "is for the process that writes");
             }
             NodeRole::Ingest if has_bucket => {
-                return invalid("role", "ingest holds no data: leave store out");
+                return invalid(
+                    "role",
+                    "must not be ingest beside store: such a node holds no data",
+                );
             }
-            NodeRole::Query | NodeRole::Ingest if !self.ingest_nodes.is_empty() => {
+            NodeRole::Query | NodeRole::Ingest if has_ingest_nodes => {
                 return invalid("ingest-nodes", "is for the process that writes");
             }
             NodeRole::All | NodeRole::Ingest if url.is_some() => {
                 return invalid("writer-url", "is for the role query");
+            }
+            NodeRole::All | NodeRole::Ingest if has_query_nodes => {
+                return invalid("query-nodes", "is for the role query");
             }
             NodeRole::All if self.with_query_nodes && !has_bucket => {
                 return invalid("with-query-nodes", "needs store");
@@ -100,20 +123,33 @@ impl NodeSettings {
         if url.is_some_and(|url| !is_address(url)) {
             return invalid("writer-url", "must begin with http:// or https://");
         }
-        if !self.ingest_nodes.iter().all(is_address) {
-            return invalid("ingest-nodes", "must begin with http:// or https://, each of them");
-        }
-        if self.ingest_nodes.len() > INGEST_NODES_MAX {
-            return invalid("ingest-nodes", "must be 64 addresses at most");
+        let lists = [
+            ("ingest-nodes", self.ingest_nodes().collect::<Vec<_>>()),
+            ("query-nodes", self.query_nodes().collect()),
+        ];
+        for (name, urls) in lists {
+            if let Some(url) = urls.iter().find(|url| !is_address(url)) {
+                return invalid(name, &format!("names {url:?}, which has no http:// or https://"));
+            }
+            if urls.len() > NODES_MAX {
+                return invalid(name, "must be 64 addresses at most");
+            }
         }
         let is_short = |key: &Secret| key.expose().chars().count() < KEY_CHARS_MIN;
         match &self.node_key {
             Some(key) if is_short(key) => invalid("node-key", "must have at least 32 characters"),
-            None if self.is_ingest_node() => invalid("role", "ingest needs node-key"),
-            None if !self.ingest_nodes.is_empty() => invalid("ingest-nodes", "needs node-key"),
+            None if self.is_ingest_node() => {
+                invalid("role", "ingest needs node-key, in LODESTONE_NODE_KEY")
+            }
+            None if has_ingest_nodes => invalid("ingest-nodes", "needs node-key"),
             _ => Ok(()),
         }
     }
+}
+
+/// The addresses of a list; spaces and empty places are nothing.
+fn named(urls: &[String]) -> impl Iterator<Item = &str> {
+    urls.iter().map(|url| url.trim()).filter(|url| !url.is_empty())
 }
 
 #[cfg(test)]
@@ -148,12 +184,18 @@ mod tests {
         let waits = |settings| NodeSettings { with_query_nodes: true, ..settings };
         assert_eq!(check(waits(query()), true), Err("with-query-nodes"));
         assert_eq!(check(waits(all()), false), Err("with-query-nodes"));
+        let others = |settings| NodeSettings { query_nodes: vec!["http://a:1".into()], ..settings };
+        assert_eq!(check(others(query()), true), Ok(()));
+        assert_eq!(check(others(all()), true), Err("query-nodes"));
+        let bare = NodeSettings { query_nodes: vec!["a:1".into()], ..query() };
+        assert_eq!(check(bare, true), Err("query-nodes"));
         assert_eq!(check(ingest(), false), Ok(()));
         assert_eq!(check(ingest(), true), Err("role"));
         assert_eq!(check(NodeSettings { node_key: None, ..ingest() }, false), Err("role"));
         let short = Some(Secret::new("k".repeat(31)));
         assert_eq!(check(NodeSettings { node_key: short, ..ingest() }, false), Err("node-key"));
         assert_eq!(check(nodes(&["http://a:1", "https://b"]), false), Ok(()));
+        assert_eq!(check(nodes(&["http://a:1", " http://b", ""]), false), Ok(()));
         assert_eq!(check(nodes(&["http://a:1", "b:2"]), false), Err("ingest-nodes"));
         assert_eq!(check(nodes(&["http://a"; 65]), false), Err("ingest-nodes"));
         let keyless = NodeSettings { node_key: None, ..nodes(&["http://a:1"]) };

@@ -175,6 +175,7 @@ impl Server {
                 memory: Arc::clone(&memory),
                 meters: crate::watch::HttpMeters::default(),
                 forwarder,
+                peers: None,
                 settings: http.clone(),
             };
             router(super::table(), Router::new(), frame)

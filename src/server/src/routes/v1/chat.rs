@@ -19,6 +19,7 @@ use crate::reply::{Bare, Reply};
 use crate::request::Call;
 use crate::routes::off_thread;
 use crate::routes::qna::{Answered, Voice, answered};
+use crate::sse;
 use crate::sse::EventStream;
 use lodestone_engine::answer::generate::ToolCall;
 use lodestone_engine::qna::Conversation;
@@ -102,7 +103,7 @@ pub enum ChatReply {
 }
 
 impl Reply for ChatReply {
-    const MEDIA_TYPES: &'static [&'static str] = &["application/json", "text/event-stream"];
+    const MEDIA_TYPES: &'static [&'static str] = &["application/json", sse::MEDIA_TYPE];
 
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         generator.subschema_for::<ChatCompletion>()

@@ -1,0 +1,203 @@
+//! Requests about a tenant that another query node has at hand.
+//!
+//! ```text
+//! tenant of the request -> its node (engine, `Peers`) -> passed on; 503 or no answer: done here
+//!                                      '- no answer within a second: done here too, first one wins
+//! ```
+//! Only what changes nothing is placed, so that doing it twice is harmless. A request that was
+//! passed on is never passed on again.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::Response;
+use bytes::Bytes;
+use http::StatusCode;
+use http::request::Parts;
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use crate::error::ApiError;
+use crate::forward::{Origin, Outgoing, Upstream, is_marked};
+use crate::request::Payload;
+use crate::routes::{Place, RouteSpec};
+use crate::sse;
+use lodestone_engine::Peers;
+use lodestone_types::TenantId;
+
+/// Time after which a search is done here beside the node that was asked.
+const HEDGE: Duration = Duration::from_secs(1);
+/// Member and parameter with the tenant.
+const TENANT: &str = "tenant_id";
+
+/// The query nodes that share the tenants.
+#[derive(Debug)]
+pub(super) struct Placement {
+    peers: Arc<Peers>,
+    ways: Vec<Upstream>,
+}
+
+/// The node that has the tenant of a request.
+pub(super) struct Other<'a> {
+    placement: &'a Placement,
+    at: usize,
+    body: Bytes,
+    /// Whether it may be done twice at once: a language model's answer is not.
+    is_hedged: bool,
+}
+
+impl Placement {
+    pub fn new(peers: Arc<Peers>) -> Self {
+        let ways = peers.forwarders().map(|way| Upstream::new(Arc::clone(way))).collect();
+        Self { peers, ways }
+    }
+
+    /// The node that is to answer a request, where that is another one.
+    pub fn other(
+        &self,
+        spec: &RouteSpec,
+        parts: &Parts,
+        query: &[(String, String)],
+        payload: &Payload,
+    ) -> Option<Other<'_>> {
+        let is_placed = spec.place == Place::Anywhere && spec.role.is_some();
+        let Payload::Json(body) = payload else { return None };
+        if !is_placed || is_marked(&parts.headers) {
+            return None;
+        }
+        let at = self.peers.other_for(&tenant_of(query, body)?)?;
+        let is_hedged = !spec.media_types.contains(&sse::MEDIA_TYPE);
+        Some(Other { placement: self, at, body: body.clone(), is_hedged })
+    }
+}
+
+/// The tenant that a request names.
+fn tenant_of(query: &[(String, String)], body: &[u8]) -> Option<TenantId> {
+    #[derive(Deserialize)]
+    struct Named {
+        tenant_id: Option<String>,
+    }
+    if let Some((_, name)) = query.iter().find(|(name, _)| name == TENANT) {
+        return TenantId::parse(name).ok();
+    }
+    let named: Named = serde_json::from_slice(body).ok()?;
+    TenantId::parse(&named.tenant_id?).ok()
+}
+
+impl Other<'_> {
+    /// The answer of the node, or that of `here` where the node has none or takes long.
+    pub async fn or_else(
+        self,
+        parts: &Parts,
+        target: &str,
+        origin: Origin,
+        here: impl Future<Output = Result<Response, ApiError>>,
+    ) -> Result<Response, ApiError> {
+        let hedge = self.is_hedged.then_some(HEDGE);
+        first_of(hedge, self.ask(parts, target, origin), here).await
+    }
+
+    async fn ask(self, parts: &Parts, target: &str, origin: Origin) -> Option<Response> {
+        let Self { placement, at, body, .. } = self;
+        let passed = placement.ways[at].pass(parts, target, Outgoing::Whole(body), origin).await;
+        let answer = passed.ok();
+        placement.peers.note(at, answer.is_some());
+        // It does not know the newest state, or has too much to do.
+        answer.filter(|answer| answer.status() != StatusCode::SERVICE_UNAVAILABLE)
+    }
+}
+
+/// The answer of another node, or that of `here` where it has none; the first of both where it has
+/// not begun after `hedge`.
+async fn first_of(
+    hedge: Option<Duration>,
+    there: impl Future<Output = Option<Response>>,
+    here: impl Future<Output = Result<Response, ApiError>>,
+) -> Result<Response, ApiError> {
+    let mut there = pin!(there);
+    let first = match hedge {
+        Some(hedge) => timeout(hedge, there.as_mut()).await,
+        None => Ok(there.as_mut().await),
+    };
+    match first {
+        Ok(Some(response)) => Ok(response),
+        Ok(None) => here.await,
+        Err(_late) => tokio::select! {
+            Some(response) = there => Ok(response),
+            outcome = here => outcome,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::future::{pending, ready};
+
+    use axum::body::Body;
+    use tokio::sync::oneshot;
+
+    fn response(status: u16) -> Response {
+        Response::builder().status(status).body(Body::empty()).unwrap()
+    }
+
+    async fn first(
+        hedge: Option<Duration>,
+        there: impl Future<Output = Option<Response>>,
+        here: impl Future<Output = Result<Response, ApiError>>,
+    ) -> u16 {
+        first_of(hedge, there, here).await.unwrap().status().as_u16()
+    }
+
+    #[tokio::test]
+    async fn the_other_node_answers_or_this_one_does() {
+        let here = || ready(Ok(response(201)));
+        for hedge in [Some(Duration::ZERO), Some(HEDGE), None] {
+            assert_eq!(first(hedge, ready(Some(response(202))), pending()).await, 202);
+            assert_eq!(first(hedge, ready(None), here()).await, 201);
+        }
+        assert_eq!(first(Some(Duration::ZERO), pending(), here()).await, 201);
+        // Both are under way; this one ends the wait for the other, with an answer or without.
+        for answer in [Some(202), None] {
+            let (tell, told) = oneshot::channel::<()>();
+            let there = async {
+                let _ = told.await;
+                answer.map(response)
+            };
+            let here = async {
+                tell.send(()).unwrap();
+                match answer {
+                    Some(_) => pending().await,
+                    None => Ok(response(201)),
+                }
+            };
+            let expected = answer.unwrap_or(201);
+            assert_eq!(first(Some(Duration::ZERO), there, here).await, expected);
+        }
+        // Without a hedge nothing is begun here beside it.
+        let mut alone = pin!(first_of(None, pending(), async { unreachable!("nobody asked") }));
+        assert!(timeout(Duration::ZERO, alone.as_mut()).await.is_err());
+    }
+
+    #[test]
+    fn the_tenant_of_a_request_is_found_where_requests_name_it() {
+        let named = |query: &[(&str, &str)], body: &str| {
+            let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let query: Vec<_> = query.iter().map(own).collect();
+            tenant_of(&query, body.as_bytes()).map(|tenant| tenant.as_str().to_owned())
+        };
+        let in_query = [("tenant_id", "a")];
+        assert_eq!(named(&in_query, r#"{"tenant_id": "b"}"#).as_deref(), Some("a"));
+        let in_body = r#"{"x": [1], "tenant_id": "b"}"#;
+        assert_eq!(named(&[("limit", "1")], in_body).as_deref(), Some("b"));
+        for value in ["7", "\"\"", "null", "[]"] {
+            assert_eq!(named(&[], &format!(r#"{{"tenant_id": {value}}}"#)), None, "{value}");
+        }
+        for body in ["", "[]", "{"] {
+            assert_eq!(named(&[], body), None, "{body}");
+        }
+    }
+}
