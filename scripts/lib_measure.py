@@ -20,14 +20,14 @@ def add_server_options(parser):
 
 
 class Server:
-    """One `lodestone serve` over a data directory, on a port of its own choice."""
+    """One `lodestone serve` over a data directory, on a port of its own choice unless one is given."""
 
-    def __init__(self, options, data):
+    def __init__(self, options, data, port=0):
         self.data = data
         self.log = open(data.parent / "log", "ab+")
         start = self.log.seek(0, os.SEEK_END)
         begun = time.monotonic()
-        command = [options.binary, "serve", "--data-dir", data, "--listen", "127.0.0.1:0"]
+        command = [options.binary, "serve", "--data-dir", data, "--listen", f"127.0.0.1:{port}"]
         environment = dict(os.environ, LODESTONE_ADMIN_KEY=KEY, LODESTONE_MODEL_DIR=options.model)
         environment["RUST_LOG"] = getattr(options, "log", "warn")
         self.process = subprocess.Popen(command, stderr=self.log, env=environment)
