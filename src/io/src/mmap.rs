@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use memmap2::Mmap;
+use memmap2::{Advice, Mmap};
 
 use crate::faults::Watch;
 use crate::{FileSlice, IoError, Operation};
@@ -22,19 +22,22 @@ use crate::{FileSlice, IoError, Operation};
 pub struct MappedFile {
     path: Arc<Path>,
     file: Arc<File>,
-    watch: Arc<Watch>,
+    mapping: Arc<Mapping>,
     contents: Bytes,
 }
 
 /// A mapping under watch. Fields are dropped in order: the watch ends first.
 struct Mapping {
-    _watch: Arc<Watch>,
+    watch: Watch,
     mapped: Mmap,
 }
 
-impl AsRef<[u8]> for Mapping {
+/// The bytes of a mapping.
+struct Contents(Arc<Mapping>);
+
+impl AsRef<[u8]> for Contents {
     fn as_ref(&self) -> &[u8] {
-        &self.mapped
+        &self.0.mapped
     }
 }
 
@@ -77,9 +80,9 @@ impl MappedFile {
     }
 
     fn watched(path: &Path, file: File, mapped: Mmap) -> Self {
-        let watch = Arc::new(Watch::new(&mapped));
-        let contents = Bytes::from_owner(Mapping { _watch: Arc::clone(&watch), mapped });
-        Self { path: path.into(), file: Arc::new(file), watch, contents }
+        let mapping = Arc::new(Mapping { watch: Watch::new(&mapped), mapped });
+        let contents = Bytes::from_owner(Contents(Arc::clone(&mapping)));
+        Self { path: path.into(), file: Arc::new(file), mapping, contents }
     }
 
     /// A reference that can be upgraded as long as a clone of this mapping lives.
@@ -101,10 +104,20 @@ impl MappedFile {
         self.contents.slice(range)
     }
 
+    /// Has the system read no more of `range` than the pages that are asked for, where it would
+    /// read on to what is next in the file. For data of which single rows are read: what is read
+    /// beside them takes the memory from what is. A system that does not know how goes on.
+    pub fn expect_single_reads(&self, range: Range<usize>) {
+        let advised = self.mapping.mapped.advise_range(Advice::Random, range.start, range.len());
+        if let Err(error) = advised {
+            tracing::debug!(%error, path = %self.path.display(), "no advice is taken");
+        }
+    }
+
     /// Whether a part of the mapping could not be read, so that zeros stood in its place. Asked
     /// after reading, and before what was read is passed on.
     pub fn has_faulted(&self) -> bool {
-        self.watch.has_faulted()
+        self.mapping.watch.has_faulted()
     }
 
     /// Whether the file has not become shorter. The rest of its last page is zeros then, which
@@ -169,6 +182,23 @@ mod tests {
         assert!(MappedFile::open(&path).unwrap().is_empty());
         let missing = MappedFile::open(&directory.path().join("none")).unwrap_err();
         assert!(matches!(missing, IoError::NotFound { .. }), "{missing}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_part_of_which_single_reads_are_expected_is_read_by_the_page() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows");
+        std::fs::write(&path, vec![7; 64 << 12]).unwrap();
+        let mapped = MappedFile::open(&path).unwrap();
+        mapped.expect_single_reads(8 << 12..24 << 12);
+        // The part is a mapping of its own to the system now, with a flag "rr".
+        let start = mapped.as_ptr().addr() + (8 << 12);
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let part = maps.split_once(&format!("{start:x}-{:x} ", start + (16 << 12))).unwrap().1;
+        let flags = part.lines().find(|line| line.starts_with("VmFlags:")).unwrap();
+        assert!(flags.contains(" rr"), "{flags}");
+        assert!(mapped.iter().all(|byte| *byte == 7));
     }
 
     /// Statement of F2 at its cause: a page that is gone reads as zeros and marks its mapping,

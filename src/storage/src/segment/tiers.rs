@@ -303,6 +303,13 @@ impl Segment {
             verify(0..slots_at)?;
             view.check_order(self.header.rows as usize).map_err(damaged)?;
             let rotation = Rotation::new(self.dimension());
+            // A search through lists reads some hundred rows of T1, some of T2 and some texts.
+            let texts = place_of(&name, &self.footer, Section::Texts)?;
+            let VectorSections { codes, factors, originals, norms, .. } = &sections;
+            let rows = [codes, factors, originals, norms].map(|section| section.place.clone());
+            for place in rows.into_iter().chain([texts]) {
+                self.file.mapped().expect_single_reads(place);
+            }
             sections.lists = Some(ListSections { lists, slots_at, one_bit, rotation });
         }
         Ok(sections)
