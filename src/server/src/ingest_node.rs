@@ -32,7 +32,7 @@ use lodestone_engine::ingest::nodes::{NodeRefusal, NodeService};
 use lodestone_metrics::Registry;
 use lodestone_types::limits::FILE_BYTES_MAX;
 
-/// Passages that are embedded or wait for the model: for two processes that give all they may.
+/// Tasks that are embedded or wait for the model: those of two processes that give all they may.
 const EMBEDDING_MAX: usize = 2 * wire::TASKS_MAX;
 /// Time for a whole body.
 const BODY: Duration = Duration::from_secs(60);
@@ -40,8 +40,9 @@ const BODY: Duration = Duration::from_secs(60);
 struct Node {
     service: Arc<NodeService>,
     registry: Registry,
-    embedding: Semaphore,
-    parsing: Semaphore,
+    /// Held by work until it is done, also where nobody waits for it any more.
+    embedding: Arc<Semaphore>,
+    parsing: Arc<Semaphore>,
 }
 
 type Embed = fn(&NodeService, &[u8]) -> Result<Vec<u8>, NodeRefusal>;
@@ -53,7 +54,7 @@ pub fn ingest_node(service: Arc<NodeService>) -> (Router, Router) {
     service.enter_meters(&mut registry);
     // Each may take a process and half a gigabyte of memory.
     let parsers = std::thread::available_parallelism().map_or(1, usize::from);
-    let (embedding, parsing) = (Semaphore::new(EMBEDDING_MAX), Semaphore::new(parsers));
+    let [embedding, parsing] = [EMBEDDING_MAX, parsers].map(|max| Arc::new(Semaphore::new(max)));
     let node = Arc::new(Node { service, registry, embedding, parsing });
     let scrape = |State(node): State<Arc<Node>>| async move { text_response(node.registry.text()) };
     let metrics = Router::new().route("/metrics", get(scrape)).with_state(Arc::clone(&node));
@@ -124,10 +125,11 @@ impl Node {
 
     async fn embed(&self, request: Request<Body>, embed: Embed) -> Answer {
         self.require_key(request.headers())?;
-        let _place = self.embedding.try_acquire().map_err(|_| busy())?;
+        let place = Arc::clone(&self.embedding).try_acquire_owned().map_err(|_| busy())?;
         let task = read(request.into_body(), wire::EMBED_BYTES_MAX).await?;
         let service = Arc::clone(&self.service);
         let work = move || {
+            let _place = place;
             embed(&service, &task).map_err(|refusal| match refusal {
                 NodeRefusal::Invalid(problem) => ApiError::invalid("invalid_value", problem),
                 NodeRefusal::Busy(problem) => unavailable(problem),
@@ -142,10 +144,13 @@ impl Node {
         let task = task.ok_or_else(|| {
             ApiError::invalid("invalid_value", "format is no format of this release")
         })?;
-        let _place = self.parsing.try_acquire().map_err(|_| busy())?;
+        let place = Arc::clone(&self.parsing).try_acquire_owned().map_err(|_| busy())?;
         let document = read(request.into_body(), FILE_BYTES_MAX).await?;
         let service = Arc::clone(&self.service);
-        let work = move || Ok(service.parse(task.format, &document));
+        let work = move || {
+            let _place = place;
+            Ok(service.parse(task.format, &document))
+        };
         Ok(bytes_response(off_thread(work).await?))
     }
 }

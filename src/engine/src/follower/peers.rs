@@ -113,20 +113,21 @@ impl Peers {
 
     /// Looks at one of them until the process stops.
     pub(super) fn watch(&self, at: usize) {
-        let peer = &self.peers[at];
+        let (peer, mut was_there) = (&self.peers[at], false);
         loop {
             let found = self.look(&peer.forwarder);
-            let before = std::mem::replace(&mut *peer.standing.lock(), found.unwrap_or_default());
+            *peer.standing.lock() = found.unwrap_or_default();
             let node = peer.forwarder.base();
             match found {
-                Some(Standing::Other) if before == Standing::Unusable => {
+                Some(Standing::Other) if !was_there => {
                     tracing::info!(node, "a query node answers for its tenants");
                 }
-                None if before != Standing::Unusable => {
+                None if was_there => {
                     tracing::warn!(node, "a query node is away: others answer for its tenants");
                 }
                 _ => {}
             }
+            was_there = found.is_some();
             peer.forwarder.note(found.is_none().then(|| "it does not answer".to_owned()));
             let is_usable = |peer: &&Peer| *peer.standing.lock() != Standing::Unusable;
             self.usable.set(self.peers.iter().filter(is_usable).count() as u64);

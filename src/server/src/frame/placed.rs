@@ -102,10 +102,11 @@ impl Other<'_> {
     async fn ask(self, parts: &Parts, target: &str, origin: Origin) -> Option<Response> {
         let Self { placement, at, body, .. } = self;
         let passed = placement.ways[at].pass(parts, target, Outgoing::Whole(body), origin).await;
-        let answer = passed.ok();
+        // With 503 it does not know the newest state, or has too much to do.
+        let is_of_use = |answer: &Response| answer.status() != StatusCode::SERVICE_UNAVAILABLE;
+        let answer = passed.ok().filter(is_of_use);
         placement.peers.note(at, answer.is_some());
-        // It does not know the newest state, or has too much to do.
-        answer.filter(|answer| answer.status() != StatusCode::SERVICE_UNAVAILABLE)
+        answer
     }
 }
 

@@ -190,7 +190,7 @@ impl IngestNodes {
             let Some(turn) = node.take() else { continue };
             tried.push(at);
             let answer = turn.run(target, media, body(), bytes_max);
-            match answer.and_then(|bytes| read(&bytes).map_err(Failure::Nonsense)) {
+            match answer.and_then(|bytes| read(&bytes).map_err(Failure::Useless)) {
                 Ok(answer) => return Some(answer),
                 Err(Failure::Busy) => {}
                 // It was ended from here.

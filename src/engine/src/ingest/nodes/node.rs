@@ -19,7 +19,7 @@ const LOOK_ANSWER: Duration = Duration::from_secs(5);
 const FAILURES: u32 = 2;
 /// Time of one task at most: a large model on a small machine takes minutes.
 const TASK: Duration = Duration::from_secs(900);
-/// Time for which a node is left alone that answered nonsense.
+/// Time for which a node is left alone whose answer was of no use.
 const REST: Duration = Duration::from_secs(60);
 
 /// A node and its present state.
@@ -53,10 +53,10 @@ struct Running {
 pub(super) enum Failure {
     /// The node has enough to do.
     Busy,
-    /// It cannot be reached, or refuses.
+    /// It cannot be reached, or is gone before its answer is whole.
     Lost(String),
-    /// Its answer is none.
-    Nonsense(String),
+    /// Its answer is an error, or none.
+    Useless(String),
 }
 
 /// A task that a node has; its end gives up the node's place for it.
@@ -167,9 +167,9 @@ impl Node {
         match failure {
             Failure::Busy => {}
             Failure::Lost(problem) => self.note("an ingest node failed a task", problem),
-            Failure::Nonsense(problem) => {
+            Failure::Useless(problem) => {
                 self.state.lock().rests_until = Some(Instant::now() + REST);
-                self.note("an ingest node answered nonsense", problem);
+                self.note("an ingest node gave no answer of use, and rests for a minute", problem);
             }
         }
     }
@@ -262,7 +262,7 @@ impl Turn<'_> {
             }
             status => {
                 self.exchange.abort();
-                return Err(Failure::Lost(format!("status {}", status.as_u16())));
+                return Err(Failure::Useless(format!("status {}", status.as_u16())));
             }
         }
         let mut bytes = Vec::new();
