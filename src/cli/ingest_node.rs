@@ -11,12 +11,12 @@ use lodestone_engine::settings::Settings;
 use lodestone_engine::take_device;
 use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk, raise_file_limit};
-use lodestone_server::{ListenSettings, ingest_node, serve, stop_on_signals};
+use lodestone_server::{ListenSettings, ingest_node, serve, serve_metrics, stop_on_signals};
 use lodestone_types::{Clock, SystemClock};
 
 use crate::cli::arguments::PARSE;
 use crate::cli::model::reranker;
-use crate::cli::serve::{METRICS_CONNECTIONS, certificates, embedder, listen, other_embedders};
+use crate::cli::serve::{certificates, embedder, listen, other_embedders};
 
 /// Runs until a signal stops it.
 pub fn run(settings: &Settings, key: &Secret) -> Result<(), Box<dyn Error>> {
@@ -56,12 +56,7 @@ pub fn run(settings: &Settings, key: &Secret) -> Result<(), Box<dyn Error>> {
             certificates.watch()?;
         }
         let (router, metrics) = ingest_node(Arc::clone(&service));
-        if let Some(listener) = for_metrics {
-            let listener = tokio::net::TcpListener::from_std(listener)?;
-            let limits =
-                ListenSettings { connections_max: METRICS_CONNECTIONS, ..Default::default() };
-            tokio::spawn(serve(listener, None, metrics, limits, stop.clone()));
-        }
+        serve_metrics(for_metrics, metrics, &stop)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let limits = ListenSettings::of(settings);
         eprint!("\nLodestone\n{text}\n\n");

@@ -22,9 +22,6 @@ use crate::cli::ingest_node;
 use crate::cli::model::reranker;
 use crate::cli::watch;
 
-/// Connections to the listener for metrics.
-pub(super) const METRICS_CONNECTIONS: usize = 16;
-
 /// Runs until a signal stops it.
 pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     // Dropped last: it sends the traces that wait.
@@ -194,17 +191,7 @@ async fn serve(
     eprint!("{}", banner(&engine, &url, metrics_address)?);
     let product = Product::new(Arc::clone(&engine), stop.clone(), certificates.clone());
     tokio::spawn(product.watch.keep_hour());
-    if let Some(listener) = for_metrics {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        let limits = ListenSettings { connections_max: METRICS_CONNECTIONS, ..Default::default() };
-        tokio::spawn(lodestone_server::serve(
-            listener,
-            None,
-            product.metrics,
-            limits,
-            stop.clone(),
-        ));
-    }
+    lodestone_server::serve_metrics(for_metrics, product.metrics, &stop)?;
     let limits = ListenSettings::of(engine.settings());
     let drained =
         lodestone_server::serve(listener, certificates, product.router, limits, stop).await;

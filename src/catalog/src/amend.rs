@@ -59,7 +59,7 @@ impl Catalog {
     }
 
     /// Sources with a job that has not succeeded, among `sources` or of the whole sub-tenant.
-    pub fn with_open_jobs(
+    pub fn yet_to_succeed(
         &self,
         collection: CollectionId,
         sub_tenant: &SubTenantId,
@@ -75,13 +75,13 @@ impl Catalog {
                 return connection
                     .all(every, params![collection, sub_tenant], |cells| cells.source());
             };
-            let mut open = Vec::new();
+            let mut found = Vec::new();
             for source in sources {
                 if connection.any(any, params![collection, sub_tenant, source.as_str()])? {
-                    open.push(source.clone());
+                    found.push(source.clone());
                 }
             }
-            Ok(open)
+            Ok(found)
         })
     }
 
@@ -92,12 +92,12 @@ impl Catalog {
         self.write(move |connection| {
             for record in &stored {
                 let scope = (record.id.as_str(), blob(collection), record.sub_tenant.as_str());
-                let open = "SELECT seq, url, detail FROM jobs WHERE source = ?1
+                let sql = "SELECT seq, url, detail FROM jobs WHERE source = ?1
                     AND collection = ?2 AND sub_tenant = ?3 AND status <> 'success'";
-                let open = connection.all(open, scope, |cells| {
+                let jobs = connection.all(sql, scope, |cells| {
                     Ok((cells.number()?, cells.next::<String>()?, cells.detail()?))
                 })?;
-                for (sequence, mut url, mut detail) in open {
+                for (sequence, mut url, mut detail) in jobs {
                     detail.keep_from(&mut url, &record.detail, &record.url);
                     connection.run(
                         "UPDATE jobs SET tenant_metadata = coalesce(tenant_metadata, ?2),

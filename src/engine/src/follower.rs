@@ -18,6 +18,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use ureq::http::HeaderMap;
 use uuid::Uuid;
 
 pub use peers::Peers;
@@ -30,7 +31,6 @@ use lodestone_fetch::{Authorities, Forwarder};
 use lodestone_metrics::Gauge;
 use lodestone_storage::collection::{Collection, Registry};
 use lodestone_types::{ErrorKind, IdSource, JobStatus};
-use ureq::http::HeaderMap;
 
 /// Time between two looks at the log: a few of them may be lost before a process is behind.
 const LOOK: Duration = Duration::from_millis(500);
@@ -113,11 +113,7 @@ impl Follower {
             spawn("writer", Self::watch_writer),
         ];
         if let Some(peers) = &self.peers {
-            threads.extend((0..peers.len()).map(|at| {
-                let peers = Arc::clone(peers);
-                let builder = std::thread::Builder::new().name(format!("peer-{at}"));
-                builder.spawn(move || peers.watch(at)).expect("the system provides threads")
-            }));
+            threads.extend(peers.start());
         }
         threads
     }

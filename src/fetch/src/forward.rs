@@ -155,7 +155,7 @@ impl Forwarder {
         }
         let has_port = uri.authority().map(|one| one.as_str()) != uri.host();
         if has_port && uri.port().is_none() {
-            return Err(wrong("has a port that is none"));
+            return Err(wrong("has an invalid port"));
         }
         // Headers are those of the request that is passed on, and no others.
         let config = authorities

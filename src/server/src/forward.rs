@@ -135,6 +135,11 @@ impl Upstream {
         Self { forwarder, exchanges: Arc::default() }
     }
 
+    /// Another server, for which the bounds of this one count too.
+    pub fn beside(&self, forwarder: Arc<Forwarder>) -> Self {
+        Self { forwarder, exchanges: Arc::clone(&self.exchanges) }
+    }
+
     /// Passes a request on; `target` is its path and query. Its future holds the exchange: where
     /// the client leaves, that ends.
     ///
@@ -294,7 +299,7 @@ fn carry(
         };
         let is_last = !matches!(piece, Ok(Some(_)));
         if let (Err(error), false) = (&piece, pieces.is_closed()) {
-            tracing::warn!(%error, "an answer of the server that writes broke off");
+            tracing::warn!(%error, "an answer of another server broke off");
         }
         if pieces.blocking_send(piece).is_err() || is_last {
             return;

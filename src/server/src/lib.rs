@@ -67,3 +67,4 @@ pub use listen::{
 };
 pub use product::{Product, product_router};
 pub use reply::{Json, Reply};
+pub use watch::serve_metrics;

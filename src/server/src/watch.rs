@@ -15,17 +15,21 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, StatusCode};
 use parking_lot::Mutex;
 use schemars::{Schema, SchemaGenerator};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval_at, timeout};
 
 use crate::error::ApiError;
 use crate::last_hour::{ENTRY, Hour, Minute, Sums};
-use crate::listen::Certificates;
+use crate::listen::{Certificates, ListenSettings, Stop, serve};
 use crate::reply::Reply;
 use lodestone_engine::Engine;
 use lodestone_metrics::{Counter, Family, Histogram, REQUEST_SECONDS, Registry};
 
 /// Time for which a scrape waits for fresh gauges.
 const REFRESH_WAIT: Duration = Duration::from_millis(250);
+/// Connections to a listener for metrics.
+const CONNECTIONS_MAX: usize = 16;
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Classes of statuses, by their first digit.
 const CLASSES: [&str; 6] = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -162,6 +166,22 @@ impl Reply for MetricsText {
     fn into_response(self) -> Result<Response, ApiError> {
         Ok(text_response(self.0))
     }
+}
+
+/// Serves metrics without a key on a listener of their own, if there is one.
+///
+/// # Errors
+/// A listener that is none to the runtime.
+pub fn serve_metrics(
+    listener: Option<std::net::TcpListener>,
+    metrics: Router,
+    stop: &watch::Receiver<Stop>,
+) -> std::io::Result<()> {
+    let Some(listener) = listener else { return Ok(()) };
+    let listener = TcpListener::from_std(listener)?;
+    let limits = ListenSettings { connections_max: CONNECTIONS_MAX, ..Default::default() };
+    tokio::spawn(serve(listener, None, metrics, limits, stop.clone()));
+    Ok(())
 }
 
 /// The service of a listener for metrics alone, which asks for no key.

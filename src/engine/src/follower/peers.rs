@@ -10,13 +10,15 @@
 //! node answers for every tenant.
 
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use ureq::http::HeaderMap;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::ingest::stopping::Stopping;
 use crate::settings::InvalidSetting;
 use lodestone_fetch::{Authorities, Forwarder};
 use lodestone_metrics::{Counter, Gauge, Registry};
@@ -32,8 +34,7 @@ pub struct Peers {
     /// Name of this process, by which it knows itself among them.
     own: Uuid,
     peers: Vec<Peer>,
-    is_stopping: Mutex<bool>,
-    stopped: Condvar,
+    stopping: Stopping,
     usable: Gauge,
     passed: Counter,
     failed: Counter,
@@ -75,8 +76,8 @@ impl Peers {
             Ok(Peer { forwarder: Arc::new(forwarder), seed, standing: Mutex::default() })
         };
         let peers = urls.map(peer).collect::<Result<_, _>>()?;
-        let (is_stopping, stopped, usable, passed, failed) = Default::default();
-        Ok(Self { own, peers, is_stopping, stopped, usable, passed, failed })
+        let (stopping, usable, passed, failed) = Default::default();
+        Ok(Self { own, peers, stopping, usable, passed, failed })
     }
 
     /// Name of this process.
@@ -111,10 +112,18 @@ impl Peers {
         *self.peers[at].standing.lock() = Standing::Unusable;
     }
 
-    /// Looks at one of them until the process stops.
-    pub(super) fn watch(&self, at: usize) {
+    /// Starts looking at them.
+    pub(super) fn start(self: &Arc<Self>) -> impl Iterator<Item = JoinHandle<()>> {
+        (0..self.peers.len()).map(|at| {
+            let peers = Arc::clone(self);
+            let builder = std::thread::Builder::new().name(format!("peer-{at}"));
+            builder.spawn(move || peers.watch(at)).expect("the system provides threads at start")
+        })
+    }
+
+    fn watch(&self, at: usize) {
         let (peer, mut was_there) = (&self.peers[at], false);
-        loop {
+        while !self.stopping.is_set() {
             let found = self.look(&peer.forwarder);
             *peer.standing.lock() = found.unwrap_or_default();
             let node = peer.forwarder.base();
@@ -131,11 +140,7 @@ impl Peers {
             peer.forwarder.note(found.is_none().then(|| "it does not answer".to_owned()));
             let is_usable = |peer: &&Peer| *peer.standing.lock() != Standing::Unusable;
             self.usable.set(self.peers.iter().filter(is_usable).count() as u64);
-            let mut is_stopping = self.is_stopping.lock();
-            self.stopped.wait_while_for(&mut is_stopping, |is_stopping| !*is_stopping, LOOK);
-            if *is_stopping {
-                return;
-            }
+            self.stopping.wait(LOOK);
         }
     }
 
@@ -146,15 +151,9 @@ impl Peers {
         Some(if name == self.own { Standing::Own } else { Standing::Other })
     }
 
-    /// Their number.
-    pub(super) fn len(&self) -> usize {
-        self.peers.len()
-    }
-
     /// Asks the threads to end.
     pub(super) fn stop(&self) {
-        *self.is_stopping.lock() = true;
-        self.stopped.notify_all();
+        self.stopping.set();
     }
 
     pub(super) fn enter_meters(&self, registry: &mut Registry) {

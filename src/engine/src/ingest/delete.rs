@@ -78,9 +78,9 @@ impl Ingest {
         sub_tenant: &SubTenantId,
         sources: Option<&[SourceId]>,
     ) -> Result<(), IngestError> {
-        let open = self.catalog.with_open_jobs(collection.id(), sub_tenant, sources)?;
+        let awaited = self.catalog.yet_to_succeed(collection.id(), sub_tenant, sources)?;
         // Of a record that cannot be read, nothing could be published either.
-        let stored = open.iter().filter_map(|id| snapshot.record(sub_tenant, id).ok().flatten());
+        let stored = awaited.iter().filter_map(|id| snapshot.record(sub_tenant, id).ok().flatten());
         let stored: Vec<SourceRecord> = stored.collect();
         if !stored.is_empty() {
             self.catalog.keep_stored(collection.id(), stored)?;

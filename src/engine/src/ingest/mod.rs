@@ -60,7 +60,7 @@ mod remains;
 mod room;
 mod scrub;
 mod sparse;
-mod stopping;
+pub(crate) mod stopping;
 mod stored_passages;
 mod submit;
 mod turns;

@@ -1,4 +1,4 @@
-//! The end of the threads of the pipeline.
+//! The end of background threads.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use parking_lot::{Condvar, Mutex};
 
 /// A flag that ends waits.
 #[derive(Default)]
-pub(super) struct Stopping {
+pub(crate) struct Stopping {
     is_set: Mutex<bool>,
     changed: Condvar,
 }
 
 impl Stopping {
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         *self.is_set.lock()
     }
 
-    pub(super) fn set(&self) {
+    pub(crate) fn set(&self) {
         *self.is_set.lock() = true;
         self.changed.notify_all();
     }
 
     /// Waits for `time`, or less if the flag is set meanwhile.
-    pub(super) fn wait(&self, time: Duration) {
+    pub(crate) fn wait(&self, time: Duration) {
         let mut is_set = self.is_set.lock();
         if !*is_set {
             self.changed.wait_for(&mut is_set, time);

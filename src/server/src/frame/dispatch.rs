@@ -210,8 +210,10 @@ where
     let query = query_of(&parts)?;
     let path = path_of(&mut parts).await?;
     let payload = payload_of(&route.spec, reader, content_type).await?;
-    let placement = shared.placement.as_ref();
-    let other = placement.and_then(|nodes| nodes.other(&route.spec, &parts, &query, &payload));
+    let other = match &shared.placement {
+        Some(nodes) => nodes.other(&route.spec, &parts, &query, &payload).await,
+        None => None,
+    };
     let asked = Asked { query, path, payload, grant, peer, subject, origin: origin.clone() };
     let here = carried_out_here(shared, route, &parts, asked);
     match other {

@@ -132,7 +132,8 @@ where
     let HttpSettings { pace, change_delay, .. } = settings;
     let name = settings.writer_name.clone();
     let writer = forwarder.map(Upstream::new);
-    let placement = peers.map(Placement::new);
+    let placement = peers.zip(writer.as_ref());
+    let placement = placement.map(|(peers, writer)| Placement::new(peers, writer));
     let shared = Arc::new(Shared {
         app,
         keys,

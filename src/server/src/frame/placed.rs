@@ -22,14 +22,14 @@ use tokio::time::timeout;
 use crate::error::ApiError;
 use crate::forward::{Origin, Outgoing, Upstream, is_marked};
 use crate::request::Payload;
-use crate::routes::{Place, RouteSpec};
+use crate::routes::{PARSE_INLINE_BYTES_MAX, Place, RouteSpec, off_thread};
 use crate::sse;
 use lodestone_engine::Peers;
 use lodestone_types::TenantId;
 
 /// Time after which a search is done here beside the node that was asked.
 const HEDGE: Duration = Duration::from_secs(1);
-/// Member and parameter with the tenant.
+/// Parameter with the tenant; a member of the body is named so too.
 const TENANT: &str = "tenant_id";
 
 /// The query nodes that share the tenants.
@@ -49,13 +49,14 @@ pub(super) struct Other<'a> {
 }
 
 impl Placement {
-    pub fn new(peers: Arc<Peers>) -> Self {
-        let ways = peers.forwarders().map(|way| Upstream::new(Arc::clone(way))).collect();
+    /// The nodes, bounded together with requests to the server that writes.
+    pub fn new(peers: Arc<Peers>, writer: &Upstream) -> Self {
+        let ways = peers.forwarders().map(|way| writer.beside(Arc::clone(way))).collect();
         Self { peers, ways }
     }
 
     /// The node that is to answer a request, where that is another one.
-    pub fn other(
+    pub async fn other(
         &self,
         spec: &RouteSpec,
         parts: &Parts,
@@ -67,20 +68,25 @@ impl Placement {
         if !is_placed || is_marked(&parts.headers) {
             return None;
         }
-        let at = self.peers.other_for(&tenant_of(query, body)?)?;
+        let tenant = match query.iter().find(|(name, _)| name == TENANT) {
+            Some((_, name)) => TenantId::parse(name).ok()?,
+            None if body.len() <= PARSE_INLINE_BYTES_MAX => tenant_in(body)?,
+            None => {
+                let body = body.clone();
+                off_thread(move || Ok(tenant_in(&body))).await.ok()??
+            }
+        };
+        let at = self.peers.other_for(&tenant)?;
         let is_hedged = !spec.media_types.contains(&sse::MEDIA_TYPE);
         Some(Other { placement: self, at, body: body.clone(), is_hedged })
     }
 }
 
-/// The tenant that a request names.
-fn tenant_of(query: &[(String, String)], body: &[u8]) -> Option<TenantId> {
+/// The tenant that the body of a request names.
+fn tenant_in(body: &[u8]) -> Option<TenantId> {
     #[derive(Deserialize)]
     struct Named {
         tenant_id: Option<String>,
-    }
-    if let Some((_, name)) = query.iter().find(|(name, _)| name == TENANT) {
-        return TenantId::parse(name).ok();
     }
     let named: Named = serde_json::from_slice(body).ok()?;
     TenantId::parse(&named.tenant_id?).ok()
@@ -184,21 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn the_tenant_of_a_request_is_found_where_requests_name_it() {
-        let named = |query: &[(&str, &str)], body: &str| {
-            let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-            let query: Vec<_> = query.iter().map(own).collect();
-            tenant_of(&query, body.as_bytes()).map(|tenant| tenant.as_str().to_owned())
-        };
-        let in_query = [("tenant_id", "a")];
-        assert_eq!(named(&in_query, r#"{"tenant_id": "b"}"#).as_deref(), Some("a"));
-        let in_body = r#"{"x": [1], "tenant_id": "b"}"#;
-        assert_eq!(named(&[("limit", "1")], in_body).as_deref(), Some("b"));
+    fn the_tenant_of_a_request_is_found_in_its_body() {
+        let named = |body: &str| tenant_in(body.as_bytes()).map(|tenant| tenant.to_string());
+        assert_eq!(named(r#"{"x": [1], "tenant_id": "b"}"#).as_deref(), Some("b"));
         for value in ["7", "\"\"", "null", "[]"] {
-            assert_eq!(named(&[], &format!(r#"{{"tenant_id": {value}}}"#)), None, "{value}");
+            assert_eq!(named(&format!(r#"{{"tenant_id": {value}}}"#)), None, "{value}");
         }
         for body in ["", "[]", "{"] {
-            assert_eq!(named(&[], body), None, "{body}");
+            assert_eq!(named(body), None, "{body}");
         }
     }
 }

@@ -73,7 +73,7 @@ use parking_lot::Mutex;
 
 use crate::app::App;
 use crate::error::ApiError;
-pub use route::{Effect, Media, Place, Route, RouteDraft, RouteSpec};
+pub use route::{Effect, Media, PARSE_INLINE_BYTES_MAX, Place, Route, RouteDraft, RouteSpec};
 
 /// Every operation of the server.
 pub fn table() -> Vec<Route<App>> {

@@ -19,7 +19,7 @@ use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::{Role, limits};
 
 /// Inputs of more bytes are parsed off the async threads, and take a share of the memory budget.
-const PARSE_INLINE_BYTES_MAX: usize = 64 << 10;
+pub const PARSE_INLINE_BYTES_MAX: usize = 64 << 10;
 /// Bytes of memory for each byte of an input: the input is in a file, its texts are in memory once
 /// as members and once as what the operation makes of them.
 const BYTES_PER_INPUT_BYTE: u64 = 3;

@@ -24,8 +24,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
-
+use crate::ingest::stopping::Stopping;
 use crate::settings::{InvalidSetting, NodeSettings};
 use lodestone_embed::{Embedder, SparseModel, SparseVector};
 use lodestone_extract::Format;
@@ -52,8 +51,7 @@ pub struct IngestNodes {
     nodes: Vec<Node>,
     /// Models of this process by fingerprint, to tell of a node that has none of them.
     models: Vec<String>,
-    is_stopping: Mutex<bool>,
-    stopped: Condvar,
+    stopping: Stopping,
     meters: NodeMeters,
 }
 
@@ -95,8 +93,8 @@ impl IngestNodes {
             return Err(InvalidSetting { name: "ingest-nodes", problem });
         }
         let models = models.map(|model| model.fingerprint().to_owned()).collect();
-        let (is_stopping, stopped, meters) = Default::default();
-        Ok(Some(Arc::new(Self { nodes, models, is_stopping, stopped, meters })))
+        let (stopping, meters) = Default::default();
+        Ok(Some(Arc::new(Self { nodes, models, stopping, meters })))
     }
 
     /// Tasks that the nodes take at once: as many threads have to wait for them.
@@ -116,8 +114,7 @@ impl IngestNodes {
 
     /// Ends the tasks under way, which are then done here, and the threads.
     pub fn stop(&self) {
-        *self.is_stopping.lock() = true;
-        self.stopped.notify_all();
+        self.stopping.set();
         self.nodes.iter().for_each(Node::abort);
     }
 
@@ -194,7 +191,7 @@ impl IngestNodes {
                 Ok(answer) => return Some(answer),
                 Err(Failure::Busy) => {}
                 // It was ended from here.
-                Err(_) if *self.is_stopping.lock() => return None,
+                Err(_) if self.stopping.is_set() => return None,
                 Err(failure) => {
                     self.meters.failed.inc();
                     node.failed(failure);
@@ -213,16 +210,11 @@ impl IngestNodes {
 
     fn watch(&self, at: usize) {
         let node = &self.nodes[at];
-        loop {
+        while !self.stopping.is_set() {
             node.look(&self.models);
-            self.meters
-                .usable
-                .set(self.nodes.iter().filter(|node| node.is_usable()).count() as u64);
-            let mut is_stopping = self.is_stopping.lock();
-            self.stopped.wait_while_for(&mut is_stopping, |is_stopping| !*is_stopping, LOOK);
-            if *is_stopping {
-                return;
-            }
+            let usable = self.nodes.iter().filter(|node| node.is_usable()).count();
+            self.meters.usable.set(usable as u64);
+            self.stopping.wait(LOOK);
         }
     }
 }
