@@ -18,6 +18,7 @@ use lodestone_server::{Certificates, ListenSettings, Product, TlsError};
 use lodestone_types::{Clock, SystemClock};
 
 use crate::cli::arguments::PARSE;
+use crate::cli::counted;
 use crate::cli::ingest_node;
 use crate::cli::model::reranker;
 use crate::cli::watch;
@@ -264,12 +265,12 @@ fn role(nodes: &NodeSettings) -> Option<String> {
         None if nodes.with_query_nodes => "all, and query nodes are waited for".to_owned(),
         None => "all".to_owned(),
     };
-    for (count, what) in [
-        (nodes.query_nodes().count(), "query nodes share tenants"),
-        (nodes.ingest_nodes().count(), "ingest nodes parse and embed too"),
+    for (count, what, node) in [
+        (nodes.query_nodes().count(), "tenants shared by", "query node"),
+        (nodes.ingest_nodes().count(), "also parsed and embedded by", "ingest node"),
     ] {
         if count > 0 {
-            let _ = write!(role, "; {count} {what}");
+            let _ = write!(role, "; {what} {}", counted(count as u64, node));
         }
     }
     (role != "all").then_some(role)
