@@ -110,8 +110,12 @@ impl SmallDisk {
         let _ = std::fs::remove_dir_all(self.root().join("fillers"));
     }
 
+    /// Whether the reserve is there, and written to its end: a part of it goes where the disk fills
+    /// meanwhile.
     fn has_reserve(&self) -> bool {
-        self.root().join("data/reserve/bytes").exists()
+        const BYTES: u64 = 4 << 20;
+        let bytes = std::fs::metadata(self.root().join("data/reserve/bytes"));
+        bytes.is_ok_and(|bytes| bytes.len() == BYTES)
     }
 
     fn wait_for_reserve(&self, server: &mut Server) {
