@@ -79,6 +79,38 @@ class Server:
         return model, other
 
 
+class Group:
+    """A control group of Linux, of version 1 or 2."""
+
+    def __init__(self, name, limit):
+        """A new one, with memory as in "512MiB"; needs root."""
+        number, unit = re.fullmatch(r"(\d+)(MiB|GiB)", limit).groups()
+        limit = int(number) << {"MiB": 20, "GiB": 30}[unit]
+        one, two = Path("/sys/fs/cgroup/memory/lodestone-" + name), Path("/sys/fs/cgroup/lodestone-" + name)
+        self.is_first = one.parent.is_dir()
+        self.folder = one if self.is_first else two
+        if self.folder.is_dir():
+            self.folder.rmdir()  # its counters are of an earlier run
+        self.folder.mkdir()
+        (self.folder / ("memory.limit_in_bytes" if self.is_first else "memory.max")).write_text(str(limit))
+
+    def take(self, server):
+        """Moves a server into it."""
+        (self.folder / "cgroup.procs").write_text(str(server.process.pid))
+
+    def seen(self):
+        """The most memory that it had, and what the limit did."""
+        read = lambda name: (self.folder / name).read_text()
+        if self.is_first:
+            killed = re.search(r"oom_kill (\d+)", read("memory.oom_control"))
+            most, met = int(read("memory.max_usage_in_bytes")), int(read("memory.failcnt"))
+        else:
+            events = dict(line.split() for line in read("memory.events").splitlines())
+            killed, met = re.match(r"(\d+)", events["oom_kill"]), int(events["max"])
+            most = int(read("memory.peak"))
+        return {"most_mib": most >> 20, "limit_met": met, "killed": int(killed[1]) if killed else 0}
+
+
 def ask(connection, method, path, body=None):
     """One request; status and decoded body."""
     headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}

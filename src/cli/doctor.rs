@@ -15,8 +15,8 @@ use lodestone_embed::{
 };
 use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
 use lodestone_engine::backup::{BackupError, Opener, wait};
-use lodestone_engine::ingest::nodes::wire::version;
-use lodestone_engine::ingest::nodes::{describe, headers};
+use lodestone_engine::ingest::nodes::describe;
+use lodestone_engine::nodes::{RELEASE, headers};
 use lodestone_engine::settings::{DeviceChoice, Settings};
 use lodestone_engine::{
     CATALOG_NAME, EmbeddingServer, Probed, RemoteEmbedder, open_cuda, probe_store, writer_at,
@@ -233,7 +233,7 @@ fn ingest_nodes(settings: &Settings, fingerprint: Option<&str>) -> Vec<String> {
         let node = describe(&Forwarder::new(url, &authorities)?, &headers)
             .map_err(|problem| format!("{url}: {problem}"))?;
         let has_model = |own: &str| node.models.iter().any(|known| known == own);
-        Ok(match (fingerprint.is_some_and(has_model), node.version == version()) {
+        Ok(match (fingerprint.is_some_and(has_model), node.version == RELEASE) {
             (true, true) => format!("{url} parses and embeds: {}", node.device),
             (true, false) => format!("{url} only embeds: it is of release {}", node.version),
             (false, true) => format!("{url} only parses: it has not this server's model"),

@@ -62,6 +62,7 @@ mod reembed;
 mod remote_model;
 mod s3;
 mod settings;
+mod shared_searches;
 mod shared_store;
 mod sockets;
 mod sparse;

@@ -19,9 +19,9 @@ use crate::{Installation, KEY, ask, found, settled, upload};
 const PLACE: &str = "s3://backups/data/prod";
 
 /// One process with its directory.
-struct Node {
-    server: Server,
-    client: Client,
+pub struct Node {
+    pub server: Server,
+    pub client: Client,
     installation: Installation,
 }
 
@@ -38,7 +38,7 @@ impl Node {
         Self { client: banner.client(KEY), server, installation }
     }
 
-    fn writer(store: &Store, installation: Installation, port: u16) -> Self {
+    pub fn writer(store: &Store, installation: Installation, port: u16) -> Self {
         Self::start(store, installation, port, &[("LODESTONE_WITH_QUERY_NODES", "true")])
     }
 
@@ -48,13 +48,13 @@ impl Node {
         Self::start(store, installation, 0, &own)
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         let process = Pid::from_raw(self.server.id() as i32).expect("a process");
         kill_process(process, signal).expect("it lives");
     }
 
     /// A number of its metrics.
-    fn metric(&self, name: &str) -> f64 {
+    pub fn metric(&self, name: &str) -> f64 {
         let text = self.client.call("GET", "/metrics", &Value::Null).expect("an answer").body;
         Scrape::read(&String::from_utf8(text).expect("UTF-8")).get(name)
     }
@@ -312,8 +312,14 @@ fn nothing_is_passed_on_to_a_writer_that_stands_still_or_is_another_one() {
     assert_eq!(found(&node.client, "saffron"), ["a"]);
 }
 
-/// Query nodes that share the tenants, under ports of which one is nobody's.
-fn sharing(store: &Store, writer: u16, installations: Vec<Installation>) -> Vec<Node> {
+/// Query nodes that share the tenants, under ports of which one is nobody's; with settings of
+/// their own.
+pub fn sharing(
+    store: &Store,
+    writer: u16,
+    installations: Vec<Installation>,
+    settings: &[(&str, &str)],
+) -> Vec<Node> {
     let ports: Vec<u16> = installations.iter().map(|_| free_port()).collect();
     let url = |port: &u16| format!("http://127.0.0.1:{port}");
     // One that is not there, and one that is no query node.
@@ -325,6 +331,7 @@ fn sharing(store: &Store, writer: u16, installations: Vec<Installation>) -> Vec<
         ("LODESTONE_WRITER_URL", &writer),
         ("LODESTONE_QUERY_NODES", &urls),
     ];
+    let own = [&own, settings].concat();
     let started = ports.iter().zip(installations);
     let started = started.map(|(port, installation)| Node::start(store, installation, *port, &own));
     let nodes: Vec<Node> = started.collect();
@@ -363,7 +370,7 @@ fn a_tenant_is_at_hand_on_one_node() {
         (found.as_array().expect("an array").len(), begun.elapsed())
     };
     (0..TENANTS).for_each(|tenant| text(tenant, 1));
-    let nodes = sharing(&store, port, others);
+    let nodes = sharing(&store, port, others, &[]);
     let open = |node: &Node| node.metric("tenants{state=\"open\"}");
     for node in &nodes {
         for tenant in 0..TENANTS {

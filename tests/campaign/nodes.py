@@ -32,8 +32,9 @@ class Cluster:
         self.trial, self.store = trial, bucket.Store(trial)
         ports = free_ports(1 + NODES + INGEST_NODES)
         self.ports, self.ingest_ports = ports[: 1 + NODES], ports[1 + NODES :]
-        # Nodes share tenants, or each answers what it is asked.
-        self.is_sharing = trial.random.random() < 0.5
+        # Nodes share tenants, or searches too, or each answers what it is asked.
+        kind = trial.random.random()
+        self.is_sharing, self.shares_searches = kind < 0.5, kind < 0.25
         self.disks = 0
         self.ingest_nodes = [self.start_ingest(port) for port in self.ingest_ports]
         self.folders = [self.fresh() for _ in range(1 + NODES)]
@@ -53,6 +54,8 @@ class Cluster:
             own = {"LODESTONE_ROLE": "query", "LODESTONE_WRITER_URL": f"http://127.0.0.1:{self.ports[0]}"}
             if self.is_sharing:
                 own["LODESTONE_QUERY_NODES"] = ",".join(f"http://127.0.0.1:{port}" for port in self.ports[1:])
+            if self.shares_searches:
+                own |= {"LODESTONE_SHARED_SEARCH_ROWS": "1", "LODESTONE_NODE_KEY": NODE_KEY}
         server = Server(self.trial, self.folders[number], self.store.variables | own, port=self.ports[number])
         self.trial.seconds("start", server.start_seconds)
         return server
@@ -222,4 +225,4 @@ def told_everywhere(trial):
         raise Broken("\n".join(problems))
     for history in histories:
         history.replace()
-    trial.add(checks=0, told=sum(history.version for history in histories), by_ingest_nodes=cluster.embedded(), shared=int(cluster.is_sharing))
+    trial.add(checks=0, told=sum(history.version for history in histories), by_ingest_nodes=cluster.embedded(), shared=int(cluster.is_sharing), shared_searches=int(cluster.shares_searches))

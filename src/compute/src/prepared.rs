@@ -8,6 +8,8 @@ use lodestone_types::Metric;
 /// A query in the forms that the tiers need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreparedQuery {
+    given: Vec<f32>,
+    metric: Metric,
     unit: Vec<f32>,
     codes: Vec<i8>,
     scale: f32,
@@ -42,7 +44,13 @@ impl PreparedQuery {
         let decoded_norm = rounded_up((squares as f64).sqrt() * f64::from(factors.scale));
         let (scale, residual) = (factors.scale, factors.residual);
         let scoring = Scoring::new(metric, vector, norm);
-        Ok(Self { unit, codes, scale, residual, decoded_norm, is_zero, scoring })
+        let given = vector.to_vec();
+        Ok(Self { given, metric, unit, codes, scale, residual, decoded_norm, is_zero, scoring })
+    }
+
+    /// The vector and the metric that it was made of: they make the same query anywhere.
+    pub fn given(&self) -> (Metric, &[f32]) {
+        (self.metric, &self.given)
     }
 
     /// Components of the query.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::Models;
+use crate::follower::Follower;
 use crate::ingest::MemoryBudget;
 use crate::query::Query;
 use crate::settings::Settings;
@@ -26,18 +27,20 @@ fn kept_filters_bytes(limit_bytes: Option<u64>) -> u64 {
         .min(KEPT_FILTERS_BYTES_MAX)
 }
 
-/// Searches with all models that there are.
+/// Searches with all models that there are, and the nodes that share them.
 pub(crate) fn searches(
     backend: &Arc<dyn ComputeBackend>,
     models: &Models,
     reranker: &Option<Arc<dyn Reranker>>,
     sparse: &Option<Arc<SparseModel>>,
     memory: &MemoryBudget,
+    follower: &Option<Arc<Follower>>,
 ) -> Query {
     Query::new(Arc::clone(backend), models.clone())
         .with_reranker(reranker.clone())
         .with_sparse(sparse.clone())
         .with_kept_filters(kept_filters_bytes(memory.limit_bytes()))
+        .with_nodes(follower.as_ref().and_then(|follower| follower.sharing_nodes()))
 }
 
 /// The memory that work draws from: that of the settings, else three quarters of what this process

@@ -9,9 +9,11 @@
 //! Every commit to a collection is followed by its number in the catalog before anybody is told of
 //! it, so that a collection at the head of a current catalog has all that anybody was told of.
 //!
-//! - `peers`: the other nodes, and the tenants that each of them answers for
+//! - `peers`: the other nodes, and the tenants that each of them answers for; `shares`: searches
+//!   that they share
 
 mod peers;
+mod shares;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -22,7 +24,9 @@ use ureq::http::HeaderMap;
 use uuid::Uuid;
 
 pub use peers::Peers;
+use shares::Sharing;
 
+use crate::query::shares::ShareNodes;
 use crate::settings::{InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 use lodestone_catalog::job::JobRow;
@@ -77,11 +81,14 @@ impl Follower {
         let nodes = &settings.store.nodes;
         let writer = nodes.writer_url.as_ref().filter(|_| nodes.only_reads());
         let Some(writer) = writer else { return Ok(None) };
-        let peers = match nodes.query_nodes().next() {
-            None => None,
-            Some(_) => Some(Peers::new(ids.uuid(), nodes.query_nodes(), authorities)?),
+        let peers = match nodes.query_nodes().count() {
+            0 => None,
+            count => {
+                let sharing = Sharing::new(nodes, count, catalog, registry)?;
+                let peers = Peers::new(ids.uuid(), nodes.query_nodes(), authorities)?;
+                Some(Arc::new(peers.with_sharing(sharing)))
+            }
         };
-        let peers = peers.map(Arc::new);
         let forwarder = Forwarder::new(writer, authorities)
             .map_err(|problem| InvalidSetting { name: "writer-url", problem })?;
         let (catalog, registry) = (catalog.clone(), Arc::clone(registry));
@@ -226,6 +233,7 @@ impl Follower {
                 _ => {}
             }
             is_away = caught_up.is_err();
+            self.registry.open_collections().iter().for_each(|one| one.forget_earlier());
             let is_waited_for = self.catalog.follow_state().is_some_and(|at| at.is_waited_for);
             if was_waited_for && !is_waited_for {
                 tracing::warn!(
@@ -277,6 +285,12 @@ impl Follower {
             }
             Err(error) => tracing::error!(collection = %id, %error, "not brought up to date"),
         }
+    }
+
+    /// The nodes that share searches with this one.
+    pub(super) fn sharing_nodes(&self) -> Option<Arc<dyn ShareNodes>> {
+        let peers = self.peers.as_ref().filter(|peers| peers.shares_searches())?;
+        Some(Arc::clone(peers) as _)
     }
 
     /// The collection of a tenant, with all that anybody was told of.

@@ -47,6 +47,7 @@ mod listing;
 mod memories;
 mod meters;
 mod models;
+pub mod nodes;
 mod opening;
 mod pictures;
 pub mod qna;
@@ -219,8 +220,8 @@ impl Engine {
             threads: Mutex::new(begin(&follower, &ingest, &catalog, &backups, &webhooks)?),
             spills: Spills::new(Arc::clone(&data), Arc::clone(&gauge)),
             webhooks,
+            query: searches(&backend, &models, &reranker, &sparse, &memory, &follower),
             follower,
-            query: searches(&backend, &models, &reranker, &sparse, &memory),
             backend,
             answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)),
             writer: generator.map(|generator| Writer::new(generator, Arc::clone(&ids))),

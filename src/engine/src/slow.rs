@@ -17,12 +17,13 @@ impl Engine {
         if !self.is_slow(total) {
             return;
         }
+        let paths: Vec<&str> = found.effort.paths.iter().map(|path| path.as_str()).collect();
         tracing::warn!(
             target: "lodestone_slow_query",
             operation = "retrieve", total_ms = total, embed_ms = embed, semantic_ms = semantic,
             keyword_ms = keyword, fuse_ms = fuse, rerank_ms = rerank, graph_ms = graph,
             candidates = found.candidates.fused, chunks = found.chunks.len(),
-            is_filtered = found.is_filtered, paths = found.effort.paths.join(","),
+            is_filtered = found.is_filtered, paths = paths.join(","),
             collection = %access.tenant.collection, "slow query"
         );
     }

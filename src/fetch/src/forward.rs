@@ -65,6 +65,8 @@ pub struct ForwardRequest {
     pub headers: HeaderMap,
     /// The body. An error of its reader breaks the request off.
     pub body: Option<ForwardBody>,
+    /// Time for the whole exchange, the body of the answer included, where it is short.
+    pub within: Option<Duration>,
 }
 
 /// The body of a request.
@@ -304,7 +306,7 @@ impl ForwardRequest {
         base: &str,
         line: &Line,
     ) -> Result<Request<SendBody<'static>>, ureq::http::Error> {
-        let Self { method, target, mut headers, body } = self;
+        let Self { method, target, mut headers, body, within } = self;
         headers.remove(TRANSFER_ENCODING);
         headers.remove(CONTENT_LENGTH);
         // Where a body is usual, its absence has to be told.
@@ -325,7 +327,11 @@ impl ForwardRequest {
         if let Some(own) = request.headers_mut() {
             *own = headers;
         }
-        request.body(body)
+        let request = request.body(body)?;
+        Ok(match within {
+            None => request,
+            Some(time) => line.agent.configure_request(request).timeout_global(Some(time)).build(),
+        })
     }
 }
 

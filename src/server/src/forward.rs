@@ -166,7 +166,7 @@ impl Upstream {
         let mut headers = request_headers(parts, &origin);
         headers.insert(FORWARDED, self.mark());
         let (method, target) = (parts.method.clone(), target.to_owned());
-        let request = ForwardRequest { method, target, headers, body };
+        let request = ForwardRequest { method, target, headers, body, within: None };
         let exchange = self.forwarder.begin();
         let guard = AbortOnDrop(exchange.clone());
         let (head_in, head) = oneshot::channel();

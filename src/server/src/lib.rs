@@ -18,7 +18,7 @@
 //! - `listen`: sockets, limits of connections, shutdown
 //! - `frame`: the order of checks, request ids, panics, CORS, the log line
 //! - `forward`: requests that a query node passes on to the server that writes
-//! - `ingest_node`: the service of a process that works for others, in place of all that
+//! - `nodes`: requests of nodes to each other
 //! - `auth`, `rate`, `admission`: keys, rate limits, and bounds on concurrent operations
 //! - `routes`: the table of operations, with instructions for adding one
 //! - `request`: bytes to typed input
@@ -41,10 +41,10 @@ pub mod error;
 pub mod file_body;
 mod forward;
 pub mod frame;
-mod ingest_node;
 pub mod last_hour;
 pub mod listen;
 mod mcp;
+mod nodes;
 pub mod product;
 pub mod rate;
 pub mod reply;
@@ -61,10 +61,10 @@ pub use app::App;
 pub use auth::{AuthFailure, Authenticator};
 pub use error::{ApiError, Condition};
 pub use frame::{Frame, HttpSettings, router};
-pub use ingest_node::ingest_node;
 pub use listen::{
     Certificates, ListenSettings, Stop, TlsError, never_stops, serve, stop_on_signals,
 };
+pub use nodes::ingest_node;
 pub use product::{Product, product_router};
 pub use reply::{Json, Reply};
 pub use watch::serve_metrics;

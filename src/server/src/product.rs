@@ -10,6 +10,7 @@ use crate::console;
 use crate::frame::{Frame, HttpSettings, router};
 use crate::listen::pace::Pace;
 use crate::listen::{Certificates, Stop};
+use crate::nodes::share_router;
 use crate::routes;
 use crate::watch::{Watch, metrics_router};
 use lodestone_engine::Engine;
@@ -51,6 +52,7 @@ impl Product {
             ..HttpSettings::default()
         };
         let (forwarder, peers) = (engine.forwarder(), engine.peers().cloned());
+        let pages = console::router().merge(share_router(&engine));
         let (spills, memory) = (Arc::clone(engine.spills()), Arc::clone(engine.memory()));
         let app = App::with_certificates(engine, stop, certificates);
         let watch = Arc::clone(&app.watch);
@@ -66,7 +68,7 @@ impl Product {
             peers,
             settings: http,
         };
-        let router = router(routes::table(), console::router(), frame);
+        let router = router(routes::table(), pages, frame);
         Self { router, metrics: metrics_router(Arc::clone(&watch)), watch }
     }
 }

@@ -127,7 +127,8 @@ pub use highlight::{matches, word_matches};
 pub use impacts::{ImpactIndex, ImpactMerge, SparseModelId, write_impacts};
 pub use index::TextIndex;
 pub use query::{
-    Fuzzy, HybridQuery, Operator, PHRASE_CHARS_MAX, QUERY_TERMS_MAX, TextQuery, WordQuery,
+    Fuzzy, HybridQuery, Operator, PHRASE_CHARS_MAX, QUERY_TERMS_MAX, SentQuery, TextQuery,
+    WordQuery,
 };
 pub use row_scores::RowScores;
 pub use similar::SimilarWords;

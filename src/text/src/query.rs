@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
+use serde::{Deserialize, Serialize};
+
 use crate::analysis::{Analyser, Kind, is_stop_word};
 use crate::normal::nfkc;
 use crate::schema::Field;
@@ -25,7 +27,7 @@ const FORMS_MAX: usize = 1024;
 pub(super) const TITLE_WEIGHT: f32 = 0.5;
 
 /// The combination of the terms of a full-text search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Operator {
     /// At least one term occurs.
     #[default]
@@ -35,7 +37,7 @@ pub enum Operator {
 }
 
 /// One thing to look up: a term or a phrase, and the forms that stand for it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Clause {
     /// The field whose postings are read.
     pub field: Field,
@@ -54,7 +56,7 @@ pub struct Clause {
 }
 
 /// One form of a clause.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Form {
     /// One term, or the terms of a phrase in order.
     pub terms: Vec<String>,
@@ -341,6 +343,32 @@ impl sealed::Clauses for WordQuery {
 }
 
 impl TextQuery for WordQuery {}
+
+/// The part of a query that rows are scored by, as one process sends it to another.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SentQuery {
+    operator: Operator,
+    clauses: Vec<Clause>,
+}
+
+impl SentQuery {
+    /// That of `query`.
+    pub fn of(query: &impl TextQuery) -> Self {
+        Self { operator: query.operator(), clauses: query.clauses().to_vec() }
+    }
+}
+
+impl sealed::Clauses for SentQuery {
+    fn clauses(&self) -> &[Clause] {
+        &self.clauses
+    }
+
+    fn operator(&self) -> Operator {
+        self.operator
+    }
+}
+
+impl TextQuery for SentQuery {}
 
 /// Counts terms, in the order of their first occurrence.
 #[derive(Default)]

@@ -1,11 +1,12 @@
 //! The three fields of the index.
 
+use serde::{Deserialize, Serialize};
 use tantivy::schema::{Field as Column, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 
 use crate::tokens::{HYBRID, WHOLE};
 
 /// A field of the index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Field {
     /// Analysed text with searchable values.
     Body,

@@ -5,11 +5,13 @@ use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
 use roaring::RoaringBitmap;
+use serde::{Deserialize, Serialize};
 use tantivy::fieldnorm::FieldNormReader;
 
 use crate::TextIndex;
 use crate::index::OpenField;
 use crate::mask::RowMask;
+use crate::query::TextQuery;
 use crate::schema::Field;
 
 /// Rows of a segment from which on a word that they hold is common: counting those in a scope costs
@@ -19,7 +21,7 @@ pub(super) const COMMON_ROWS: u64 = 1024;
 const KNOWN_MAX: usize = 1024;
 
 /// Rows and lengths of a set of rows. Does not depend on the query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ScopeStats {
     /// Rows in the set.
     pub rows: u64,
@@ -29,7 +31,7 @@ pub struct ScopeStats {
 }
 
 /// One field in [`ScopeStats`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct FieldStats {
     /// Rows whose field is not empty.
     pub rows: u64,
@@ -48,7 +50,7 @@ impl AddAssign for ScopeStats {
 }
 
 /// For each term of one query the rows that hold it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TermCounts(pub(super) Vec<u64>);
 
 impl AddAssign<&Self> for TermCounts {
@@ -86,7 +88,7 @@ impl KnownCounts {
 
 /// Statistics of one query over every segment that it searches. Scores of different segments
 /// compare if and only if they were made with the same statistics.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CorpusStats {
     /// The rows in scope.
     pub scope: ScopeStats,
@@ -99,6 +101,11 @@ impl CorpusStats {
     pub fn add(&mut self, scope: ScopeStats, counts: &TermCounts) {
         self.scope += scope;
         self.counts += counts;
+    }
+
+    /// Whether there is a count for each term of a query; those of another query are of no use.
+    pub fn is_of(&self, query: &impl TextQuery) -> bool {
+        self.counts.0.len() == query.clauses().len()
     }
 
     /// Lucene's idf: ln(1 + (N - df + 0.5) / (df + 0.5)), always above zero. 0 if no row holds

@@ -1,9 +1,10 @@
 //! The syntax tree of metadata filters (API 5.3). Parsing and evaluation are in `storage::filter`.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 /// The map that a condition reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FilterMap {
     /// `tenant_metadata`; system keys reach through where the map lacks the key.
     Tenant,
@@ -14,7 +15,7 @@ pub enum FilterMap {
 }
 
 /// A scalar to compare with. There is no coercion between types.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum FilterValue {
     /// Matches missing or null.
     Null,
@@ -27,7 +28,7 @@ pub enum FilterValue {
 }
 
 /// Comparison of a stored value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Comparison {
     /// Equal to any of the values; no value matches nothing. `$eq`, `$in`, scalars and arrays.
     AnyOf(Vec<FilterValue>),
@@ -46,7 +47,7 @@ pub enum Comparison {
 }
 
 /// One condition on one key.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
     /// The map it looks at.
     pub map: FilterMap,
@@ -57,7 +58,7 @@ pub struct Condition {
 }
 
 /// A filter over the sources of one scope.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Filter {
     /// Everything passes.
     All,

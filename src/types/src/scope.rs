@@ -1,5 +1,7 @@
 //! The scope of content operations, and the mode of a tenant.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{SubTenantId, TenantId};
 
 /// One `(tenant, sub-tenant)` combination: content operations never cross it (API 1.3).
@@ -12,7 +14,7 @@ pub struct Scope {
 }
 
 /// Score of client vectors: higher is nearer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Metric {
     /// Cosine of the angle, -1 to 1; lengths do not matter.
     #[default]

@@ -18,6 +18,7 @@ use ureq::http::HeaderMap;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::shares::Sharing;
 use crate::ingest::stopping::Stopping;
 use crate::settings::InvalidSetting;
 use lodestone_fetch::{Authorities, Forwarder};
@@ -33,7 +34,9 @@ const ANSWER: Duration = Duration::from_secs(3);
 pub struct Peers {
     /// Name of this process, by which it knows itself among them.
     own: Uuid,
-    peers: Vec<Peer>,
+    pub(super) peers: Vec<Peer>,
+    /// Present where they share searches.
+    pub(super) sharing: Option<Sharing>,
     stopping: Stopping,
     usable: Gauge,
     passed: Counter,
@@ -41,15 +44,15 @@ pub struct Peers {
 }
 
 #[derive(Debug)]
-struct Peer {
-    forwarder: Arc<Forwarder>,
-    seed: u64,
-    standing: Mutex<Standing>,
+pub(super) struct Peer {
+    pub(super) forwarder: Arc<Forwarder>,
+    pub(super) seed: u64,
+    pub(super) standing: Mutex<Standing>,
 }
 
 /// The last that was seen of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Standing {
+pub(super) enum Standing {
     /// It does not answer, or is no query node.
     #[default]
     Unusable,
@@ -77,7 +80,12 @@ impl Peers {
         };
         let peers = urls.map(peer).collect::<Result<_, _>>()?;
         let (stopping, usable, passed, failed) = Default::default();
-        Ok(Self { own, peers, stopping, usable, passed, failed })
+        Ok(Self { own, peers, sharing: None, stopping, usable, passed, failed })
+    }
+
+    /// The same, sharing searches too.
+    pub(super) fn with_sharing(self, sharing: Option<Sharing>) -> Self {
+        Self { sharing, ..self }
     }
 
     /// Name of this process.
@@ -163,6 +171,9 @@ impl Peers {
         registry.enter("query_nodes_passed_total", help, &self.passed);
         let help = "Requests that another query node failed; they were answered here";
         registry.enter("query_nodes_failed_total", help, &self.failed);
+        if let Some(sharing) = &self.sharing {
+            sharing.enter_meters(registry);
+        }
     }
 }
 

@@ -1,13 +1,17 @@
 //! Search for whole words.
 
 use crate::query::hydrate::{Ranked, hydrate};
+use crate::query::legs::SegmentScope;
 use crate::query::ranking::ordered;
 use crate::query::request::{FoundWords, FullTextRequest};
+use crate::query::shares::Tops;
+use crate::query::shares::wire::TopsTask;
 use crate::query::words::{self, KeywordScores};
 use crate::query::{Query, QueryError, facets};
 use lodestone_rank::confidence;
 use lodestone_storage::collection::Snapshot;
-use lodestone_text::WordQuery;
+use lodestone_storage::segment::flat::Thoroughness;
+use lodestone_text::{SentQuery, WordQuery};
 use lodestone_types::{RequestContext, ScoreParts, SubTenantId, TenantSchema};
 
 impl Query {
@@ -24,11 +28,18 @@ impl Query {
         request: &FullTextRequest,
     ) -> Result<FoundWords, QueryError> {
         let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
-        let segments = self.in_scope(context, snapshot, sub_tenant, filter)?;
+        let mut segments = self.in_scope(context, snapshot, sub_tenant, filter)?;
         let FullTextRequest { operator, fuzzy, is_prefix, .. } = *request;
         let mut query = WordQuery::new(&request.query, operator, fuzzy, is_prefix);
         words::expand(context, &segments, &mut query)?;
-        let stats = words::corpus_stats(context, &segments, &query)?;
+        let shares = match request.needs_all() {
+            true => None,
+            false => self.share_out(context, snapshot, (sub_tenant, filter), &mut segments),
+        };
+        let stats = match &shares {
+            Some(shares) => shares.corpus_stats(&segments, &query)?,
+            None => words::corpus_stats(context, &segments, &query)?,
+        };
         let wanted = request.offset.saturating_add(request.max_chunks);
         let (top, all) = match request.needs_all() {
             true => {
@@ -39,7 +50,23 @@ impl Query {
                 }
                 (all.top(wanted)?, Some(all))
             }
-            false => (words::best_by_words(context, &segments, &query, &stats, wanted)?, None),
+            false => {
+                let here = |segments: &[SegmentScope]| {
+                    words::best_by_words(context, segments, &query, &stats, wanted)
+                };
+                let top = match &shares {
+                    None => here(&segments)?,
+                    Some(shares) => {
+                        let words = Some((SentQuery::of(&query), stats.clone()));
+                        let task = TopsTask::near(&[], wanted, Thoroughness::default());
+                        let here =
+                            |s: &[SegmentScope]| Ok(Tops { words: here(s)?, ..Tops::default() });
+                        let task = TopsTask { words, ..task };
+                        shares.tops(&segments, task, || here(&segments), here)?.words
+                    }
+                };
+                (top, None)
+            }
         };
         let scored = top.into_iter().map(|(address, score)| {
             let parts = ScoreParts { keyword: Some(score), ..ScoreParts::default() };

@@ -1,8 +1,5 @@
 //! The segments of a scope, and the semantic leg of a search over them: nearest vectors. The
-//! keyword leg is in `words`.
-//!
-//! A collection that is larger than one machine would be split here: each shard runs the legs over
-//! its own segments, and their hits are merged.
+//! keyword leg is in `words`. Legs pass over segments that other nodes search (`shares`).
 
 use std::sync::Arc;
 
@@ -10,16 +7,16 @@ use roaring::RoaringBitmap;
 
 use crate::query::{QueryError, condense, side_by_side};
 use lodestone_compute::{ComputeBackend, PreparedQuery};
-use lodestone_storage::collection::{KeptFilters, LiveSegment, ScopeRows, Snapshot};
+use lodestone_storage::collection::{KeptFilters, LiveSegment, ScopeRows};
 use lodestone_storage::filter::canonical;
 use lodestone_storage::segment::flat::{
-    self, FlatHits, GATHER_ROWS_MAX, RowFilter, Thoroughness, search_together,
+    self, FlatHits, GATHER_ROWS_MAX, RowFilter, SearchPath, Thoroughness, search_together,
 };
 use lodestone_text::{Floor, RowScores};
 use lodestone_types::{Filter, Hit, RequestContext, RowId, SubTenantId};
 
 /// A segment with the rows that a search may return from it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct SegmentScope {
     pub(super) live: Arc<LiveSegment>,
     pub(super) scope: Arc<ScopeRows>,
@@ -27,28 +24,35 @@ pub(super) struct SegmentScope {
     /// the segment, if they are many.
     passing: Option<Arc<RowFilter<'static>>>,
     pub(super) rows: u64,
+    /// Whether the legs leave it to another node.
+    pub(super) is_elsewhere: bool,
 }
 
 impl SegmentScope {
+    /// Whether the legs look for rows here.
+    pub(super) fn is_searched(&self) -> bool {
+        self.rows > 0 && !self.is_elsewhere
+    }
+
     /// Rows that a search may return; `None` where all rows of the segment are.
     pub(super) fn mask(&self) -> Option<&RoaringBitmap> {
         self.passing.as_ref().map(|rows| rows.bitmap()).or_else(|| self.scope.mask())
     }
 }
 
-/// The segments with rows of a sub-tenant, and those of the rows that pass the filter. Rows that
-/// `kept` holds are not looked for again; without it none are kept, for filters that no search
-/// repeats.
-pub(super) fn segments_in_scope(
+/// The segments of `all` with rows of a sub-tenant, and those of the rows that pass the filter.
+/// Rows that `kept` holds are not looked for again; without it none are kept, for filters that no
+/// search repeats.
+pub(super) fn segments_in_scope<'a>(
     context: &RequestContext,
-    snapshot: &Snapshot,
+    all: impl ExactSizeIterator<Item = &'a Arc<LiveSegment>>,
     sub_tenant: &SubTenantId,
     filter: &Filter,
     kept: Option<&Arc<KeptFilters>>,
 ) -> Result<Vec<SegmentScope>, QueryError> {
-    let mut segments = Vec::with_capacity(snapshot.segments.len());
+    let mut segments = Vec::with_capacity(all.len());
     let asked = asked(sub_tenant, filter);
-    for live in &snapshot.segments {
+    for live in all {
         context.check()?;
         let scope = live.scope(sub_tenant);
         if scope.rows.is_empty() {
@@ -71,7 +75,8 @@ pub(super) fn segments_in_scope(
         let rows = passing.as_ref().map_or(scope.rows.len(), |rows| rows.bitmap().len());
         // Without a passing row a segment still counts in the statistics of the keyword leg, so
         // that a filter does not change the scores of what it lets pass.
-        segments.push(SegmentScope { live: Arc::clone(live), scope, passing, rows });
+        let (live, is_elsewhere) = (Arc::clone(live), false);
+        segments.push(SegmentScope { live, scope, passing, rows, is_elsewhere });
     }
     Ok(segments)
 }
@@ -81,6 +86,18 @@ fn asked(sub_tenant: &SubTenantId, filter: &Filter) -> Arc<[u8]> {
     let name = sub_tenant.as_str().as_bytes();
     let length = (name.len() as u32).to_le_bytes();
     [&length[..], name, &canonical(filter)].concat().into()
+}
+
+/// The same segments, of which the legs leave those at some positions to other nodes.
+pub(super) fn marked(
+    segments: &[SegmentScope],
+    is_elsewhere: impl Fn(usize) -> bool,
+) -> Vec<SegmentScope> {
+    let marked = |(at, segment): (usize, &SegmentScope)| SegmentScope {
+        is_elsewhere: is_elsewhere(at),
+        ..segment.clone()
+    };
+    segments.iter().enumerate().map(marked).collect()
 }
 
 /// The same segments without the rows of some sources, each a segment and a position there.
@@ -101,6 +118,7 @@ pub(super) fn without_sources<'a>(
         live: Arc::clone(&segment.live),
         scope: Arc::clone(&segment.scope),
         rows: mask.len(),
+        is_elsewhere: false,
         passing: Some(Arc::new(RowFilter::owned(mask, segment.live.segment.row_count() as usize))),
     };
     segments.iter().zip(masks).map(narrowed).collect()
@@ -117,9 +135,9 @@ pub(super) struct RowAddress {
 /// The best rows of one leg over all segments, best first.
 pub(super) type LegHits = Vec<(RowAddress, f32)>;
 
-/// Rows that a search may look at.
+/// Rows that the legs look at.
 pub(super) fn rows(segments: &[SegmentScope]) -> u64 {
-    segments.iter().map(|segment| segment.rows).sum()
+    segments.iter().filter(|segment| segment.is_searched()).map(|segment| segment.rows).sum()
 }
 
 pub(super) fn best(mut hits: LegHits, k: usize) -> LegHits {
@@ -141,6 +159,16 @@ const TIES_MAX: usize = 10_000;
 /// do, copies of one text; asking for all that may would cost several searches.
 const TIES_GROWTH: usize = 4;
 
+/// The best `k` of some rows, and those that equal the last of them.
+pub(super) fn best_with_equals(hits: LegHits, k: usize) -> LegHits {
+    let mut hits = best(hits, k.saturating_add(TIES_MAX));
+    if let Some((_, wanted)) = k.checked_sub(1).and_then(|last| hits.get(last)) {
+        let least = wanted - TIE_WIDTH;
+        hits.truncate(hits.partition_point(|(_, score)| *score >= least));
+    }
+    hits
+}
+
 /// The best `k` rows of a leg and those that equal the last of them, without a look at most of the
 /// others: `find` finds those of a segment that reach the floor, which all segments share.
 pub(super) fn best_under_floor(
@@ -152,18 +180,16 @@ pub(super) fn best_under_floor(
     let floor = Floor::new(k, TIE_WIDTH);
     let find = |segment: &SegmentScope| {
         context.check()?;
-        find(segment, &floor)
+        match segment.is_elsewhere {
+            true => Ok(RowScores::default()),
+            false => find(segment, &floor),
+        }
     };
     let mut hits = LegHits::new();
     for (at, found) in side_by_side::each(segments, rows(segments), find).into_iter().enumerate() {
         hits.extend(addressed(at, found?.into_hits()));
     }
-    let mut hits = best(hits, k.saturating_add(TIES_MAX));
-    if let Some((_, wanted)) = hits.get(k - 1) {
-        let least = wanted - TIE_WIDTH;
-        hits.truncate(hits.partition_point(|(_, score)| *score >= least));
-    }
-    Ok(hits)
+    Ok(best_with_equals(hits, k))
 }
 
 /// The scores of listed rows, which ascend; 0 where no term occurs. `score` scores those of a
@@ -226,8 +252,8 @@ pub(super) fn nearest(
 /// The ways in which the vectors of a search's segments were searched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VectorEffort {
-    /// The paths, distinct, in order.
-    pub paths: Vec<&'static str>,
+    /// The paths, distinct by name, in order.
+    pub paths: Vec<SearchPath>,
     /// Lists that a search passes in a row without a better row before it ends, the most of any
     /// segment; `None` where every path was exact.
     pub patience: Option<usize>,
@@ -236,9 +262,19 @@ pub struct VectorEffort {
 impl VectorEffort {
     fn add(&mut self, found: &FlatHits) {
         self.patience = self.patience.max(found.patience);
-        if !self.paths.contains(&found.path.as_str()) {
-            self.paths.push(found.path.as_str());
+        self.add_path(found.path);
+    }
+
+    pub(super) fn add_path(&mut self, path: SearchPath) {
+        if !self.paths.iter().any(|known| known.as_str() == path.as_str()) {
+            self.paths.push(path);
         }
+    }
+
+    /// Adds that of further segments.
+    pub(super) fn join(&mut self, other: Self) {
+        self.patience = self.patience.max(other.patience);
+        other.paths.into_iter().for_each(|path| self.add_path(path));
     }
 }
 
@@ -266,7 +302,7 @@ pub(super) fn nearest_of_each(
             Ok(search_together(backend, &tiers, queries, filter, k, thoroughness)?)
         };
         let searched: Vec<_> =
-            segments.iter().enumerate().filter(|(_, segment)| segment.rows > 0).collect();
+            segments.iter().enumerate().filter(|(_, segment)| segment.is_searched()).collect();
         let results = side_by_side::each(&searched, rows(segments), search);
         let mut hits = vec![LegHits::new(); queries.len()];
         for ((at, _), found) in searched.into_iter().zip(results) {

@@ -71,12 +71,13 @@ fn memory_segments(
     now: Timestamp,
 ) -> Result<Vec<SegmentScope>, QueryError> {
     let scope = sub_tenant.of_memories();
-    let segments = legs::segments_in_scope(context, snapshot, &scope, &Filter::All, None)?;
+    let all = || snapshot.segments.iter();
+    let segments = legs::segments_in_scope(context, all(), &scope, &Filter::All, None)?;
     if segments.is_empty() {
         return Ok(segments);
     }
     let unexpired = memory::unexpired(now);
-    let mut segments = legs::segments_in_scope(context, snapshot, &scope, &unexpired, None)?;
+    let mut segments = legs::segments_in_scope(context, all(), &scope, &unexpired, None)?;
     segments.retain(|segment| segment.rows > 0);
     Ok(segments)
 }

@@ -27,6 +27,7 @@
 //! - `rerank`: verdicts of the reranker on the first candidates
 //! - `graph`: links, paths and statements of the results
 //! - `join`: neighbouring chunks as one result
+//! - `shares`: large collections, searched by several nodes
 //! - `retrieve`, `full_text`, `vectors`: the searches; `around`: chunks beside those found
 //! - `passages`: the chunks of one source in reading order
 //! - `vocabulary`: the words of a scope, for misspelt questions
@@ -53,6 +54,7 @@ mod ranking;
 mod request;
 mod rerank;
 mod retrieve;
+pub mod shares;
 mod side_by_side;
 mod sparse;
 mod steer;
@@ -83,6 +85,7 @@ use lodestone_storage::collection::{KeptFilters, Snapshot};
 use lodestone_types::{Filter, RequestContext, SubTenantId};
 
 use crate::Models;
+use shares::ShareNodes;
 
 /// Runs searches with a compute backend, models and perhaps a reranker.
 #[derive(Debug, Clone)]
@@ -92,6 +95,7 @@ pub struct Query {
     reranker: Option<Arc<dyn Reranker>>,
     kept_filters: Arc<KeptFilters>,
     sparse: Option<Arc<SparseModel>>,
+    nodes: Option<Arc<dyn ShareNodes>>,
 }
 
 /// Bytes of kept filters where nothing is said of memory.
@@ -101,7 +105,8 @@ impl Query {
     /// Searches with a compute backend and models.
     pub fn new(backend: Arc<dyn ComputeBackend>, models: impl Into<Models>) -> Self {
         let kept_filters = KeptFilters::new(KEPT_FILTERS_BYTES);
-        Self { backend, models: models.into(), reranker: None, sparse: None, kept_filters }
+        let (reranker, sparse, nodes) = Default::default();
+        Self { backend, models: models.into(), reranker, sparse, kept_filters, nodes }
     }
 
     /// The model for the queries of a version of a tenant; the current one where that of its
@@ -123,8 +128,8 @@ impl Query {
         sub_tenant: &SubTenantId,
         filter: &Filter,
     ) -> Result<Vec<legs::SegmentScope>, QueryError> {
-        let kept = Some(&self.kept_filters);
-        legs::segments_in_scope(context, snapshot, sub_tenant, filter, kept)
+        let (all, kept) = (snapshot.segments.iter(), Some(&self.kept_filters));
+        legs::segments_in_scope(context, all, sub_tenant, filter, kept)
     }
 
     /// The same with a reranker for `accurate` searches, if there is one.

@@ -12,14 +12,17 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::query::hydrate::{Ranked, chunk_identity};
-use crate::query::legs::{self, LegHits, RowAddress, SegmentScope, VectorEffort};
+use crate::query::legs::{self, LegHits, RowAddress, SegmentScope};
 use crate::query::request::{CandidateCounts, RetrieveRequest};
+use crate::query::shares::wire::TopsTask;
+use crate::query::shares::{Shares, Tops};
 use crate::query::sparse::SparseLeg;
-use crate::query::words::KeywordLeg;
+use crate::query::words::{KeywordLeg, corpus_stats};
 use crate::query::{QueryError, plan};
 use lodestone_compute::{ComputeBackend, PreparedQuery};
 use lodestone_rank::{Candidate, RankKey};
 use lodestone_storage::segment::flat::Thoroughness;
+use lodestone_text::{CorpusStats, TextQuery};
 use lodestone_types::{RequestContext, ScoreParts};
 
 /// Factor by which more rows are asked for while few sources fill the candidates.
@@ -34,6 +37,8 @@ pub(super) struct Search<'a> {
     pub(super) backend: &'a dyn ComputeBackend,
     pub(super) request: &'a RetrieveRequest,
     pub(super) segments: &'a [SegmentScope],
+    /// The shares that other nodes search.
+    pub(super) shares: Option<&'a Shares<'a>>,
     /// `None` where words have no share.
     pub(super) keyword: Option<KeywordLeg>,
     /// `None` without a sparse model, and where its leg takes no part.
@@ -51,38 +56,66 @@ pub(super) struct Candidates {
     rows: Vec<Ranked>,
     /// Cosines with the vector, of candidates and of other rows that were compared with it.
     cosines: RefCell<BTreeMap<RowAddress, f32>>,
+    /// True scores that other nodes gave: cosine, words, sparse.
+    known: BTreeMap<RowAddress, [Option<f32>; 3]>,
     /// Whether a reranker has read the first of them.
     is_reranked: bool,
     from_semantic: usize,
+    from_words: usize,
 }
 
 impl Search<'_> {
-    /// The rows nearest to a vector, and how they were found; none without a vector.
-    pub(super) fn nearest(
-        &self,
-        vector: Option<&PreparedQuery>,
-    ) -> Result<(LegHits, VectorEffort), QueryError> {
-        let Some(vector) = vector else { return Ok(Default::default()) };
-        let (context, backend) = (self.context, self.backend);
-        legs::nearest(context, backend, self.segments, vector, self.pool, self.thoroughness)
+    /// The best rows by each leg; none by meaning without a vector.
+    pub(super) fn tops(&self, vector: Option<&PreparedQuery>) -> Result<Tops, QueryError> {
+        let (context, pool) = (self.context, self.pool);
+        let (keyword, sparse) = (self.keyword.as_ref(), self.sparse.as_ref());
+        // The legs have looked through the segments of this node already.
+        let (words_here, sparse_here) = (keyword.map(|leg| &leg.top), sparse.map(|leg| &leg.top));
+        let tops = |segments: &[SegmentScope], words: LegHits, sparse: LegHits| {
+            let near = |vector| {
+                legs::nearest(context, self.backend, segments, vector, pool, self.thoroughness)
+            };
+            let (near, effort) = vector.map(near).transpose()?.unwrap_or_default();
+            let near = vector.map(|_| near).into_iter().collect();
+            Ok(Tops { near, words, sparse, scores: BTreeMap::new(), effort })
+        };
+        let own = || {
+            let (words, sparse) = (words_here.cloned(), sparse_here.cloned());
+            tops(self.segments, words.unwrap_or_default(), sparse.unwrap_or_default())
+        };
+        let here = |segments: &[SegmentScope]| {
+            let words = keyword.map(|leg| leg.top_of(context, segments, pool)).transpose()?;
+            let sparse = sparse.map(|leg| leg.top_of(context, segments, pool)).transpose()?;
+            tops(segments, words.unwrap_or_default(), sparse.unwrap_or_default())
+        };
+        let Some(shares) = self.shares else { return own() };
+        let task = TopsTask {
+            words: keyword.map(KeywordLeg::sent),
+            sparse: sparse.map(|leg| leg.query.clone()),
+            has_scores: true,
+            ..TopsTask::near(vector.map_or(&[], std::slice::from_ref), pool, self.thoroughness)
+        };
+        shares.tops(self.segments, task, own, here)
     }
 
-    /// The union of all legs, each row with its true scores. `near` are the rows nearest to
-    /// `vector`.
+    /// The union of all legs, each row with its true scores. `tops` are those of `vector`.
     pub(super) fn candidates(
         &self,
         vector: Option<PreparedQuery>,
-        near: &LegHits,
+        tops: Tops,
     ) -> Result<Candidates, QueryError> {
-        let by_words = self.keyword.iter().flat_map(|leg| &leg.top);
-        let sparse = self.sparse.iter().flat_map(|leg| &leg.top);
-        let rows = near.iter().chain(by_words).chain(sparse).map(|(row, _)| *row).collect();
+        let near = tops.near.into_iter().next().unwrap_or_default();
+        let all = near.iter().chain(&tops.words).chain(&tops.sparse);
+        let rows = all.map(|(row, _)| *row).collect();
+        let cosine = |(row, scores): (&RowAddress, &[Option<f32>; 3])| Some((*row, scores[0]?));
         let mut candidates = Candidates {
             vector,
             rows: Vec::new(),
-            cosines: RefCell::default(),
+            cosines: RefCell::new(tops.scores.iter().filter_map(cosine).collect()),
+            known: tops.scores,
             is_reranked: false,
             from_semantic: near.len(),
+            from_words: tops.words.len(),
         };
         self.add(&mut candidates, rows)?;
         Ok(candidates)
@@ -95,6 +128,9 @@ impl Search<'_> {
     /// of nothing.
     pub(super) fn fill(&self, candidates: &mut Candidates) -> Result<(), QueryError> {
         let Some(most) = self.request.per_source_max else { return Ok(()) };
+        // Few searches come here: they look through all segments themselves.
+        let all_here = self.shares.map(|_| legs::marked(self.segments, |_| false));
+        let segments = all_here.as_deref().unwrap_or(self.segments);
         let mut asked = self.pool;
         let mut is_exhausted = false;
         loop {
@@ -109,15 +145,15 @@ impl Search<'_> {
             counts.retain(|_, count| *count >= most);
             let near = match &candidates.vector {
                 Some(vector) => {
-                    let open = legs::without_sources(self.segments, counts.keys());
+                    let open = legs::without_sources(segments, counts.keys());
                     let (context, backend) = (self.context, self.backend);
                     legs::nearest(context, backend, &open, vector, asked, self.thoroughness)?.0
                 }
                 None => LegHits::new(),
             };
-            let first = |leg: &KeywordLeg| leg.first(self.context, self.segments, asked);
+            let first = |leg: &KeywordLeg| leg.first(self.context, segments, asked);
             let by_words = self.keyword.as_ref().map(first).transpose()?.unwrap_or_default();
-            let first = |leg: &SparseLeg| leg.first(self.context, self.segments, asked);
+            let first = |leg: &SparseLeg| leg.first(self.context, segments, asked);
             let sparse = self.sparse.as_ref().map(first).transpose()?.unwrap_or_default();
             let legs = [near, by_words, sparse];
             is_exhausted = legs.iter().all(|hits| hits.len() < asked);
@@ -155,17 +191,24 @@ impl Search<'_> {
         rows.sort_unstable();
         rows.dedup();
         let cosines = self.cosines(candidates, &rows)?;
-        let scores = |leg: &KeywordLeg| leg.scores(self.context, self.segments, &rows);
+        let is_known = |row: &RowAddress| candidates.known.contains_key(row);
+        let unknown: Vec<RowAddress> = rows.iter().copied().filter(|row| !is_known(row)).collect();
+        let scores = |leg: &KeywordLeg| leg.scores(self.context, self.segments, &unknown);
         let by_words = self.keyword.as_ref().map(scores).transpose()?;
-        let scores = |leg: &SparseLeg| leg.scores(self.context, self.segments, &rows);
+        let scores = |leg: &SparseLeg| leg.scores(self.context, self.segments, &unknown);
         let sparse = self.sparse.as_ref().map(scores).transpose()?;
+        let mut next_unknown = 0..;
         for (at, address) in rows.into_iter().enumerate() {
-            let parts = ScoreParts {
-                cosine: cosines.as_ref().map(|cosines| cosines[at]),
-                keyword: by_words.as_ref().map(|scores| scores[at]),
-                sparse: sparse.as_ref().map(|scores| scores[at]),
-                ..ScoreParts::default()
+            let (keyword, sparse) = match candidates.known.get(&address) {
+                Some([_, keyword, sparse]) => (*keyword, *sparse),
+                None => {
+                    let at = next_unknown.next().expect("it has no end");
+                    let of = |scores: &Option<Vec<f32>>| scores.as_ref().map(|scores| scores[at]);
+                    (of(&by_words), of(&sparse))
+                }
             };
+            let cosine = cosines.as_ref().map(|cosines| cosines[at]);
+            let parts = ScoreParts { cosine, keyword, sparse, ..ScoreParts::default() };
             candidates.rows.push(Ranked { address, score: 0.0, parts });
         }
         candidates.rows.sort_unstable_by_key(|row| row.address);
@@ -214,8 +257,16 @@ impl Search<'_> {
     pub(super) fn counts(&self, candidates: &Candidates, ranked: &[Ranked]) -> CandidateCounts {
         CandidateCounts {
             semantic: candidates.from_semantic,
-            keyword: self.keyword.as_ref().map_or(0, |leg| leg.top.len()),
+            keyword: candidates.from_words,
             fused: ranked.len(),
+        }
+    }
+
+    /// The statistics of a query over all segments.
+    pub(super) fn corpus_stats<Q: TextQuery>(&self, query: &Q) -> Result<CorpusStats, QueryError> {
+        match self.shares {
+            Some(shares) => shares.corpus_stats(self.segments, query),
+            None => corpus_stats(self.context, self.segments, query),
         }
     }
 

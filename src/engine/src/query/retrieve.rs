@@ -14,7 +14,7 @@ use crate::query::rerank::verdicts;
 use crate::query::sparse::{self, SparseLeg};
 use crate::query::steer::{feed_back, steered};
 use crate::query::timing::{Part, millis};
-use crate::query::words::{self, KeywordLeg, corpus_stats};
+use crate::query::words::{self, KeywordLeg};
 use crate::query::{Query, QueryError, Timings, plan, side_by_side};
 use lodestone_compute::PreparedQuery;
 use lodestone_embed::{EmbedError, Lane, Role, SparseModel};
@@ -42,7 +42,8 @@ impl Query {
     ) -> Result<Retrieved, QueryError> {
         let begun = Instant::now();
         let filter = request.filter.for_schema(schema).map_err(QueryError::Filter)?;
-        let segments = self.in_scope(context, snapshot, sub_tenant, filter)?;
+        let mut segments = self.in_scope(context, snapshot, sub_tenant, filter)?;
+        let shares = self.share_out(context, snapshot, (sub_tenant, filter), &mut segments);
         let mut result = self.plan(snapshot, request);
         result.is_filtered = !filter.is_all();
         if segments.iter().all(|segment| segment.rows == 0) {
@@ -57,7 +58,7 @@ impl Query {
         let is_hybrid = alpha > 0.0 && alpha < 1.0 && !is_unread;
         let sparse = self.sparse_for(is_hybrid, &segments, &mut result)?;
         let embed = || self.vector_of(context, snapshot, sub_tenant, request, now, &mut result);
-        let score = || KeywordLeg::compute(context, &segments, &words, pool);
+        let score = || KeywordLeg::compute(context, &segments, shares.as_ref(), &words, pool);
         let expand = |model: &SparseModel| {
             let query = model.query(context, &request.steered_query())?;
             SparseLeg::compute(context, &segments, query, pool)
@@ -81,6 +82,7 @@ impl Query {
             backend: &*self.backend,
             request,
             segments: &segments,
+            shares: shares.as_ref(),
             keyword,
             sparse,
             alpha: result.alpha,
@@ -155,16 +157,16 @@ impl Query {
     ) -> Result<(Candidates, Vec<Ranked>, bool), QueryError> {
         let mode = search.request.mode;
         let timings = &mut result.timings;
-        let (near, effort) = timings.time(Part::Semantic, || search.nearest(vector.as_ref()))?;
-        result.effort = effort;
-        let mut candidates = timings.time(Part::Fuse, || search.candidates(vector, &near))?;
+        let mut tops = timings.time(Part::Semantic, || search.tops(vector.as_ref()))?;
+        result.effort = std::mem::take(&mut tops.effort);
+        let mut candidates = timings.time(Part::Fuse, || search.candidates(vector, tops))?;
         timings.time(Part::Semantic, || search.fill(&mut candidates))?;
         let mut ranked = timings.time(Part::Fuse, || search.order(&candidates));
         if mode == Mode::Accurate
             && let Some(moved) = feed_back(search, &candidates, &ranked)?
         {
-            let (near, _) = timings.time(Part::Semantic, || search.nearest(Some(&moved)))?;
-            candidates = timings.time(Part::Fuse, || search.candidates(Some(moved), &near))?;
+            let tops = timings.time(Part::Semantic, || search.tops(Some(&moved)))?;
+            candidates = timings.time(Part::Fuse, || search.candidates(Some(moved), tops))?;
             timings.time(Part::Semantic, || search.fill(&mut candidates))?;
             ranked = timings.time(Part::Fuse, || search.order(&candidates));
         }
@@ -210,7 +212,7 @@ impl Query {
     ) -> Result<(), QueryError> {
         let (context, request) = (search.context, search.request);
         let known = search.keyword.as_ref().map(|leg| leg.stats.clone());
-        let stats = known.map_or_else(|| corpus_stats(context, search.segments, words), Ok)?;
+        let stats = known.map_or_else(|| search.corpus_stats(words), Ok)?;
         let rows: Vec<_> = ranked.iter().map(|row| row.address).collect();
         let shares = words::coverages(context, search.segments, words, &stats, &rows)?;
         let vector = vector.filter(|_| !is_unread);

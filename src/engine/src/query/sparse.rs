@@ -12,7 +12,7 @@ use lodestone_types::RequestContext;
 /// The sparse leg: the best `k` rows and those that equal the last of them.
 #[derive(Debug)]
 pub(super) struct SparseLeg {
-    query: SparseVector,
+    pub(super) query: SparseVector,
     pub(super) top: LegHits,
 }
 
@@ -54,7 +54,17 @@ impl SparseLeg {
         segments: &[SegmentScope],
         k: usize,
     ) -> Result<LegHits, QueryError> {
-        Ok(best(best_of(context, segments, &self.query, k)?, k))
+        Ok(best(self.top_of(context, segments, k)?, k))
+    }
+
+    /// The best `k` rows and those that equal the last of them.
+    pub(super) fn top_of(
+        &self,
+        context: &RequestContext,
+        segments: &[SegmentScope],
+        k: usize,
+    ) -> Result<LegHits, QueryError> {
+        best_of(context, segments, &self.query, k)
     }
 
     /// The scores of listed rows, 0 where no term occurs. `rows` ascend.
@@ -64,10 +74,20 @@ impl SparseLeg {
         segments: &[SegmentScope],
         rows: &[RowAddress],
     ) -> Result<Vec<f32>, QueryError> {
-        scores_of(context, segments, rows, |segment, asked| {
-            scored(segment, |impacts| impacts.score(&self.query, Some(asked)))
-        })
+        scores(context, segments, &self.query, rows)
     }
+}
+
+/// The scores of listed rows by a sparse model's terms, 0 where none occurs. `rows` ascend.
+pub(super) fn scores(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    query: &SparseVector,
+    rows: &[RowAddress],
+) -> Result<Vec<f32>, QueryError> {
+    scores_of(context, segments, rows, |segment, asked| {
+        scored(segment, |impacts| impacts.score(query, Some(asked)))
+    })
 }
 
 /// Scores by the impacts of a segment; none where no row can be found there.
@@ -83,7 +103,7 @@ fn scored(
 }
 
 /// The best `k` rows and those that equal the last of them.
-fn best_of(
+pub(super) fn best_of(
     context: &RequestContext,
     segments: &[SegmentScope],
     query: &SparseVector,

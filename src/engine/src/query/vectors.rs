@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::query::legs::{self, RowAddress, SegmentScope};
+use crate::query::shares::Tops;
+use crate::query::shares::wire::TopsTask;
 use crate::query::{Query, QueryError};
 use lodestone_compute::PreparedQuery;
 use lodestone_storage::collection::Snapshot;
@@ -97,7 +99,7 @@ impl Query {
         search: &VectorSearch,
     ) -> Result<Vec<Vec<VectorHit>>, QueryError> {
         let VectorSearch { queries, max_chunks, filter, parts } = search;
-        let segments = self.in_scope(context, snapshot, sub_tenant, filter)?;
+        let mut segments = self.in_scope(context, snapshot, sub_tenant, filter)?;
         if let Some(first) = segments.first() {
             let expected = first.live.segment.dimension();
             if let Some(other) = queries.iter().find(|query| query.len() != expected) {
@@ -107,9 +109,21 @@ impl Query {
         let prepared = queries.iter().map(|query| PreparedQuery::by(metric, query));
         let queries: Vec<PreparedQuery> = prepared.collect::<Result<_, _>>()?;
         let thoroughness = Thoroughness::default();
-        let (all, _) = legs::nearest_of_each(
-            context, &*self.backend, &segments, &queries, *max_chunks, thoroughness,
-        )?;
+        let shares = self.share_out(context, snapshot, (sub_tenant, filter), &mut segments);
+        let near = |segments: &[SegmentScope]| {
+            let (backend, k) = (&*self.backend, *max_chunks);
+            legs::nearest_of_each(context, backend, segments, &queries, k, thoroughness)
+        };
+        let all = match shares {
+            None => near(&segments)?.0,
+            Some(shares) => {
+                let task = TopsTask::near(&queries, *max_chunks, thoroughness);
+                let here = |segments: &[SegmentScope]| {
+                    Ok(Tops { near: near(segments)?.0, ..Tops::default() })
+                };
+                shares.tops(&segments, task, || here(&segments), here)?.near
+            }
+        };
         let mut results = Vec::with_capacity(queries.len());
         for mut found in all {
             context.check()?;

@@ -8,9 +8,10 @@ use crate::query::legs::{
     LegHits, RowAddress, SegmentScope, addressed, best, best_under_floor, rows, scores_of,
     with_ties,
 };
+use crate::query::shares::Shares;
 use crate::query::{QueryError, side_by_side};
 use lodestone_text::{
-    CorpusStats, HybridQuery, RowScores, SimilarWords, TermCounts, TextQuery, WordQuery,
+    CorpusStats, HybridQuery, RowScores, SentQuery, SimilarWords, TermCounts, TextQuery, WordQuery,
 };
 use lodestone_types::RequestContext;
 
@@ -24,14 +25,18 @@ pub(super) struct KeywordLeg {
 }
 
 impl KeywordLeg {
-    /// Finds the best `k` rows of all segments.
+    /// Finds the best `k` rows of all segments but those of other nodes.
     pub(super) fn compute(
         context: &RequestContext,
         segments: &[SegmentScope],
+        shares: Option<&Shares<'_>>,
         query: &HybridQuery,
         k: usize,
     ) -> Result<Self, QueryError> {
-        let stats = corpus_stats(context, segments, query)?;
+        let stats = match shares {
+            Some(shares) => shares.corpus_stats(segments, query)?,
+            None => corpus_stats(context, segments, query)?,
+        };
         let top = best_by_words(context, segments, query, &stats, k)?;
         Ok(Self { query: query.clone(), stats, top })
     }
@@ -43,7 +48,22 @@ impl KeywordLeg {
         segments: &[SegmentScope],
         k: usize,
     ) -> Result<LegHits, QueryError> {
-        Ok(best(best_by_words(context, segments, &self.query, &self.stats, k)?, k))
+        Ok(best(self.top_of(context, segments, k)?, k))
+    }
+
+    /// The best `k` rows and those that equal the last of them.
+    pub(super) fn top_of(
+        &self,
+        context: &RequestContext,
+        segments: &[SegmentScope],
+        k: usize,
+    ) -> Result<LegHits, QueryError> {
+        best_by_words(context, segments, &self.query, &self.stats, k)
+    }
+
+    /// The query and its statistics, for another node.
+    pub(super) fn sent(&self) -> (SentQuery, CorpusStats) {
+        (SentQuery::of(&self.query), self.stats.clone())
     }
 
     /// The scores of listed rows, 0 where no term occurs. `rows` ascend.
@@ -53,11 +73,21 @@ impl KeywordLeg {
         segments: &[SegmentScope],
         rows: &[RowAddress],
     ) -> Result<Vec<f32>, QueryError> {
-        scores_of(context, segments, rows, |segment, asked| {
-            let index = segment.live.segment.text_index();
-            Ok(index.score(&self.query, &self.stats, Some(asked))?)
-        })
+        scores(context, segments, &self.query, &self.stats, rows)
     }
+}
+
+/// The scores of listed rows by BM25, 0 where no term occurs. `rows` ascend.
+pub(super) fn scores<Q: TextQuery>(
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    query: &Q,
+    stats: &CorpusStats,
+    rows: &[RowAddress],
+) -> Result<Vec<f32>, QueryError> {
+    scores_of(context, segments, rows, |segment, asked| {
+        Ok(segment.live.segment.text_index().score(query, stats, Some(asked))?)
+    })
 }
 
 /// The best `k` rows by BM25 and those that equal the last of them, without a look at most of the
@@ -90,7 +120,7 @@ impl fmt::Debug for KeywordScores {
     }
 }
 
-/// Statistics of the scope's live rows over all segments.
+/// Statistics of the scope's live rows over all segments but those of other nodes.
 pub(super) fn corpus_stats<Q: TextQuery>(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -106,8 +136,9 @@ pub(super) fn corpus_stats<Q: TextQuery>(
     if query.is_empty() {
         return Ok(stats);
     }
-    let counts = side_by_side::each(segments, rows(segments), count);
-    for (segment, counts) in segments.iter().zip(counts) {
+    let here: Vec<_> = segments.iter().filter(|segment| !segment.is_elsewhere).collect();
+    let counts = side_by_side::each(&here, rows(segments), |segment| count(segment));
+    for (segment, counts) in here.into_iter().zip(counts) {
         stats.add(*segment.live.scope_stats(&segment.scope), &counts?);
     }
     Ok(stats)

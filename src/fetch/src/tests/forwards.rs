@@ -45,7 +45,13 @@ fn head_of(stream: &mut TcpStream) -> String {
 }
 
 fn request(method: Method, body: Option<ForwardBody>) -> ForwardRequest {
-    ForwardRequest { method, target: "/a?b=c".to_owned(), headers: HeaderMap::new(), body }
+    ForwardRequest {
+        method,
+        target: "/a?b=c".to_owned(),
+        headers: HeaderMap::new(),
+        body,
+        within: None,
+    }
 }
 
 fn body(reader: impl Read + Send + 'static, length: Option<u64>) -> Option<ForwardBody> {
@@ -97,7 +103,7 @@ fn a_request_and_its_answer_pass_as_they_are() {
     headers.insert("content-length", HeaderValue::from_static("99"));
     let target = "/p%20q?r=%2F".to_owned();
     let body = body(&b"{}"[..], Some(2));
-    let sent = ForwardRequest { method: Method::DELETE, target, headers, body };
+    let sent = ForwardRequest { method: Method::DELETE, target, headers, body, within: None };
     let answer = forwarder.begin().send(sent).unwrap();
     assert_eq!(answer.status, 418);
     assert_eq!(answer.headers["content-encoding"], "gzip");

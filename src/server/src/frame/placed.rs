@@ -4,8 +4,9 @@
 //! tenant of the request -> its node (engine, `Peers`) -> passed on; 503 or no answer: done here
 //!                                      '- no answer within a second: done here too, first one wins
 //! ```
-//! Only what changes nothing is placed, so that doing it twice is harmless. A request that was
-//! passed on is never passed on again.
+//! A tenant whose searches are shared out among the nodes is at hand on all of them, and answered
+//! for by the one that is asked. Only what changes nothing is placed, so that doing it twice is
+//! harmless. A request that was passed on is never passed on again.
 
 use std::future::Future;
 use std::pin::pin;
@@ -77,6 +78,14 @@ impl Placement {
             }
         };
         let at = self.peers.other_for(&tenant)?;
+        if self.peers.shares_searches() {
+            let peers = Arc::clone(&self.peers);
+            // The catalog is looked into.
+            let is_shared = off_thread(move || Ok(peers.is_shared(&tenant))).await;
+            if is_shared.is_ok_and(|is_shared| is_shared) {
+                return None;
+            }
+        }
         let is_hedged = !spec.media_types.contains(&sse::MEDIA_TYPE);
         Some(Other { placement: self, at, body: body.clone(), is_hedged })
     }

@@ -6,36 +6,32 @@
 //! POST /ingest/embed, /ingest/sparse, /ingest/parse
 //!        the key -> a place, else 503 -> the body, limited -> work off the async threads
 //! ```
-//! None of this is the interface of clients: its messages are those of `ingest::nodes::wire`, and
-//! may change with each release. Nothing of a body is read before the key and a place are had.
+//! Its messages are those of `ingest::nodes::wire`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::response::Response;
 use axum::routing::{get, post};
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, Request};
+use http::{HeaderMap, Request};
 use serde_json::json;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
+use super::{Answer, busy, bytes_response, json_response, read, refused, sent, unavailable};
 use crate::auth::{bearer_token, invalid_key};
 use crate::error::{ApiError, Condition};
 use crate::routes::off_thread;
 use crate::watch::text_response;
+use lodestone_engine::ingest::nodes::NodeService;
 use lodestone_engine::ingest::nodes::wire::{self, ParseTask};
-use lodestone_engine::ingest::nodes::{NodeRefusal, NodeService};
+use lodestone_engine::nodes::NodeRefusal;
 use lodestone_metrics::Registry;
 use lodestone_types::limits::FILE_BYTES_MAX;
 
 /// Tasks that are embedded or wait for the model: those of two processes that give all they may.
 const EMBEDDING_MAX: usize = 2 * wire::TASKS_MAX;
-/// Time for a whole body.
-const BODY: Duration = Duration::from_secs(60);
 
 struct Node {
     service: Arc<NodeService>,
@@ -46,7 +42,6 @@ struct Node {
 }
 
 type Embed = fn(&NodeService, &[u8]) -> Result<Vec<u8>, NodeRefusal>;
-type Answer = Result<Response, ApiError>;
 
 /// The services of a node: that of its listener, and its metrics for a listener without a key.
 pub fn ingest_node(service: Arc<NodeService>) -> (Router, Router) {
@@ -69,10 +64,6 @@ pub fn ingest_node(service: Arc<NodeService>) -> (Router, Router) {
         .fallback(elsewhere)
         .with_state(node);
     (router, metrics)
-}
-
-fn sent(answer: Answer) -> Response {
-    answer.unwrap_or_else(|error| error.into_response(""))
 }
 
 async fn elsewhere() -> Response {
@@ -117,7 +108,7 @@ async fn parse(
 
 impl Node {
     fn require_key(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        match self.service.accepts(bearer_token(headers)?) {
+        match self.service.key().accepts(bearer_token(headers)?) {
             true => Ok(()),
             false => Err(invalid_key()),
         }
@@ -130,11 +121,7 @@ impl Node {
         let service = Arc::clone(&self.service);
         let work = move || {
             let _place = place;
-            embed(&service, &task).map_err(|refusal| match refusal {
-                NodeRefusal::Invalid(problem) => ApiError::invalid("invalid_value", problem),
-                NodeRefusal::Busy(problem) => unavailable(problem),
-                NodeRefusal::Failed(problem) => ApiError::internal(problem),
-            })
+            embed(&service, &task).map_err(refused)
         };
         Ok(bytes_response(off_thread(work).await?))
     }
@@ -153,41 +140,4 @@ impl Node {
         };
         Ok(bytes_response(off_thread(work).await?))
     }
-}
-
-fn busy() -> ApiError {
-    unavailable("this node has enough to do".to_owned())
-}
-
-fn unavailable(problem: String) -> ApiError {
-    ApiError::new(Condition::Unavailable, "overloaded", problem)
-}
-
-async fn read(body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
-    match timeout(BODY, to_bytes(body, bytes_max)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => {
-            let message = format!("the body ended early, or has more than {bytes_max} bytes");
-            Err(ApiError::too_large("body_too_large", message))
-        }
-        Err(_) => {
-            let message = "the body did not come within a minute";
-            Err(ApiError::new(Condition::RequestTimeout, "body_timeout", message))
-        }
-    }
-}
-
-fn json_response(value: &impl serde::Serialize) -> Response {
-    let bytes = serde_json::to_vec(value).expect("plain data always prints");
-    typed(bytes, "application/json")
-}
-
-fn bytes_response(bytes: Vec<u8>) -> Response {
-    typed(bytes, "application/octet-stream")
-}
-
-fn typed(bytes: Vec<u8>, media: &'static str) -> Response {
-    let mut response = Response::new(Body::from(bytes));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    response
 }

@@ -207,7 +207,7 @@ pub(super) fn metadata_of(
             answer: None,
             total: timings.total,
         },
-        vector_paths: found.effort.paths.iter().map(|path| (*path).to_owned()).collect(),
+        vector_paths: found.effort.paths.iter().map(|path| path.as_str().to_owned()).collect(),
         vector_recall: found
             .effort
             .patience

@@ -67,6 +67,7 @@ pub mod uploads;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -102,6 +103,8 @@ pub struct Collection {
     backend: Arc<dyn ComputeBackend>,
     log: CommitLog,
     snapshot: ArcSwap<Snapshot>,
+    /// Versions before that one, of late: where another process writes, others may search them yet.
+    earlier: Mutex<Vec<(Instant, Arc<Snapshot>)>>,
     writer: Mutex<WriterState>,
     /// Files that the newest manifest may not list. Locked after `writer`, where both are.
     pending_deletes: Mutex<Vec<PendingDelete>>,

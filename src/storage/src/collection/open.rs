@@ -74,6 +74,7 @@ impl Collection {
             ids,
             backend: Arc::new(SimdBackend),
             snapshot: ArcSwap::from_pointee(empty),
+            earlier: Mutex::default(),
             writer: Mutex::new(WriterState { applied: Vec::new() }),
             pending_deletes: Mutex::default(),
             merging: Mutex::default(),

@@ -5,17 +5,22 @@
 //! is ever written or deleted.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::collection::commit::REBASES_MAX;
 use crate::collection::manifest::Manifest;
 use crate::collection::open::{check_head, is_damage};
-use crate::collection::{Collection, CollectionError};
+use crate::collection::{Collection, CollectionError, Snapshot};
 use lodestone_io::store::BlobStore;
 use lodestone_types::{CollectionId, CommitHead, IdSource};
 
 /// Time for which a reader waits while another one loads a version.
 const LOAD_WAIT: Duration = Duration::from_secs(1);
+/// Time for which a version is kept after the next one was loaded: a search that another process
+/// began in it ends sooner as a rule.
+const EARLIER: Duration = Duration::from_secs(3);
+/// Versions that are kept so at most.
+const EARLIER_MAX: usize = 8;
 
 impl Collection {
     /// Opens the newest version to read. `expected` is the newest commit that the catalog knows.
@@ -56,6 +61,22 @@ impl Collection {
         }
     }
 
+    /// The version of this number, where it is the newest one here or was so of late.
+    pub fn snapshot_at(&self, version: u64) -> Option<Arc<Snapshot>> {
+        let newest = self.snapshot();
+        if newest.manifest.version == version {
+            return Some(newest);
+        }
+        let earlier = self.earlier.lock();
+        let found = earlier.iter().rev().find(|(_, one)| one.manifest.version == version);
+        found.map(|(_, snapshot)| Arc::clone(snapshot))
+    }
+
+    /// Gives up versions that were kept long enough, and with them files that no other one has.
+    pub fn forget_earlier(&self) {
+        self.earlier.lock().retain(|(replaced, _)| replaced.elapsed() < EARLIER);
+    }
+
     fn load_newest(&self, expected: Option<CommitHead>) -> Result<(), CollectionError> {
         for _ in 0..REBASES_MAX {
             let head = self.log.head(self.id)?;
@@ -67,7 +88,12 @@ impl Collection {
                 },
                 loaded => loaded?,
             };
-            self.snapshot.store(Arc::new(loaded));
+            let before = self.snapshot.swap(Arc::new(loaded));
+            let mut earlier = self.earlier.lock();
+            if earlier.len() >= EARLIER_MAX {
+                earlier.remove(0);
+            }
+            earlier.push((Instant::now(), before));
             return Ok(());
         }
         Err(CollectionError::Behind { collection: self.id })

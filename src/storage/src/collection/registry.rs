@@ -120,6 +120,12 @@ impl Registry {
         self.unopenable.lock().remove(&id);
     }
 
+    /// A collection, where it is open and not just being opened.
+    pub fn find(&self, id: CollectionId) -> Option<Arc<Collection>> {
+        let slot = Arc::clone(&self.slots.lock().by_id.get(&id)?.collection);
+        slot.try_lock()?.clone()
+    }
+
     /// Collections that are open now, in the order of their ids, without those that are being
     /// opened.
     pub fn open_collections(&self) -> Vec<Arc<Collection>> {

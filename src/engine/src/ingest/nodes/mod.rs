@@ -25,6 +25,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::ingest::stopping::Stopping;
+use crate::nodes::{RELEASE, headers};
 use crate::settings::{InvalidSetting, NodeSettings};
 use lodestone_embed::{Embedder, SparseModel, SparseVector};
 use lodestone_extract::Format;
@@ -32,9 +33,9 @@ use lodestone_extract::sandbox::{Drawn, Parsed, Parser, parsed_from_bytes};
 use lodestone_fetch::Authorities;
 use lodestone_metrics::{Counter, Gauge, Labelled, Registry};
 use lodestone_types::limits::SPARSE_TERMS_MAX;
+pub use node::describe;
 use node::{Failure, Node};
-pub use node::{describe, headers};
-pub use serving::{NodeRefusal, NodeService};
+pub use serving::NodeService;
 use wire::{Description, EmbedTask, ParseTask, TASKS_MAX};
 
 /// Time between two looks at a node.
@@ -158,14 +159,13 @@ impl IngestNodes {
     }
 
     fn parse(&self, format: Format, bytes: &[u8]) -> Option<Parsed> {
-        let own = wire::version();
         let task = serde_json::to_value(ParseTask { format }).unwrap_or_default();
         let target = format!("{}?format={}", wire::PARSE, task["format"].as_str()?);
         let read = |answer: &[u8]| {
             parsed_from_bytes(answer).ok_or_else(|| "it is no parsed document".to_owned())
         };
         let media = "application/octet-stream";
-        let serves = |node: &Description| node.version == own;
+        let serves = |node: &Description| node.version == RELEASE;
         let parsed = self.ask(&target, media, serves, || bytes.to_vec(), PARSED_BYTES_MAX, read);
         self.meters.parsed.at(usize::from(parsed.is_none())).inc();
         parsed

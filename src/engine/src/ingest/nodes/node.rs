@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use ureq::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use ureq::http::header::CONTENT_TYPE;
 use ureq::http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::wire::{self, Description, TASKS_MAX};
-use crate::settings::{InvalidSetting, NodeSettings};
+use crate::nodes::RELEASE;
+use crate::settings::InvalidSetting;
 use lodestone_fetch::forward::{Exchange, ForwardBody, ForwardRequest};
 use lodestone_fetch::{Authorities, Forwarder};
 
@@ -70,21 +71,6 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.node.state.lock().running.retain(|running| running.task != self.task);
     }
-}
-
-/// The headers that every request to a node carries.
-///
-/// # Errors
-/// A key that no header can carry.
-pub fn headers(settings: &NodeSettings) -> Result<HeaderMap, InvalidSetting> {
-    let key = settings.node_key.as_ref().map_or("", |key| key.expose());
-    let value = HeaderValue::from_str(&format!("Bearer {key}"));
-    let mut value = value.map_err(|_| InvalidSetting {
-        name: "node-key",
-        problem: "must be of printable ASCII characters".to_owned(),
-    })?;
-    value.set_sensitive(true);
-    Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
 }
 
 /// Asks a node for its description.
@@ -206,7 +192,7 @@ impl Node {
                 (state.failures, state.rests_until) = (0, None);
                 let device = &node.device;
                 let has_model = node.models.iter().any(|known| models.contains(known));
-                let problem = match (has_model, node.version == wire::version()) {
+                let problem = match (has_model, node.version == RELEASE) {
                     (true, true) => None,
                     (true, false) => Some("it is of another release, and only embeds"),
                     (false, true) => Some("it has none of this server's models, and only parses"),
@@ -250,8 +236,8 @@ impl Turn<'_> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
         let length = Some(body.len() as u64);
         let body = Some(ForwardBody { reader: Box::new(io::Cursor::new(body)), length });
-        let request =
-            ForwardRequest { method: Method::POST, target: target.to_owned(), headers, body };
+        let (method, target, within) = (Method::POST, target.to_owned(), None);
+        let request = ForwardRequest { method, target, headers, body, within };
         let answer = self.exchange.send(request);
         let answer = answer.map_err(|error| Failure::Lost(error.problem().to_owned()))?;
         match answer.status {

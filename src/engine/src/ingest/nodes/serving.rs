@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use super::wire::{self, Description, EmbedTask};
 use crate::answer::generate::Secret;
+use crate::nodes::{NodeKey, NodeRefusal, RELEASE};
 use lodestone_embed::{EmbedError, Embedder, Lane, SparseModel};
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, parsed_to_bytes};
@@ -18,24 +17,13 @@ const TEXTS_MAX: usize = 1024;
 /// An ingest node: models and a parser, and nothing else.
 #[derive(Debug)]
 pub struct NodeService {
-    key: [u8; 32],
+    key: NodeKey,
     models: Vec<Arc<dyn Embedder>>,
     sparse: Option<Arc<SparseModel>>,
     parser: Arc<dyn Parser>,
     description: Description,
     passages: Counter,
     documents: Counter,
-}
-
-/// Why a task is not done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeRefusal {
-    /// The task is wrong.
-    Invalid(String),
-    /// The model is at its limit, or fails for now.
-    Busy(String),
-    /// The model fails.
-    Failed(String),
 }
 
 impl NodeService {
@@ -48,19 +36,19 @@ impl NodeService {
         device: &str,
     ) -> Self {
         let description = Description {
-            version: wire::version(),
+            version: RELEASE.to_owned(),
             models: models.iter().map(|model| model.fingerprint().to_owned()).collect(),
             sparse: sparse.as_ref().map(|model| model.fingerprint().to_owned()),
             device: device.to_owned(),
         };
-        let key = Sha256::digest(key.expose()).into();
+        let key = NodeKey::new(key);
         let (passages, documents) = Default::default();
         Self { key, models, sparse, parser, description, passages, documents }
     }
 
-    /// Whether a token is the key. Hashes are compared: the time tells nothing about the key.
-    pub fn accepts(&self, token: &str) -> bool {
-        <[u8; 32]>::from(Sha256::digest(token)) == self.key
+    /// The key of the nodes.
+    pub fn key(&self) -> &NodeKey {
+        &self.key
     }
 
     /// The node as it presents itself.

@@ -59,11 +59,6 @@ pub struct ParseTask {
     pub format: Format,
 }
 
-/// The release that this program is of.
-pub fn version() -> String {
-    env!("CARGO_PKG_VERSION").to_owned()
-}
-
 /// Vectors as bytes.
 pub fn vectors_to_bytes(vectors: &[Vec<f32>]) -> Vec<u8> {
     vectors.iter().flatten().flat_map(|number| number.to_le_bytes()).collect()

@@ -7,7 +7,7 @@ use crate::settings::InvalidSetting;
 
 /// Nodes of one role at most.
 const NODES_MAX: usize = 64;
-/// Least number of characters of the key of ingest nodes.
+/// Least number of characters of the key of nodes.
 const KEY_CHARS_MIN: usize = 32;
 
 /// The part of a process among several.
@@ -46,6 +46,11 @@ pub struct NodeSettings {
     /// what it is asked].
     #[arg(long, env = "LODESTONE_QUERY_NODES", value_name = "URLS", value_delimiter = ',')]
     pub query_nodes: Vec<String>,
+    /// Rows of a scope from which on its searches are shared out among the query nodes: each of
+    /// them looks through some of the segments, and needs memory for no others; needs query-nodes
+    /// and node-key [default: none, one node searches all].
+    #[arg(long, env = "LODESTONE_SHARED_SEARCH_ROWS", value_name = "ROWS")]
+    pub shared_search_rows: Option<u64>,
     /// Whether others answer from the bucket that this process writes to: what has changed is told
     /// two seconds later, when they all know of it.
     #[arg(
@@ -60,7 +65,8 @@ pub struct NodeSettings {
     /// for example http://10.0.0.7:8080,http://10.0.0.8:8080 [default: none].
     #[arg(long, env = "LODESTONE_INGEST_NODES", value_name = "URLS", value_delimiter = ',')]
     pub ingest_nodes: Vec<String>,
-    /// Key that ingest nodes ask for, 32 characters or more: the same there and here.
+    /// Key that ingest nodes ask for, and query nodes that share searches: 32 characters or more,
+    /// the same for all.
     #[arg(long, env = "LODESTONE_NODE_KEY", value_name = "KEY", hide_env_values = true)]
     pub node_key: Option<Secret>,
 }
@@ -135,6 +141,13 @@ impl NodeSettings {
                 return invalid(name, "must be 64 addresses at most");
             }
         }
+        if self.shared_search_rows.is_some() {
+            match (has_query_nodes, &self.node_key) {
+                (false, _) => return invalid("shared-search-rows", "needs query-nodes"),
+                (true, None) => return invalid("shared-search-rows", "needs node-key"),
+                _ => {}
+            }
+        }
         let is_short = |key: &Secret| key.expose().chars().count() < KEY_CHARS_MIN;
         match &self.node_key {
             Some(key) if is_short(key) => invalid("node-key", "must have at least 32 characters"),
@@ -187,6 +200,11 @@ mod tests {
         let others = |settings| NodeSettings { query_nodes: vec!["http://a:1".into()], ..settings };
         assert_eq!(check(others(query()), true), Ok(()));
         assert_eq!(check(others(all()), true), Err("query-nodes"));
+        let shared = |settings| NodeSettings { shared_search_rows: Some(1), ..settings };
+        assert_eq!(check(shared(query()), true), Err("shared-search-rows"));
+        assert_eq!(check(shared(others(query())), true), Err("shared-search-rows"));
+        let with_key = |settings| NodeSettings { node_key: key.clone(), ..settings };
+        assert_eq!(check(shared(with_key(others(query()))), true), Ok(()));
         let bare = NodeSettings { query_nodes: vec!["a:1".into()], ..query() };
         assert_eq!(check(bare, true), Err("query-nodes"));
         assert_eq!(check(ingest(), false), Ok(()));

@@ -1,5 +1,7 @@
 //! Choice of the cheapest path through the tiers.
 
+use serde::{Deserialize, Serialize};
+
 use crate::segment::flat::{RowFilter, Thoroughness, Tiers, passing_rows};
 use lodestone_compute::ComputeBackend;
 
@@ -12,7 +14,7 @@ use lodestone_compute::ComputeBackend;
 pub const GATHER_ROWS_MAX: usize = 128;
 
 /// Path by which the rows of one segment were searched. `Gather` is always exact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SearchPath {
     /// Few rows pass: all of them were scored from T2.
     Gather,

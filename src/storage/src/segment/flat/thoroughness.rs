@@ -1,5 +1,7 @@
 //! Extent to which a search is exact.
 
+use serde::{Deserialize, Serialize};
+
 use crate::segment::flat::{RowFilter, SearchPath, Tiers, passing_rows};
 use crate::segment::lists::{Effort, Recall};
 use lodestone_compute::{ErrorBound, PreparedQuery, VectorRows};
@@ -10,7 +12,7 @@ use lodestone_compute::{ErrorBound, PreparedQuery, VectorRows};
 const RARER: f64 = 0.2;
 
 /// Share of the neighbours that a search may miss.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Thoroughness {
     /// Nothing.
     Exact,

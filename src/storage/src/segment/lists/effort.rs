@@ -1,8 +1,10 @@
 //! Extent of a search through lists.
 
+use serde::{Deserialize, Serialize};
+
 /// Share of the neighbours that a search which leaves lists out is to find, by the measure of the
 /// segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Recall {
     /// 97 of 100.
     Quick,

@@ -1,0 +1,285 @@
+//! Searches that query nodes share: the tasks of this one for others, and its work for them.
+
+use std::cmp::Reverse;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use ureq::http::header::CONTENT_TYPE;
+use ureq::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::Follower;
+use super::peers::{Peers, Standing};
+use crate::nodes::{NodeKey, NodeRefusal, RELEASE, headers};
+use crate::query::QueryError;
+use crate::query::shares::ShareNodes;
+use crate::query::shares::wire::{ANSWER_BYTES_MAX, SHARE, ShareAnswer, ShareTask, TASK_BYTES_MAX};
+use crate::settings::{InvalidSetting, NodeSettings};
+use crate::{Engine, EngineError};
+use lodestone_catalog::Catalog;
+use lodestone_fetch::forward::{ForwardBody, ForwardRequest};
+use lodestone_metrics::{Counter, Registry as Meters};
+use lodestone_storage::collection::{Collection, Registry, Snapshot};
+use lodestone_types::{CollectionId, ErrorKind, RequestContext, SegmentId, SubTenantId, TenantId};
+
+/// Time for which a node is asked for no share after it has refused one as wrong: it is of another
+/// release, or has another key.
+const REST: Duration = Duration::from_secs(60);
+/// Part of the mean load of a node by which that of one may be above it, so that few segments move
+/// when nodes come and go (Mirrokni, Thorup and Zadimoghaddam 2018).
+const OVERLOAD: u64 = 4;
+
+/// Parts of a node that shares searches.
+#[derive(Debug)]
+pub(super) struct Sharing {
+    rows_min: u64,
+    key: NodeKey,
+    headers: HeaderMap,
+    catalog: Catalog,
+    registry: Arc<Registry>,
+    /// Until when each node is asked for no share.
+    rests: Vec<Mutex<Option<Instant>>>,
+    answered: Counter,
+    failed: Counter,
+    served: Counter,
+}
+
+/// Why a node has given no answer.
+enum Failure {
+    /// It does not answer.
+    Lost(String),
+    /// It has another version of the collection, too much to do, or fails for now.
+    Busy,
+    /// It does not take such a task, or gives no answer to it.
+    Useless(String),
+}
+
+impl Sharing {
+    /// That of the settings; `None` where they share no searches among the `nodes`.
+    ///
+    /// # Errors
+    /// A key that no header can carry.
+    pub(super) fn new(
+        settings: &NodeSettings,
+        nodes: usize,
+        catalog: &Catalog,
+        registry: &Arc<Registry>,
+    ) -> Result<Option<Self>, InvalidSetting> {
+        let (Some(rows_min), Some(key)) = (settings.shared_search_rows, &settings.node_key) else {
+            return Ok(None);
+        };
+        let (answered, failed, served) = Default::default();
+        Ok(Some(Self {
+            rows_min,
+            key: NodeKey::new(key),
+            headers: headers(settings)?,
+            catalog: catalog.clone(),
+            registry: Arc::clone(registry),
+            rests: (0..nodes).map(|_| Mutex::default()).collect(),
+            answered,
+            failed,
+            served,
+        }))
+    }
+
+    pub(super) fn enter_meters(&self, meters: &mut Meters) {
+        let help = "Shares of searches that other query nodes looked through for this one";
+        meters.enter("query_shares_answered_total", help, &self.answered);
+        let help = "Shares that another query node did not answer in time; they were done here";
+        meters.enter("query_shares_failed_total", help, &self.failed);
+        let help = "Shares of searches that this query node looked through for others";
+        meters.enter("query_shares_served_total", help, &self.served);
+    }
+}
+
+impl Peers {
+    /// Whether searches of a tenant are shared out, as far as is known here: then every node may
+    /// be the one that is asked.
+    pub fn is_shared(&self, tenant: &TenantId) -> bool {
+        let Some(sharing) = &self.sharing else { return false };
+        let Ok(Some(tenant)) = sharing.catalog.tenant(tenant) else { return false };
+        let open = sharing.registry.find(tenant.collection);
+        open.is_some_and(|collection| collection.snapshot().rows() >= sharing.rows_min)
+    }
+
+    /// Whether searches are shared at all.
+    pub fn shares_searches(&self) -> bool {
+        self.sharing.is_some()
+    }
+
+    fn share_of(&self, at: usize, task: &ShareTask) -> Result<ShareAnswer, Failure> {
+        let sharing = self.sharing.as_ref().expect("shares are asked for where searches have them");
+        let body = serde_json::to_vec(task).expect("plain data always prints");
+        if body.len() > TASK_BYTES_MAX {
+            return Err(Failure::Busy);
+        }
+        let mut headers = sharing.headers.clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let length = Some(body.len() as u64);
+        let body = Some(ForwardBody { reader: Box::new(io::Cursor::new(body)), length });
+        let within = Some(Duration::from_millis(task.within_millis));
+        let (method, target) = (Method::POST, SHARE.to_owned());
+        let exchange = self.peers[at].forwarder.begin();
+        let sent = exchange.send(ForwardRequest { method, target, headers, body, within });
+        let answer = sent.map_err(|error| Failure::Lost(error.problem().to_owned()))?;
+        match answer.status {
+            StatusCode::OK => {}
+            status => {
+                exchange.abort();
+                return Err(match status.is_server_error() {
+                    true => Failure::Busy,
+                    false => Failure::Useless(format!("status {}", status.as_u16())),
+                });
+            }
+        }
+        let mut bytes = Vec::new();
+        let read = answer.body.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes);
+        read.map_err(|error| Failure::Lost(error.to_string()))?;
+        serde_json::from_slice(&bytes).map_err(|error| Failure::Useless(error.to_string()))
+    }
+}
+
+impl ShareNodes for Peers {
+    fn rows_min(&self) -> u64 {
+        self.sharing.as_ref().map_or(u64::MAX, |sharing| sharing.rows_min)
+    }
+
+    fn assign(&self, segments: &[(SegmentId, u64)]) -> Vec<Option<usize>> {
+        let Some(sharing) = &self.sharing else { return vec![None; segments.len()] };
+        let rests =
+            |at: usize| sharing.rests[at].lock().is_some_and(|until| Instant::now() < until);
+        let usable: Vec<(usize, Standing)> = (0..self.peers.len())
+            .map(|at| (at, *self.peers[at].standing.lock()))
+            .filter(|(at, standing)| *standing != Standing::Unusable && !rests(*at))
+            .collect();
+        let mut assigned = vec![None; segments.len()];
+        if usable.is_empty() {
+            return assigned;
+        }
+        let rows: u64 = segments.iter().map(|(_, rows)| rows).sum();
+        let mean = rows.div_ceil(usable.len() as u64);
+        let mut loads = vec![0; usable.len()];
+        // The largest first: small ones fill up what they leave.
+        let mut order: Vec<usize> = (0..segments.len()).collect();
+        order.sort_unstable_by_key(|at| (Reverse(segments[*at].1), segments[*at].0));
+        for at in order {
+            let (id, rows) = segments[at];
+            let fits = |load: u64| load + rows <= mean + mean / OVERLOAD;
+            let rank = |node: usize| xxh3_64_with_seed(id.0.as_bytes(), self.peers[node].seed);
+            let all = usable.iter().enumerate();
+            let by_rank = all.clone().filter(|(place, _)| fits(loads[*place]));
+            let first = by_rank.max_by_key(|(_, (node, _))| (rank(*node), *node));
+            let freest = || all.min_by_key(|(place, (node, _))| (loads[*place], *node));
+            let (place, (node, standing)) = first.or_else(freest).expect("a node is usable");
+            loads[place] += rows;
+            assigned[at] = (*standing == Standing::Other).then_some(*node);
+        }
+        assigned
+    }
+
+    fn ask(&self, node: usize, task: &ShareTask) -> Option<ShareAnswer> {
+        let sharing = self.sharing.as_ref()?;
+        let failure = match self.share_of(node, task) {
+            Ok(answer) => {
+                sharing.answered.inc();
+                return Some(answer);
+            }
+            Err(failure) => failure,
+        };
+        sharing.failed.inc();
+        let base = self.peers[node].forwarder.base();
+        match failure {
+            Failure::Busy => {}
+            Failure::Lost(problem) => {
+                tracing::warn!(node = base, problem, "a query node gave no share of a search");
+                self.note(node, false);
+            }
+            Failure::Useless(problem) => {
+                tracing::warn!(
+                    node = base,
+                    problem,
+                    "a query node takes no share of a search, and is asked for none for a minute: \
+                     it is of another release, or has another node-key"
+                );
+                *sharing.rests[node].lock() = Some(Instant::now() + REST);
+            }
+        }
+        None
+    }
+}
+
+impl Follower {
+    /// A version of a collection that another node searches.
+    fn version(
+        &self,
+        id: CollectionId,
+        version: u64,
+    ) -> Result<(Arc<Collection>, Option<Arc<Snapshot>>), EngineError> {
+        let head = || Ok::<_, EngineError>(self.catalog.head(id)?);
+        let collection = self.registry.get(id, head, |_| Ok(()))?;
+        if collection.snapshot().manifest.version < version {
+            if head()?.is_none_or(|head| head.version < version) {
+                self.catalog.catch_up()?;
+            }
+            collection.refresh(head()?)?;
+        }
+        let snapshot = collection.snapshot_at(version);
+        Ok((collection, snapshot))
+    }
+}
+
+impl Engine {
+    /// Whether a token is the key of nodes that share searches with this one.
+    pub fn accepts_node(&self, token: &str) -> bool {
+        let sharing = self.peers().and_then(|peers| peers.sharing.as_ref());
+        sharing.is_some_and(|sharing| sharing.key.accepts(token))
+    }
+
+    /// Does a [`ShareTask`] of another query node; gives a [`ShareAnswer`]. Blocks.
+    ///
+    /// # Errors
+    /// [`NodeRefusal`].
+    pub fn work_on_share(&self, task: &[u8]) -> Result<Vec<u8>, NodeRefusal> {
+        let follower = self.follower.as_ref();
+        let sharing = self.peers().and_then(|peers| peers.sharing.as_ref());
+        let Some((follower, sharing)) = follower.zip(sharing) else {
+            return Err(NodeRefusal::Invalid("this node shares no searches".to_owned()));
+        };
+        let task: ShareTask = serde_json::from_slice(task)
+            .map_err(|error| NodeRefusal::Invalid(format!("the body is no task: {error}")))?;
+        if task.release != RELEASE {
+            let problem = format!("release is {}, and that of this node {RELEASE}", task.release);
+            return Err(NodeRefusal::Invalid(problem));
+        }
+        let sub_tenant = SubTenantId::parse_stored(&task.sub_tenant)
+            .map_err(|_| NodeRefusal::Invalid("sub_tenant is no name of one".to_owned()))?;
+        let id = CollectionId(task.collection);
+        let (collection, snapshot) = follower.version(id, task.version)?;
+        let other = || NodeRefusal::Busy("this node has another version".to_owned());
+        let snapshot = snapshot.ok_or_else(other)?;
+        let time = Duration::from_millis(task.within_millis);
+        let context = RequestContext::with_limit(time).of_tenant(id);
+        let answer = self.query.work_on(&context, &snapshot, &sub_tenant, &task);
+        let answer = answer.and_then(|answer| {
+            snapshot.check()?;
+            Ok(answer)
+        });
+        if answer.as_ref().is_err_and(QueryError::is_damage) {
+            self.ingest.quarantine(&collection);
+        }
+        let answer = answer.map_err(EngineError::from)?.ok_or_else(other)?;
+        sharing.served.inc();
+        Ok(serde_json::to_vec(&answer).expect("plain data always prints"))
+    }
+}
+
+impl From<EngineError> for NodeRefusal {
+    fn from(error: EngineError) -> Self {
+        match error.kind() {
+            ErrorKind::Unavailable | ErrorKind::Overloaded => Self::Busy(error.to_string()),
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Searches of large collections by several nodes, each of which looks through a share of the
+//! segments.
+//!
+//! ```text
+//! segments of the scope -> their nodes; those of no other node are searched here
+//!     words          -> counts of each share -> summed: the statistics of all
+//!     vector, words  -> the best rows of each share, with true scores -> merged with those of here
+//! ```
+//! Each node then reads the vectors and postings of its share alone, and needs memory for no
+//! others. All nodes have all segments on their disks: what a node does not answer in time is
+//! searched here, and the rest of a search (filters, texts, the graph) always is.
+//!
+//! Invariant: results are those of a search without shares. Scores of rows do not depend on who
+//! computes them, each share gives its best rows and those equal to the last of them, and rows
+//! outside of scope and filter are not taken from anybody.
+//!
+//! - `wire`: the messages; `serving`: the side of the node that is asked
+
+mod serving;
+#[cfg(test)]
+mod tests;
+pub mod wire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread::{Builder, ScopedJoinHandle, scope};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::nodes::RELEASE;
+use crate::query::legs::{self, LegHits, RowAddress, SegmentScope, VectorEffort, best_with_equals};
+use crate::query::{Query, QueryError, words};
+use lodestone_compute::PreparedQuery;
+use lodestone_storage::collection::Snapshot;
+use lodestone_storage::segment::flat::Thoroughness;
+use lodestone_text::{CorpusStats, SentQuery, TextQuery};
+use lodestone_types::{Filter, RequestContext, RowId, SegmentId, SubTenantId};
+use wire::{ShareAnswer, ShareStep, ShareTask, SharedRow, TopsTask};
+
+/// Time for the answer of a node, after which its share is searched here.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Segments with fewer rows than one in so many of those from which on searches are shared stay
+/// with the node that is asked: they cost less than telling another of them.
+const SMALL: u64 = 64;
+
+/// Other nodes, which can search segments for this one.
+pub trait ShareNodes: fmt::Debug + Send + Sync {
+    /// Rows of a scope from which on its searches are shared.
+    fn rows_min(&self) -> u64;
+
+    /// The node of each of the segments, which are given with their rows; `None` for this one. The
+    /// same for the same segments, as long as the same nodes are usable.
+    fn assign(&self, segments: &[(SegmentId, u64)]) -> Vec<Option<usize>>;
+
+    /// The answer of a node; `None` where it has none within the time of the task. Blocks.
+    fn ask(&self, node: usize, task: &ShareTask) -> Option<ShareAnswer>;
+}
+
+/// The shares that other nodes have of one search.
+#[derive(Debug)]
+pub(super) struct Shares<'a> {
+    nodes: &'a dyn ShareNodes,
+    context: &'a RequestContext,
+    shares: Vec<Share>,
+    /// The beginning of every task.
+    task: ShareTask,
+    /// Nodes that gave no answer: they are not asked again by this search.
+    lost: Mutex<BTreeSet<usize>>,
+}
+
+/// The segments that one node searches, by their positions in the search.
+#[derive(Debug)]
+struct Share {
+    node: usize,
+    segments: Vec<usize>,
+}
+
+/// The best rows by each leg, and what is known of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Tops {
+    /// The nearest rows of each vector, and those as near as the last of them.
+    pub(super) near: Vec<LegHits>,
+    pub(super) words: LegHits,
+    pub(super) sparse: LegHits,
+    /// True scores of rows of other nodes: cosine, words, sparse.
+    pub(super) scores: BTreeMap<RowAddress, [Option<f32>; 3]>,
+    pub(super) effort: VectorEffort,
+}
+
+impl Query {
+    /// The same with other nodes that search shares of large collections.
+    pub(crate) fn with_nodes(self, nodes: Option<Arc<dyn ShareNodes>>) -> Self {
+        Self { nodes, ..self }
+    }
+
+    /// The shares of other nodes in a search, whose segments are marked; `None` where all is
+    /// searched here.
+    pub(super) fn share_out<'a>(
+        &'a self,
+        context: &'a RequestContext,
+        snapshot: &Snapshot,
+        (sub_tenant, filter): (&SubTenantId, &Filter),
+        segments: &mut [SegmentScope],
+    ) -> Option<Shares<'a>> {
+        let nodes = self.nodes.as_deref()?;
+        let rows_min = nodes.rows_min();
+        if segments.iter().map(|segment| segment.scope.rows.len()).sum::<u64>() < rows_min {
+            return None;
+        }
+        let rows = |at: usize| u64::from(segments[at].live.segment.row_count());
+        let is_large = |at: &usize| segments[*at].rows > 0 && rows(*at) >= rows_min / SMALL;
+        let large: Vec<usize> = (0..segments.len()).filter(is_large).collect();
+        let id = |at: usize| segments[at].live.segment.id();
+        let with_rows: Vec<_> = large.iter().map(|at| (id(*at), rows(*at))).collect();
+        let mut by_node: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, node) in large.into_iter().zip(nodes.assign(&with_rows)) {
+            if let Some(node) = node {
+                by_node.entry(node).or_default().push(at);
+                segments[at].is_elsewhere = true;
+            }
+        }
+        let share = |(node, segments)| Share { node, segments };
+        let shares: Vec<Share> = by_node.into_iter().map(share).collect();
+        let task = ShareTask {
+            release: RELEASE.to_owned(),
+            collection: snapshot.manifest.collection,
+            version: snapshot.manifest.version,
+            sub_tenant: sub_tenant.as_str().to_owned(),
+            filter: filter.clone(),
+            segments: Vec::new(),
+            within_millis: 0,
+            step: ShareStep::Counts(SentQuery::default()),
+        };
+        let lost = Mutex::default();
+        (!shares.is_empty()).then_some(Shares { nodes, context, shares, task, lost })
+    }
+}
+
+impl Shares<'_> {
+    /// The statistics of a query over all segments.
+    ///
+    /// # Errors
+    /// As [`words::corpus_stats`].
+    pub(super) fn corpus_stats<Q: TextQuery>(
+        &self,
+        segments: &[SegmentScope],
+        query: &Q,
+    ) -> Result<CorpusStats, QueryError> {
+        let step = ShareStep::Counts(SentQuery::of(query));
+        let read = |_: &Share, answer| match answer {
+            ShareAnswer::Counts(stats) if stats.is_of(query) => Some(stats),
+            _ => None,
+        };
+        let here = |segments: &[SegmentScope]| words::corpus_stats(self.context, segments, query);
+        let mut sum = CorpusStats::default();
+        for stats in self.each(&step, segments, read, || here(segments), here)? {
+            sum.add(stats.scope, &stats.counts);
+        }
+        Ok(sum)
+    }
+
+    /// The best rows of all segments: `own` gives those of the segments that no other node has,
+    /// `here` those of further ones.
+    ///
+    /// # Errors
+    /// Those of `own` and `here`.
+    pub(super) fn tops(
+        &self,
+        segments: &[SegmentScope],
+        task: TopsTask,
+        own: impl FnOnce() -> Result<Tops, QueryError>,
+        here: impl Fn(&[SegmentScope]) -> Result<Tops, QueryError>,
+    ) -> Result<Tops, QueryError> {
+        let (k, queries) = (task.k, task.vectors.len());
+        let step = ShareStep::Tops(task);
+        let read = |share: &Share, answer| match answer {
+            ShareAnswer::Tops(tops) if tops.near.len() == queries => share.read(segments, tops),
+            _ => None,
+        };
+        let mut all = Tops { near: vec![LegHits::new(); queries], ..Tops::default() };
+        for tops in self.each(&step, segments, read, own, here)? {
+            for (all, hits) in all.near.iter_mut().zip(tops.near) {
+                all.extend(hits);
+            }
+            all.words.extend(tops.words);
+            all.sparse.extend(tops.sparse);
+            all.scores.extend(tops.scores);
+            all.effort.join(tops.effort);
+        }
+        all.near = all.near.into_iter().map(|hits| best_with_equals(hits, k)).collect();
+        all.words = best_with_equals(all.words, k);
+        all.sparse = best_with_equals(all.sparse, k);
+        Ok(all)
+    }
+
+    /// The results of one step for all segments: for those of each node what it answers, or, where
+    /// that is of no use, what `here` gives; for the rest what `own` gives.
+    fn each<T: Send>(
+        &self,
+        step: &ShareStep,
+        segments: &[SegmentScope],
+        read: impl Fn(&Share, ShareAnswer) -> Option<T> + Sync,
+        own: impl FnOnce() -> Result<T, QueryError>,
+        here: impl Fn(&[SegmentScope]) -> Result<T, QueryError>,
+    ) -> Result<Vec<T>, QueryError> {
+        let ask = |share: &Share| read(share, self.ask(share, step, segments)?);
+        let ask = &ask;
+        let (own, answers) = scope(|scope| {
+            // Where the system gives no thread, the share is searched here.
+            let begin = |share| {
+                Builder::new().name("share".to_owned()).spawn_scoped(scope, move || ask(share))
+            };
+            let under_way: Vec<_> = self.shares.iter().map(|share| begin(share).ok()).collect();
+            let own = own();
+            let end = |thread: ScopedJoinHandle<'_, Option<T>>| {
+                thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+            };
+            (own, under_way.into_iter().map(|one| one.and_then(end)).collect::<Vec<_>>())
+        });
+        let mut results = vec![own?];
+        let mut missing = Vec::new();
+        for (share, answer) in self.shares.iter().zip(answers) {
+            match answer {
+                Some(answer) => results.push(answer),
+                None => {
+                    self.lost.lock().insert(share.node);
+                    missing.extend(&share.segments);
+                }
+            }
+        }
+        if !missing.is_empty() {
+            self.context.check()?;
+            let rest = legs::marked(segments, |at| !missing.contains(&at));
+            results.push(here(&rest)?);
+        }
+        Ok(results)
+    }
+
+    fn ask(
+        &self,
+        share: &Share,
+        step: &ShareStep,
+        segments: &[SegmentScope],
+    ) -> Option<ShareAnswer> {
+        if self.lost.lock().contains(&share.node) {
+            return None;
+        }
+        let left = self.context.deadline().map(|until| until.duration_since(Instant::now()));
+        let within = left.map_or(PATIENCE, |left| PATIENCE.min(left / 2));
+        let id = |at: &usize| segments[*at].live.segment.id().0;
+        let task = ShareTask {
+            segments: share.segments.iter().map(id).collect(),
+            within_millis: within.as_millis() as u64,
+            step: step.clone(),
+            ..self.task.clone()
+        };
+        self.nodes.ask(share.node, &task)
+    }
+}
+
+impl Share {
+    /// The rows of an answer by their addresses in the search; `None` where one of them is none
+    /// that it may find.
+    fn read(&self, segments: &[SegmentScope], tops: wire::ShareTops) -> Option<Tops> {
+        let address = |(at, row): SharedRow| {
+            let segment = *self.segments.get(at)?;
+            let scope = &segments[segment];
+            let is_inside = match scope.mask() {
+                Some(mask) => mask.contains(row),
+                None => row < scope.live.segment.row_count(),
+            };
+            is_inside.then_some(RowAddress { segment, row: RowId(row) })
+        };
+        let hits = |hits: Vec<(SharedRow, f32)>| -> Option<LegHits> {
+            let hit = |(row, score): (SharedRow, f32)| Some((address(row)?, score));
+            hits.into_iter().map(hit).collect()
+        };
+        let scores = tops.scores.into_iter().map(|(row, scores)| Some((address(row)?, scores)));
+        let mut effort = VectorEffort { paths: Vec::new(), patience: tops.patience };
+        tops.paths.iter().for_each(|path| effort.add_path(*path));
+        Some(Tops {
+            near: tops.near.into_iter().map(hits).collect::<Option<_>>()?,
+            words: hits(tops.words)?,
+            sparse: hits(tops.sparse)?,
+            scores: scores.collect::<Option<_>>()?,
+            effort,
+        })
+    }
+}
+
+impl TopsTask {
+    /// The task of finding the nearest rows of some vectors and nothing else.
+    pub(super) fn near(queries: &[PreparedQuery], k: usize, thoroughness: Thoroughness) -> Self {
+        let metric = queries.first().map(|query| query.given().0).unwrap_or_default();
+        let vectors = queries.iter().map(|query| query.given().1.to_vec()).collect();
+        let (words, sparse, has_scores) = (None, None, false);
+        Self { k, metric, vectors, thoroughness, words, sparse, has_scores }
+    }
+}

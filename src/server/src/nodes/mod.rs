@@ -1,0 +1,78 @@
+//! Requests of nodes to each other, apart from the interface of clients.
+//!
+//! Messages are those of the engine and may change with each release; every request carries the
+//! key of the nodes, and nothing of a body is read before the key and a place are had.
+//!
+//! - `ingest`: a process that works for others, in place of a server; `share`: shares of searches,
+//!   on query nodes
+
+mod ingest;
+mod share;
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::response::Response;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use tokio::time::timeout;
+
+use crate::error::{ApiError, Condition};
+use lodestone_engine::nodes::NodeRefusal;
+
+pub use ingest::ingest_node;
+pub use share::share_router;
+
+/// Time for a whole body.
+const BODY: Duration = Duration::from_secs(60);
+
+type Answer = Result<Response, ApiError>;
+
+fn sent(answer: Answer) -> Response {
+    answer.unwrap_or_else(|error| error.into_response(""))
+}
+
+fn busy() -> ApiError {
+    unavailable("this node has enough to do".to_owned())
+}
+
+fn unavailable(problem: String) -> ApiError {
+    ApiError::new(Condition::Unavailable, "overloaded", problem)
+}
+
+async fn read(body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
+    match timeout(BODY, to_bytes(body, bytes_max)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(_)) => {
+            let message = format!("the body ended early, or has more than {bytes_max} bytes");
+            Err(ApiError::too_large("body_too_large", message))
+        }
+        Err(_) => {
+            let message = "the body did not come within a minute";
+            Err(ApiError::new(Condition::RequestTimeout, "body_timeout", message))
+        }
+    }
+}
+
+fn refused(refusal: NodeRefusal) -> ApiError {
+    match refusal {
+        NodeRefusal::Invalid(problem) => ApiError::invalid("invalid_value", problem),
+        NodeRefusal::Busy(problem) => unavailable(problem),
+        NodeRefusal::Failed(problem) => ApiError::internal(problem),
+    }
+}
+
+fn json_response(value: &impl serde::Serialize) -> Response {
+    let bytes = serde_json::to_vec(value).expect("plain data always prints");
+    typed(bytes, "application/json")
+}
+
+fn bytes_response(bytes: Vec<u8>) -> Response {
+    typed(bytes, "application/octet-stream")
+}
+
+fn typed(bytes: Vec<u8>, media: &'static str) -> Response {
+    let mut response = Response::new(Body::from(bytes));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+}

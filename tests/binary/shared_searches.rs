@@ -1,0 +1,142 @@
+//! Query nodes that search one tenant together: what they find is what one process finds.
+
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::backups::another;
+use crate::process::http::Client;
+use crate::process::patience::Patience;
+use crate::query_nodes::{Node, free_port, sharing};
+use crate::s3::Store;
+use crate::{Installation, KEY, ask, settled, upload};
+
+const NODE_KEY: &str = "node-key-node-key-node-key-node-key";
+const SHARE: &str = "/nodes/share";
+const DOCUMENTS: usize = 11;
+
+fn text(number: usize) -> String {
+    let thing = ["lantern", "harbour", "compass", "orchard"][number % 4];
+    format!("The {thing} number {number} stands in hall {}, beside a copper bell.", number * 7 % 5)
+}
+
+/// The requests whose answers are compared.
+fn requests() -> Vec<(&'static str, Value)> {
+    let named = |path, more: Value| {
+        let mut body = json!({"tenant_id": "acme", "query": "the copper lantern of hall 3"});
+        let own = body.as_object_mut().expect("an object");
+        own.extend(more.as_object().expect("an object").clone());
+        (path, body)
+    };
+    let retrieve = "/search/retrieve";
+    vec![
+        named(retrieve, json!({"mode": "fast"})),
+        named(retrieve, json!({"mode": "accurate", "graph_context": true})),
+        named(retrieve, json!({"alpha": 0, "max_chunks": 4})),
+        named(retrieve, json!({"alpha": 1, "max_chunks": 30, "recency_bias": 0.4})),
+        named("/search/full-text-search", json!({"max_chunks": 5})),
+    ]
+}
+
+fn chunks(client: &Client, (path, body): &(&'static str, Value)) -> Value {
+    let mut answer = ask(client, "POST", path, body.clone());
+    match answer.get_mut("chunks") {
+        Some(chunks) => chunks.take(),
+        None => answer,
+    }
+}
+
+/// Goal: whichever node is asked, and whatever becomes of the others, an answer is that of the
+/// process that writes, which searches alone.
+#[test]
+fn what_several_nodes_find_together_is_what_one_finds() {
+    let test = "what_several_nodes_find_together_is_what_one_finds";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let others = (0..3).map(|_| another(&installation)).collect();
+    let port = free_port();
+    let writer = Node::writer(&store, installation, port);
+    for number in 0..DOCUMENTS {
+        let id = format!("d{number}");
+        upload(&writer.client, &id, &text(number));
+        assert_eq!(settled(&writer.client, &id), "success");
+    }
+    let settings = [("LODESTONE_NODE_KEY", NODE_KEY), ("LODESTONE_SHARED_SEARCH_ROWS", "1")];
+    let nodes = sharing(&store, port, others, &settings);
+    let is_same = |nodes: &[Node]| {
+        for request in requests() {
+            let expected = chunks(&writer.client, &request);
+            assert!(expected.as_array().is_some_and(|found| !found.is_empty()), "{expected}");
+            for node in nodes {
+                assert_eq!(chunks(&node.client, &request), expected, "{request:?}");
+            }
+        }
+    };
+    is_same(&nodes);
+    let sum = |nodes: &[Node], name: &str| nodes.iter().map(|node| node.metric(name)).sum::<f64>();
+    let answered = sum(&nodes, "query_shares_answered_total");
+    assert!(answered > 0.0);
+    assert_eq!(sum(&nodes, "query_shares_served_total"), answered);
+    assert!(nodes.iter().all(|node| node.metric("query_shares_served_total") > 0.0));
+    assert_eq!(sum(&nodes, "query_shares_failed_total"), 0.0);
+    refuses_strangers(&nodes[0].client);
+    refuses_strangers(&nodes[1].client);
+
+    // Nothing of an old version is found by anybody once the new one is told of, and nothing that
+    // was deleted.
+    for round in 0..6 {
+        upload(&writer.client, "d3", &format!("The beacon number {round} stands in hall 3."));
+        assert_eq!(settled(&writer.client, "d3"), "success");
+        let body = json!({"source_ids": [format!("d{}", 4 + round)]});
+        ask(&nodes[0].client, "DELETE", "/delete_source?tenant_id=acme", body);
+        is_same(&nodes);
+    }
+
+    // A frozen node makes the others wait once, and a lost one nobody.
+    nodes[2].signal(Signal::STOP);
+    let begun = Instant::now();
+    is_same(&nodes[..2]);
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    nodes[2].signal(Signal::CONT);
+    let mut nodes = nodes.into_iter();
+    let first = [nodes.next().expect("the first")];
+    nodes.for_each(|node| drop(node.server.kill()));
+    is_same(&first);
+    let mut patience = Patience::new();
+    while first[0].metric("query_nodes_usable") != 1.0 {
+        assert!(!patience.is_over(()), "lost nodes are never noticed");
+    }
+    let asked = first[0].metric("query_shares_failed_total");
+    is_same(&first);
+    assert_eq!(first[0].metric("query_shares_failed_total"), asked, "nobody is asked any more");
+}
+
+/// A node does a share for who has the key of the nodes, and for nobody else.
+fn refuses_strangers(client: &Client) {
+    let task = json!({
+        "release": env!("CARGO_PKG_VERSION"), "collection": uuid::Uuid::nil(), "version": 1,
+        "sub_tenant": "default", "filter": "All", "segments": [], "within_millis": 1000,
+        "step": {"Counts": {"operator": "Or", "clauses": []}},
+    });
+    let with = |key: &str| Client { key: key.to_owned(), ..client.clone() };
+    let status =
+        |client: &Client, body: &Value| client.call("POST", SHARE, body).expect("an answer").status;
+    for key in [KEY, "", &NODE_KEY[1..]] {
+        assert_eq!(status(&with(key), &task), 401, "{key:?}");
+    }
+    let node = with(NODE_KEY);
+    for wrong in [json!({}), json!([]), json!({"release": "0"})] {
+        assert_eq!(status(&node, &wrong), 400, "{wrong}");
+    }
+    let mut old = task.clone();
+    old["release"] = json!("0.0.0");
+    assert_eq!(status(&node, &old), 400);
+    assert_ne!(status(&node, &task), 200, "there is no such collection");
+    let body = json!({"tenant_id": "acme", "query": "copper"});
+    assert_eq!(status(&node, &body), 400);
+    let reply = node.call("POST", "/search/retrieve", &body).expect("an answer");
+    assert_eq!(reply.status, 401, "the key of the nodes opens nothing else");
+}
