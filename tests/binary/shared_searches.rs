@@ -75,13 +75,19 @@ fn what_several_nodes_find_together_is_what_one_finds() {
             }
         }
     };
-    is_same(&nodes);
     let sum = |nodes: &[Node], name: &str| nodes.iter().map(|node| node.metric(name)).sum::<f64>();
+    is_same(&nodes);
+    // Those that have no copy yet are not waited for.
+    let mut patience = Patience::new();
+    while nodes.iter().any(|node| node.metric("query_shares_served_total") == 0.0) {
+        is_same(&nodes);
+        assert!(!patience.is_over(()), "they never have one");
+    }
+    let before = sum(&nodes, "query_shares_answered_total");
+    is_same(&nodes);
     let answered = sum(&nodes, "query_shares_answered_total");
-    assert!(answered > 0.0);
-    assert_eq!(sum(&nodes, "query_shares_served_total"), answered);
-    assert!(nodes.iter().all(|node| node.metric("query_shares_served_total") > 0.0));
-    assert_eq!(sum(&nodes, "query_shares_failed_total"), 0.0);
+    assert!(answered > before, "{answered} {before}");
+    assert!(sum(&nodes, "query_shares_served_total") >= answered);
     refuses_strangers(&nodes[0].client);
     refuses_strangers(&nodes[1].client);
 

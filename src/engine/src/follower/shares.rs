@@ -1,6 +1,7 @@
 //! Searches that query nodes share: the tasks of this one for others, and its work for them.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +28,8 @@ use lodestone_types::{CollectionId, ErrorKind, RequestContext, SegmentId, SubTen
 /// Time for which a node is asked for no share after it has refused one as wrong: it is of another
 /// release, or has another key.
 const REST: Duration = Duration::from_secs(60);
+/// The same for one that has not answered in time: each search would wait for it again.
+const LOST_REST: Duration = Duration::from_secs(5);
 /// Part of the mean load of a node by which that of one may be above it, so that few segments move
 /// when nodes come and go (Mirrokni, Thorup and Zadimoghaddam 2018).
 const OVERLOAD: u64 = 4;
@@ -41,10 +44,15 @@ pub(super) struct Sharing {
     registry: Arc<Registry>,
     /// Until when each node is asked for no share.
     rests: Vec<Mutex<Option<Instant>>>,
+    /// Collections that are being opened, as others have asked for shares of them.
+    opening: Mutex<BTreeSet<CollectionId>>,
     answered: Counter,
     failed: Counter,
     served: Counter,
 }
+
+/// A collection, and a version of it.
+type Version = (Arc<Collection>, Arc<Snapshot>);
 
 /// Why a node has given no answer.
 enum Failure {
@@ -78,6 +86,7 @@ impl Sharing {
             catalog: catalog.clone(),
             registry: Arc::clone(registry),
             rests: (0..nodes).map(|_| Mutex::default()).collect(),
+            opening: Mutex::default(),
             answered,
             failed,
             served,
@@ -195,6 +204,7 @@ impl ShareNodes for Peers {
             Failure::Lost(problem) => {
                 tracing::warn!(node = base, problem, "a query node gave no share of a search");
                 self.note(node, false);
+                *sharing.rests[node].lock() = Some(Instant::now() + LOST_REST);
             }
             Failure::Useless(problem) => {
                 tracing::warn!(
@@ -211,14 +221,40 @@ impl ShareNodes for Peers {
 }
 
 impl Follower {
-    /// A version of a collection that another node searches.
+    /// Opens a collection beside the requests, which would wait for copies of its segments.
+    fn open_beside(self: &Arc<Self>, id: CollectionId) {
+        let own = Arc::clone(self);
+        let open = move || {
+            let head = || Ok::<_, EngineError>(own.catalog.head(id)?);
+            if let Err(error) = own.registry.get(id, head, |_| Ok(())) {
+                tracing::warn!(collection = %id, %error, "not opened for shares of searches");
+            }
+            own.opening(|opening| opening.remove(&id));
+        };
+        if self.opening(|opening| opening.insert(id)) {
+            let begun = std::thread::Builder::new().name("open".to_owned()).spawn(open);
+            if begun.is_err() {
+                self.opening(|opening| opening.remove(&id));
+            }
+        }
+    }
+
+    fn opening(&self, change: impl FnOnce(&mut BTreeSet<CollectionId>) -> bool) -> bool {
+        let sharing = self.peers.as_ref().and_then(|peers| peers.sharing.as_ref());
+        sharing.is_some_and(|sharing| change(&mut sharing.opening.lock()))
+    }
+
+    /// A version of a collection that another node searches; nothing where it is not open yet.
     fn version(
-        &self,
+        self: &Arc<Self>,
         id: CollectionId,
         version: u64,
-    ) -> Result<(Arc<Collection>, Option<Arc<Snapshot>>), EngineError> {
+    ) -> Result<Option<Version>, EngineError> {
         let head = || Ok::<_, EngineError>(self.catalog.head(id)?);
-        let collection = self.registry.get(id, head, |_| Ok(()))?;
+        let Some(collection) = self.registry.find(id) else {
+            self.open_beside(id);
+            return Ok(None);
+        };
         if collection.snapshot().manifest.version < version {
             if head()?.is_none_or(|head| head.version < version) {
                 self.catalog.catch_up()?;
@@ -226,7 +262,7 @@ impl Follower {
             collection.refresh(head()?)?;
         }
         let snapshot = collection.snapshot_at(version);
-        Ok((collection, snapshot))
+        Ok(snapshot.map(|snapshot| (collection, snapshot)))
     }
 }
 
@@ -256,9 +292,8 @@ impl Engine {
         let sub_tenant = SubTenantId::parse_stored(&task.sub_tenant)
             .map_err(|_| NodeRefusal::Invalid("sub_tenant is no name of one".to_owned()))?;
         let id = CollectionId(task.collection);
-        let (collection, snapshot) = follower.version(id, task.version)?;
-        let other = || NodeRefusal::Busy("this node has another version".to_owned());
-        let snapshot = snapshot.ok_or_else(other)?;
+        let other = || NodeRefusal::Busy("this node does not have the version".to_owned());
+        let (collection, snapshot) = follower.version(id, task.version)?.ok_or_else(other)?;
         let time = Duration::from_millis(task.within_millis);
         let context = RequestContext::with_limit(time).of_tenant(id);
         let answer = self.query.work_on(&context, &snapshot, &sub_tenant, &task);
