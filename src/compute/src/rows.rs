@@ -205,6 +205,14 @@ impl<'a> VectorRows<'a> {
         prefetch(&self.residuals[row..=row]);
     }
 
+    /// The bytes of a row that an estimate and its bound read.
+    pub fn estimated_bytes(&self, row: usize) -> [&'a [u8]; 3] {
+        let (codes, scales, residuals) = (self.codes, self.scales, self.residuals);
+        let codes = &codes[row * self.stride..][..self.stride];
+        let factors = [scales, residuals].map(|factors| bytemuck::cast_slice(&factors[row..=row]));
+        [bytemuck::cast_slice(codes), factors[0], factors[1]]
+    }
+
     /// Estimated cosine of a row with a query of the same width, as a scan gives it.
     pub fn estimate(&self, row: usize, query: &PreparedQuery) -> f32 {
         let dot = dot_codes(query.codes(), self.codes(row));

@@ -45,6 +45,7 @@
 
 mod archive;
 mod blocks;
+mod cold;
 #[cfg(feature = "testing")]
 pub mod crash_disk;
 mod data_dir;
@@ -67,6 +68,7 @@ pub mod store;
 
 pub use archive::{Archive, encode};
 pub use blocks::{BLOCK_BYTES, BlockFile, BlockHasher, checksum, checksums};
+pub use cold::{major_faults, read_soon};
 #[cfg(feature = "testing")]
 pub use crash_disk::{CrashDisk, CrashMode, Fault, FaultKind};
 pub use data_dir::DataDir;

@@ -35,6 +35,7 @@ use lodestone_compute::{
     BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection,
     SimdBackend, TopK, VectorRows,
 };
+use lodestone_io::read_soon;
 use lodestone_types::{Hit, RowId, by_rank};
 
 mod condensed;
@@ -250,6 +251,10 @@ impl NearRows for SeenRows<'_> {
             blocks.codes_of(row);
         }
         self.rows.prefetch(row.0 as usize);
+    }
+
+    fn read_soon(&self, row: RowId) {
+        self.rows.estimated_bytes(row.0 as usize).into_iter().for_each(read_soon);
     }
 
     fn estimate(&self, row: RowId) -> (f32, f32) {

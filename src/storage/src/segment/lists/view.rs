@@ -5,6 +5,7 @@ use crate::segment::tiers::TierBlocks;
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
 use lodestone_compute::rotation::rotated_width;
 use lodestone_compute::{PreparedQuery, code_stride, dot_codes, prefetch};
+use lodestone_io::read_soon;
 
 /// Bytes before the first array.
 pub(in crate::segment) const HEAD_BYTES: usize = 64;
@@ -236,6 +237,12 @@ impl<'a> Lists<'a> {
     pub fn prefetch(&self, list: usize) {
         self.one_bit(list).prefetch();
         prefetch(self.rows(list));
+    }
+
+    /// Has the system read T0 of a list and the rows of its slots.
+    pub fn read_soon(&self, list: usize) {
+        read_soon(self.one_bit(list).as_bytes());
+        read_soon(bytemuck::cast_slice(self.rows(list)));
     }
 
     /// T0 of the points, round zero.
