@@ -1,8 +1,9 @@
 //! Misspelt words of a question, by rule: which may be misspelt, and what each may mean.
 //!
-//! A word is read as another one only if it occurs nowhere in what is searched and neither the model
-//! nor the lexicon of the question's language knows it: a rare word that is right stays, and so does
-//! a question in another language than what is searched. Numbers, codes and short names stay too.
+//! A word is read as another one only if it occurs nowhere in what is searched and neither the
+//! model nor the lexicon of the question's language knows it: a rare word that is right stays, and
+//! so does a question in another language than what is searched. Numbers, codes and short names
+//! stay too.
 
 use unicode_segmentation::UnicodeSegmentation;
 

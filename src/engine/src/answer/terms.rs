@@ -41,8 +41,8 @@ const COMMON: &str = "\
     pas|peut|pour|sa|se|ses|son|sont|sur|un|une|vous|\
     al|con|del|el|ella|es|está|hay|la|las|lo|los|me|mi|no|nos|para|por|se|si|sin|sobre|son|su|sus|\
     un|una|uno|y";
-/// Words behind a question word that say with it what kind of value is asked for, "at what time": the
-/// value stands in their place.
+/// Words behind a question word that say with it what kind of value is asked for, "at what time":
+/// the value stands in their place.
 const MEASURES: &str = "\
     time|year|day|month|date|lange|uhr|zeit|jahr|tag|temps|heure|jour|année|tiempo|hora|día|año";
 /// Words from a question word to such a word.

@@ -44,8 +44,8 @@ const PERSON_QUESTIONS: &str = "\
 const TIMES: &str = "\
     second|seconds|minute|minutes|hour|hours|day|days|week|weeks|month|months|quarter|year|years|\
     century|season|spring|summer|autumn|winter|morning|noon|midday|afternoon|evening|night|\
-    midnight|am|pm|o'clock|today|tomorrow|now|soon|immediately|daily|weekly|monthly|yearly|annually|\
-    always|never|once|every|before|after|until|till|since|when|whenever|while|during|\
+    midnight|am|pm|o'clock|today|tomorrow|now|soon|immediately|daily|weekly|monthly|yearly|\
+    annually|always|never|once|every|before|after|until|till|since|when|whenever|while|during|\
     christmas|easter|age|stunde|stunden|minuten|uhr|tag|tage|tagen|woche|wochen|monat|monate|\
     monaten|jahr|jahre|jahren|jahres|täglich|wöchentlich|monatlich|jährlich|morgens|mittags|abends|\
     nachts|vor|nach|bis|seit|sobald|wenn|während|bevor|jeden|jede|immer|nie|sofort|heure|\
