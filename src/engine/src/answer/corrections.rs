@@ -1,7 +1,9 @@
 //! Misspelt words of a question, by rule: which may be misspelt, and what each may mean.
 //!
-//! A word is read as another one only if it occurs nowhere in what is searched and the model does
-//! not know it as a word: a rare word that is right stays. Numbers, codes and short names stay too.
+//! A word is read as another one only if it occurs nowhere in what is searched and neither the
+//! model nor the lexicon of the question's language knows it: a rare word that is right stays, and
+//! so does a question in another language than what is searched. Numbers, codes and short names
+//! stay too.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -49,8 +51,7 @@ pub(crate) trait Vocabulary {
     fn neighbours(&self, word: &str) -> Result<Vec<String>, Self::Error>;
 }
 
-/// The corrections of a question, in its order. `is_word` says whether the model knows a word as
-/// one.
+/// The corrections of a question, in its order. `is_word` says whether a word is known as one.
 pub(crate) fn corrections<V: Vocabulary>(
     question: &str,
     is_word: impl Fn(&str) -> bool,

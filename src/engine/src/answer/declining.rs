@@ -385,10 +385,14 @@ fn counts(things: &[String], cells: &[Cell], shown: &str) -> bool {
     }
 }
 
-/// Whether a number is asked for and none is there. `holds_kind` says whether the passage holds the
-/// kind of thing that is asked for.
-pub(super) fn lacks_number(asked: Asked, holds_kind: bool) -> bool {
-    asked == Asked::Number && !holds_kind
+/// Whether a number or a time is asked for and none is there. `holds_kind` says whether the passage
+/// holds the kind of thing that is asked for.
+pub(super) fn lacks_kind(asked: Asked, holds_kind: bool, passage: &str) -> bool {
+    match asked {
+        Asked::Number => !holds_kind,
+        Asked::Date => !holds_kind && !words::tells_time(passage),
+        Asked::Person | Asked::Other => false,
+    }
 }
 
 #[cfg(test)]
@@ -446,9 +450,13 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_asked_for_must_be_there() {
-        assert!(lacks_number(Asked::Number, false));
-        assert!(!lacks_number(Asked::Number, true));
-        assert!(!lacks_number(Asked::Other, false));
+    fn a_number_or_time_that_is_asked_for_must_be_there() {
+        assert!(lacks_kind(Asked::Number, false, ""));
+        assert!(!lacks_kind(Asked::Number, true, ""));
+        assert!(!lacks_kind(Asked::Other, false, ""));
+        assert!(lacks_kind(Asked::Date, false, "The hall is behind the chapel, ring 999."));
+        for text in ["As soon as the bell rings.", "From 6.30 pm.", "Jeden Tag", "春天"] {
+            assert!(!lacks_kind(Asked::Date, false, text), "{text}");
+        }
     }
 }

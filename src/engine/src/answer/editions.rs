@@ -23,7 +23,7 @@ const CHANGES: &str = "\
     before and after|then and now|now and then|old and new|so far and|\
     previous|previously|former|formerly|earlier|older|old|used to|in the past|so far|until now|\
     geändert|änderung|früher|frühere|vorher|bisher|alte|alten|changé|changement|auparavant|ancien|\
-    ancienne|cambiado|cambio|anterior|draft|entwurf|brouillon|borrador|superseded|withdrawn";
+    ancienne|cambiado|cambio|anterior|draft|entwurf|brouillon|borrador|superseded";
 
 /// Openings that want all editions where a word for change follows.
 const HOW_DID: &str = "how did|how has|how have|how does";
@@ -295,6 +295,7 @@ mod tests {
         assert_eq!(standing("How many days of leave were there in 2022?", &leave), "+--+");
         assert_eq!(standing("How many days does version 3 give?", &leave), "--++");
         assert_eq!(standing("How did leave change?", &leave), "++++");
+        assert_eq!(standing("When may a request be withdrawn?", &leave), "-+-+");
     }
 
     #[test]

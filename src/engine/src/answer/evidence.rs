@@ -1,9 +1,7 @@
 //! Evidence: whether a passage answers.
 
 use crate::answer::score::Score;
-
-/// The first character behind the blocks of Latin letters.
-const LATIN_END: u32 = 0x250;
+use crate::answer::words::LATIN_END;
 
 impl Score {
     /// Confidence that it answers: at least 1 where there is an answer. Other chunks count only
@@ -15,12 +13,12 @@ impl Score {
             + evidence.overlap * self.overlap
             + evidence.coverage * self.coverage;
         // The right row is no answer without the value that is asked for.
-        if !(self.lacks_number || self.lacks_measure.is_some() || self.missing > 0.0) {
+        if !(self.lacks_kind || self.lacks_measure.is_some() || self.missing > 0.0) {
             found += self.keyed;
         }
         found -= self.missing;
-        if self.lacks_number {
-            found -= MISSING_NUMBER_MALUS;
+        if self.lacks_kind {
+            found -= MISSING_KIND_MALUS;
         }
         found -= match self.lacks_measure {
             None => 0.0,
@@ -54,8 +52,8 @@ const OF_LATIN: Evidence =
 /// (`benches/runs/2026-11-22-2core-xeon/answers.md`).
 const OF_FOREIGN: Evidence =
     Evidence { cosine: 0.5, overlap: 0.3, coverage: 0.5, needed: 0.43, is_foreign: true };
-/// Confidence that is lost where a number is asked for and none is there.
-const MISSING_NUMBER_MALUS: f32 = 0.15;
+/// Confidence that is lost where a number or a time is asked for and none is there.
+const MISSING_KIND_MALUS: f32 = 0.15;
 /// The same where a measure is named and a text has no value of it.
 const MISSING_MEASURE_MALUS: f32 = 0.25;
 /// The same of what nothing else can stand for.

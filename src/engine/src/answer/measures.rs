@@ -29,6 +29,8 @@ pub(super) enum Measure {
 const TEMPERATURES: &str = "\
     temperature|temperatures|how hot|how cold|how warm|temperatur|wie heiß|wie warm|wie kalt|\
     température|temperatura";
+/// Other words in the names of lists of prices.
+const MONEY_LISTS: &str = "rates|tariff|tariffs|charges|rent|rents|tarife|tarifs|tarifas";
 const LENGTHS: &str = "\
     how deep|how tall|how wide|how thick|how high|how far|depth|height|width|thickness|wie tief|\
     wie hoch|wie breit|wie dick|tiefe|höhe|breite|profondeur|hauteur|largeur|profundidad|altura";
@@ -131,7 +133,8 @@ impl Measure {
         match self {
             Self::Money => {
                 let text = spaced(&format!("{passage} {above}"));
-                let is_named = || entries(MONEY).any(|word| contains(&text, word));
+                let mut names = entries(MONEY).chain(entries(MONEY_LISTS));
+                let mut is_named = || names.any(|word| contains(&text, word));
                 let is_free = || contains(&text, "free");
                 has_money(passage)
                     || is_free()
@@ -205,6 +208,7 @@ mod tests {
         for (passage, above) in [
             ("It is £5.", ""),
             ("Adult: 6.40", "Prices 2025"),
+            ("Loft: 205", "Room rates"),
             ("Swim: 31", "in pounds"),
             ("Free.", ""),
         ] {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Shape};
-use crate::answer::declining::{Demands, lacks_number};
+use crate::answer::declining::{Demands, lacks_kind};
 use crate::answer::editions::Editions;
 use crate::answer::evaluate::columns;
 use crate::answer::keys::Keys;
@@ -47,8 +47,8 @@ pub(super) struct Score {
     pub(super) missing: f32,
     /// Whether it is a row of the things whose number is asked for.
     pub(super) is_counted: bool,
-    /// Whether a number is asked for and none is there.
-    pub(super) lacks_number: bool,
+    /// Whether a number or a time is asked for and none is there.
+    pub(super) lacks_kind: bool,
     /// The measure that is asked for, where it holds no value of it.
     pub(super) lacks_measure: Option<Measure>,
     /// Whether it is a row or record that was compared.
@@ -289,7 +289,7 @@ pub(super) fn by_words(
             keyed,
             missing,
             is_counted,
-            lacks_number: !is_counted && lacks_number(question.asked, holds_kind),
+            lacks_kind: !is_counted && lacks_kind(question.asked, holds_kind, &candidate.shown()),
             lacks_measure,
             has_values: false,
         });

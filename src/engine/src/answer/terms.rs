@@ -12,7 +12,8 @@ use crate::answer::question::{Question, last_of};
 use crate::answer::sentences::sentences;
 use crate::answer::sources::question_terms;
 use crate::answer::values::{days, range_holds, span_holds, weekdays};
-use crate::answer::words::entries;
+use crate::answer::words::{entries, is_entry, is_interrogative};
+use crate::translation::{Concept, Language, Lexicon};
 use lodestone_text::HybridQuery;
 
 /// Words that say little about the matter of a question, wherever they stand. A passage that
@@ -40,6 +41,14 @@ const COMMON: &str = "\
     pas|peut|pour|sa|se|ses|son|sont|sur|un|une|vous|\
     al|con|del|el|ella|es|está|hay|la|las|lo|los|me|mi|no|nos|para|por|se|si|sin|sobre|son|su|sus|\
     un|una|uno|y";
+/// Words behind a question word that say with it what kind of value is asked for, "at what time":
+/// the value stands in their place.
+const MEASURES: &str = "\
+    time|year|day|month|date|lange|uhr|zeit|jahr|tag|temps|heure|jour|année|tiempo|hora|día|año";
+/// Words from a question word to such a word.
+const MEASURE_WORDS_MAX: usize = 2;
+/// Marks between a word and what is joined to it.
+const APOSTROPHES: [char; 2] = ['\'', '\u{2019}'];
 /// Share of the weight of such a word, and of a part of a word such as `AdBlue` or `N2`.
 const LIGHT_SHARE: f32 = 0.3;
 
@@ -55,7 +64,8 @@ pub(super) fn light_terms(question: &Question) -> BTreeSet<String> {
         terms.collect()
     });
     let mut light = COMMON_TERMS.clone();
-    for word in question.text.unicode_words() {
+    light.extend(terms_of_form(&question.text));
+    for word in question.text.unicode_words().filter(|word| !word.contains(APOSTROPHES)) {
         // The last term is the whole word.
         if let [parts @ .., _] = HybridQuery::analyse(word).terms() {
             light.extend(parts.iter().cloned());
@@ -67,6 +77,27 @@ pub(super) fn light_terms(question: &Question) -> BTreeSet<String> {
         light.extend(&terms(&question.text) - &terms(last));
     }
     light
+}
+
+/// The terms of words that give a question its form in its language: function words, kinds of
+/// values, and words as common as English ones that weigh less, "tener" as "have".
+fn terms_of_form(question: &str) -> BTreeSet<String> {
+    let lexicon = Lexicon::get();
+    let language = lexicon.language_of(question);
+    let is_light = |concept: &Concept| lexicon.words(*concept, Language::English).any(is_common);
+    let foreign = language.filter(|language| *language != Language::English);
+    let units = foreign.map_or_else(Vec::new, |language| lexicon.units(question, language));
+    let common = units.into_iter().filter(|unit| unit.concepts.iter().all(is_light));
+    let common = common.map(|unit| question[unit.bytes].to_owned());
+    let words: Vec<String> = question.unicode_words().map(str::to_lowercase).collect();
+    let is_form = |at: &usize| {
+        let word = &words[*at];
+        let before = &words[at.saturating_sub(MEASURE_WORDS_MAX)..*at];
+        language.is_some_and(|language| language.is_function_word(word))
+            || (is_entry(MEASURES, word) && before.iter().any(|one| is_interrogative(one)))
+    };
+    let form = (0..words.len()).filter(is_form).map(|at| words[at].clone());
+    common.chain(form).flat_map(|word| HybridQuery::analyse(&word).terms().to_vec()).collect()
 }
 
 /// The terms of a question without its question words; a day as one term.
@@ -82,6 +113,18 @@ pub(super) fn wanted_terms(question: &Question) -> BTreeSet<String> {
     rest.push_str(&question.text[at..]);
     let mut terms: BTreeSet<String> = question_terms(&rest).terms().iter().cloned().collect();
     terms.extend(question.days.iter().filter_map(|day| day.terms().into_iter().next()));
+    // "D'appel" is told by its parts.
+    for word in question.text.unicode_words().filter(|word| word.contains(APOSTROPHES)) {
+        if let [_, .., whole] = HybridQuery::analyse(word).terms() {
+            terms.remove(whole);
+        }
+    }
+    // However a day of the week is written, it counts once.
+    for word in question.text.unicode_words().filter(|word| !weekdays(word).is_empty()) {
+        HybridQuery::analyse(word).terms().iter().for_each(|term| {
+            terms.remove(term);
+        });
+    }
     terms.extend(weekdays(&question.text));
     terms
 }
@@ -151,5 +194,29 @@ impl Weights {
             return 0.0;
         }
         held.filter_map(|term| self.terms.get(term)).sum::<f32>() / self.sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_form_weigh_less() {
+        let matter = |question: &str| -> Vec<String> {
+            let question = Question::new(question);
+            (&wanted_terms(&question) - &light_terms(&question)).into_iter().collect()
+        };
+        assert_eq!(matter("¿Cuántos gatos puedo tener?"), ["gato"]);
+        assert_eq!(matter("À quelle heure ouvre le centre d'appels ?"), ["appel", "centr", "ouvr"]);
+        assert_eq!(matter("Wie lange ist die Frist?"), ["frist"]);
+        assert_eq!(matter("At what time does the market open?"), ["market", "open"]);
+        assert_eq!(matter("How much time is left?"), ["left"]);
+    }
+
+    #[test]
+    fn a_day_of_the_week_counts_once() {
+        let wanted = wanted_terms(&Question::new("Who opens on Wednesday?"));
+        assert_eq!(wanted.into_iter().collect::<Vec<_>>(), ["open", "weekday 2"]);
     }
 }

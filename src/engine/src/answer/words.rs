@@ -40,6 +40,22 @@ const ASKED: &str = "\
 const PERSON_QUESTIONS: &str = "\
     who|whom|whose|wer|wen|wem|wessen|quién|quiénes|qui|кто|кого|кому|кем|谁|誰";
 
+/// Words of a text that tells when something is or happens.
+const TIMES: &str = "\
+    second|seconds|minute|minutes|hour|hours|day|days|week|weeks|month|months|quarter|year|years|\
+    century|season|spring|summer|autumn|winter|morning|noon|midday|afternoon|evening|night|\
+    midnight|am|pm|o'clock|today|tomorrow|now|soon|immediately|daily|weekly|monthly|yearly|\
+    annually|always|never|once|every|before|after|until|till|since|when|whenever|while|during|\
+    christmas|easter|age|stunde|stunden|minuten|uhr|tag|tage|tagen|woche|wochen|monat|monate|\
+    monaten|jahr|jahre|jahren|jahres|täglich|wöchentlich|monatlich|jährlich|morgens|mittags|abends|\
+    nachts|vor|nach|bis|seit|sobald|wenn|während|bevor|jeden|jede|immer|nie|sofort|heure|\
+    heures|h|minute|jour|jours|semaine|semaines|mois|an|ans|année|matin|soir|nuit|avant|après|\
+    jusqu|jusqu'à|jusqu'au|depuis|dès|lorsque|pendant|chaque|toujours|jamais|día|días|semana|\
+    semanas|mes|meses|año|años|hora|horas|minutos|mañana|tarde|noche|antes|después|hasta|desde|\
+    cada|durante|siempre|nunca";
+/// The first character behind the blocks of Latin letters.
+pub(super) const LATIN_END: u32 = 0x250;
+
 /// Numbers written as words.
 const NUMBER_WORDS: &str = "\
     one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|fifty|\
@@ -167,6 +183,22 @@ pub(super) fn holds(asked: Asked, text: &str, question: &str) -> bool {
         Asked::Person => has_new_name(text, question),
         Asked::Other => false,
     }
+}
+
+/// Whether a text of a language with Latin letters tells any time or condition; one of another may.
+pub(super) fn tells_time(text: &str) -> bool {
+    let is_time = |word: &str| is_entry(TIMES, word) || is_calendar_word(word);
+    // "9-17", "6.30", "12.03."
+    let has_pair = || {
+        let chars: Vec<char> = text.chars().collect();
+        chars.windows(3).any(|three| {
+            three[0].is_ascii_digit()
+                && matches!(three[1], ':' | '.' | '-' | '\u{2013}' | '/')
+                && three[2].is_ascii_digit()
+        })
+    };
+    let is_other = |c: char| c.is_alphabetic() && c as u32 >= LATIN_END;
+    text.unicode_words().any(is_time) || has_pair() || text.contains(is_other)
 }
 
 /// Whether a time of day stands in the text: "01:45".

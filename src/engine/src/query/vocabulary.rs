@@ -5,6 +5,7 @@ use std::cell::Cell;
 use crate::answer::{Correction, Vocabulary, corrections};
 use crate::query::legs::SegmentScope;
 use crate::query::{Query, QueryError};
+use crate::translation::Lexicon;
 use lodestone_storage::collection::Snapshot;
 use lodestone_types::{Filter, RequestContext, SubTenantId};
 
@@ -32,8 +33,13 @@ impl Query {
             listed: Cell::new(LISTED_MAX),
             looked_up: Cell::new(LOOKED_UP_MAX),
         };
-        let model = self.model(snapshot);
-        corrections(question, |word| model.token_offsets(word).len() <= 1, &words)
+        let (model, lexicon) = (self.model(snapshot), Lexicon::get());
+        let language = lexicon.language_of(question);
+        let is_word = |word: &str| {
+            model.token_offsets(word).len() <= 1
+                || language.is_some_and(|language| lexicon.knows(word, language))
+        };
+        corrections(question, is_word, &words)
     }
 }
 

@@ -63,7 +63,7 @@ impl Language {
     }
 
     /// Whether a word in lower case tells nothing of a matter in this language.
-    pub(super) fn is_function_word(self, word: &str) -> bool {
+    pub(crate) fn is_function_word(self, word: &str) -> bool {
         FUNCTION_WORDS[self as usize].split('|').any(|other| other == word)
     }
 

@@ -100,6 +100,11 @@ impl Lexicon {
         self.concepts[concept as usize][language as usize].iter().map(|phrase| phrase.text)
     }
 
+    /// Whether a word in lower case is one of a language's, as far as is known.
+    pub(crate) fn knows(&self, word: &str, language: Language) -> bool {
+        language.is_function_word(word) || self.longest(&[language.key(word)], language).0 > 0
+    }
+
     /// The words and phrases of a text that the lexicon knows, in its order: the longest ones; of
     /// a German compound that it does not know the parts.
     pub(crate) fn units(&self, text: &str, language: Language) -> Vec<Unit> {
@@ -250,6 +255,9 @@ mod tests {
         assert_eq!(translated("Hundefutter", German, English), ["dog", "feed"]);
         assert_eq!(translated("Zzyzxwerkstatt", German, English), ["workshop"]);
         assert_eq!(translated("qwertz", German, English), [""; 0]);
+        let lexicon = Lexicon::get();
+        assert!(lexicon.knows("kostet", German) && lexicon.knows("viel", German));
+        assert!(!lexicon.knows("kostte", German) && !lexicon.knows("kostet", English));
     }
 
     #[test]

@@ -23,4 +23,4 @@ mod lexicon;
 
 pub(crate) use gloss::{Gloss, Wanted};
 pub(crate) use language::Language;
-pub(crate) use lexicon::Lexicon;
+pub(crate) use lexicon::{Concept, Lexicon};
