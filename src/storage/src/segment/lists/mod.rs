@@ -38,6 +38,7 @@ pub mod build;
 mod effort;
 mod encode;
 mod measure;
+mod near_rows;
 pub mod probe;
 mod side_by_side;
 pub mod view;
@@ -45,7 +46,8 @@ pub mod view;
 pub use build::{BuiltLists, ListSource, Older, build};
 pub use effort::{Effort, Recall};
 pub(in crate::segment) use encode::{Trials, encode};
-pub use probe::{NearRows, Probed, probe, probe_together};
+pub use near_rows::NearRows;
+pub use probe::{Probed, probe, probe_together};
 pub use side_by_side::probe_side_by_side;
 pub use view::Lists;
 

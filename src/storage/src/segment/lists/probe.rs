@@ -13,7 +13,7 @@
 //! expected score, because the score threshold hardly rises any more. Several exact searches share
 //! one pass.
 
-use crate::segment::lists::{Effort, Lists};
+use crate::segment::lists::{Effort, Lists, NearRows};
 use lodestone_compute::one_bit::scan::MayReach;
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitQuery, Reference};
 use lodestone_compute::rotation::Rotation;
@@ -46,33 +46,6 @@ const LISTS_AHEAD_COLD: usize = 4;
 /// Times that the best of the rows left in a run are chosen. Where more are left T0 tells little,
 /// and choosing costs more than T1 of a row.
 const CHOICES_MAX: usize = 8;
-
-/// T1 for one search.
-pub trait NearRows {
-    /// Whether the row passes the filter.
-    fn passes(&self, row: RowId) -> bool;
-    /// Whether any of these rows passes.
-    fn has_any(&self, rows: &[u32]) -> bool;
-    /// Makes ready the data that `estimate` will read.
-    fn fetch(&self, row: RowId);
-    /// Has the system read that data, where they may be on the disk.
-    fn read_soon(&self, row: RowId) {
-        let _ = row;
-    }
-    /// The row's score, and how far it may be off.
-    fn estimate(&self, row: RowId) -> (f32, f32);
-    /// The least cosine at which one of these rows may reach a score: itself, where scores are
-    /// cosines.
-    fn least_cosine(&self, rows: &[u32], score: f32) -> f32 {
-        let _ = rows;
-        score
-    }
-    /// The highest score of a row whose cosine is at most `cosine`.
-    fn highest_score(&self, row: RowId, cosine: f32) -> f32 {
-        let _ = row;
-        cosine
-    }
-}
 
 /// Result of a probe.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -4,8 +4,8 @@
 //! that many more than it has passed already. These visits of all searches are made in the order of
 //! the lists: T0 of a list is read from memory once for all searches that visit it.
 
-use crate::segment::lists::probe::{NearRows, Probed, Search, Seen};
-use crate::segment::lists::{Effort, Lists, probe};
+use crate::segment::lists::probe::{Probed, Search, Seen};
+use crate::segment::lists::{Effort, Lists, NearRows, probe};
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{PreparedQuery, RankKey};
 
