@@ -10,6 +10,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lodestone_embed::Precision;
 use lodestone_engine::settings::Settings;
+use serde_json::{Map, Value};
 
 use crate::cli::backup::{BackupOptions, RestoreArguments};
 use crate::cli::client::{
@@ -290,7 +291,7 @@ impl Arguments {
             let in_file =
                 |error: &dyn Display| format!("settings file {}: {error}", path.display());
             let text = std::fs::read_to_string(path).map_err(|error| in_file(&error))?;
-            let table: toml::Table = text.parse().map_err(|error| in_file(&error))?;
+            let table = basic_toml::from_str(&text).map_err(|error| in_file(&error))?;
             add_file(&mut line, verb, given, &table, path, &mut added)
                 .map_err(|error| in_file(&error))?;
         }
@@ -330,7 +331,7 @@ fn add_file(
     line: &mut Vec<OsString>,
     verb: &Command,
     given: &ArgMatches,
-    table: &toml::Table,
+    table: &Map<String, Value>,
     path: &Path,
     added: &mut Vec<Added>,
 ) -> Result<(), String> {
@@ -362,10 +363,10 @@ fn without_empty_variable(flag: Arg) -> Arg {
 }
 
 /// A value of the settings file as the command line spells it.
-fn text_of(value: &toml::Value) -> String {
+fn text_of(value: &Value) -> String {
     match value {
-        toml::Value::String(text) => text.clone(),
-        toml::Value::Array(items) => items.iter().map(text_of).collect::<Vec<_>>().join(","),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(text_of).collect::<Vec<_>>().join(","),
         other => other.to_string(),
     }
 }

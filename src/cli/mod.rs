@@ -8,6 +8,7 @@
 //! - `doctor`: a check of the parts that a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out
 //! - `client`: verbs for people, questions to a running server; `transport`: the HTTP client of all
+//! - `bar`: the line of a terminal that shows how far work is
 //! - `model`: models on this machine, and the reranker of a server
 //! - `bench`: measures parts of the product on your own data
 
@@ -21,6 +22,7 @@ macro_rules! println {
 
 mod arguments;
 mod backup;
+mod bar;
 mod bench;
 mod client;
 mod doctor;

@@ -79,7 +79,8 @@ pub fn report(verb: &Command, given: &ArgMatches, held: &ArgMatches, added: &[Ad
         let id = flag.get_id().as_str();
         let values = held.get_raw(id).into_iter().flatten();
         let values: Vec<String> = values.map(|value| value.to_string_lossy().into()).collect();
-        let value = toml::Value::String(values.join(","));
+        // A string of JSON is one of TOML too.
+        let value = serde_json::Value::String(values.join(","));
         let origin: &dyn Display = match given.value_source(id) {
             Some(ValueSource::CommandLine) => &"flag",
             Some(ValueSource::EnvVariable) => &variable.to_string_lossy(),

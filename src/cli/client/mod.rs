@@ -21,7 +21,7 @@ mod memories;
 pub mod options;
 mod profile;
 mod reembed;
-mod screen;
+pub mod screen;
 mod search;
 mod sources;
 mod tenants;

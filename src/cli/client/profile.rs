@@ -62,9 +62,8 @@ pub fn read(path: Option<&Path>, name: Option<&str>) -> Result<Profile, Failure>
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return lacking(),
         text => text.map_err(|error| wrong(&error))?,
     };
-    // The parser's own message would quote the line, and a key with it.
     let mut profiles: BTreeMap<String, Profile> =
-        toml::from_str(&text).map_err(|error| wrong(&place_of(&error, &text)))?;
+        basic_toml::from_str(&text).map_err(|error| wrong(&error))?;
     let mode = std::fs::metadata(path).map_err(|error| wrong(&error))?.mode();
     if mode & OTHERS != 0 && profiles.values().any(|profile| profile.api_key.is_some()) {
         let mode = mode & 0o777;
@@ -76,13 +75,6 @@ pub fn read(path: Option<&Path>, name: Option<&str>) -> Result<Profile, Failure>
         Some(profile) => Ok(profile),
         None => lacking(),
     }
-}
-
-/// Message and line of a fault, without the text of the line.
-fn place_of(error: &toml::de::Error, text: &str) -> String {
-    let start = error.span().map_or(0, |span| span.start);
-    let line = text.get(..start).map_or(0, |before| before.matches('\n').count()) + 1;
-    format!("line {line}: {}", error.message())
 }
 
 #[cfg(test)]

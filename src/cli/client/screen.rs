@@ -1,10 +1,11 @@
 //! Text for a terminal or a pipe: nothing in a document can steer the terminal.
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::os::fd::AsFd;
 
-use console::{Alignment, Term, measure_text_width, pad_str, truncate_str};
 use serde_json::Value;
 use time::OffsetDateTime;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::failure::Failure;
 use crate::cli::print_text;
@@ -90,17 +91,39 @@ pub fn print_table(head: &[&str], rows: Vec<Vec<String>>) {
         }
         return;
     }
-    let columns = Term::stdout().size_checked().map_or(TERMINAL, |(_, columns)| columns.into());
-    for line in table(head, &rows, columns) {
+    for line in table(head, &rows, columns(std::io::stdout())) {
         println!("{line}");
     }
+}
+
+/// Columns of the terminal behind a stream.
+pub fn columns(stream: impl AsFd) -> usize {
+    match rustix::termios::tcgetwinsize(stream) {
+        Ok(size) if size.ws_col > 0 => size.ws_col.into(),
+        _ => TERMINAL,
+    }
+}
+
+/// Text of at most `width` columns: the end of a longer one is an ellipsis.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut columns = 0;
+    let fits = |c: &char| {
+        columns += c.width().unwrap_or(0);
+        columns < width
+    };
+    let mut cut: String = text.chars().take_while(fits).collect();
+    cut.push('…');
+    cut
 }
 
 /// The lines of a table that is `columns` wide at most; the widest column gives way first.
 fn table(head: &[&str], rows: &[Vec<String>], columns: usize) -> Vec<String> {
     let head: Vec<String> = head.iter().map(ToString::to_string).collect();
     let all = || std::iter::once(&head).chain(rows);
-    let widest = |at: usize| all().map(|row| measure_text_width(&row[at])).max().unwrap_or(0);
+    let widest = |at: usize| all().map(|row| row[at].width()).max().unwrap_or(0);
     let mut widths: Vec<usize> = (0..head.len()).map(widest).collect();
     let gaps = GAP.len() * head.len().saturating_sub(1);
     while widths.iter().sum::<usize>() + gaps > columns {
@@ -111,8 +134,9 @@ fn table(head: &[&str], rows: &[Vec<String>], columns: usize) -> Vec<String> {
     }
     let line = |row: &Vec<String>| {
         let fitted = row.iter().zip(&widths).map(|(text, &width)| {
-            let text = truncate_str(text, width, "…");
-            pad_str(&text, width, Alignment::Left, None).into_owned()
+            let text = cut(text, width);
+            let rest = width - text.width();
+            text + &" ".repeat(rest)
         });
         fitted.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
     };
@@ -178,13 +202,13 @@ mod tests {
         ];
         let shown = table(&["N", "TITLE", "LAST"], &rows, 24);
         for line in &shown {
-            assert!(measure_text_width(line) <= 24, "{line}");
+            assert!(line.width() <= 24, "{line}");
         }
         assert!(shown[1].contains('…') && shown[1].ends_with("end"), "{shown:?}");
         let wide = table(&["N", "TITLE", "LAST"], &rows, 200);
         let place = |line: &str, text: &str| {
             let (before, _) = line.split_once(text).unwrap();
-            measure_text_width(before)
+            before.width()
         };
         assert_eq!(place(&wide[1], "end"), place(&wide[2], "x"), "{wide:?}");
     }

@@ -1,13 +1,12 @@
 //! Progress of a run: a bar on a terminal, a line every few seconds elsewhere.
 
-use std::io::IsTerminal;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
 
 use super::send::Tally;
+use crate::cli::bar::{Bar, picture, time_left};
 
 /// Interval of looks at the server's queue, on a terminal.
 const TICK_OF_BAR: Duration = Duration::from_secs(1);
@@ -20,7 +19,7 @@ const NOTE_AGAIN: Duration = Duration::from_secs(30);
 /// Shows how far a run is.
 #[derive(Debug)]
 pub struct Progress {
-    bar: Option<ProgressBar>,
+    bar: Option<Bar>,
     to_send: usize,
     total: usize,
     is_waiting: bool,
@@ -32,15 +31,7 @@ impl Progress {
     /// Of `to_send` items that are to be sent, and of `total` that are to be accepted or, if
     /// `is_waiting`, processed.
     pub fn new(to_send: usize, total: usize, is_waiting: bool) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let target = ProgressDrawTarget::stderr_with_hz(4);
-            let bar = ProgressBar::with_draw_target(Some(total as u64), target);
-            let template = "[{bar:24}] {pos}/{len}  {msg}  {elapsed} gone, {eta} left";
-            let style = ProgressStyle::with_template(template).expect("a sound template");
-            bar.set_style(style.progress_chars("=> "));
-            bar.enable_steady_tick(TICK_OF_BAR);
-            bar
-        });
+        let bar = Bar::new();
         Self { bar, to_send, total, is_waiting, begun: Instant::now(), noted: Mutex::new(None) }
     }
 
@@ -51,19 +42,19 @@ impl Progress {
 
     /// Shows the progress of the run.
     pub fn show(&self, tally: &Tally) {
-        let line = self.line(tally, self.begun.elapsed());
+        let (done, total) = (self.done(tally), self.total);
+        let elapsed = self.begun.elapsed();
+        let line = self.line(tally, elapsed);
+        let left = match time_left(done as u64, total as u64, elapsed) {
+            Some(left) => format!(", about {} s left", left.as_secs()),
+            None => String::new(),
+        };
         match &self.bar {
-            Some(bar) => {
-                bar.set_position(self.done(tally) as u64);
-                bar.set_message(line);
-            }
-            None => {
-                let left = match time_left(self.done(tally), self.total, self.begun.elapsed()) {
-                    Some(left) => format!(", about {} s left", left.as_secs()),
-                    None => String::new(),
-                };
-                eprintln!("{} of {}: {line}{left}", self.done(tally), self.total);
-            }
+            Some(bar) => bar.show(|| {
+                let picture = picture(done as u64, total as u64);
+                format!("{picture} {done}/{total}  {line}, {} s gone{left}", elapsed.as_secs())
+            }),
+            None => eprintln!("{done} of {total}: {line}{left}"),
         }
     }
 
@@ -76,7 +67,7 @@ impl Progress {
         }
         *noted = Some((text.to_owned(), Instant::now()));
         match &self.bar {
-            Some(bar) => bar.println(text),
+            Some(bar) => bar.print(text),
             None => eprintln!("{text}"),
         }
     }
@@ -84,7 +75,7 @@ impl Progress {
     /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+            bar.clear();
         }
     }
 
@@ -123,26 +114,9 @@ impl Progress {
     }
 }
 
-/// Remaining time at the rate so far; `None` before there is one.
-fn time_left(done: usize, total: usize, elapsed: Duration) -> Option<Duration> {
-    if done == 0 {
-        return None;
-    }
-    let seconds = elapsed.as_secs_f64() * (total - done) as f64 / done as f64;
-    Duration::try_from_secs_f64(seconds).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_time_left_follows_the_rate() {
-        let ten = Duration::from_secs(10);
-        assert_eq!(time_left(0, 100, ten), None);
-        assert_eq!(time_left(25, 100, ten), Some(Duration::from_secs(30)));
-        assert_eq!(time_left(100, 100, ten), Some(Duration::ZERO));
-    }
 
     #[test]
     fn failed_items_need_nothing_more() {

@@ -20,10 +20,10 @@ use std::io::IsTerminal;
 
 use lodestone_engine::settings::{LogFormat, WatchSettings};
 use lodestone_fetch::Authorities;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
 
 pub use exporter::Exporter;
 use spans::SpanLayer;
@@ -32,8 +32,12 @@ use spans::SpanLayer;
 const STAGES: &str = "lodestone_stage";
 /// Target of the span around a request.
 const REQUESTS: &str = "lodestone_request";
-/// Targets that are logged whatever the level, unless `RUST_LOG` names them.
-const ALWAYS: [&str; 2] = ["lodestone_audit=info", "lodestone_request=error"];
+/// Levels of targets that `RUST_LOG` does not name, whatever the level of the others.
+const ALWAYS: [(&str, LevelFilter); 3] = [
+    ("lodestone_audit", LevelFilter::INFO),
+    (REQUESTS, LevelFilter::ERROR),
+    (STAGES, LevelFilter::OFF),
+];
 
 /// Starts the log and, where a collector is named, the exporter of traces.
 pub fn start(settings: &WatchSettings, authorities: &Authorities) -> Option<Exporter> {
@@ -57,15 +61,9 @@ pub fn start(settings: &WatchSettings, authorities: &Authorities) -> Option<Expo
 }
 
 /// The filter of `RUST_LOG`, else the level info.
-fn filter() -> EnvFilter {
+fn filter() -> Targets {
     let text = std::env::var("RUST_LOG").unwrap_or_default();
-    let given = EnvFilter::try_new(&text).ok().filter(|_| !text.is_empty());
-    let mut filter = given.unwrap_or_else(|| EnvFilter::new("info"));
-    for directive in ALWAYS.into_iter().chain(["lodestone_stage=off"]) {
-        let target = directive.split('=').next().unwrap_or_default();
-        if !text.contains(target) {
-            filter = filter.add_directive(directive.parse().expect("a constant parses"));
-        }
-    }
-    filter
+    let given = text.parse().ok().filter(|_| !text.is_empty());
+    let filter = given.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    filter.with_targets(ALWAYS.into_iter().filter(|(target, _)| !text.contains(target)))
 }

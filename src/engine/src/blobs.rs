@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::meters::Label;
 use crate::settings::{BucketSettings, InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 pub use copy::{CopiedStore, copy_store};
@@ -86,10 +85,10 @@ impl Stop {
 /// Measurements of a bucket and of the copies of its data.
 #[derive(Debug, Default)]
 struct Meters {
-    requests: Family<Label, Counter>,
+    requests: Family<Counter, 1>,
     cache_bytes: Gauge,
     cache_bytes_max: Gauge,
-    cache_uses: Family<Label, Counter>,
+    cache_uses: Family<Counter, 1>,
     cache_evictions: Counter,
 }
 
@@ -111,12 +110,12 @@ impl OpenBucket {
     pub(super) fn refresh_gauges(&self) {
         let (meters, copies) = (&self.meters, self.blobs.copies());
         for (kind, count) in self.blobs.bucket().requests() {
-            meters.requests.get_or_create(&[("kind", kind)]).set(count);
+            meters.requests.with([("kind", kind.into())]).set(count);
         }
         meters.cache_bytes.set(copies.bytes);
         meters.cache_bytes_max.set(copies.budget);
         for (result, count) in [("hit", copies.hits), ("miss", copies.misses)] {
-            meters.cache_uses.get_or_create(&[("result", result)]).set(count);
+            meters.cache_uses.with([("result", result.into())]).set(count);
         }
         meters.cache_evictions.set(copies.evictions);
     }

@@ -27,9 +27,6 @@ const LEGS: [&str; 10] = [
     "vectors",
 ];
 
-/// One label and its value, both words of this program.
-pub(super) type Label = [(&'static str, &'static str); 1];
-
 /// Measurements of one engine.
 #[derive(Debug)]
 pub(super) struct Meters {
@@ -41,7 +38,7 @@ pub(super) struct Meters {
     quarantined_segments: Gauge,
     /// Free, used.
     device_memory: Labelled<Gauge, 2>,
-    device_events: Family<Label, Counter>,
+    device_events: Family<Counter, 1>,
     memory_own: Gauge,
     memory_reserved: Gauge,
     memory_limit: Gauge,
@@ -140,13 +137,13 @@ impl Meters {
 impl Engine {
     /// Enters the measurements of every part into a registry.
     pub fn enter_meters(&self, registry: &mut Registry) {
-        let build: Family<Vec<(&'static str, String)>, Gauge> = Family::default();
-        let labels = vec![
-            ("version", env!("CARGO_PKG_VERSION").to_owned()),
-            ("backend", self.backend.name().to_owned()),
-            ("model", self.embedder().name().to_owned()),
+        let build = Family::<Gauge, 3>::default();
+        let labels = [
+            ("version", env!("CARGO_PKG_VERSION").into()),
+            ("backend", self.backend.name().into()),
+            ("model", self.embedder().name().to_owned().into()),
         ];
-        build.get_or_create(&labels).set(1);
+        build.with(labels).set(1);
         registry.enter("build_info", "The program and what it runs on; always 1", &build);
         self.catalog.enter_meters(registry);
         self.ingest.vector_meters().enter(registry);
@@ -207,7 +204,7 @@ impl Engine {
         meters.device_memory.at(0).set(free);
         meters.device_memory.at(1).set(all.saturating_sub(free));
         for (event, count) in self.backend.counts() {
-            meters.device_events.get_or_create(&[("event", event)]).set(count);
+            meters.device_events.with([("event", event.into())]).set(count);
         }
         meters.memory_own.set(self.memory.own_bytes().unwrap_or(0));
         meters.memory_reserved.set(self.memory.reserved_bytes());

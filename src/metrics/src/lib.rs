@@ -14,20 +14,15 @@
 //! - Counting costs an atomic addition. A histogram has a lock of its own, which is held for one
 //!   observation or one reading of its numbers and never around work: a scrape waits for nothing
 //!   that ingestion does.
-//! - Names are those of Prometheus: base units, `_total` behind counters. That is the text format
-//!   0.0.4, which every scraper reads, where the library's own is `OpenMetrics`.
+//! - Names are those of Prometheus: base units, `_total` behind counters.
 
 #![forbid(unsafe_code)]
 
-use std::fmt;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use prometheus_client::encoding::{EncodeMetric, MetricEncoder, text};
-use prometheus_client::metrics::{MetricType, TypedMetric};
-use prometheus_client::registry::Metric;
-
-pub use prometheus_client::metrics::family::Family;
-pub use prometheus_client::metrics::histogram::Histogram;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Prefix of every name.
 const PREFIX: &str = "lodestone";
@@ -47,7 +42,7 @@ pub const BATCH_TOKENS: [f64; 13] =
 
 /// A number that only grows. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Counter(std::sync::Arc<AtomicU64>);
+pub struct Counter(Arc<AtomicU64>);
 
 impl Counter {
     /// Adds one.
@@ -71,24 +66,17 @@ impl Counter {
     }
 }
 
-impl TypedMetric for Counter {
-    const TYPE: MetricType = MetricType::Counter;
-}
+impl Metric for Counter {
+    const KIND: &'static str = "counter";
 
-impl EncodeMetric for Counter {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        // As a gauge, because the library would put a second `_total` behind the name.
-        encoder.encode_gauge(&self.get())
-    }
-
-    fn metric_type(&self) -> MetricType {
-        Self::TYPE
+    fn write(&self, name: &str, labels: &[Label], text: &mut String) {
+        sample(text, name, "", labels, self.get());
     }
 }
 
 /// A number as it is now. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Gauge(std::sync::Arc<AtomicU64>);
+pub struct Gauge(Arc<AtomicU64>);
 
 impl Gauge {
     /// Sets it.
@@ -113,17 +101,60 @@ impl Gauge {
     }
 }
 
-impl TypedMetric for Gauge {
-    const TYPE: MetricType = MetricType::Gauge;
+impl Metric for Gauge {
+    const KIND: &'static str = "gauge";
+
+    fn write(&self, name: &str, labels: &[Label], text: &mut String) {
+        sample(text, name, "", labels, self.get());
+    }
 }
 
-impl EncodeMetric for Gauge {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        encoder.encode_gauge(&self.get())
+/// Counts of observed numbers up to each of a few bounds, and their sum. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Histogram(Arc<Mutex<Observed>>);
+
+#[derive(Debug)]
+struct Observed {
+    sum: f64,
+    count: u64,
+    /// Upper bounds in ascending order, each with the number of observations up to it and above
+    /// the bound before.
+    buckets: Vec<(f64, u64)>,
+}
+
+impl Histogram {
+    /// A histogram with these upper bounds, in ascending order.
+    pub fn new(bounds: impl IntoIterator<Item = f64>) -> Self {
+        let buckets = bounds.into_iter().map(|bound| (bound, 0)).collect();
+        Self(Arc::new(Mutex::new(Observed { sum: 0.0, count: 0, buckets })))
     }
 
-    fn metric_type(&self) -> MetricType {
-        Self::TYPE
+    /// Counts an observation.
+    pub fn observe(&self, value: f64) {
+        let mut observed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        observed.sum += value;
+        observed.count += 1;
+        if let Some((_, count)) = observed.buckets.iter_mut().find(|(bound, _)| value <= *bound) {
+            *count += 1;
+        }
+    }
+}
+
+impl Metric for Histogram {
+    const KIND: &'static str = "histogram";
+
+    fn write(&self, name: &str, labels: &[Label], text: &mut String) {
+        let observed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sample(text, name, "_sum", labels, observed.sum);
+        sample(text, name, "_count", labels, observed.count);
+        let mut below = 0;
+        for (bound, count) in &observed.buckets {
+            below += count;
+            let bound = ("le", format!("{bound:?}").into());
+            sample(text, name, "_bucket", &[&[bound], labels].concat(), below);
+        }
+        let bound = ("le", "+Inf".into());
+        sample(text, name, "_bucket", &[&[bound], labels].concat(), observed.count);
     }
 }
 
@@ -151,41 +182,108 @@ impl<M, const N: usize> Labelled<M, N> {
     }
 }
 
-impl<M: EncodeMetric + TypedMetric, const N: usize> EncodeMetric for Labelled<M, N> {
-    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        for (value, metric) in self.values.iter().zip(&self.metrics) {
-            metric.encode(encoder.encode_family(&[(self.label, *value)])?)?;
-        }
-        Ok(())
-    }
+impl<M: Metric, const N: usize> Metric for Labelled<M, N> {
+    const KIND: &'static str = M::KIND;
 
-    fn metric_type(&self) -> MetricType {
-        M::TYPE
+    fn write(&self, name: &str, labels: &[Label], text: &mut String) {
+        for (value, metric) in self.values.iter().zip(&self.metrics) {
+            let label = (self.label, (*value).into());
+            metric.write(name, &[labels, &[label]].concat(), text);
+        }
     }
 }
 
-/// Everything that is measured.
-#[derive(Debug)]
-pub struct Registry(prometheus_client::registry::Registry);
+/// One metric for each set of `N` labels, made when it is first asked for. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Family<M, const N: usize> {
+    make: fn() -> M,
+    metrics: Arc<Mutex<BTreeMap<[Label; N], M>>>,
+}
 
-impl Default for Registry {
+impl<M: Clone + Default, const N: usize> Default for Family<M, N> {
     fn default() -> Self {
-        Self(prometheus_client::registry::Registry::with_prefix(PREFIX))
+        Self::new(M::default)
+    }
+}
+
+impl<M: Clone, const N: usize> Family<M, N> {
+    /// A family whose metrics are made by `make`.
+    pub fn new(make: fn() -> M) -> Self {
+        Self { make, metrics: Arc::default() }
+    }
+
+    /// The metric with these labels.
+    pub fn with(&self, labels: [Label; N]) -> M {
+        let mut metrics = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
+        metrics.entry(labels).or_insert_with(self.make).clone()
+    }
+}
+
+impl<M: Metric, const N: usize> Metric for Family<M, N> {
+    const KIND: &'static str = M::KIND;
+
+    fn write(&self, name: &str, labels: &[Label], text: &mut String) {
+        for (own, metric) in &*self.metrics.lock().unwrap_or_else(PoisonError::into_inner) {
+            metric.write(name, &[labels, own].concat(), text);
+        }
+    }
+}
+
+/// A label and its value.
+pub type Label = (&'static str, Cow<'static, str>);
+
+/// A measurement that can be written.
+pub trait Metric: Clone + Send + Sync + 'static {
+    /// Its kind in the text format.
+    const KIND: &'static str;
+
+    /// Writes its lines under `name`, with `labels` before its own.
+    fn write(&self, name: &str, labels: &[Label], text: &mut String);
+}
+
+/// Writes one line.
+fn sample(text: &mut String, name: &str, suffix: &str, labels: &[Label], value: impl fmt::Debug) {
+    let label = |(name, value): &Label| {
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        format!("{name}=\"{value}\"")
+    };
+    let labels = match labels.iter().map(label).collect::<Vec<_>>().join(",") {
+        none if none.is_empty() => none,
+        some => format!("{{{some}}}"),
+    };
+    writeln!(text, "{name}{suffix}{labels} {value:?}").expect("a text takes what is written to it");
+}
+
+/// Appends all lines of one metric.
+type Writer = Box<dyn Fn(&mut String) + Send + Sync>;
+
+/// Everything that is measured.
+#[derive(Default)]
+pub struct Registry(Vec<Writer>);
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry").field("metrics", &self.0.len()).finish_non_exhaustive()
     }
 }
 
 impl Registry {
     /// Enters a metric under its name without the prefix, with one sentence that says what it is,
     /// without its full stop. The handle is shared with the metric given.
-    pub fn enter(&mut self, name: &str, help: &str, metric: &(impl Metric + Clone)) {
-        self.0.register(name, help, metric.clone());
+    pub fn enter<M: Metric>(&mut self, name: &str, help: &str, metric: &M) {
+        let (name, metric) = (format!("{PREFIX}_{name}"), metric.clone());
+        let head = format!("# HELP {name} {help}.\n# TYPE {name} {}\n", M::KIND);
+        self.0.push(Box::new(move |text| {
+            text.push_str(&head);
+            metric.write(&name, &[], text);
+        }));
     }
 
     /// All metrics in the text format 0.0.4.
     pub fn text(&self) -> String {
-        let mut written = String::new();
-        text::encode_registry(&mut written, &self.0).expect("a text takes what is written to it");
-        written
+        let mut text = String::new();
+        self.0.iter().for_each(|write| write(&mut text));
+        text
     }
 }
 
@@ -205,6 +303,9 @@ mod tests {
         gauge.dec();
         gauge.inc();
         seconds.observe(0.75);
+        let family = Family::<Counter, 1>::default();
+        registry.enter("events_total", "Events by kind", &family);
+        family.with([("kind", "\"late\" \\".into())]).inc();
         let expected = "\
             # HELP lodestone_cache_hits_total Answers from a cache.\n\
             # TYPE lodestone_cache_hits_total counter\n\
@@ -219,7 +320,10 @@ mod tests {
             lodestone_search_seconds_count 1\n\
             lodestone_search_seconds_bucket{le=\"0.5\"} 0\n\
             lodestone_search_seconds_bucket{le=\"1.0\"} 1\n\
-            lodestone_search_seconds_bucket{le=\"+Inf\"} 1\n";
+            lodestone_search_seconds_bucket{le=\"+Inf\"} 1\n\
+            # HELP lodestone_events_total Events by kind.\n\
+            # TYPE lodestone_events_total counter\n\
+            lodestone_events_total{kind=\"\\\"late\\\" \\\\\"} 1\n";
         assert_eq!(registry.text(), expected);
     }
 }

@@ -43,19 +43,16 @@ static METHODS: [Method; 7] = [
     Method::OPTIONS,
 ];
 
-type Label = (&'static str, &'static str);
-
 /// Counts of requests. Clones share them.
 #[derive(Debug, Clone)]
 pub struct HttpMeters {
-    requests: Family<[Label; 3], Counter>,
-    seconds: Family<[Label; 2], Histogram>,
+    requests: Family<Counter, 3>,
+    seconds: Family<Histogram, 2>,
 }
 
 impl Default for HttpMeters {
     fn default() -> Self {
-        let make: fn() -> Histogram = || Histogram::new(REQUEST_SECONDS);
-        let seconds = Family::new_with_constructor(make);
+        let seconds = Family::new(|| Histogram::new(REQUEST_SECONDS));
         Self { requests: Family::default(), seconds }
     }
 }
@@ -64,11 +61,12 @@ impl HttpMeters {
     /// Counts a request of the route with this template whose answer begins after `seconds`.
     pub fn answered(&self, method: &Method, route: &'static str, status: StatusCode, seconds: f64) {
         let known = METHODS.iter().find(|known| *known == method);
-        let method = ("method", known.map_or("other", method_name));
+        let method = ("method", known.map_or("other", method_name).into());
         let class = CLASSES.get(usize::from(status.as_u16() / 100)).unwrap_or(&CLASSES[0]);
-        let route = ("route", route);
-        self.requests.get_or_create(&[method, route, ("status", class)]).inc();
-        self.seconds.get_or_create(&[method, route]).observe(seconds);
+        let route = ("route", route.into());
+        let status = ("status", (*class).into());
+        self.seconds.with([method.clone(), route.clone()]).observe(seconds);
+        self.requests.with([method, route, status]).inc();
     }
 
     fn enter(&self, registry: &mut Registry) {

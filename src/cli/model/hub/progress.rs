@@ -1,58 +1,49 @@
 //! Progress of downloads: a bar on a terminal, a line every few seconds elsewhere.
 
 use std::cell::{Cell, RefCell};
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::cli::bar::{Bar, picture, time_left};
 
 const LINE_AFTER: Duration = Duration::from_secs(5);
 
 /// Shows how much of a file has come.
 #[derive(Debug)]
 pub struct Progress {
-    bar: Option<ProgressBar>,
+    bar: Option<Bar>,
     path: RefCell<String>,
+    begun: Cell<Instant>,
     told: Cell<Instant>,
 }
 
 impl Progress {
     /// On standard error.
     pub fn new() -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let target = ProgressDrawTarget::stderr_with_hz(4);
-            let bar = ProgressBar::with_draw_target(Some(0), target);
-            let template = "{msg} [{bar:24}] {bytes} of {total_bytes}, {eta} left";
-            let style = ProgressStyle::with_template(template).expect("a sound template");
-            bar.set_style(style.progress_chars("=> "));
-            bar
-        });
-        Self { bar, path: RefCell::default(), told: Cell::new(Instant::now()) }
+        let now = Cell::new(Instant::now());
+        Self { bar: Bar::new(), path: RefCell::default(), begun: now.clone(), told: now }
     }
 
     /// So many bytes of a file are there.
     pub fn show(&self, path: &str, bytes: u64, of: u64) {
-        let is_new = *self.path.borrow() != path;
-        if is_new {
+        if *self.path.borrow() != path {
             path.clone_into(&mut self.path.borrow_mut());
+            self.begun.set(Instant::now());
         }
+        let share = || format!("{:.1} of {:.1} MB", bytes as f64 / 1e6, of as f64 / 1e6);
         if let Some(bar) = &self.bar {
-            if is_new {
-                bar.reset();
-                bar.set_message(path.to_owned());
-            }
-            bar.set_length(of);
-            bar.set_position(bytes);
+            let left = time_left(bytes, of, self.begun.get().elapsed());
+            let left = left.map_or(String::new(), |left| format!(", {} s left", left.as_secs()));
+            bar.show(|| format!("{path} {} {}{left}", picture(bytes, of), share()));
         } else if bytes == of || self.told.get().elapsed() >= LINE_AFTER {
             self.told.set(Instant::now());
-            eprintln!("{path}: {:.1} of {:.1} MB", bytes as f64 / 1e6, of as f64 / 1e6);
+            eprintln!("{path}: {}", share());
         }
     }
 
     /// Prints a line.
     pub fn note(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.println(text),
+            Some(bar) => bar.print(text),
             None => eprintln!("{text}"),
         }
     }
@@ -61,7 +52,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+            bar.clear();
         }
     }
 }

@@ -5,7 +5,9 @@
 //! 10-20 kg, up to 8 cm, 25 kg and over, from: 10 .. to: 20     a range that holds a number or not
 //! ```
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use time::{Date, Month};
 use unicode_segmentation::UnicodeSegmentation;
@@ -35,6 +37,14 @@ const WEEKDAYS: [&str; 7] = [
     "saturday|saturdays|sat|samstag|samstags|samedi|samedis|sábado|sábados",
     "sunday|sundays|sun|sonntag|sonntags|dimanche|dimanches|domingo|domingos",
 ];
+/// Places in the lists by name: every word of a text is looked up.
+static MONTH_BY_NAME: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| by_name(&MONTHS));
+static WEEKDAY_BY_NAME: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| by_name(&WEEKDAYS));
+
+fn by_name(lists: &'static [&'static str]) -> HashMap<&'static str, u32> {
+    let named = |(at, names): (u32, &&'static str)| names.split('|').map(move |name| (name, at));
+    (0..).zip(lists).flat_map(named).collect()
+}
 const CURRENCIES: &[&str] =
     &["gbp", "eur", "usd", "chf", "euro", "euros", "pounds", "dollars", "franken"];
 /// Words before the upper end of a range. Lower case.
@@ -183,23 +193,20 @@ fn month(word: &str) -> Option<u32> {
     if lower == "may" && !word.starts_with('M') || lower == "mar" && word.starts_with('m') {
         return None;
     }
-    let at = MONTHS.iter().position(|names| names.split('|').any(|name| name == lower))?;
-    Some(at as u32 + 1)
+    MONTH_BY_NAME.get(lower).map(|at| at + 1)
 }
 
 /// Whether the word names a month or a day of the week.
 pub(super) fn is_calendar_word(word: &str) -> bool {
     let word = word.to_lowercase();
-    let mut names = MONTHS.iter().chain(&WEEKDAYS).flat_map(|names| names.split('|'));
-    names.any(|name| name == word)
+    [&MONTH_BY_NAME, &WEEKDAY_BY_NAME].iter().any(|names| names.contains_key(word.as_str()))
 }
 
 /// The days of the week in a text, as one word each, however they are written.
 pub(super) fn weekdays(text: &str) -> Vec<String> {
     let words = text.unicode_words().map(str::to_lowercase);
-    let at =
-        |word: String| WEEKDAYS.iter().position(|names| names.split('|').any(|name| name == word));
-    words.filter_map(at).map(|day| format!("weekday {day}")).collect()
+    let day = |word: String| WEEKDAY_BY_NAME.get(word.as_str()).copied();
+    words.filter_map(day).map(|day| format!("weekday {day}")).collect()
 }
 
 /// Whether a text names an amount of money.

@@ -5,11 +5,16 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use encoding_rs::WINDOWS_1252;
-use entities::ENTITIES;
 
-/// Characters by the name that stands for them, most names with their semicolon.
-static NAMES: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
-    ENTITIES.iter().map(|entity| (&entity.entity[1..], entity.characters)).collect()
+/// Characters by the name that stands for them, most names with their semicolon. The file has the
+/// names of the standard, each with the numbers of its characters.
+static NAMES: LazyLock<HashMap<&str, String>> = LazyLock::new(|| {
+    let number = |digits| u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
+    let entry = |text: &'static str| {
+        let (name, numbers) = text.split_once('=')?;
+        Some((name, numbers.split(',').map(number).collect::<Option<String>>()?))
+    };
+    include_str!("entities.txt").split_ascii_whitespace().filter_map(entry).collect()
 });
 
 /// Bytes of the longest name, `CounterClockwiseContourIntegral;`.
@@ -77,4 +82,16 @@ fn named(source: &str, is_attribute: bool, resolved: &mut String) -> Option<usiz
         return Some(length);
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_the_standard_is_known() {
+        assert_eq!(NAMES.len(), 2231);
+        let text = "&NotEqualTilde;&Tab;&AMP&nGt;&CounterClockwiseContourIntegral;";
+        assert_eq!(resolve(text, false), "\u{2242}\u{338}\t&\u{226b}\u{20d2}\u{2233}");
+    }
 }

@@ -228,34 +228,42 @@ impl Input {
     /// # Errors
     /// 400 or 413 for the first fault: syntax, then names, then values.
     pub fn read<R: Request>(self, is_mutation: bool) -> Result<Parsed<R>, ApiError> {
+        let (mut fields, ignored) = self.fields(R::FIELDS, is_mutation)?;
+        match R::read(&mut fields) {
+            Ok(request) => Ok(Parsed { request, ignored, tenant: fields.tenant }),
+            Err(error) => Err(error.with_ignored(&ignored)),
+        }
+    }
+
+    /// Parses: the fields, and the names of parameters that are ignored.
+    fn fields(
+        self,
+        known: &'static [&'static Field],
+        is_mutation: bool,
+    ) -> Result<(Fields, Vec<String>), ApiError> {
         let rules = Rules { handling: self.handling, is_mutation };
         let reading = Reading { rules, ..Reading::default() };
-        let mut fields = Fields { documented: Some(R::FIELDS), ..Fields::default() };
+        let mut fields = Fields { documented: Some(known), ..Fields::default() };
         match self.payload {
-            Payload::Json(bytes) => fields.body = json::parse(&bytes, R::FIELDS, &reading)?,
+            Payload::Json(bytes) => fields.body = json::parse(&bytes, known, &reading)?,
             Payload::Form(form) => fields.form = form,
-            Payload::Npy(bytes) => {
-                fields.body = JsonBody::of_vectors(npy::parse(&bytes)?, R::FIELDS)
-            }
+            Payload::Npy(bytes) => fields.body = JsonBody::of_vectors(npy::parse(&bytes)?, known),
             Payload::Lines(lines) => fields.lines = lines,
         }
         let mut unknown = std::mem::take(&mut fields.body.unknown);
         let names = self.query.iter().map(|(name, _)| name.as_str());
-        unknown.add_all(Location::Query, names, R::FIELDS);
+        unknown.add_all(Location::Query, names, known);
         let names = fields.form.texts.iter().map(|(name, _)| name.as_str());
-        unknown.add_all(Location::Form, names, R::FIELDS);
+        unknown.add_all(Location::Form, names, known);
         unknown.join(std::mem::take(&mut fields.form.unknown));
-        let mut ignored = unknown.checked(R::FIELDS, rules)?;
+        let mut ignored = unknown.checked(known, rules)?;
         (fields.query, fields.path, fields.headers) = (self.query, self.path, self.headers);
         ignored.append(&mut fields.body.ignored);
         ignored.extend(fields.without_effect());
         ignored.sort_unstable();
         ignored.dedup();
         ignored.truncate(names::NAMES_MAX);
-        match R::read(&mut fields) {
-            Ok(request) => Ok(Parsed { request, ignored, tenant: fields.tenant }),
-            Err(error) => Err(error.with_ignored(&ignored)),
-        }
+        Ok((fields, ignored))
     }
 
     /// SHA-256 over everything, each part preceded by its length.
