@@ -273,6 +273,9 @@ fn role(nodes: &NodeSettings) -> Option<String> {
             let _ = write!(role, "; {what} {}", counted(count as u64, node));
         }
     }
+    if let Some(rows) = nodes.shared_search_rows {
+        let _ = write!(role, ", and searches of {rows} rows or more");
+    }
     (role != "all").then_some(role)
 }
 

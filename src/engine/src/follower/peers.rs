@@ -146,6 +146,11 @@ impl Peers {
             }
             was_there = found.is_some();
             peer.forwarder.note(found.is_none().then(|| "it does not answer".to_owned()));
+            if let Some(sharing) = &self.sharing {
+                let is_other = |at: &usize| *self.peers[*at].standing.lock() == Standing::Other;
+                let others: Vec<usize> = (0..self.peers.len()).filter(is_other).collect();
+                sharing.note(at, found, &others);
+            }
             let is_usable = |peer: &&Peer| *peer.standing.lock() != Standing::Unusable;
             self.usable.set(self.peers.iter().filter(is_usable).count() as u64);
             self.stopping.wait(LOOK);

@@ -21,7 +21,7 @@ use crate::settings::{InvalidSetting, NodeSettings};
 use crate::{Engine, EngineError};
 use lodestone_catalog::Catalog;
 use lodestone_fetch::forward::{ForwardBody, ForwardRequest};
-use lodestone_metrics::{Counter, Registry as Meters};
+use lodestone_metrics::{Counter, Gauge, Registry as Meters};
 use lodestone_storage::collection::{Collection, Registry, Snapshot};
 use lodestone_types::{CollectionId, ErrorKind, RequestContext, SegmentId, SubTenantId, TenantId};
 
@@ -46,6 +46,7 @@ pub(super) struct Sharing {
     rests: Vec<Mutex<Option<Instant>>>,
     /// Collections that are being opened, as others have asked for shares of them.
     opening: Mutex<BTreeSet<CollectionId>>,
+    takers: Gauge,
     answered: Counter,
     failed: Counter,
     served: Counter,
@@ -78,7 +79,7 @@ impl Sharing {
         let (Some(rows_min), Some(key)) = (settings.shared_search_rows, &settings.node_key) else {
             return Ok(None);
         };
-        let (answered, failed, served) = Default::default();
+        let (takers, answered, failed, served) = Default::default();
         Ok(Some(Self {
             rows_min,
             key: NodeKey::new(key),
@@ -87,16 +88,31 @@ impl Sharing {
             registry: Arc::clone(registry),
             rests: (0..nodes).map(|_| Mutex::default()).collect(),
             opening: Mutex::default(),
+            takers,
             answered,
             failed,
             served,
         }))
     }
 
+    fn rests(&self, node: usize) -> bool {
+        self.rests[node].lock().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Notes what was seen of a node: one that is away may be another one when it is back.
+    pub(super) fn note(&self, node: usize, standing: Option<Standing>, others: &[usize]) {
+        if standing.is_none() {
+            *self.rests[node].lock() = None;
+        }
+        self.takers.set(others.iter().filter(|node| !self.rests(**node)).count() as u64);
+    }
+
     pub(super) fn enter_meters(&self, meters: &mut Meters) {
+        let help = "Other query nodes that are asked for shares of searches";
+        meters.enter("query_nodes_sharing", help, &self.takers);
         let help = "Shares of searches that other query nodes looked through for this one";
         meters.enter("query_shares_answered_total", help, &self.answered);
-        let help = "Shares that another query node did not answer in time; they were done here";
+        let help = "Shares that another query node refused or did not answer in time";
         meters.enter("query_shares_failed_total", help, &self.failed);
         let help = "Shares of searches that this query node looked through for others";
         meters.enter("query_shares_served_total", help, &self.served);
@@ -157,11 +173,9 @@ impl ShareNodes for Peers {
 
     fn assign(&self, segments: &[(SegmentId, u64)]) -> Vec<Option<usize>> {
         let Some(sharing) = &self.sharing else { return vec![None; segments.len()] };
-        let rests =
-            |at: usize| sharing.rests[at].lock().is_some_and(|until| Instant::now() < until);
         let usable: Vec<(usize, Standing)> = (0..self.peers.len())
             .map(|at| (at, *self.peers[at].standing.lock()))
-            .filter(|(at, standing)| *standing != Standing::Unusable && !rests(*at))
+            .filter(|(at, standing)| *standing != Standing::Unusable && !sharing.rests(*at))
             .collect();
         let mut assigned = vec![None; segments.len()];
         if usable.is_empty() {
@@ -197,16 +211,22 @@ impl ShareNodes for Peers {
             }
             Err(failure) => failure,
         };
-        sharing.failed.inc();
         let base = self.peers[node].forwarder.base();
         match failure {
+            // As where it has not opened the collection yet: nobody has waited.
             Failure::Busy => {}
             Failure::Lost(problem) => {
+                sharing.failed.inc();
+                let problem = match problem.starts_with("timeout") {
+                    true => "no answer in time",
+                    false => &problem,
+                };
                 tracing::warn!(node = base, problem, "a query node gave no share of a search");
                 self.note(node, false);
                 *sharing.rests[node].lock() = Some(Instant::now() + LOST_REST);
             }
             Failure::Useless(problem) => {
+                sharing.failed.inc();
                 tracing::warn!(
                     node = base,
                     problem,

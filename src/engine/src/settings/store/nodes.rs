@@ -141,11 +141,16 @@ impl NodeSettings {
                 return invalid(name, "must be 64 addresses at most");
             }
         }
-        if self.shared_search_rows.is_some() {
-            match (has_query_nodes, &self.node_key) {
-                (false, _) => return invalid("shared-search-rows", "needs query-nodes"),
-                (true, None) => return invalid("shared-search-rows", "needs node-key"),
-                _ => {}
+        if let Some(rows) = self.shared_search_rows {
+            let problem = match (self.role, &self.node_key) {
+                (NodeRole::All | NodeRole::Ingest, _) => Some("is for the role query"),
+                _ if rows == 0 => Some("must be 1 or more; without it no search is shared"),
+                _ if !has_query_nodes => Some("needs query-nodes"),
+                (NodeRole::Query, None) => Some("needs node-key"),
+                (NodeRole::Query, Some(_)) => None,
+            };
+            if let Some(problem) = problem {
+                return invalid("shared-search-rows", problem);
             }
         }
         let is_short = |key: &Secret| key.expose().chars().count() < KEY_CHARS_MIN;
@@ -205,6 +210,9 @@ mod tests {
         assert_eq!(check(shared(others(query())), true), Err("shared-search-rows"));
         let with_key = |settings| NodeSettings { node_key: key.clone(), ..settings };
         assert_eq!(check(shared(with_key(others(query()))), true), Ok(()));
+        let none = NodeSettings { shared_search_rows: Some(0), ..with_key(others(query())) };
+        assert_eq!(check(none, true), Err("shared-search-rows"));
+        assert_eq!(check(shared(with_key(all())), true), Err("shared-search-rows"));
         let bare = NodeSettings { query_nodes: vec!["a:1".into()], ..query() };
         assert_eq!(check(bare, true), Err("query-nodes"));
         assert_eq!(check(ingest(), false), Ok(()));
