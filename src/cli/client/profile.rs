@@ -62,6 +62,7 @@ pub fn read(path: Option<&Path>, name: Option<&str>) -> Result<Profile, Failure>
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return lacking(),
         text => text.map_err(|error| wrong(&error))?,
     };
+    // Messages of the parser name the line and do not quote it: a key may stand there.
     let mut profiles: BTreeMap<String, Profile> =
         basic_toml::from_str(&text).map_err(|error| wrong(&error))?;
     let mode = std::fs::metadata(path).map_err(|error| wrong(&error))?.mode();

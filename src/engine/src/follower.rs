@@ -3,7 +3,8 @@
 //! ```text
 //! thread "follow"     log of the catalog, twice a second -> catalog: tenants, keys, heads
 //! thread "writer"     the process that writes, once a second: is it there, and the one followed?
-//! thread "refresh"    heads that have changed -> newest versions of the open collections
+//! thread "refresh"    heads that have changed -> newest versions of the open collections; old ones
+//!                     are given up
 //! a request           is the catalog current? -> collection -> is it at the catalog's head? -> run
 //! ```
 //! Every commit to a collection is followed by its number in the catalog before anybody is told of
@@ -38,6 +39,8 @@ use lodestone_types::{ErrorKind, IdSource, JobStatus};
 
 /// Time between two looks at the log: a few of them may be lost before a process is behind.
 const LOOK: Duration = Duration::from_millis(500);
+/// Time after which versions that were replaced are looked through, for those to be given up.
+const FORGET: Duration = Duration::from_secs(3);
 /// Time between two looks at the process that writes, and for its answer.
 const WRITER_LOOK: Duration = Duration::from_secs(1);
 const WRITER_ANSWER: Duration = Duration::from_secs(5);
@@ -233,7 +236,6 @@ impl Follower {
                 _ => {}
             }
             is_away = caught_up.is_err();
-            self.registry.open_collections().iter().for_each(|one| one.forget_earlier());
             let is_waited_for = self.catalog.follow_state().is_some_and(|at| at.is_waited_for);
             if was_waited_for && !is_waited_for {
                 tracing::warn!(
@@ -258,14 +260,17 @@ impl Follower {
         loop {
             let mut signals = self.signals.lock();
             let is_idle = |signals: &mut Signals| !signals.has_changes && !signals.is_stopping;
-            self.changed.wait_while(&mut signals, is_idle);
+            self.changed.wait_while_for(&mut signals, is_idle, FORGET);
             if signals.is_stopping {
                 return;
             }
-            signals.has_changes = false;
+            let has_changes = std::mem::take(&mut signals.has_changes);
             drop(signals);
             for collection in self.registry.open_collections() {
-                self.bring_up_to_date(&collection);
+                if has_changes {
+                    self.bring_up_to_date(&collection);
+                }
+                collection.forget_earlier();
             }
         }
     }

@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Prefix of every name.
 const PREFIX: &str = "lodestone";
@@ -197,7 +197,7 @@ impl<M: Metric, const N: usize> Metric for Labelled<M, N> {
 #[derive(Debug, Clone)]
 pub struct Family<M, const N: usize> {
     make: fn() -> M,
-    metrics: Arc<Mutex<BTreeMap<[Label; N], M>>>,
+    metrics: Arc<RwLock<BTreeMap<[Label; N], M>>>,
 }
 
 impl<M: Clone + Default, const N: usize> Default for Family<M, N> {
@@ -214,7 +214,12 @@ impl<M: Clone, const N: usize> Family<M, N> {
 
     /// The metric with these labels.
     pub fn with(&self, labels: [Label; N]) -> M {
-        let mut metrics = self.metrics.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.metrics.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(metric) = known.get(&labels) {
+            return metric.clone();
+        }
+        drop(known);
+        let mut metrics = self.metrics.write().unwrap_or_else(PoisonError::into_inner);
         metrics.entry(labels).or_insert_with(self.make).clone()
     }
 }
@@ -223,7 +228,7 @@ impl<M: Metric, const N: usize> Metric for Family<M, N> {
     const KIND: &'static str = M::KIND;
 
     fn write(&self, name: &str, labels: &[Label], text: &mut String) {
-        for (own, metric) in &*self.metrics.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (own, metric) in &*self.metrics.read().unwrap_or_else(PoisonError::into_inner) {
             metric.write(name, &[labels, own].concat(), text);
         }
     }

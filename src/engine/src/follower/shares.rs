@@ -46,7 +46,8 @@ pub(super) struct Sharing {
     rests: Vec<Mutex<Option<Instant>>>,
     /// Collections that are being opened, as others have asked for shares of them.
     opening: Mutex<BTreeSet<CollectionId>>,
-    takers: Gauge,
+    /// Other nodes that are asked for shares.
+    asked: Gauge,
     answered: Counter,
     failed: Counter,
     served: Counter,
@@ -79,7 +80,7 @@ impl Sharing {
         let (Some(rows_min), Some(key)) = (settings.shared_search_rows, &settings.node_key) else {
             return Ok(None);
         };
-        let (takers, answered, failed, served) = Default::default();
+        let (asked, answered, failed, served) = Default::default();
         Ok(Some(Self {
             rows_min,
             key: NodeKey::new(key),
@@ -88,14 +89,14 @@ impl Sharing {
             registry: Arc::clone(registry),
             rests: (0..nodes).map(|_| Mutex::default()).collect(),
             opening: Mutex::default(),
-            takers,
+            asked,
             answered,
             failed,
             served,
         }))
     }
 
-    fn rests(&self, node: usize) -> bool {
+    fn is_resting(&self, node: usize) -> bool {
         self.rests[node].lock().is_some_and(|until| Instant::now() < until)
     }
 
@@ -104,12 +105,12 @@ impl Sharing {
         if standing.is_none() {
             *self.rests[node].lock() = None;
         }
-        self.takers.set(others.iter().filter(|node| !self.rests(**node)).count() as u64);
+        self.asked.set(others.iter().filter(|node| !self.is_resting(**node)).count() as u64);
     }
 
     pub(super) fn enter_meters(&self, meters: &mut Meters) {
         let help = "Other query nodes that are asked for shares of searches";
-        meters.enter("query_nodes_sharing", help, &self.takers);
+        meters.enter("query_nodes_sharing", help, &self.asked);
         let help = "Shares of searches that other query nodes looked through for this one";
         meters.enter("query_shares_answered_total", help, &self.answered);
         let help = "Shares that another query node refused or did not answer in time";
@@ -175,7 +176,7 @@ impl ShareNodes for Peers {
         let Some(sharing) = &self.sharing else { return vec![None; segments.len()] };
         let usable: Vec<(usize, Standing)> = (0..self.peers.len())
             .map(|at| (at, *self.peers[at].standing.lock()))
-            .filter(|(at, standing)| *standing != Standing::Unusable && !sharing.rests(*at))
+            .filter(|(at, standing)| *standing != Standing::Unusable && !sharing.is_resting(*at))
             .collect();
         let mut assigned = vec![None; segments.len()];
         if usable.is_empty() {
@@ -222,7 +223,7 @@ impl ShareNodes for Peers {
                     false => &problem,
                 };
                 tracing::warn!(node = base, problem, "a query node gave no share of a search");
-                self.note(node, false);
+                *self.peers[node].standing.lock() = Standing::Unusable;
                 *sharing.rests[node].lock() = Some(Instant::now() + LOST_REST);
             }
             Failure::Useless(problem) => {

@@ -4,13 +4,12 @@ use crate::query::hydrate::{Ranked, hydrate};
 use crate::query::legs::SegmentScope;
 use crate::query::ranking::ordered;
 use crate::query::request::{FoundWords, FullTextRequest};
-use crate::query::shares::Tops;
 use crate::query::shares::wire::TopsTask;
+use crate::query::shares::{self, Tops};
 use crate::query::words::{self, KeywordScores};
 use crate::query::{Query, QueryError, facets};
 use lodestone_rank::confidence;
 use lodestone_storage::collection::Snapshot;
-use lodestone_storage::segment::flat::Thoroughness;
 use lodestone_text::{SentQuery, WordQuery};
 use lodestone_types::{RequestContext, ScoreParts, SubTenantId, TenantSchema};
 
@@ -36,10 +35,7 @@ impl Query {
             true => None,
             false => self.share_out(context, snapshot, (sub_tenant, filter), &mut segments),
         };
-        let stats = match &shares {
-            Some(shares) => shares.corpus_stats(&segments, &query)?,
-            None => words::corpus_stats(context, &segments, &query)?,
-        };
+        let stats = shares::corpus_stats(shares.as_ref(), context, &segments, &query)?;
         let wanted = request.offset.saturating_add(request.max_chunks);
         let (top, all) = match request.needs_all() {
             true => {
@@ -52,20 +48,18 @@ impl Query {
             }
             false => {
                 let here = |segments: &[SegmentScope]| {
-                    words::best_by_words(context, segments, &query, &stats, wanted)
+                    let words = words::best_by_words(context, segments, &query, &stats, wanted)?;
+                    Ok(Tops { words, ..Tops::default() })
                 };
-                let top = match &shares {
+                let tops = match &shares {
                     None => here(&segments)?,
                     Some(shares) => {
                         let words = Some((SentQuery::of(&query), stats.clone()));
-                        let task = TopsTask::near(&[], wanted, Thoroughness::default());
-                        let here =
-                            |s: &[SegmentScope]| Ok(Tops { words: here(s)?, ..Tops::default() });
-                        let task = TopsTask { words, ..task };
-                        shares.tops(&segments, task, || here(&segments), here)?.words
+                        let task = TopsTask { k: wanted, words, ..TopsTask::default() };
+                        shares.tops(&segments, task, || here(&segments), here)?
                     }
                 };
-                (top, None)
+                (tops.words, None)
             }
         };
         let scored = top.into_iter().map(|(address, score)| {

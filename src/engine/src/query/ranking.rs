@@ -15,9 +15,9 @@ use crate::query::hydrate::{Ranked, chunk_identity};
 use crate::query::legs::{self, LegHits, RowAddress, SegmentScope};
 use crate::query::request::{CandidateCounts, RetrieveRequest};
 use crate::query::shares::wire::TopsTask;
-use crate::query::shares::{Shares, Tops};
+use crate::query::shares::{self, Shares, Tops};
 use crate::query::sparse::SparseLeg;
-use crate::query::words::{KeywordLeg, corpus_stats};
+use crate::query::words::KeywordLeg;
 use crate::query::{QueryError, plan};
 use lodestone_compute::{ComputeBackend, PreparedQuery};
 use lodestone_rank::{Candidate, RankKey};
@@ -69,24 +69,24 @@ impl Search<'_> {
     pub(super) fn tops(&self, vector: Option<&PreparedQuery>) -> Result<Tops, QueryError> {
         let (context, pool) = (self.context, self.pool);
         let (keyword, sparse) = (self.keyword.as_ref(), self.sparse.as_ref());
-        // The legs have looked through the segments of this node already.
-        let (words_here, sparse_here) = (keyword.map(|leg| &leg.top), sparse.map(|leg| &leg.top));
-        let tops = |segments: &[SegmentScope], words: LegHits, sparse: LegHits| {
+        let tops = |segments: &[SegmentScope], words: Option<LegHits>, sparse: Option<LegHits>| {
             let near = |vector| {
                 legs::nearest(context, self.backend, segments, vector, pool, self.thoroughness)
             };
             let (near, effort) = vector.map(near).transpose()?.unwrap_or_default();
             let near = vector.map(|_| near).into_iter().collect();
+            let (words, sparse) = (words.unwrap_or_default(), sparse.unwrap_or_default());
             Ok(Tops { near, words, sparse, scores: BTreeMap::new(), effort })
         };
+        // By words the segments of this node were looked through while the query was embedded.
         let own = || {
-            let (words, sparse) = (words_here.cloned(), sparse_here.cloned());
-            tops(self.segments, words.unwrap_or_default(), sparse.unwrap_or_default())
+            let (words, sparse) = (keyword.map(|leg| &leg.top), sparse.map(|leg| &leg.top));
+            tops(self.segments, words.cloned(), sparse.cloned())
         };
         let here = |segments: &[SegmentScope]| {
             let words = keyword.map(|leg| leg.top_of(context, segments, pool)).transpose()?;
             let sparse = sparse.map(|leg| leg.top_of(context, segments, pool)).transpose()?;
-            tops(segments, words.unwrap_or_default(), sparse.unwrap_or_default())
+            tops(segments, words, sparse)
         };
         let Some(shares) = self.shares else { return own() };
         let task = TopsTask {
@@ -151,10 +151,10 @@ impl Search<'_> {
                 }
                 None => LegHits::new(),
             };
-            let first = |leg: &KeywordLeg| leg.first(self.context, segments, asked);
-            let by_words = self.keyword.as_ref().map(first).transpose()?.unwrap_or_default();
-            let first = |leg: &SparseLeg| leg.first(self.context, segments, asked);
-            let sparse = self.sparse.as_ref().map(first).transpose()?.unwrap_or_default();
+            let top = |leg: &KeywordLeg| leg.top_of(self.context, segments, asked);
+            let by_words = self.keyword.as_ref().map(top).transpose()?.unwrap_or_default();
+            let top = |leg: &SparseLeg| leg.top_of(self.context, segments, asked);
+            let sparse = self.sparse.as_ref().map(top).transpose()?.unwrap_or_default();
             let legs = [near, by_words, sparse];
             is_exhausted = legs.iter().all(|hits| hits.len() < asked);
             let mut found = Vec::new();
@@ -264,10 +264,7 @@ impl Search<'_> {
 
     /// The statistics of a query over all segments.
     pub(super) fn corpus_stats<Q: TextQuery>(&self, query: &Q) -> Result<CorpusStats, QueryError> {
-        match self.shares {
-            Some(shares) => shares.corpus_stats(self.segments, query),
-            None => corpus_stats(self.context, self.segments, query),
-        }
+        shares::corpus_stats(self.shares, self.context, self.segments, query)
     }
 
     /// The source of a row, as a key that tells sources apart.

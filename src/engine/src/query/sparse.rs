@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::query::legs::{LegHits, RowAddress, SegmentScope, best, best_under_floor, scores_of};
+use crate::query::legs::{LegHits, RowAddress, SegmentScope, best_under_floor, scores_of};
 use crate::query::{Query, QueryError};
 use lodestone_embed::{SparseModel, SparseVector};
 use lodestone_storage::segment::SegmentError;
@@ -45,16 +45,6 @@ impl SparseLeg {
     ) -> Result<Self, QueryError> {
         let top = best_of(context, segments, &query, k)?;
         Ok(Self { query, top })
-    }
-
-    /// The best `k` rows, best first.
-    pub(super) fn first(
-        &self,
-        context: &RequestContext,
-        segments: &[SegmentScope],
-        k: usize,
-    ) -> Result<LegHits, QueryError> {
-        Ok(best(self.top_of(context, segments, k)?, k))
     }
 
     /// The best `k` rows and those that equal the last of them.

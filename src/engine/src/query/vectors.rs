@@ -110,22 +110,21 @@ impl Query {
         let queries: Vec<PreparedQuery> = prepared.collect::<Result<_, _>>()?;
         let thoroughness = Thoroughness::default();
         let shares = self.share_out(context, snapshot, (sub_tenant, filter), &mut segments);
-        let near = |segments: &[SegmentScope]| {
+        let here = |segments: &[SegmentScope]| {
             let (backend, k) = (&*self.backend, *max_chunks);
-            legs::nearest_of_each(context, backend, segments, &queries, k, thoroughness)
+            let found =
+                legs::nearest_of_each(context, backend, segments, &queries, k, thoroughness);
+            Ok(Tops { near: found?.0, ..Tops::default() })
         };
-        let all = match shares {
-            None => near(&segments)?.0,
+        let tops = match shares {
+            None => here(&segments)?,
             Some(shares) => {
                 let task = TopsTask::near(&queries, *max_chunks, thoroughness);
-                let here = |segments: &[SegmentScope]| {
-                    Ok(Tops { near: near(segments)?.0, ..Tops::default() })
-                };
-                shares.tops(&segments, task, || here(&segments), here)?.near
+                shares.tops(&segments, task, || here(&segments), here)?
             }
         };
         let mut results = Vec::with_capacity(queries.len());
-        for mut found in all {
+        for mut found in tops.near {
             context.check()?;
             found.sort_by(|(a, a_score), (b, b_score)| {
                 let key = |address: &RowAddress| key_of(&segments, address);

@@ -8,7 +8,7 @@ use crate::query::legs::{
     LegHits, RowAddress, SegmentScope, addressed, best, best_under_floor, rows, scores_of,
     with_ties,
 };
-use crate::query::shares::Shares;
+use crate::query::shares::{self, Shares};
 use crate::query::{QueryError, side_by_side};
 use lodestone_text::{
     CorpusStats, HybridQuery, RowScores, SentQuery, SimilarWords, TermCounts, TextQuery, WordQuery,
@@ -33,22 +33,9 @@ impl KeywordLeg {
         query: &HybridQuery,
         k: usize,
     ) -> Result<Self, QueryError> {
-        let stats = match shares {
-            Some(shares) => shares.corpus_stats(segments, query)?,
-            None => corpus_stats(context, segments, query)?,
-        };
+        let stats = shares::corpus_stats(shares, context, segments, query)?;
         let top = best_by_words(context, segments, query, &stats, k)?;
         Ok(Self { query: query.clone(), stats, top })
-    }
-
-    /// The best `k` rows, best first.
-    pub(super) fn first(
-        &self,
-        context: &RequestContext,
-        segments: &[SegmentScope],
-        k: usize,
-    ) -> Result<LegHits, QueryError> {
-        Ok(best(self.top_of(context, segments, k)?, k))
     }
 
     /// The best `k` rows and those that equal the last of them.

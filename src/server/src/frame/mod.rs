@@ -113,8 +113,8 @@ impl<S> std::fmt::Debug for Frame<S> {
     }
 }
 
-/// The service of a table, and of `pages` for browsers, which need no key. `/openapi.json` joins
-/// the table here.
+/// The service of a table, and of `pages`, which are no operations of clients and see to their own
+/// keys: files for browsers, requests of other nodes. `/openapi.json` joins the table here.
 pub fn router<S>(mut table: Vec<Route<S>>, pages: Router, frame: Frame<S>) -> Router
 where
     S: Clone + Send + Sync + 'static,

@@ -139,29 +139,31 @@ impl Query {
     }
 }
 
-impl Shares<'_> {
-    /// The statistics of a query over all segments.
-    ///
-    /// # Errors
-    /// As [`words::corpus_stats`].
-    pub(super) fn corpus_stats<Q: TextQuery>(
-        &self,
-        segments: &[SegmentScope],
-        query: &Q,
-    ) -> Result<CorpusStats, QueryError> {
-        let step = ShareStep::Counts(SentQuery::of(query));
-        let read = |_: &Share, answer| match answer {
-            ShareAnswer::Counts(stats) if stats.is_of(query) => Some(stats),
-            _ => None,
-        };
-        let here = |segments: &[SegmentScope]| words::corpus_stats(self.context, segments, query);
-        let mut sum = CorpusStats::default();
-        for stats in self.each(&step, segments, read, || here(segments), here)? {
-            sum.add(stats.scope, &stats.counts);
-        }
-        Ok(sum)
+/// The statistics of a query over all segments, of which other nodes may have shares.
+///
+/// # Errors
+/// As [`words::corpus_stats`].
+pub(super) fn corpus_stats<Q: TextQuery>(
+    shares: Option<&Shares<'_>>,
+    context: &RequestContext,
+    segments: &[SegmentScope],
+    query: &Q,
+) -> Result<CorpusStats, QueryError> {
+    let here = |segments: &[SegmentScope]| words::corpus_stats(context, segments, query);
+    let Some(shares) = shares else { return here(segments) };
+    let step = ShareStep::Counts(SentQuery::of(query));
+    let read = |_: &Share, answer| match answer {
+        ShareAnswer::Counts(stats) if stats.is_of(query) => Some(stats),
+        _ => None,
+    };
+    let mut sum = CorpusStats::default();
+    for stats in shares.each(&step, segments, read, || here(segments), here)? {
+        sum.add(stats.scope, &stats.counts);
     }
+    Ok(sum)
+}
 
+impl Shares<'_> {
     /// The best rows of all segments: `own` gives those of the segments that no other node has,
     /// `here` those of further ones.
     ///
@@ -296,7 +298,6 @@ impl TopsTask {
     pub(super) fn near(queries: &[PreparedQuery], k: usize, thoroughness: Thoroughness) -> Self {
         let metric = queries.first().map(|query| query.given().0).unwrap_or_default();
         let vectors = queries.iter().map(|query| query.given().1.to_vec()).collect();
-        let (words, sparse, has_scores) = (None, None, false);
-        Self { k, metric, vectors, thoroughness, words, sparse, has_scores }
+        Self { k, metric, vectors, thoroughness, ..Self::default() }
     }
 }

@@ -53,7 +53,7 @@ pub enum ShareStep {
 }
 
 /// The best rows by vectors, by words and by a sparse model.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TopsTask {
     /// Rows wanted of each.
     pub k: usize,
