@@ -49,8 +49,8 @@ mod tests {
         pages.iter().all(|page| page & 1 == 1)
     }
 
-    /// Goal: pages that are asked for come into memory although nobody reads them; a read that waits
-    /// for the disk is counted.
+    /// Goal: pages that are asked for come into memory although nobody reads them; a read that
+    /// waits for the disk is counted.
     #[test]
     fn pages_come_without_being_read() {
         let root = tempfile::tempdir().unwrap();
