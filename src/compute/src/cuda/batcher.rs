@@ -330,28 +330,37 @@ mod tests {
             scope: &'s Scope<'s, 'a>,
             scales: &[f32],
         ) -> (ScopedJoinHandle<'s, Answer>, Sender<()>) {
-            let (end, ended): (_, Receiver<()>) = channel();
-            let (batcher, begun) = (self.batcher, self.begun.clone());
-            let queries: Vec<_> = scales.iter().copied().map(query).collect();
-            let request = scope.spawn(move || {
-                batcher.run(1, queries, 3, |run| {
-                    begun.send(run.queries.len()).unwrap();
-                    ended.recv().unwrap();
-                    echo(&run)
-                })
-            });
-            (request, end)
+            let (end, ended) = channel();
+            (self.request(scope, scales, ended), end)
         }
 
-        /// A request whose run ends at once.
+        /// A request whose run ends at once. It is told so beforehand: who joins a batch may be
+        /// answered, and have dropped what it listens to, before anything else is done here.
         fn quick<'s>(
             &self,
             scope: &'s Scope<'s, 'a>,
             scales: &[f32],
         ) -> ScopedJoinHandle<'s, Answer> {
-            let (request, end) = self.held(scope, scales);
+            let (end, ended) = channel();
             end.send(()).unwrap();
-            request
+            self.request(scope, scales, ended)
+        }
+
+        fn request<'s>(
+            &self,
+            scope: &'s Scope<'s, 'a>,
+            scales: &[f32],
+            ended: Receiver<()>,
+        ) -> ScopedJoinHandle<'s, Answer> {
+            let (batcher, begun) = (self.batcher, self.begun.clone());
+            let queries: Vec<_> = scales.iter().copied().map(query).collect();
+            scope.spawn(move || {
+                batcher.run(1, queries, 3, |run| {
+                    begun.send(run.queries.len()).unwrap();
+                    ended.recv().unwrap();
+                    echo(&run)
+                })
+            })
         }
 
         /// Waits until the open batch has so many requests.
