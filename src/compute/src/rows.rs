@@ -213,6 +213,15 @@ impl<'a> VectorRows<'a> {
         [bytemuck::cast_slice(codes), factors[0], factors[1]]
     }
 
+    /// The bytes of a row as it was stored in full.
+    pub fn full_bytes(&self, row: usize) -> &'a [u8] {
+        let place = row * self.dimension..(row + 1) * self.dimension;
+        match self.full {
+            FullRows::F16(bits) => bytemuck::cast_slice(&bits[place]),
+            FullRows::F32 { values, .. } => bytemuck::cast_slice(&values[place]),
+        }
+    }
+
     /// Estimated cosine of a row with a query of the same width, as a scan gives it.
     pub fn estimate(&self, row: usize, query: &PreparedQuery) -> f32 {
         let dot = dot_codes(query.codes(), self.codes(row));

@@ -35,7 +35,7 @@ use lodestone_compute::{
     BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection,
     SimdBackend, TopK, VectorRows,
 };
-use lodestone_io::read_soon;
+use lodestone_io::{major_faults, read_soon};
 use lodestone_types::{Hit, RowId, by_rank};
 
 mod condensed;
@@ -105,8 +105,12 @@ impl<'a> Tiers<'a> {
         }
     }
 
-    /// Verifies T2 of rows.
-    fn prepare_exact(&self, rows: &[RowId]) {
+    /// Verifies T2 of rows. Where the search has waited for the disk, since its thread had `faults`
+    /// such waits behind it, they are asked for all at once before.
+    fn prepare_exact(&self, rows: &[RowId], faults: i64) {
+        if major_faults() > faults {
+            rows.iter().for_each(|row| read_soon(self.rows.full_bytes(row.0 as usize)));
+        }
         if let Some(blocks) = self.blocks {
             let _first_damaged = rows.iter().find(|row| !blocks.original_of(**row));
         }
@@ -193,31 +197,31 @@ fn search_on(
     k: usize,
     thoroughness: Thoroughness,
 ) -> Result<Vec<Hit>, ComputeError> {
-    let rows = &tiers.rows;
+    let (rows, faults) = (&tiers.rows, major_faults());
     let bound = thoroughness.bound(query, rows);
-    match (path, filter, &tiers.listed) {
-        (SearchPath::Gather, _, _) => gather(backend, tiers, query, &listed_rows(rows, filter), k),
+    let candidates = match (path, filter, &tiers.listed) {
+        (SearchPath::Gather, _, _) => {
+            return gather(backend, tiers, query, &listed_rows(rows, filter), k);
+        }
         (SearchPath::OneBit | SearchPath::Lists, _, Some(_)) => {
             let queries = std::slice::from_ref(query);
-            let found = through_lists(path, tiers, queries, filter, k, thoroughness);
-            let candidates = found.into_iter().next().expect("one answer for one query");
-            rescore(backend, tiers, query, candidates, k)
+            through_lists(path, tiers, queries, filter, k, thoroughness)
         }
         (SearchPath::CondensedOneBit, Some(filter), Some(_)) => {
             let queries = std::slice::from_ref(query);
-            let found = condensed::candidates(backend, tiers, queries, filter, k, thoroughness)?;
-            let candidates = found.into_iter().next().expect("one answer for one query");
-            rescore(backend, tiers, query, candidates, k)
+            condensed::candidates(backend, tiers, queries, filter, k, thoroughness)?
         }
         (SearchPath::MaskedScan, Some(filter), _) => {
             tiers.prepare_scan(Some(filter));
-            scan(backend, bound, tiers, query, filter.selection(), k)
+            backend.candidates(rows, &[BoundedQuery { query, bound }], filter.selection(), k)?
         }
         _ => {
             tiers.prepare_scan(None);
-            scan(backend, bound, tiers, query, Selection::All, k)
+            backend.candidates(rows, &[BoundedQuery { query, bound }], Selection::All, k)?
         }
-    }
+    };
+    let candidates = candidates.into_iter().next().expect("one answer for one query");
+    rescore(backend, tiers, query, candidates, k, faults)
 }
 
 /// Candidates, highest upper bound first.
@@ -284,26 +288,16 @@ fn gather(
     listed: &[RowId],
     k: usize,
 ) -> Result<Vec<Hit>, ComputeError> {
-    let mut best = TopK::new(k);
-    tiers.prepare_exact(listed);
-    for (&row, score) in listed.iter().zip(scores(backend, &tiers.rows, query, listed)?) {
-        best.push(row, score);
+    let (mut best, faults) = (TopK::new(k), major_faults());
+    // Whether the disk has to be waited for is known behind the first.
+    let (first, rest) = listed.split_at(listed.len().min(RESCORE_ROWS));
+    for part in [first, rest] {
+        tiers.prepare_exact(part, faults);
+        for (&row, score) in part.iter().zip(scores(backend, &tiers.rows, query, part)?) {
+            best.push(row, score);
+        }
     }
     Ok(best.into_hits())
-}
-
-/// Scans T1 and rescores on T2 the rows that may be among the best k.
-fn scan(
-    backend: &dyn ComputeBackend,
-    bound: ErrorBound,
-    tiers: &Tiers<'_>,
-    query: &PreparedQuery,
-    selection: Selection<'_>,
-    k: usize,
-) -> Result<Vec<Hit>, ComputeError> {
-    let found = backend.candidates(&tiers.rows, &[BoundedQuery { query, bound }], selection, k)?;
-    let candidates = found.into_iter().next().expect("one answer for one query");
-    rescore(backend, tiers, query, candidates, k)
 }
 
 /// The best k of candidates with falling upper bounds, scored from T2.
@@ -313,6 +307,7 @@ fn rescore(
     query: &PreparedQuery,
     candidates: Vec<Hit>,
     k: usize,
+    faults: i64,
 ) -> Result<Vec<Hit>, ComputeError> {
     let mut best = TopK::new(k);
     let mut listed = Vec::new();
@@ -324,7 +319,7 @@ fn rescore(
         }
         listed.clear();
         listed.extend(part.iter().map(|candidate| candidate.row));
-        tiers.prepare_exact(&listed);
+        tiers.prepare_exact(&listed, faults);
         backend.exact(&tiers.rows, query, &listed, &mut exact)?;
         for (&row, &score) in listed.iter().zip(&exact) {
             best.push(row, score);

@@ -8,6 +8,7 @@ use crate::segment::flat::{
 };
 use crate::segment::lists::probe_together;
 use lodestone_compute::{BoundedQuery, ComputeBackend, ComputeError, PreparedQuery, Selection};
+use lodestone_io::major_faults;
 use lodestone_types::Hit;
 
 /// Queries that share one pass: their state fits into the processor's second-level cache.
@@ -55,7 +56,7 @@ fn together(
     k: usize,
     thoroughness: Thoroughness,
 ) -> Result<Vec<Vec<Hit>>, ComputeError> {
-    let rows = &tiers.rows;
+    let (rows, faults) = (&tiers.rows, major_faults());
     let bound = |query| thoroughness.bound(query, rows);
     let candidates = match (path, &tiers.listed) {
         (SearchPath::CondensedOneBit, _) => {
@@ -83,5 +84,5 @@ fn together(
         }
     };
     let pairs = queries.iter().zip(candidates);
-    pairs.map(|(query, candidates)| rescore(backend, tiers, query, candidates, k)).collect()
+    pairs.map(|(query, candidates)| rescore(backend, tiers, query, candidates, k, faults)).collect()
 }

@@ -129,8 +129,8 @@ fn the_longest_and_shortest_rows_have_finite_scores() {
             let wanted = brute_force(&SimdBackend, &tiers.rows, &query, None, 9);
             assert!(wanted.iter().all(|hit| hit.score.is_finite()));
             for k in 1..9 {
-                let (bound, all) = (ErrorBound::new(&query, &tiers.rows), Selection::All);
-                let found = scan(&SimdBackend, bound, &tiers, &query, all, k).unwrap();
+                let scan = SearchPath::Scan;
+                let found = search_on(scan, &SimdBackend, &tiers, &query, None, k, EXACT).unwrap();
                 assert_eq!(found, wanted[..k], "{metric:?} {length}");
             }
         }
