@@ -24,6 +24,7 @@ use lodestone_engine::{
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, Sandbox, has_landlock};
 use lodestone_fetch::Forwarder;
+use lodestone_fetch::forward::Addresses;
 use lodestone_io::{DataDir, Disk, IoError, RealDisk};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::count_foreign_models;
@@ -217,11 +218,13 @@ fn store(settings: &Settings) -> Finding {
 
 /// The process that writes to the bucket, as a query node reaches it.
 fn writer(settings: &Settings) -> Result<Option<String>, String> {
-    let url = settings.store.nodes.writer_url.as_ref();
-    let Some(url) = url.filter(|_| settings.store.nodes.only_reads()) else { return Ok(None) };
+    if !settings.store.nodes.only_reads() {
+        return Ok(None);
+    }
     let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
-    writer_at(&Forwarder::new(url, &authorities)?)?;
-    Ok(Some(format!("{url} answers, and writes to a bucket")))
+    let writer = Addresses::new(settings.store.nodes.writers(), &authorities)?;
+    writer.find(|way| writer_at(way).map(drop))?;
+    Ok(Some(format!("{} answers, and writes to a bucket", writer.current().base())))
 }
 
 /// The ingest nodes. A server starts without them all the same.

@@ -31,6 +31,7 @@ mod ingest_node;
 mod model;
 mod origins;
 mod serve;
+mod standby;
 mod store;
 mod transport;
 mod verify;

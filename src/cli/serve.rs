@@ -11,16 +11,18 @@ use std::sync::{Arc, OnceLock};
 
 use lodestone_embed::{EmbedDevice, EmbedError, Embedder, Model, ModelFiles};
 use lodestone_engine::settings::{NodeSettings, Settings};
-use lodestone_engine::{Components, Engine, RemoteEmbedder, TakenDevice, take_device};
+use lodestone_engine::{Components, Engine, RemoteEmbedder, Standby, TakenDevice, take_device};
 use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk, raise_file_limit};
-use lodestone_server::{Certificates, ListenSettings, Product, TlsError};
+use lodestone_server::{Certificates, ListenSettings, Product, Stop, TlsError};
 use lodestone_types::{Clock, SystemClock};
+use tokio::runtime::Runtime;
 
 use crate::cli::arguments::PARSE;
 use crate::cli::counted;
 use crate::cli::ingest_node;
 use crate::cli::model::reranker;
+use crate::cli::standby;
 use crate::cli::watch;
 
 /// Runs until a signal stops it.
@@ -50,12 +52,49 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     components.sparse = reranker::load_sparse(&settings)?.map(Arc::new);
     components.backend = device.backend;
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));
-    let engine = Engine::start(settings, components)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = serve(Arc::clone(&engine), listener, certificates, for_metrics);
-    let served = runtime.block_on(served);
+    let door = Door { listener, certificates, for_metrics };
+    let Some(engine) = start(&runtime, &settings, &components, &door)? else { return Ok(()) };
+    let served = runtime.block_on(serve(Arc::clone(&engine), door));
     engine.shut_down();
     served
+}
+
+/// The sockets of a server.
+pub(super) struct Door {
+    /// For clients.
+    pub(super) listener: TcpListener,
+    /// The certificate of that listener, if it has one.
+    pub(super) certificates: Option<Arc<Certificates>>,
+    /// For metrics alone.
+    pub(super) for_metrics: Option<TcpListener>,
+}
+
+/// Starts the engine, after its turn has come where it is to wait for that; nothing if a signal has
+/// ended it before.
+fn start(
+    runtime: &Runtime,
+    settings: &Settings,
+    components: &Components,
+    door: &Door,
+) -> Result<Option<Arc<Engine>>, Box<dyn Error>> {
+    loop {
+        let Some(standby) = Standby::new(settings)? else {
+            return Ok(Some(Engine::start(settings.clone(), components.clone())?));
+        };
+        let Some(signals) = runtime.block_on(standby::wait(standby, settings, door))? else {
+            return Ok(None);
+        };
+        match Engine::start(settings.clone(), components.clone()) {
+            Ok(engine) if *signals.borrow() == Stop::Run => return Ok(Some(engine)),
+            Ok(engine) => {
+                engine.shut_down();
+                return Ok(None);
+            }
+            Err(error) if error.is_in_use() => tracing::info!(%error, "another one came first"),
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// The models beside that of new tenants.
@@ -173,12 +212,8 @@ pub fn certificates(settings: &Settings) -> Result<Option<Arc<Certificates>>, Tl
     files.map(|(certificate, key)| Certificates::read(certificate, key)).transpose()
 }
 
-async fn serve(
-    engine: Arc<Engine>,
-    listener: TcpListener,
-    certificates: Option<Arc<Certificates>>,
-    for_metrics: Option<TcpListener>,
-) -> Result<(), Box<dyn Error>> {
+async fn serve(engine: Arc<Engine>, door: Door) -> Result<(), Box<dyn Error>> {
+    let Door { listener, certificates, for_metrics } = door;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let taken = Arc::new(OnceLock::new());
     let stop =
@@ -260,10 +295,11 @@ fn write_first_key(path: &Path, key: &str) -> std::io::Result<()> {
 
 /// The part of this process among several, unless it is alone.
 fn role(nodes: &NodeSettings) -> Option<String> {
-    let mut role = match &nodes.writer_url {
-        Some(writer) => format!("query, {writer} writes"),
-        None if nodes.with_query_nodes => "all, and query nodes are waited for".to_owned(),
-        None => "all".to_owned(),
+    let writers = nodes.writers().collect::<Vec<_>>();
+    let mut role = match nodes.only_reads() {
+        true => format!("query, {} writes", writers.join(" or ")),
+        false if nodes.with_query_nodes => "all, and query nodes are waited for".to_owned(),
+        false => "all".to_owned(),
     };
     for (count, what, node) in [
         (nodes.query_nodes().count(), "tenants shared by", "query node"),

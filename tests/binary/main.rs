@@ -67,6 +67,7 @@ mod shared_store;
 mod sockets;
 mod sparse;
 mod stand_in;
+mod standby;
 mod streams;
 mod tenant_plans;
 mod tls;

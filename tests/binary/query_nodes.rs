@@ -26,14 +26,13 @@ pub struct Node {
 }
 
 impl Node {
-    fn start(store: &Store, installation: Installation, port: u16, own: &[(&str, &str)]) -> Self {
-        let mut command = lodestone(&["serve", "--store", PLACE, "--query-timeout", "20"]);
-        command.args(["--listen", &format!("127.0.0.1:{port}")]);
-        command.arg("--data-dir").arg(installation.data());
-        command.arg("--model-dir").arg(&installation.model);
-        command.env("LODESTONE_ADMIN_KEY", KEY).envs(store.variables());
-        command.env("RUST_LOG", "info").envs(own.iter().copied());
-        let mut server = Server::run(command);
+    pub fn start(
+        store: &Store,
+        installation: Installation,
+        port: u16,
+        own: &[(&str, &str)],
+    ) -> Self {
+        let mut server = spawn(store, &installation, port, own);
         let (banner, _) = server.ready();
         Self { client: banner.client(KEY), server, installation }
     }
@@ -58,6 +57,22 @@ impl Node {
         let text = self.client.call("GET", "/metrics", &Value::Null).expect("an answer").body;
         Scrape::read(&String::from_utf8(text).expect("UTF-8")).get(name)
     }
+}
+
+/// Starts a process on a port, and does not wait for it.
+pub fn spawn(
+    store: &Store,
+    installation: &Installation,
+    port: u16,
+    own: &[(&str, &str)],
+) -> Server {
+    let mut command = lodestone(&["serve", "--store", PLACE, "--query-timeout", "20"]);
+    command.args(["--listen", &format!("127.0.0.1:{port}")]);
+    command.arg("--data-dir").arg(installation.data());
+    command.arg("--model-dir").arg(&installation.model);
+    command.env("LODESTONE_ADMIN_KEY", KEY).envs(store.variables());
+    command.env("RUST_LOG", "info").envs(own.iter().copied());
+    Server::run(command)
 }
 
 /// A query node that finds the one source that the process that writes has.

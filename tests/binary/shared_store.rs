@@ -331,17 +331,17 @@ fn requests_to_the_store_are_counted() {
         let now = counts();
         [0, 1, 2].map(|kind| now[kind] - before[kind])
     };
-    // Every five seconds the name of the owner is renewed, and its successor is looked for.
+    // Every five seconds the name of the owner is read and renewed, its successor is looked for.
     let mut before = counts();
     assert!(before[0] > 0 && before[1] > 0, "{before:?}");
     assert_eq!(found(&client, "prairie"), ["a"]);
     let [puts, gets, heads] = spent(before);
-    assert!(puts <= 1 && gets <= 1 && heads == 0, "a search of what is near: {puts}, {gets}");
+    assert!(puts <= 1 && gets <= 2 && heads == 0, "a search of what is near: {puts}, {gets}");
     before = counts();
     upload(&client, "b", "The marble anchor lies in the yard.");
     assert_eq!(settled(&client, "b"), "success");
     let [puts, gets, heads] = spent(before);
-    assert!((7..=8).contains(&puts) && (1..=3).contains(&gets) && heads == 0, "{puts}, {gets}");
+    assert!((7..=8).contains(&puts) && (1..=4).contains(&gets) && heads == 0, "{puts}, {gets}");
 }
 
 /// Goal: the data of a stopped server move to a bucket, are served there, and move back; places

@@ -7,14 +7,17 @@ deletion was answered. The store is that of the row `bucket`.
 import shutil
 import signal
 import socket
+import subprocess
 import threading
 import time
+from urllib.parse import urlsplit
 
 import bucket
+from link import Link
 from oracle import word
 from server import Broken, Gone, Server
 
-NODES = 2
+NODES = 3
 INGEST_NODES = 2
 HISTORIES = 8
 # Some for each node, where they share them.
@@ -26,20 +29,26 @@ STUCK_SECONDS = 180
 
 
 class Cluster:
-    """A process that writes, query nodes, and ingest nodes."""
+    """A process that writes, query nodes, ingest nodes, and perhaps one that waits for the place of the first."""
 
     def __init__(self, trial):
         self.trial, self.store = trial, bucket.Store(trial)
-        ports = free_ports(1 + NODES + INGEST_NODES)
-        self.ports, self.ingest_ports = ports[: 1 + NODES], ports[1 + NODES :]
+        self.has_standby = trial.random.random() < 0.5
+        # The last place is that of the process that waits, unless it has taken the other's.
+        self.writers = [0, 1 + NODES] if self.has_standby else [0]
+        ports = free_ports(2 + NODES + INGEST_NODES)
+        self.ports, self.ingest_ports = ports[: 2 + NODES], ports[2 + NODES :]
         # Nodes share tenants, or searches too, or each answers what it is asked.
         kind = trial.random.random()
         self.is_sharing, self.shares_searches = kind < 0.5, kind < 0.25
         self.disks = 0
+        endpoint = urlsplit(self.store.variables["AWS_ENDPOINT_URL_S3"])
+        self.links = [Link(endpoint.hostname, endpoint.port) for _ in self.ports]
+        trial.cleanups.extend(link.close for link in self.links)
         self.ingest_nodes = [self.start_ingest(port) for port in self.ingest_ports]
-        self.folders = [self.fresh() for _ in range(1 + NODES)]
+        self.folders = [self.fresh() for _ in self.ports]
         self.servers = [self.start(0)]
-        self.servers += [self.start(number) for number in range(1, 1 + NODES)]
+        self.servers += [self.start(number) for number in range(1, NODES + len(self.writers))]
 
     def fresh(self):
         """An empty data directory."""
@@ -47,15 +56,19 @@ class Cluster:
         return self.trial.folder / f"data-{self.disks}"
 
     def start(self, number):
-        """A process: number 0 writes."""
+        """A process: number 0 writes, and so may the last one."""
         nodes = ",".join(f"http://127.0.0.1:{port}" for port in self.ingest_ports)
         own = {"LODESTONE_WITH_QUERY_NODES": "true", "LODESTONE_INGEST_NODES": nodes, "LODESTONE_NODE_KEY": NODE_KEY}
-        if number:
-            own = {"LODESTONE_ROLE": "query", "LODESTONE_WRITER_URL": f"http://127.0.0.1:{self.ports[0]}"}
+        own |= {"LODESTONE_STANDBY": str(self.has_standby).lower()}
+        if number not in self.writers:
+            writers = ",".join(f"http://127.0.0.1:{self.ports[number]}" for number in self.writers)
+            own = {"LODESTONE_ROLE": "query", "LODESTONE_WRITER_URL": writers}
             if self.is_sharing:
-                own["LODESTONE_QUERY_NODES"] = ",".join(f"http://127.0.0.1:{port}" for port in self.ports[1:])
+                # The last one is a gateway: it has no tenants.
+                own["LODESTONE_QUERY_NODES"] = ",".join(f"http://127.0.0.1:{port}" for port in self.ports[1:NODES])
             if self.shares_searches:
                 own |= {"LODESTONE_SHARED_SEARCH_ROWS": "1", "LODESTONE_NODE_KEY": NODE_KEY}
+        own |= {"AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{self.links[number].port}"}
         server = Server(self.trial, self.folders[number], self.store.variables | own, port=self.ports[number])
         self.trial.seconds("start", server.start_seconds)
         return server
@@ -89,6 +102,43 @@ class Cluster:
         time.sleep(self.trial.random.uniform(0.5, 6))
         process.send_signal(signal.SIGCONT)
 
+    def cut(self, number):
+        """Cuts a process off from the store for a moment."""
+        self.links[number].cut()
+        time.sleep(self.trial.random.uniform(0.5, 6))
+        self.links[number].heal()
+
+    def succeed(self):
+        """Has the process that writes stand still, or cut off, until another one takes its place; it ends when that is over."""
+        number = next((number for number in self.writers if self.writes(number)), None)
+        if number is None:
+            return
+        process, is_cut = self.servers[number].process, self.trial.random.random() < 0.5
+        if is_cut:
+            self.links[number].cut()
+        else:
+            process.send_signal(signal.SIGSTOP)
+        time.sleep(self.trial.random.uniform(18, 25))
+        if is_cut:
+            self.links[number].heal()
+        else:
+            process.send_signal(signal.SIGCONT)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            # The store failed, and nobody knew whether it was gone.
+            return
+        self.store.fail(0)
+        self.servers[number] = self.start(number)
+        self.trial.add(succeeded=1)
+
+    def writes(self, number):
+        """Whether a process writes now, as it says."""
+        try:
+            return "writer" in self.servers[number].client().ask("GET", "/healthz")[1]
+        except Gone:
+            return False
+
     def embedded(self):
         """Passages that the ingest nodes which run now have embedded."""
         count = 0
@@ -101,9 +151,14 @@ class Cluster:
         """Something that happens to a cluster."""
         random = self.trial.random
         self.store.fail(random.choice(bucket.FAILURES))
-        kind = random.choice(("node", "node", "pause", "pause", "writer", "ingest"))
-        number = 0 if kind == "writer" else random.randint(1, NODES)
-        if kind == "pause":
+        kinds = ("node", "node", "pause", "pause", "cut", "writer", "ingest")
+        kind = random.choice((*kinds, "writer", "succeed", "succeed") if self.has_standby else kinds)
+        number = random.choice(self.writers) if kind == "writer" else random.randint(1, NODES)
+        if kind == "succeed":
+            self.succeed()
+        elif kind == "cut":
+            self.cut(random.randrange(len(self.servers)))
+        elif kind == "pause":
             # The one that writes may stand still too, for less long than others wait for it.
             self.pause(random.choice((*self.servers, self.servers[number], *self.ingest_nodes)))
         elif kind == "ingest":
@@ -225,4 +280,4 @@ def told_everywhere(trial):
         raise Broken("\n".join(problems))
     for history in histories:
         history.replace()
-    trial.add(checks=0, told=sum(history.version for history in histories), by_ingest_nodes=cluster.embedded(), shared=int(cluster.is_sharing), shared_searches=int(cluster.shares_searches))
+    trial.add(checks=0, told=sum(history.version for history in histories), by_ingest_nodes=cluster.embedded(), shared=int(cluster.is_sharing), standby=int(cluster.has_standby), shared_searches=int(cluster.shares_searches))

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::SharedStoreError;
-use lodestone_fetch::bucket::{Bucket, BucketError, Condition};
+use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
 
 /// The object with the name of the process, outside of the blobs.
-const OWNER: &str = "owner";
+pub(crate) const OWNER: &str = "owner";
 /// The same name in the data directory.
 const OWN_FILE: &str = "cache/owner";
 /// Time between two renewals.
@@ -41,6 +41,17 @@ struct Shared {
     changed: Condvar,
 }
 
+/// The lease at one look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Lease {
+    /// Nobody has it.
+    Free,
+    /// It is that of the process which had this data directory before: nobody else holds that now.
+    Own,
+    /// A process has it, or had it; with its name and the number of its renewals.
+    Held(Vec<u8>),
+}
+
 impl OwnerLease {
     /// Takes the place of the process that wrote last, if that one is gone: it ended, it was one
     /// with this data directory, which nobody else holds now, or it has not renewed its name for 15
@@ -49,23 +60,70 @@ impl OwnerLease {
     /// # Errors
     /// [`SharedStoreError::InUse`]; errors of the store.
     pub fn take(bucket: &Arc<Bucket>, data: &Path, name: String) -> Result<Self, SharedStoreError> {
-        let shared = Arc::new(Shared {
-            bucket: Arc::clone(bucket),
-            own_file: data.join(OWN_FILE),
-            name,
-            is_over: Mutex::new(false),
-            changed: Condvar::new(),
-        });
-        shared.wait_for_others()?;
-        if let Err(error) = std::fs::write(&shared.own_file, &shared.name) {
-            // A restart waits for 15 seconds then.
-            tracing::warn!(%error, "the name of this process could not be noted");
+        let shared = Arc::new(Shared::new(bucket, data, name));
+        let in_use = |holder: &[u8]| SharedStoreError::InUse {
+            place: bucket.url().to_string(),
+            holder: String::from_utf8_lossy(holder).into_owned(),
+        };
+        let mut lease = shared.look()?;
+        if let Lease::Held(holder) = &lease {
+            let (place, name) = (bucket.url(), String::from_utf8_lossy(holder));
+            tracing::warn!(%place, holder = %name, "another process wrote here last: does it live?");
+            let mut waited = Duration::ZERO;
+            while waited < GONE {
+                if bucket.pause(LOOK) {
+                    return Err(BucketError::Stopped.into());
+                }
+                waited += LOOK;
+                match shared.look()? {
+                    Lease::Held(now) if now != *holder => return Err(in_use(holder)),
+                    Lease::Held(_) => {}
+                    free => {
+                        lease = free;
+                        break;
+                    }
+                }
+            }
         }
-        shared.write(0)?;
+        if !shared.claim(&lease)? {
+            return Err(in_use(&bucket.get(OWNER)?.unwrap_or_default()));
+        }
         let own = Arc::clone(&shared);
         let renewal = std::thread::Builder::new().name("store-owner".to_owned());
         let renewal = renewal.spawn(move || own.keep()).ok();
         Ok(Self { shared, renewal })
+    }
+
+    /// Waits, for as long as it takes, until the process that writes is gone as for
+    /// [`OwnerLease::take`], and claims its place, which `take` with the same data directory finds
+    /// free then. Of several that wait one has it. Time during which the store does not answer does
+    /// not count. Returns false where the bucket's pauses were ended before.
+    pub fn await_turn(bucket: &Arc<Bucket>, data: &Path, name: String) -> bool {
+        let shared = Shared::new(bucket, data, name);
+        let (mut seen, mut unchanged) = (None, Duration::ZERO);
+        loop {
+            let claimed = shared.look().and_then(|lease| {
+                unchanged = match seen.as_ref() == Some(&lease) {
+                    true => unchanged + LOOK,
+                    false => Duration::ZERO,
+                };
+                let is_held = matches!(lease, Lease::Held(_)) && unchanged < GONE;
+                let claimed = !is_held && shared.claim(&lease)?;
+                seen = Some(lease);
+                Ok(claimed)
+            });
+            match claimed {
+                Ok(true) => return true,
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "it is not known whether the one that writes lives");
+                    seen = None;
+                }
+            }
+            if bucket.pause(LOOK) {
+                return false;
+            }
+        }
     }
 }
 
@@ -83,42 +141,71 @@ impl Drop for OwnerLease {
 }
 
 impl Shared {
-    fn wait_for_others(&self) -> Result<(), SharedStoreError> {
-        let read = || self.bucket.get(OWNER);
-        let Some(first) = read()? else { return Ok(()) };
-        let before = std::fs::read(&self.own_file).unwrap_or_default();
-        if !before.is_empty() && first.starts_with(&before) {
-            return Ok(());
-        }
-        let holder = String::from_utf8_lossy(&first).into_owned();
-        let place = self.bucket.url().to_string();
-        tracing::warn!(%place, %holder, "another process wrote here last: does it live?");
-        let mut waited = Duration::ZERO;
-        while waited < GONE {
-            if self.bucket.pause(LOOK) {
-                return Err(BucketError::Stopped.into());
-            }
-            waited += LOOK;
-            match read()? {
-                None => return Ok(()),
-                Some(now) if now != first => return Err(SharedStoreError::InUse { place, holder }),
-                Some(_) => {}
-            }
-        }
-        Ok(())
+    fn new(bucket: &Arc<Bucket>, data: &Path, name: String) -> Self {
+        let (bucket, own_file) = (Arc::clone(bucket), data.join(OWN_FILE));
+        let (is_over, changed) = Default::default();
+        Self { bucket, own_file, name, is_over, changed }
     }
 
-    fn write(&self, renewals: u64) -> Result<(), BucketError> {
+    fn look(&self) -> Result<Lease, BucketError> {
+        let Some(held) = self.bucket.get(OWNER)? else { return Ok(Lease::Free) };
+        let before = std::fs::read(&self.own_file).unwrap_or_default();
+        Ok(match !before.is_empty() && held.starts_with(&before) {
+            true => Lease::Own,
+            false => Lease::Held(held),
+        })
+    }
+
+    /// Puts the name of this process in the place of what was seen there; returns whether no other
+    /// process came first.
+    fn claim(&self, seen: &Lease) -> Result<bool, BucketError> {
+        if let Lease::Held(_) = seen {
+            if self.look()? != *seen {
+                return Ok(false);
+            }
+            self.bucket.remove(OWNER)?;
+        }
+        let condition = match seen {
+            Lease::Own => Condition::None,
+            Lease::Free | Lease::Held(_) => Condition::Absent,
+        };
+        // A request that is repeated may be refused for what its first try has written.
+        let is_claimed = matches!(self.write(0, condition)?, Put::Done(_))
+            || self.bucket.get(OWNER)?.is_some_and(|held| self.is_own(&held));
+        if is_claimed {
+            let folder = self.own_file.parent().map_or(Ok(()), std::fs::create_dir_all);
+            let noted = folder.and_then(|()| std::fs::write(&self.own_file, &self.name));
+            if let Err(error) = noted {
+                // A restart waits for 15 seconds then.
+                tracing::warn!(%error, "the name of this process could not be noted");
+            }
+        }
+        Ok(is_claimed)
+    }
+
+    fn is_own(&self, held: &[u8]) -> bool {
+        held.starts_with(self.name.as_bytes())
+    }
+
+    fn write(&self, renewals: u64, condition: Condition<'_>) -> Result<Put, BucketError> {
         let text = format!("{} {renewals}", self.name);
-        self.bucket.put(OWNER, text.as_bytes(), Condition::None).map(|_| ())
+        self.bucket.put(OWNER, text.as_bytes(), condition)
     }
 
     /// Removes the name, unless it is already that of another process.
     fn remove(&self) -> Result<(), BucketError> {
-        let is_own = |text: Vec<u8>| text.starts_with(self.name.as_bytes());
-        match self.bucket.get(OWNER)?.is_some_and(is_own) {
+        match self.bucket.get(OWNER)?.is_some_and(|held| self.is_own(&held)) {
             true => self.bucket.remove(OWNER),
             false => Ok(()),
+        }
+    }
+
+    /// Writes the name again, unless another process has taken the place: one that slept, and has
+    /// a successor, must not be taken for that.
+    fn renew(&self, renewals: u64) -> Result<(), BucketError> {
+        match self.bucket.get(OWNER)? {
+            Some(held) if !self.is_own(&held) => Ok(()),
+            _ => self.write(renewals, Condition::None).map(|_| ()),
         }
     }
 
@@ -132,7 +219,7 @@ impl Shared {
                 break;
             }
             renewals += 1;
-            let renewed = parking_lot::MutexGuard::unlocked(&mut is_over, || self.write(renewals));
+            let renewed = MutexGuard::unlocked(&mut is_over, || self.renew(renewals));
             if let Err(error) = renewed {
                 tracing::warn!(%error, "the owner's name could not be renewed");
             }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::{Deserialize, Serialize};
 
 use crate::error::SharedStoreError;
+use crate::owner::OWNER;
 use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
 use lodestone_types::Timestamp;
 
@@ -14,7 +15,8 @@ const MARK: &str = "lodestone-store";
 const FORMAT: u32 = 1;
 /// The object that stands while data are copied to a prefix; holds their origin.
 const COPYING: &str = "copying";
-const FOLDER: &str = "probe";
+/// The folder in which the store is tried.
+const PROBES: &str = "probe/";
 /// Requests that create one name at the same moment.
 const RACERS: usize = 16;
 const ROUNDS: usize = 8;
@@ -36,9 +38,9 @@ struct StoreMark {
     probed: Probed,
 }
 
-/// Checks that a prefix can hold the data of a server: it is marked, or empty but for what a probe
-/// that was cut off has left, which goes. Returns whether it is marked. `origin` is the place from
-/// which data are about to be copied there.
+/// Checks that a prefix can hold the data of a server: it is marked, or empty but for what a
+/// process that is about to mark it, or was cut off, has left. Changes nothing. Returns whether it
+/// is marked. `origin` is the place from which data are about to be copied there.
 ///
 /// # Errors
 /// [`SharedStoreError::Unfit`]: other things are in it, an unfinished copy from elsewhere, or a
@@ -69,10 +71,9 @@ fn read_mark(bucket: &Bucket, origin: Option<&str>) -> Result<Option<StoreMark>,
             )),
         };
     }
-    for (key, _) in bucket.list(&format!("{FOLDER}/"))? {
-        bucket.remove(&key)?;
-    }
-    match bucket.is_empty()? {
+    // A process that is about to be the first has put its name there, and tries the store.
+    let is_known = |key: &str| key == OWNER || key.starts_with(PROBES);
+    match bucket.holds_only(is_known)? {
         true => Ok(None),
         false => Err(unfit(
             bucket,
@@ -95,6 +96,10 @@ pub fn mark_prefix(
     if let Some(mark) = read_mark(bucket, origin)? {
         run(bucket, token, 1, 2)?;
         return Ok(Timestamp(mark.since));
+    }
+    // Those of a process that was cut off.
+    for (key, _) in bucket.list(PROBES)? {
+        bucket.remove(&key)?;
     }
     let mark = StoreMark { format: FORMAT, since: now.0, probed: probe(bucket, token)? };
     let bytes = serde_json::to_vec(&mark).expect("plain data always prints");
@@ -134,7 +139,7 @@ fn run(
     rounds: usize,
     racers: usize,
 ) -> Result<Probed, SharedStoreError> {
-    let folder = format!("{FOLDER}/{token}");
+    let folder = format!("{PROBES}{token}");
     let tried = try_rules(bucket, &folder, rounds, racers);
     for (key, _) in bucket.list(&format!("{folder}/"))? {
         bucket.remove(&key)?;

@@ -1,6 +1,7 @@
 //! The place of all blobs: the data directory, or a bucket with copies there.
 
 mod copy;
+mod standby;
 
 use std::fs;
 use std::path::Path;
@@ -23,6 +24,7 @@ use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, IoError, Operation};
 use lodestone_metrics::{Counter, Family, Gauge, Registry};
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, Timestamp};
+pub use standby::Standby;
 
 /// File in a data directory that is a cache; holds the address of the bucket.
 const STORE_FILE: &str = "store";
@@ -74,6 +76,11 @@ struct Stop {
 }
 
 impl Stop {
+    fn set(&self) {
+        *self.is_set.lock() = true;
+        self.set.notify_all();
+    }
+
     /// Waits for a time, less once it is set; returns whether it is.
     fn wait(&self, time: Duration) -> bool {
         let mut is_set = self.is_set.lock();
@@ -141,8 +148,7 @@ impl OpenBucket {
 
     /// Lets requests that the bucket does not answer end with their first try.
     pub(super) fn hurry(&self) {
-        *self.stop.is_set.lock() = true;
-        self.stop.set.notify_all();
+        self.stop.set();
     }
 }
 
@@ -169,29 +175,13 @@ pub(super) fn open(
     ids: &Arc<dyn IdSource>,
     clock: &Arc<dyn Clock>,
 ) -> Result<OpenBlobs, EngineError> {
-    if let Some(from) = noted(data.root(), COPYING_FILE)? {
-        let dir = data.root().display();
-        let problem = format!("{dir} is an unfinished copy of {from}: repeat lodestone store copy");
-        return Err(EngineError::NotCopied { problem });
-    }
-    let noted = cached_store(data.root())?;
-    let Some(url) = &settings.store.store else {
-        let Some(noted) = noted else {
+    let (url, noted) = match (&settings.store.store, check_place(settings, data.root())?) {
+        (Some(url), noted) => (url, noted),
+        (None, _) => {
             let local = Arc::new(LocalBlobs::new(Arc::clone(data)));
             return Ok(OpenBlobs { blobs: Arc::new(HeldBlobs::new(local)), bucket: None });
-        };
-        let dir = data.root().display();
-        let problem = format!("is not set, and {dir} is the cache of {noted}: name it");
-        return Err(InvalidSetting { name: "store", problem }.into());
+        }
     };
-    if noted.is_none() && data.root().join("v1").exists() {
-        let dir = data.root().display();
-        let problem = format!(
-            "is {url}, and {dir} holds data of its own: name an empty data directory, or copy \
-             {dir} with lodestone store copy"
-        );
-        return Err(InvalidSetting { name: "store", problem }.into());
-    }
     let stop = Arc::new(Stop::default());
     let own = Arc::clone(&stop);
     let of = &settings.backups.bucket;
@@ -220,8 +210,7 @@ pub(super) fn open(
     let (blobs, owner) = match only_reads {
         true => (Arc::new(blobs.only_reading()), None),
         false => {
-            let name = format!("{} {token}", process_name());
-            let owner = OwnerLease::take(&bucket, data.root(), name)?;
+            let owner = OwnerLease::take(&bucket, data.root(), owner_name(&token))?;
             let count = blobs.abandon_parts().map_err(SharedStoreError::from)?;
             if count > 0 {
                 tracing::info!(count, "parts of blobs that were cut off are removed");
@@ -234,6 +223,28 @@ pub(super) fn open(
     let bucket =
         OpenBucket { blobs: Arc::clone(&blobs), stop, meters, is_away, since, _owner: owner };
     Ok(OpenBlobs { blobs: Arc::new(HeldBlobs::new(blobs)), bucket: Some(bucket) })
+}
+
+/// Checks that a data directory has a part in the place that the settings name; returns the bucket
+/// whose cache it is.
+fn check_place(settings: &Settings, root: &Path) -> Result<Option<String>, EngineError> {
+    let dir = root.display();
+    if let Some(from) = noted(root, COPYING_FILE)? {
+        let problem = format!("{dir} is an unfinished copy of {from}: repeat lodestone store copy");
+        return Err(EngineError::NotCopied { problem });
+    }
+    let noted = cached_store(root)?;
+    let problem = match (&settings.store.store, &noted) {
+        (None, Some(noted)) => {
+            format!("is not set, and {dir} is the cache of {noted}: name it")
+        }
+        (Some(url), None) if root.join("v1").exists() => format!(
+            "is {url}, and {dir} holds data of its own: name an empty data directory, or copy \
+             {dir} with lodestone store copy"
+        ),
+        _ => return Ok(noted),
+    };
+    Err(InvalidSetting { name: "store", problem }.into())
 }
 
 fn bucket(
@@ -311,6 +322,11 @@ fn noted(root: &Path, name: &str) -> Result<Option<String>, IoError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(IoError::new(Operation::Read, &path, error)),
     }
+}
+
+/// Name under which this process holds the lease of a bucket.
+fn owner_name(token: &str) -> String {
+    format!("{} {token}", process_name())
 }
 
 /// This process, for people.

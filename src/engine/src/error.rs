@@ -181,6 +181,11 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// Whether another process writes where this one was to.
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::SharedStore(SharedStoreError::InUse { .. }))
+    }
+
     /// The kind of error: it says what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -32,6 +32,7 @@ use crate::settings::{InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 use lodestone_catalog::job::JobRow;
 use lodestone_catalog::{Catalog, CatalogError, FollowState, Tenant};
+use lodestone_fetch::forward::Addresses;
 use lodestone_fetch::{Authorities, Forwarder};
 use lodestone_metrics::Gauge;
 use lodestone_storage::collection::{Collection, Registry};
@@ -52,7 +53,7 @@ const WRITER_FAILURES: u32 = 2;
 pub(super) struct Follower {
     catalog: Catalog,
     registry: Arc<Registry>,
-    forwarder: Arc<Forwarder>,
+    writer: Arc<Addresses>,
     /// The nodes that share the tenants, where the operator names them.
     peers: Option<Arc<Peers>>,
     signals: Mutex<Signals>,
@@ -82,8 +83,9 @@ impl Follower {
         ids: &Arc<dyn IdSource>,
     ) -> Result<Option<Arc<Self>>, EngineError> {
         let nodes = &settings.store.nodes;
-        let writer = nodes.writer_url.as_ref().filter(|_| nodes.only_reads());
-        let Some(writer) = writer else { return Ok(None) };
+        if !nodes.only_reads() {
+            return Ok(None);
+        }
         let peers = match nodes.query_nodes().count() {
             0 => None,
             count => {
@@ -92,15 +94,15 @@ impl Follower {
                 Some(Arc::new(peers.with_sharing(sharing)))
             }
         };
-        let forwarder = Forwarder::new(writer, authorities)
+        let writer = Addresses::new(nodes.writers(), authorities)
             .map_err(|problem| InvalidSetting { name: "writer-url", problem })?;
         let (catalog, registry) = (catalog.clone(), Arc::clone(registry));
-        let forwarder = Arc::new(forwarder);
+        let writer = Arc::new(writer);
         let (signals, changed, age_millis, entry, writer_usable) = Default::default();
         Ok(Some(Arc::new(Self {
             catalog,
             registry,
-            forwarder,
+            writer,
             peers,
             signals,
             changed,
@@ -154,7 +156,7 @@ impl Follower {
             self.age_millis.set(state.age_millis);
             self.entry.set(state.entry);
         }
-        self.writer_usable.set(u64::from(self.forwarder.unusable_for().is_none()));
+        self.writer_usable.set(u64::from(self.writer.current().unusable_for().is_none()));
     }
 
     /// A problem of this node, for operators.
@@ -169,7 +171,7 @@ impl Follower {
                 "this node does not know the newest state, as the bucket does not answer: what it \
                  is asked goes to the process that writes"
             }
-            (true, true) if self.forwarder.unusable_for().is_some() => {
+            (true, true) if self.writer.current().unusable_for().is_some() => {
                 "the process that writes does not answer, or is another one: searches go on"
             }
             (true, true) => return None,
@@ -186,13 +188,14 @@ impl Follower {
     fn watch_writer(&self) {
         let (mut failures, mut is_told) = (0, false);
         loop {
-            match self.look_for_writer() {
+            match self.writer.find(|way| self.look_for_writer(way)) {
                 Ok(()) => {
                     if is_told {
-                        tracing::info!(writer = self.forwarder.base(), "it answers again");
+                        let writer = self.writer.current().base();
+                        tracing::info!(writer, "the process that writes answers again");
                     }
                     (failures, is_told) = (0, false);
-                    self.forwarder.note(None);
+                    self.writer.current().note(None);
                 }
                 Err(problem) => {
                     failures += 1;
@@ -201,7 +204,7 @@ impl Follower {
                             tracing::warn!(%problem, "nothing is passed on to the one that writes");
                         }
                         is_told = true;
-                        self.forwarder.note(Some(problem));
+                        self.writer.current().note(Some(problem));
                     }
                 }
             }
@@ -212,15 +215,15 @@ impl Follower {
     }
 
     /// Whether the process at the address is the one that this one follows; else the reason.
-    fn look_for_writer(&self) -> Result<(), String> {
-        let name = writer_at(&self.forwarder)?;
+    fn look_for_writer(&self, way: &Forwarder) -> Result<(), String> {
+        let name = writer_at(way)?;
         let is_followed = || self.catalog.follow_state().is_some_and(|state| state.writer == name);
         // It may have taken over just now.
         if is_followed() || self.catalog.catch_up().is_ok() && is_followed() {
-            self.forwarder.note_name(name.to_string());
+            way.note_name(name.to_string());
             return Ok(());
         }
-        let base = self.forwarder.base();
+        let base = way.base();
         Err(format!("{base} writes other data than those in the bucket that this node follows"))
     }
 
@@ -316,10 +319,14 @@ pub fn writer_at(forwarder: &Forwarder) -> Result<Uuid, String> {
     let answer = forwarder.ask("/healthz", &HeaderMap::new(), WRITER_ANSWER);
     let answer = answer.map_err(|error| error.to_string())?;
     let health: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
-    health["writer"].as_str().and_then(|name| name.parse().ok()).ok_or_else(|| {
-        let base = forwarder.base();
-        format!("{base} is no Lodestone that writes to a bucket: see --writer-url")
-    })
+    let base = forwarder.base();
+    if health["standby"] == true {
+        return Err(format!("{base} waits for the place of the one that writes"));
+    }
+    health["writer"]
+        .as_str()
+        .and_then(|name| name.parse().ok())
+        .ok_or_else(|| format!("{base} is no Lodestone that writes to a bucket: see --writer-url"))
 }
 
 impl Engine {
@@ -371,8 +378,8 @@ impl Engine {
     }
 
     /// The way to the process that writes, where this one follows it.
-    pub fn forwarder(&self) -> Option<Arc<Forwarder>> {
-        self.follower.as_ref().map(|follower| Arc::clone(&follower.forwarder))
+    pub fn way_to_writer(&self) -> Option<Arc<Addresses>> {
+        self.follower.as_ref().map(|follower| Arc::clone(&follower.writer))
     }
 
     /// The query nodes that share the tenants, where this is one of them.

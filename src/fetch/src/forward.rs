@@ -7,8 +7,10 @@
 //! ```
 //! Nothing is sent twice: without an answer nobody knows whether the request was carried out.
 //!
-//! - `early`: answers that come before the request was read
+//! - `addresses`: a server that may be at several; `early`: answers that come before the request
+//!   was read
 
+mod addresses;
 mod early;
 
 use std::fmt;
@@ -26,6 +28,7 @@ use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 use ureq::{Agent, BodyReader, SendBody};
 
 use crate::Authorities;
+pub use addresses::Addresses;
 use early::{Early, UntilRefused};
 
 /// Time to find and reach the other server, each.

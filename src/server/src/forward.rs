@@ -42,7 +42,7 @@ use crate::frame::trace::{TRACEPARENT, TraceContext};
 use crate::request::body::BodyReader;
 use exchanges::Exchanges;
 use lodestone_fetch::Forwarder;
-use lodestone_fetch::forward::{Exchange, ForwardBody, ForwardError, ForwardRequest};
+use lodestone_fetch::forward::{Addresses, Exchange, ForwardBody, ForwardError, ForwardRequest};
 
 /// Marks a request that a query node has passed on.
 const FORWARDED: HeaderName = HeaderName::from_static("x-lodestone-forwarded");
@@ -78,7 +78,7 @@ const RETRY_SECONDS: u32 = 1;
 /// A server that requests are passed on to: the one that writes, or a query node.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    forwarder: Arc<Forwarder>,
+    server: Arc<Addresses>,
     exchanges: Arc<Exchanges>,
 }
 
@@ -131,13 +131,13 @@ pub(crate) fn is_marked(headers: &HeaderMap) -> bool {
 }
 
 impl Upstream {
-    pub fn new(forwarder: Arc<Forwarder>) -> Self {
-        Self { forwarder, exchanges: Arc::default() }
+    pub fn new(server: Arc<Addresses>) -> Self {
+        Self { server, exchanges: Arc::default() }
     }
 
     /// Another server, for which the bounds of this one count too.
-    pub fn beside(&self, forwarder: Arc<Forwarder>) -> Self {
-        Self { forwarder, exchanges: Arc::clone(&self.exchanges) }
+    pub fn beside(&self, way: Arc<Forwarder>) -> Self {
+        Self { server: Arc::new(way.into()), exchanges: Arc::clone(&self.exchanges) }
     }
 
     /// Passes a request on; `target` is its path and query. Its future holds the exchange: where
@@ -158,16 +158,17 @@ impl Upstream {
                            request on to it: writer-url has to name the server that writes";
             return Err(unavailable("forwarding_loop", message));
         }
-        if self.forwarder.unusable_for().is_some() {
+        let way = self.server.current();
+        if way.unusable_for().is_some() {
             return Err(away("nothing was changed"));
         }
         let place = self.exchanges.enter(&origin.owner)?;
         let (body, feed) = split(body);
         let mut headers = request_headers(parts, &origin);
-        headers.insert(FORWARDED, self.mark());
+        headers.insert(FORWARDED, mark(way));
         let (method, target) = (parts.method.clone(), target.to_owned());
         let request = ForwardRequest { method, target, headers, body, within: None };
-        let exchange = self.forwarder.begin();
+        let exchange = way.begin();
         let guard = AbortOnDrop(exchange.clone());
         let (head_in, head) = oneshot::channel();
         let (pieces_in, pieces) = mpsc::channel(PIECES_MAX);
@@ -182,7 +183,7 @@ impl Upstream {
             biased;
             head = head => head.map_err(|_| ApiError::internal("an exchange ended by itself"))?,
             Err(error) = fed(feed) => return Err(error),
-            () = self.lost() => return Err(away(MAY_BE)),
+            () = lost(way) => return Err(away(MAY_BE)),
         };
         let head = head.map_err(|error| {
             tracing::debug!(%error, "a request was passed on, and no answer came");
@@ -190,18 +191,18 @@ impl Upstream {
         })?;
         Ok(answered(head, pieces, guard))
     }
+}
 
-    /// The name of the server that is to carry a request out, as far as it is known.
-    fn mark(&self) -> HeaderValue {
-        let name = self.forwarder.name().and_then(|name| HeaderValue::try_from(name).ok());
-        name.unwrap_or(ANY)
-    }
+/// The name of the server that is to carry a request out, as far as it is known.
+fn mark(way: &Forwarder) -> HeaderValue {
+    let name = way.name().and_then(|name| HeaderValue::try_from(name).ok());
+    name.unwrap_or(ANY)
+}
 
-    /// Resolves when the server that writes has been of no use for some seconds.
-    async fn lost(&self) {
-        while self.forwarder.unusable_for().is_none_or(|time| time < LOST) {
-            sleep(LOOK).await;
-        }
+/// Resolves when the server that writes has been of no use at an address for some seconds.
+async fn lost(way: &Forwarder) {
+    while way.unusable_for().is_none_or(|time| time < LOST) {
+        sleep(LOOK).await;
     }
 }
 

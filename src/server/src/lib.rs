@@ -18,7 +18,7 @@
 //! - `listen`: sockets, limits of connections, shutdown
 //! - `frame`: the order of checks, request ids, panics, CORS, the log line
 //! - `forward`: requests that a query node passes on to the server that writes
-//! - `nodes`: requests of nodes to each other
+//! - `nodes`: requests of nodes to each other; `standby`: a process that waits for its turn
 //! - `auth`, `rate`, `admission`: keys, rate limits, and bounds on concurrent operations
 //! - `routes`: the table of operations, with instructions for adding one
 //! - `request`: bytes to typed input
@@ -51,6 +51,7 @@ pub mod reply;
 pub mod request;
 pub mod routes;
 pub mod sse;
+mod standby;
 pub mod turns;
 pub mod watch;
 
@@ -67,4 +68,5 @@ pub use listen::{
 pub use nodes::ingest_node;
 pub use product::{Product, product_router};
 pub use reply::{Json, Reply};
+pub use standby::standby_routers;
 pub use watch::serve_metrics;

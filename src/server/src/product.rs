@@ -51,7 +51,7 @@ impl Product {
             writer_name: engine.writer_name().map(|name| name.to_string()),
             ..HttpSettings::default()
         };
-        let (forwarder, peers) = (engine.forwarder(), engine.peers().cloned());
+        let (writer, peers) = (engine.way_to_writer(), engine.peers().cloned());
         let pages = console::router().merge(share_router(&engine));
         let (spills, memory) = (Arc::clone(engine.spills()), Arc::clone(engine.memory()));
         let app = App::with_certificates(engine, stop, certificates);
@@ -64,7 +64,7 @@ impl Product {
             spills,
             memory,
             meters: watch.http().clone(),
-            forwarder,
+            writer,
             peers,
             settings: http,
         };

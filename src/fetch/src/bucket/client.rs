@@ -162,10 +162,20 @@ impl Bucket {
     /// # Errors
     /// Those of the store.
     pub fn is_empty(&self) -> Result<bool, BucketError> {
+        self.holds_only(|_| false)
+    }
+
+    /// Whether all objects below the prefix have keys that are `known`, and are one page of a
+    /// listing at most.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn holds_only(&self, known: impl Fn(&str) -> bool) -> Result<bool, BucketError> {
         let full = self.full_key("");
-        let query = vec![("list-type", "2"), ("prefix", &*full), ("max-keys", "1")];
+        let query = vec![("list-type", "2"), ("prefix", &*full)];
         let page: Listing = self.ask_xml(&Ask { method: "GET", query, ..Ask::default() })?;
-        Ok(page.contents.is_empty())
+        let is_known = |one: &str| one.strip_prefix(&full).is_some_and(&known);
+        Ok(page.next.is_none() && page.contents.iter().all(|one| is_known(&one.key)))
     }
 
     /// Sends a request, again where that may help. Answers other than 2xx, 404 and 412 are errors.

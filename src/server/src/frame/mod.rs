@@ -56,7 +56,7 @@ use crate::watch::HttpMeters;
 use lodestone_engine::ingest::MemoryBudget;
 use lodestone_engine::settings::RateLimit;
 use lodestone_engine::{Peers, Spills};
-use lodestone_fetch::Forwarder;
+use lodestone_fetch::forward::Addresses;
 use lodestone_types::{Clock, IdSource};
 
 /// Settings of the HTTP interface.
@@ -100,7 +100,7 @@ pub struct Frame<S> {
     /// Counts of requests.
     pub meters: HttpMeters,
     /// The way to the server that writes, on a query node; `None` on that server.
-    pub forwarder: Option<Arc<Forwarder>>,
+    pub writer: Option<Arc<Addresses>>,
     /// The query nodes that share the tenants, on one of them.
     pub peers: Option<Arc<Peers>>,
     /// Settings of the operator.
@@ -120,7 +120,7 @@ where
     S: Clone + Send + Sync + 'static,
 {
     table.push(openapi_route(&table));
-    let Frame { app, keys, clock, ids, spills, memory, meters, forwarder, peers, settings } = frame;
+    let Frame { app, keys, clock, ids, spills, memory, meters, writer, peers, settings } = frame;
     let gate = Arc::new(Gate {
         limiter: settings.rate_limit.map(RateLimiter::new),
         admission: Admission::new(settings.admission),
@@ -131,7 +131,7 @@ where
     let path_prefix = settings.path_prefix.clone();
     let HttpSettings { pace, change_delay, .. } = settings;
     let name = settings.writer_name.clone();
-    let writer = forwarder.map(Upstream::new);
+    let writer = writer.map(Upstream::new);
     let placement = peers.zip(writer.as_ref());
     let placement = placement.map(|(peers, writer)| Placement::new(peers, writer));
     let shared = Arc::new(Shared {

@@ -62,7 +62,7 @@ fn refused(refusal: NodeRefusal) -> ApiError {
     }
 }
 
-fn json_response(value: &impl serde::Serialize) -> Response {
+pub(crate) fn json_response(value: &impl serde::Serialize) -> Response {
     let bytes = serde_json::to_vec(value).expect("plain data always prints");
     typed(bytes, "application/json")
 }

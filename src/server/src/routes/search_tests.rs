@@ -53,7 +53,7 @@ impl Rig {
             spills: Arc::clone(engine.spills()),
             memory: Arc::clone(engine.memory()),
             meters: crate::watch::HttpMeters::default(),
-            forwarder: None,
+            writer: None,
             peers: None,
             settings: HttpSettings::default(),
         };

@@ -224,7 +224,7 @@ impl Rig {
             spills: Arc::clone(&spools.spooler().spills),
             memory: Arc::new(MemoryBudget::new(Box::new(ProcessMemory), None, 0)),
             meters: HttpMeters::default(),
-            forwarder,
+            writer: forwarder.map(|way| Arc::new(way.into())),
             peers: None,
             settings,
         };

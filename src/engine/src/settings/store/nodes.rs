@@ -38,9 +38,20 @@ pub struct NodeSettings {
     )]
     pub role: NodeRole,
     /// Address of the process that writes, for example http://10.0.0.5:8080, or of a name that
-    /// leads to it; needed by the role `query` [default: none].
-    #[arg(long, env = "LODESTONE_WRITER_URL", value_name = "URL")]
-    pub writer_url: Option<String>,
+    /// leads to it; where others wait for its place, theirs too. Needed by the role `query`
+    /// [default: none].
+    #[arg(long, env = "LODESTONE_WRITER_URL", value_name = "URLS", value_delimiter = ',')]
+    pub writer_url: Vec<String>,
+    /// Whether this process waits while another one writes to the bucket, and takes its place when
+    /// that has ended, or has not been heard of for 15 seconds.
+    #[arg(
+        long,
+        env = "LODESTONE_STANDBY",
+        value_name = "BOOLEAN",
+        action = ArgAction::Set,
+        default_value_t = false
+    )]
+    pub standby: bool,
     /// Addresses of all query nodes, this one among them, the same list for each: one of them
     /// answers for a tenant, and has it at hand, whichever is asked [default: none, each answers
     /// what it is asked].
@@ -82,6 +93,11 @@ impl NodeSettings {
         self.role == NodeRole::Ingest
     }
 
+    /// Addresses at which the process that writes may be.
+    pub fn writers(&self) -> impl Iterator<Item = &str> {
+        named(&self.writer_url)
+    }
+
     /// Addresses of the ingest nodes.
     pub fn ingest_nodes(&self) -> impl Iterator<Item = &str> {
         named(&self.ingest_nodes)
@@ -92,6 +108,18 @@ impl NodeSettings {
         named(&self.query_nodes)
     }
 
+    fn validate_sharing(&self) -> Result<(), InvalidSetting> {
+        let Some(rows) = self.shared_search_rows else { return Ok(()) };
+        let problem = match (self.role, &self.node_key) {
+            (NodeRole::All | NodeRole::Ingest, _) => "is for the role query",
+            _ if rows == 0 => "must be 1 or more; without it no search is shared",
+            _ if self.query_nodes().next().is_none() => "needs query-nodes",
+            (NodeRole::Query, None) => "needs node-key",
+            (NodeRole::Query, Some(_)) => return Ok(()),
+        };
+        Err(InvalidSetting { name: "shared-search-rows", problem: problem.to_owned() })
+    }
+
     pub(super) fn validate(&self, has_bucket: bool) -> Result<(), InvalidSetting> {
         let invalid = |name: &'static str, problem: &str| {
             Err(InvalidSetting { name, problem: problem.to_owned() })
@@ -99,12 +127,15 @@ impl NodeSettings {
         let is_address = |url: &str| url.starts_with("http://") || url.starts_with("https://");
         let (has_ingest_nodes, has_query_nodes) =
             (self.ingest_nodes().next().is_some(), self.query_nodes().next().is_some());
-        let url = self.writer_url.as_ref();
+        let has_writers = self.writers().next().is_some();
         match self.role {
             NodeRole::Query if !has_bucket => return invalid("role", "query needs store"),
-            NodeRole::Query if url.is_none() => return invalid("role", "query needs writer-url"),
+            NodeRole::Query if !has_writers => return invalid("role", "query needs writer-url"),
             NodeRole::Query if self.with_query_nodes => {
                 return invalid("with-query-nodes", "is for the process that writes");
+            }
+            NodeRole::Query | NodeRole::Ingest if self.standby => {
+                return invalid("standby", "is for the role all");
             }
             NodeRole::Ingest if has_bucket => {
                 return invalid(
@@ -115,7 +146,7 @@ impl NodeSettings {
             NodeRole::Query | NodeRole::Ingest if has_ingest_nodes => {
                 return invalid("ingest-nodes", "is for the process that writes");
             }
-            NodeRole::All | NodeRole::Ingest if url.is_some() => {
+            NodeRole::All | NodeRole::Ingest if has_writers => {
                 return invalid("writer-url", "is for the role query");
             }
             NodeRole::All | NodeRole::Ingest if has_query_nodes => {
@@ -124,14 +155,15 @@ impl NodeSettings {
             NodeRole::All if self.with_query_nodes && !has_bucket => {
                 return invalid("with-query-nodes", "needs store");
             }
+            NodeRole::All if self.standby && !has_bucket => {
+                return invalid("standby", "needs store");
+            }
             _ => {}
         }
-        if url.is_some_and(|url| !is_address(url)) {
-            return invalid("writer-url", "must begin with http:// or https://");
-        }
         let lists = [
-            ("ingest-nodes", self.ingest_nodes().collect::<Vec<_>>()),
-            ("query-nodes", self.query_nodes().collect()),
+            ("writer-url", self.writers().collect()),
+            ("ingest-nodes", self.ingest_nodes().collect()),
+            ("query-nodes", self.query_nodes().collect::<Vec<_>>()),
         ];
         for (name, urls) in lists {
             if let Some(url) = urls.iter().find(|url| !is_address(url)) {
@@ -141,18 +173,7 @@ impl NodeSettings {
                 return invalid(name, "must be 64 addresses at most");
             }
         }
-        if let Some(rows) = self.shared_search_rows {
-            let problem = match (self.role, &self.node_key) {
-                (NodeRole::All | NodeRole::Ingest, _) => Some("is for the role query"),
-                _ if rows == 0 => Some("must be 1 or more; without it no search is shared"),
-                _ if !has_query_nodes => Some("needs query-nodes"),
-                (NodeRole::Query, None) => Some("needs node-key"),
-                (NodeRole::Query, Some(_)) => None,
-            };
-            if let Some(problem) = problem {
-                return invalid("shared-search-rows", problem);
-            }
-        }
+        self.validate_sharing()?;
         let is_short = |key: &Secret| key.expose().chars().count() < KEY_CHARS_MIN;
         match &self.node_key {
             Some(key) if is_short(key) => invalid("node-key", "must have at least 32 characters"),
@@ -176,7 +197,7 @@ mod tests {
 
     #[test]
     fn settings_that_make_no_sense_are_named() {
-        let url = Some("http://writer:8080".to_owned());
+        let url = vec!["http://writer:8080".to_owned()];
         let all = NodeSettings::default;
         let query = || NodeSettings { role: NodeRole::Query, writer_url: url.clone(), ..all() };
         let key = Some(Secret::new("k".repeat(32)));
@@ -192,16 +213,20 @@ mod tests {
         assert_eq!(check(NodeSettings { with_query_nodes: true, ..all() }, true), Ok(()));
         assert_eq!(check(query(), true), Ok(()));
         assert_eq!(check(query(), false), Err("role"));
-        assert_eq!(check(NodeSettings { writer_url: None, ..query() }, true), Err("role"));
+        assert_eq!(check(NodeSettings { writer_url: vec![], ..query() }, true), Err("role"));
         assert_eq!(
             check(NodeSettings { writer_url: url.clone(), ..all() }, true),
             Err("writer-url")
         );
-        let bare = Some("writer:8080".to_owned());
+        let bare = vec!["http://writer:8080".to_owned(), "writer:8080".to_owned()];
         assert_eq!(check(NodeSettings { writer_url: bare, ..query() }, true), Err("writer-url"));
         let waits = |settings| NodeSettings { with_query_nodes: true, ..settings };
         assert_eq!(check(waits(query()), true), Err("with-query-nodes"));
         assert_eq!(check(waits(all()), false), Err("with-query-nodes"));
+        let later = |settings| NodeSettings { standby: true, ..settings };
+        assert_eq!(check(later(all()), true), Ok(()));
+        assert_eq!(check(later(all()), false), Err("standby"));
+        assert_eq!(check(later(query()), true), Err("standby"));
         let others = |settings| NodeSettings { query_nodes: vec!["http://a:1".into()], ..settings };
         assert_eq!(check(others(query()), true), Ok(()));
         assert_eq!(check(others(all()), true), Err("query-nodes"));

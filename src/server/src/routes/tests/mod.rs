@@ -165,7 +165,7 @@ impl Server {
         let key = engine.take_first_key().unwrap().expose().to_owned();
         let (spills, memory) = (Arc::clone(engine.spills()), Arc::clone(engine.memory()));
         let app = App::new(engine, never_stops());
-        let made = |forwarder| {
+        let made = |way: Option<Arc<Forwarder>>| {
             let frame = Frame {
                 keys: Arc::new(app.clone()),
                 app: app.clone(),
@@ -174,7 +174,7 @@ impl Server {
                 spills: Arc::clone(&spills),
                 memory: Arc::clone(&memory),
                 meters: crate::watch::HttpMeters::default(),
-                forwarder,
+                writer: way.map(|way| Arc::new(way.into())),
                 peers: None,
                 settings: http.clone(),
             };

@@ -1,0 +1,90 @@
+//! One server that may be at several addresses.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::Forwarder;
+use crate::Authorities;
+
+/// The ways to one server, at the first of which it is until it is seen at another.
+#[derive(Debug)]
+pub struct Addresses {
+    ways: Vec<Arc<Forwarder>>,
+    /// Index of the way to it; below their number.
+    current: AtomicUsize,
+}
+
+impl Addresses {
+    /// The ways to the server at one of `bases`, each as for [`Forwarder::new`].
+    ///
+    /// # Errors
+    /// There are none, or the rule that one breaks.
+    pub fn new<'a>(
+        bases: impl IntoIterator<Item = &'a str>,
+        authorities: &Authorities,
+    ) -> Result<Self, String> {
+        let ways = bases.into_iter().map(|base| Forwarder::new(base, authorities).map(Arc::new));
+        let ways = ways.collect::<Result<Vec<_>, _>>()?;
+        match ways.is_empty() {
+            true => Err("names no address".to_owned()),
+            false => Ok(Self { ways, current: AtomicUsize::new(0) }),
+        }
+    }
+
+    /// The way to it, as far as is known.
+    pub fn current(&self) -> &Arc<Forwarder> {
+        &self.ways[self.current.load(Ordering::Relaxed)]
+    }
+
+    /// Looks for it, at the address where it was first; `look` finds it or tells why it is not
+    /// there, which is noted of an address that it has left.
+    ///
+    /// # Errors
+    /// The reason for which it is not where it was, if it is nowhere else.
+    pub fn find(&self, look: impl Fn(&Forwarder) -> Result<(), String>) -> Result<(), String> {
+        let last = self.current();
+        let Err(problem) = look(last) else { return Ok(()) };
+        let others = self.ways.iter().enumerate().filter(|(_, way)| !Arc::ptr_eq(way, last));
+        let mut found = others.filter(|(_, way)| look(way).is_ok());
+        let Some((at, way)) = found.next() else { return Err(problem) };
+        tracing::info!(%problem, now = way.base(), "the server is at another address");
+        way.note(None);
+        self.current.store(at, Ordering::Relaxed);
+        last.note(Some(problem));
+        Ok(())
+    }
+}
+
+impl From<Arc<Forwarder>> for Addresses {
+    fn from(way: Arc<Forwarder>) -> Self {
+        Self { ways: vec![way], current: AtomicUsize::new(0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_looked_for_at_its_last_address_first() {
+        let none = Authorities::default();
+        assert!(Addresses::new([], &none).is_err());
+        let addresses = Addresses::new(["http://a", "http://b", "http://c"], &none).unwrap();
+        let at = |base: &'static str| {
+            move |way: &Forwarder| match way.base() == base {
+                true => Ok(()),
+                false => Err(format!("{} has it not", way.base())),
+            }
+        };
+        let first = Arc::clone(addresses.current());
+        assert_eq!(addresses.find(at("http://a")), Ok(()));
+        assert_eq!(addresses.find(at("http://c")), Ok(()));
+        assert_eq!(addresses.current().base(), "http://c");
+        assert!(first.unusable_for().is_some(), "what waits for it there is not answered");
+        let problem = Err("http://c has it not".to_owned());
+        assert_eq!(addresses.find(at("http://d")), problem);
+        assert_eq!(addresses.current().base(), "http://c");
+        assert_eq!(addresses.find(at("http://a")), Ok(()));
+        assert!(first.unusable_for().is_none(), "it is back");
+    }
+}

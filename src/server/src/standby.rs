@@ -1,0 +1,32 @@
+//! The services of a process that waits for the place of the one that writes.
+
+use axum::Router;
+use axum::response::Response;
+use axum::routing::get;
+use serde_json::json;
+
+use crate::error::{ApiError, Condition};
+use crate::nodes::json_response;
+use crate::watch::text_response;
+use lodestone_metrics::{Gauge, Registry};
+
+/// Seconds after which a client may ask again.
+const RETRY_SECONDS: u32 = 5;
+
+/// Whether the process runs, and 503 for everything else; and metrics for a listener of their own.
+pub fn standby_routers() -> (Router, Router) {
+    let (mut registry, waiting) = (Registry::default(), Gauge::default());
+    let help = "Whether this process waits for the place of the one that writes";
+    registry.enter("standby", help, &waiting);
+    waiting.set(1);
+    let text = registry.text();
+    let metrics = Router::new().route("/metrics", get(async || text_response(text)));
+    let alive = async || json_response(&json!({"status": "ok", "standby": true}));
+    (Router::new().route("/healthz", get(alive)).fallback(elsewhere), metrics)
+}
+
+async fn elsewhere() -> Response {
+    let message = "this process waits, while another one answers: it takes over when that is gone";
+    let error = ApiError::new(Condition::Unavailable, "standby", message);
+    error.with_retry_after(RETRY_SECONDS).into_response("")
+}

@@ -1,0 +1,129 @@
+//! Processes that wait for the place of the one that writes.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::backups::another;
+use crate::process::Server;
+use crate::process::http::Client;
+use crate::process::patience::Patience;
+use crate::query_nodes::{Node, free_port, spawn};
+use crate::s3::Store;
+use crate::{Installation, KEY, found, settled, upload};
+
+const WAITS: [(&str, &str); 2] =
+    [("LODESTONE_STANDBY", "true"), ("LODESTONE_WITH_QUERY_NODES", "true")];
+
+/// One of two processes that are started alike.
+struct Place {
+    installation: Installation,
+    port: u16,
+    client: Client,
+}
+
+impl Place {
+    fn new(installation: Installation) -> Self {
+        let port = free_port();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Self { installation, port, client: Client { address, key: KEY.into() } }
+    }
+
+    fn start(&self, store: &Store) -> Server {
+        spawn(store, &self.installation, self.port, &WAITS)
+    }
+
+    /// Waits until its `/healthz` has `key`.
+    fn until(&self, key: &str) {
+        let mut patience = Patience::new();
+        loop {
+            let health = self.client.call("GET", "/healthz", &Value::Null);
+            let state = health.map(|reply| reply.json()).unwrap_or_default();
+            if !state[key].is_null() {
+                return;
+            }
+            assert!(!patience.is_over(state), "no {key}");
+        }
+    }
+}
+
+/// Uploads through a node as soon as it takes something; returns when it is found.
+fn put(client: &Client, id: &str, word: &str) {
+    let body = json!({"file_id": id, "content": format!("The {word} gate opens at nine.")});
+    let mut patience = Patience::new();
+    loop {
+        let reply = client.call("POST", "/upload/upload_text?tenant_id=acme", &body);
+        let reply = reply.expect("an answer");
+        if reply.status == 200 {
+            break;
+        }
+        assert_eq!((reply.status, reply.json()["reason"].clone()), (503, json!("writer_away")));
+        assert!(!patience.is_over(()), "{}", reply.json());
+    }
+    assert_eq!(settled(client, id), "success");
+    assert_eq!(found(client, word), [id]);
+}
+
+/// Goal: of two processes that are started alike one writes and one waits, tells so and answers
+/// nothing; the one that waits goes on by itself where the other is killed, is stopped, or stands
+/// still, and nodes that know both addresses find it; nothing is lost, and nobody writes twice.
+#[test]
+fn one_that_waits_takes_over_from_one_that_is_gone() {
+    let test = "one_that_waits_takes_over_from_one_that_is_gone";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let (third, b) = (another(&installation), Place::new(another(&installation)));
+    let a = Place::new(installation);
+    let mut first = a.start(&store);
+    first.ready();
+    upload(&a.client, "granite", "The granite quarry closed in 1988.");
+    assert_eq!(settled(&a.client, "granite"), "success");
+
+    let mut second = b.start(&store);
+    b.until("standby");
+    let reply = b.client.call("GET", "/readyz", &Value::Null).expect("an answer");
+    assert_eq!((reply.status, reply.json()["reason"].clone()), (503, json!("standby")));
+    let writers = format!("http://127.0.0.1:{},http://127.0.0.1:{}", b.port, a.port);
+    let own = [("LODESTONE_ROLE", "query"), ("LODESTONE_WRITER_URL", &*writers)];
+    let node = Node::start(&store, third, 0, &own);
+    put(&node.client, "one", "saffron");
+
+    // Killed: the other has what was acknowledged, and the one that comes back waits.
+    first.kill();
+    assert_eq!(found(&node.client, "granite"), ["granite"], "searches go on");
+    put(&node.client, "two", "copper");
+    second.ready();
+    let mut first = a.start(&store);
+    a.until("standby");
+
+    // Stopped: it takes over without being waited for.
+    second.terminate();
+    assert!(second.ended().expect("it ends").success(), "{}", second.output());
+    first.ready();
+    put(&node.client, "three", "violin");
+
+    // A signal ends one that waits.
+    let mut second = b.start(&store);
+    b.until("standby");
+    second.terminate();
+    assert!(second.ended().expect("it ends").success(), "{}", second.output());
+
+    // Standing still: it is followed, and ends when it wakes up.
+    let mut second = b.start(&store);
+    b.until("standby");
+    signal(&first, Signal::STOP);
+    put(&node.client, "four", "marble");
+    second.ready();
+    signal(&first, Signal::CONT);
+    assert!(!first.ended().expect("it ends by itself").success(), "{}", first.output());
+    put(&node.client, "five", "lantern");
+    for (word, id) in [("granite", "granite"), ("saffron", "one"), ("copper", "two")] {
+        assert_eq!(found(&b.client, word), [id]);
+    }
+}
+
+fn signal(server: &Server, name: Signal) {
+    let process = rustix::process::Pid::from_raw(server.id() as i32).expect("a process");
+    rustix::process::kill_process(process, name).expect("it lives");
+}
