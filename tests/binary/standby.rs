@@ -34,12 +34,20 @@ impl Place {
         spawn(store, &self.installation, self.port, &WAITS)
     }
 
+    fn health(&self) -> Value {
+        let health = self.client.call("GET", "/healthz", &Value::Null);
+        health.map(|reply| reply.json()).unwrap_or_default()
+    }
+
+    fn writes(&self) -> bool {
+        !self.health()["writer"].is_null()
+    }
+
     /// Waits until its `/healthz` has `key`.
     fn until(&self, key: &str) {
         let mut patience = Patience::new();
         loop {
-            let health = self.client.call("GET", "/healthz", &Value::Null);
-            let state = health.map(|reply| reply.json()).unwrap_or_default();
+            let state = self.health();
             if !state[key].is_null() {
                 return;
             }
@@ -75,19 +83,22 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     let Some(installation) = Installation::new(test) else { return };
     let (third, b) = (another(&installation), Place::new(another(&installation)));
     let a = Place::new(installation);
-    let mut first = a.start(&store);
+    let writers = format!("http://127.0.0.1:{},http://127.0.0.1:{}", b.port, a.port);
+    let own = [("LODESTONE_ROLE", "query"), ("LODESTONE_WRITER_URL", &*writers)];
+    // All at once, over an empty bucket.
+    let (one, other) = (a.start(&store), b.start(&store));
+    let node = Node::start(&store, third, 0, &own);
+    put(&node.client, "one", "saffron");
+    let ((a, mut first), (b, mut second)) = match a.writes() {
+        true => ((a, one), (b, other)),
+        false => ((b, other), (a, one)),
+    };
     first.ready();
     upload(&a.client, "granite", "The granite quarry closed in 1988.");
     assert_eq!(settled(&a.client, "granite"), "success");
-
-    let mut second = b.start(&store);
     b.until("standby");
     let reply = b.client.call("GET", "/readyz", &Value::Null).expect("an answer");
     assert_eq!((reply.status, reply.json()["reason"].clone()), (503, json!("standby")));
-    let writers = format!("http://127.0.0.1:{},http://127.0.0.1:{}", b.port, a.port);
-    let own = [("LODESTONE_ROLE", "query"), ("LODESTONE_WRITER_URL", &*writers)];
-    let node = Node::start(&store, third, 0, &own);
-    put(&node.client, "one", "saffron");
 
     // Killed: the other has what was acknowledged, and the one that comes back waits.
     first.kill();

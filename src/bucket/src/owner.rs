@@ -68,7 +68,7 @@ impl OwnerLease {
         let mut lease = shared.look()?;
         if let Lease::Held(holder) = &lease {
             let (place, name) = (bucket.url(), String::from_utf8_lossy(holder));
-            tracing::warn!(%place, holder = %name, "another process wrote here last: does it live?");
+            tracing::warn!(%place, holder = %name, "another one wrote here last: does it live?");
             let mut waited = Duration::ZERO;
             while waited < GONE {
                 if bucket.pause(LOOK) {

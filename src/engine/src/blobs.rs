@@ -33,6 +33,9 @@ const COPYING_FILE: &str = "copying";
 /// Time between two looks for a successor: so long a process that was taken for lost may answer
 /// from the past.
 const LOOK: Duration = Duration::from_secs(5);
+/// Time between two looks for the first data of a bucket, and their number.
+const FIRST_DATA_LOOK: Duration = Duration::from_secs(1);
+const FIRST_DATA_LOOKS: u32 = 120;
 /// Bits of an epoch below the time of the mark: claims of the catalog's log.
 const CLAIM_BITS: u32 = 20;
 /// Share of the free space that copies may take, in percent.
@@ -141,6 +144,11 @@ impl OpenBucket {
         false
     }
 
+    /// Waits for a time, less at the end of this process; returns whether that has come.
+    pub(super) fn pause(&self, time: Duration) -> bool {
+        self.stop.wait(time)
+    }
+
     /// Whether the bucket does not answer.
     pub(super) fn is_away(&self) -> bool {
         self.is_away.load(Ordering::Relaxed)
@@ -195,10 +203,10 @@ pub(super) fn open(
     let only_reads = settings.store.nodes.only_reads();
     let since = match only_reads {
         false => mark_prefix(&bucket, &token, None, clock.now())?,
-        true if check_prefix(&bucket, None)? => clock.now(),
         true => {
-            let problem = format!("is {at}, which holds no data yet: start the one that writes");
-            return Err(InvalidSetting { name: "store", problem }.into());
+            let has_data = || Ok(check_prefix(&bucket, None)?.then_some(()));
+            await_first_data(has_data, |time| bucket.pause(time), &at)?;
+            clock.now()
         }
     };
     data.publish(&data.root().join(STORE_FILE), &mut |out| out.write_all(at.as_bytes()))?;
@@ -223,6 +231,31 @@ pub(super) fn open(
     let bucket =
         OpenBucket { blobs: Arc::clone(&blobs), stop, meters, is_away, since, _owner: owner };
     Ok(OpenBlobs { blobs: Arc::new(HeldBlobs::new(blobs)), bucket: Some(bucket) })
+}
+
+/// Looks for what the process that writes puts into a bucket at its first start, which may have
+/// begun at the same time.
+///
+/// # Errors
+/// It is not there within two minutes; errors of looking.
+pub(super) fn await_first_data<T>(
+    look: impl Fn() -> Result<Option<T>, EngineError>,
+    pause: impl Fn(Duration) -> bool,
+    at: &str,
+) -> Result<T, EngineError> {
+    for tries in 0..FIRST_DATA_LOOKS {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        if tries == 0 {
+            tracing::info!(store = at, "no data yet: the process that writes is waited for");
+        }
+        if pause(FIRST_DATA_LOOK) {
+            break;
+        }
+    }
+    let problem = format!("is {at}, which holds no data yet: start the one that writes");
+    Err(InvalidSetting { name: "store", problem }.into())
 }
 
 /// Checks that a data directory has a part in the place that the settings name; returns the bucket

@@ -71,14 +71,18 @@ fn open_catalog(
     ids: &Arc<dyn IdSource>,
 ) -> Result<(Catalog, Option<KeyText>), EngineError> {
     let (options, store) = (catalog_options(settings), Arc::clone(&opened.blobs) as _);
-    let shared = opened.shared();
-    let catalog = match shared {
-        Some(shared) if settings.store.nodes.only_reads() => {
-            let log = CatalogLog::open(shared, Arc::clone(ids))?;
+    let catalog = match (&opened.bucket, opened.shared()) {
+        (Some(bucket), Some(shared)) if settings.store.nodes.only_reads() => {
+            let look = || {
+                let log = CatalogLog::open(Arc::clone(&shared), Arc::clone(ids))?;
+                Ok((!log.is_empty()).then_some(log))
+            };
+            let at = bucket.blobs.bucket().place();
+            let log = blobs::await_first_data(look, |time| bucket.pause(time), &at)?;
             let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
             Catalog::follow(&data.root().join(CATALOG_NAME), options, clock, ids, &log)?
         }
-        shared => restore::open_catalog(data.root(), &store, shared, clock, ids, options)?,
+        (_, shared) => restore::open_catalog(data.root(), &store, shared, clock, ids, options)?,
     };
     Ok(match &settings.admin_key {
         Some(key) => (catalog.with_operator_key(key)?, None),
