@@ -24,7 +24,7 @@ use parking_lot::{Condvar, Mutex};
 use ureq::http::HeaderMap;
 use uuid::Uuid;
 
-pub use peers::Peers;
+pub use peers::{Peers, Turn};
 use shares::Sharing;
 
 use crate::query::shares::ShareNodes;

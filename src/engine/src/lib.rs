@@ -82,7 +82,7 @@ pub use blobs::{CopiedStore, Standby, cached_store, copy_store, probe_store};
 pub use components::Components;
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
-pub use follower::{Peers, writer_at};
+pub use follower::{Peers, Turn, writer_at};
 pub use health::{ComponentState, Health};
 pub use listing::{SourceCounts, SourcePage, Span};
 pub use lodestone_bucket::Probed;

@@ -1,7 +1,8 @@
 //! Query nodes among themselves: one of them answers for a tenant, and has it at hand.
 //!
 //! ```text
-//! tenant -> the usable nodes ranked by hash(address, tenant) -> the first: this one, or another
+//! tenant -> the usable nodes ranked by hash(address, tenant) -> the first: this one, or another;
+//!           one of the first few, where many of its requests are under way (`loads`)
 //! thread "peer-N"   GET /healthz once a second: is it there, and is it this one?
 //! ```
 //! Rendezvous hashing (Thaler and Ravishankar 1998): where a node is lost, its tenants alone go to
@@ -9,9 +10,12 @@
 //! usable, choose differently for a while: that costs a cold copy, never a wrong answer, as every
 //! node answers for every tenant.
 
+mod loads;
+
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use ureq::http::HeaderMap;
@@ -21,6 +25,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::shares::Sharing;
 use crate::ingest::stopping::Stopping;
 use crate::settings::InvalidSetting;
+use loads::Loads;
+pub use loads::Turn;
 use lodestone_fetch::{Authorities, Forwarder};
 use lodestone_metrics::{Counter, Gauge, Registry};
 use lodestone_types::TenantId;
@@ -37,6 +43,7 @@ pub struct Peers {
     pub(super) peers: Vec<Peer>,
     /// Present where they share searches.
     pub(super) sharing: Option<Sharing>,
+    loads: Arc<Loads>,
     stopping: Stopping,
     usable: Gauge,
     passed: Counter,
@@ -79,8 +86,8 @@ impl Peers {
             Ok(Peer { forwarder: Arc::new(forwarder), seed, standing: Mutex::default() })
         };
         let peers = urls.map(peer).collect::<Result<_, _>>()?;
-        let (stopping, usable, passed, failed) = Default::default();
-        Ok(Self { own, peers, sharing: None, stopping, usable, passed, failed })
+        let (loads, stopping, usable, passed, failed) = Default::default();
+        Ok(Self { own, peers, sharing: None, loads, stopping, usable, passed, failed })
     }
 
     /// The same, sharing searches too.
@@ -98,15 +105,27 @@ impl Peers {
         self.peers.iter().map(|peer| &peer.forwarder)
     }
 
-    /// The position of the node that answers for a tenant; `None` where this one does.
-    pub fn other_for(&self, tenant: &TenantId) -> Option<usize> {
+    /// Begins a request of a tenant at the node that is to answer it; `None` where none was seen.
+    pub fn begin(&self, tenant: &TenantId) -> Option<Turn> {
+        let (ranked, own) = self.ranked(tenant);
+        self.loads.begin(tenant, &ranked, self.peers.len(), own, Instant::now())
+    }
+
+    /// The positions of the usable nodes, that of the tenant first, and that of this process.
+    fn ranked(&self, tenant: &TenantId) -> (Vec<usize>, Option<usize>) {
         let rank = |peer: &Peer| xxh3_64_with_seed(tenant.as_str().as_bytes(), peer.seed);
-        let usable = self.peers.iter().enumerate().filter_map(|(at, peer)| {
-            let standing = *peer.standing.lock();
-            (standing != Standing::Unusable).then_some((rank(peer), at, standing))
-        });
-        let (_, at, standing) = usable.max_by_key(|(rank, at, _)| (*rank, *at))?;
-        (standing == Standing::Other).then_some(at)
+        let mut own = None;
+        let mut usable = Vec::with_capacity(self.peers.len());
+        for (at, peer) in self.peers.iter().enumerate() {
+            match *peer.standing.lock() {
+                Standing::Unusable => continue,
+                Standing::Own => own = Some(at),
+                Standing::Other => {}
+            }
+            usable.push((Reverse((rank(peer), at)), at));
+        }
+        usable.sort_unstable();
+        (usable.into_iter().map(|(_, at)| at).collect(), own)
     }
 
     /// Counts a request that another node answered, or that it failed: it is not asked again before
@@ -199,7 +218,7 @@ mod tests {
 
     fn owner(peers: &Peers, own: usize, tenant: usize) -> usize {
         let tenant = TenantId::parse(&format!("tenant-{tenant}")).unwrap();
-        peers.other_for(&tenant).unwrap_or(own)
+        peers.begin(&tenant).and_then(|turn| turn.other()).unwrap_or(own)
     }
 
     /// Goal: every node names the same owner, tenants are spread, and the loss of a node moves its
@@ -230,6 +249,6 @@ mod tests {
         let peers =
             Peers::new(Uuid::nil(), urls.iter().map(String::as_str), &Authorities::default())
                 .unwrap();
-        assert_eq!(peers.other_for(&TenantId::parse("acme").unwrap()), None);
+        assert!(peers.begin(&TenantId::parse("acme").unwrap()).is_none());
     }
 }

@@ -210,18 +210,15 @@ where
     let query = query_of(&parts)?;
     let path = path_of(&mut parts).await?;
     let payload = payload_of(&route.spec, reader, content_type).await?;
-    let other = match &shared.placement {
-        Some(nodes) => nodes.other(&route.spec, &parts, &query, &payload).await,
+    let placed = match &shared.placement {
+        Some(nodes) => nodes.place(&route.spec, &parts, &query, &payload).await,
         None => None,
     };
     let asked = Asked { query, path, payload, grant, peer, subject, origin: origin.clone() };
     let here = carried_out_here(shared, route, &parts, asked);
-    match other {
+    match placed {
         None => here.await,
-        Some(other) => {
-            let target = shared.target(&parts);
-            other.or_else(&parts, target, origin, here).await
-        }
+        Some(placed) => placed.answer(&parts, shared.target(&parts), origin, here).await,
     }
 }
 

@@ -25,7 +25,7 @@ use crate::forward::{Origin, Outgoing, Upstream, is_marked};
 use crate::request::Payload;
 use crate::routes::{PARSE_INLINE_BYTES_MAX, Place, RouteSpec, off_thread};
 use crate::sse;
-use lodestone_engine::Peers;
+use lodestone_engine::{Peers, Turn};
 use lodestone_types::TenantId;
 
 /// Time after which a search is done here beside the node that was asked.
@@ -40,10 +40,10 @@ pub(super) struct Placement {
     ways: Vec<Upstream>,
 }
 
-/// The node that has the tenant of a request.
-pub(super) struct Other<'a> {
+/// A request of a tenant that one of the nodes is to answer.
+pub(super) struct Placed<'a> {
     placement: &'a Placement,
-    at: usize,
+    turn: Turn,
     body: Bytes,
     /// Whether it may be done twice at once: a language model's answer is not.
     is_hedged: bool,
@@ -56,14 +56,14 @@ impl Placement {
         Self { peers, ways }
     }
 
-    /// The node that is to answer a request, where that is another one.
-    pub async fn other(
+    /// The place of a request, where it has one.
+    pub async fn place(
         &self,
         spec: &RouteSpec,
         parts: &Parts,
         query: &[(String, String)],
         payload: &Payload,
-    ) -> Option<Other<'_>> {
+    ) -> Option<Placed<'_>> {
         let is_placed = spec.place == Place::Anywhere && spec.role.is_some();
         let Payload::Json(body) = payload else { return None };
         if !is_placed || is_marked(&parts.headers) {
@@ -77,8 +77,8 @@ impl Placement {
                 off_thread(move || Ok(tenant_in(&body))).await.ok()??
             }
         };
-        let at = self.peers.other_for(&tenant)?;
-        if self.peers.shares_searches() {
+        let turn = self.peers.begin(&tenant)?;
+        if turn.other().is_some() && self.peers.shares_searches() {
             let peers = Arc::clone(&self.peers);
             // The catalog is looked into.
             let is_shared = off_thread(move || Ok(peers.is_shared(&tenant))).await;
@@ -87,7 +87,7 @@ impl Placement {
             }
         }
         let is_hedged = !spec.media_types.contains(&sse::MEDIA_TYPE);
-        Some(Other { placement: self, at, body: body.clone(), is_hedged })
+        Some(Placed { placement: self, turn, body: body.clone(), is_hedged })
     }
 }
 
@@ -101,9 +101,9 @@ fn tenant_in(body: &[u8]) -> Option<TenantId> {
     TenantId::parse(&named.tenant_id?).ok()
 }
 
-impl Other<'_> {
-    /// The answer of the node, or that of `here` where the node has none or takes long.
-    pub async fn or_else(
+impl Placed<'_> {
+    /// The answer of the node, or that of `here` where that is this one, or has none or takes long.
+    pub async fn answer(
         self,
         parts: &Parts,
         target: &str,
@@ -111,11 +111,21 @@ impl Other<'_> {
         here: impl Future<Output = Result<Response, ApiError>>,
     ) -> Result<Response, ApiError> {
         let hedge = self.is_hedged.then_some(HEDGE);
-        first_of(hedge, self.ask(parts, target, origin), here).await
+        match self.turn.other() {
+            None => here.await,
+            Some(at) => first_of(hedge, self.ask(at, parts, target, origin), here).await,
+        }
     }
 
-    async fn ask(self, parts: &Parts, target: &str, origin: Origin) -> Option<Response> {
-        let Self { placement, at, body, .. } = self;
+    async fn ask(
+        &self,
+        at: usize,
+        parts: &Parts,
+        target: &str,
+        origin: Origin,
+    ) -> Option<Response> {
+        let Self { placement, body, .. } = self;
+        let body = body.clone();
         let passed = placement.ways[at].pass(parts, target, Outgoing::Whole(body), origin).await;
         // With 503 it does not know the newest state, or has too much to do.
         let is_of_use = |answer: &Response| answer.status() != StatusCode::SERVICE_UNAVAILABLE;

@@ -1,0 +1,174 @@
+//! Requests under way for each tenant, by which a tenant that is much asked for gets more nodes.
+//!
+//! Each node counts those that it has received itself. Their mean number of the last seconds tells
+//! how many of the tenant's nodes, in the order of their ranks, they are spread over: one for most
+//! tenants, so that most have one copy; a burst of some requests changes nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use lodestone_types::TenantId;
+
+/// Time over which the mean is taken.
+const MEAN_SECONDS: f64 = 5.0;
+/// Requests under way from one node, in the mean, for which another node of the tenant is asked too.
+const REQUESTS_PER_NODE: f64 = 2.0;
+/// Tenants that are remembered before idle ones are forgotten.
+const TENANTS_MAX: usize = 4096;
+/// Mean below which a tenant is idle.
+const IDLE: f64 = 0.1;
+
+/// Requests under way by tenant.
+#[derive(Debug, Default)]
+pub(super) struct Loads(Mutex<HashMap<TenantId, Load>>);
+
+#[derive(Debug)]
+struct Load {
+    /// Requests under way, by the node that answers.
+    under_way: Vec<u32>,
+    /// Their mean number, as it was at `changed`.
+    mean: f64,
+    changed: Instant,
+}
+
+/// One request under way, until it is dropped.
+#[derive(Debug)]
+pub struct Turn {
+    loads: Arc<Loads>,
+    tenant: TenantId,
+    at: usize,
+    is_own: bool,
+}
+
+impl Loads {
+    /// Begins a request of a tenant, whose nodes are `ranked`, best first: those of `nodes`
+    /// positions that are usable. `own` is the position of this process.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        tenant: &TenantId,
+        ranked: &[usize],
+        nodes: usize,
+        own: Option<usize>,
+        now: Instant,
+    ) -> Option<Turn> {
+        let mut loads = self.0.lock();
+        if loads.len() >= TENANTS_MAX && !loads.contains_key(tenant) {
+            loads.retain(|_, load| load.is_used(now));
+        }
+        let load = loads.entry(tenant.clone()).or_insert_with(|| Load::new(nodes, now));
+        load.pass_time(now);
+        let count = 1 + (load.mean / REQUESTS_PER_NODE) as usize;
+        let spread = ranked.iter().take(count);
+        let at = *spread.min_by_key(|at| load.under_way[**at])?;
+        load.under_way[at] += 1;
+        let (loads, tenant) = (Arc::clone(self), tenant.clone());
+        Some(Turn { loads, tenant, at, is_own: own == Some(at) })
+    }
+
+    fn end(&self, tenant: &TenantId, at: usize, now: Instant) {
+        if let Some(load) = self.0.lock().get_mut(tenant) {
+            load.pass_time(now);
+            load.under_way[at] -= 1;
+        }
+    }
+}
+
+impl Load {
+    fn new(nodes: usize, now: Instant) -> Self {
+        Self { under_way: vec![0; nodes], mean: 0.0, changed: now }
+    }
+
+    /// Takes into the mean what was under way until now.
+    fn pass_time(&mut self, now: Instant) {
+        let time = now.saturating_duration_since(self.changed);
+        let count: u32 = self.under_way.iter().sum();
+        self.mean += (f64::from(count) - self.mean) * share_of(time);
+        self.changed = now;
+    }
+
+    fn is_used(&mut self, now: Instant) -> bool {
+        self.pass_time(now);
+        self.mean >= IDLE || self.under_way.iter().any(|count| *count > 0)
+    }
+}
+
+/// Share of the last `time` in a mean over [`MEAN_SECONDS`], which forgets exponentially.
+fn share_of(time: Duration) -> f64 {
+    -(-time.as_secs_f64() / MEAN_SECONDS).exp_m1()
+}
+
+impl Turn {
+    /// The position of the node that is to answer; `None` where this one is.
+    pub fn other(&self) -> Option<usize> {
+        (!self.is_own).then_some(self.at)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.loads.end(&self.tenant, self.at, Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(begun: Instant, millis: u64) -> Instant {
+        begun + Duration::from_millis(millis)
+    }
+
+    /// Goal: a tenant that is asked for now and then, or in bursts, has one node; one of which many
+    /// requests are under way all the time is spread over as many nodes as they need, evenly, and
+    /// comes back to one.
+    #[test]
+    fn a_tenant_gets_as_many_nodes_as_it_needs() {
+        let (loads, begun) = (Arc::new(Loads::default()), Instant::now());
+        let tenant = TenantId::parse("acme").unwrap();
+        let ranked = [2, 0, 3, 1];
+        let begin = |millis| loads.begin(&tenant, &ranked, 4, Some(0), at(begun, millis)).unwrap();
+        let end = |turn: Turn, millis| {
+            let turn = std::mem::ManuallyDrop::new(turn);
+            loads.end(&turn.tenant, turn.at, at(begun, millis));
+        };
+        // A burst of ten, each of 20 ms.
+        let burst: Vec<Turn> = (0..10).map(|_| begin(0)).collect();
+        assert!(burst.iter().all(|turn| turn.other() == Some(2)));
+        burst.into_iter().for_each(|turn| end(turn, 20));
+        // Five askers for 30 s.
+        let mut under_way: Vec<Turn> = (0..5).map(|_| begin(1000)).collect();
+        for step in 0..300 {
+            let now = 1000 + step * 100;
+            end(under_way.remove(0), now);
+            under_way.push(begin(now));
+        }
+        let mut nodes: Vec<usize> = under_way.iter().map(|turn| turn.at).collect();
+        nodes.sort_unstable();
+        assert_eq!(nodes, [0, 0, 2, 2, 3], "the three best, evenly");
+        assert_eq!(under_way.iter().filter(|turn| turn.other().is_none()).count(), 2);
+        under_way.into_iter().for_each(|turn| end(turn, 31_000));
+        let turn = begin(60_000);
+        assert_eq!(turn.other(), Some(2), "it is as before");
+        end(turn, 60_001);
+    }
+
+    #[test]
+    fn idle_tenants_are_forgotten() {
+        let (loads, begun) = (Arc::new(Loads::default()), Instant::now());
+        let begin = |number: usize, millis| {
+            let tenant = TenantId::parse(&format!("t{number}")).unwrap();
+            loads.begin(&tenant, &[0], 1, None, at(begun, millis)).unwrap()
+        };
+        let held = begin(0, 0);
+        (1..TENANTS_MAX).for_each(|number| drop(begin(number, 0)));
+        assert_eq!(loads.0.lock().len(), TENANTS_MAX);
+        drop(begin(TENANTS_MAX, 100_000));
+        assert_eq!(loads.0.lock().len(), 2, "the one under way, and the new one");
+        assert_eq!(held.other(), Some(0));
+        let none = TenantId::parse("none").unwrap();
+        assert!(loads.begin(&none, &[], 1, None, begun).is_none(), "there is no node");
+    }
+}
