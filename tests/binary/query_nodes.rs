@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::backups::another;
 use crate::exposition::Scrape;
-use crate::process::http::{Client, Reply};
+use crate::process::http::{Client, Failure, Reply};
 use crate::process::patience::Patience;
 use crate::process::{Server, lodestone};
 use crate::s3::Store;
@@ -91,8 +91,13 @@ pub fn free_port() -> u16 {
 }
 
 fn search(client: &Client, word: &str) -> Reply {
+    try_search(client, word).expect("an answer")
+}
+
+/// The answer of a process that may be gone.
+pub fn try_search(client: &Client, word: &str) -> Result<Reply, Failure> {
     let body = json!({"tenant_id": "acme", "query": word});
-    client.call("POST", "/search/full-text-search", &body).expect("an answer")
+    client.call("POST", "/search/full-text-search", &body)
 }
 
 /// Asks again and again until the status is as wanted.
@@ -107,7 +112,7 @@ fn until(client: &Client, status: u16, word: &str) -> Reply {
     }
 }
 
-fn delete(client: &Client, id: &str) {
+pub fn delete(client: &Client, id: &str) {
     ask(client, "DELETE", "/delete_source?tenant_id=acme", json!({"source_ids": [id]}));
 }
 

@@ -9,7 +9,7 @@ use crate::backups::another;
 use crate::process::Server;
 use crate::process::http::Client;
 use crate::process::patience::Patience;
-use crate::query_nodes::{Node, free_port, spawn};
+use crate::query_nodes::{Node, delete, free_port, spawn, try_search};
 use crate::s3::Store;
 use crate::{Installation, KEY, found, settled, upload};
 
@@ -126,11 +126,16 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     signal(&first, Signal::STOP);
     put(&node.client, "four", "marble");
     second.ready();
+    delete(&node.client, "granite");
     signal(&first, Signal::CONT);
+    // Until it ends it answers nothing that is old.
+    while let Ok(reply) = try_search(&a.client, "granite") {
+        assert_eq!(reply.status, 503, "{}", reply.json());
+    }
     assert!(!first.ended().expect("it ends by itself").success(), "{}", first.output());
     put(&node.client, "five", "lantern");
-    for (word, id) in [("granite", "granite"), ("saffron", "one"), ("copper", "two")] {
-        assert_eq!(found(&b.client, word), [id]);
+    for (word, ids) in [("granite", vec![]), ("saffron", vec!["one"]), ("copper", vec!["two"])] {
+        assert_eq!(found(&b.client, word), ids);
     }
 }
 

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -22,6 +22,12 @@ const OWN_FILE: &str = "cache/owner";
 const RENEWAL: Duration = Duration::from_secs(5);
 /// Time without a renewal after which a process is gone.
 const GONE: Duration = Duration::from_secs(15);
+/// Time after the beginning of a renewal for which no other process can have taken the place.
+const SURE: Duration = Duration::from_secs(10);
+/// Time between two tries to renew a name where the store fails.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Time for which a renewal is under way before the store is taken for one that does not answer.
+const SLOW: Duration = Duration::from_secs(2);
 /// Time between two looks at the name of another process.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -37,8 +43,55 @@ struct Shared {
     bucket: Arc<Bucket>,
     own_file: PathBuf,
     name: String,
-    is_over: Mutex<bool>,
+    renewals: Mutex<Renewals>,
     changed: Condvar,
+}
+
+/// The renewals so far.
+#[derive(Debug)]
+struct Renewals {
+    /// Begin of the last one that was written.
+    renewed: Instant,
+    /// Begin of the one that is under way.
+    begun: Option<Instant>,
+    /// Whether the last one found the name of another process, or failed.
+    is_lost: bool,
+    has_failed: bool,
+    is_over: bool,
+}
+
+/// Whether a process still has its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// No other process can have taken it.
+    Sure,
+    /// The store does not answer.
+    Unknown,
+    /// Another process has it, or this one stood still for so long that one may have it.
+    Lost,
+}
+
+/// A view of a lease, for those who answer by it.
+#[derive(Debug, Clone)]
+pub struct LeaseWatch(Arc<Shared>);
+
+impl LeaseWatch {
+    /// Whether the process still has its place. Asks nobody.
+    pub fn hold(&self) -> Hold {
+        self.0.renewals.lock().hold(Instant::now())
+    }
+}
+
+impl Renewals {
+    fn hold(&self, now: Instant) -> Hold {
+        let is_slow = self.begun.is_some_and(|begun| now.duration_since(begun) > SLOW);
+        match now.duration_since(self.renewed) < SURE {
+            _ if self.is_lost => Hold::Lost,
+            true => Hold::Sure,
+            false if self.has_failed || is_slow => Hold::Unknown,
+            false => Hold::Lost,
+        }
+    }
 }
 
 /// The lease at one look.
@@ -94,6 +147,11 @@ impl OwnerLease {
         Ok(Self { shared, renewal })
     }
 
+    /// A view of it.
+    pub fn watch(&self) -> LeaseWatch {
+        LeaseWatch(Arc::clone(&self.shared))
+    }
+
     /// Waits, for as long as it takes, until the process that writes is gone as for
     /// [`OwnerLease::take`], and claims its place, which `take` with the same data directory finds
     /// free then. Of several that wait one has it. Time during which the store does not answer does
@@ -129,7 +187,7 @@ impl OwnerLease {
 
 impl Drop for OwnerLease {
     fn drop(&mut self) {
-        *self.shared.is_over.lock() = true;
+        self.shared.renewals.lock().is_over = true;
         self.shared.changed.notify_all();
         if let Some(Err(_)) = self.renewal.take().map(JoinHandle::join) {
             tracing::error!("the renewal of the owner's name panicked");
@@ -143,8 +201,10 @@ impl Drop for OwnerLease {
 impl Shared {
     fn new(bucket: &Arc<Bucket>, data: &Path, name: String) -> Self {
         let (bucket, own_file) = (Arc::clone(bucket), data.join(OWN_FILE));
-        let (is_over, changed) = Default::default();
-        Self { bucket, own_file, name, is_over, changed }
+        let (renewed, begun) = (Instant::now(), None);
+        let (is_lost, has_failed, is_over, changed) = Default::default();
+        let renewals = Mutex::new(Renewals { renewed, begun, is_lost, has_failed, is_over });
+        Self { bucket, own_file, name, renewals, changed }
     }
 
     fn look(&self) -> Result<Lease, BucketError> {
@@ -169,6 +229,7 @@ impl Shared {
             Lease::Own => Condition::None,
             Lease::Free | Lease::Held(_) => Condition::Absent,
         };
+        self.renewals.lock().renewed = Instant::now();
         // A request that is repeated may be refused for what its first try has written.
         let is_claimed = matches!(self.write(0, condition)?, Put::Done(_))
             || self.bucket.get(OWNER)?.is_some_and(|held| self.is_own(&held));
@@ -201,28 +262,61 @@ impl Shared {
     }
 
     /// Writes the name again, unless another process has taken the place: one that slept, and has
-    /// a successor, must not be taken for that.
-    fn renew(&self, renewals: u64) -> Result<(), BucketError> {
+    /// a successor, must not be taken for that. Returns whether it has the place.
+    fn renew(&self, renewals: u64) -> Result<bool, BucketError> {
         match self.bucket.get(OWNER)? {
-            Some(held) if !self.is_own(&held) => Ok(()),
-            _ => self.write(renewals, Condition::None).map(|_| ()),
+            Some(held) if !self.is_own(&held) => Ok(false),
+            _ => self.write(renewals, Condition::None).map(|_| true),
         }
     }
 
     /// Renews the name until the process gives it up.
     fn keep(&self) {
-        let mut renewals = 0;
-        let mut is_over = self.is_over.lock();
-        while !*is_over {
-            self.changed.wait_for(&mut is_over, RENEWAL);
-            if *is_over {
+        let (mut count, mut state) = (0, self.renewals.lock());
+        while !state.is_over {
+            let time = if state.has_failed { AGAIN } else { RENEWAL };
+            self.changed.wait_for(&mut state, time);
+            if state.is_over {
                 break;
             }
-            renewals += 1;
-            let renewed = MutexGuard::unlocked(&mut is_over, || self.renew(renewals));
-            if let Err(error) = renewed {
-                tracing::warn!(%error, "the owner's name could not be renewed");
+            count += 1;
+            let begun = Instant::now();
+            state.begun = Some(begun);
+            let renewed = MutexGuard::unlocked(&mut state, || self.renew(count));
+            (state.begun, state.has_failed) = (None, renewed.is_err());
+            match renewed {
+                Ok(has_place) => {
+                    state.is_lost = !has_place;
+                    state.renewed = if has_place { begun } else { state.renewed };
+                }
+                Err(error) => tracing::warn!(%error, "the owner's name could not be renewed"),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a process that renewed its name a moment ago is sure of its place; one that stood
+    /// still is not, until it has renewed it; where the store fails nobody knows.
+    #[test]
+    fn a_place_is_sure_for_less_long_than_others_wait() {
+        let renewed = Instant::now();
+        let (is_lost, has_failed, is_over) = (false, false, false);
+        let fresh = || Renewals { renewed, begun: None, is_lost, has_failed, is_over };
+        let after = |seconds: u64| renewed + Duration::from_secs(seconds);
+        assert!(SURE + RENEWAL <= GONE, "a renewal may fail before others may try");
+        assert_eq!(fresh().hold(after(9)), Hold::Sure);
+        assert_eq!(fresh().hold(after(20)), Hold::Lost, "it slept");
+        let trying = |seconds| Renewals { begun: Some(after(seconds)), ..fresh() };
+        assert_eq!(trying(5).hold(after(6)), Hold::Sure);
+        assert_eq!(trying(19).hold(after(20)), Hold::Lost, "it woke up, and asks");
+        assert_eq!(trying(5).hold(after(12)), Hold::Unknown, "the store is slow");
+        let failing = || Renewals { has_failed: true, ..fresh() };
+        assert_eq!(failing().hold(after(9)), Hold::Sure);
+        assert_eq!(failing().hold(after(12)), Hold::Unknown);
+        assert_eq!(Renewals { is_lost: true, ..failing() }.hold(after(1)), Hold::Lost);
     }
 }

@@ -20,6 +20,10 @@ use super::{Catalog, CatalogOptions};
 use lodestone_types::limits::FOLLOWERS_MILLIS;
 use lodestone_types::{Clock, IdSource, Timestamp};
 
+/// Tells the reason for which another process may have taken the place of one that writes, if there
+/// is one.
+pub type PlaceCheck = Box<dyn Fn() -> Option<String> + Send + Sync>;
+
 /// Time between two looks whether followers know of a change.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -132,13 +136,22 @@ impl Catalog {
         Ok(true)
     }
 
-    /// Refuses where this process follows another one and may not know of a change that somebody
-    /// was told of.
+    /// Has `check` asked before anything is told: the reason for which another process may have
+    /// taken the place of this one, which writes. Only the first check counts.
+    pub fn check_place(&self, check: PlaceCheck) {
+        let _is_first = self.inner.place.set(check);
+    }
+
+    /// Refuses where this process may not know of a change that somebody was told of: it follows
+    /// another one, or may have a successor.
     ///
     /// # Errors
     /// [`CatalogError::Behind`].
     pub fn require_current(&self) -> Result<()> {
-        let Some(state) = self.follow_state() else { return Ok(()) };
+        let Some(state) = self.follow_state() else {
+            let doubt = self.inner.place.get().and_then(|check| check());
+            return doubt.map_or(Ok(()), |cause| Err(CatalogError::Behind { cause }));
+        };
         let FollowState { age_millis, is_waited_for, last_error, .. } = state;
         let cause = match is_waited_for {
             true if age_millis < FOLLOWERS_MILLIS => return Ok(()),

@@ -119,8 +119,8 @@ mod tests;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -132,7 +132,7 @@ pub use error::CatalogError;
 pub use export::{Import, Moment};
 pub use file_batches::{BatchFile, FileBatch, FileProblem};
 pub use files::{FilePage, StoredFile};
-pub use follow::FollowState;
+pub use follow::{FollowState, PlaceCheck};
 pub use gauges::CatalogGauges;
 pub use idempotency::{IDEMPOTENCY_MILLIS, RequestGuard, RequestStart};
 pub use job_watch::{JobWatch, Wake};
@@ -201,6 +201,8 @@ struct Inner {
     last_served: claim::LastServed,
     is_recovered: AtomicBool,
     in_flight: Mutex<HashSet<idempotency::Name>>,
+    /// Tells why nothing may be told, where this process writes and others may too.
+    place: OnceLock<follow::PlaceCheck>,
 }
 
 impl Catalog {

@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -173,6 +173,7 @@ impl Catalog {
             last_served: Arc::default(),
             is_recovered: AtomicBool::new(is_recovered),
             in_flight: Mutex::default(),
+            place: OnceLock::new(),
         };
         Self { inner: Arc::new(inner) }
     }

@@ -15,9 +15,9 @@ use crate::settings::{BucketSettings, InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 pub use copy::{CopiedStore, copy_store};
 use lodestone_bucket::{
-    BucketBlobs, OwnerLease, Probed, SharedStoreError, check_prefix, mark_prefix, probe,
+    BucketBlobs, Hold, OwnerLease, Probed, SharedStoreError, check_prefix, mark_prefix, probe,
 };
-use lodestone_catalog::Catalog;
+use lodestone_catalog::{Catalog, PlaceCheck};
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{Bucket, BucketUrl, Pause};
 use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
@@ -69,7 +69,7 @@ pub(super) struct OpenBucket {
     /// Time of the mark of its prefix.
     since: Timestamp,
     /// None of a process that only reads.
-    _owner: Option<OwnerLease>,
+    owner: Option<OwnerLease>,
 }
 
 #[derive(Debug, Default)]
@@ -142,6 +142,18 @@ impl OpenBucket {
             }
         }
         false
+    }
+
+    /// The reason for which another process may write in the place of this one, asked whenever
+    /// something is told; without one where this process only reads. Where the bucket does not
+    /// answer nobody knows: then a process for whose place others wait (`has_standby`) is silent.
+    pub(super) fn place_check(&self, has_standby: bool) -> Option<PlaceCheck> {
+        let lease = self.owner.as_ref()?.watch();
+        Some(Box::new(move || match lease.hold() {
+            Hold::Unknown if has_standby => Some("the bucket does not answer".to_owned()),
+            Hold::Sure | Hold::Unknown => None,
+            Hold::Lost => Some("another process may have taken its place".to_owned()),
+        }))
     }
 
     /// Waits for a time, less at the end of this process; returns whether that has come.
@@ -228,8 +240,7 @@ pub(super) fn open(
     };
     let meters = Meters::default();
     let is_away = AtomicBool::new(false);
-    let bucket =
-        OpenBucket { blobs: Arc::clone(&blobs), stop, meters, is_away, since, _owner: owner };
+    let bucket = OpenBucket { blobs: Arc::clone(&blobs), stop, meters, is_away, since, owner };
     Ok(OpenBlobs { blobs: Arc::new(HeldBlobs::new(blobs)), bucket: Some(bucket) })
 }
 

@@ -342,7 +342,10 @@ impl Engine {
     /// state.
     pub(super) fn collection(&self, tenant: &Tenant) -> Result<Arc<Collection>, EngineError> {
         match &self.follower {
-            None => Ok(self.ingest.open(tenant)?),
+            None => {
+                self.catalog.require_current()?;
+                Ok(self.ingest.open(tenant)?)
+            }
             Some(follower) => follower.open(tenant),
         }
     }

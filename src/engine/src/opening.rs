@@ -84,6 +84,10 @@ fn open_catalog(
         }
         (_, shared) => restore::open_catalog(data.root(), &store, shared, clock, ids, options)?,
     };
+    let own = opened.bucket.as_ref();
+    if let Some(check) = own.and_then(|one| one.place_check(settings.store.nodes.standby)) {
+        catalog.check_place(check);
+    }
     Ok(match &settings.admin_key {
         Some(key) => (catalog.with_operator_key(key)?, None),
         None if settings.store.nodes.only_reads() => (catalog, None),
