@@ -1,6 +1,12 @@
 //! Processes that wait for the place of the one that writes.
 
-use std::net::{Ipv4Addr, SocketAddr};
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -32,6 +38,13 @@ impl Place {
 
     fn start(&self, store: &Store) -> Server {
         spawn(store, &self.installation, self.port, &WAITS)
+    }
+
+    /// The same, with another way to the store.
+    fn start_behind(&self, store: &Store, link: &Link) -> Server {
+        let endpoint = format!("http://{}", link.address);
+        let own = [&WAITS[..], &[("AWS_ENDPOINT_URL_S3", &*endpoint)]].concat();
+        spawn(store, &self.installation, self.port, &own)
     }
 
     fn health(&self) -> Value {
@@ -142,4 +155,73 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
 fn signal(server: &Server, name: Signal) {
     let process = rustix::process::Pid::from_raw(server.id() as i32).expect("a process");
     rustix::process::kill_process(process, name).expect("it lives");
+}
+
+/// A way to the store that can be cut: what is sent then arrives when it is healed.
+struct Link {
+    address: SocketAddr,
+    is_cut: Arc<AtomicBool>,
+}
+
+impl Link {
+    fn new(store: &Store) -> Self {
+        let endpoint = store.variables().into_iter().find(|(name, _)| name.contains("ENDPOINT"));
+        let target = endpoint.expect("an endpoint").1.trim_start_matches("http://").to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let (address, is_cut) = (listener.local_addr().expect("an address"), Arc::default());
+        let cut = Arc::clone(&is_cut);
+        std::thread::spawn(move || {
+            for near in listener.incoming().map_while(Result::ok) {
+                let Ok(far) = TcpStream::connect(&target) else { return };
+                let back =
+                    (far.try_clone().expect("a socket"), near.try_clone().expect("a socket"));
+                for (from, to) in [(near, far), back] {
+                    let cut = Arc::clone(&cut);
+                    std::thread::spawn(move || carry(from, to, &cut));
+                }
+            }
+        });
+        Self { address, is_cut }
+    }
+}
+
+fn carry(mut from: TcpStream, mut to: TcpStream, is_cut: &AtomicBool) {
+    let mut bytes = [0; 1 << 16];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        while is_cut.load(Ordering::Relaxed) {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        if to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Both);
+}
+
+/// Goal: one that is cut off from the store, and not from clients, answers nothing from the time
+/// at which another one may have its place; it ends when it sees that.
+#[test]
+fn one_that_is_cut_off_answers_nothing_that_is_old() {
+    let test = "one_that_is_cut_off_answers_nothing_that_is_old";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let (a, b) = (Place::new(another(&installation)), Place::new(installation));
+    let link = Link::new(&store);
+    let mut first = a.start_behind(&store, &link);
+    first.ready();
+    upload(&a.client, "granite", "The granite quarry closed in 1988.");
+    assert_eq!(settled(&a.client, "granite"), "success");
+    let mut second = b.start(&store);
+    b.until("standby");
+    link.is_cut.store(true, Ordering::Relaxed);
+    second.ready();
+    delete(&b.client, "granite");
+    let reply = try_search(&a.client, "granite").expect("an answer");
+    assert_eq!(reply.status, 503, "{}", reply.json());
+    link.is_cut.store(false, Ordering::Relaxed);
+    while let Ok(reply) = try_search(&a.client, "granite") {
+        assert_eq!(reply.status, 503, "{}", reply.json());
+    }
+    assert!(!first.ended().expect("it ends by itself").success(), "{}", first.output());
+    assert!(found(&b.client, "granite").is_empty());
 }
