@@ -53,6 +53,9 @@ pub async fn wait(
     };
     end.send_replace(Stop::Now);
     served.await?;
-    tracing::info!(has_turn, "no longer waits");
+    match has_turn {
+        true => tracing::info!("takes the place of the process that wrote"),
+        false => tracing::info!("stopped while it waited"),
+    }
     Ok(has_turn.then_some(signals))
 }

@@ -64,6 +64,10 @@ impl Engine {
             Some(log) if log.is_fenced => {
                 return ComponentState::Unusable("another process has taken over the bucket");
             }
+            Some(_) if self.catalog.require_current().is_err() => {
+                let problem = "the bucket does not answer, or another process may have taken over";
+                return ComponentState::Unusable(problem);
+            }
             Some(log)
                 if log.bytes_waiting > 0 || self.bucket.as_ref().is_some_and(|b| b.is_away()) =>
             {

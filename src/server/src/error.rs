@@ -232,10 +232,11 @@ impl ApiError {
         error
     }
 
-    /// 503 of a query node, which passes the request on instead where it can.
+    /// 503 of a query node, which passes the request on instead where it can, and of a server that
+    /// may have a successor.
     pub fn at_writer() -> Self {
-        let message =
-            "the server that writes has to answer this, and cannot be asked now: ask again";
+        let message = "this server does not know the newest state, and the one that writes cannot \
+                       be asked now: ask again";
         Self::new(Condition::AtWriter, "node_behind", message)
     }
 
