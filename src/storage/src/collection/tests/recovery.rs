@@ -1,6 +1,7 @@
 //! Opening: what is found, what is refused, what is quarantined.
 
 use super::*;
+use lodestone_compute::SimdBackend;
 
 pub(super) fn two_segments(dir: &CollectionDir) -> Collection {
     let collection = dir.open();
@@ -168,4 +169,14 @@ fn the_registry_counts_what_damage_keeps_closed() {
     flip(&dir, &layout::manifest(ID, version), 20);
     assert!(open().is_ok());
     assert_eq!(registry.unopenable(), 0);
+}
+
+#[test]
+fn collections_of_a_registry_have_its_backend() {
+    let dir = CollectionDir::new();
+    let (store, ids) = (Arc::clone(&dir.store), Arc::clone(&dir.ids));
+    let backend: Arc<dyn ComputeBackend> = Arc::new(SimdBackend);
+    let registry = Registry::new(store, ids, 1, 4).with_backend(Arc::clone(&backend));
+    let opened = registry.get(ID, || Ok::<_, CollectionError>(None), |_| Ok(())).unwrap();
+    assert!(Arc::ptr_eq(&opened.backend, &backend));
 }
