@@ -126,6 +126,13 @@ mod tests {
         });
         assert_eq!(overtaken.unwrap(), Some(Arc::new(10)));
         assert_eq!(cache.get_or_load(&1, || Ok(Some(11))).unwrap(), Some(Arc::new(11)));
+        let cache: Cache<u8, u8> = Cache::new(8);
+        let overtaken = cache.get_or_load(&1, || {
+            cache.clear();
+            Ok(Some(10))
+        });
+        assert_eq!(overtaken.unwrap(), Some(Arc::new(10)));
+        assert_eq!(cache.get_or_load(&1, || Ok(Some(11))).unwrap(), Some(Arc::new(11)));
     }
 
     #[test]
@@ -135,7 +142,7 @@ mod tests {
         for key in 100..200 {
             assert_eq!(cache.get_or_load(&key, || Ok(None)).unwrap(), None);
             assert_eq!(cache.get_or_load(&key, || unreachable!()).unwrap(), None);
-            assert!(cache.state.read().absent.len() <= 8);
+            assert_eq!(cache.state.read().absent.len() as u32, (key - 100) % 8 + 1);
         }
         assert!(cache.get_or_load(&1, || unreachable!()).unwrap().is_some(), "still there");
         cache.forget(&199);
@@ -153,7 +160,7 @@ mod tests {
         let cache: Cache<u32, u32> = Cache::new(8);
         for key in 0..100 {
             cache.get_or_load(&key, || Ok(Some(key))).unwrap();
-            assert!(cache.state.read().entries.len() <= 8);
+            assert_eq!(cache.state.read().entries.len() as u32, key % 8 + 1);
         }
     }
 }

@@ -54,3 +54,16 @@ impl Authorities {
             .user_agent(USER_AGENT)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_certificates_is_refused_by_its_name() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let problem = Authorities::read(file.path()).unwrap_err();
+        let name = file.path().display();
+        assert_eq!(problem, format!("{name}: holds no certificate in PEM"));
+    }
+}

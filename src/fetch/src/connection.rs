@@ -228,3 +228,14 @@ impl Transport for Stream {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fetch_without_time_has_none_left_rather_than_an_endless_wait() {
+        let meter = Meter::new(Duration::ZERO, 1);
+        assert_eq!(meter.left(), Err(FetchProblem::TimedOut { seconds: 0 }));
+    }
+}

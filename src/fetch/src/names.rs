@@ -124,3 +124,23 @@ impl Drop for LookupPermit {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_gives_the_addresses_of_a_name() {
+        let found = SystemResolver.addresses("192.0.2.7");
+        assert_eq!(found, Ok(vec![IpAddr::from([192, 0, 2, 7])]));
+    }
+
+    #[test]
+    fn no_answer_is_told_from_the_answer_that_there_is_no_such_name() {
+        let words = "failed to lookup address information: ";
+        let other = |end: &str| reason(&io::Error::other(format!("{words}{end}")));
+        assert_eq!(other("Name or service not known"), NameError::Unknown);
+        assert_eq!(other("Temporary failure in name resolution"), NameError::Unavailable);
+        assert_eq!(reason(&io::Error::from_raw_os_error(24)), NameError::Unavailable);
+    }
+}

@@ -103,6 +103,7 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, ApiError> {
 mod tests {
     use super::*;
     use http::HeaderValue;
+    use lodestone_types::KeyScope;
 
     fn reason_or_token(values: &[&[u8]]) -> String {
         let mut headers = HeaderMap::new();
@@ -126,6 +127,17 @@ mod tests {
         assert_eq!(reason_or_token(&[b"abc"]), "invalid_api_key");
         assert_eq!(reason_or_token(&[b"Bearer a", b"Bearer a"]), "invalid_api_key");
         assert_eq!(reason_or_token(&[b"Bearer \xff"]), "invalid_api_key");
-        assert_eq!(reason_or_token(&[&[b'a'; 10_000]]), "invalid_api_key");
+        let longest = format!("Bearer {}", "a".repeat(TOKEN_BYTES_MAX - 7));
+        assert_eq!(reason_or_token(&[longest.as_bytes()]), longest[7..]);
+        assert_eq!(reason_or_token(&[format!("{longest}a").as_bytes()]), "invalid_api_key");
+    }
+
+    #[test]
+    fn a_role_includes_itself_and_those_below() {
+        let grant = Grant::new("key", Role::Write, KeyScope::AllTenants);
+        let outcome = |role| require_role(&grant, role).map_err(|error| error.reason());
+        assert_eq!(outcome(Role::Read), Ok(()));
+        assert_eq!(outcome(Role::Write), Ok(()));
+        assert_eq!(outcome(Role::Admin), Err("insufficient_role"));
     }
 }

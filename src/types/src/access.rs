@@ -221,8 +221,8 @@ mod tests {
         assert!(!counts(&grant, a, Ok(())));
         let request = grant.clone().counted();
         assert!(counts(&request, a, Err(())) && counts(&request, a, Ok(())));
-        assert!(!counts(&request.clone(), a, Err(())) && counts(&request, b, Ok(())));
         assert!(!counts(&request.uncounted(), b, Ok(())));
+        assert!(!counts(&request.clone(), a, Err(())) && counts(&request, b, Ok(())));
         assert_eq!(request, grant);
     }
 
@@ -243,6 +243,13 @@ mod tests {
         assert!(scope.allows_tenant(&tenant("b")) && !scope.allows_whole_tenant(&tenant("b")));
         assert!(!scope.allows_tenant(&tenant("c")));
         assert!(KeyScope::AllTenants.allows(&tenant("c"), &sub("x")));
+        assert_eq!(scope.only_tenant(), None);
+        assert_eq!(list(&[("b", Some(&[]))]).only_tenant(), Some(&tenant("b")));
+        let grant = Grant::new("key", Role::Read, scope);
+        assert!(grant.allows_tenant(&tenant("b")) && !grant.allows_tenant(&tenant("c")));
+        assert!(grant.allows(&tenant("b"), &sub("x")) && !grant.allows(&tenant("b"), &sub("y")));
+        assert!(!grant.is_all_tenants());
+        assert!(Grant::new("key", Role::Read, KeyScope::AllTenants).is_all_tenants());
     }
 
     #[test]

@@ -88,6 +88,9 @@ mod tests {
         assert_eq!(words.map(|word| TenantMode::from_word(word).unwrap().as_str()), words);
         assert_eq!(TenantMode::from_word("embeddings_cosine"), None);
         assert_eq!(TenantMode::EMBEDDINGS.as_str(), "embeddings");
-        assert_eq!(TenantMode::Embeddings(Metric::L2).name(), "embeddings");
+        let vectors = TenantMode::Embeddings(Metric::L2);
+        assert_eq!((vectors.name(), vectors.metric()), ("embeddings", Some(Metric::L2)));
+        assert_eq!(TenantMode::Standard.metric(), None);
+        assert!(vectors.is_embeddings() && !TenantMode::Standard.is_embeddings());
     }
 }

@@ -102,7 +102,6 @@ impl WebUrl {
     fn checked(parsed: Result<Url, url::ParseError>) -> Result<Self, WebUrlError> {
         let mut url = parsed.map_err(|error| match error {
             url::ParseError::InvalidPort => WebUrlError::Port,
-            url::ParseError::RelativeUrlWithoutBase => WebUrlError::NotAbsolute,
             _ => WebUrlError::Host,
         })?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -421,5 +420,37 @@ mod tests {
         assert_eq!(joined.host(), WebHost::Address("::1".parse().unwrap()));
         assert_eq!(url.join("gopher://a/"), Err(WebUrlError::NotAbsolute));
         assert_eq!(url.join("//u@b/"), Err(WebUrlError::UserInfo));
+        assert_eq!(
+            (joined.to_string().as_str(), joined.origin().as_str()),
+            ("http://[::1]/x", "http://[::1]")
+        );
+        assert!(!joined.is_https() && joined.join("https://[::1]/").unwrap().is_https());
+    }
+
+    #[test]
+    fn references_are_bounded_as_they_are_written_and_as_they_are_sent() {
+        let too_long = Err(WebUrlError::TooLong { max: WEB_URL_CHARS_MAX });
+        let base = WebUrl::parse("http://a/").unwrap();
+        let longest = "x".repeat(WEB_URL_CHARS_MAX);
+        assert!(base.join(&longest).is_ok());
+        assert_eq!(base.join(&format!("{longest}x")), too_long);
+        // 12 bytes for each of these, and 96 for what stands before them.
+        let base = base.join(&format!("{}/", "x".repeat(86))).unwrap();
+        let widest = "\u{1f600}".repeat(WEB_URL_CHARS_MAX - 8);
+        assert_eq!(base.join(&widest).unwrap().as_str().len(), WEB_URL_CHARS_MAX * 12);
+        assert_eq!(base.join(&format!("{widest}x")), too_long);
+    }
+
+    #[test]
+    fn failures_say_at_which_step_and_whether_another_try_may_help() {
+        let blocked = WebFailure::Blocked { step: WebStep::Page, reason: BlockedReason::Address };
+        let failed = |step, problem| WebFailure::Failed { step, problem };
+        let busy = failed(WebStep::Robots, FetchProblem::Busy);
+        let gone = failed(WebStep::Redirect, FetchProblem::Status { status: 404 });
+        let all = [&blocked, &busy, &gone];
+        assert_eq!(all.map(WebFailure::is_blocked), [true, false, false]);
+        assert_eq!(all.map(WebFailure::is_temporary), [false, true, false]);
+        let words = "the page behind a redirect could not be fetched: the server answered 404";
+        assert_eq!(gone.to_string(), words);
     }
 }

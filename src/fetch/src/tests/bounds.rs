@@ -1,12 +1,13 @@
 //! Goal: no answer takes more time or memory than a fetch has, whatever its shape.
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::Rules;
 use crate::tests::world::{HASTE, HTML, Handler, Listener, PATIENCE, World, reply};
+use crate::{Connection, Dialer, Fetcher, Rules};
 use lodestone_types::limits::WEB_HEAD_BYTES_MAX;
 use lodestone_types::{FetchProblem, WebClient, WebFailure, WebStep, WebUrl};
 
@@ -226,6 +227,31 @@ fn slow_names_end_with_the_fetch_and_do_not_pile_up() {
         assert!(start.elapsed() < PATIENCE);
         std::thread::yield_now();
     }
+}
+
+/// Reaches nobody, and notes how long each address had.
+#[derive(Debug, Clone, Default)]
+struct Deaf(Arc<Mutex<Vec<Duration>>>);
+
+impl Dialer for Deaf {
+    fn dial(&self, _: SocketAddr, timeout: Duration) -> io::Result<Connection> {
+        self.0.lock().unwrap().push(timeout);
+        Err(io::ErrorKind::TimedOut.into())
+    }
+}
+
+#[test]
+fn the_last_address_of_a_name_has_all_the_time_that_is_left() {
+    let World { names, rules, roots, .. } = World::new();
+    names.set("www.test", &[&["8.8.8.1", "8.8.8.2", "8.8.8.3", "8.8.8.4", "8.8.8.5"]]);
+    let deaf = Deaf::default();
+    let fetcher = Fetcher::over(rules, names, deaf.clone(), roots);
+    let failure = fetcher.fetch(&WebUrl::parse("http://www.test/").unwrap()).unwrap_err();
+    let problem = FetchProblem::Refused;
+    assert_eq!(failure, WebFailure::Failed { step: WebStep::Page, problem });
+    let given = deaf.0.lock().unwrap();
+    assert_eq!(given[..given.len() - 1], [Duration::from_secs(8); 3]);
+    assert!(given[3] > Duration::from_secs(8), "{given:?}");
 }
 
 fn rules_in_haste() -> Rules {

@@ -391,10 +391,12 @@ fn names_that_lead_nowhere_are_told_apart() {
     world.names.set_raw("down.test", vec![Err(NameError::Unavailable)]);
     assert_eq!(world.fetch("http://down.test/"), failed(FetchProblem::NameLookup));
     let many: Vec<IpAddr> = vec![[8, 8, 8, 8].into(); 513];
+    world.names.set_raw("most.test", vec![Ok(many[1..].to_vec())]);
     world.names.set_raw("many.test", vec![Ok(many)]);
     assert_eq!(world.fetch("http://many.test/"), failed(FetchProblem::NameLookup));
     assert_eq!(world.fetch("http://www.test/"), failed(FetchProblem::Refused));
     assert_eq!(world.map.dialled().len(), 1);
+    assert_eq!(world.fetch("http://most.test/"), failed(FetchProblem::Refused));
 }
 
 #[test]

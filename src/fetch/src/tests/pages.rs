@@ -269,6 +269,25 @@ fn encrypted_pages_are_fetched_from_whom_they_claim_to_be_from() {
     let downgrade = WebFailure::Blocked { step: WebStep::Redirect, reason };
     assert_eq!(world.fetch("https://www.test/down"), Err(downgrade));
     assert_eq!(plain.requests().len(), before);
+    // No certificate can be for a name with so long a part.
+    let long = format!("{}.test", "a".repeat(64));
+    world.names.set(&long, &[&["93.184.215.14"]]);
+    assert_eq!(world.fetch(&format!("https://{long}/")), Err(insecure));
+    // A connection that breaks off was safe as long as it was there.
+    let cut = Listener::secure_site(
+        config,
+        Arc::new(|path, stream| match path {
+            "/robots.txt" => reply(stream, 404, "", b""),
+            _ => {
+                write!(stream, "HTTP/1.1 200 OK\r\n{HTML}content-length: 9\r\n\r\n<p>ha")?;
+                stream.flush()?;
+                Err(std::io::ErrorKind::ConnectionAborted.into())
+            }
+        }),
+    );
+    world.map.put("93.184.215.14:443", &cut);
+    let lost = failed(WebStep::Page, FetchProblem::Lost);
+    assert_eq!(world.fetch("https://www.test/"), Err(lost));
     // What answers does not speak TLS.
     world.map.put("93.184.215.14:443", &plain);
     let failure = world.fetch("https://www.test/").unwrap_err();

@@ -8,6 +8,7 @@
 //! after the other, so counts are enough.
 
 use std::collections::BTreeMap;
+use std::io::{self, Read};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -142,10 +143,7 @@ impl SourceList {
         entry: &SegmentEntry,
     ) -> Result<Self, String> {
         let body = sealed::open(FIRST_WORDS, bytes)?;
-        let json = zstd::stream::decode_all(body).map_err(|error| error.to_string())?;
-        if json.len() > UNPACKED_BYTES_MAX {
-            return Err("it unpacks to too much".to_owned());
-        }
+        let json = unpack(body, UNPACKED_BYTES_MAX).map_err(|error| error.to_string())?;
         let stored: StoredList =
             serde_json::from_slice(&json).map_err(|error| error.to_string())?;
         if (stored.collection, stored.segment) != (collection.0, entry.id) {
@@ -159,6 +157,16 @@ impl SourceList {
             return Err("it counts other rows or sources than the manifest".to_owned());
         }
         Ok(Self::new(sources))
+    }
+}
+
+/// Unpacks a body of `bytes_max` bytes at most; of a longer one no more than that is read.
+fn unpack(body: &[u8], bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut json = Vec::new();
+    zstd::stream::Decoder::new(body)?.take(bytes_max as u64 + 1).read_to_end(&mut json)?;
+    match json.len() > bytes_max {
+        true => Err(io::Error::other("it unpacks to too much")),
+        false => Ok(json),
     }
 }
 
@@ -255,6 +263,13 @@ mod tests {
             assert!(SourceList::decode(&bad, collection, &entry).is_err(), "byte {position}");
             assert!(SourceList::decode(&bytes[..position], collection, &entry).is_err());
         }
+    }
+
+    #[test]
+    fn a_body_is_unpacked_to_its_limit_and_no_further() {
+        let body = zstd::bulk::compress(&[b' '; 5000], LEVEL).unwrap();
+        assert_eq!(unpack(&body, 5000).unwrap().len(), 5000);
+        assert_eq!(unpack(&body, 4999).unwrap_err().to_string(), "it unpacks to too much");
     }
 
     #[test]

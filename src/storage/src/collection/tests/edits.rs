@@ -153,3 +153,29 @@ fn an_amended_source_replaces_itself() {
     assert_eq!(snapshot.find(&sub_tenant, &id).unwrap().record().unwrap().title, "Better");
     assert_eq!(contents(&snapshot), contents(&base));
 }
+
+#[test]
+fn client_vectors_are_found_by_their_own_id_or_by_batch_and_index() {
+    let dir = CollectionDir::new();
+    let collection = dir.open();
+    let own = RowPayload { id: Some("own".into()), metadata: None }.to_text();
+    let mut batch = source("s", "b", 1, &["", own.as_str(), "", ""]);
+    batch.record.kind = SourceKind::Embeddings;
+    add(&collection, &[batch]);
+    let (sub_tenant, id) = named("s", "b");
+    let remove_chunks = vec![(sub_tenant, id, vec![2])];
+    commit(&collection, &Edit { remove_chunks, ..Edit::default() });
+    let snapshot = collection.snapshot();
+    let place = |sub_tenant, chunk_id| {
+        let found = snapshot.find_chunk(&sub(sub_tenant), chunk_id).unwrap()?;
+        Some((found.place().0.to_owned(), found.place().1, found.row))
+    };
+    assert_eq!(place("s", "b_0"), Some(("b".to_owned(), 0, RowId(0))));
+    assert_eq!(place("s", "own"), Some(("b".to_owned(), 1, RowId(1))));
+    assert_eq!(place("s", "b_3"), Some(("b".to_owned(), 3, RowId(3))));
+    for (sub_tenant, absent) in
+        [("s", "b_1"), ("s", "b_2"), ("s", "b_4"), ("s", "c_0"), ("t", "own"), ("t", "b_0")]
+    {
+        assert_eq!(place(sub_tenant, absent), None, "{sub_tenant}, {absent}");
+    }
+}

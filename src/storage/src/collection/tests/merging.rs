@@ -201,6 +201,19 @@ fn a_merge_asks_for_the_sum_of_its_inputs() {
     assert!(snapshot.segments.iter().all(|live| live.entry.bytes <= five));
 }
 
+#[test]
+fn a_merge_asks_for_no_room_for_what_is_dead() {
+    let dir = CollectionDir::new();
+    let collection = dir.open();
+    add(&collection, &[source("s", "a", 1, &["x"]), source("s", "b", 2, &["y"])]);
+    commit(&collection, &removing("s", "a"));
+    let worn = &collection.snapshot().segments[0];
+    let half = worn.entry.bytes / 2 + worn.segment.merge_growth_bytes();
+    let with = |disk_bytes| MergeBudget { disk_bytes, ..MergeBudget::MOST };
+    assert!(!collection.merge_once(with(half - 1)).unwrap());
+    assert!(collection.merge_once(with(half)).unwrap());
+}
+
 /// Goal: two merges of one collection at once take different segments.
 #[test]
 fn a_planned_merge_keeps_its_inputs_for_itself() {

@@ -26,7 +26,8 @@ use lodestone_embed::HashEmbedder;
 use lodestone_io::store::{Key, LocalBlobs};
 use lodestone_io::{DataDir, Disk, RealDisk};
 use lodestone_types::{
-    ChunkPlace, ErrorKind, RowId, SeededIds, SourceId, SourceKind, SubTenantId, Timestamp,
+    ChunkPlace, ErrorKind, RowId, RowPayload, SeededIds, SourceId, SourceKind, SubTenantId,
+    Timestamp,
 };
 
 const ID: CollectionId = CollectionId(Uuid::from_u128(0xC0));

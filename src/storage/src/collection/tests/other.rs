@@ -98,6 +98,9 @@ fn a_switch_has_all_that_is_visible_and_nothing_else() {
     switch(&collection).unwrap();
     assert_eq!(widths(&collection), [DIMENSION]);
     assert_eq!(sequences(&collection), owned(&[("a", 5), ("d", 4)]));
+    drop(collection);
+
+    let collection = dir.open();
     collection.writer().unwrap().set_other(None).unwrap();
     collection.collect_garbage().unwrap();
     assert_eq!(dir.count("s/"), collection.snapshot().segments.len());

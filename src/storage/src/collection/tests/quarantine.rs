@@ -2,6 +2,7 @@
 
 use super::recovery::{flip, two_segments};
 use super::*;
+use crate::collection::source_list::SourceList;
 
 /// Segment 1 holds `a` and the dead `b`, segment 2 holds `c`. The first is harmed and reopened.
 fn harmed(dir: &CollectionDir) -> (Collection, SegmentId) {
@@ -160,6 +161,21 @@ fn lists_that_are_missing_or_damaged_are_written_anew() {
     assert_eq!(collection.repair_source_lists().unwrap(), 2);
     assert_eq!(collection.verify_source_lists().unwrap(), 0);
     assert_eq!(collection.repair_source_lists().unwrap(), 0);
+    commit(&collection, &removing("s", "c"));
+    dir.store.delete(&layout::source_list(ID, ids[0])).unwrap();
+    assert_eq!(collection.snapshot().segments.len(), 1);
+    assert_eq!(collection.repair_source_lists().unwrap(), 1);
+}
+
+#[test]
+fn lists_leave_descriptions_out() {
+    let dir = CollectionDir::new();
+    let collection = dir.open();
+    let mut described = source("s", "a", 1, &["x"]);
+    described.record.description = "long".to_owned();
+    let list = SourceList::of(&build(&collection, &[described.clone()]).segment).unwrap();
+    described.record.description.clear();
+    assert_eq!(list.sources()[0].record, described.record);
 }
 
 /// Shortens the file of an open segment in place, as an operator's mistake does.

@@ -32,16 +32,20 @@ fn a_reader_follows_and_changes_nothing() {
         assert_eq!(visible(&reader), visible(&writer));
         assert_eq!(dir.files(), files);
         drop(orphan);
-        let kept = before.segments.iter().filter(|old| {
-            let now = reader.snapshot();
-            now.segments.iter().any(|new| Arc::ptr_eq(&new.segment, &old.segment))
-        });
-        assert_eq!(kept.count(), before.segments.len(), "the same files stay open");
+        let now = reader.snapshot();
+        let kept = |is_same: fn(&Arc<LiveSegment>, &Arc<LiveSegment>) -> bool| {
+            let is_kept = |old: &&_| now.segments.iter().any(|new| is_same(old, new));
+            before.segments.iter().filter(is_kept).count()
+        };
+        let files = kept(|old, new| Arc::ptr_eq(&old.segment, &new.segment));
+        assert_eq!(files, before.segments.len(), "the same files stay open");
+        assert_eq!(kept(Arc::ptr_eq), files.saturating_sub(1), "with what is known of them");
     }
     commit(&writer, &removing("s", "d3"));
     assert!(sequences(&reader).iter().any(|(id, _)| id == "d3"), "it is not told yet");
     reader.refresh(wanted(&writer)).unwrap();
     assert!(sequences(&reader).iter().all(|(id, _)| id != "d3"));
+    let now = reader.snapshot();
     let before = visible(&writer);
     while writer.merge_once(MergeBudget::MOST).unwrap() {}
     writer.collect_garbage().unwrap();
@@ -49,6 +53,10 @@ fn a_reader_follows_and_changes_nothing() {
     reader.refresh(wanted(&writer)).unwrap();
     assert_eq!((visible(&reader), reader.head()), (before, writer.head()));
     let again = reader.snapshot();
+    let of_version = |version| reader.snapshot_at(version).map(|found| found.manifest.version);
+    let newest = again.manifest.version;
+    let versions = [newest, now.manifest.version, newest + 1].map(of_version);
+    assert_eq!(versions, [Some(newest), Some(now.manifest.version), None]);
     reader.refresh(wanted(&writer)).unwrap();
     assert!(Arc::ptr_eq(&again, &reader.snapshot()), "nothing is loaded twice");
 }

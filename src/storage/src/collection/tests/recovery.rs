@@ -1,6 +1,7 @@
 //! Opening: what is found, what is refused, what is quarantined.
 
 use super::*;
+use lodestone_compute::SimdBackend;
 
 pub(super) fn two_segments(dir: &CollectionDir) -> Collection {
     let collection = dir.open();
@@ -81,13 +82,16 @@ fn a_segment_of_which_nothing_is_known_stays_quarantined() {
     for (turn, harm) in victims.into_iter().enumerate() {
         let dir = CollectionDir::new();
         let collection = two_segments(&dir);
+        // Without the damage it would be rewritten for its dead row.
+        add(&collection, &[source("s", "d", 7, &["v"]), source("s", "e", 8, &["u"])]);
+        commit(&collection, &removing("s", "e"));
         let entry = collection.snapshot().manifest.segments[0].clone();
         build(&collection, &[source("s", "orphan", 8, &["w"])]);
         harm(&dir, &entry);
         let files = dir.files();
         let opened = dir.try_open(2, collection.head()).unwrap();
         assert_eq!(damaged(&opened), [SegmentId(entry.id)], "harm {turn}");
-        assert_eq!(sequences(&opened), owned(&[("c", 3)]), "the other segment serves");
+        assert_eq!(sequences(&opened), owned(&[("c", 3), ("d", 7)]), "the others serve");
         let refused = opened.writer().err().expect("writes are refused");
         assert!(matches!(refused, CollectionError::Quarantined { segments: 1, .. }));
         assert!(!opened.merge_once(MergeBudget::MOST).unwrap());
@@ -128,8 +132,10 @@ fn the_registry_keeps_what_is_in_use_and_closes_the_rest() {
     };
     let used = open(1);
     let background = Arc::downgrade(&open(2));
+    (3..=4).for_each(|n| drop(open(n)));
+    assert_eq!(registry.open_collections().len(), 4);
     assert!(background.upgrade().is_some(), "idle collections stay open below the limit");
-    (3..=12).for_each(|n| drop(open(n)));
+    (5..=12).for_each(|n| drop(open(n)));
     assert!(registry.open_collections().len() <= 4);
     assert!(background.upgrade().is_none(), "closed for good, background work cannot go on");
     assert!(Arc::ptr_eq(&used, &open(1)));
@@ -148,4 +154,29 @@ fn the_registry_does_not_forget_poison() {
     open(1).poisoned.store(true, Ordering::SeqCst);
     (2..=9).for_each(|n| drop(open(n)));
     assert!(open(1).writer().is_err());
+}
+
+#[test]
+fn the_registry_counts_what_damage_keeps_closed() {
+    let dir = CollectionDir::new();
+    let version = two_segments(&dir).head().unwrap().version;
+    let (store, ids) = (Arc::clone(&dir.store), Arc::clone(&dir.ids));
+    let registry = Registry::new(store, ids, 1, 4);
+    let open = || registry.get(ID, || Ok::<_, CollectionError>(None), |_| Ok(()));
+    flip(&dir, &layout::manifest(ID, version), 20);
+    assert!(open().is_err() && open().is_err());
+    assert_eq!(registry.unopenable(), 1);
+    flip(&dir, &layout::manifest(ID, version), 20);
+    assert!(open().is_ok());
+    assert_eq!(registry.unopenable(), 0);
+}
+
+#[test]
+fn collections_of_a_registry_have_its_backend() {
+    let dir = CollectionDir::new();
+    let (store, ids) = (Arc::clone(&dir.store), Arc::clone(&dir.ids));
+    let backend: Arc<dyn ComputeBackend> = Arc::new(SimdBackend);
+    let registry = Registry::new(store, ids, 1, 4).with_backend(Arc::clone(&backend));
+    let opened = registry.get(ID, || Ok::<_, CollectionError>(None), |_| Ok(())).unwrap();
+    assert!(Arc::ptr_eq(&opened.backend, &backend));
 }

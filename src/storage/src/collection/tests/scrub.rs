@@ -38,6 +38,28 @@ fn a_segment_that_rots_while_it_serves_is_quarantined() {
     }
 }
 
+/// Goal: a segment that was merged away is no damage, and versions that have it stay whole.
+#[test]
+fn a_segment_that_leaves_during_a_scrub_is_not_condemned() {
+    let dir = CollectionDir::new();
+    let collection = dir.open();
+    add(&collection, &[source("s", "a", 1, &["x"])]);
+    add(&collection, &[source("s", "b", 2, &["y"]), source("s", "c", 3, &["z"])]);
+    commit(&collection, &removing("s", "b"));
+    let pinned = collection.snapshot();
+    let worn = layout::segment(ID, pinned.segments[1].segment.id());
+    let mut has_left = false;
+    let leave = &mut |_| {
+        if collection.merge_once(MergeBudget::MOST).unwrap() {
+            dir.store.delete(&worn).unwrap();
+            has_left = true;
+        }
+        true
+    };
+    assert_eq!(collection.scrub(leave).unwrap(), Scrubbed::default());
+    assert!(has_left && pinned.check().is_ok());
+}
+
 /// Goal: what is in memory is written again under its name, and the next start finds it.
 #[test]
 fn manifest_tombstones_and_lists_are_written_again() {

@@ -1,7 +1,8 @@
 //! Damaged copies: refused at opening or at first use, never a panic, never other data.
 
-use super::format::{Footer, SECTION_ALIGN};
+use super::format::{Footer, SECTION_ALIGN, Section, SectionEntry};
 use super::*;
+use lodestone_io::checksums;
 
 /// Everything that a segment answers, as one comparable text.
 fn everything(segment: &Segment) -> Result<String, SegmentError> {
@@ -110,6 +111,25 @@ fn cut_grown_and_zeroed_copies_are_noticed() {
             assert!(victim.is_noticed(&zeroed), "zeroes from {start}");
         }
     }
+}
+
+/// Goal: what a writer got wrong, under checksums that fit, is found by the walk.
+#[test]
+fn a_code_that_is_not_of_its_vector_is_noticed() {
+    let Victim { files, mut meta, mut good, .. } = Victim::new(VectorKind::F16);
+    let read = |range: std::ops::Range<usize>| Ok(good[range].to_vec());
+    let (mut footer, data_bytes, _) = Footer::decode("x", good.len(), read).unwrap();
+    let is_codes = |entry: &&SectionEntry| entry.section == Section::Codes as u32;
+    let codes = footer.sections.iter().find(is_codes).unwrap().offset as usize;
+    good.truncate(data_bytes as usize);
+    good[codes] ^= 0x80;
+    footer.checksums = checksums(&good);
+    let (end, hash) = footer.encode(data_bytes);
+    good.extend(end);
+    meta.checksum = hash;
+    files.store.put(&Files::key(meta.id), &good).unwrap();
+    let error = verify(&files.open(&meta).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("the code of row 0 is"), "{error}");
 }
 
 /// Goal: a sound file in the wrong place is refused, whichever of the three bindings is wrong.

@@ -118,12 +118,16 @@ fn sample(kind: VectorKind) -> Vec<NewSource> {
     let long: Vec<String> = (0..60).map(|n| passage(n, 700)).collect();
     let long: Vec<(u32, &str)> =
         long.iter().enumerate().map(|(at, text)| (at as u32, text.as_str())).collect();
-    vec![
+    let mut sources = vec![
         source(kind, record("default", "guide", 1), &[(0, "red apples"), (2, "a été")]),
         source(kind, record("default", "long", 2), &long),
         source(kind, record("other", "guide", 3), &[(0, "quiet winter night")]),
         source(kind, record("default", "empty text", 4), &[(0, "")]),
-    ]
+    ];
+    for (at, note) in [(1, "a note"), (3, "another")] {
+        sources[at].record.detail.note = note.to_owned();
+    }
+    sources
 }
 
 /// Words that do not compress to nothing.
@@ -159,7 +163,9 @@ fn what_is_written_is_read() {
         let written = sample(kind);
         let segment = files.write(1, kind, &written);
         let census = verify(&segment).unwrap();
-        assert_eq!((census.rows, census.sources), (64, 4));
+        let text_bytes = written.iter().flat_map(|one| &one.rows).map(|row| row.text.len() as u64);
+        let text_bytes = text_bytes.sum();
+        assert_eq!(census, SegmentCensus { rows: 64, sources: 4, text_bytes });
         assert_eq!((segment.row_count(), segment.source_count()), (64, 4));
         let mut row = 0;
         for (at, source) in written.iter().enumerate() {
@@ -185,6 +191,9 @@ fn what_is_written_is_read() {
         let other = SubTenantId::parse("other").unwrap();
         assert_eq!(segment.rows_of_sub_tenant(&other).iter().collect::<Vec<_>>(), [62]);
         assert_eq!(segment.find_source(&other, &SourceId::parse("long").unwrap()), None);
+        let guides = crate::filter::sources(&[SourceId::parse("guide").unwrap()]);
+        let guides = segment.matching(&guides).unwrap();
+        assert_eq!(guides.iter().collect::<Vec<_>>(), [0, 1, 62]);
     }
 }
 
