@@ -8,7 +8,7 @@
 //! - `doctor`: a check of the parts that a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out
 //! - `client`: verbs for people, questions to a running server; `transport`: the HTTP client of all
-//! - `bar`: the line of a terminal that shows how far work is
+//! - `bar`: the line of a terminal that shows how far work is; `progress`: the same of bytes
 //! - `model`: models on this machine, and the reranker of a server
 //! - `bench`: measures parts of the product on your own data
 
@@ -30,6 +30,7 @@ mod ingest;
 mod ingest_node;
 mod model;
 mod origins;
+mod progress;
 mod serve;
 mod standby;
 mod store;

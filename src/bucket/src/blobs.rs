@@ -109,7 +109,7 @@ impl BucketBlobs {
         let file = FileSlice::open(path)?;
         // An older copy would be another blob, if the one in the bucket is replaced.
         self.cache.forget(key);
-        transfer::send(&self.bucket, key, &file)?;
+        transfer::send(&self.bucket, key, &file, &mut |_| {})?;
         Ok(self.cache.adopt(key, path, bytes)?)
     }
 

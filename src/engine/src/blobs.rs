@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::settings::{BucketSettings, InvalidSetting, Settings};
 use crate::{Engine, EngineError};
-pub use copy::{CopiedStore, copy_store};
+pub use copy::{CopiedStore, CopyProgress, copy_store};
 use lodestone_bucket::{
     BucketBlobs, OwnerLease, Probed, SharedStoreError, check_prefix, mark_prefix, probe,
 };
