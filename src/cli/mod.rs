@@ -3,7 +3,7 @@
 //! - `arguments`: flags, environment and file, and which of them wins; `origins`: secrets of files,
 //!   the settings that hold and their origins
 //! - `serve`: the server, from banner to drain; `watch`: its log and its traces
-//! - `verify`: a walk over everything on disk; `backup`: backups and restoring them
+//! - `verify`: a walk over everything on disk or in a bucket; `backup`: backups and restoring them
 //! - `store`: data to a bucket and back
 //! - `doctor`: a check of the parts that a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out

@@ -1,6 +1,7 @@
 //! The place of all blobs: the data directory, or a bucket with copies there.
 
 mod copy;
+mod reading;
 mod standby;
 
 use std::fs;
@@ -24,6 +25,7 @@ use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, IoError, Operation};
 use lodestone_metrics::{Counter, Family, Gauge, Registry};
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, Timestamp};
+pub use reading::read_store;
 pub use standby::Standby;
 
 /// File in a data directory that is a cache; holds the address of the bucket.
