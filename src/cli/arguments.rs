@@ -10,9 +10,10 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lodestone_embed::Precision;
 use lodestone_engine::settings::Settings;
+use lodestone_fetch::bucket::BucketUrl;
 use serde_json::{Map, Value};
 
-use crate::cli::backup::{BackupOptions, RestoreArguments};
+use crate::cli::backup::{BackupOptions, RestoreArguments, StoreOptions};
 use crate::cli::client::{
     AskOptions, ExportOptions, GraphOptions, ImportOptions, JobsOptions, KeyOptions, McpOptions,
     MemoryOptions, ReembedOptions, SearchOptions, SourcesOptions, TenantOptions, WebhookOptions,
@@ -79,8 +80,8 @@ pub enum Verb {
     /// List models, and install one that is on this machine.
     #[command(subcommand)]
     Model(ModelVerb),
-    /// Check every byte in the data directory of a server that is not running.
-    Verify(VerifyOptions),
+    /// Check every byte in the data directory of a server that is not running, or in a bucket.
+    Verify(Box<VerifyOptions>),
     /// Print the completions of a shell.
     Completions {
         /// The shell.
@@ -243,15 +244,21 @@ pub struct ServeOptions {
     pub settings: Settings,
 }
 
-/// Data directory to verify.
+/// Data directory or bucket to verify.
 #[derive(Debug, Args)]
 pub struct VerifyOptions {
-    /// The data directory.
+    /// The data directory of a server that is not running.
     #[arg(long, env = "LODESTONE_DATA_DIR", default_value = "data")]
     pub data_dir: PathBuf,
+    /// s3://BUCKET/PREFIX with the data of a server, in place of a data directory; it may be
+    /// running.
+    #[arg(long, value_name = "URL")]
+    pub store: Option<BucketUrl>,
     /// The server's embedding model: says which tenants have vectors of another one.
     #[arg(long, env = "LODESTONE_MODEL_DIR")]
     pub model_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) s3: StoreOptions,
 }
 
 impl Arguments {

@@ -1,5 +1,7 @@
 //! `lodestone doctor`: the parts that a server with these settings would run on, and problems.
 
+mod nodes;
+
 use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -15,15 +17,12 @@ use lodestone_embed::{
 };
 use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
 use lodestone_engine::backup::{BackupError, Opener, wait};
-use lodestone_engine::ingest::nodes::describe;
-use lodestone_engine::nodes::{RELEASE, headers};
 use lodestone_engine::settings::{DeviceChoice, Settings};
 use lodestone_engine::{
     CATALOG_NAME, EmbeddingServer, Probed, RemoteEmbedder, open_cuda, probe_store, writer_at,
 };
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, Sandbox, has_landlock};
-use lodestone_fetch::Forwarder;
 use lodestone_fetch::forward::Addresses;
 use lodestone_io::{DataDir, Disk, IoError, RealDisk};
 use lodestone_rank::Reranker;
@@ -49,30 +48,35 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         Ok((found, fingerprint)) => (Ok(found), Some(fingerprint)),
         Err(problem) => (Err(problem), None),
     };
-    let (data, is_running) = data(&*disk, &settings.data_dir, fingerprint.as_deref());
+    // An ingest node holds no data, and answers no questions.
+    let is_server = !settings.store.nodes.is_ingest_node();
+    let data = is_server.then(|| data(&*disk, &settings.data_dir, fingerprint.as_deref()));
+    let is_running = data.as_ref().is_some_and(|(_, is_running)| *is_running);
     let listen = |address| listen(address, is_running);
+    let of_server = |find: fn(&Settings) -> Finding| is_server.then(|| find(settings));
     let parts = [
-        ("version", Ok(env!("CARGO_PKG_VERSION").to_owned())),
-        ("processor", Ok(processor())),
-        ("memory", Ok(memory())),
-        ("device", device),
-        ("model", model),
-        ("reranker", found_reranker(settings)),
-        ("parsers", parsers()),
-        ("generator", generator(settings)),
-        ("data", data),
-        ("store", store(settings)),
-        ("backups", backups(settings)),
-        ("listen", listen(settings.listen)),
-        ("tls", tls(settings)),
-        ("metrics", settings.watch.metrics_listen.map_or_else(by_key, listen)),
+        ("version", Some(Ok(env!("CARGO_PKG_VERSION").to_owned()))),
+        ("processor", Some(Ok(processor()))),
+        ("memory", Some(Ok(memory()))),
+        ("device", Some(device)),
+        ("model", Some(model)),
+        ("reranker", of_server(found_reranker)),
+        ("parsers", Some(parsers())),
+        ("generator", of_server(generator)),
+        ("data", data.map(|(found, _)| found)),
+        ("store", of_server(store)),
+        ("backups", of_server(backups)),
+        ("listen", Some(listen(settings.listen))),
+        ("tls", Some(tls(settings))),
+        ("metrics", Some(settings.watch.metrics_listen.map_or_else(by_key, listen))),
     ];
+    let parts = parts.into_iter().filter_map(|(name, found)| Some((name, found?)));
     let sparse = found_sparse(settings).transpose().map(|found| ("sparse", found));
     let writer = writer(settings).transpose().map(|found| ("writer", found));
-    let nodes = ingest_nodes(settings, fingerprint.as_deref()).into_iter();
+    let nodes = nodes::found(settings, fingerprint.as_deref()).into_iter();
     let nodes = nodes.map(|found| ("node", Ok(found)));
     let mut problems = 0;
-    for (name, found) in parts.into_iter().chain(sparse).chain(writer).chain(nodes) {
+    for (name, found) in parts.chain(sparse).chain(writer).chain(nodes) {
         match found {
             Ok(found) => println!("  {name:<10} {found}"),
             Err(problem) => {
@@ -225,26 +229,6 @@ fn writer(settings: &Settings) -> Result<Option<String>, String> {
     let writer = Addresses::new(settings.store.nodes.writers(), &authorities)?;
     writer.find(|way| writer_at(way).map(drop))?;
     Ok(Some(format!("{} answers, and writes to a bucket", writer.current().base())))
-}
-
-/// The ingest nodes. A server starts without them all the same.
-fn ingest_nodes(settings: &Settings, fingerprint: Option<&str>) -> Vec<String> {
-    let nodes = &settings.store.nodes;
-    let asked = |url: &str| -> Result<String, String> {
-        let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
-        let headers = headers(nodes).map_err(|error| error.to_string())?;
-        let node = describe(&Forwarder::new(url, &authorities)?, &headers)
-            .map_err(|problem| format!("{url}: {problem}"))?;
-        let has_model = |own: &str| node.models.iter().any(|known| known == own);
-        Ok(match (fingerprint.is_some_and(has_model), node.version == RELEASE) {
-            (true, true) => format!("{url} parses and embeds: {}", node.device),
-            (true, false) => format!("{url} only embeds: it is of release {}", node.version),
-            (false, true) => format!("{url} only parses: it has not this server's model"),
-            (false, false) => format!("{url} is not used: another release and another model"),
-        })
-    };
-    let found = |url: &str| asked(url).unwrap_or_else(|problem| format!("not used now: {problem}"));
-    nodes.ingest_nodes().map(found).collect()
 }
 
 /// The place of backups. A server starts without a store that answers, but not without credentials.

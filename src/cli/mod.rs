@@ -3,12 +3,12 @@
 //! - `arguments`: flags, environment and file, and which of them wins; `origins`: secrets of files,
 //!   the settings that hold and their origins
 //! - `serve`: the server, from banner to drain; `watch`: its log and its traces
-//! - `verify`: a walk over everything on disk; `backup`: backups and restoring them
+//! - `verify`: a walk over everything on disk or in a bucket; `backup`: backups and restoring them
 //! - `store`: data to a bucket and back
 //! - `doctor`: a check of the parts that a server would run on
 //! - `ingest`: a client of a running server, files and pages in, a summary out
 //! - `client`: verbs for people, questions to a running server; `transport`: the HTTP client of all
-//! - `bar`: the line of a terminal that shows how far work is
+//! - `bar`: the line of a terminal that shows how far work is; `progress`: the same of bytes
 //! - `model`: models on this machine, and the reranker of a server
 //! - `bench`: measures parts of the product on your own data
 
@@ -30,6 +30,7 @@ mod ingest;
 mod ingest_node;
 mod model;
 mod origins;
+mod progress;
 mod serve;
 mod standby;
 mod store;

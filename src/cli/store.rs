@@ -4,10 +4,11 @@ use std::error::Error;
 
 use clap::Subcommand;
 use lodestone_engine::backup::Location;
-use lodestone_engine::{CopiedStore, copy_store};
+use lodestone_engine::{CopiedStore, CopyProgress, copy_store};
 
 use crate::cli::backup::StoreOptions;
 use crate::cli::counted;
+use crate::cli::progress::Progress;
 
 /// An operation on the data of a stopped server.
 #[derive(Debug, Subcommand)]
@@ -28,7 +29,14 @@ pub enum StoreVerb {
 /// Carries the operation out.
 pub fn run(verb: &StoreVerb) -> Result<(), Box<dyn Error>> {
     let StoreVerb::Copy { from, to, store } = verb;
-    let CopiedStore { blobs, new, new_bytes } = copy_store(from, to, &store.opener()?)?;
+    let progress = Progress::rare();
+    let mut see = move |now: &CopyProgress| {
+        let blobs = || format!(", {} of {} blobs", now.blobs, now.blobs_total);
+        progress.show("copied", now.bytes, now.bytes_total, blobs);
+    };
+    let copied = copy_store(from, to, &store.opener()?, &mut see);
+    drop(see);
+    let CopiedStore { blobs, new, new_bytes } = copied?;
     println!("{} in {to}, {new} of them and {new_bytes} bytes are new", counted(blobs, "blob"));
     Ok(())
 }

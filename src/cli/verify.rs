@@ -1,35 +1,83 @@
-//! `lodestone verify`: reads everything in a data directory and checks it.
+//! `lodestone verify`: reads everything in a data directory or a bucket and checks it.
+//!
+//! A server may go on writing to a bucket. What is missing or damaged is therefore looked for again
+//! in the newest version of its collection, or of the catalog, before it is told.
 
 use std::error::Error;
 use std::fmt::Display;
-use std::path::Path;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lodestone_catalog::{
     Catalog, CatalogOptions, FilePage, JobFilter, JobScope, Tenant, descriptors,
 };
 use lodestone_embed::{Embedder, Model, ModelFiles};
-use lodestone_engine::{CATALOG_NAME, cached_store};
+use lodestone_engine::backup::wait;
+use lodestone_engine::{CATALOG_NAME, EngineError, cached_store, read_store};
+use lodestone_fetch::bucket::BucketUrl;
 use lodestone_io::store::{BlobStore, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
-use lodestone_storage::collection::{Collection, uploads};
-use lodestone_storage::segment;
-use lodestone_types::{CollectionId, JobStatus, RandomIds, SystemClock};
+use lodestone_storage::collection::{Collection, CollectionCensus, Seen, uploads};
+use lodestone_types::{ErrorKind, IdSource, JobStatus, RandomIds, SystemClock};
 
 use crate::cli::arguments::VerifyOptions;
 use crate::cli::counted;
+use crate::cli::progress::Progress;
 
-/// Checks the catalog and every tenant. Nothing is changed but what a start would clean up.
+/// Looks for the catalog's row of a tenant whose descriptor was just written, and the time between
+/// two.
+const LOOKS: usize = 5;
+const LOOK: Duration = Duration::from_secs(1);
+/// States of a job that a start would go on with.
+const WAITING: [JobStatus; 2] = [JobStatus::Queued, JobStatus::InProgress];
+/// Rows of the catalog that are read at a time.
+const PAGE: usize = 1000;
+
+/// Checks the catalog and every tenant. In a directory nothing is changed but what a start of its
+/// catalog would, in a bucket nothing.
 pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
+    match &options.store {
+        None => in_directory(options),
+        Some(url) => {
+            let scratch = Scratch::new()?;
+            in_bucket(options, url, &scratch.0)
+        }
+    }
+}
+
+/// A directory that goes with this value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, Box<dyn Error>> {
+        let name = format!("lodestone-verify-{}", RandomIds.uuid().simple());
+        let path = std::env::temp_dir().join(name);
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::debug!(%error, "a temporary directory is left");
+        }
+    }
+}
+
+fn in_directory(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
     let dir = options.data_dir.display();
     let path = options.data_dir.join(CATALOG_NAME);
     if !options.data_dir.exists() {
         return Err(format!("the data directory {dir} does not exist").into());
     }
     if let Some(store) = cached_store(&options.data_dir)? {
-        return Err(
-            format!("{dir} is the cache of {store}, which lodestone store copy copies").into()
-        );
+        let problem = format!("{dir} is the cache of {store}: name that bucket with --store");
+        return Err(problem.into());
     }
     if !path.exists() {
         return Err(format!("{dir} holds no {CATALOG_NAME}").into());
@@ -39,73 +87,251 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
     Catalog::exists(&path, &*store)?;
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
     let catalog = Catalog::open(&path, CatalogOptions::default(), clock, ids)?;
-    let loaded = options.model_dir.as_deref().map(fingerprint).transpose()?;
-    let mut problems = 0;
-    let mut tell = |about: &str, problem: &dyn Display| {
-        problems += 1;
-        println!("{about}: {problem}");
-    };
-    if let Err(error) = catalog.verify() {
-        tell(CATALOG_NAME, &error);
+    Verification::new(options, store, catalog)?.run()
+}
+
+fn in_bucket(
+    options: &VerifyOptions,
+    url: &BucketUrl,
+    scratch: &Path,
+) -> Result<(), Box<dyn Error>> {
+    let (store, log) = read_store(url, &options.s3.opener()?, scratch)?;
+    let entries = log.verify()?;
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
+    let path = scratch.join(CATALOG_NAME);
+    let catalog = Catalog::follow(&path, CatalogOptions::default(), clock, ids, &log)?;
+    println!("v1/catalog: {entries} entries, none is missing: all sound");
+    Verification::new(options, store, catalog)?.run()
+}
+
+struct Verification {
+    store: Arc<dyn BlobStore>,
+    catalog: Catalog,
+    /// Fingerprint of the server's model.
+    loaded: Option<String>,
+    told: Told,
+}
+
+/// Lines for the operator.
+struct Told {
+    catalog: Catalog,
+    progress: Progress,
+    problems: u64,
+}
+
+impl Told {
+    fn line(&self, about: &str, text: &dyn Display) {
+        self.progress.clear();
+        println!("{about}: {text}");
     }
-    for tenant in catalog.tenants()? {
-        match verify_tenant(&catalog, &store, &tenant, loaded.as_deref()) {
-            Ok(found) => println!("{}: {found}", tenant.id),
-            Err(error) => tell(tenant.id.as_str(), &error),
+
+    fn problem(&mut self, about: &str, problem: &dyn Display) {
+        self.problems += 1;
+        self.line(about, problem);
+    }
+
+    /// A problem of a tenant, unless it is being deleted: its files go in any order.
+    fn problem_of(&mut self, tenant: &Tenant, problem: &dyn Display) {
+        let now = self.catalog.catch_up().and_then(|_| self.catalog.tenant_of(tenant.collection));
+        if !matches!(now, Ok(None)) {
+            self.problem(tenant.id.as_str(), problem);
         }
     }
-    let known = catalog.collections()?;
-    let described = descriptors::collections(&*store)?;
-    for collection in described.into_iter().filter(|collection| !known.contains(collection)) {
-        match descriptors::read(&*store, collection) {
-            Ok(Some(found)) if !found.is_deleted => tell(
-                found.tenant.id.as_str(),
-                &format!(
-                    "described in v1/t/{collection} and not in catalog.sqlite, which is older: \
-                     the next start takes it up"
-                ),
-            ),
-            Ok(_) => {}
-            Err(error) => tell(&collection.to_string(), &error),
+
+    /// A damaged file by its key, which some problems name themselves.
+    fn damage(&mut self, tenant: &Tenant, key: &str, problem: &dyn Display) {
+        match problem.to_string() {
+            named if named.contains(key) => self.problem_of(tenant, &named),
+            bare => self.problem_of(tenant, &format!("{key}: {bare}")),
         }
-    }
-    match problems {
-        0 => Ok(()),
-        _ => Err(counted(problems, "problem").into()),
     }
 }
 
-/// Checks one tenant, the originals of its unfinished jobs, and its files.
-fn verify_tenant(
-    catalog: &Catalog,
-    store: &Arc<dyn BlobStore>,
-    tenant: &Tenant,
-    loaded: Option<&str>,
-) -> Result<String, Box<dyn Error>> {
-    let id = tenant.collection;
-    let expected = catalog.head(id)?;
-    descriptors::read(&**store, id)?;
-    let collection = Collection::open(id, Arc::clone(store), Arc::new(RandomIds), 0, expected)?;
-    let found = verify_collection(&**store, &collection)?;
-    if collection.snapshot().newest_sequence() > catalog.newest_sequence()? {
-        let problem = "catalog.sqlite is older than its segments, as a backup is: uploads that \
-            waited since then have to be repeated";
-        return Err(problem.into());
+impl Verification {
+    fn new(
+        options: &VerifyOptions,
+        store: Arc<dyn BlobStore>,
+        catalog: Catalog,
+    ) -> Result<Self, Box<dyn Error>> {
+        let loaded = options.model_dir.as_deref().map(fingerprint).transpose()?;
+        let told = Told { catalog: catalog.clone(), progress: Progress::rare(), problems: 0 };
+        Ok(Self { store, catalog, loaded, told })
     }
-    let waiting = match verify_waiting(catalog, &**store, id)? {
+
+    fn run(mut self) -> Result<(), Box<dyn Error>> {
+        if let Err(error) = self.catalog.verify() {
+            self.told.problem(CATALOG_NAME, &error);
+        }
+        for tenant in self.catalog.tenants()? {
+            let before = self.told.problems;
+            match self.verify_tenant(&tenant) {
+                Ok(found) if self.told.problems == before => {
+                    self.told.line(tenant.id.as_str(), &found);
+                }
+                Ok(_) => {}
+                // Each further request would wait for the store again.
+                Err(error) if self.is_away(&error) => return Err(error.into()),
+                Err(error) => self.told.problem_of(&tenant, &error),
+            }
+        }
+        self.verify_descriptors()?;
+        self.told.progress.clear();
+        match self.told.problems {
+            0 => Ok(()),
+            problems => Err(counted(problems, "problem").into()),
+        }
+    }
+
+    /// Whether an error is that of a bucket which does not answer.
+    fn is_away(&self, error: &EngineError) -> bool {
+        self.store.is_shared() && error.kind() == ErrorKind::Unavailable
+    }
+
+    /// Checks one tenant, the originals of its unfinished jobs, and its files. Returns what was
+    /// found.
+    fn verify_tenant(&mut self, tenant: &Tenant) -> Result<String, EngineError> {
+        let id = tenant.collection;
+        let expected = self.catalog.head(id)?;
+        descriptors::read(&*self.store, id)?;
+        let (store, ids, told) = (Arc::clone(&self.store), Arc::new(RandomIds), &mut self.told);
+        let verified = Collection::verify(id, store, ids, expected, &mut |seen| match seen {
+            Seen::Damage { key, problem } => told.damage(tenant, key, problem),
+            Seen::Progress(CollectionCensus { bytes, bytes_total, originals, .. }) => {
+                let more = || format!(", {}", counted(*originals, "original"));
+                told.progress.show(tenant.id.as_str(), *bytes, *bytes_total, more);
+            }
+        })?;
+        let mut known = self.catalog.newest_sequence()?;
+        if known < verified.newest_sequence && self.catalog.catch_up()? {
+            known = self.catalog.newest_sequence()?;
+        }
+        if known < verified.newest_sequence {
+            let problem = "catalog.sqlite is older than its segments, as a backup is: uploads that \
+                waited since then have to be repeated";
+            self.told.problem_of(tenant, &problem);
+        }
+        let waiting = match self.verify_waiting(tenant)? {
+            0 => String::new(),
+            waiting => format!("; {} of unfinished jobs too", counted(waiting, "original")),
+        };
+        let files = match self.verify_files(tenant)? {
+            0 => String::new(),
+            files => format!("; {} too", counted(files, "uploaded file")),
+        };
+        let loaded = self.loaded.as_deref();
+        let made_by = loaded.and_then(|loaded| verified.manifest.foreign_model(loaded));
+        let model = made_by.map_or_else(String::new, |made_by| {
+            let so = "searched by words only, takes no uploads";
+            format!("; made by another model ({made_by}): {so}")
+        });
+        Ok(format!("{}{waiting}{files}{model}", found(&verified.census)))
+    }
+
+    /// Checks the originals of jobs that a start would go on with; returns how many are sound.
+    fn verify_waiting(&mut self, tenant: &Tenant) -> Result<u64, EngineError> {
+        let mut sound = 0;
+        for status in WAITING {
+            let mut before = None;
+            loop {
+                let scope = JobScope::Within(vec![(tenant.collection, None)]);
+                let filter = JobFilter { scope, status: Some(status), limit: PAGE, before };
+                let mut page = self.catalog.list_jobs(&filter)?;
+                page.jobs.retain(|row| !row.job.raw_key.is_empty());
+                let keys: Vec<&str> = page.jobs.iter().map(|row| &*row.job.raw_key).collect();
+                let failed = uploads::verify_all(&*self.store, &keys)?;
+                sound += (keys.len() - failed.len()) as u64;
+                for (at, error) in failed {
+                    let job = &page.jobs[at].job;
+                    self.catalog.catch_up()?;
+                    let now = self.catalog.job(&job.job_id)?;
+                    if now.is_some_and(|now| {
+                        WAITING.contains(&now.status) && now.job.raw_key == job.raw_key
+                    }) {
+                        let source = &job.source;
+                        let problem = format!("the original of {source} that waits: {error}");
+                        self.told.problem_of(tenant, &problem);
+                    }
+                }
+                before = page.next;
+                if before.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(sound)
+    }
+
+    /// Checks the files that are no sources; returns how many are sound.
+    fn verify_files(&mut self, tenant: &Tenant) -> Result<u64, EngineError> {
+        let (id, mut sound, mut after) = (tenant.collection, 0, None);
+        loop {
+            let (sub_tenants, purpose) = (None, None);
+            let page = FilePage { sub_tenants, purpose, after, is_ascending: true, limit: PAGE };
+            let files = self.catalog.files(id, &page)?;
+            let Some(last) = files.last() else { return Ok(sound) };
+            after = Some(last.id.clone());
+            let keys: Vec<&str> = files.iter().map(|file| &*file.raw_key).collect();
+            let failed = uploads::verify_all(&*self.store, &keys)?;
+            sound += (keys.len() - failed.len()) as u64;
+            for (at, error) in failed {
+                let file = &files[at];
+                self.catalog.catch_up()?;
+                let now = self.catalog.file(id, &file.id)?;
+                if now.is_some_and(|now| now.raw_key == file.raw_key) {
+                    let problem = format!("the uploaded file {}: {error}", file.id);
+                    self.told.problem_of(tenant, &problem);
+                }
+            }
+        }
+    }
+
+    /// Looks for tenants that are described and not in the catalog. A server writes the description
+    /// first.
+    fn verify_descriptors(&mut self) -> Result<(), EngineError> {
+        let mut unknown = descriptors::collections(&*self.store)?;
+        for look in 1.. {
+            let known = self.catalog.collections()?;
+            unknown.retain(|collection| !known.contains(collection));
+            if unknown.is_empty() || look == LOOKS || !self.store.is_shared() {
+                break;
+            }
+            wait(LOOK);
+            self.catalog.catch_up()?;
+        }
+        for collection in unknown {
+            match descriptors::read(&*self.store, collection) {
+                Ok(Some(descriptors::Descriptor { tenant, is_deleted: false })) => {
+                    let problem = format!(
+                        "described in v1/t/{collection} and not in catalog.sqlite, which is \
+                         older: the next start takes it up"
+                    );
+                    self.told.problem(tenant.id.as_str(), &problem);
+                }
+                Ok(_) => {}
+                Err(error) => self.told.problem(&collection.to_string(), &error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The counts of a sound collection.
+fn found(census: &CollectionCensus) -> String {
+    let CollectionCensus { segments, without_list, rows, sources, originals, .. } = *census;
+    let note = match without_list {
         0 => String::new(),
-        waiting => format!("; {} of unfinished jobs too", counted(waiting as u64, "original")),
+        // Older releases wrote none; the server writes them when it first uses the tenant.
+        missing => format!(" ({} without a source list yet)", counted(missing, "segment")),
     };
-    let files = match verify_files(catalog, &**store, id)? {
+    let counts =
+        [(segments, "segment"), (rows, "row"), (sources, "source"), (originals, "original")];
+    let counts = counts.map(|(count, thing)| counted(count, thing)).join(", ");
+    // Vectors that clients sent are all in the segments.
+    let without = match sources.saturating_sub(originals) {
         0 => String::new(),
-        files => format!("; {} too", counted(files as u64, "uploaded file")),
+        without => format!(" ({without} without: vectors of clients)"),
     };
-    let snapshot = collection.snapshot();
-    let made_by = loaded.and_then(|loaded| snapshot.manifest.foreign_model(loaded));
-    let model = made_by.map_or_else(String::new, |made_by| {
-        format!("; made by another model ({made_by}): searched by words only, takes no uploads")
-    });
-    Ok(format!("{found}{waiting}{files}{model}"))
+    format!("{counts}{without}: all sound{note}")
 }
 
 /// The fingerprint of the model in a directory.
@@ -115,92 +341,4 @@ fn fingerprint(dir: &Path) -> Result<String, Box<dyn Error>> {
         .map_err(|error| format!("the model in {}: {error}", dir.display()))?;
     model.close();
     Ok(model.fingerprint().to_owned())
-}
-
-fn verify_collection(
-    store: &dyn BlobStore,
-    collection: &Collection,
-) -> Result<String, Box<dyn Error>> {
-    let snapshot = collection.snapshot();
-    if let Some(damaged) = snapshot.damaged.first() {
-        return Err(format!("segment {} is damaged", damaged.id()).into());
-    }
-    let without_list = collection.verify_source_lists()?;
-    let (mut sources, mut originals) = (0, 0);
-    for live in &snapshot.segments {
-        segment::verify(&live.segment)?;
-    }
-    for found in snapshot.all_sources() {
-        let record = found.record()?;
-        sources += 1;
-        if !record.raw_key.is_empty() {
-            uploads::get(store, &record.raw_key)?;
-            originals += 1;
-        }
-    }
-    let segments = snapshot.segments.len();
-    let rows = snapshot.rows();
-    let note = match without_list {
-        0 => String::new(),
-        // Older releases wrote none; the server writes them when it first uses the tenant.
-        missing => format!(" ({} without a source list yet)", counted(missing as u64, "segment")),
-    };
-    let found =
-        [(segments as u64, "segment"), (rows, "row"), (sources, "source"), (originals, "original")];
-    let found = found.map(|(count, thing)| counted(count, thing)).join(", ");
-    // Vectors that clients sent are all in the segments.
-    let without = match sources - originals {
-        0 => String::new(),
-        without => format!(" ({without} without: vectors of clients)"),
-    };
-    Ok(format!("{found}{without}: all sound{note}"))
-}
-
-/// Checks the originals of jobs that a start would go on with; returns how many there are.
-fn verify_waiting(
-    catalog: &Catalog,
-    store: &dyn BlobStore,
-    id: CollectionId,
-) -> Result<usize, Box<dyn Error>> {
-    let mut checked = 0;
-    for status in [JobStatus::Queued, JobStatus::InProgress] {
-        let mut before = None;
-        loop {
-            let scope = JobScope::Within(vec![(id, None)]);
-            let filter = JobFilter { scope, status: Some(status), limit: 1000, before };
-            let page = catalog.list_jobs(&filter)?;
-            for row in page.jobs.iter().filter(|row| !row.job.raw_key.is_empty()) {
-                let source = &row.job.source;
-                uploads::get(store, &row.job.raw_key)
-                    .map_err(|error| format!("the original of {source} that waits: {error}"))?;
-                checked += 1;
-            }
-            before = page.next;
-            if before.is_none() {
-                break;
-            }
-        }
-    }
-    Ok(checked)
-}
-
-/// Checks the files that are no sources; returns how many there are.
-fn verify_files(
-    catalog: &Catalog,
-    store: &dyn BlobStore,
-    id: CollectionId,
-) -> Result<usize, Box<dyn Error>> {
-    let (mut checked, mut after) = (0, None);
-    loop {
-        let (sub_tenants, purpose) = (None, None);
-        let page = FilePage { sub_tenants, purpose, after, is_ascending: true, limit: 1000 };
-        let files = catalog.files(id, &page)?;
-        let Some(last) = files.last() else { return Ok(checked) };
-        after = Some(last.id.clone());
-        for file in &files {
-            uploads::get(store, &file.raw_key)
-                .map_err(|error| format!("the uploaded file {}: {error}", file.id))?;
-            checked += 1;
-        }
-    }
 }

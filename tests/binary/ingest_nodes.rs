@@ -160,12 +160,27 @@ fn nonsense_of_a_node_is_not_stored() {
     }
 }
 
+/// Goal: `doctor` looks at what a node has, and at nothing of a server.
+fn doctor_looks(installation: &Installation) {
+    let mut command = lodestone(&["doctor", "--role", "ingest", "--listen", "127.0.0.1:0"]);
+    command.arg("--model-dir").arg(&installation.model).env("LODESTONE_NODE_KEY", NODE_KEY);
+    command.arg("--data-dir").arg("/nonexistent/data");
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8(output.stdout).expect("UTF-8");
+    let parts: Vec<&str> = said.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let expected = [
+        "version", "processor", "memory", "device", "model", "parsers", "listen", "tls", "metrics",
+    ];
+    assert!(output.status.success() && parts == expected, "{said}");
+}
+
 /// Goal: a node works for who has its key, and for nobody else; what it cannot do it says.
 #[test]
 fn a_node_works_for_its_key_alone() {
     let test = "a_node_works_for_its_key_alone";
     let Some(installation) = Installation::new(test) else { return };
     let (mut server, client) = node(&installation, 0);
+    doctor_looks(&installation);
     let stranger = Client { key: "another-key-of-thirty-two-letters".to_owned(), ..client.clone() };
     let status = |client: &Client, method: &str, path: &str, body: &Value| {
         client.call(method, path, body).expect("an answer").status

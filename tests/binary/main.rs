@@ -5,7 +5,8 @@
 //!   in a store that fails
 //! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
-//! - `shared_store`: data in a bucket, through lost machines and a failing store; `s3`: the store
+//! - `shared_store`: data in a bucket, through lost machines and a failing store; `s3`: the store;
+//!   `verified_buckets`: what `lodestone verify` finds there
 //! - `query_nodes`: further processes that answer from the bucket; `ingest_nodes`: those that parse
 //!   and embed for another
 //! - `sockets`: slow clients, event streams
@@ -73,6 +74,7 @@ mod tenant_plans;
 mod tls;
 mod unreadable;
 mod vector_stores;
+mod verified_buckets;
 mod watch;
 mod webhooks;
 

@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 
 use crate::backups::another;
 use crate::process::http::Client;
+use crate::process::model_dir;
 use crate::process::patience::Patience;
 use crate::query_nodes::{Node, free_port, sharing};
 use crate::s3::Store;
+use crate::shared_store::PLACE;
 use crate::{Installation, KEY, ask, settled, upload};
 
 const NODE_KEY: &str = "node-key-node-key-node-key-node-key";
@@ -77,6 +79,7 @@ fn what_several_nodes_find_together_is_what_one_finds() {
     };
     let sum = |nodes: &[Node], name: &str| nodes.iter().map(|node| node.metric(name)).sum::<f64>();
     is_same(&nodes);
+    doctor_asks(&store, &nodes, port);
     // Those that have no copy yet are not waited for.
     let mut patience = Patience::new();
     while sum(&nodes, "query_shares_answered_total") == 0.0 {
@@ -118,6 +121,41 @@ fn what_several_nodes_find_together_is_what_one_finds() {
     let asked = first[0].metric("query_shares_failed_total");
     is_same(&first);
     assert_eq!(first[0].metric("query_shares_failed_total"), asked, "nobody is asked any more");
+}
+
+/// Goal: `doctor` says of each query node what it is good for.
+fn doctor_asks(store: &Store, nodes: &[Node], writer: u16) {
+    let base = |client: &Client| format!("http://{}", client.address);
+    let [first, second] = [0, 1].map(|at| base(&nodes[at].client));
+    let writer = format!("http://127.0.0.1:{writer}");
+    let nobody = format!("http://127.0.0.1:{}", free_port());
+    let urls = [&*first, &second, &writer, &nobody].join(",");
+    let doctor = |key: &str, writer: &str| {
+        let mut command = store.command(&["doctor", "--role", "query", "--store", PLACE]);
+        command.args(["--listen", "127.0.0.1:0", "--query-nodes", &urls, "--writer-url", writer]);
+        command.args(["--device", "cpu", "--shared-search-rows", "9"]);
+        let dir = tempfile::tempdir().expect("a folder");
+        command.arg("--data-dir").arg(dir.path().join("data"));
+        command.arg("--model-dir").arg(model_dir("doctor").expect("a model"));
+        let output = command.env("LODESTONE_NODE_KEY", key).output().expect("it runs");
+        let said = [output.stdout, output.stderr].concat();
+        String::from_utf8(said).expect("UTF-8")
+    };
+    let said = doctor(NODE_KEY, &writer);
+    let release = env!("CARGO_PKG_VERSION");
+    for url in [&first, &second] {
+        let line = format!(
+            "  node       {url} answers, of release {release}; follows the process that writes; \
+             takes shares of searches\n"
+        );
+        assert!(said.contains(&line), "{said}");
+    }
+    for url in [&writer, &nobody] {
+        assert!(said.contains(&format!("not used now: {url}")), "{said}");
+    }
+    let said = doctor(&"k".repeat(32), &nobody);
+    assert!(said.contains("it has another node-key"), "{said}");
+    assert!(said.contains("not known whom it follows"), "{said}");
 }
 
 /// A node does a share for who has the key of the nodes, and for nobody else.

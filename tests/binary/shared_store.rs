@@ -22,22 +22,22 @@ use crate::process::patience::Patience;
 use crate::s3::Store;
 use crate::{Installation, ask, files, found, settled, upload};
 
-const PLACE: &str = "s3://backups/data/prod";
+pub const PLACE: &str = "s3://backups/data/prod";
 
 /// Runs this test once more as a child that has the store's credentials, which are read from the
 /// environment; returns whether this is the child.
-fn is_child(test: &str, store: Option<&Store>) -> bool {
+pub fn is_child(module: &str, test: &str, store: Option<&Store>) -> bool {
     let Some(store) = store else { return std::env::var_os("AWS_ACCESS_KEY_ID").is_some() };
     let program = std::env::current_exe().expect("a path");
     let mut child = Command::new(program);
-    child.args(["--exact", &format!("shared_store::{test}"), "--nocapture"]);
+    child.args(["--exact", &format!("{module}::{test}"), "--nocapture"]);
     let output = child.envs(store.variables()).output().expect("it runs");
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
     false
 }
 
-fn bucket(prefix: &str) -> Arc<Bucket> {
+pub fn bucket(prefix: &str) -> Arc<Bucket> {
     let url = format!("s3://backups/{prefix}").parse().expect("a place");
     let clock = Arc::new(SystemClock);
     let pause = Box::new(|time| {
@@ -57,9 +57,9 @@ fn blobs(prefix: &str, root: &Path, copies_bytes_max: u64) -> BucketBlobs {
 #[test]
 fn blobs_in_a_bucket_conform() {
     let test = "blobs_in_a_bucket_conform";
-    if !is_child(test, None) {
+    if !is_child("shared_store", test, None) {
         let Some(store) = Store::start(test) else { return };
-        is_child(test, Some(&store));
+        is_child("shared_store", test, Some(&store));
         return;
     }
     let root = tempfile::tempdir().expect("a directory");
@@ -80,7 +80,7 @@ fn blobs_in_a_bucket_conform() {
 #[test]
 fn a_store_that_cannot_keep_commits_apart_is_refused() {
     let test = "a_store_that_cannot_keep_commits_apart_is_refused";
-    if is_child(test, None) {
+    if is_child("shared_store", test, None) {
         let bucket = bucket("probed");
         assert_eq!(probe(&bucket, "token").expect("it is fit").races, 8);
         assert!(bucket.is_empty().expect("an answer"), "nothing is left");
@@ -118,7 +118,7 @@ fn a_store_that_cannot_keep_commits_apart_is_refused() {
         return;
     }
     let Some(store) = Store::start(test) else { return };
-    is_child(test, Some(&store));
+    is_child("shared_store", test, Some(&store));
     for how in ["ignored", "racy"] {
         store.break_conditions(how);
         let (is_done, said) = store.run(&["doctor", "--store", PLACE]);

@@ -1,7 +1,6 @@
 //! The blob store of a bucket.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -103,13 +102,25 @@ impl BucketBlobs {
         Ok((path, fetched?))
     }
 
+    /// Opens a blob without a copy: its file has no name any more, and goes when it is closed.
+    fn fetch_to_open<T>(
+        &self,
+        key: &Key,
+        open: impl Fn(&Path) -> Result<T, IoError>,
+    ) -> Result<T, StoreError> {
+        let (path, _) = self.fetch(key)?;
+        let opened = open(&path);
+        let _ = std::fs::remove_file(&path);
+        Ok(opened?)
+    }
+
     /// Sends what was written to a temporary file, which becomes the copy.
     fn send_file(&self, key: &Key, path: &Path, bytes: u64) -> Result<(), StoreError> {
         self.require_writer(key)?;
         let file = FileSlice::open(path)?;
         // An older copy would be another blob, if the one in the bucket is replaced.
         self.cache.forget(key);
-        transfer::send(&self.bucket, key, &file)?;
+        transfer::send(&self.bucket, key, &file, &mut |_| {})?;
         Ok(self.cache.adopt(key, path, bytes)?)
     }
 
@@ -228,22 +239,14 @@ impl BlobStore for BucketBlobs {
         if (self.has_copies)(key) {
             return Ok(self.cache.file(key, || self.fetch(key))?);
         }
-        let file = self.data.scratch()?;
-        let path = Path::new(key.as_str());
-        let written = (&file).write_all(&self.read(key)?);
-        written.map_err(|error| IoError::new(Operation::Write, path, error))?;
-        Ok(FileSlice::of(file, path)?)
+        self.fetch_to_open(key, FileSlice::open)
     }
 
     fn map(&self, key: &Key) -> Result<MappedFile, StoreError> {
         if (self.has_copies)(key) {
             return Ok(self.cache.map(key, || self.fetch(key))?);
         }
-        let (path, _) = self.fetch(key)?;
-        let mapped = MappedFile::open(&path);
-        // The mapping keeps what it needs.
-        let _ = std::fs::remove_file(&path);
-        Ok(mapped?)
+        self.fetch_to_open(key, MappedFile::open)
     }
 
     fn len(&self, key: &Key) -> Result<u64, StoreError> {

@@ -24,19 +24,31 @@ const STREAMS: usize = 6;
 const STREAMS_OUT: usize = 4;
 
 /// Sends a file under a key, in the place of what is there. Nothing is there before all of it is.
+/// `see` is told the bytes of each piece.
 ///
 /// # Errors
 /// Those of the store and of the file.
-pub fn send(bucket: &Bucket, key: &Key, file: &FileSlice) -> Result<(), StoreError> {
-    Ok(send_file(bucket, key, file)?)
+pub fn send(
+    bucket: &Bucket,
+    key: &Key,
+    file: &FileSlice,
+    see: &mut (dyn FnMut(u64) + Send),
+) -> Result<(), StoreError> {
+    Ok(send_file(bucket, key, file, see)?)
 }
 
-fn send_file(bucket: &Bucket, key: &Key, file: &FileSlice) -> Result<(), TransferError> {
+fn send_file(
+    bucket: &Bucket,
+    key: &Key,
+    file: &FileSlice,
+    see: &mut (dyn FnMut(u64) + Send),
+) -> Result<(), TransferError> {
     let bytes = file.len();
     if bytes < PART_BYTES as u64 {
         let mut whole = vec![0; bytes as usize];
         file.read_at(0, &mut whole)?;
         bucket.put(key.as_str(), &whole, Condition::None)?;
+        see(bytes);
         return Ok(());
     }
     let part_bytes = PART_BYTES.max(bytes.div_ceil(PARTS_MAX) as usize);
@@ -44,6 +56,7 @@ fn send_file(bucket: &Bucket, key: &Key, file: &FileSlice) -> Result<(), Transfe
     bucket.put_parts(key.as_str(), (part_bytes, STREAMS_OUT), &mut |part| {
         let length = file.read_at(at, part)?;
         at += length as u64;
+        see(length as u64);
         Ok::<_, TransferError>(length)
     })
 }

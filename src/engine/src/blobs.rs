@@ -1,6 +1,7 @@
 //! The place of all blobs: the data directory, or a bucket with copies there.
 
 mod copy;
+mod reading;
 mod standby;
 
 use std::fs;
@@ -13,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::settings::{BucketSettings, InvalidSetting, Settings};
 use crate::{Engine, EngineError};
-pub use copy::{CopiedStore, copy_store};
+pub use copy::{CopiedStore, CopyProgress, copy_store};
 use lodestone_bucket::{
     BucketBlobs, Hold, OwnerLease, Probed, SharedStoreError, check_prefix, mark_prefix, probe,
 };
@@ -24,6 +25,7 @@ use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, IoError, Operation};
 use lodestone_metrics::{Counter, Family, Gauge, Registry};
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, Timestamp};
+pub use reading::read_store;
 pub use standby::Standby;
 
 /// File in a data directory that is a cache; holds the address of the bucket.

@@ -78,7 +78,9 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 pub use access::TenantAccess;
-pub use blobs::{CopiedStore, Standby, cached_store, copy_store, probe_store};
+pub use blobs::{
+    CopiedStore, CopyProgress, Standby, cached_store, copy_store, probe_store, read_store,
+};
 pub use components::Components;
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;

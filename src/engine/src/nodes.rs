@@ -1,11 +1,23 @@
-//! Requests of one node to another: the key that they carry, and refusals.
+//! Requests of one node to another: the key that they carry, refusals, and what a query node tells
+//! of itself.
 
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ureq::http::header::AUTHORIZATION;
 use ureq::http::{HeaderMap, HeaderValue};
+use uuid::Uuid;
 
+use crate::Engine;
 use crate::answer::generate::Secret;
 use crate::settings::{InvalidSetting, NodeSettings};
+use lodestone_fetch::Forwarder;
+
+/// Path of a [`QueryNode`].
+pub const QUERY_NODE: &str = "/nodes/query";
+/// Time for an answer.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// The release of this program.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
@@ -23,6 +35,40 @@ pub enum NodeRefusal {
     Busy(String),
     /// It failed.
     Failed(String),
+}
+
+/// A query node, as it tells of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueryNode {
+    /// Its release.
+    pub release: String,
+    /// Name of the process that writes, which it follows.
+    pub writer: Uuid,
+    /// Whether the key that it was asked with is its own; none where it shares no searches.
+    pub accepts_key: Option<bool>,
+}
+
+impl QueryNode {
+    /// Asks a query node about itself.
+    ///
+    /// # Errors
+    /// The reason for which there is no answer, with the address.
+    pub fn ask(forwarder: &Forwarder, headers: &HeaderMap) -> Result<Self, String> {
+        let answer = forwarder.ask(QUERY_NODE, headers, ANSWER);
+        let answer = answer.map_err(|error| error.to_string())?;
+        serde_json::from_slice(&answer)
+            .map_err(|_| format!("{} is no query node of this release", forwarder.base()))
+    }
+}
+
+impl Engine {
+    /// This process as a query node that is asked with a key; none where it is none.
+    pub fn query_node(&self, key: &str) -> Option<QueryNode> {
+        let (release, writer) = (RELEASE.to_owned(), self.follow_state()?.writer);
+        let shares = self.peers().is_some_and(|peers| peers.shares_searches());
+        let accepts_key = shares.then(|| self.accepts_node(key));
+        Some(QueryNode { release, writer, accepts_key })
+    }
 }
 
 impl NodeKey {

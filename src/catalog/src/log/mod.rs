@@ -95,7 +95,7 @@ use entry::{Kind, Label};
 use limits::LogLimits;
 use lodestone_io::store::BlobStore;
 use lodestone_types::{Clock, IdSource};
-use reader::{Plan, label_at, newest};
+use reader::{FETCHES, Plan, fetch, label_at, newest, numbers};
 use ship::Start;
 
 /// Times that a restore begins anew because the log was shortened under its hands.
@@ -142,6 +142,22 @@ impl CatalogLog {
     /// Whether it holds no catalog yet. The first one that is opened with it becomes its base.
     pub fn is_empty(&self) -> bool {
         self.is_empty
+    }
+
+    /// Reads every entry, those that no restore needs too, and returns their number. That none is
+    /// missing, and that they follow each other, is checked by whoever reads the state from them.
+    ///
+    /// # Errors
+    /// [`CatalogError::Corrupt`] names a damaged entry; [`CatalogError::LogAway`].
+    pub fn verify(&self) -> Result<usize> {
+        let numbers = numbers(&*self.store)?;
+        for some in numbers.chunks(FETCHES) {
+            for entry in fetch(&self.store, some) {
+                // One that is gone was removed since it was listed.
+                entry?;
+            }
+        }
+        Ok(numbers.len())
     }
 
     /// Makes the file `path` from the log as it is now, without taking it over: another process may

@@ -149,7 +149,7 @@ pub(super) fn frames_of(number: u64, entry: &Entry) -> Result<Option<(Frames, Ve
     }
 }
 
-fn fetch(store: &Arc<dyn BlobStore>, numbers: &[u64]) -> Vec<Result<Option<Entry>>> {
+pub(super) fn fetch(store: &Arc<dyn BlobStore>, numbers: &[u64]) -> Vec<Result<Option<Entry>>> {
     if let [number] = numbers {
         return vec![entry_at(&**store, *number)];
     }

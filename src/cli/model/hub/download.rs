@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::client::{Found, HubClient, Refusal};
 use super::listing::RemoteFile;
-use super::progress::Progress;
 use crate::cli::ingest::stop::{Pause, Stop};
+use crate::cli::progress::Progress;
 
 /// Attempts in a row that bring no further byte.
 const ATTEMPTS_MAX: u32 = 7;
@@ -120,7 +120,7 @@ fn attempt(
         };
         output.write_all(&piece[..read]).map_err(unwritable)?;
         at += read as u64;
-        progress.show(&known.path, at, size);
+        progress.show(&known.path, at, size, String::new);
     }
     output.sync_data().map_err(unwritable)
 }

@@ -10,7 +10,7 @@
 //!
 //! - `known`: short names and prefixes; `place`: names, and variables of the environment
 //! - `cache`: the hub's cache; `client`: requests; `listing`: the files that are needed
-//! - `download`: one file, whole and checked; `progress`: how far it is
+//! - `download`: one file, whole and checked
 
 mod cache;
 mod client;
@@ -18,7 +18,6 @@ mod download;
 mod known;
 mod listing;
 mod place;
-mod progress;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -27,13 +26,13 @@ use lodestone_embed::ModelFiles;
 use lodestone_fetch::Authorities;
 use lodestone_io::{Disk, RealDisk};
 
+use crate::cli::progress::Progress;
 use crate::cli::transport::escaped;
 use client::HubClient;
 use download::{fetch, insist};
 pub use known::Known;
 use listing::{RemoteFile, Repository};
 use place::HubPlace;
-use progress::Progress;
 
 /// The branch of a repository where no revision is named.
 const REVISION: &str = "main";

@@ -31,6 +31,22 @@ pub struct CopiedStore {
     pub new_bytes: u64,
 }
 
+/// State of a copy that is under way. What was there already counts as done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CopyProgress {
+    /// Blobs that are there.
+    pub blobs: u64,
+    /// Blobs to be there.
+    pub blobs_total: u64,
+    /// Bytes that are there.
+    pub bytes: u64,
+    /// Bytes to be there.
+    pub bytes_total: u64,
+}
+
+/// Is told the state of a copy again and again.
+type See<'a> = dyn FnMut(&CopyProgress) + Send + 'a;
+
 /// Copies the data of a stopped server; the place it comes from is left as it is.
 ///
 /// # Errors
@@ -39,12 +55,13 @@ pub fn copy_store(
     from: &Location,
     to: &Location,
     opener: &Opener,
+    see: &mut See<'_>,
 ) -> Result<CopiedStore, EngineError> {
     let opened =
         |url: &BucketUrl| bucket(&opener.settings, url, &opener.authorities, Box::new(wait));
     match (from, to) {
-        (Location::Folder(from), Location::Bucket(to)) => to_bucket(from, &opened(to)?),
-        (Location::Bucket(from), Location::Folder(to)) => to_folder(&opened(from)?, to),
+        (Location::Folder(from), Location::Bucket(to)) => to_bucket(from, &opened(to)?, see),
+        (Location::Bucket(from), Location::Folder(to)) => to_folder(&opened(from)?, to, see),
         _ => Err(refused("one of both places must be a folder and the other s3://BUCKET/PREFIX")),
     }
 }
@@ -85,7 +102,11 @@ fn may_differ(key: &Key) -> bool {
     key.as_str().starts_with("v1/t/")
 }
 
-fn to_bucket(from: &Path, bucket: &Arc<Bucket>) -> Result<CopiedStore, EngineError> {
+fn to_bucket(
+    from: &Path,
+    bucket: &Arc<Bucket>,
+    see: &mut See<'_>,
+) -> Result<CopiedStore, EngineError> {
     let path = from.join(CATALOG_NAME);
     if !path.exists() {
         return Err(refused(format!("{} holds no {CATALOG_NAME}", from.display())));
@@ -113,16 +134,27 @@ fn to_bucket(from: &Path, bucket: &Arc<Bucket>) -> Result<CopiedStore, EngineErr
     for directory in ["v1/raw", "v1/c", "v1/t"] {
         keys.extend(local.list(&Key::parse(directory).expect("a fixed name is a key"))?);
     }
+    let mut progress = CopyProgress { blobs_total: keys.len() as u64, ..CopyProgress::default() };
+    for key in &keys {
+        progress.bytes_total += local.len(key)?;
+    }
     let mut copied = CopiedStore::default();
     for key in in_order(keys) {
         let file = local.open(&key)?;
-        copied.blobs += 1;
-        if there.get(&key) != Some(&file.len()) || may_differ(&key) {
-            send(bucket, &key, &file)?;
+        if there.get(&key) == Some(&file.len()) && !may_differ(&key) {
+            progress.bytes += file.len();
+        } else {
+            send(bucket, &key, &file, &mut |bytes| {
+                progress.bytes += bytes;
+                see(&progress);
+            })?;
             copied.new += 1;
             copied.new_bytes += file.len();
         }
+        progress.blobs += 1;
+        see(&progress);
     }
+    copied.blobs = progress.blobs;
     Catalog::open_with_log(&path, CatalogOptions::default(), Arc::new(SystemClock), ids, log)?;
     end_copy(bucket)?;
     forget_copies(&data.root().join(CACHE_FOLDER));
@@ -139,7 +171,11 @@ fn forget_copies(folder: &Path) {
     }
 }
 
-fn to_folder(bucket: &Arc<Bucket>, to: &Path) -> Result<CopiedStore, EngineError> {
+fn to_folder(
+    bucket: &Arc<Bucket>,
+    to: &Path,
+    see: &mut See<'_>,
+) -> Result<CopiedStore, EngineError> {
     let path = to.join(CATALOG_NAME);
     let data = Arc::new(DataDir::open(to, Arc::new(RealDisk))?);
     let (from, before) = (bucket.place(), noted(data.root(), COPYING_FILE)?);
@@ -167,29 +203,51 @@ fn to_folder(bucket: &Arc<Bucket>, to: &Path) -> Result<CopiedStore, EngineError
     let local = LocalBlobs::new(Arc::clone(&data));
     let mut copied = CopiedStore::default();
     let there = lengths(bucket)?;
+    let (blobs_total, bytes_total) = (there.len() as u64, there.values().sum());
+    let mut progress = CopyProgress { blobs_total, bytes_total, ..CopyProgress::default() };
     for key in in_order(there.keys().cloned().collect()) {
-        copied.blobs += 1;
         let length = there[&key];
         if local.len(&key).is_ok_and(|found| found == length) && !may_differ(&key) {
-            continue;
+            progress.bytes += length;
+        } else {
+            fetch(bucket, &local, &key, &mut |bytes| {
+                progress.bytes += bytes;
+                see(&progress);
+            })?;
+            copied.new += 1;
+            copied.new_bytes += length;
         }
-        local.put_with(&key, &mut |out| {
-            let read =
-                bucket.read(key.as_str(), &mut |piece| Ok::<_, ReadError>(out.write_all(piece)?));
-            match read.map_err(std::io::Error::other)? {
-                Some(_) => Ok(()),
-                None => Err(std::io::Error::other(format!("{key} is gone: does a server run?"))),
-            }
-        })?;
-        copied.new += 1;
-        copied.new_bytes += length;
+        progress.blobs += 1;
+        see(&progress);
     }
+    copied.blobs = progress.blobs;
     log.restore_to(&path)?;
     data.remove_many(&[copying])?;
     // They need the folder of copies no more.
     drop((owner, log));
     forget_copies(&data.root().join(CACHE_FOLDER));
     Ok(copied)
+}
+
+/// Fetches a blob; `see` is told the bytes of each piece.
+fn fetch(
+    bucket: &Bucket,
+    to: &LocalBlobs,
+    key: &Key,
+    see: &mut dyn FnMut(u64),
+) -> Result<(), EngineError> {
+    to.put_with(key, &mut |out| {
+        let read = bucket.read(key.as_str(), &mut |piece| {
+            out.write_all(piece)?;
+            see(piece.len() as u64);
+            Ok::<_, ReadError>(())
+        });
+        match read.map_err(std::io::Error::other)? {
+            Some(_) => Ok(()),
+            None => Err(std::io::Error::other(format!("{key} is gone: does a server run?"))),
+        }
+    })?;
+    Ok(())
 }
 
 /// An error of reading from a bucket into a file.

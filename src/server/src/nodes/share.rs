@@ -1,34 +1,48 @@
-//! Shares of searches that other query nodes give to this one.
+//! A query node as it tells of itself, and shares of searches that others give to it.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::routing::post;
-use http::Request;
+use axum::response::Response;
+use axum::routing::{get, post};
+use http::{HeaderMap, Request};
 use tokio::sync::Semaphore;
 
-use super::{Answer, busy, bytes_response, read, refused, sent};
+use super::{Answer, busy, bytes_response, json_response, read, refused, sent};
 use crate::auth::{bearer_token, invalid_key};
 use crate::routes::off_thread;
 use lodestone_engine::Engine;
+use lodestone_engine::nodes::QUERY_NODE;
 use lodestone_engine::query::shares::wire::{SHARE, TASK_BYTES_MAX};
 
 /// Shares that are searched at once: each node admits no more searches than its own bounds, and
 /// this is reached where several are at theirs.
 const SHARES_MAX: usize = 256;
 
-/// The service of shares; none where this node shares no searches.
+/// The services for other nodes: shares where this one shares searches; none where it is no query
+/// node.
 pub fn share_router(engine: &Arc<Engine>) -> Router {
-    if !engine.peers().is_some_and(|peers| peers.shares_searches()) {
+    if engine.follow_state().is_none() {
         return Router::new();
+    }
+    let own = Arc::clone(engine);
+    let tell = move |headers: HeaderMap| async move { description(&own, &headers) };
+    let router = Router::new().route(QUERY_NODE, get(tell));
+    if !engine.peers().is_some_and(|peers| peers.shares_searches()) {
+        return router;
     }
     let (engine, places) = (Arc::clone(engine), Arc::new(Semaphore::new(SHARES_MAX)));
     let serve = move |request: Request<Body>| {
         let (engine, places) = (Arc::clone(&engine), Arc::clone(&places));
         async move { sent(share(engine, places, request).await) }
     };
-    Router::new().route(SHARE, post(serve))
+    router.route(SHARE, post(serve))
+}
+
+fn description(engine: &Engine, headers: &HeaderMap) -> Response {
+    let node = engine.query_node(bearer_token(headers).unwrap_or_default());
+    json_response(&node)
 }
 
 async fn share(engine: Arc<Engine>, places: Arc<Semaphore>, request: Request<Body>) -> Answer {

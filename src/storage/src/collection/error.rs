@@ -8,7 +8,7 @@ use lodestone_types::{CollectionId, ErrorKind, SegmentId};
 #[derive(Debug, thiserror::Error)]
 pub enum CollectionError {
     /// A manifest does not hold what it must.
-    #[error("manifest {version} of collection {collection} is damaged: {problem}")]
+    #[error("manifest v1/c/{collection}/m/{version:020} is damaged: {problem}")]
     BadManifest {
         /// The collection.
         collection: CollectionId,

@@ -37,7 +37,7 @@
 //! - `plan`: which segments are merged; `merge`, `gc`: background work
 //! - `other`: the same rows with vectors of another model, and the switch between both
 //! - `quarantine`: damaged segments; `source_list`: the list of sources beside each segment;
-//!   `scrub`: everything read once more
+//!   `scrub`: everything read once more; `verify`: the same of a collection that is not open
 //! - `files`: what a version consists of
 //! - `registry`: open collections; `uploads`: upload blobs; `layout`: keys of all files
 
@@ -64,6 +64,7 @@ mod snapshot;
 mod source_list;
 mod takeover;
 pub mod uploads;
+mod verify;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,6 +86,7 @@ pub use quarantine::QuarantinedSegment;
 pub use registry::Registry;
 pub use scrub::Scrubbed;
 pub use snapshot::{FoundChunk, FoundSource, LiveSegment, ScopeRows, Snapshot};
+pub use verify::{CollectionCensus, Seen, VerifiedCollection};
 
 use crate::segment::{self, NewSource, Segment, SegmentMeta, SegmentShape, VectorKind};
 use gc::PendingDelete;

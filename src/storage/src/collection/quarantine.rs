@@ -148,28 +148,26 @@ impl Collection {
         Ok(self.store.put(&layout::source_list(self.id, segment.id()), &bytes)?)
     }
 
-    /// Compares the lists with the segments that can be read. Returns the number of segments
-    /// without a list.
+    /// Compares the list of a segment with it. Returns whether there is one: older releases wrote
+    /// none, and the server writes them when it first uses the tenant.
     ///
     /// # Errors
-    /// The first list that is damaged or different.
-    pub fn verify_source_lists(&self) -> Result<usize, CollectionError> {
-        let mut missing = 0;
-        for live in &self.snapshot().segments {
-            let list = match self.read_list(&live.entry) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    missing += 1;
-                    continue;
-                }
-                list => list?,
-            };
-            if list != SourceList::of(&live.segment)? {
-                let (segment, problem) =
-                    (live.segment.id(), "it lists other sources than the segment".to_owned());
-                return Err(CollectionError::BadList { segment, problem });
-            }
+    /// A list that is damaged or different.
+    pub(super) fn verify_list(
+        &self,
+        entry: &SegmentEntry,
+        segment: &Segment,
+    ) -> Result<bool, CollectionError> {
+        let list = match self.read_list(entry) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            list => list?,
+        };
+        if list != SourceList::of(segment)? {
+            let (segment, problem) =
+                (segment.id(), "it lists other sources than the segment".to_owned());
+            return Err(CollectionError::BadList { segment, problem });
         }
-        Ok(missing)
+        Ok(true)
     }
 
     /// Writes the lists that are missing or damaged while their segments can still be read. Returns

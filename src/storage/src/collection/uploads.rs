@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::collection::CollectionError;
+use crate::collection::open::is_damage;
 use lodestone_io::store::{BlobStore, Key, StoreError};
 use lodestone_io::{FileSlice, IoError, sealed};
 use lodestone_types::random::wire_id_time;
@@ -23,6 +24,8 @@ const FIRST_WORDS: &str = "lodestone upload 1";
 const HASH_DIGITS: usize = 32;
 /// Bytes read at first: the first line, and as a rule the label.
 const HEAD_BYTES: usize = 4096;
+/// Originals that are read at once where they come from another machine.
+const PARALLEL: usize = 8;
 /// Bytes of a label; two metadata maps and the origin are far smaller.
 const LABEL_BYTES_MAX: usize = 16 << 20;
 
@@ -164,6 +167,37 @@ pub fn open(store: &dyn BlobStore, raw_key: &str) -> Result<StoredUpload, Collec
     let label = serde_json::from_slice(&label).map_err(|error| bad(&error.to_string()))?;
     let content = file.after(range.end as u64);
     Ok(StoredUpload { label, raw_key: raw_key.to_owned(), file, content })
+}
+
+/// Reads originals piece by piece, several at once where they come from another machine. Returns
+/// those that are damaged or missing, by their positions.
+///
+/// # Errors
+/// The first error that tells nothing about an original, as of a store that does not answer.
+pub fn verify_all(
+    store: &dyn BlobStore,
+    raw_keys: &[&str],
+) -> Result<Vec<(usize, CollectionError)>, CollectionError> {
+    let threads = if store.is_shared() { PARALLEL } else { 1 };
+    let verify = |of: usize| -> Result<Vec<(usize, CollectionError)>, CollectionError> {
+        let mut failed = Vec::new();
+        for (at, key) in raw_keys.iter().enumerate().skip(of).step_by(threads) {
+            match open(store, key).and_then(|stored| stored.verify(|_| {})) {
+                Err(error) if is_damage(&error) => failed.push((at, error)),
+                verified => verified?,
+            }
+        }
+        Ok(failed)
+    };
+    let verify = &verify;
+    let parts: Vec<_> = std::thread::scope(|scope| {
+        let own = threads.min(raw_keys.len());
+        let others: Vec<_> = (1..own).map(|of| scope.spawn(move || verify(of))).collect();
+        let joined = others.into_iter().map(|thread| thread.join().expect("it does not panic"));
+        std::iter::once(verify(0)).chain(joined).collect()
+    });
+    let parts: Result<Vec<_>, _> = parts.into_iter().collect();
+    Ok(parts?.into_iter().flatten().collect())
 }
 
 fn key_of(raw_key: &str) -> Result<Key, CollectionError> {

@@ -12,6 +12,7 @@ mod recovery;
 mod schedule;
 mod scrub;
 mod takeover;
+mod verify;
 mod writers;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,75 @@
+//! Nodes of other roles that a server would use. It starts without them all the same.
+
+use lodestone_engine::ingest::nodes::describe;
+use lodestone_engine::nodes::{QueryNode, RELEASE, headers};
+use lodestone_engine::settings::{NodeSettings, Settings};
+use lodestone_engine::writer_at;
+use lodestone_fetch::{Authorities, Forwarder};
+
+/// A line for each node that the settings name.
+pub fn found(settings: &Settings, fingerprint: Option<&str>) -> Vec<String> {
+    let nodes = &settings.store.nodes;
+    let authorities = match settings.tls.authorities() {
+        Ok(authorities) => authorities,
+        Err(error) => return vec![error.to_string()],
+    };
+    let unused = |problem| format!("not used now: {problem}");
+    let ingest = nodes.ingest_nodes().map(|url| ingest_node(nodes, &authorities, url, fingerprint));
+    let mut found: Vec<String> = ingest.map(|found| found.unwrap_or_else(unused)).collect();
+    if nodes.query_nodes().next().is_some() {
+        let writer = nodes.writers().find_map(|url| {
+            writer_at(&Forwarder::new(url, &authorities).ok()?).ok().map(|name| name.to_string())
+        });
+        let writer = writer.as_deref();
+        let query = nodes.query_nodes().map(|url| query_node(nodes, &authorities, url, writer));
+        found.extend(query.map(|found| found.unwrap_or_else(unused)));
+    }
+    found
+}
+
+fn ingest_node(
+    nodes: &NodeSettings,
+    authorities: &Authorities,
+    url: &str,
+    fingerprint: Option<&str>,
+) -> Result<String, String> {
+    let headers = headers(nodes).map_err(|error| error.to_string())?;
+    let node = describe(&Forwarder::new(url, authorities)?, &headers)
+        .map_err(|problem| format!("{url}: {problem}"))?;
+    let has_model = |own: &str| node.models.iter().any(|known| known == own);
+    Ok(match (fingerprint.is_some_and(has_model), node.version == RELEASE) {
+        (true, true) => format!("{url} parses and embeds: {}", node.device),
+        (true, false) => format!("{url} only embeds: it is of release {}", node.version),
+        (false, true) => format!("{url} only parses: it has not this server's model"),
+        (false, false) => format!("{url} is not used: another release and another model"),
+    })
+}
+
+/// Asks a query node; `writer` is the process at the address of the one that writes.
+fn query_node(
+    nodes: &NodeSettings,
+    authorities: &Authorities,
+    url: &str,
+    writer: Option<&str>,
+) -> Result<String, String> {
+    let headers = headers(nodes).map_err(|error| error.to_string())?;
+    let node = QueryNode::ask(&Forwarder::new(url, authorities)?, &headers)?;
+    let is_same_release = node.release == RELEASE;
+    let mut facts = vec![format!("{url} answers, of release {}", node.release)];
+    match writer {
+        Some(writer) if writer == node.writer.to_string() => {
+            facts.push("follows the process that writes".to_owned());
+        }
+        Some(_) => facts.push("it follows another process than writer-url names".to_owned()),
+        None => facts.push("not known whom it follows, as writer-url does not answer".into()),
+    }
+    if nodes.shared_search_rows.is_some() {
+        facts.push(match (node.accepts_key, is_same_release) {
+            (Some(true), true) => "takes shares of searches".to_owned(),
+            (Some(true), false) => format!("takes no shares: this is release {RELEASE}"),
+            (Some(false), _) => "takes no shares: it has another node-key".to_owned(),
+            (None, _) => "takes no shares: it was started without shared-search-rows".to_owned(),
+        });
+    }
+    Ok(facts.join("; "))
+}

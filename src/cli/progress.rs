@@ -1,0 +1,77 @@
+//! Progress in bytes: a bar on a terminal, a line now and then elsewhere.
+
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+
+use crate::cli::bar::{Bar, picture, time_left};
+
+/// Time between two lines of a download, and of what may take hours.
+const LINE_AFTER: Duration = Duration::from_secs(5);
+const RARE_LINE_AFTER: Duration = Duration::from_secs(60);
+
+/// Shows how many bytes of something are done.
+#[derive(Debug)]
+pub struct Progress {
+    bar: Option<Bar>,
+    /// Time between two lines where there is no bar, and whether there is one for each end.
+    line_after: Duration,
+    tells_ends: bool,
+    what: RefCell<String>,
+    begun: Cell<Instant>,
+    told: Cell<Instant>,
+}
+
+impl Progress {
+    /// On standard error.
+    pub fn new() -> Self {
+        Self::made(LINE_AFTER, true)
+    }
+
+    /// The same, with a line a minute and no others where there is no bar.
+    pub fn rare() -> Self {
+        Self::made(RARE_LINE_AFTER, false)
+    }
+
+    fn made(line_after: Duration, tells_ends: bool) -> Self {
+        let (bar, what, now) = (Bar::new(), RefCell::default(), Cell::new(Instant::now()));
+        Self { bar, line_after, tells_ends, what, begun: now.clone(), told: now }
+    }
+
+    /// So many bytes of something are done, and what `more` says.
+    pub fn show(&self, what: &str, bytes: u64, of: u64, more: impl Fn() -> String) {
+        if *self.what.borrow() != what {
+            what.clone_into(&mut self.what.borrow_mut());
+            self.begun.set(Instant::now());
+        }
+        let share = || format!("{:.1} of {:.1} MB", bytes as f64 / 1e6, of as f64 / 1e6);
+        if let Some(bar) = &self.bar {
+            let left = time_left(bytes, of, self.begun.get().elapsed());
+            let left = left.map_or(String::new(), |left| format!(", {} s left", left.as_secs()));
+            bar.show(|| format!("{what} {} {}{}{left}", picture(bytes, of), share(), more()));
+        } else if bytes == of && self.tells_ends || self.told.get().elapsed() >= self.line_after {
+            self.told.set(Instant::now());
+            eprintln!("{what}: {}{}", share(), more());
+        }
+    }
+
+    /// Removes the bar, for what is printed elsewhere.
+    pub fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.clear();
+        }
+    }
+
+    /// Prints a line.
+    pub fn note(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.print(text),
+            None => eprintln!("{text}"),
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

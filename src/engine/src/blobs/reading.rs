@@ -1,0 +1,36 @@
+//! The data in a bucket, to be read beside the process that writes to them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::bucket;
+use crate::EngineError;
+use crate::backup::{Opener, wait};
+use lodestone_bucket::{BucketBlobs, SharedStoreError, check_prefix};
+use lodestone_catalog::CatalogLog;
+use lodestone_fetch::bucket::BucketUrl;
+use lodestone_io::store::BlobStore;
+use lodestone_io::{DataDir, RealDisk};
+use lodestone_types::RandomIds;
+
+/// Opens a bucket with data, to read them: its blobs, and the log of its catalog. No copies are
+/// kept; what is opened is in a file below `root` until then.
+///
+/// # Errors
+/// A bucket that holds no data; errors of the store and of the disk.
+pub fn read_store(
+    url: &BucketUrl,
+    opener: &Opener,
+    root: &Path,
+) -> Result<(Arc<dyn BlobStore>, CatalogLog), EngineError> {
+    let bucket = bucket(&opener.settings, url, &opener.authorities, Box::new(wait))?;
+    if !check_prefix(&bucket, None)? {
+        let (place, problem) = (bucket.place(), "it holds no data of a server".to_owned());
+        return Err(SharedStoreError::Unfit { place, problem }.into());
+    }
+    let data = Arc::new(DataDir::open(root, Arc::new(RealDisk))?);
+    let blobs = BucketBlobs::open(bucket, data, 0)?.with_copies_of(|_| false).only_reading();
+    let store: Arc<dyn BlobStore> = Arc::new(blobs);
+    let log = CatalogLog::open(Arc::clone(&store), Arc::new(RandomIds))?;
+    Ok((store, log))
+}

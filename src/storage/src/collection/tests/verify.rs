@@ -1,0 +1,150 @@
+//! Verification of a collection that is not open, beside a process that writes to it.
+
+use super::recovery::flip;
+use super::*;
+use crate::collection::uploads::{self, UploadLabel};
+use lodestone_io::store::testing::{Call, Fault, FaultyBlobs};
+use lodestone_types::Origin;
+
+/// A source with its original in the store.
+fn stored(dir: &CollectionDir, id: &str, sequence: u64) -> NewSource {
+    let label = UploadLabel {
+        sub_tenant: "s".to_owned(),
+        source: id.to_owned(),
+        kind: "text".to_owned(),
+        filename: String::new(),
+        content_type: "text/plain".to_owned(),
+        uploaded_at: sequence,
+        tenant_metadata: None,
+        document_metadata: None,
+        origin: Origin::default(),
+        after: None,
+    };
+    let content = format!("The original of {id}.");
+    let key = uploads::put(&*dir.store, &*dir.ids, ID, &label, content.as_bytes()).unwrap();
+    let mut stored = source("s", id, sequence, &["x", "y"]);
+    stored.record.raw_key = key.as_str().to_owned();
+    stored
+}
+
+/// Two segments, of which one has tombstones; the original of the source that is gone is gone.
+fn two_segments(dir: &CollectionDir) -> Collection {
+    let collection = dir.open();
+    let [a, b, c] = [("a", 1), ("b", 2), ("c", 3)].map(|(id, at)| stored(dir, id, at));
+    let gone = Key::parse(&b.record.raw_key).unwrap();
+    add(&collection, &[a, b]);
+    add(&collection, &[c]);
+    commit(&collection, &removing("s", "b"));
+    dir.store.delete(&gone).unwrap();
+    collection
+}
+
+/// The keys of what is damaged, and the counts.
+fn verified(
+    store: &Arc<dyn BlobStore>,
+    expected: Option<CommitHead>,
+) -> Result<(Vec<String>, VerifiedCollection), CollectionError> {
+    let mut keys = Vec::new();
+    let (store, ids) = (Arc::clone(store), Arc::new(SeededIds::new(9)));
+    let verified = Collection::verify(ID, store, ids, expected, &mut |seen| match seen {
+        Seen::Damage { key, .. } => keys.push(key.to_owned()),
+        Seen::Progress(census) => assert!(census.bytes <= census.bytes_total),
+    })?;
+    Ok((keys, verified))
+}
+
+/// Goal: every kind of file is looked at, and named where it is damaged or missing; the rest is
+/// verified all the same.
+#[test]
+fn what_is_damaged_is_named() {
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
+    let (keys, end) = verified(&dir.store, collection.head()).unwrap();
+    assert_eq!(end.newest_sequence, Sequence(3));
+    let census = end.census;
+    assert!(keys.is_empty(), "{keys:?}");
+    let counts = (census.segments, census.rows, census.sources, census.originals);
+    assert_eq!((counts, census.without_list), ((2, 4, 2, 2), 0));
+    assert_eq!(census.bytes, census.bytes_total);
+    let snapshot = collection.snapshot();
+    let first = &snapshot.segments[0];
+    let original = Key::parse(&first.segment.record(0).unwrap().raw_key).unwrap();
+    let keys = [
+        layout::segment(ID, first.segment.id()),
+        layout::tombstone(ID, first.entry.tombstones.as_ref().unwrap().id),
+        layout::source_list(ID, first.segment.id()),
+        original,
+    ];
+    for (kind, key) in keys.iter().enumerate() {
+        let bytes = dir.store.get(key).unwrap();
+        flip(&dir, key, bytes.len() - 5);
+        let (found, _) = verified(&dir.store, None).unwrap();
+        assert_eq!(found, [key.as_str()], "changed");
+        dir.store.delete(key).unwrap();
+        let (found, end) = verified(&dir.store, None).unwrap();
+        // Older releases wrote no lists.
+        let is_list = kind == 2;
+        assert_eq!(end.census.without_list, u64::from(is_list), "{key}");
+        assert_eq!(found.len(), usize::from(!is_list), "missing: {key}");
+        dir.store.put(key, &bytes).unwrap();
+    }
+    let newest = layout::manifest(ID, snapshot.manifest.version);
+    flip(&dir, &newest, 60);
+    let error = verified(&dir.store, None).unwrap_err();
+    assert!(error.to_string().contains(newest.as_str()), "{error}");
+    dir.store.delete(&newest).unwrap();
+    let error = verified(&dir.store, collection.head()).unwrap_err();
+    assert!(matches!(error, CollectionError::HeadMissing { .. }), "{error}");
+}
+
+/// Goal: whatever the process that writes deletes, between any two reads of the verification, is no
+/// damage; what is damaged beside it is found.
+#[test]
+fn what_another_process_removes_meanwhile_is_no_damage() {
+    for (when, is_merged) in (0..16).flat_map(|when| [(when, false), (when, true)]) {
+        let dir = CollectionDir::new();
+        let writer = Arc::new(two_segments(&dir));
+        let lost = stored(&dir, "lost", 5);
+        dir.store.delete(&Key::parse(&lost.record.raw_key).unwrap()).unwrap();
+        let key = lost.record.raw_key.clone();
+        add(&writer, &[lost]);
+        let original = writer
+            .snapshot()
+            .find(&sub("s"), &named("s", "a").1)
+            .map(|found| Key::parse(&found.record().unwrap().raw_key).unwrap());
+        let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+        let (store, mut reads) = (Arc::clone(&dir.store), 0);
+        faulty.set(move |call, _| {
+            reads += u32::from(call == Call::Get);
+            if call == Call::Get && reads == when {
+                commit(&writer, &removing("s", "a"));
+                if is_merged {
+                    let base = writer.snapshot();
+                    let all: Vec<usize> = (0..base.segments.len()).collect();
+                    let edit = super::merging::replacement(&writer, &base, &all);
+                    drop(base);
+                    commit(&writer, &edit);
+                }
+                writer.collect_garbage().unwrap();
+                store.delete_many(original.as_slice()).unwrap();
+            }
+            Fault::None
+        });
+        let (found, end) = verified(&(faulty as _), None).unwrap();
+        let place = format!("before read {when}, merged {is_merged}");
+        assert!(!found.is_empty() && found.iter().all(|one| *one == key), "{place}: {found:?}");
+        assert!(end.census.originals >= 1, "{place}");
+    }
+}
+
+#[test]
+fn a_store_that_is_away_is_no_damage() {
+    let dir = CollectionDir::new();
+    two_segments(&dir);
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    faulty.set(|call, key| match call == Call::Get && key.as_str().starts_with("v1/raw/") {
+        true => Fault::Before,
+        false => Fault::None,
+    });
+    assert_eq!(verified(&(faulty as _), None).unwrap_err().kind(), ErrorKind::Unavailable);
+}

@@ -1,0 +1,139 @@
+//! `lodestone verify` of data in a bucket, whose server is stopped or goes on.
+
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use lodestone_engine::backup::{Location, Opener};
+use lodestone_engine::copy_store;
+use lodestone_engine::settings::BucketSettings;
+use lodestone_fetch::Authorities;
+use lodestone_fetch::bucket::{Bucket, Condition};
+use serde_json::json;
+
+use crate::backups::another;
+use crate::process::http::Client;
+use crate::process::{Server, lodestone};
+use crate::s3::Store;
+use crate::shared_store::{PLACE, bucket, is_child};
+use crate::{Installation, ask, settled, upload};
+
+/// A server over the bucket; the store's credentials are in the environment.
+fn server(installation: &Installation) -> (Server, Client) {
+    installation.start_with(&[("LODESTONE_STORE", PLACE)])
+}
+
+/// Whether the bucket is sound, and what was said. Nothing is left in the temporary folder.
+fn verify(scratch: &Path) -> (bool, String) {
+    let mut command = lodestone(&["verify", "--store", PLACE]);
+    let output = command.env("TMPDIR", scratch).output().expect("it runs");
+    assert_eq!(scratch.read_dir().expect("a folder").count(), 0);
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).expect("UTF-8"))
+}
+
+fn delete(client: &Client, id: &str) {
+    ask(client, "DELETE", "/delete_source?tenant_id=acme", json!({"source_ids": [id]}));
+}
+
+/// One of the keys that begin and end so, counted from the last.
+fn key_of(bucket: &Bucket, start: &str, end: &str, at: usize) -> String {
+    let keys = bucket.list(start).expect("a listing").into_iter().map(|(key, _)| key);
+    keys.rev().filter(|key| key.ends_with(end)).nth(at).expect("so many of them")
+}
+
+/// Goal: a byte that was changed in a segment, an original that is missing and an entry of the
+/// catalog's log that is missing are found and named by their keys; nothing in the bucket is
+/// changed. A copy of the data tells how far it is.
+#[test]
+fn verify_names_what_is_damaged_in_a_bucket() {
+    let test = "verify_names_what_is_damaged_in_a_bucket";
+    if !is_child("verified_buckets", test, None) {
+        let Some(store) = Store::start(test) else { return };
+        is_child("verified_buckets", test, Some(&store));
+        return;
+    }
+    let Some(installation) = Installation::new(test) else { return };
+    let (mut running, client) = server(&installation);
+    let texts = (0..3).map(|n| json!({"file_id": format!("b{n}"), "content": "A granite wall."}));
+    let batch = json!({"items": texts.collect::<Vec<_>>()});
+    upload(&client, "a", &"A long text about wind and water. ".repeat(300));
+    ask(&client, "POST", "/upload/batch_upload_text?tenant_id=acme", batch);
+    upload(&client, "c", "The lantern stands in the hall.");
+    for id in ["a", "b0", "b1", "b2", "c"] {
+        assert_eq!(settled(&client, id), "success");
+    }
+    delete(&client, "b1");
+    running.terminate();
+    assert!(running.ended().expect("it ends").success());
+
+    let (bucket, scratch) = (bucket("data/prod"), tempfile::tempdir().expect("a folder"));
+    let before = bucket.list("").expect("a listing");
+    let (is_sound, said) = verify(scratch.path());
+    assert!(is_sound && said.contains("acme: ") && said.contains("4 originals"), "{said}");
+    assert!(said.contains("none is missing: all sound"), "{said}");
+    let segment = key_of(&bucket, "v1/c/", ".seg", 0);
+    let bytes = bucket.get(&segment).expect("an answer").expect("a segment");
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 2] ^= 0x20;
+    bucket.put(&segment, &damaged, Condition::None).expect("it is written");
+    let (is_sound, said) = verify(scratch.path());
+    assert!(!is_sound && said.contains(&format!("acme: {segment}: ")), "{said}");
+    assert!(said.contains("1 problem"), "{said}");
+    bucket.put(&segment, &bytes, Condition::None).expect("it is written");
+    for key in [key_of(&bucket, "v1/raw/", "", 1), key_of(&bucket, "v1/catalog/", "", 1)] {
+        let bytes = bucket.get(&key).expect("an answer").expect("an object");
+        bucket.remove(&key).expect("it is removed");
+        let (is_sound, said) = verify(scratch.path());
+        assert!(!is_sound && said.contains(&key), "{key}: {said}");
+        bucket.put(&key, &bytes, Condition::None).expect("it is written");
+    }
+    let (is_sound, said) = verify(scratch.path());
+    assert!(is_sound, "{said}");
+    assert_eq!(bucket.list("").expect("a listing"), before);
+
+    let mut said = Vec::new();
+    let opener =
+        Opener { settings: BucketSettings::default(), authorities: Authorities::default() };
+    let (from, copy) = (Location::parse(PLACE).expect("a place"), another(&installation));
+    let to = Location::Folder(copy.data());
+    let copied = copy_store(&from, &to, &opener, &mut |now| said.push(*now)).expect("a copy");
+    let end = said.last().expect("news");
+    assert_eq!((end.blobs, end.bytes), (end.blobs_total, end.bytes_total));
+    assert_eq!((end.blobs, end.bytes), (copied.blobs, copied.new_bytes));
+    assert!(said.is_sorted_by_key(|now| (now.bytes, now.blobs)) && said.len() > 4, "{said:?}");
+}
+
+/// Goal: what a server uploads, merges and deletes while its bucket is verified is no damage.
+#[test]
+fn verify_of_a_bucket_that_is_written_to_finds_nothing() {
+    let test = "verify_of_a_bucket_that_is_written_to_finds_nothing";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let variables = store.variables();
+    let mut all: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    all.push(("LODESTONE_STORE", PLACE));
+    let (_server, client) = installation.start_with(&all);
+    let mut number = 0;
+    let mut change = || {
+        upload(&client, &format!("d{number}"), &format!("The stone {number} lies in the hall."));
+        assert_eq!(settled(&client, &format!("d{number}")), "success");
+        if number >= 4 {
+            delete(&client, &format!("d{}", number - 4));
+        }
+        number += 1;
+    };
+    (0..8).for_each(|_| change());
+    for round in 0..3 {
+        let mut command = store.command(&["verify", "--store", PLACE]);
+        let mut verifying = command.stdout(Stdio::piped()).spawn().expect("it runs");
+        while verifying.try_wait().expect("a process").is_none() {
+            change();
+        }
+        let output = verifying.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success() && said.contains("all sound"), "round {round}: {said}");
+    }
+}
