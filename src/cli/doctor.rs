@@ -23,7 +23,7 @@ use lodestone_engine::{
 };
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, Sandbox, has_landlock};
-use lodestone_fetch::forward::Addresses;
+use lodestone_fetch::Forwarder;
 use lodestone_io::{DataDir, Disk, IoError, RealDisk};
 use lodestone_rank::Reranker;
 use lodestone_storage::collection::count_foreign_models;
@@ -226,9 +226,14 @@ fn writer(settings: &Settings) -> Result<Option<String>, String> {
         return Ok(None);
     }
     let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
-    let writer = Addresses::new(settings.store.nodes.writers(), &authorities)?;
-    writer.find(|way| writer_at(way).map(drop))?;
-    Ok(Some(format!("{} answers, and writes to a bucket", writer.current().base())))
+    let mut problems = Vec::new();
+    for url in settings.store.nodes.writers() {
+        match writer_at(&Forwarder::new(url, &authorities)?) {
+            Ok(_) => return Ok(Some(format!("{url} answers, and writes to a bucket"))),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    Err(problems.join("; "))
 }
 
 /// The place of backups. A server starts without a store that answers, but not without credentials.

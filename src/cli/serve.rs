@@ -53,15 +53,15 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     components.backend = device.backend;
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let door = Door { listener, certificates, for_metrics };
-    let Some(engine) = start(&runtime, &settings, &components, &door)? else { return Ok(()) };
-    let served = runtime.block_on(serve(Arc::clone(&engine), door));
+    let listeners = Listeners { listener, certificates, for_metrics };
+    let Some(engine) = start(&runtime, &settings, &components, &listeners)? else { return Ok(()) };
+    let served = runtime.block_on(serve(Arc::clone(&engine), listeners));
     engine.shut_down();
     served
 }
 
 /// The sockets of a server.
-pub(super) struct Door {
+pub(super) struct Listeners {
     /// For clients.
     pub(super) listener: TcpListener,
     /// The certificate of that listener, if it has one.
@@ -76,13 +76,13 @@ fn start(
     runtime: &Runtime,
     settings: &Settings,
     components: &Components,
-    door: &Door,
+    listeners: &Listeners,
 ) -> Result<Option<Arc<Engine>>, Box<dyn Error>> {
     loop {
         let Some(standby) = Standby::new(settings)? else {
             return Ok(Some(Engine::start(settings.clone(), components.clone())?));
         };
-        let Some(signals) = runtime.block_on(standby::wait(standby, settings, door))? else {
+        let Some(signals) = runtime.block_on(standby::wait(standby, settings, listeners))? else {
             return Ok(None);
         };
         match Engine::start(settings.clone(), components.clone()) {
@@ -212,8 +212,8 @@ pub fn certificates(settings: &Settings) -> Result<Option<Arc<Certificates>>, Tl
     files.map(|(certificate, key)| Certificates::read(certificate, key)).transpose()
 }
 
-async fn serve(engine: Arc<Engine>, door: Door) -> Result<(), Box<dyn Error>> {
-    let Door { listener, certificates, for_metrics } = door;
+async fn serve(engine: Arc<Engine>, listeners: Listeners) -> Result<(), Box<dyn Error>> {
+    let Listeners { listener, certificates, for_metrics } = listeners;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let taken = Arc::new(OnceLock::new());
     let stop =

@@ -14,7 +14,7 @@ use lodestone_server::{
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::cli::serve::Door;
+use crate::cli::serve::Listeners;
 
 /// Time within which the place of one that is gone already is had.
 const AT_ONCE: Duration = Duration::from_secs(3);
@@ -24,7 +24,7 @@ const AT_ONCE: Duration = Duration::from_secs(3);
 pub async fn wait(
     standby: Standby,
     settings: &Settings,
-    door: &Door,
+    listeners: &Listeners,
 ) -> Result<Option<watch::Receiver<Stop>>, Box<dyn Error>> {
     let signals = stop_on_signals(pending())?;
     let standby = Arc::new(standby);
@@ -35,10 +35,10 @@ pub async fn wait(
     }
     let (end, ended) = watch::channel(Stop::Run);
     let (router, metrics) = standby_routers();
-    let for_metrics = door.for_metrics.as_ref().map(TcpListener::try_clone).transpose()?;
+    let for_metrics = listeners.for_metrics.as_ref().map(TcpListener::try_clone).transpose()?;
     serve_metrics(for_metrics, metrics, &ended)?;
-    let listener = tokio::net::TcpListener::from_std(door.listener.try_clone()?)?;
-    let (certificates, limits) = (door.certificates.clone(), ListenSettings::of(settings));
+    let listener = tokio::net::TcpListener::from_std(listeners.listener.try_clone()?)?;
+    let (certificates, limits) = (listeners.certificates.clone(), ListenSettings::of(settings));
     let served = serve(listener, certificates, router, limits, ended);
     let served = tokio::spawn(served);
     eprintln!("\nLodestone\n  standby    waits for the place of the process that writes\n");

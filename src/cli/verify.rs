@@ -1,7 +1,7 @@
 //! `lodestone verify`: reads everything in a data directory or a bucket and checks it.
 //!
 //! A server may go on writing to a bucket. What is missing or damaged is therefore looked for again
-//! in the newest version of its collection, or of the catalog, before it is told.
+//! in the newest version of its collection, or of the catalog, before it is reported.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -20,7 +20,7 @@ use lodestone_engine::{CATALOG_NAME, EngineError, cached_store, read_store};
 use lodestone_fetch::bucket::BucketUrl;
 use lodestone_io::store::{BlobStore, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
-use lodestone_storage::collection::{Collection, CollectionCensus, Seen, uploads};
+use lodestone_storage::collection::{Collection, CollectionCensus, VerifyEvent, uploads};
 use lodestone_types::{ErrorKind, IdSource, JobStatus, RandomIds, SystemClock};
 
 use crate::cli::arguments::VerifyOptions;
@@ -109,17 +109,17 @@ struct Verification {
     catalog: Catalog,
     /// Fingerprint of the server's model.
     loaded: Option<String>,
-    told: Told,
+    report: Report,
 }
 
 /// Lines for the operator.
-struct Told {
+struct Report {
     catalog: Catalog,
     progress: Progress,
     problems: u64,
 }
 
-impl Told {
+impl Report {
     fn line(&self, about: &str, text: &dyn Display) {
         self.progress.clear();
         println!("{about}: {text}");
@@ -154,29 +154,29 @@ impl Verification {
         catalog: Catalog,
     ) -> Result<Self, Box<dyn Error>> {
         let loaded = options.model_dir.as_deref().map(fingerprint).transpose()?;
-        let told = Told { catalog: catalog.clone(), progress: Progress::rare(), problems: 0 };
-        Ok(Self { store, catalog, loaded, told })
+        let report = Report { catalog: catalog.clone(), progress: Progress::rare(), problems: 0 };
+        Ok(Self { store, catalog, loaded, report })
     }
 
     fn run(mut self) -> Result<(), Box<dyn Error>> {
         if let Err(error) = self.catalog.verify() {
-            self.told.problem(CATALOG_NAME, &error);
+            self.report.problem(CATALOG_NAME, &error);
         }
         for tenant in self.catalog.tenants()? {
-            let before = self.told.problems;
+            let before = self.report.problems;
             match self.verify_tenant(&tenant) {
-                Ok(found) if self.told.problems == before => {
-                    self.told.line(tenant.id.as_str(), &found);
+                Ok(found) if self.report.problems == before => {
+                    self.report.line(tenant.id.as_str(), &found);
                 }
                 Ok(_) => {}
                 // Each further request would wait for the store again.
                 Err(error) if self.is_away(&error) => return Err(error.into()),
-                Err(error) => self.told.problem_of(&tenant, &error),
+                Err(error) => self.report.problem_of(&tenant, &error),
             }
         }
         self.verify_descriptors()?;
-        self.told.progress.clear();
-        match self.told.problems {
+        self.report.progress.clear();
+        match self.report.problems {
             0 => Ok(()),
             problems => Err(counted(problems, "problem").into()),
         }
@@ -193,12 +193,12 @@ impl Verification {
         let id = tenant.collection;
         let expected = self.catalog.head(id)?;
         descriptors::read(&*self.store, id)?;
-        let (store, ids, told) = (Arc::clone(&self.store), Arc::new(RandomIds), &mut self.told);
+        let (store, ids, report) = (Arc::clone(&self.store), Arc::new(RandomIds), &mut self.report);
         let verified = Collection::verify(id, store, ids, expected, &mut |seen| match seen {
-            Seen::Damage { key, problem } => told.damage(tenant, key, problem),
-            Seen::Progress(CollectionCensus { bytes, bytes_total, originals, .. }) => {
+            VerifyEvent::Damage { key, problem } => report.damage(tenant, key, problem),
+            VerifyEvent::Progress(CollectionCensus { bytes, bytes_total, originals, .. }) => {
                 let more = || format!(", {}", counted(*originals, "original"));
-                told.progress.show(tenant.id.as_str(), *bytes, *bytes_total, more);
+                report.progress.show(tenant.id.as_str(), *bytes, *bytes_total, more);
             }
         })?;
         let mut known = self.catalog.newest_sequence()?;
@@ -208,7 +208,7 @@ impl Verification {
         if known < verified.newest_sequence {
             let problem = "catalog.sqlite is older than its segments, as a backup is: uploads that \
                 waited since then have to be repeated";
-            self.told.problem_of(tenant, &problem);
+            self.report.problem_of(tenant, &problem);
         }
         let waiting = match self.verify_waiting(tenant)? {
             0 => String::new(),
@@ -249,7 +249,7 @@ impl Verification {
                     }) {
                         let source = &job.source;
                         let problem = format!("the original of {source} that waits: {error}");
-                        self.told.problem_of(tenant, &problem);
+                        self.report.problem_of(tenant, &problem);
                     }
                 }
                 before = page.next;
@@ -279,7 +279,7 @@ impl Verification {
                 let now = self.catalog.file(id, &file.id)?;
                 if now.is_some_and(|now| now.raw_key == file.raw_key) {
                     let problem = format!("the uploaded file {}: {error}", file.id);
-                    self.told.problem_of(tenant, &problem);
+                    self.report.problem_of(tenant, &problem);
                 }
             }
         }
@@ -305,10 +305,10 @@ impl Verification {
                         "described in v1/t/{collection} and not in catalog.sqlite, which is \
                          older: the next start takes it up"
                     );
-                    self.told.problem(tenant.id.as_str(), &problem);
+                    self.report.problem(tenant.id.as_str(), &problem);
                 }
                 Ok(_) => {}
-                Err(error) => self.told.problem(&collection.to_string(), &error),
+                Err(error) => self.report.problem(&collection.to_string(), &error),
             }
         }
         Ok(())

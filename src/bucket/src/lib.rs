@@ -35,6 +35,6 @@ mod transfer;
 pub use blobs::{BucketBlobs, CACHE_FOLDER};
 pub use cache::CacheCounts;
 pub use error::SharedStoreError;
-pub use owner::{Hold, LeaseWatch, OwnerLease};
+pub use owner::{LeaseState, LeaseView, OwnerLease};
 pub use probe::{Probed, begin_copy, check_prefix, end_copy, mark_prefix, probe};
 pub use transfer::send;

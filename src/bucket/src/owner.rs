@@ -22,7 +22,7 @@ const OWN_FILE: &str = "cache/owner";
 const RENEWAL: Duration = Duration::from_secs(5);
 /// Time without a renewal after which a process is gone.
 const GONE: Duration = Duration::from_secs(15);
-/// Time after the beginning of a renewal for which no other process can have taken the place.
+/// Time after the beginning of a renewal for which no other process can have taken the lease.
 const SURE: Duration = Duration::from_secs(10);
 /// Time between two tries to renew a name where the store fails.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -54,18 +54,21 @@ struct Renewals {
     renewed: Instant,
     /// Begin of the one that is under way.
     begun: Option<Instant>,
-    /// Whether the last one found the name of another process, or failed.
+    /// End of one that came so late that another process may have had the lease before.
+    doubtful: Option<Instant>,
+    /// Whether the last one found the name of another process.
     is_lost: bool,
+    /// Whether the store failed the last one.
     has_failed: bool,
     is_over: bool,
 }
 
-/// Whether a process still has its place.
+/// Whether a process still has the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum LeaseState {
     /// No other process can have taken it.
-    Sure,
-    /// The store does not answer.
+    Held,
+    /// The store does not answer, or did not for so long that another process may have taken it.
     Unknown,
     /// Another process has it, or this one stood still for so long that one may have it.
     Lost,
@@ -73,36 +76,78 @@ pub enum Hold {
 
 /// A view of a lease, for those who answer by it.
 #[derive(Debug, Clone)]
-pub struct LeaseWatch(Arc<Shared>);
+pub struct LeaseView(Arc<Shared>);
 
-impl LeaseWatch {
-    /// Whether the process still has its place. Asks nobody.
-    pub fn hold(&self) -> Hold {
-        self.0.renewals.lock().hold(Instant::now())
+impl LeaseView {
+    /// Whether the process still has the lease, as far as it knows: asks nobody.
+    pub fn state(&self) -> LeaseState {
+        self.0.renewals.lock().state(Instant::now())
+    }
+
+    /// Notes that no other process had begun to write at a look that began at `begun`.
+    pub fn confirm(&self, begun: Instant) {
+        self.0.renewals.lock().confirm(begun);
     }
 }
 
 impl Renewals {
-    fn hold(&self, now: Instant) -> Hold {
+    fn since(renewed: Instant) -> Self {
+        let (begun, doubtful, is_lost, has_failed, is_over) = Default::default();
+        Self { renewed, begun, doubtful, is_lost, has_failed, is_over }
+    }
+
+    fn state(&self, now: Instant) -> LeaseState {
         let is_slow = self.begun.is_some_and(|begun| now.duration_since(begun) > SLOW);
         match now.duration_since(self.renewed) < SURE {
-            _ if self.is_lost => Hold::Lost,
-            true => Hold::Sure,
-            false if self.has_failed || is_slow => Hold::Unknown,
-            false => Hold::Lost,
+            _ if self.is_lost => LeaseState::Lost,
+            true if self.doubtful.is_none() => LeaseState::Held,
+            false if !self.has_failed && !is_slow => LeaseState::Lost,
+            _ => LeaseState::Unknown,
         }
+    }
+
+    /// Notes the end of a renewal that has found or written the name of this process.
+    fn succeed(&mut self, begun: Instant, now: Instant) {
+        // It may have gone over the name of a successor.
+        if now.duration_since(self.renewed) >= SURE {
+            self.doubtful = Some(now);
+        }
+        self.renewed = begun;
+    }
+
+    fn confirm(&mut self, begun: Instant) {
+        self.doubtful = self.doubtful.filter(|since| begun <= *since);
     }
 }
 
-/// The lease at one look.
+/// The holder of the lease at one look.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Lease {
-    /// Nobody has it.
-    Free,
-    /// It is that of the process which had this data directory before: nobody else holds that now.
+enum Holder {
+    /// There is none.
+    Nobody,
+    /// The process that had this data directory before: nobody else holds that now.
     Own,
-    /// A process has it, or had it; with its name and the number of its renewals.
-    Held(Vec<u8>),
+    /// A process that lives, or lived; its name and the number of its renewals.
+    Other(Vec<u8>),
+}
+
+/// Looks at a holder, to see whether it lives.
+#[derive(Debug, Default)]
+struct Watched {
+    last: Option<Holder>,
+    /// Time for which it has not renewed its name.
+    unchanged: Duration,
+}
+
+impl Watched {
+    /// Notes a look, [`LOOK`] after the one before; returns whether the lease may be claimed.
+    fn note(&mut self, holder: Holder) -> bool {
+        let is_same = self.last.as_ref() == Some(&holder);
+        self.unchanged = if is_same { self.unchanged + LOOK } else { Duration::ZERO };
+        let is_gone = !matches!(holder, Holder::Other(_)) || self.unchanged >= GONE;
+        self.last = Some(holder);
+        is_gone
+    }
 }
 
 impl OwnerLease {
@@ -118,28 +163,26 @@ impl OwnerLease {
             place: bucket.url().to_string(),
             holder: String::from_utf8_lossy(holder).into_owned(),
         };
-        let mut lease = shared.look()?;
-        if let Lease::Held(holder) = &lease {
-            let (place, name) = (bucket.url(), String::from_utf8_lossy(holder));
-            tracing::warn!(%place, holder = %name, "another one wrote here last: does it live?");
-            let mut waited = Duration::ZERO;
-            while waited < GONE {
-                if bucket.pause(LOOK) {
-                    return Err(BucketError::Stopped.into());
+        let mut watched = Watched::default();
+        loop {
+            let holder = shared.look()?;
+            match (&watched.last, &holder) {
+                (None, Holder::Other(other)) => {
+                    let (place, holder) = (bucket.url(), String::from_utf8_lossy(other));
+                    tracing::warn!(%place, %holder, "another one wrote here last: does it live?");
                 }
-                waited += LOOK;
-                match shared.look()? {
-                    Lease::Held(now) if now != *holder => return Err(in_use(holder)),
-                    Lease::Held(_) => {}
-                    free => {
-                        lease = free;
-                        break;
-                    }
+                (Some(last), Holder::Other(other)) if *last != holder => return Err(in_use(other)),
+                _ => {}
+            }
+            if watched.note(holder.clone()) {
+                match shared.claim(&holder)? {
+                    true => break,
+                    false => return Err(in_use(&bucket.get(OWNER)?.unwrap_or_default())),
                 }
             }
-        }
-        if !shared.claim(&lease)? {
-            return Err(in_use(&bucket.get(OWNER)?.unwrap_or_default()));
+            if bucket.pause(LOOK) {
+                return Err(BucketError::Stopped.into());
+            }
         }
         let own = Arc::clone(&shared);
         let renewal = std::thread::Builder::new().name("store-owner".to_owned());
@@ -148,34 +191,26 @@ impl OwnerLease {
     }
 
     /// A view of it.
-    pub fn watch(&self) -> LeaseWatch {
-        LeaseWatch(Arc::clone(&self.shared))
+    pub fn view(&self) -> LeaseView {
+        LeaseView(Arc::clone(&self.shared))
     }
 
     /// Waits, for as long as it takes, until the process that writes is gone as for
     /// [`OwnerLease::take`], and claims its place, which `take` with the same data directory finds
     /// free then. Of several that wait one has it. Time during which the store does not answer does
     /// not count. Returns false where the bucket's pauses were ended before.
-    pub fn await_turn(bucket: &Arc<Bucket>, data: &Path, name: String) -> bool {
-        let shared = Shared::new(bucket, data, name);
-        let (mut seen, mut unchanged) = (None, Duration::ZERO);
+    pub fn await_lease(bucket: &Arc<Bucket>, data: &Path, name: String) -> bool {
+        let (shared, mut watched) = (Shared::new(bucket, data, name), Watched::default());
         loop {
-            let claimed = shared.look().and_then(|lease| {
-                unchanged = match seen.as_ref() == Some(&lease) {
-                    true => unchanged + LOOK,
-                    false => Duration::ZERO,
-                };
-                let is_held = matches!(lease, Lease::Held(_)) && unchanged < GONE;
-                let claimed = !is_held && shared.claim(&lease)?;
-                seen = Some(lease);
-                Ok(claimed)
-            });
+            let claimed = shared
+                .look()
+                .and_then(|holder| Ok(watched.note(holder.clone()) && shared.claim(&holder)?));
             match claimed {
                 Ok(true) => return true,
                 Ok(false) => {}
                 Err(error) => {
                     tracing::debug!(%error, "it is not known whether the one that writes lives");
-                    seen = None;
+                    watched = Watched::default();
                 }
             }
             if bucket.pause(LOOK) {
@@ -201,33 +236,32 @@ impl Drop for OwnerLease {
 impl Shared {
     fn new(bucket: &Arc<Bucket>, data: &Path, name: String) -> Self {
         let (bucket, own_file) = (Arc::clone(bucket), data.join(OWN_FILE));
-        let (renewed, begun) = (Instant::now(), None);
-        let (is_lost, has_failed, is_over, changed) = Default::default();
-        let renewals = Mutex::new(Renewals { renewed, begun, is_lost, has_failed, is_over });
+        let renewals = Mutex::new(Renewals::since(Instant::now()));
+        let changed = Condvar::default();
         Self { bucket, own_file, name, renewals, changed }
     }
 
-    fn look(&self) -> Result<Lease, BucketError> {
-        let Some(held) = self.bucket.get(OWNER)? else { return Ok(Lease::Free) };
+    fn look(&self) -> Result<Holder, BucketError> {
+        let Some(held) = self.bucket.get(OWNER)? else { return Ok(Holder::Nobody) };
         let before = std::fs::read(&self.own_file).unwrap_or_default();
         Ok(match !before.is_empty() && held.starts_with(&before) {
-            true => Lease::Own,
-            false => Lease::Held(held),
+            true => Holder::Own,
+            false => Holder::Other(held),
         })
     }
 
     /// Puts the name of this process in the place of what was seen there; returns whether no other
     /// process came first.
-    fn claim(&self, seen: &Lease) -> Result<bool, BucketError> {
-        if let Lease::Held(_) = seen {
+    fn claim(&self, seen: &Holder) -> Result<bool, BucketError> {
+        if let Holder::Other(_) = seen {
             if self.look()? != *seen {
                 return Ok(false);
             }
             self.bucket.remove(OWNER)?;
         }
         let condition = match seen {
-            Lease::Own => Condition::None,
-            Lease::Free | Lease::Held(_) => Condition::Absent,
+            Holder::Own => Condition::None,
+            Holder::Nobody | Holder::Other(_) => Condition::Absent,
         };
         self.renewals.lock().renewed = Instant::now();
         // A request that is repeated may be refused for what its first try has written.
@@ -261,7 +295,7 @@ impl Shared {
         }
     }
 
-    /// Writes the name again, unless another process has taken the place: one that slept, and has
+    /// Writes the name again, unless another process has taken the lease: one that slept, and has
     /// a successor, must not be taken for that. Returns whether it has the place.
     fn renew(&self, renewals: u64) -> Result<bool, BucketError> {
         match self.bucket.get(OWNER)? {
@@ -285,10 +319,11 @@ impl Shared {
             let renewed = MutexGuard::unlocked(&mut state, || self.renew(count));
             (state.begun, state.has_failed) = (None, renewed.is_err());
             match renewed {
-                Ok(has_place) => {
-                    state.is_lost = !has_place;
-                    state.renewed = if has_place { begun } else { state.renewed };
+                Ok(true) => {
+                    state.is_lost = false;
+                    state.succeed(begun, Instant::now());
                 }
+                Ok(false) => state.is_lost = true,
                 Err(error) => tracing::warn!(%error, "the owner's name could not be renewed"),
             }
         }
@@ -299,24 +334,44 @@ impl Shared {
 mod tests {
     use super::*;
 
-    /// Goal: a process that renewed its name a moment ago is sure of its place; one that stood
-    /// still is not, until it has renewed it; where the store fails nobody knows.
+    fn after(renewed: Instant, seconds: u64) -> Instant {
+        renewed + Duration::from_secs(seconds)
+    }
+
+    /// Goal: a process that renewed its name a moment ago has the lease; one that stood still has
+    /// not, until it has renewed it; where the store fails nobody knows.
     #[test]
-    fn a_place_is_sure_for_less_long_than_others_wait() {
+    fn a_lease_is_held_for_less_long_than_others_wait() {
         let renewed = Instant::now();
-        let (is_lost, has_failed, is_over) = (false, false, false);
-        let fresh = || Renewals { renewed, begun: None, is_lost, has_failed, is_over };
-        let after = |seconds: u64| renewed + Duration::from_secs(seconds);
+        let fresh = || Renewals::since(renewed);
         assert!(SURE + RENEWAL <= GONE, "a renewal may fail before others may try");
-        assert_eq!(fresh().hold(after(9)), Hold::Sure);
-        assert_eq!(fresh().hold(after(20)), Hold::Lost, "it slept");
-        let trying = |seconds| Renewals { begun: Some(after(seconds)), ..fresh() };
-        assert_eq!(trying(5).hold(after(6)), Hold::Sure);
-        assert_eq!(trying(19).hold(after(20)), Hold::Lost, "it woke up, and asks");
-        assert_eq!(trying(5).hold(after(12)), Hold::Unknown, "the store is slow");
+        let state = |renewals: Renewals, seconds| renewals.state(after(renewed, seconds));
+        assert_eq!(state(fresh(), 9), LeaseState::Held);
+        assert_eq!(state(fresh(), 20), LeaseState::Lost, "it slept");
+        let trying = |at| Renewals { begun: Some(after(renewed, at)), ..fresh() };
+        assert_eq!(state(trying(5), 6), LeaseState::Held);
+        assert_eq!(state(trying(19), 20), LeaseState::Lost, "it woke up, and asks");
+        assert_eq!(state(trying(5), 12), LeaseState::Unknown, "the store is slow");
         let failing = || Renewals { has_failed: true, ..fresh() };
-        assert_eq!(failing().hold(after(9)), Hold::Sure);
-        assert_eq!(failing().hold(after(12)), Hold::Unknown);
-        assert_eq!(Renewals { is_lost: true, ..failing() }.hold(after(1)), Hold::Lost);
+        assert_eq!(state(failing(), 9), LeaseState::Held);
+        assert_eq!(state(failing(), 12), LeaseState::Unknown);
+        assert_eq!(state(Renewals { is_lost: true, ..failing() }, 1), LeaseState::Lost);
+    }
+
+    /// Goal: a renewal that arrives after others may have taken the lease proves nothing, until it
+    /// is seen after it that nobody else writes.
+    #[test]
+    fn a_late_renewal_is_confirmed_before_it_counts() {
+        let renewed = Instant::now();
+        let mut renewals = Renewals::since(renewed);
+        renewals.succeed(after(renewed, 5), after(renewed, 6));
+        assert_eq!(renewals.state(after(renewed, 7)), LeaseState::Held);
+        renewals.succeed(after(renewed, 10), after(renewed, 30));
+        renewals.succeed(after(renewed, 35), after(renewed, 36));
+        assert_eq!(renewals.state(after(renewed, 37)), LeaseState::Unknown);
+        renewals.confirm(after(renewed, 35));
+        assert_eq!(renewals.state(after(renewed, 37)), LeaseState::Unknown, "it was looked before");
+        renewals.confirm(after(renewed, 37));
+        assert_eq!(renewals.state(after(renewed, 38)), LeaseState::Held);
     }
 }

@@ -20,9 +20,9 @@ use super::{Catalog, CatalogOptions};
 use lodestone_types::limits::FOLLOWERS_MILLIS;
 use lodestone_types::{Clock, IdSource, Timestamp};
 
-/// Tells the reason for which another process may have taken the place of one that writes, if there
-/// is one.
-pub type PlaceCheck = Box<dyn Fn() -> Option<String> + Send + Sync>;
+/// Check of the lease of a process that writes: the reason for which another one may have taken it,
+/// if there is one.
+pub type LeaseCheck = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Time between two looks whether followers know of a change.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -136,10 +136,9 @@ impl Catalog {
         Ok(true)
     }
 
-    /// Has `check` asked before anything is told: the reason for which another process may have
-    /// taken the place of this one, which writes. Only the first check counts.
-    pub fn check_place(&self, check: PlaceCheck) {
-        let _is_first = self.inner.place.set(check);
+    /// Has `check` asked before this process, which writes, tells anything. Only the first one counts.
+    pub fn set_lease_check(&self, check: LeaseCheck) {
+        let _is_first = self.inner.lease_check.set(check);
     }
 
     /// Refuses where this process may not know of a change that somebody was told of: it follows
@@ -149,7 +148,7 @@ impl Catalog {
     /// [`CatalogError::Behind`].
     pub fn require_current(&self) -> Result<()> {
         let Some(state) = self.follow_state() else {
-            let doubt = self.inner.place.get().and_then(|check| check());
+            let doubt = self.inner.lease_check.get().and_then(|check| check());
             return doubt.map_or(Ok(()), |cause| Err(CatalogError::Behind { cause }));
         };
         let FollowState { age_millis, is_waited_for, last_error, .. } = state;

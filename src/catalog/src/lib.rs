@@ -132,7 +132,7 @@ pub use error::CatalogError;
 pub use export::{Import, Moment};
 pub use file_batches::{BatchFile, FileBatch, FileProblem};
 pub use files::{FilePage, StoredFile};
-pub use follow::{FollowState, PlaceCheck};
+pub use follow::{FollowState, LeaseCheck};
 pub use gauges::CatalogGauges;
 pub use idempotency::{IDEMPOTENCY_MILLIS, RequestGuard, RequestStart};
 pub use job_watch::{JobWatch, Wake};
@@ -201,8 +201,8 @@ struct Inner {
     last_served: claim::LastServed,
     is_recovered: AtomicBool,
     in_flight: Mutex<HashSet<idempotency::Name>>,
-    /// Tells why nothing may be told, where this process writes and others may too.
-    place: OnceLock<follow::PlaceCheck>,
+    /// That of a process that writes, where others may take its lease.
+    lease_check: OnceLock<follow::LeaseCheck>,
 }
 
 impl Catalog {

@@ -173,7 +173,7 @@ impl Catalog {
             last_served: Arc::default(),
             is_recovered: AtomicBool::new(is_recovered),
             in_flight: Mutex::default(),
-            place: OnceLock::new(),
+            lease_check: OnceLock::new(),
         };
         Self { inner: Arc::new(inner) }
     }

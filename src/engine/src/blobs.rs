@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -16,9 +16,9 @@ use crate::settings::{BucketSettings, InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 pub use copy::{CopiedStore, CopyProgress, copy_store};
 use lodestone_bucket::{
-    BucketBlobs, Hold, OwnerLease, Probed, SharedStoreError, check_prefix, mark_prefix, probe,
+    BucketBlobs, LeaseState, OwnerLease, Probed, SharedStoreError, check_prefix, mark_prefix, probe,
 };
-use lodestone_catalog::{Catalog, PlaceCheck};
+use lodestone_catalog::{Catalog, LeaseCheck};
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{Bucket, BucketUrl, Pause};
 use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
@@ -134,27 +134,29 @@ impl OpenBucket {
 
     /// Waits until another process has taken over, or for the end; returns whether one has.
     fn wait_for_takeover(&self, catalog: &Catalog) -> bool {
+        let lease = self.owner.as_ref().map(OwnerLease::view);
         while !self.stop.wait(LOOK) {
+            let begun = Instant::now();
             let found = catalog.check_fence();
             self.is_away.store(found.is_err(), Ordering::Relaxed);
             match found {
                 Ok(true) => return true,
-                Ok(false) => {}
+                Ok(false) => lease.iter().for_each(|lease| lease.confirm(begun)),
                 Err(error) => tracing::debug!(%error, "it is not known whether this is the owner"),
             }
         }
         false
     }
 
-    /// The reason for which another process may write in the place of this one, asked whenever
-    /// something is told; without one where this process only reads. Where the bucket does not
-    /// answer nobody knows: then a process for whose place others wait (`has_standby`) is silent.
-    pub(super) fn place_check(&self, has_standby: bool) -> Option<PlaceCheck> {
-        let lease = self.owner.as_ref()?.watch();
-        Some(Box::new(move || match lease.hold() {
-            Hold::Unknown if has_standby => Some("the bucket does not answer".to_owned()),
-            Hold::Sure | Hold::Unknown => None,
-            Hold::Lost => Some("another process may have taken its place".to_owned()),
+    /// The check of the lease before something is told; none where this process only reads. Where
+    /// the bucket does not answer nobody knows who holds it: a process that others wait to replace
+    /// (`has_standby`) is silent then.
+    pub(super) fn lease_check(&self, has_standby: bool) -> Option<LeaseCheck> {
+        let lease = self.owner.as_ref()?.view();
+        Some(Box::new(move || match lease.state() {
+            LeaseState::Unknown if has_standby => Some("the bucket does not answer".to_owned()),
+            LeaseState::Held | LeaseState::Unknown => None,
+            LeaseState::Lost => Some("another process may have taken its place".to_owned()),
         }))
     }
 
@@ -197,7 +199,7 @@ pub(super) fn open(
     ids: &Arc<dyn IdSource>,
     clock: &Arc<dyn Clock>,
 ) -> Result<OpenBlobs, EngineError> {
-    let (url, noted) = match (&settings.store.store, check_place(settings, data.root())?) {
+    let (url, noted) = match (&settings.store.store, check_data_dir(settings, data.root())?) {
         (Some(url), noted) => (url, noted),
         (None, _) => {
             let local = Arc::new(LocalBlobs::new(Arc::clone(data)));
@@ -271,9 +273,8 @@ pub(super) fn await_first_data<T>(
     Err(InvalidSetting { name: "store", problem }.into())
 }
 
-/// Checks that a data directory has a part in the place that the settings name; returns the bucket
-/// whose cache it is.
-fn check_place(settings: &Settings, root: &Path) -> Result<Option<String>, EngineError> {
+/// Checks that a data directory fits to the place of the data; returns the bucket whose cache it is.
+fn check_data_dir(settings: &Settings, root: &Path) -> Result<Option<String>, EngineError> {
     let dir = root.display();
     if let Some(from) = noted(root, COPYING_FILE)? {
         let problem = format!("{dir} is an unfinished copy of {from}: repeat lodestone store copy");

@@ -24,7 +24,7 @@ use parking_lot::{Condvar, Mutex};
 use ureq::http::HeaderMap;
 use uuid::Uuid;
 
-pub use peers::{Peers, Turn};
+pub use peers::{Assignment, Peers};
 use shares::Sharing;
 
 use crate::query::shares::ShareNodes;
@@ -112,8 +112,11 @@ impl Follower {
         })))
     }
 
-    /// Starts the threads.
+    /// Starts the threads, after a first look for the process that writes: requests are passed on
+    /// from the first moment.
     pub(super) fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
+        let found = self.find_writer();
+        self.writer.current().note(found.err());
         let spawn = |name: &str, run: fn(&Self)| {
             let follower = Arc::clone(self);
             let builder = std::thread::Builder::new().name(name.to_owned());
@@ -188,7 +191,7 @@ impl Follower {
     fn watch_writer(&self) {
         let (mut failures, mut is_told) = (0, false);
         loop {
-            match self.writer.find(|way| self.look_for_writer(way)) {
+            match self.find_writer() {
                 Ok(()) => {
                     if is_told {
                         let writer = self.writer.current().base();
@@ -212,6 +215,10 @@ impl Follower {
                 return;
             }
         }
+    }
+
+    fn find_writer(&self) -> Result<(), String> {
+        self.writer.find(|way| self.look_for_writer(way))
     }
 
     /// Whether the process at the address is the one that this one follows; else the reason.

@@ -85,8 +85,8 @@ fn open_catalog(
         (_, shared) => restore::open_catalog(data.root(), &store, shared, clock, ids, options)?,
     };
     let own = opened.bucket.as_ref();
-    if let Some(check) = own.and_then(|one| one.place_check(settings.store.nodes.standby)) {
-        catalog.check_place(check);
+    if let Some(check) = own.and_then(|one| one.lease_check(settings.store.nodes.standby)) {
+        catalog.set_lease_check(check);
     }
     Ok(match &settings.admin_key {
         Some(key) => (catalog.with_operator_key(key)?, None),

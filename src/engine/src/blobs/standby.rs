@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Stop, bucket, check_noted, check_place, owner_name};
+use super::{Stop, bucket, check_data_dir, check_noted, owner_name};
 use crate::EngineError;
 use crate::settings::Settings;
 use lodestone_bucket::{OwnerLease, check_prefix};
@@ -32,7 +32,7 @@ impl Standby {
             return Ok(None);
         };
         let data = DataDir::open(&settings.data_dir, Arc::new(RealDisk))?;
-        let noted = check_place(settings, data.root())?;
+        let noted = check_data_dir(settings, data.root())?;
         let stop = Arc::new(Stop::default());
         let (of, own) = (&settings.backups.bucket, Arc::clone(&stop));
         let authorities = settings.tls.authorities()?;
@@ -51,7 +51,7 @@ impl Standby {
         // Of several that wait one is the first to see that the other is gone.
         let spread = Duration::from_millis(token.as_u128() as u64 % 1000);
         let name = owner_name(&token.simple().to_string());
-        !self.stop.wait(spread) && OwnerLease::await_turn(&self.bucket, self.data.root(), name)
+        !self.stop.wait(spread) && OwnerLease::await_lease(&self.bucket, self.data.root(), name)
     }
 
     /// Ends the waiting.

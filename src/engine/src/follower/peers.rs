@@ -25,8 +25,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::shares::Sharing;
 use crate::ingest::stopping::Stopping;
 use crate::settings::InvalidSetting;
+pub use loads::Assignment;
 use loads::Loads;
-pub use loads::Turn;
 use lodestone_fetch::{Authorities, Forwarder};
 use lodestone_metrics::{Counter, Gauge, Registry};
 use lodestone_types::TenantId;
@@ -106,7 +106,7 @@ impl Peers {
     }
 
     /// Begins a request of a tenant at the node that is to answer it; `None` where none was seen.
-    pub fn begin(&self, tenant: &TenantId) -> Option<Turn> {
+    pub fn begin(&self, tenant: &TenantId) -> Option<Assignment> {
         let (ranked, own) = self.ranked(tenant);
         self.loads.begin(tenant, &ranked, self.peers.len(), own, Instant::now())
     }
@@ -218,7 +218,7 @@ mod tests {
 
     fn owner(peers: &Peers, own: usize, tenant: usize) -> usize {
         let tenant = TenantId::parse(&format!("tenant-{tenant}")).unwrap();
-        peers.begin(&tenant).and_then(|turn| turn.other()).unwrap_or(own)
+        peers.begin(&tenant).and_then(|assignment| assignment.other()).unwrap_or(own)
     }
 
     /// Goal: every node names the same owner, tenants are spread, and the loss of a node moves its

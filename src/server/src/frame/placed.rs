@@ -25,7 +25,7 @@ use crate::forward::{Origin, Outgoing, Upstream, is_marked};
 use crate::request::Payload;
 use crate::routes::{PARSE_INLINE_BYTES_MAX, Place, RouteSpec, off_thread};
 use crate::sse;
-use lodestone_engine::{Peers, Turn};
+use lodestone_engine::{Assignment, Peers};
 use lodestone_types::TenantId;
 
 /// Time after which a search is done here beside the node that was asked.
@@ -43,7 +43,7 @@ pub(super) struct Placement {
 /// A request of a tenant that one of the nodes is to answer.
 pub(super) struct Placed<'a> {
     placement: &'a Placement,
-    turn: Turn,
+    assignment: Assignment,
     body: Bytes,
     /// Whether it may be done twice at once: a language model's answer is not.
     is_hedged: bool,
@@ -77,8 +77,8 @@ impl Placement {
                 off_thread(move || Ok(tenant_in(&body))).await.ok()??
             }
         };
-        let turn = self.peers.begin(&tenant)?;
-        if turn.other().is_some() && self.peers.shares_searches() {
+        let assignment = self.peers.begin(&tenant)?;
+        if assignment.other().is_some() && self.peers.shares_searches() {
             let peers = Arc::clone(&self.peers);
             // The catalog is looked into.
             let is_shared = off_thread(move || Ok(peers.is_shared(&tenant))).await;
@@ -87,7 +87,7 @@ impl Placement {
             }
         }
         let is_hedged = !spec.media_types.contains(&sse::MEDIA_TYPE);
-        Some(Placed { placement: self, turn, body: body.clone(), is_hedged })
+        Some(Placed { placement: self, assignment, body: body.clone(), is_hedged })
     }
 }
 
@@ -111,7 +111,7 @@ impl Placed<'_> {
         here: impl Future<Output = Result<Response, ApiError>>,
     ) -> Result<Response, ApiError> {
         let hedge = self.is_hedged.then_some(HEDGE);
-        match self.turn.other() {
+        match self.assignment.other() {
             None => here.await,
             Some(at) => first_of(hedge, self.ask(at, parts, target, origin), here).await,
         }

@@ -86,7 +86,7 @@ pub use quarantine::QuarantinedSegment;
 pub use registry::Registry;
 pub use scrub::Scrubbed;
 pub use snapshot::{FoundChunk, FoundSource, LiveSegment, ScopeRows, Snapshot};
-pub use verify::{CollectionCensus, Seen, VerifiedCollection};
+pub use verify::{CollectionCensus, VerifiedCollection, VerifyEvent};
 
 use crate::segment::{self, NewSource, Segment, SegmentMeta, SegmentShape, VectorKind};
 use gc::PendingDelete;

@@ -49,9 +49,9 @@ pub struct VerifiedCollection {
     pub newest_sequence: Sequence,
 }
 
-/// News of a verification.
+/// An event of a verification.
 #[derive(Debug)]
-pub enum Seen<'a> {
+pub enum VerifyEvent<'a> {
     /// A file is damaged or missing.
     Damage {
         /// Its key.
@@ -63,7 +63,7 @@ pub enum Seen<'a> {
     Progress(&'a CollectionCensus),
 }
 
-struct Walk<'a> {
+struct Verifier<'a> {
     collection: Collection,
     /// The newest version, as far as it is known.
     manifest: Manifest,
@@ -72,13 +72,13 @@ struct Walk<'a> {
     census: CollectionCensus,
     /// The highest sequence of any source.
     newest: Sequence,
-    see: &'a mut dyn FnMut(Seen<'_>),
+    report: &'a mut dyn FnMut(VerifyEvent<'_>),
 }
 
 impl Collection {
     /// Reads the newest version and compares everything with its checksums: manifest, segments with
     /// every promise between their parts, tombstones, lists of sources, originals of the visible
-    /// sources. Changes nothing, and has one segment open at a time. Damage goes to `see`.
+    /// sources. Changes nothing, and has one segment open at a time. Damage goes to `report`.
     ///
     /// # Errors
     /// [`CollectionError::HeadMissing`] and [`CollectionError::BadManifest`] where the newest
@@ -88,28 +88,28 @@ impl Collection {
         store: Arc<dyn BlobStore>,
         ids: Arc<dyn IdSource>,
         expected: Option<CommitHead>,
-        see: &mut dyn FnMut(Seen<'_>),
+        report: &mut dyn FnMut(VerifyEvent<'_>),
     ) -> Result<VerifiedCollection, CollectionError> {
         let mut collection = Self::unopened(id, store, ids, 0);
         collection.only_reads = true;
         let manifest = collection.log.head(id)?;
         check_head(id, &manifest, expected)?;
         let (known, census, newest) = (BTreeSet::new(), CollectionCensus::default(), Sequence(0));
-        let mut walk = Walk { collection, manifest, known, census, newest, see };
-        while let Some(entry) = walk.next() {
-            walk.known.insert(entry.id);
-            walk.census.bytes += entry.bytes;
-            walk.verify_segment(entry)?;
-            walk.tell_progress();
+        let mut verifier = Verifier { collection, manifest, known, census, newest, report };
+        while let Some(entry) = verifier.next() {
+            verifier.known.insert(entry.id);
+            verifier.census.bytes += entry.bytes;
+            verifier.verify_segment(entry)?;
+            verifier.tell_progress();
         }
-        let Walk { manifest, census, newest, .. } = walk;
+        let Verifier { manifest, census, newest, .. } = verifier;
         let told = manifest.applied.iter().chain(&manifest.newest_sequence).copied().map(Sequence);
         let newest_sequence = told.fold(newest, Sequence::max);
         Ok(VerifiedCollection { census, manifest, newest_sequence })
     }
 }
 
-impl Walk<'_> {
+impl Verifier<'_> {
     fn unknown(&self) -> impl Iterator<Item = &SegmentEntry> {
         self.manifest.all_segments().filter(|entry| !self.known.contains(&entry.id))
     }
@@ -121,7 +121,7 @@ impl Walk<'_> {
     fn tell_progress(&mut self) {
         let rest: u64 = self.unknown().map(|entry| entry.bytes).sum();
         self.census.bytes_total = self.census.bytes + rest;
-        (self.see)(Seen::Progress(&self.census));
+        (self.report)(VerifyEvent::Progress(&self.census));
     }
 
     fn verify_segment(&mut self, mut entry: SegmentEntry) -> Result<(), CollectionError> {
@@ -169,7 +169,7 @@ impl Walk<'_> {
             for (at, problem) in &failed {
                 let (source, key) = &originals[*at];
                 if !live.dead.sources.contains(*source) {
-                    (self.see)(Seen::Damage { key, problem });
+                    (self.report)(VerifyEvent::Damage { key, problem });
                 }
             }
             self.tell_progress();
@@ -206,7 +206,7 @@ impl Walk<'_> {
             let before = key(entry);
             *entry = now;
             if key(entry) == before {
-                (self.see)(Seen::Damage { key: before.as_str(), problem: &problem });
+                (self.report)(VerifyEvent::Damage { key: before.as_str(), problem: &problem });
                 return Ok(None);
             }
         }

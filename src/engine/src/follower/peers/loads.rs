@@ -34,9 +34,9 @@ struct Load {
     changed: Instant,
 }
 
-/// One request under way, until it is dropped.
+/// A request and the node that is to answer it; under way until this is dropped.
 #[derive(Debug)]
-pub struct Turn {
+pub struct Assignment {
     loads: Arc<Loads>,
     tenant: TenantId,
     at: usize,
@@ -44,8 +44,8 @@ pub struct Turn {
 }
 
 impl Loads {
-    /// Begins a request of a tenant, whose nodes are `ranked`, best first: those of `nodes`
-    /// positions that are usable. `own` is the position of this process.
+    /// Begins a request of a tenant. `ranked` are the positions of the usable ones of `nodes` nodes,
+    /// that of the tenant first; `own` is the position of this process among them.
     pub(super) fn begin(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -53,7 +53,7 @@ impl Loads {
         nodes: usize,
         own: Option<usize>,
         now: Instant,
-    ) -> Option<Turn> {
+    ) -> Option<Assignment> {
         let mut loads = self.0.lock();
         if loads.len() >= TENANTS_MAX && !loads.contains_key(tenant) {
             loads.retain(|_, load| load.is_used(now));
@@ -65,7 +65,7 @@ impl Loads {
         let at = *spread.min_by_key(|at| load.under_way[**at])?;
         load.under_way[at] += 1;
         let (loads, tenant) = (Arc::clone(self), tenant.clone());
-        Some(Turn { loads, tenant, at, is_own: own == Some(at) })
+        Some(Assignment { loads, tenant, at, is_own: own == Some(at) })
     }
 
     fn end(&self, tenant: &TenantId, at: usize, now: Instant) {
@@ -100,14 +100,14 @@ fn share_of(time: Duration) -> f64 {
     -(-time.as_secs_f64() / MEAN_SECONDS).exp_m1()
 }
 
-impl Turn {
+impl Assignment {
     /// The position of the node that is to answer; `None` where this one is.
     pub fn other(&self) -> Option<usize> {
         (!self.is_own).then_some(self.at)
     }
 }
 
-impl Drop for Turn {
+impl Drop for Assignment {
     fn drop(&mut self) {
         self.loads.end(&self.tenant, self.at, Instant::now());
     }
@@ -130,29 +130,29 @@ mod tests {
         let tenant = TenantId::parse("acme").unwrap();
         let ranked = [2, 0, 3, 1];
         let begin = |millis| loads.begin(&tenant, &ranked, 4, Some(0), at(begun, millis)).unwrap();
-        let end = |turn: Turn, millis| {
-            let turn = std::mem::ManuallyDrop::new(turn);
-            loads.end(&turn.tenant, turn.at, at(begun, millis));
+        let end = |assignment: Assignment, millis| {
+            let assignment = std::mem::ManuallyDrop::new(assignment);
+            loads.end(&assignment.tenant, assignment.at, at(begun, millis));
         };
         // A burst of ten, each of 20 ms.
-        let burst: Vec<Turn> = (0..10).map(|_| begin(0)).collect();
-        assert!(burst.iter().all(|turn| turn.other() == Some(2)));
-        burst.into_iter().for_each(|turn| end(turn, 20));
+        let burst: Vec<Assignment> = (0..10).map(|_| begin(0)).collect();
+        assert!(burst.iter().all(|assignment| assignment.other() == Some(2)));
+        burst.into_iter().for_each(|assignment| end(assignment, 20));
         // Three askers for 30 s.
-        let mut under_way: Vec<Turn> = (0..3).map(|_| begin(1000)).collect();
+        let mut under_way: Vec<Assignment> = (0..3).map(|_| begin(1000)).collect();
         for step in 0..300 {
             let now = 1000 + step * 100;
             end(under_way.remove(0), now);
             under_way.push(begin(now));
         }
-        let mut nodes: Vec<usize> = under_way.iter().map(|turn| turn.at).collect();
+        let mut nodes: Vec<usize> = under_way.iter().map(|assignment| assignment.at).collect();
         nodes.sort_unstable();
         assert_eq!(nodes, [0, 2, 3], "the three best, evenly");
-        assert_eq!(under_way.iter().filter(|turn| turn.other().is_none()).count(), 1);
-        under_way.into_iter().for_each(|turn| end(turn, 31_000));
-        let turn = begin(60_000);
-        assert_eq!(turn.other(), Some(2), "it is as before");
-        end(turn, 60_001);
+        assert_eq!(under_way.iter().filter(|assignment| assignment.other().is_none()).count(), 1);
+        under_way.into_iter().for_each(|assignment| end(assignment, 31_000));
+        let assignment = begin(60_000);
+        assert_eq!(assignment.other(), Some(2), "it is as before");
+        end(assignment, 60_001);
     }
 
     #[test]

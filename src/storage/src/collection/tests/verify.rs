@@ -47,8 +47,8 @@ fn verified(
     let mut keys = Vec::new();
     let (store, ids) = (Arc::clone(store), Arc::new(SeededIds::new(9)));
     let verified = Collection::verify(ID, store, ids, expected, &mut |seen| match seen {
-        Seen::Damage { key, .. } => keys.push(key.to_owned()),
-        Seen::Progress(census) => assert!(census.bytes <= census.bytes_total),
+        VerifyEvent::Damage { key, .. } => keys.push(key.to_owned()),
+        VerifyEvent::Progress(census) => assert!(census.bytes <= census.bytes_total),
     })?;
     Ok((keys, verified))
 }
