@@ -17,9 +17,10 @@ use lodestone_embed::{
 };
 use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
 use lodestone_engine::backup::{BackupError, Opener, wait};
+use lodestone_engine::nodes::writer_at;
 use lodestone_engine::settings::{DeviceChoice, Settings};
 use lodestone_engine::{
-    CATALOG_NAME, EmbeddingServer, Probed, RemoteEmbedder, open_cuda, probe_store, writer_at,
+    CATALOG_NAME, EmbeddingServer, Probed, RemoteEmbedder, open_cuda, probe_store,
 };
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, Sandbox, has_landlock};

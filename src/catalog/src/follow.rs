@@ -136,7 +136,7 @@ impl Catalog {
         Ok(true)
     }
 
-    /// Has `check` asked before this process, which writes, tells anything. Only the first one counts.
+    /// Has `check` asked before this process, which writes, tells anything. The first one counts.
     pub fn set_lease_check(&self, check: LeaseCheck) {
         let _is_first = self.inner.lease_check.set(check);
     }

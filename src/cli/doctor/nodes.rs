@@ -1,9 +1,9 @@
 //! Nodes of other roles that a server would use. It starts without them all the same.
 
 use lodestone_engine::ingest::nodes::describe;
-use lodestone_engine::nodes::{QueryNode, RELEASE, headers};
+use lodestone_engine::nodes::{QueryNode, RELEASE, headers, writer_at};
 use lodestone_engine::settings::{NodeSettings, Settings};
-use lodestone_engine::writer_at;
+
 use lodestone_fetch::{Authorities, Forwarder};
 
 /// A line for each node that the settings name.

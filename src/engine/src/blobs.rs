@@ -273,7 +273,7 @@ pub(super) fn await_first_data<T>(
     Err(InvalidSetting { name: "store", problem }.into())
 }
 
-/// Checks that a data directory fits to the place of the data; returns the bucket whose cache it is.
+/// Checks that a data directory fits the place of the data; returns the bucket whose cache it is.
 fn check_data_dir(settings: &Settings, root: &Path) -> Result<Option<String>, EngineError> {
     let dir = root.display();
     if let Some(from) = noted(root, COPYING_FILE)? {

@@ -21,12 +21,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use ureq::http::HeaderMap;
 use uuid::Uuid;
 
 pub use peers::{Assignment, Peers};
 use shares::Sharing;
 
+use crate::nodes::writer_at;
 use crate::query::shares::ShareNodes;
 use crate::settings::{InvalidSetting, Settings};
 use crate::{Engine, EngineError};
@@ -42,9 +42,8 @@ use lodestone_types::{ErrorKind, IdSource, JobStatus};
 const LOOK: Duration = Duration::from_millis(500);
 /// Time after which versions that were replaced are looked through, for those to be given up.
 const FORGET: Duration = Duration::from_secs(3);
-/// Time between two looks at the process that writes, and for its answer.
+/// Time between two looks at the process that writes.
 const WRITER_LOOK: Duration = Duration::from_secs(1);
-const WRITER_ANSWER: Duration = Duration::from_secs(5);
 /// Looks in a row that fail before it is taken for lost.
 const WRITER_FAILURES: u32 = 2;
 
@@ -316,24 +315,6 @@ impl Follower {
         collection.refresh(head()?)?;
         Ok(collection)
     }
-}
-
-/// Name of the process that writes at an address.
-///
-/// # Errors
-/// The reason for which there is none, with the address.
-pub fn writer_at(forwarder: &Forwarder) -> Result<Uuid, String> {
-    let answer = forwarder.ask("/healthz", &HeaderMap::new(), WRITER_ANSWER);
-    let answer = answer.map_err(|error| error.to_string())?;
-    let health: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
-    let base = forwarder.base();
-    if health["standby"] == true {
-        return Err(format!("{base} waits for the place of the one that writes"));
-    }
-    health["writer"]
-        .as_str()
-        .and_then(|name| name.parse().ok())
-        .ok_or_else(|| format!("{base} is no Lodestone that writes to a bucket: see --writer-url"))
 }
 
 impl Engine {

@@ -71,6 +71,24 @@ impl Engine {
     }
 }
 
+/// Name of the process that writes at an address.
+///
+/// # Errors
+/// The reason for which there is none, with the address.
+pub fn writer_at(forwarder: &Forwarder) -> Result<Uuid, String> {
+    let answer = forwarder.ask("/healthz", &HeaderMap::new(), ANSWER);
+    let answer = answer.map_err(|error| error.to_string())?;
+    let health: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
+    let base = forwarder.base();
+    if health["standby"] == true {
+        return Err(format!("{base} waits for the place of the one that writes"));
+    }
+    health["writer"]
+        .as_str()
+        .and_then(|name| name.parse().ok())
+        .ok_or_else(|| format!("{base} is no Lodestone that writes to a bucket: see --writer-url"))
+}
+
 impl NodeKey {
     /// The key with this text.
     pub fn new(key: &Secret) -> Self {

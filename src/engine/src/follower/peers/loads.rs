@@ -44,7 +44,7 @@ pub struct Assignment {
 }
 
 impl Loads {
-    /// Begins a request of a tenant. `ranked` are the positions of the usable ones of `nodes` nodes,
+    /// Begins a request of a tenant. `ranked` are the positions of the usable ones of `nodes`,
     /// that of the tenant first; `own` is the position of this process among them.
     pub(super) fn begin(
         self: &Arc<Self>,
