@@ -221,20 +221,21 @@ fn store(settings: &Settings) -> Finding {
     }
 }
 
-/// The process that writes to the bucket, as a query node reaches it.
+/// The process that writes to the bucket and those that wait for its place, as a query node reaches
+/// them.
 fn writer(settings: &Settings) -> Result<Option<String>, String> {
     if !settings.store.nodes.only_reads() {
         return Ok(None);
     }
     let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
-    let mut problems = Vec::new();
+    let (mut told, mut has_writer) = (Vec::new(), false);
     for url in settings.store.nodes.writers() {
-        match writer_at(&Forwarder::new(url, &authorities)?) {
-            Ok(_) => return Ok(Some(format!("{url} answers, and writes to a bucket"))),
-            Err(problem) => problems.push(problem),
-        }
+        let writer = writer_at(&Forwarder::new(url, &authorities)?);
+        has_writer |= writer.is_ok();
+        told.push(writer.map_or_else(|problem| problem, |_| format!("{url} writes to a bucket")));
     }
-    Err(problems.join("; "))
+    let told = told.join("; ");
+    if has_writer { Ok(Some(told)) } else { Err(told) }
 }
 
 /// The place of backups. A server starts without a store that answers, but not without credentials.

@@ -82,7 +82,9 @@ fn every_example_runs() {
         println!("SKIPPED documentation::every_example_runs: no curl");
         return;
     }
-    let Some(model) = process::model_dir("documentation::every_example_runs") else { return };
+    let Some(model) = process::model::model_dir("documentation::every_example_runs") else {
+        return;
+    };
     let mut problems = Vec::new();
     for path in documents() {
         let blocks = blocks(&read(&path));

@@ -25,7 +25,7 @@ struct SmallDisk {
 impl SmallDisk {
     /// A disk, or `None` after saying which test is skipped.
     fn new(test: &str, options: &str) -> Option<Self> {
-        let model = process::model_dir(test)?;
+        let model = process::model::first_layer_dir(test)?;
         let dir = TempDir::new().expect("a temporary directory");
         let script = "mount -t tmpfs -o $0 none $1 && echo mounted && cat";
         let mut command = Command::new("unshare");

@@ -99,7 +99,7 @@ struct Installation {
 impl Installation {
     /// A fresh data directory, or `None` without a model.
     fn new(test: &str) -> Option<Self> {
-        let model = process::model_dir(test)?;
+        let model = process::model::first_layer_dir(test)?;
         Some(Self { dir: TempDir::new().expect("a temporary directory"), model })
     }
 

@@ -26,19 +26,19 @@ impl Store {
     pub(super) fn start(test: &str) -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let python = root.join(".venv/bin/python");
-        let known = Command::new(&python).args(["-c", "import moto.moto_server"]).output();
-        if !known.is_ok_and(|output| output.status.success()) {
+        let mut command = Command::new(&python);
+        command.arg(root.join("tests/bucket/store.py")).stdout(Stdio::piped());
+        let mut process = command.stderr(Stdio::null()).spawn().ok();
+        let mut line = String::new();
+        if let Some(stdout) = process.as_mut().and_then(|process| process.stdout.take()) {
+            BufReader::new(stdout).read_line(&mut line).expect("a line");
+        }
+        let Some(process) = process.filter(|_| !line.is_empty()) else {
             let is_required = std::env::var_os("REQUIRE_S3_SERVER").is_some();
             assert!(!is_required, "{test} needs moto, and REQUIRE_S3_SERVER is set");
             println!("SKIPPED {test}: no moto in .venv; scripts/setup --test gets it");
             return None;
-        }
-        let mut command = Command::new(&python);
-        command.arg(root.join("tests/bucket/store.py")).stdout(Stdio::piped());
-        let mut process = command.stderr(Stdio::null()).spawn().expect("a process");
-        let mut line = String::new();
-        let stdout = process.stdout.take().expect("it is piped");
-        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        };
         let words: Vec<&str> = line.split_whitespace().collect();
         let [port, key_id, secret] = words[..] else { panic!("{line:?}") };
         let address = format!("127.0.0.1:{port}").parse().expect("an address");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::backups::another;
 use crate::process::http::Client;
-use crate::process::model_dir;
+use crate::process::model::first_layer_dir;
 use crate::process::patience::Patience;
 use crate::query_nodes::{Node, free_port, sharing};
 use crate::s3::Store;
@@ -136,7 +136,7 @@ fn doctor_asks(store: &Store, nodes: &[Node], writer: u16) {
         command.args(["--device", "cpu", "--shared-search-rows", "9"]);
         let dir = tempfile::tempdir().expect("a folder");
         command.arg("--data-dir").arg(dir.path().join("data"));
-        command.arg("--model-dir").arg(model_dir("doctor").expect("a model"));
+        command.arg("--model-dir").arg(first_layer_dir("doctor").expect("a model"));
         let output = command.env("LODESTONE_NODE_KEY", key).output().expect("it runs");
         let said = [output.stdout, output.stderr].concat();
         String::from_utf8(said).expect("UTF-8")

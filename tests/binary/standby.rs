@@ -4,12 +4,14 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::backups::another;
 use crate::process::Server;
@@ -17,6 +19,7 @@ use crate::process::http::Client;
 use crate::process::patience::Patience;
 use crate::query_nodes::{Node, delete, free_port, spawn, try_search};
 use crate::s3::Store;
+use crate::shared_store::PLACE;
 use crate::{Installation, KEY, found, settled, upload};
 
 const WAITS: [(&str, &str); 2] =
@@ -88,6 +91,16 @@ fn put(client: &Client, id: &str, word: &str) {
     assert_eq!(found(client, word), [id]);
 }
 
+/// What `lodestone doctor` tells of a query node with these addresses of writers.
+fn doctor(store: &Store, writers: &str, model: &Path) -> String {
+    let dir = TempDir::new().expect("a directory");
+    let mut command = store.command(&["doctor", "--role", "query", "--store", PLACE]);
+    command.args(["--listen", "127.0.0.1:0", "--device", "cpu", "--writer-url", writers]);
+    command.arg("--data-dir").arg(dir.path().join("data")).arg("--model-dir").arg(model);
+    let output = command.output().expect("it runs");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
 /// Goal: of two processes that are started alike one writes and one waits, tells so and answers
 /// nothing; the one that waits goes on by itself where the other is killed, is stopped, or stands
 /// still, and nodes that know both addresses find it; nothing is lost, and nobody writes twice.
@@ -114,6 +127,11 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     b.until("standby");
     let reply = b.client.call("GET", "/readyz", &Value::Null).expect("an answer");
     assert_eq!((reply.status, reply.json()["reason"].clone()), (503, json!("standby")));
+
+    let said = doctor(&store, &writers, &a.installation.model);
+    let url = |place: &Place| format!("http://127.0.0.1:{}", place.port);
+    assert!(said.contains(&format!("{} writes to a bucket", url(&a))), "{said}");
+    assert!(said.contains(&format!("{} waits for the place", url(&b))), "{said}");
 
     // Killed: the other has what was acknowledged, and the one that comes back waits.
     first.kill();

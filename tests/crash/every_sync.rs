@@ -20,7 +20,7 @@ fn number(name: &str, default: u64) -> u64 {
 /// Seeds of what a cut leaves on the disk.
 fn seeds() -> Range<u64> {
     let first = number("LODESTONE_CRASH_FIRST_SEED", 0);
-    first..first + number("LODESTONE_CRASH_SEEDS", 2)
+    first..first + number("LODESTONE_CRASH_SEEDS", 1)
 }
 
 fn new_disk() -> (tempfile::TempDir, Arc<CrashDisk>) {

@@ -12,7 +12,7 @@
 //!
 //! kill -9 keeps the page cache: this proves nothing about syncs; `every_sync` does.
 //!
-//! `LODESTONE_KILLS` (60) and `LODESTONE_SEED` (the clock) choose the run; scripts/crash_loop
+//! `LODESTONE_KILLS` (30) and `LODESTONE_SEED` (the clock) choose the run; scripts/crash_loop
 //! sets them. The seed fixes the operations, not the timing.
 
 mod dice;
@@ -29,7 +29,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::process::http::{Client, Failure, Reply};
-use crate::process::{Server, lodestone, model_dir};
+use crate::process::model::first_layer_dir;
+use crate::process::{Server, lodestone};
 use dice::Dice;
 use documents::DocumentTenant;
 use memories::MemoryTenant;
@@ -142,8 +143,8 @@ struct Run {
 
 #[test]
 fn nothing_acknowledged_is_lost() {
-    let Some(model) = model_dir("kill_loop") else { return };
-    let kills = number("LODESTONE_KILLS").unwrap_or(60);
+    let Some(model) = first_layer_dir("kill_loop") else { return };
+    let kills = number("LODESTONE_KILLS").unwrap_or(30);
     let now = lodestone_types::Clock::now(&lodestone_types::SystemClock);
     let seed = number("LODESTONE_SEED").unwrap_or(now.0 % 1_000_000);
     println!("kill_loop: LODESTONE_KILLS={kills} LODESTONE_SEED={seed}");

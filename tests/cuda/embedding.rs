@@ -210,7 +210,7 @@ fn compare_golden(test: &str, words_max: u64, fixture: fn(&str, &ModelFiles) -> 
 /// The emulator takes its time over long texts.
 #[test]
 fn the_real_model_embeds_on_the_device() {
-    compare_golden("the_real_model_embeds_on_the_device", 30, Fixture::emulated);
+    compare_golden("the_real_model_embeds_on_the_device", 20, Fixture::emulated);
 }
 
 #[test]

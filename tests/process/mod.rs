@@ -4,6 +4,7 @@
 //! read all the time, so that a full pipe never stops it, and shown when something fails.
 
 pub mod http;
+pub mod model;
 pub mod patience;
 
 use std::io::{BufRead, BufReader};
@@ -15,17 +16,6 @@ use std::time::{Duration, Instant};
 
 use http::Client;
 use patience::STILL;
-
-/// The directory of the real model, or `None` after saying which test is skipped for lack of it.
-pub fn model_dir(test: &str) -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/all-MiniLM-L6-v2");
-    let dir = std::env::var_os("LODESTONE_MODEL_DIR").map_or(default, PathBuf::from);
-    if dir.join("model.safetensors").exists() {
-        return Some(dir);
-    }
-    println!("SKIPPED {test}: no model in {}; scripts/setup gets it", dir.display());
-    None
-}
 
 /// A command of the binary that sees none of the caller's settings.
 pub fn lodestone(arguments: &[&str]) -> Command {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 /// Time without any change after which a wait fails.
 pub const STILL: Duration = Duration::from_secs(180);
 /// Looks without any change before a wait fails: looks are rare where the machine is starved.
-const LOOKS: u32 = 20_000;
-const PAUSE: Duration = Duration::from_millis(2);
+const LOOKS: u32 = 5_000;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// One wait, and the last state that it saw.
 #[derive(Debug)]
