@@ -25,6 +25,7 @@
 //! - `full_disk`: disks without a free byte or inode
 //! - `documents`: files of all formats and hostile ones, read by confined children
 //! - `client`: the verbs for people: tables, JSON, profiles, failures, hostile text
+//! - `cluster`: the processes of the compose file over a bucket
 //! - `importers`: what other products hold, through a kill
 //! - `ingest`: the client verb, through changes and kills
 //! - `image`: the recipe of its container image
@@ -39,6 +40,7 @@ mod bodies;
 mod buckets;
 mod catalogs;
 mod client;
+mod cluster;
 mod damage;
 mod documentation;
 mod documents;

@@ -73,7 +73,7 @@ impl Place {
 }
 
 /// Uploads through a node as soon as it takes something; returns when it is found.
-fn put(client: &Client, id: &str, word: &str) {
+pub fn put(client: &Client, id: &str, word: &str) {
     let body = json!({"file_id": id, "content": format!("The {word} gate opens at nine.")});
     let mut patience = Patience::new();
     loop {
@@ -127,6 +127,7 @@ fn one_that_waits_takes_over_from_one_that_is_gone() {
     b.until("standby");
     let reply = b.client.call("GET", "/readyz", &Value::Null).expect("an answer");
     assert_eq!((reply.status, reply.json()["reason"].clone()), (503, json!("standby")));
+    assert!(reply.json()["request_id"].as_str().is_some_and(|id| id.starts_with("req_")));
 
     let said = doctor(&store, &writers, &a.installation.model);
     let url = |place: &Place| format!("http://127.0.0.1:{}", place.port);

@@ -201,16 +201,23 @@ impl OwnerLease {
     /// not count. Returns false where the bucket's pauses were ended before.
     pub fn await_lease(bucket: &Arc<Bucket>, data: &Path, name: String) -> bool {
         let (shared, mut watched) = (Shared::new(bucket, data, name), Watched::default());
+        let mut is_away = false;
         loop {
             let claimed = shared
                 .look()
                 .and_then(|holder| Ok(watched.note(holder.clone()) && shared.claim(&holder)?));
             match claimed {
                 Ok(true) => return true,
+                Ok(false) if is_away => {
+                    tracing::info!("the store answers again: the lease is watched");
+                    is_away = false;
+                }
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::debug!(%error, "it is not known whether the one that writes lives");
-                    watched = Watched::default();
+                    if !is_away {
+                        tracing::warn!(%error, "the lease cannot be seen, nor taken");
+                    }
+                    (watched, is_away) = (Watched::default(), true);
                 }
             }
             if bucket.pause(LOOK) {

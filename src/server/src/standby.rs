@@ -3,12 +3,15 @@
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
+use http::{HeaderMap, HeaderValue};
 use serde_json::json;
 
 use crate::error::{ApiError, Condition};
+use crate::frame::outer::{REQUEST_ID_HEADER, request_id};
 use crate::nodes::json_response;
 use crate::watch::text_response;
 use lodestone_metrics::{Gauge, Registry};
+use lodestone_types::{RandomIds, SystemClock};
 
 /// Seconds after which a client may ask again.
 const RETRY_SECONDS: u32 = 5;
@@ -25,8 +28,12 @@ pub fn standby_routers() -> (Router, Router) {
     (Router::new().route("/healthz", get(alive)).fallback(elsewhere), metrics)
 }
 
-async fn elsewhere() -> Response {
+async fn elsewhere(headers: HeaderMap) -> Response {
+    let id = request_id(&headers, &RandomIds, &SystemClock);
     let message = "this process waits, while another one answers: it takes over when that is gone";
     let error = ApiError::new(Condition::Unavailable, "standby", message);
-    error.with_retry_after(RETRY_SECONDS).into_response("")
+    let mut response = error.with_retry_after(RETRY_SECONDS).into_response(&id);
+    let id = HeaderValue::try_from(&*id).expect("request ids are plain ASCII");
+    response.headers_mut().insert(REQUEST_ID_HEADER, id);
+    response
 }

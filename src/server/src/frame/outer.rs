@@ -69,8 +69,7 @@ pub async fn outer(
     let started = Instant::now();
     let method = request.method().clone();
     let from = request.extensions().get::<Arc<Peer>>().map(|peer| peer.address());
-    let id = request_id(request.headers())
-        .unwrap_or_else(|| outer.ids.wire_id("req_", outer.clock.now()).into());
+    let id = request_id(request.headers(), &*outer.ids, &*outer.clock);
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let trace = TraceContext::of(request.headers(), &*outer.ids, outer.is_recording);
     request.extensions_mut().insert(trace);
@@ -123,8 +122,13 @@ fn is_probe(path: &str) -> bool {
     ["/healthz", "/readyz", "/metrics"].iter().any(|probe| path.ends_with(probe))
 }
 
+/// The id of a request: the caller's, or a new one.
+pub(crate) fn request_id(headers: &HeaderMap, ids: &dyn IdSource, clock: &dyn Clock) -> Arc<str> {
+    callers_id(headers).unwrap_or_else(|| ids.wire_id("req_", clock.now()).into())
+}
+
 /// The caller's own id, if it is 1 to 128 characters of `[A-Za-z0-9._-]`.
-fn request_id(headers: &HeaderMap) -> Option<Arc<str>> {
+fn callers_id(headers: &HeaderMap) -> Option<Arc<str>> {
     let text = headers.get(REQUEST_ID_HEADER)?.to_str().ok()?;
     let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
     let is_valid = (1..=REQUEST_ID_CHARS_MAX).contains(&text.len()) && text.bytes().all(is_allowed);

@@ -9,7 +9,7 @@ use lodestone_types::Metric;
 /// with many; by each metric, for one query and for several together.
 #[test]
 fn condensed_filters_find_what_brute_force_finds() {
-    const ROWS: usize = 20_000;
+    const ROWS: usize = 40_000;
     const DIMENSION: usize = 64;
     let rotation = Rotation::new(DIMENSION);
     let one_list = ListPolicy { listed_rows_min: usize::MAX, ..ListPolicy::default() };
