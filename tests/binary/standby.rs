@@ -91,7 +91,7 @@ pub fn put(client: &Client, id: &str, word: &str) {
     assert_eq!(found(client, word), [id]);
 }
 
-/// What `lodestone doctor` tells of a query node with these addresses of writers.
+/// The report of `lodestone doctor` for a query node with these addresses of writers.
 fn doctor(store: &Store, writers: &str, model: &Path) -> String {
     let dir = TempDir::new().expect("a directory");
     let mut command = store.command(&["doctor", "--role", "query", "--store", PLACE]);

@@ -19,8 +19,9 @@ use crate::tokens::tokenizers;
 use crate::{TextError, TextIndex};
 use lodestone_types::RowId;
 
-/// Sizes the first table of terms only; it grows as needed.
-const MEMORY_BYTES: usize = 4 << 20;
+/// Sizes the first table of terms only, 16 KiB: it grows as needed, and is filled for each segment,
+/// however small.
+const MEMORY_BYTES: usize = 64 << 10;
 
 const META: &str = "meta.json";
 /// Every index is one segment, so its files need no name of their own; with this one equal rows
