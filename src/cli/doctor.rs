@@ -222,7 +222,7 @@ fn store(settings: &Settings) -> Finding {
 }
 
 /// The process that writes to the bucket and those that wait for its place, as a query node reaches
-/// them.
+/// them. It starts without them all the same.
 fn writer(settings: &Settings) -> Result<Option<String>, String> {
     if !settings.store.nodes.only_reads() {
         return Ok(None);
@@ -234,8 +234,10 @@ fn writer(settings: &Settings) -> Result<Option<String>, String> {
         has_writer |= writer.is_ok();
         told.push(writer.map_or_else(|problem| problem, |_| format!("{url} writes to a bucket")));
     }
-    let told = told.join("; ");
-    if has_writer { Ok(Some(told)) } else { Err(told) }
+    if !has_writer {
+        told.push("searches go on without one, changes are refused".to_owned());
+    }
+    Ok(Some(told.join("; ")))
 }
 
 /// The place of backups. A server starts without a store that answers, but not without credentials.

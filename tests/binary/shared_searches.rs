@@ -155,6 +155,7 @@ fn doctor_asks(store: &Store, nodes: &[Node], writer: u16) {
     }
     let said = doctor(&"k".repeat(32), &nobody);
     assert!(said.contains("it has another node-key"), "{said}");
+    assert!(said.contains("searches go on without one") && !said.contains('!'), "{said}");
     assert!(said.contains("not known whom it follows"), "{said}");
 }
 

@@ -3,7 +3,6 @@
 use lodestone_engine::ingest::nodes::describe;
 use lodestone_engine::nodes::{QueryNode, RELEASE, headers, writer_at};
 use lodestone_engine::settings::{NodeSettings, Settings};
-
 use lodestone_fetch::{Authorities, Forwarder};
 
 /// A line for each node that the settings name.
