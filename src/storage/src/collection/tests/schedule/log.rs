@@ -5,7 +5,7 @@ use super::*;
 
 const WRITERS: usize = 4;
 const COLLECTORS: usize = 2;
-const SEEDS: u64 = 2000;
+const SEEDS: u64 = 4000;
 
 /// The safeguard that is switched off.
 #[derive(Debug, Clone, Copy, PartialEq)]

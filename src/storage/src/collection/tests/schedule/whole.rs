@@ -4,7 +4,7 @@ use super::store::{Bucket, Machine};
 use super::*;
 
 const PROCESSES: usize = 4;
-const SEEDS: u64 = 50;
+const SEEDS: u64 = 100;
 
 /// Facts that processes were told, which none may contradict.
 #[derive(Debug, Default)]
