@@ -19,10 +19,12 @@ pub fn model_dir(test: &str) -> Option<PathBuf> {
 /// The directory of the real model's word table and first layer: vectors of the same width, near
 /// for texts that share words, at a sixth of the cost. `None` as from [`model_dir`].
 ///
-/// Made once and kept with what is built. Processes that make it at the same time write the same.
+/// Made once for weights of a length, and kept with what is built. Processes that make it at the same
+/// time write the same.
 pub fn first_layer_dir(test: &str) -> Option<PathBuf> {
     let real = model_dir(test)?;
-    let parent = Path::new(env!("CARGO_TARGET_TMPDIR")).join("first-layer");
+    let bytes = fs::metadata(real.join("model.safetensors")).expect("weights").len();
+    let parent = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("first-layer-{bytes}"));
     let dir = parent.join(real.file_name().expect("a directory"));
     if !dir.exists() {
         fs::create_dir_all(&parent).expect("a directory");
