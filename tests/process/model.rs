@@ -19,8 +19,8 @@ pub fn model_dir(test: &str) -> Option<PathBuf> {
 /// The directory of the real model's word table and first layer: vectors of the same width, near
 /// for texts that share words, at a sixth of the cost. `None` as from [`model_dir`].
 ///
-/// Made once for weights of a length, and kept with what is built. Processes that make it at the same
-/// time write the same.
+/// Made once for weights of a length, and kept with what is built. Processes that make it at the
+/// same time write the same.
 pub fn first_layer_dir(test: &str) -> Option<PathBuf> {
     let real = model_dir(test)?;
     let bytes = fs::metadata(real.join("model.safetensors")).expect("weights").len();
