@@ -352,20 +352,24 @@ pub fn sharing(
         ("LODESTONE_QUERY_NODES", &urls),
     ];
     let own = [&own, settings].concat();
-    let started = ports.iter().zip(installations);
-    let started = started.map(|(port, installation)| Node::start(store, installation, *port, &own));
-    let nodes: Vec<Node> = started.collect();
-    for node in &nodes {
+    let joined = |node: &Node, count: usize| {
         let mut patience = Patience::new();
-        while node.metric("query_nodes_usable") != ports.len() as f64 {
+        while node.metric("query_nodes_usable") != count as f64 {
             assert!(!patience.is_over(()), "the others are never usable");
         }
+    };
+    let mut nodes = Vec::new();
+    for (port, installation) in ports.iter().zip(installations) {
+        nodes.push(Node::start(store, installation, *port, &own));
+        joined(&nodes[nodes.len() - 1], nodes.len());
     }
+    nodes.iter().for_each(|node| joined(node, ports.len()));
     nodes
 }
 
-/// Goal: whichever node is asked about a tenant, one of them has its data at hand; a node that is
-/// killed or frozen keeps no answer from anybody; what is told holds everywhere all the same.
+/// Goal: whichever node is asked about a tenant, one of them has its data at hand, from the first
+/// request on where others answered while it joined; a node that is killed or frozen keeps no
+/// answer from anybody; what is told holds everywhere all the same.
 #[test]
 fn a_tenant_is_at_hand_on_one_node() {
     const TENANTS: usize = 8;
@@ -392,6 +396,8 @@ fn a_tenant_is_at_hand_on_one_node() {
     (0..TENANTS).for_each(|tenant| text(tenant, 1));
     let nodes = sharing(&store, port, others, &[]);
     let open = |node: &Node| node.metric("tenants{state=\"open\"}");
+    let at_hand: Vec<f64> = nodes.iter().map(open).collect();
+    assert_eq!(at_hand[0], 0.0, "nobody answered while the first one joined");
     for node in &nodes {
         for tenant in 0..TENANTS {
             assert_eq!(finds(node, tenant, 1).0, 1);
@@ -401,7 +407,9 @@ fn a_tenant_is_at_hand_on_one_node() {
         }
     }
     let open_now: Vec<f64> = nodes.iter().map(open).collect();
-    assert_eq!(open_now.iter().sum::<f64>(), TENANTS as f64, "each on one node: {open_now:?}");
+    assert_eq!(open_now[1..], at_hand[1..], "those that joined later open none when asked");
+    assert!(open_now[0] + open_now[2] <= TENANTS as f64, "each on one node: {open_now:?}");
+    assert!(open_now.iter().sum::<f64>() >= TENANTS as f64, "{open_now:?}");
     let passed: f64 = nodes.iter().map(|node| node.metric("query_nodes_passed_total")).sum();
     assert_eq!(passed, (TENANTS * 2 * 2) as f64, "of three nodes two pass a request on");
 

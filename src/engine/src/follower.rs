@@ -10,9 +10,10 @@
 //! Every commit to a collection is followed by its number in the catalog before anybody is told of
 //! it, so that a collection at the head of a current catalog has all that anybody was told of.
 //!
-//! - `peers`: the other nodes, and the tenants that each of them answers for; `shares`: searches
-//!   that they share
+//! - `peers`: the other nodes, and the tenants that each of them answers for; `joining`: becoming
+//!   one of them; `shares`: searches that they share
 
+mod joining;
 mod peers;
 mod shares;
 
@@ -27,9 +28,11 @@ pub use peers::{Assignment, Peers};
 use shares::Sharing;
 
 use crate::nodes::writer_at;
+use crate::opening::Opened;
 use crate::query::shares::ShareNodes;
 use crate::settings::{InvalidSetting, Settings};
 use crate::{Engine, EngineError};
+use lodestone_bucket::BucketBlobs;
 use lodestone_catalog::job::JobRow;
 use lodestone_catalog::{Catalog, CatalogError, FollowState, Tenant};
 use lodestone_fetch::forward::Addresses;
@@ -55,6 +58,7 @@ pub(super) struct Follower {
     writer: Arc<Addresses>,
     /// The nodes that share the tenants, where the operator names them.
     peers: Option<Arc<Peers>>,
+    bucket: Option<Arc<BucketBlobs>>,
     signals: Mutex<Signals>,
     changed: Condvar,
     age_millis: Gauge,
@@ -77,25 +81,25 @@ impl Follower {
     pub(super) fn new(
         settings: &Settings,
         authorities: &Authorities,
-        catalog: &Catalog,
-        registry: &Arc<Registry>,
+        opened: &Opened,
         ids: &Arc<dyn IdSource>,
     ) -> Result<Option<Arc<Self>>, EngineError> {
         let nodes = &settings.store.nodes;
         if !nodes.only_reads() {
             return Ok(None);
         }
+        let (catalog, registry) = (opened.catalog.clone(), Arc::clone(&opened.registry));
         let peers = match nodes.query_nodes().count() {
             0 => None,
             count => {
-                let sharing = Sharing::new(nodes, count, catalog, registry)?;
+                let sharing = Sharing::new(nodes, count, &catalog, &registry)?;
                 let peers = Peers::new(ids.uuid(), nodes.query_nodes(), authorities)?;
                 Some(Arc::new(peers.with_sharing(sharing)))
             }
         };
         let writer = Addresses::new(nodes.writers(), authorities)
             .map_err(|problem| InvalidSetting { name: "writer-url", problem })?;
-        let (catalog, registry) = (catalog.clone(), Arc::clone(registry));
+        let bucket = opened.bucket.as_ref().map(|bucket| Arc::clone(&bucket.blobs));
         let writer = Arc::new(writer);
         let (signals, changed, age_millis, entry, writer_usable) = Default::default();
         Ok(Some(Arc::new(Self {
@@ -103,6 +107,7 @@ impl Follower {
             registry,
             writer,
             peers,
+            bucket,
             signals,
             changed,
             age_millis,
@@ -128,6 +133,7 @@ impl Follower {
         ];
         if let Some(peers) = &self.peers {
             threads.extend(peers.start());
+            threads.push(spawn("join", Self::join));
         }
         threads
     }

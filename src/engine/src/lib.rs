@@ -182,8 +182,9 @@ impl Engine {
         let Components { clock, ids, embedder, backend, reranker, sparse, .. } = components;
         let models = Models::new(Arc::clone(&embedder), components.other_embedders);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
-        let Opened { blobs, store, bucket, catalog, first_key, registry } =
-            Opened::of(&settings, &authorities, &data, &clock, &ids, &backend)?;
+        let opened = Opened::of(&settings, &authorities, &data, &clock, &ids, &backend)?;
+        let follower = Follower::new(&settings, &authorities, &opened, &ids)?;
+        let Opened { blobs, store, bucket, catalog, first_key, registry } = opened;
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
         // Not asked for anything yet: a start never waits for it.
@@ -206,7 +207,6 @@ impl Engine {
             reembed: settings.reembed.clone(),
             scrub: settings.scrub,
         }));
-        let follower = Follower::new(&settings, &authorities, &catalog, &registry, &ids)?;
         let posting = components.webhook_client.unwrap_or_else(|| fetcher(&settings, &authorities));
         let webhooks = Webhooks::new(&catalog, posting, &clock, &ids);
         let backups = Backups::new(BackupParts {

@@ -4,6 +4,7 @@
 //! tenant -> the usable nodes ranked by hash(address, tenant) -> the first: this one, or another;
 //!           one of the first few, where many of its requests are under way (`loads`)
 //! thread "peer-N"   GET /healthz once a second: is it there, and is it this one?
+//! thread "join"     the tenants that this node will answer for -> opened -> it says that it has joined
 //! ```
 //! Rendezvous hashing (Thaler and Ravishankar 1998): where a node is lost, its tenants alone go to
 //! others, and they come back with it. Nodes that hold different lists, or see different nodes as
@@ -14,6 +15,7 @@ mod loads;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -40,6 +42,8 @@ const ANSWER: Duration = Duration::from_secs(3);
 pub struct Peers {
     /// Name of this process, by which it knows itself among them.
     own: Uuid,
+    /// Whether this process answers for its tenants: it has them at hand, or nobody else has.
+    has_joined: AtomicBool,
     pub(super) peers: Vec<Peer>,
     /// Present where they share searches.
     pub(super) sharing: Option<Sharing>,
@@ -60,13 +64,24 @@ pub(super) struct Peer {
 /// The last that was seen of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It does not answer, or is no query node.
+    /// It has not been looked at yet.
     #[default]
+    Unseen,
+    /// It does not answer, or is no query node.
     Unusable,
-    /// Another process.
+    /// Another process, which is opening its tenants.
+    Joining,
+    /// Another process, which answers for its tenants.
     Other,
     /// This process.
     Own,
+}
+
+impl Standing {
+    /// Whether it answers what it is asked.
+    pub(super) fn is_usable(self) -> bool {
+        matches!(self, Self::Other | Self::Own)
+    }
 }
 
 impl Peers {
@@ -86,8 +101,8 @@ impl Peers {
             Ok(Peer { forwarder: Arc::new(forwarder), seed, standing: Mutex::default() })
         };
         let peers = urls.map(peer).collect::<Result<_, _>>()?;
-        let (loads, stopping, usable, passed, failed) = Default::default();
-        Ok(Self { own, peers, sharing: None, loads, stopping, usable, passed, failed })
+        let (has_joined, loads, stopping, usable, passed, failed) = Default::default();
+        Ok(Self { own, has_joined, peers, sharing: None, loads, stopping, usable, passed, failed })
     }
 
     /// The same, sharing searches too.
@@ -105,27 +120,57 @@ impl Peers {
         self.peers.iter().map(|peer| &peer.forwarder)
     }
 
+    /// Whether this process answers for its tenants.
+    pub fn has_joined(&self) -> bool {
+        self.has_joined.load(Ordering::Relaxed)
+    }
+
+    /// Whether every node has been looked at.
+    pub(super) fn are_seen(&self) -> bool {
+        self.standings().iter().all(|one| *one != Standing::Unseen)
+    }
+
+    /// Whether another node answers for tenants.
+    pub(super) fn someone_answers(&self) -> bool {
+        self.standings().contains(&Standing::Other)
+    }
+
+    /// Whether this process will be the one that answers for a tenant, when all have joined.
+    pub(super) fn will_answer(&self, tenant: &TenantId) -> bool {
+        let standings = self.standings();
+        let joins = |at: usize| standings[at] == Standing::Joining || standings[at].is_usable();
+        let first = self.ranked(tenant, joins).first().copied();
+        first.is_some_and(|at| standings[at] == Standing::Own)
+    }
+
+    /// From now on this process answers for its tenants.
+    pub(super) fn join(&self) {
+        self.has_joined.store(true, Ordering::Relaxed);
+    }
+
     /// Begins a request of a tenant at the node that is to answer it; `None` where none was seen.
     pub fn begin(&self, tenant: &TenantId) -> Option<Assignment> {
-        let (ranked, own) = self.ranked(tenant);
+        let standings = self.standings();
+        let ranked = self.ranked(tenant, |at| self.answers(standings[at]));
+        let own = ranked.iter().copied().find(|at| standings[*at] == Standing::Own);
         self.loads.begin(tenant, &ranked, self.peers.len(), own, Instant::now())
     }
 
-    /// The positions of the usable nodes, that of the tenant first, and that of this process.
-    fn ranked(&self, tenant: &TenantId) -> (Vec<usize>, Option<usize>) {
-        let rank = |peer: &Peer| xxh3_64_with_seed(tenant.as_str().as_bytes(), peer.seed);
-        let mut own = None;
-        let mut usable = Vec::with_capacity(self.peers.len());
-        for (at, peer) in self.peers.iter().enumerate() {
-            match *peer.standing.lock() {
-                Standing::Unusable => continue,
-                Standing::Own => own = Some(at),
-                Standing::Other => {}
-            }
-            usable.push((Reverse((rank(peer), at)), at));
-        }
-        usable.sort_unstable();
-        (usable.into_iter().map(|(_, at)| at).collect(), own)
+    /// Whether a node answers for its tenants.
+    fn answers(&self, standing: Standing) -> bool {
+        standing == Standing::Other || standing == Standing::Own && self.has_joined()
+    }
+
+    fn standings(&self) -> Vec<Standing> {
+        self.peers.iter().map(|peer| *peer.standing.lock()).collect()
+    }
+
+    /// The positions of the nodes that are taken, that of the tenant first.
+    fn ranked(&self, tenant: &TenantId, takes: impl Fn(usize) -> bool) -> Vec<usize> {
+        let rank = |at: usize| xxh3_64_with_seed(tenant.as_str().as_bytes(), self.peers[at].seed);
+        let mut ranked: Vec<usize> = (0..self.peers.len()).filter(|at| takes(*at)).collect();
+        ranked.sort_unstable_by_key(|at| Reverse((rank(*at), *at)));
+        ranked
     }
 
     /// Counts a request that another node answered, or that it failed: it is not asked again before
@@ -149,13 +194,13 @@ impl Peers {
     }
 
     fn watch(&self, at: usize) {
-        let (peer, mut was_there) = (&self.peers[at], false);
+        let (peer, mut was_there, mut had_joined) = (&self.peers[at], false, false);
         while !self.stopping.is_set() {
             let found = self.look(&peer.forwarder);
-            *peer.standing.lock() = found.unwrap_or_default();
+            *peer.standing.lock() = found.unwrap_or(Standing::Unusable);
             let node = peer.forwarder.base();
             match found {
-                Some(Standing::Other) if !was_there => {
+                Some(Standing::Other) if !had_joined => {
                     tracing::info!(node, "a query node answers for its tenants");
                 }
                 None if was_there => {
@@ -163,15 +208,16 @@ impl Peers {
                 }
                 _ => {}
             }
-            was_there = found.is_some();
+            (was_there, had_joined) = (found.is_some(), found == Some(Standing::Other));
             peer.forwarder.note(found.is_none().then(|| "it does not answer".to_owned()));
             if let Some(sharing) = &self.sharing {
-                let is_other = |at: &usize| *self.peers[*at].standing.lock() == Standing::Other;
-                let others: Vec<usize> = (0..self.peers.len()).filter(is_other).collect();
+                let standings = self.standings();
+                let is_other = |at: &usize| standings[*at] == Standing::Other;
+                let others: Vec<usize> = (0..standings.len()).filter(is_other).collect();
                 sharing.note(at, found, &others);
             }
-            let is_usable = |peer: &&Peer| *peer.standing.lock() != Standing::Unusable;
-            self.usable.set(self.peers.iter().filter(is_usable).count() as u64);
+            let answers = self.standings().into_iter().filter(|one| self.answers(*one));
+            self.usable.set(answers.count() as u64);
             self.stopping.wait(LOOK);
         }
     }
@@ -180,7 +226,11 @@ impl Peers {
         let answer = forwarder.ask("/healthz", &HeaderMap::new(), ANSWER).ok()?;
         let health: serde_json::Value = serde_json::from_slice(&answer).ok()?;
         let name: Uuid = health["node"].as_str()?.parse().ok()?;
-        Some(if name == self.own { Standing::Own } else { Standing::Other })
+        Some(match health["joining"] == true {
+            _ if name == self.own => Standing::Own,
+            true => Standing::Joining,
+            false => Standing::Other,
+        })
     }
 
     /// Asks the threads to end.
@@ -189,7 +239,7 @@ impl Peers {
     }
 
     pub(super) fn enter_meters(&self, registry: &mut Registry) {
-        let help = "Query nodes that share the tenants and are usable, this one among them";
+        let help = "Query nodes that answer for their tenants, this one among them";
         registry.enter("query_nodes_usable", help, &self.usable);
         let help = "Requests that another query node answered, which has the tenant at hand";
         registry.enter("query_nodes_passed_total", help, &self.passed);
@@ -213,6 +263,7 @@ mod tests {
         for (at, peer) in peers.peers.iter().enumerate() {
             *peer.standing.lock() = if at == own { Standing::Own } else { Standing::Other };
         }
+        peers.has_joined.store(true, Ordering::Relaxed);
         peers
     }
 

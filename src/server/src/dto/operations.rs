@@ -185,6 +185,9 @@ pub struct Health {
     /// Name of a query node that shares the tenants with others, for those.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
+    /// `true` while that node opens the tenants that it is to answer for: others do until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub joining: Option<bool>,
 }
 
 /// Answer to `readyz`; 503 unless every component is `ok`.

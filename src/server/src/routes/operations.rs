@@ -189,8 +189,10 @@ fn require_all_tenants(call: &Call) -> Result<(), ApiError> {
 
 fn alive(app: &App) -> Health {
     let writer = app.engine.writer_name().map(|name| name.to_string());
-    let node = app.engine.peers().map(|peers| peers.own_name().to_string());
-    Health { status: "ok".to_owned(), writer, node }
+    let peers = app.engine.peers();
+    let node = peers.map(|peers| peers.own_name().to_string());
+    let joining = peers.and_then(|peers| (!peers.has_joined()).then_some(true));
+    Health { status: "ok".to_owned(), writer, node, joining }
 }
 
 fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {

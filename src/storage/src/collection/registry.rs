@@ -96,6 +96,11 @@ impl Registry {
         Ok(collection)
     }
 
+    /// Collections that are kept open at most, once they are idle.
+    pub fn open_max(&self) -> usize {
+        self.open_max
+    }
+
     /// Number of collections that could not be opened for damage when they were last asked for.
     pub fn unopenable(&self) -> usize {
         self.unopenable.lock().len()

@@ -1,0 +1,68 @@
+//! Joining the other query nodes: a node opens the tenants that it will answer for before they are
+//! sent to it.
+//!
+//! ```text
+//! every node of the list looked at -> none answers for its tenants: joined at once, as nobody has
+//!                                     anything at hand, and tenants are opened as they are asked for
+//!                                  -> others do: they go on answering for all tenants, while those
+//!                                     of this node are fetched from the bucket and opened -> joined
+//! ```
+
+use std::time::{Duration, Instant};
+
+use super::Follower;
+use super::peers::Peers;
+use lodestone_types::ErrorKind;
+
+/// Time after which no further tenant is opened: joining is not delayed without end by many.
+const OPENING: Duration = Duration::from_secs(60);
+/// Time between two looks at whether all that is needed is known.
+const LOOK: Duration = Duration::from_millis(50);
+
+impl Follower {
+    /// Opens the tenants that this node will answer for, then joins.
+    pub(super) fn join(&self) {
+        let Some(peers) = &self.peers else { return };
+        while !peers.are_seen() || self.catalog.require_current().is_err() {
+            if self.pause(LOOK) {
+                return;
+            }
+        }
+        if peers.someone_answers() {
+            self.open_own(peers);
+        }
+        peers.join();
+    }
+
+    /// Opens tenants until the time is over, or copies of others would have to go for theirs.
+    fn open_own(&self, peers: &Peers) {
+        let tenants = match self.catalog.tenants() {
+            Ok(tenants) => tenants,
+            Err(error) => return tracing::warn!(%error, "tenants are opened as they are asked for"),
+        };
+        let (begun, evictions) = (Instant::now(), self.evictions());
+        let mut opened = 0;
+        for tenant in tenants.iter().filter(|tenant| peers.will_answer(&tenant.id)) {
+            let has_room = opened < self.registry.open_max() && self.evictions() == evictions;
+            if !has_room || begun.elapsed() >= OPENING || self.pause(Duration::ZERO) {
+                break;
+            }
+            match self.open(tenant) {
+                Ok(_) => opened += 1,
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    tracing::error!(collection = %tenant.collection, %error, "not opened");
+                }
+                Err(error) => {
+                    tracing::debug!(collection = %tenant.collection, %error, "not opened");
+                }
+            }
+        }
+        let millis = begun.elapsed().as_millis() as u64;
+        tracing::info!(tenants = opened, millis, "the tenants of this node are at hand");
+    }
+
+    /// Copies that went to make room for others.
+    fn evictions(&self) -> u64 {
+        self.bucket.as_ref().map_or(0, |bucket| bucket.copies().evictions)
+    }
+}
