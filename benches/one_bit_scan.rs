@@ -35,7 +35,7 @@ fn one_bit_scan(criterion: &mut Criterion) {
         group.throughput(Throughput::Bytes(bytes.len() as u64));
         group.bench_function(BenchmarkId::from_parameter(copies * 1024), |bencher| {
             let mut found = Vec::new();
-            bencher.iter(|| rows.scan(black_box(&one_bit), reference, 9.0, &mut found));
+            bencher.iter(|| rows.scan(black_box(&one_bit), reference, 9.0, &[], &mut found));
             assert!(found.is_empty());
         });
     }

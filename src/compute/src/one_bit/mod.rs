@@ -21,9 +21,9 @@
 //! ```
 //! Rows that fill up the last block are zeros: their estimate is that of c itself.
 //!
-//! A scan looks up, for every group of four components, one of 16 sums of the query's components
-//! (Andre, Kermarrec and Le Scouarnec 2015, "fast scan"). The sums are kept in 8 bits; what that
-//! loses is part of the bound.
+//! A scan looks up, for every group of four or six components, one of 16 or 64 sums of the query's
+//! components (Andre, Kermarrec and Le Scouarnec 2015, "fast scan"). Those of three bytes of a code
+//! are added up in 8 bits; what the rounding loses is part of the bound.
 
 pub mod encode;
 pub mod query;
@@ -43,6 +43,9 @@ pub use scan::{OneBitRows, Reference};
 
 /// Rows of a block.
 pub const BLOCK_ROWS: usize = 64;
+
+/// Bytes of a code whose sums are added up in 8 bits.
+const TILE: usize = 3;
 
 /// Bytes of a block of rows of `width` rotated components.
 pub fn block_bytes(width: usize) -> usize {

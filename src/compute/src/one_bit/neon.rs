@@ -1,14 +1,14 @@
 //! The scan in NEON.
 //!
-//! Entries are added up in 16 bits and flushed to 32 before these can overflow. The bound is made
+//! Entries are added up in 8 bits, then in 16, and flushed to 32 before these can overflow. The bound is made
 //! of the operations of plain code in their order, fused where those are, so that every bit agrees.
 //! A row at the threshold is found, one whose bound is not a number is not.
 
 use std::arch::aarch64::*;
 
-use crate::one_bit::BLOCK_ROWS;
 use crate::one_bit::query::TABLE;
-use crate::one_bit::scan::{Kernel, MayReach, PAIRS_MAX, Task};
+use crate::one_bit::scan::{BYTES_MAX, Kernel, MayReach, Task};
+use crate::one_bit::{BLOCK_ROWS, TILE};
 
 /// Rows whose codes fill a register.
 const CODES: usize = 16;
@@ -61,17 +61,21 @@ fn block_sums(tables: &[u8], codes: &[u8]) -> [uint32x4_t; BLOCK_ROWS / WIDE] {
     let (codes, _) = codes.as_chunks::<BLOCK_ROWS>();
     let nibble = vdupq_n_u8(15);
     let mut wide = [vdupq_n_u32(0); BLOCK_ROWS / WIDE];
-    for (codes, tables) in codes.chunks(PAIRS_MAX).zip(tables.chunks(PAIRS_MAX)) {
+    for (codes, tables) in codes.chunks(BYTES_MAX).zip(tables.chunks(BYTES_MAX)) {
         let mut narrow = [vdupq_n_u16(0); BLOCK_ROWS / NARROW];
-        for (bytes, tables) in codes.iter().zip(tables) {
-            let [first, second]: [uint8x16_t; 2] = bytemuck::must_cast(*tables);
-            let bytes: &[[u8; CODES]; BLOCK_ROWS / CODES] = bytemuck::must_cast_ref(bytes);
-            for (sums, bytes) in narrow.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
-                let bytes = bytemuck::must_cast(*bytes);
-                let first = vqtbl1q_u8(first, vandq_u8(bytes, nibble));
-                let second = vqtbl1q_u8(second, vshrq_n_u8::<4>(bytes));
-                sums[0] = vaddw_u8(vaddw_u8(sums[0], vget_low_u8(first)), vget_low_u8(second));
-                sums[1] = vaddw_high_u8(vaddw_high_u8(sums[1], first), second);
+        for (tile, tables) in codes.chunks(TILE).zip(tables.chunks(TILE)) {
+            for (part, sums) in narrow.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+                let mut sum = vdupq_n_u8(0);
+                for (bytes, tables) in tile.iter().zip(tables) {
+                    let [first, second]: [uint8x16_t; 2] = bytemuck::must_cast(*tables);
+                    let bytes: &[[u8; CODES]; BLOCK_ROWS / CODES] = bytemuck::must_cast_ref(bytes);
+                    let bytes = bytemuck::must_cast(bytes[part]);
+                    let first = vqtbl1q_u8(first, vandq_u8(bytes, nibble));
+                    let second = vqtbl1q_u8(second, vshrq_n_u8::<4>(bytes));
+                    sum = vaddq_u8(sum, vaddq_u8(first, second));
+                }
+                sums[0] = vaddw_u8(sums[0], vget_low_u8(sum));
+                sums[1] = vaddw_high_u8(sums[1], sum);
             }
         }
         for (sums, narrow) in wide.as_chunks_mut::<2>().0.iter_mut().zip(narrow) {
@@ -91,7 +95,7 @@ fn upper_bounds(task: &Task<'_>, sums: uint32x4_t, factors: &[u8], row: usize) -
         bytemuck::pod_read_unaligned(&factors[at..at + 16])
     };
     let step = vdupq_n_f32(query.step());
-    let bias = vdupq_n_f32(query.bias() + query.lost());
+    let bias = vdupq_n_f32(query.bias());
     let signs = vfmaq_f32(bias, vcvtq_f32_u32(sums), step);
     let offset = vaddq_f32(column(1), vdupq_n_f32(task.reference.dot));
     let estimate = vfmaq_f32(offset, signs, column(0));

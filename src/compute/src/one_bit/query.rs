@@ -1,19 +1,50 @@
-//! A query for scans of T0: tables of sums over groups of four components.
+//! A query for scans of T0: tables of sums over groups of its components.
+//!
+//! ```text
+//! component v   -> units u = round(2 |v| / step): what its sign adds to the least sum, where it is
+//!                  the one of v
+//! 2 components  -> pair of 4 sums of units, one for each pattern of signs
+//! 2 pairs       -> table of 16, for four bits of a code
+//! 3 pairs       -> table of 64, for six bits: those of a byte that come first, and what is left of
+//!                  three bytes together
+//! ```
+//! A sum of units does not depend on the groups in which it is added up, so all kernels agree. The
+//! step is such that the sums of [`TILE`] bytes fit into 8 bits.
 
+use crate::one_bit::TILE;
 use crate::rotation::Rotation;
 
 /// Components of a group; a table has one entry for each pattern of their signs.
 const GROUP: usize = 4;
 /// Entries of a table.
 pub(super) const TABLE: usize = 1 << GROUP;
+/// Entries of a wide table.
+pub(super) const WIDE_TABLE: usize = 64;
+/// Components of a tile.
+const TILE_COMPONENTS: usize = 8 * TILE;
+/// Sum of the units of a tile before they are rounded, at most: rounding adds half a unit each.
+const TILE_UNITS: f32 = (u8::MAX as usize - TILE_COMPONENTS / 2) as f32;
+/// Sine of the angle between a random vector and its signs, `sqrt(1 - 2 / pi)`: the error of T0 is
+/// about this times the distance, where that of a table is one of the query alone.
+const SIGN_SINE: f32 = 0.603;
+
+/// The sums of a pair of components, by their signs.
+type Pair = [u8; 4];
+
+/// A table of six components, in a register.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(align(64))]
+pub(super) struct WideTable(pub [u8; WIDE_TABLE]);
 
 /// A rotated query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OneBitQuery {
     rotated: Vec<f32>,
     tables: Vec<u8>,
+    wide_tables: Vec<[WideTable; TILE + 1]>,
     step: f32,
     bias: f32,
+    deviation: f32,
 }
 
 impl OneBitQuery {
@@ -21,17 +52,52 @@ impl OneBitQuery {
     pub fn new(rotation: &Rotation, unit: &[f32]) -> Self {
         let mut rotated = vec![0.0; rotation.width()];
         rotation.apply(unit, &mut rotated);
-        let (mut bias, mut range) = (0.0, 0.0_f32);
-        for group in rotated.as_chunks::<GROUP>().0 {
-            let reach: f32 = group.iter().map(|value| value.abs()).sum();
-            bias -= reach;
-            range = range.max(2.0 * reach);
-        }
-        let step = if range > 0.0 { range / 255.0 } else { 1.0 };
-        let mut tables = vec![0; rotated.len() / GROUP * TABLE];
+        let mut made = Self {
+            tables: vec![0; rotated.len() / GROUP * TABLE],
+            wide_tables: Vec::new(),
+            rotated,
+            step: 1.0,
+            bias: 0.0,
+            deviation: 0.0,
+        };
         // Compiled for the widest registers of the machine.
-        pulp::Arch::new().dispatch(|| fill_tables(&rotated, 1.0 / step, &mut tables));
-        Self { rotated, tables, step, bias }
+        pulp::Arch::new().dispatch(|| made.fill());
+        made
+    }
+
+    #[inline(always)]
+    fn fill(&mut self) {
+        let reach = |tile: &[f32]| 2.0 * tile.iter().map(|value| value.abs()).sum::<f32>();
+        let range = self.rotated.chunks(TILE_COMPONENTS).map(reach).fold(0.0, f32::max);
+        if range > 0.0 {
+            self.step = range / TILE_UNITS;
+        }
+        let inverse = 1.0 / self.step;
+        let (mut sum, mut lost, mut squares) = (0.0, 0.0, 0.0);
+        let mut units = |value: f32| {
+            let size = 2.0 * value.abs();
+            let units = (size * inverse + 0.5) as i32 as u8;
+            let error = size - f32::from(units) * self.step;
+            sum += value.abs();
+            lost += error;
+            squares += error * error;
+            if value > 0.0 { [0, units] } else { [units, 0] }
+        };
+        let pair = |[a, b]: &[f32; 2]| -> Pair {
+            let (a, b) = (units(*a), units(*b));
+            [a[0] + b[0], a[1] + b[0], a[0] + b[1], a[1] + b[1]]
+        };
+        let pairs: Vec<Pair> = self.rotated.as_chunks().0.iter().map(pair).collect();
+        // Half of the components are the query's sign, in the mean.
+        self.bias = 0.5 * lost - sum;
+        self.deviation = 0.5 * squares.sqrt();
+        for (pairs, table) in pairs.as_chunks().0.iter().zip(self.tables.as_chunks_mut().0) {
+            *table = table_of(pairs);
+        }
+        if super::scan::takes_wide_tables() {
+            let tiles = pairs.as_chunks::<{ TILE_COMPONENTS / 2 }>().0;
+            self.wide_tables = tiles.iter().map(wide_tables_of).collect();
+        }
     }
 
     /// The rotated query.
@@ -44,7 +110,13 @@ impl OneBitQuery {
         &self.tables
     }
 
-    /// A sum of entries times this, plus [`Self::bias`], is `signs . rotated query`.
+    /// The tables of 64 sums of each whole tile, where the processor has use for them: one for the
+    /// first six bits of each byte, and one for the last two of all.
+    pub(super) fn wide_tables(&self) -> &[[WideTable; TILE + 1]] {
+        &self.wide_tables
+    }
+
+    /// A sum of entries times this, plus [`Self::bias`], is about `signs . rotated query`.
     pub fn step(&self) -> f32 {
         self.step
     }
@@ -54,28 +126,37 @@ impl OneBitQuery {
         self.bias
     }
 
-    /// Upper bound of the tables' rounding error: half a step a group.
-    pub fn lost(&self) -> f32 {
-        self.step * 0.5 * (self.rotated.len() / GROUP) as f32
+    /// The distance of the query and a reference, greater by what rounding adds to the deviation of
+    /// an estimate: rounding errors of components are independent, those of T0 too.
+    pub fn allow_for_rounding(&self, distance: f32) -> f32 {
+        distance.hypot(self.deviation / SIGN_SINE)
     }
 }
 
-/// Entry p of a group's table: the sum of its components with the signs of p, less the least such
-/// sum, in units of `1 / inverse`, rounded half up. A component v adds 2 |v| to the least sum where
-/// its sign is the one of v, otherwise nothing.
+/// Entry p has the sums of the signs of p, two bits for each pair.
 #[inline(always)]
-fn fill_tables(rotated: &[f32], inverse: f32, tables: &mut [u8]) {
-    let tables = tables.as_chunks_mut::<TABLE>().0;
-    for (group, table) in rotated.as_chunks::<GROUP>().0.iter().zip(tables) {
-        let [[n0, p0], [n1, p1], [n2, p2], [n3, p3]] =
-            group.map(|value| [-2.0 * value.min(0.0) * inverse, 2.0 * value.max(0.0) * inverse]);
-        let low = [n0 + n1, p0 + n1, n0 + p1, p0 + p1];
-        let high = [n2 + n3, p2 + n3, n2 + p3, p2 + p3];
-        let (quarters, _) = table.as_chunks_mut::<4>();
-        for (quarter, high) in quarters.iter_mut().zip(high) {
-            for (entry, low) in quarter.iter_mut().zip(low) {
-                *entry = (low + high + 0.5) as i32 as u8;
-            }
-        }
+fn table_of(pairs: &[Pair; 2]) -> [u8; TABLE] {
+    let mut table = [0; TABLE];
+    for (entries, high) in table.as_chunks_mut::<4>().0.iter_mut().zip(pairs[1]) {
+        *entries = pairs[0].map(|low| low + high);
     }
+    table
+}
+
+#[inline(always)]
+fn wide_table_of([first, second, third]: [Pair; 3]) -> WideTable {
+    let mut wide = [0; WIDE_TABLE];
+    let low = table_of(&[first, second]);
+    for (entries, high) in wide.as_chunks_mut::<TABLE>().0.iter_mut().zip(third) {
+        *entries = low.map(|low| low + high);
+    }
+    WideTable(wide)
+}
+
+/// The tables of a tile, of each byte of which four pairs are.
+#[inline(always)]
+fn wide_tables_of(pairs: &[Pair; TILE_COMPONENTS / 2]) -> [WideTable; TILE + 1] {
+    let [a, b, c] = [0, 1, 2].map(|byte| &pairs[4 * byte..4 * byte + 4]);
+    let of_byte = |pairs: &[Pair]| wide_table_of([pairs[0], pairs[1], pairs[2]]);
+    [of_byte(a), of_byte(b), of_byte(c), wide_table_of([a[3], b[3], c[3]])]
 }

@@ -1,8 +1,8 @@
 //! Scans blocks of T0 for rows that may reach a score.
 
+use crate::Ahead;
 use crate::one_bit::query::TABLE;
-use crate::one_bit::{BLOCK_ROWS, OneBitQuery, block_bytes};
-use crate::prefetch;
+use crate::one_bit::{BLOCK_ROWS, OneBitQuery, TILE, block_bytes};
 
 /// Blocks of T0.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ impl<'a> OneBitRows<'a> {
 
     /// Prefetches all blocks.
     pub fn prefetch(&self) {
-        prefetch(self.blocks);
+        Ahead::new(self.blocks).fetch(usize::MAX / 64);
     }
 
     /// A run of blocks.
@@ -66,15 +66,16 @@ impl<'a> OneBitRows<'a> {
         Self { width: self.width, blocks: &self.blocks[first * bytes..(first + count) * bytes] }
     }
 
-    /// Appends the rows whose upper bound is at least `threshold`.
+    /// Appends the rows whose upper bound is at least `threshold`. Prefetches `ahead` meanwhile.
     pub fn scan(
         &self,
         query: &OneBitQuery,
         reference: Reference,
         threshold: f32,
+        ahead: &[u8],
         found: &mut Vec<MayReach>,
     ) {
-        let task = Task { rows: *self, query, reference, threshold };
+        let task = Task { rows: *self, query, reference, threshold, ahead: Ahead::new(ahead) };
         let (_, kernel) = kernels().next().expect("plain code runs everywhere");
         kernel(&task, found);
     }
@@ -95,9 +96,17 @@ pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     native.chain([("plain", plain)])
 }
 
-/// Pairs of tables whose sums fit into the 16 bits that kernels add up in.
-pub(super) const PAIRS_MAX: usize = 128;
-const _: () = assert!(2 * PAIRS_MAX * u8::MAX as usize <= u16::MAX as usize);
+/// Whether the kernel that this processor takes reads wide tables.
+pub(super) fn takes_wide_tables() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return super::x86::has_wide_tables();
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// Bytes of codes whose sums fit into the 16 bits that kernels add up in.
+pub(super) const BYTES_MAX: usize = 256 * TILE;
+const _: () = assert!(BYTES_MAX / TILE * u8::MAX as usize <= u16::MAX as usize);
 
 /// One call of a kernel.
 pub(super) struct Task<'a> {
@@ -105,9 +114,15 @@ pub(super) struct Task<'a> {
     pub query: &'a OneBitQuery,
     pub reference: Reference,
     pub threshold: f32,
+    pub ahead: Ahead<'a>,
 }
 
 impl<'a> Task<'a> {
+    /// Lines of what lies ahead that are to be fetched beside each tile of codes.
+    pub fn lines_a_tile(&self) -> usize {
+        self.ahead.lines_a_step(self.rows.len() * (self.rows.width / 8).div_ceil(TILE))
+    }
+
     pub fn blocks(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         let codes = self.rows.width / 8 * BLOCK_ROWS;
         let blocks = self.rows.blocks.chunks_exact(block_bytes(self.rows.width));
@@ -132,7 +147,7 @@ pub(super) fn scan_plain(task: &Task<'_>, found: &mut Vec<MayReach>) {
             f32::from_le_bytes(factors[at..at + 4].try_into().expect("four bytes"))
         };
         for (row, sum) in sums.iter().enumerate() {
-            let signs = (*sum as f32).mul_add(query.step(), query.bias() + query.lost());
+            let signs = (*sum as f32).mul_add(query.step(), query.bias());
             let estimate = signs.mul_add(factor(0, row), factor(1, row) + reference.dot);
             let upper = factor(2, row).mul_add(reference.allowance, estimate);
             if upper >= *threshold {

@@ -77,7 +77,8 @@ fn every_kernel_finds_what_plain_code_finds() {
         let reference = fixture.reference(&query, 2.0);
         let find = |kernel: Kernel, threshold| {
             let mut found = Vec::new();
-            let task = Task { rows: fixture.view(), query: &one_bit, reference, threshold };
+            let ahead = crate::Ahead::new(&fixture.blocks);
+            let task = Task { rows: fixture.view(), query: &one_bit, reference, threshold, ahead };
             kernel(&task, &mut found);
             found
         };
@@ -93,7 +94,7 @@ fn every_kernel_finds_what_plain_code_finds() {
                 );
             }
             let mut found = Vec::new();
-            fixture.view().scan(&one_bit, reference, threshold, &mut found);
+            fixture.view().scan(&one_bit, reference, threshold, &[], &mut found);
             assert_eq!(
                 found, expected,
                 "dispatched, {dimension} components, threshold {threshold}"
@@ -116,7 +117,7 @@ fn errors_are_as_large_as_the_factors_say() {
             let at = |deviations| {
                 let (mut found, all) = (Vec::new(), f32::NEG_INFINITY);
                 let reference = fixture.reference(&query, deviations);
-                fixture.view().scan(&one_bit, reference, all, &mut found);
+                fixture.view().scan(&one_bit, reference, all, &[], &mut found);
                 found
             };
             let (estimates, one_more) = (at(0.0), at(1.0));
@@ -150,7 +151,7 @@ fn rows_at_the_reference_are_estimated_exactly() {
     assert_eq!(view.len(), 2);
     let query = OneBitQuery::new(&rotation, &row);
     let (mut found, all) = (Vec::new(), f32::NEG_INFINITY);
-    view.run(0, 1).scan(&query, Reference { dot: 1.0, allowance: 9.0 }, all, &mut found);
+    view.run(0, 1).scan(&query, Reference { dot: 1.0, allowance: 9.0 }, all, &[], &mut found);
     assert!((found[0].upper - 1.0).abs() < 1e-6, "no residual, no error: {}", found[0].upper);
     assert!(OneBitRows::new(rotation.width(), &blocks[1..]).is_none());
 }

@@ -102,7 +102,7 @@ fn search_all<R: NearRows>(lists: &Lists<'_>, searches: &mut [Search<'_, R>]) {
         for first in (0..lists.one_bit(list).len()).step_by(RUN_BLOCKS) {
             for (search, seen) in searches.iter_mut().zip(&seen) {
                 if let Some(seen) = seen {
-                    search.scan_run(seen, first);
+                    search.scan_run(seen, first, &[]);
                 }
             }
         }
@@ -216,13 +216,11 @@ impl<'a, R: NearRows> Search<'a, R> {
     fn visit_all(&mut self, lists: &[RankKey], patience: usize, in_vain: &mut usize) -> bool {
         let order = self.by_promise(lists);
         for (at, seen) in order.iter().enumerate() {
-            if let Some(next) = order.get(at + 1) {
-                self.lists.prefetch(next.list);
-            }
+            let next = order.get(at + 1).map(|next| next.list);
             if let Some(ahead) = order.get(at + LISTS_AHEAD_COLD).filter(|_| self.is_cold) {
                 self.lists.read_soon(ahead.list);
             }
-            *in_vain = if self.visit(seen) { 0 } else { *in_vain + 1 };
+            *in_vain = if self.visit(seen, next) { 0 } else { *in_vain + 1 };
             if *in_vain >= patience && self.best.score_to_reach().is_some() {
                 return true;
             }
@@ -234,7 +232,7 @@ impl<'a, R: NearRows> Search<'a, R> {
     fn probe_nearest(&mut self) {
         let nearest = self.nearest_lists(LISTS_OF_EXACT);
         for seen in self.by_promise(&nearest) {
-            self.visit(&seen);
+            self.visit(&seen, None);
             self.visited[seen.list] = true;
         }
     }
@@ -248,7 +246,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         for first in (0..points.len()).step_by(POINT_BLOCKS) {
             found.clear();
             let run = points.run(first, POINT_BLOCKS.min(points.len() - first));
-            run.scan(&self.one_bit, NOWHERE, threshold, &mut found);
+            run.scan(&self.one_bit, NOWHERE, threshold, &[], &mut found);
             let position = |found: &MayReach| found.position + (first * BLOCK_ROWS) as u32;
             // Rows that only fill up the last block come last.
             let found = found.iter().take_while(|at| (position(at) as usize) < self.lists.len());
@@ -266,7 +264,8 @@ impl<'a, R: NearRows> Search<'a, R> {
     /// All other lists with the upper bounds of their points.
     pub(super) fn lists_without(&self, known: Vec<RankKey>) -> Vec<RankKey> {
         let mut points = Vec::with_capacity(self.lists.points().len() * BLOCK_ROWS);
-        self.lists.points().scan(&self.one_bit, NOWHERE, f32::NEG_INFINITY, &mut points);
+        let all = f32::NEG_INFINITY;
+        self.lists.points().scan(&self.one_bit, NOWHERE, all, &[], &mut points);
         points.truncate(self.lists.len());
         let lowest = known.into_iter().min();
         let keys = points.iter().map(|point| RankKey::new(point.upper, RowId(point.position)));
@@ -290,12 +289,14 @@ impl<'a, R: NearRows> Search<'a, R> {
         let distance = lists.distance(list, dot);
         // Bound of the rounding error of the codes in the product with the point.
         let lost = query.residual() * lists.square(list).sqrt();
-        let reference = Reference { dot: dot + lost, allowance: self.effort.deviations * distance };
+        let allowance = self.effort.deviations * self.one_bit.allow_for_rounding(distance);
+        let reference = Reference { dot: dot + lost, allowance };
         Seen { list, promise: dot + PROMISED_SPREADS * lists.spread(list) * distance, reference }
     }
 
-    /// Reads a list; returns whether one of its rows is among the best so far.
-    pub(super) fn visit(&mut self, seen: &Seen) -> bool {
+    /// Reads a list, and prefetches the next one; returns whether one of its rows is among the best
+    /// so far.
+    pub(super) fn visit(&mut self, seen: &Seen, next: Option<usize>) -> bool {
         // Asked ever more seldom, as it costs a system call.
         if self.scanned.is_power_of_two() && !self.is_cold {
             self.is_cold = major_faults() > self.faults;
@@ -305,15 +306,22 @@ impl<'a, R: NearRows> Search<'a, R> {
         if !self.lists.verify(seen.list) {
             return false;
         }
+        let lists = self.lists;
+        let ahead = next.map_or(&[][..], |next| {
+            prefetch(lists.rows(next));
+            lists.one_bit(next).as_bytes()
+        });
+        let blocks = lists.one_bit(seen.list).len();
+        let mut shares = ahead.chunks(ahead.len().div_ceil(blocks.div_ceil(RUN_BLOCKS)).max(1));
         let mut has_news = false;
-        for first in (0..self.lists.one_bit(seen.list).len()).step_by(RUN_BLOCKS) {
-            has_news |= self.scan_run(seen, first);
+        for first in (0..blocks).step_by(RUN_BLOCKS) {
+            has_news |= self.scan_run(seen, first, shares.next().unwrap_or_default());
         }
         has_news
     }
 
-    /// Scans a run of a list's blocks, and T1 of the rows that may win.
-    fn scan_run(&mut self, seen: &Seen, first: usize) -> bool {
+    /// Scans a run of a list's blocks, while `ahead` is prefetched, and T1 of the rows that may win.
+    fn scan_run(&mut self, seen: &Seen, first: usize, ahead: &[u8]) -> bool {
         let blocks = self.lists.one_bit(seen.list);
         let run = blocks.run(first, RUN_BLOCKS.min(blocks.len() - first));
         let mut found = std::mem::take(&mut self.found);
@@ -322,7 +330,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         let slots = &slots[..slots.len().min(RUN_BLOCKS * BLOCK_ROWS)];
         let mut threshold = self.threshold();
         let least = self.rows.least_cosine(slots, threshold);
-        run.scan(&self.one_bit, seen.reference, least, &mut found);
+        run.scan(&self.one_bit, seen.reference, least, ahead, &mut found);
         let row = |found: &MayReach| slots.get(found.position as usize).map(|row| RowId(*row));
         found.retain_mut(|found| {
             let Some(row) = row(found).filter(|row| self.rows.passes(*row)) else { return false };

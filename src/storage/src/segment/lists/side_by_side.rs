@@ -39,10 +39,8 @@ pub fn probe_side_by_side<R: NearRows>(
         }
         visits.sort_unstable();
         for (position, (list, number, at)) in visits.iter().enumerate() {
-            if let Some((next, ..)) = visits.get(position + 1).filter(|(next, ..)| next != list) {
-                lists.prefetch(*next);
-            }
-            courses[*number].visit(*at);
+            let next = visits.get(position + 1).map(|(next, ..)| *next);
+            courses[*number].visit(*at, next.filter(|next| next != list));
         }
         courses.iter_mut().for_each(Course::settle);
     }
@@ -85,7 +83,10 @@ impl<'a, R: NearRows> Course<'a, R> {
         let alone = LISTS_ALONE.min(patience).min(course.order.len());
         course.planned = 0..alone;
         course.next = alone;
-        (0..alone).for_each(|at| course.visit(at));
+        (0..alone).for_each(|at| {
+            let next = course.order.get(at + 1).map(|next| next.list);
+            course.visit(at, next);
+        });
         course.settle();
         course
     }
@@ -116,9 +117,9 @@ impl<'a, R: NearRows> Course<'a, R> {
         self.is_done = self.order.is_empty();
     }
 
-    fn visit(&mut self, at: usize) {
+    fn visit(&mut self, at: usize, next: Option<usize>) {
         self.search.best_news = f32::NEG_INFINITY;
-        if self.search.visit(&self.order[at]) {
+        if self.search.visit(&self.order[at], next) {
             self.news.push((at, self.search.best_news));
         }
     }
