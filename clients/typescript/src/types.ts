@@ -1544,6 +1544,8 @@ export interface Health {
   writer?: string | null;
   /** Name of a query node that shares the tenants with others, for those. */
   node?: string | null;
+  /** `true` while that node opens the tenants that it is to answer for: others do until then. */
+  joining?: boolean | null;
 }
 
 export interface Readiness {

@@ -583,6 +583,7 @@ class Health(TypedDict):
     status: str
     writer: NotRequired[str | None]
     node: NotRequired[str | None]
+    joining: NotRequired[bool | None]
 
 
 class Readiness(TypedDict):
