@@ -1,25 +1,33 @@
-//! Prefetching memory before it is needed. Does nothing elsewhere than on x86-64: stable Rust has no
-//! instruction for it there.
+//! Prefetching memory before it is needed, into the processor's second cache: requests for the first
+//! one are few at a time. Does nothing elsewhere than on x86-64: stable Rust has no instruction for
+//! it there.
 
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Prefetches `values` into the processor's first cache, without waiting: rows that are read in no
-/// order cost a full memory access each, unless several are under way at once.
+/// Prefetches `values`, without waiting: rows that are read in no order cost a full memory access
+/// each, unless several are under way at once.
 #[inline]
 pub fn prefetch<T>(values: &[T]) {
-    let begin = values.as_ptr().cast::<i8>();
-    for at in (0..size_of_val(values)).step_by(LINE_BYTES) {
-        // SAFETY: the address lies inside of `values`.
-        #[allow(unsafe_code)]
-        unsafe {
-            fetch::<true>(begin.add(at));
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        let begin = values.as_ptr().cast::<i8>();
+        for at in (0..size_of_val(values)).step_by(LINE_BYTES) {
+            // SAFETY: the address lies inside of `values`; a prefetch reads nothing into the
+            // program and cannot fault.
+            #[allow(unsafe_code)]
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T1>(begin.add(at));
+            }
         }
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = values;
 }
 
-/// Bytes that are fetched into the processor's second cache, a few lines at a time beside other
-/// work: a core has few requests for memory under way, and waits where it asks for more at once.
+/// Bytes that are prefetched a few lines at a time beside other work: a core has few requests for
+/// memory under way, and waits where it asks for more at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Ahead<'a>(&'a [u8]);
 
@@ -34,41 +42,11 @@ impl<'a> Ahead<'a> {
         self.0.len().div_ceil(LINE_BYTES).div_ceil(steps.max(1))
     }
 
-    /// Fetches the next lines.
+    /// Prefetches the next lines.
     #[inline]
     pub fn fetch(&mut self, lines: usize) {
         let (now, later) = self.0.split_at(self.0.len().min(lines * LINE_BYTES));
+        prefetch(now);
         self.0 = later;
-        let begin = now.as_ptr().cast::<i8>();
-        for at in (0..now.len()).step_by(LINE_BYTES) {
-            // SAFETY: the address lies inside of `now`.
-            #[allow(unsafe_code)]
-            unsafe {
-                fetch::<false>(begin.add(at));
-            }
-        }
     }
-}
-
-/// Asks for a line, for the first cache or the second.
-///
-/// # Safety
-/// The address must be that of a value. (A prefetch reads nothing into the program, and cannot
-/// fault.)
-#[allow(unsafe_code)]
-#[inline(always)]
-unsafe fn fetch<const FIRST: bool>(address: *const i8) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
-        // SAFETY: of the caller.
-        unsafe {
-            match FIRST {
-                true => _mm_prefetch::<_MM_HINT_T0>(address),
-                false => _mm_prefetch::<_MM_HINT_T1>(address),
-            }
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
 }

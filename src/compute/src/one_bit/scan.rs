@@ -1,8 +1,8 @@
 //! Scans blocks of T0 for rows that may reach a score.
 
-use crate::Ahead;
 use crate::one_bit::query::TABLE;
 use crate::one_bit::{BLOCK_ROWS, OneBitQuery, TILE, block_bytes};
+use crate::{Ahead, prefetch};
 
 /// Blocks of T0.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +57,7 @@ impl<'a> OneBitRows<'a> {
 
     /// Prefetches all blocks.
     pub fn prefetch(&self) {
-        Ahead::new(self.blocks).fetch(usize::MAX / 64);
+        prefetch(self.blocks);
     }
 
     /// A run of blocks.

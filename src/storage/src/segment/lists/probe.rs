@@ -100,9 +100,10 @@ fn search_all<R: NearRows>(lists: &Lists<'_>, searches: &mut [Search<'_, R>]) {
         let seen: Vec<Option<Seen>> =
             searches.iter().map(|s| (!s.visited[list]).then(|| s.see(list))).collect();
         for first in (0..lists.one_bit(list).len()).step_by(RUN_BLOCKS) {
+            let mut ahead = lists.blocks_from(list, first + RUN_BLOCKS, RUN_BLOCKS);
             for (search, seen) in searches.iter_mut().zip(&seen) {
                 if let Some(seen) = seen {
-                    search.scan_run(seen, first, &[]);
+                    search.scan_run(seen, first, std::mem::take(&mut ahead));
                 }
             }
         }
