@@ -9,7 +9,7 @@
 //!                  three bytes together
 //! ```
 //! A sum of units does not depend on the groups in which it is added up, so all kernels agree. The
-//! step is such that the sums of [`TILE`] bytes fit into 8 bits.
+//! step is such that the sums of three bytes of a code fit into 8 bits.
 
 use crate::one_bit::TILE;
 use crate::rotation::Rotation;
@@ -24,8 +24,9 @@ pub(super) const WIDE_TABLE: usize = 64;
 const TILE_COMPONENTS: usize = 8 * TILE;
 /// Sum of the units of a tile before they are rounded, at most: rounding adds half a unit each.
 const TILE_UNITS: f32 = (u8::MAX as usize - TILE_COMPONENTS / 2) as f32;
-/// Sine of the angle between a random vector and its signs, `sqrt(1 - 2 / pi)`: the error of T0 is
-/// about this times the distance, where that of a table is one of the query alone.
+/// Sine of the angle between a random vector and its signs, `sqrt(1 - 2 / pi)`: the deviation of a
+/// product with signs is this times the distance of query and reference, and that of rounding, half
+/// the root of the sum of all squared errors, is added to it in the square.
 const SIGN_SINE: f32 = 0.603;
 
 /// The sums of a pair of components, by their signs.
@@ -44,7 +45,8 @@ pub struct OneBitQuery {
     wide_tables: Vec<[WideTable; TILE + 1]>,
     step: f32,
     bias: f32,
-    deviation: f32,
+    /// Square of what rounding adds to a distance.
+    rounding: f32,
 }
 
 impl OneBitQuery {
@@ -58,7 +60,7 @@ impl OneBitQuery {
             rotated,
             step: 1.0,
             bias: 0.0,
-            deviation: 0.0,
+            rounding: 0.0,
         };
         // Compiled for the widest registers of the machine.
         pulp::Arch::new().dispatch(|| made.fill());
@@ -90,7 +92,7 @@ impl OneBitQuery {
         let pairs: Vec<Pair> = self.rotated.as_chunks().0.iter().map(pair).collect();
         // Half of the components are the query's sign, in the mean.
         self.bias = 0.5 * lost - sum;
-        self.deviation = 0.5 * squares.sqrt();
+        self.rounding = 0.25 * squares / (SIGN_SINE * SIGN_SINE);
         for (pairs, table) in pairs.as_chunks().0.iter().zip(self.tables.as_chunks_mut().0) {
             *table = table_of(pairs);
         }
@@ -129,7 +131,7 @@ impl OneBitQuery {
     /// The distance of the query and a reference, greater by what rounding adds to the deviation of
     /// an estimate: rounding errors of components are independent, those of T0 too.
     pub fn allow_for_rounding(&self, distance: f32) -> f32 {
-        distance.hypot(self.deviation / SIGN_SINE)
+        (distance * distance + self.rounding).sqrt()
     }
 }
 
