@@ -2,10 +2,10 @@
 //! sent to it.
 //!
 //! ```text
-//! every node of the list looked at -> none answers for its tenants: joined at once, as nobody has
-//!                                     anything at hand, and tenants are opened as they are asked for
-//!                                  -> others do: they go on answering for all tenants, while those
-//!                                     of this node are fetched from the bucket and opened -> joined
+//! all of the list looked at, this one found -> none answers for its tenants: joined at once, as nobody
+//!                                has anything at hand, and tenants are opened as they are asked for
+//!                             -> others do: they go on answering for all tenants, while those of
+//!                                this node are fetched from the bucket and opened -> joined
 //! ```
 
 use std::time::{Duration, Instant};
@@ -16,6 +16,9 @@ use lodestone_types::ErrorKind;
 
 /// Time after which no further tenant is opened: joining is not delayed without end by many.
 const OPENING: Duration = Duration::from_secs(60);
+/// Time after which a node that has not found itself at an address of the list is in none: it has no
+/// tenants of its own.
+const OWN_PLACE: Duration = Duration::from_secs(30);
 /// Time between two looks at whether all that is needed is known.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -23,7 +26,9 @@ impl Follower {
     /// Opens the tenants that this node will answer for, then joins.
     pub(super) fn join(&self) {
         let Some(peers) = &self.peers else { return };
-        while !peers.are_seen() || self.catalog.require_current().is_err() {
+        let begun = Instant::now();
+        let is_placed = || peers.has_own_place() || begun.elapsed() >= OWN_PLACE;
+        while !peers.are_seen() || !is_placed() || self.catalog.require_current().is_err() {
             if self.pause(LOOK) {
                 return;
             }

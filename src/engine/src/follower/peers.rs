@@ -14,8 +14,8 @@
 mod loads;
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,8 @@ pub struct Peers {
     /// Whether this process answers for its tenants: it has them at hand, or nobody else has.
     has_joined: AtomicBool,
     pub(super) peers: Vec<Peer>,
+    /// The position of this process among them, once it has found itself there.
+    own_at: OnceLock<usize>,
     /// Present where they share searches.
     pub(super) sharing: Option<Sharing>,
     loads: Arc<Loads>,
@@ -101,8 +103,20 @@ impl Peers {
             Ok(Peer { forwarder: Arc::new(forwarder), seed, standing: Mutex::default() })
         };
         let peers = urls.map(peer).collect::<Result<_, _>>()?;
-        let (has_joined, loads, stopping, usable, passed, failed) = Default::default();
-        Ok(Self { own, has_joined, peers, sharing: None, loads, stopping, usable, passed, failed })
+        let (has_joined, own_at, sharing, loads, stopping) = Default::default();
+        let (usable, passed, failed) = Default::default();
+        Ok(Self {
+            own,
+            has_joined,
+            peers,
+            own_at,
+            sharing,
+            loads,
+            stopping,
+            usable,
+            passed,
+            failed,
+        })
     }
 
     /// The same, sharing searches too.
@@ -130,17 +144,24 @@ impl Peers {
         self.standings().iter().all(|one| *one != Standing::Unseen)
     }
 
+    /// Whether this process has found itself among them.
+    pub(super) fn has_own_place(&self) -> bool {
+        self.own_at.get().is_some()
+    }
+
     /// Whether another node answers for tenants.
     pub(super) fn someone_answers(&self) -> bool {
         self.standings().contains(&Standing::Other)
     }
 
-    /// Whether this process will be the one that answers for a tenant, when all have joined.
+    /// Whether this process will be the one that answers for a tenant, when all have joined. It may
+    /// have been too busy to answer itself just now.
     pub(super) fn will_answer(&self, tenant: &TenantId) -> bool {
-        let standings = self.standings();
-        let joins = |at: usize| standings[at] == Standing::Joining || standings[at].is_usable();
-        let first = self.ranked(tenant, joins).first().copied();
-        first.is_some_and(|at| standings[at] == Standing::Own)
+        let (standings, own) = (self.standings(), self.own_at.get());
+        let joins = |at: usize| {
+            Some(&at) == own || standings[at] == Standing::Joining || standings[at].is_usable()
+        };
+        own.is_some() && self.ranked(tenant, joins).first() == own
     }
 
     /// From now on this process answers for its tenants.
@@ -198,6 +219,9 @@ impl Peers {
         while !self.stopping.is_set() {
             let found = self.look(&peer.forwarder);
             *peer.standing.lock() = found.unwrap_or(Standing::Unusable);
+            if found == Some(Standing::Own) {
+                self.own_at.get_or_init(|| at);
+            }
             let node = peer.forwarder.base();
             match found {
                 Some(Standing::Other) if !had_joined => {
@@ -267,9 +291,12 @@ mod tests {
         peers
     }
 
-    fn owner(peers: &Peers, own: usize, tenant: usize) -> usize {
-        let tenant = TenantId::parse(&format!("tenant-{tenant}")).unwrap();
-        peers.begin(&tenant).and_then(|assignment| assignment.other()).unwrap_or(own)
+    fn owner(peers: &Peers, own: usize, tenant: &TenantId) -> usize {
+        peers.begin(tenant).and_then(|assignment| assignment.other()).unwrap_or(own)
+    }
+
+    fn tenant(number: usize) -> TenantId {
+        TenantId::parse(&format!("tenant-{number}")).unwrap()
     }
 
     /// Goal: every node names the same owner, tenants are spread, and the loss of a node moves its
@@ -279,19 +306,35 @@ mod tests {
         const TENANTS: usize = 3000;
         let nodes: Vec<Peers> = (0..3).map(|own| peers(own, 3)).collect();
         let mut counts = [0; 3];
-        let owners: Vec<usize> = (0..TENANTS).map(|t| owner(&nodes[0], 0, t)).collect();
-        for (tenant, first) in owners.iter().enumerate() {
+        let owners: Vec<usize> = (0..TENANTS).map(|t| owner(&nodes[0], 0, &tenant(t))).collect();
+        for (number, first) in owners.iter().enumerate() {
             counts[*first] += 1;
-            assert_eq!(owner(&nodes[1], 1, tenant), *first);
-            assert_eq!(owner(&nodes[2], 2, tenant), *first);
+            assert_eq!(owner(&nodes[1], 1, &tenant(number)), *first);
+            assert_eq!(owner(&nodes[2], 2, &tenant(number)), *first);
         }
         assert!(counts.iter().all(|count| (900..1100).contains(count)), "{counts:?}");
         nodes[0].note(2, false);
-        for (tenant, before) in owners.into_iter().enumerate() {
-            let now = owner(&nodes[0], 0, tenant);
-            assert!(now == before || before == 2, "tenant {tenant}: {before} -> {now}");
+        for (number, before) in owners.into_iter().enumerate() {
+            let now = owner(&nodes[0], 0, &tenant(number));
+            assert!(now == before || before == 2, "tenant {number}: {before} -> {now}");
             assert_ne!(now, 2);
         }
+    }
+
+    /// A node that opens its tenants may be too busy to answer itself.
+    #[test]
+    fn a_node_knows_its_tenants_before_it_answers() {
+        let joining = peers(0, 3);
+        let tenants = (0..100).map(tenant);
+        let own = |tenant: &TenantId| owner(&joining, 0, tenant) == 0;
+        let expected: Vec<TenantId> = tenants.clone().filter(own).collect();
+        assert!((20..50).contains(&expected.len()));
+        let will_answer = || tenants.clone().filter(|tenant| joining.will_answer(tenant));
+        assert_eq!(will_answer().count(), 0, "it has not found itself yet");
+        joining.own_at.get_or_init(|| 0);
+        *joining.peers[0].standing.lock() = Standing::Unusable;
+        *joining.peers[2].standing.lock() = Standing::Joining;
+        assert_eq!(will_answer().collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -300,6 +343,6 @@ mod tests {
         let peers =
             Peers::new(Uuid::nil(), urls.iter().map(String::as_str), &Authorities::default())
                 .unwrap();
-        assert!(peers.begin(&TenantId::parse("acme").unwrap()).is_none());
+        assert!(peers.begin(&tenant(0)).is_none());
     }
 }
