@@ -1,6 +1,6 @@
-//! Prefetching memory before it is needed, into the processor's second cache: requests for the first
-//! one are few at a time. Does nothing elsewhere than on x86-64: stable Rust has no instruction for
-//! it there.
+//! Prefetching memory before it is needed, into the processor's second cache: requests for the
+//! first one are few at a time. Does nothing elsewhere than on x86-64: stable Rust has no
+//! instruction for it there.
 
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;

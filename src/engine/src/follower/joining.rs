@@ -2,10 +2,11 @@
 //! sent to it.
 //!
 //! ```text
-//! all of the list looked at, this one found -> none answers for its tenants: joined at once, as nobody
-//!                                has anything at hand, and tenants are opened as they are asked for
-//!                             -> others do: they go on answering for all tenants, while those of
-//!                                this node are fetched from the bucket and opened -> joined
+//! the whole list looked at, this node found in it
+//!   -> none answers for its tenants: joined at once, as nobody has anything at hand, and tenants
+//!      are opened as they are asked for
+//!   -> others do: they go on answering for all tenants, while those of this node are fetched from
+//!      the bucket and opened -> joined
 //! ```
 
 use std::time::{Duration, Instant};
@@ -16,8 +17,8 @@ use lodestone_types::ErrorKind;
 
 /// Time after which no further tenant is opened: joining is not delayed without end by many.
 const OPENING: Duration = Duration::from_secs(60);
-/// Time after which a node that has not found itself at an address of the list is in none: it has no
-/// tenants of its own.
+/// Time after which a node that has not found itself at an address of the list is in none: it has
+/// no tenants of its own.
 const OWN_PLACE: Duration = Duration::from_secs(30);
 /// Time between two looks at whether all that is needed is known.
 const LOOK: Duration = Duration::from_millis(50);

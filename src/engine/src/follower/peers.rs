@@ -4,7 +4,7 @@
 //! tenant -> the usable nodes ranked by hash(address, tenant) -> the first: this one, or another;
 //!           one of the first few, where many of its requests are under way (`loads`)
 //! thread "peer-N"   GET /healthz once a second: is it there, and is it this one?
-//! thread "join"     the tenants that this node will answer for -> opened -> it says that it has joined
+//! thread "join"     tenants that this node will answer for -> opened -> it says that it has joined
 //! ```
 //! Rendezvous hashing (Thaler and Ravishankar 1998): where a node is lost, its tenants alone go to
 //! others, and they come back with it. Nodes that hold different lists, or see different nodes as

@@ -321,7 +321,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         has_news
     }
 
-    /// Scans a run of a list's blocks, while `ahead` is prefetched, and T1 of the rows that may win.
+    /// Scans a run of a list's blocks, while `ahead` is prefetched, and T1 of rows that may win.
     fn scan_run(&mut self, seen: &Seen, first: usize, ahead: &[u8]) -> bool {
         let blocks = self.lists.one_bit(seen.list);
         let run = blocks.run(first, RUN_BLOCKS.min(blocks.len() - first));

@@ -233,8 +233,7 @@ impl<'a> Lists<'a> {
         self.one_bit.run(self.first_blocks[list] as usize, blocks)
     }
 
-    /// Up to `count` blocks of T0 that come after those before `block` of a list, in this list or the
-    /// next ones.
+    /// Up to `count` blocks of T0 from `block` of a list on, in this list or the next ones.
     pub fn blocks_from(&self, list: usize, block: usize, count: usize) -> &'a [u8] {
         let first = self.one_bit.len().min(self.first_blocks[list] as usize + block);
         self.one_bit.run(first, count.min(self.one_bit.len() - first)).as_bytes()
