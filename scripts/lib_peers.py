@@ -14,7 +14,11 @@ WIDTHS = [round(10 * 1.2**step) for step in range(26)]  # 10 to 954
 
 
 class Library:
-    """An index, and how fast it finds which share of the true neighbours."""
+    """An index, and how fast it finds which share of the true neighbours.
+
+    Subclasses have a `name`, the `parameters` of the build as text, `ladders` of settings, `build` from rows,
+    `searcher` for a setting and a batch size (queries -> ids, K a query) and `describe` for a setting.
+    """
 
     def __init__(self, data):
         self.queries, self.truth, self.seen = data.queries, np.array(data.load("truth-None")), {}

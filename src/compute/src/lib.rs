@@ -72,7 +72,7 @@ pub use candidates::BoundedQuery;
 pub use columns::{FullColumns, FullKind, VectorColumns};
 pub use error::ComputeError;
 pub use mask::{RowMask, Selection};
-pub use prefetch::{Ahead, prefetch};
+pub use prefetch::{Prefetcher, prefetch};
 pub use prepared::PreparedQuery;
 pub use quantize::{RowFactors, encode_f16, encode_row};
 pub use rows::{FullRows, RowsOwner, VectorRows, code_stride};

@@ -26,13 +26,13 @@ pub fn prefetch<T>(values: &[T]) {
     let _ = values;
 }
 
-/// Bytes that are prefetched a few lines at a time beside other work: a core has few requests for
-/// memory under way, and waits where it asks for more at once.
+/// Prefetches bytes a few lines at a time, beside other work: a core has few requests for memory
+/// under way, and waits where it asks for more at once.
 #[derive(Debug, Clone, Copy)]
-pub struct Ahead<'a>(&'a [u8]);
+pub struct Prefetcher<'a>(&'a [u8]);
 
-impl<'a> Ahead<'a> {
-    /// The bytes from the first on.
+impl<'a> Prefetcher<'a> {
+    /// A prefetcher of `bytes`, from the first on.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }

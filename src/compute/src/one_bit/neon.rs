@@ -2,8 +2,7 @@
 //!
 //! Entries are added up in 8 bits, then in 16, and flushed to 32 before these can overflow. The
 //! bound is made of the operations of plain code in their order, fused where those are, so that
-//! every bit agrees.
-//! A row at the threshold is found, one whose bound is not a number is not.
+//! every bit agrees. A row at the threshold is found, one whose bound is not a number is not.
 
 use std::arch::aarch64::*;
 

@@ -2,7 +2,7 @@
 
 use crate::one_bit::query::TABLE;
 use crate::one_bit::{BLOCK_ROWS, OneBitQuery, TILE, block_bytes};
-use crate::{Ahead, prefetch};
+use crate::{Prefetcher, prefetch};
 
 /// Blocks of T0.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +75,7 @@ impl<'a> OneBitRows<'a> {
         ahead: &[u8],
         found: &mut Vec<MayReach>,
     ) {
-        let task = Task { rows: *self, query, reference, threshold, ahead: Ahead::new(ahead) };
+        let task = Task { rows: *self, query, reference, threshold, ahead: Prefetcher::new(ahead) };
         let (_, kernel) = kernels().next().expect("plain code runs everywhere");
         kernel(&task, found);
     }
@@ -114,7 +114,7 @@ pub(super) struct Task<'a> {
     pub query: &'a OneBitQuery,
     pub reference: Reference,
     pub threshold: f32,
-    pub ahead: Ahead<'a>,
+    pub ahead: Prefetcher<'a>,
 }
 
 impl<'a> Task<'a> {

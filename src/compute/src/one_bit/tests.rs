@@ -77,7 +77,7 @@ fn every_kernel_finds_what_plain_code_finds() {
         let reference = fixture.reference(&query, 2.0);
         let find = |kernel: Kernel, threshold| {
             let mut found = Vec::new();
-            let ahead = crate::Ahead::new(&fixture.blocks);
+            let ahead = crate::Prefetcher::new(&fixture.blocks);
             let task = Task { rows: fixture.view(), query: &one_bit, reference, threshold, ahead };
             kernel(&task, &mut found);
             found

@@ -229,7 +229,7 @@ fn wide_block_sums(query: &OneBitQuery, codes: &[u8], mut beside: impl FnMut()) 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn wide_tile_sums(tables: &[WideTable; TILE + 1], tile: &[[u8; BLOCK_ROWS]; TILE]) -> __m512i {
     /// Takes each bit of the first where the third has it set, of the second elsewhere.
-    const CHOOSE: i32 = 0b1110_0100_i32;
+    const CHOOSE: i32 = 0b1110_0100;
     let [a, b, c] = [0, 1, 2].map(|at| load512(&tile[at]));
     let ab = _mm512_ternarylogic_epi64::<CHOOSE>(
         _mm512_srli_epi16::<6>(a),

@@ -79,13 +79,6 @@ pub(super) enum Standing {
     Own,
 }
 
-impl Standing {
-    /// Whether it answers what it is asked.
-    pub(super) fn is_usable(self) -> bool {
-        matches!(self, Self::Other | Self::Own)
-    }
-}
-
 impl Peers {
     /// The nodes at `urls`; this process answers as `own`. None is asked yet.
     ///
@@ -159,7 +152,7 @@ impl Peers {
     pub(super) fn will_answer(&self, tenant: &TenantId) -> bool {
         let (standings, own) = (self.standings(), self.own_at.get());
         let joins = |at: usize| {
-            Some(&at) == own || standings[at] == Standing::Joining || standings[at].is_usable()
+            Some(&at) == own || matches!(standings[at], Standing::Joining | Standing::Other)
         };
         own.is_some() && self.ranked(tenant, joins).first() == own
     }

@@ -176,7 +176,8 @@ impl ShareNodes for Peers {
         let Some(sharing) = &self.sharing else { return vec![None; segments.len()] };
         let usable: Vec<(usize, Standing)> = (0..self.peers.len())
             .map(|at| (at, *self.peers[at].standing.lock()))
-            .filter(|(at, standing)| standing.is_usable() && !sharing.is_resting(*at))
+            .filter(|(_, standing)| matches!(standing, Standing::Other | Standing::Own))
+            .filter(|(at, _)| !sharing.is_resting(*at))
             .collect();
         let mut assigned = vec![None; segments.len()];
         if usable.is_empty() {

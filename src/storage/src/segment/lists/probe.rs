@@ -313,7 +313,9 @@ impl<'a, R: NearRows> Search<'a, R> {
             lists.one_bit(next).as_bytes()
         });
         let blocks = lists.one_bit(seen.list).len();
-        let mut shares = ahead.chunks(ahead.len().div_ceil(blocks.div_ceil(RUN_BLOCKS)).max(1));
+        // A list may be empty, in a file that another program wrote.
+        let runs = blocks.div_ceil(RUN_BLOCKS).max(1);
+        let mut shares = ahead.chunks(ahead.len().div_ceil(runs).max(1));
         let mut has_news = false;
         for first in (0..blocks).step_by(RUN_BLOCKS) {
             has_news |= self.scan_run(seen, first, shares.next().unwrap_or_default());
