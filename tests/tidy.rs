@@ -62,8 +62,9 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "src/io/src/cold.rs", "src/io/src/faults.rs", "src/io/src/mmap.rs",
     "src/io/src/stable_bytes.rs", "src/compute/src/cuda/", "src/compute/src/one_bit/neon.rs",
     "src/compute/src/one_bit/x86.rs", "src/compute/src/prefetch.rs", "src/compute/src/tiles.rs",
-    "src/embed/src/int16/machine.rs", "src/embed/src/int16/x86.rs", "tests/cuda/compile.rs",
-    "tests/cuda/emulated.rs", "tests/fuzz/allocation.rs", "tests/fuzz/coverage.rs",
+    "src/embed/src/int16/machine.rs", "src/embed/src/int16/x86.rs", "src/memory.rs",
+    "tests/cuda/compile.rs", "tests/cuda/emulated.rs", "tests/fuzz/allocation.rs",
+    "tests/fuzz/coverage.rs",
 ];
 /// Waiting for a killed process is the one good reason to sleep.
 const SLEEP_ALLOWED: &[&str] = &["tests/crash/", "tests/process/patience.rs"];

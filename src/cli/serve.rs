@@ -24,11 +24,13 @@ use crate::cli::ingest_node;
 use crate::cli::model::reranker;
 use crate::cli::standby;
 use crate::cli::watch;
+use crate::memory::give_back_freed;
 
 /// Runs until a signal stops it.
 pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     // Dropped last: it sends the traces that wait.
     let _exporter = watch::start(&settings.watch, &settings.tls.authorities()?);
+    give_back_freed()?;
     read_variable_of_clients(&mut settings);
     settings.validate()?;
     if let Some(key) = settings.store.nodes.node_key.clone()
