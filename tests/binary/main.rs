@@ -64,6 +64,7 @@ mod query_nodes;
 mod reembed;
 mod remote_model;
 mod s3;
+mod secure_nodes;
 mod settings;
 mod shared_searches;
 mod shared_store;

@@ -17,13 +17,13 @@ use crate::process::{Server, lodestone};
 use crate::{Installation, KEY};
 
 /// An authority in a directory of its own, and the certificates that it signs.
-struct Authority {
+pub struct Authority {
     dir: TempDir,
 }
 
 impl Authority {
     /// An authority, or `None` after saying which test is skipped.
-    fn new(test: &str) -> Option<Self> {
+    pub fn new(test: &str) -> Option<Self> {
         let authority = Self { dir: TempDir::new().expect("a temporary directory") };
         let names = "subjectAltName=IP:127.0.0.1,DNS:localhost\n";
         std::fs::write(authority.path("names"), names).expect("a file");
@@ -38,12 +38,12 @@ impl Authority {
         made.then_some(authority)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// A certificate for this machine under a name; -1 days have expired.
-    fn certificate(&self, name: &str, days: i32) -> (PathBuf, PathBuf) {
+    pub fn certificate(&self, name: &str, days: i32) -> (PathBuf, PathBuf) {
         let request = format!(
             "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {name}.key \
              -out {name}.csr -subj /CN=localhost"
@@ -56,7 +56,8 @@ impl Authority {
         (self.path(&format!("{name}.pem")), self.path(&format!("{name}.key")))
     }
 
-    fn agent(&self) -> ureq::Agent {
+    /// A client that trusts it.
+    pub fn agent(&self) -> ureq::Agent {
         agent(&self.path("ca.pem"), 1)
     }
 }

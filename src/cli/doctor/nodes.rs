@@ -52,7 +52,11 @@ fn query_node(
     writer: Option<&str>,
 ) -> Result<String, String> {
     let headers = headers(nodes).map_err(|error| error.to_string())?;
-    let node = QueryNode::ask(&Forwarder::new(url, authorities)?, &headers)?;
+    let forwarder = Forwarder::new(url, authorities)?;
+    let node = QueryNode::ask(&forwarder, &headers).map_err(|problem| {
+        let writes = writer_at(&forwarder).is_ok();
+        if writes { format!("{url} is the process that writes, and no query node") } else { problem }
+    })?;
     let is_same_release = node.release == RELEASE;
     let mut facts = vec![format!("{url} answers, of release {}", node.release)];
     match writer {
@@ -61,6 +65,9 @@ fn query_node(
         }
         Some(_) => facts.push("it follows another process than writer-url names".to_owned()),
         None => facts.push("not known whom it follows, as writer-url does not answer".into()),
+    }
+    if node.is_joining {
+        facts.push("opens its tenants, while others answer for them".to_owned());
     }
     if nodes.shared_search_rows.is_some() {
         facts.push(match (node.accepts_key, is_same_release) {

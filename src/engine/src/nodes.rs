@@ -46,6 +46,9 @@ pub struct QueryNode {
     pub writer: Uuid,
     /// Whether the key that it was asked with is its own; none where it shares no searches.
     pub accepts_key: Option<bool>,
+    /// Whether it still opens the tenants that it will answer for.
+    #[serde(default)]
+    pub is_joining: bool,
 }
 
 impl QueryNode {
@@ -65,9 +68,11 @@ impl Engine {
     /// This process as a query node that is asked with a key; none where it is none.
     pub fn query_node(&self, key: &str) -> Option<QueryNode> {
         let (release, writer) = (RELEASE.to_owned(), self.follow_state()?.writer);
-        let shares = self.peers().is_some_and(|peers| peers.shares_searches());
+        let peers = self.peers();
+        let shares = peers.is_some_and(|peers| peers.shares_searches());
         let accepts_key = shares.then(|| self.accepts_node(key));
-        Some(QueryNode { release, writer, accepts_key })
+        let is_joining = peers.is_some_and(|peers| !peers.has_joined());
+        Some(QueryNode { release, writer, accepts_key, is_joining })
     }
 }
 
