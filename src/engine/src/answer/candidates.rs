@@ -9,7 +9,7 @@ use crate::answer::document::{Stretch, stretches};
 use crate::answer::notes;
 use crate::answer::sentences;
 use crate::answer::tables::{bare, told};
-use crate::answer::words::{begins_with_reference, denies};
+use crate::answer::words::{begins_with_reference, denies, has_demonstrative};
 use lodestone_types::RetrievedChunk;
 
 /// Passages that are looked at. Bounds the work for one answer.
@@ -216,8 +216,11 @@ impl Reader<'_> {
         let units = &self.blocks.units;
         let unit = &units[at];
         let Some(before) = at.checked_sub(1).map(|at| &units[at]) else { return at };
-        let points_back = matches!(unit.kind, Kind::Sentence | Kind::Item)
-            && begins_with_reference(&self.stretch.text[unit.bytes.clone()])
+        let text = &self.stretch.text[unit.bytes.clone()];
+        let refers =
+            begins_with_reference(text) || (unit.kind == Kind::Sentence && has_demonstrative(text));
+        let points_back = refers
+            && matches!(unit.kind, Kind::Sentence | Kind::Item)
             && before.section == unit.section
             && matches!(before.kind, Kind::Sentence | Kind::Item)
             && unit.bytes.end - before.bytes.start <= PASSAGE_CHARS_MAX;

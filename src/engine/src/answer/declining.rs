@@ -40,13 +40,15 @@ const ROW_NAME_MALUS: f32 = 0.35;
 const YEAR_MALUS: f32 = 0.6;
 /// The same of a row for a day that is asked for, where its table tells others.
 const ROW_DAY_MALUS: f32 = 0.35;
+/// The same for a year where passage and chunk tell of none: the document may be of that year.
+const UNTOLD_YEAR_MALUS: f32 = 0.25;
 /// The same for a code, which nothing else can stand for.
 const CODE_MALUS: f32 = 0.6;
 
-/// The same for what is asked of a thing, where no word there says it: "the salary of Ada". Of an
-/// owner, "Ada's salary", other words say it less often.
+/// The same for what is asked of a thing, where no word there says it: "the salary of Ada". What
+/// somebody does, "when does Ada retire", other words say less often.
 const ATTRIBUTE_MALUS: f32 = 0.15;
-const OWNED_MALUS: f32 = 0.25;
+const DOING_MALUS: f32 = 0.25;
 /// The same for a number of things that is asked for: of a row, which would name them, and of
 /// sentences, which may count other words.
 const ROW_COUNT_MALUS: f32 = 0.35;
@@ -70,6 +72,8 @@ const NAMINGS: &str = "\
     what is the name of|what was the name of|what's the name of|whats the name of|name of|\
     what are the names of|what were the names of";
 const NAMELESS_MALUS: f32 = 0.4;
+/// Words before a name that need not be capitalised.
+const CALLED: &str = "known as|called|named|termed|titled|entitled|dubbed";
 /// Openings before a doer and what it does: "what does Ada earn".
 const DOINGS: &str = "what does |what do |how much does |how much do ";
 /// Verbs that an answer shows rather than says.
@@ -183,13 +187,13 @@ impl Demands {
 
     /// The confidence that a passage loses by what is not there: neither in it, nor above it, nor
     /// in its chunk, as `is_held` says of a term; names count among the `wanted` terms alone. Rows
-    /// that are counted themselves need no number.
+    /// that are counted themselves need no number, and a chunk that tells no year may be of any.
     pub(super) fn missing(
         &self,
         wanted: &BTreeSet<String>,
         is_held: &dyn Fn(&String) -> bool,
         (passage, above): (&Candidate, &str),
-        is_counted: bool,
+        (is_counted, tells_year): (bool, bool),
     ) -> f32 {
         // What other rows of its table hold says nothing of a row that has none of the names.
         let is_row = passage.cells.len() > 1;
@@ -210,6 +214,7 @@ impl Demands {
         let is_of_another = passage.has_values() && !has_name && !self.compares;
         let lost = lost.map(|(_, named)| match named {
             Named::Name if is_of_another => ROW_NAME_MALUS,
+            Named::Year if !is_row && !tells_year => UNTOLD_YEAR_MALUS,
             _ => named.malus(),
         });
         let mut missing = lost.fold(0.0_f32, f32::max);
@@ -222,7 +227,12 @@ impl Demands {
         if lacks_day && !self.compares {
             missing = missing.max(ROW_DAY_MALUS);
         }
-        let has_name = |asked: &String| words::holds(Asked::Person, &passage.shown(), asked);
+        let has_name = |asked: &String| {
+            let shown = passage.shown();
+            let said = spaced(&shown);
+            words::holds(Asked::Person, &shown, asked)
+                || entries(CALLED).any(|word| contains(&said, word))
+        };
         if self.naming.as_ref().is_some_and(|asked| !has_name(asked)) {
             missing = missing.max(NAMELESS_MALUS);
         }
@@ -260,10 +270,10 @@ fn names(question: &str) -> BTreeMap<String, Named> {
             && word.contains(char::is_alphabetic)
             && (has_names || word.starts_with(char::is_alphabetic))
     };
-    let is_year = |word: &str| word.len() == 4 && matches!(word.parse(), Ok(1500..=2199_u32));
     let mut names = BTreeMap::new();
     for (at, word) in words.iter().enumerate() {
         let named = match () {
+            () if has_names && at > 0 && is_ordinal(word) => Named::Name,
             () if is_code(word) => Named::Code,
             () if is_year(word) => Named::Year,
             () if has_names && at > 0 && is_name(word) => Named::Name,
@@ -271,12 +281,29 @@ fn names(question: &str) -> BTreeMap<String, Named> {
         };
         let analysed = HybridQuery::analyse(word);
         let whole = word.to_lowercase();
-        // Of a code all of it is meant and not a part.
-        let is_meant = |term: &&String| named != Named::Code || **term == whole;
+        // Of what has digits all is meant and not a part.
+        let is_whole = named == Named::Code || is_ordinal(word);
+        let is_meant = |term: &&String| !is_whole || **term == whole;
         let terms = analysed.terms().iter().filter(is_meant);
         names.extend(terms.map(|term| (term.clone(), named)));
     }
     names
+}
+
+fn is_year(word: &str) -> bool {
+    word.len() == 4 && matches!(word.parse(), Ok(1500..=2199_u32))
+}
+
+/// Whether a text names a year.
+pub(super) fn tells_year(text: &str) -> bool {
+    text.unicode_words().any(is_year)
+}
+
+/// Whether a word is an ordinal or a decade in digits, which a text may tell in words: "3rd",
+/// "1980s".
+fn is_ordinal(word: &str) -> bool {
+    let end = word.trim_start_matches(|c: char| c.is_ascii_digit());
+    end.len() < word.len() && is_entry("st|nd|rd|th|s|'s|\u{2019}s", end)
 }
 
 /// The words of a question whose terms name something, in lower case without the mark of an owner.
@@ -336,10 +363,9 @@ fn attribute(question: &str) -> Option<(String, f32)> {
         let (noun, verb) = (words.next()?, words.next()?);
         (asks && is_entry(KIND_VERBS, verb)).then_some(noun)
     };
-    let of_thing = of_thing().or_else(of_kind).map(|noun| (noun, ATTRIBUTE_MALUS));
-    let (noun, malus) = of_thing
-        .or_else(|| of_owner().map(|noun| (noun, OWNED_MALUS)))
-        .or_else(|| of_doer().or_else(of_somebody).map(|verb| (verb, OWNED_MALUS)))?;
+    let noun = of_thing().or_else(of_kind).or_else(of_owner);
+    let doing = || of_doer().or_else(of_somebody).map(|verb| (verb, DOING_MALUS));
+    let (noun, malus) = noun.map(|noun| (noun, ATTRIBUTE_MALUS)).or_else(doing)?;
     let is_said = !UNSAID.split('|').any(|other| other == noun);
     let term = HybridQuery::analyse(noun).terms().first().cloned();
     term.filter(|_| is_said).map(|term| (term, malus))
@@ -413,6 +439,19 @@ mod tests {
     }
 
     #[test]
+    fn ordinals_and_decades_may_be_told_in_words() {
+        for word in ["3rd", "15th", "80s", "1980s"] {
+            let question = format!("Who played on the {word} evening?");
+            assert_eq!(
+                names(&question),
+                BTreeMap::from([(word.to_owned(), Named::Name)]),
+                "{word}"
+            );
+        }
+        assert_eq!(names("Who fixed the 15X?")["15x"], Named::Code);
+    }
+
+    #[test]
     fn other_languages_and_headings_name_nothing() {
         assert_eq!(named("Wie viel kostet ein Röntgenbild?"), [""; 0]);
         assert_eq!(named("What Is The Capital Of Portugal"), [""; 0]);
@@ -421,6 +460,11 @@ mod tests {
     #[test]
     fn the_noun_that_is_asked_of_something_is_seen() {
         let of = |question| attribute(question).map(|(noun, _)| noun);
+        assert_eq!(
+            attribute("What is Ada's salary?"),
+            Some(("salari".to_owned(), ATTRIBUTE_MALUS))
+        );
+        assert_eq!(attribute("What does Ada earn?"), Some(("earn".to_owned(), DOING_MALUS)));
         assert_eq!(of("What is Dr Solheim's salary?").as_deref(), Some("salari"));
         assert_eq!(of("What is the password of the office network?").as_deref(), Some("password"));
         assert_eq!(of("What is the name of the harbour master?"), None, "a name is shown");

@@ -218,7 +218,7 @@ impl Question {
                 .any(|(bytes, _)| bytes.start < one.bytes.end && one.bytes.start < bytes.end)
         };
         let kind = match asked(last) {
-            Asked::Other if has(MONEY) => Asked::Number,
+            Asked::Other if has(MONEY) && !is_comparing => Asked::Number,
             kind => kind,
         };
         Self {
@@ -368,6 +368,13 @@ fn split_at<'t>(spaced: &'t str, word: &str) -> Option<(&'t str, &'t str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn prices_that_are_compared_are_no_numbers() {
+        assert_eq!(Question::new("What is the fee at the old pool?").asked, Asked::Number);
+        let compared = Question::new("How do the fees at the old pool compare to the new ones?");
+        assert_eq!((compared.asked, compared.measure), (Asked::Other, None));
+    }
 
     #[test]
     fn the_wanted_unit_is_seen() {

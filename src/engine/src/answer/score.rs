@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Shape};
-use crate::answer::declining::{Demands, lacks_kind};
+use crate::answer::declining::{Demands, lacks_kind, tells_year};
 use crate::answer::editions::Editions;
 use crate::answer::evaluate::columns;
 use crate::answer::keys::Keys;
@@ -243,7 +243,7 @@ pub(super) fn by_words(
     let light = light_terms(question);
     let weights = Weights::new(&wanted, &light, single.map(|(_, own)| own));
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);
-    let mut of_chunk: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    let mut of_chunk: BTreeMap<usize, (BTreeSet<String>, bool)> = BTreeMap::new();
     let demands = Demands::of(question);
     let opposites = Opposites::of(question.last());
     let siblings = Siblings::of(question.last());
@@ -257,16 +257,17 @@ pub(super) fn by_words(
         };
         let with_context = weights.share(own.union(context));
         let alone = weights.share(own.iter());
-        let around = of_chunk.entry(candidate.hit).or_insert_with(|| {
-            lens.known(&lens.of(&format!("{}\n{}", chunk.source.title, chunk.text)))
+        let (around, tells_year) = &*of_chunk.entry(candidate.hit).or_insert_with(|| {
+            let text = format!("{}\n{}", chunk.source.title, chunk.text);
+            (lens.known(&lens.of(&text)), tells_year(&text))
         });
         let coverage = weights.share(around.iter()).max(with_context);
         // What a question demands is there in its own words.
-        let is_met =
-            |name: &String| [&*around, own, context].iter().any(|held| held.contains(name));
+        let is_met = |name: &String| [around, own, context].iter().any(|held| held.contains(name));
         let is_held = |name: &String| is_met(name) && !unmet.contains(name);
         let is_counted = demands.are_counted(candidate, own, context, &keys);
-        let missing = demands.missing(&wanted, &is_held, (candidate, &names[at]), is_counted);
+        let told = (is_counted, *tells_year);
+        let missing = demands.missing(&wanted, &is_held, (candidate, &names[at]), told);
         let is_opposite = candidate.cells.is_empty() && opposites.are_in(&candidate.shown());
         let sibling = malus_if(siblings.is_one(&candidate.heading, own), SIBLING_MALUS);
         let missing = missing.max(malus_if(is_opposite, OPPOSITE_MALUS)).max(sibling);

@@ -157,13 +157,17 @@ impl Cutter<'_> {
     }
 }
 
-/// A range in pieces of at most `chars_max` characters, cut between words where there are any.
+/// A range in pieces of at most `chars_max` characters, cut behind a semicolon or a comma of the
+/// latter half, or between words, where there are any.
 pub(super) fn bounded(text: &str, range: Range<usize>, chars_max: usize) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let mut rest = range;
     while let Some((limit, _)) = text[rest.clone()].char_indices().nth(chars_max) {
         let head = &text[rest.start..rest.start + limit];
-        let between = head.rfind(char::is_whitespace).filter(|at| *at >= limit / 2);
+        let is_late = |at: &usize| *at >= limit / 2;
+        let mut marks = ["; ", ", "].into_iter().map(|mark| head.rfind(mark).filter(is_late));
+        let clause = marks.find_map(|at| at.map(|at| at + 1));
+        let between = clause.or_else(|| head.rfind(char::is_whitespace).filter(is_late));
         let cut = rest.start + between.unwrap_or(limit);
         pieces.push(rest.start..cut);
         rest.start = cut;
@@ -324,6 +328,7 @@ mod tests {
             "Am 3. Oktober war Feiertag.",
             "He said \"Stop! now\" and left.",
             "Acme Inc. Vienna sold pumps to Smith & Co. Limited before 5 p.m. Monday.",
+            "The court decided Brown v. Board of Education (c. 1954) in one week.",
             "On Jan. 5 she met Martin Luther King Jr. Day planners near Mt. Rainier.",
         ] {
             assert_eq!(cut(one), [one]);
@@ -339,6 +344,18 @@ mod tests {
         let sentence = "**The whole of the committee resigned on the fourth of May.** It was late.";
         assert_eq!(cut(sentence).len(), 2);
         assert_eq!(cut("**Yes.** No. **Both.**").len(), 2);
+    }
+
+    #[test]
+    fn long_sentences_are_cut_behind_a_mark_where_one_is_late_enough() {
+        let words = |count: usize| "word ".repeat(count);
+        let text =
+            format!("{}early, {}late; {}, tail {}", words(30), words(40), words(3), words(5));
+        assert_eq!(cut(&text)[1], format!("{}, tail {}", words(3), words(5)).trim());
+        let text = format!("{}, {}, tail {}", words(1), words(70), words(20));
+        assert!(cut(&text)[0].ends_with("word ,"), "{:?}", cut(&text));
+        let text = format!("{}, {}", words(1), words(100));
+        assert!(cut(&text)[0].ends_with("word") && cut(&text)[0].len() > 390, "{:?}", cut(&text));
     }
 
     #[test]

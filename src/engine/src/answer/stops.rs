@@ -9,13 +9,13 @@ const NEVER_LAST: &[&str] = &[
     "dr", "mr", "mrs", "ms", "prof", "st", "vs", "e.g", "i.e", "al", "cf", "ca", "approx", "gen",
     "sen", "rep", "gov", "lt", "col", "sgt", "hr", "bzw", "z.b", "d.h", "u.a", "sr", "sra", "mme",
     "bspw", "vgl", "capt", "cmdr", "rev", "hon", "messrs", "mt", "ft", "viz", "incl", "excl",
-    "ggf", "evtl", "inkl", "mlle", "p.ej",
+    "ggf", "evtl", "inkl", "mlle", "p.ej", "v",
 ];
 /// Abbreviations that a number follows.
 const BEFORE_NUMBER: &[&str] = &[
     "no", "nos", "nr", "fig", "figs", "eq", "vol", "p", "pp", "art", "sec", "ch", "abs", "ver",
     "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "tab",
-    "sect", "para", "app", "tel", "ext", "rs", "bd", "kap", "nº", "n°",
+    "sect", "para", "app", "tel", "ext", "rs", "bd", "kap", "nº", "n°", "c",
 ];
 /// Abbreviations that may end a sentence: it goes on unless a word follows that begins one.
 const SELDOM_LAST: &[&str] = &[

@@ -92,6 +92,10 @@ const REFERENCES: &str = "\
     dies|diese|dieser|dieses|él|ella|ellos|ellas|este|esta|esto|estos|estas|il|elle|ils|elles|ce|\
     cette|ces|cela|он|она|оно|они|это|эта|этот|эти|его|её|их";
 
+/// Those that stand before a noun, and words behind them that are none of what was named.
+const DEMONSTRATIVES: &str = "this|these";
+const NOT_DEMONSTRATED: &str = "is|are|a|an|the|as|that|day|week|month|year|time|way";
+
 /// Beginnings of the same kind in scripts without spaces.
 const REFERENCE_RUNS: &str = "\
     它|他|她|这|那|该|此|其|それ|これ|彼|この|その";
@@ -133,13 +137,26 @@ pub(super) fn asked(question: &str) -> Asked {
     };
     if is_dated() {
         Asked::Date
-    } else if has(NUMBER_QUESTIONS) {
+    } else if has(NUMBER_QUESTIONS) && !is_number_inside(&question) {
         Asked::Number
     } else if has(PERSON_QUESTIONS) {
         Asked::Person
     } else {
         Asked::Other
     }
+}
+
+/// Whether a question asks something else of a number: "how was it determined how many".
+fn is_number_inside(question: &str) -> bool {
+    let first = question.split_whitespace().next().unwrap_or_default();
+    let is_inside = |phrase: &str| {
+        let before = question.split_once(&format!(" {phrase} ")).map_or("", |(before, _)| before);
+        let last = before.split(' ').next_back().unwrap_or_default();
+        before.split_whitespace().count() > 1 && !is_entry(ASKED, last)
+    };
+    is_interrogative(first)
+        && !entries(NUMBER_QUESTIONS).any(|phrase| question.starts_with(&format!(" {phrase} ")))
+        && entries(NUMBER_QUESTIONS).any(is_inside)
 }
 
 /// Whether the word is a number written as a word.
@@ -256,6 +273,18 @@ pub(super) fn begins_with_reference(text: &str) -> bool {
     is_reference(first) || entries(REFERENCE_RUNS).any(|run| text.starts_with(run))
 }
 
+/// Whether "this" or "these" stands before a noun behind the first word: "treated with these
+/// devices". Times are of no sentence: "this year".
+pub(super) fn has_demonstrative(text: &str) -> bool {
+    let words: Vec<&str> = text.unicode_words().skip(1).collect();
+    let points = |two: &[&str]| {
+        is_entry(DEMONSTRATIVES, two[0])
+            && !is_interrogative(two[1])
+            && !is_entry(NOT_DEMONSTRATED, two[1])
+    };
+    words.windows(2).any(points)
+}
+
 /// Whether the text begins by saying that what stands before it is not so.
 pub(super) fn denies(text: &str) -> bool {
     let beginning: String = text.chars().take(DENIAL_CHARS).collect();
@@ -314,6 +343,9 @@ mod tests {
             ("And when does it open?", Asked::Date),
             ("things that are forbidden in the hall when it is hired", Asked::Other),
             ("Since when is it open?", Asked::Date),
+            ("How was it decided how many each party sends?", Asked::Other),
+            ("In how many halls do they play?", Asked::Number),
+            ("What is it, and how much does it weigh?", Asked::Number),
         ] {
             assert_eq!(asked(question), expected, "{question}");
         }
@@ -344,5 +376,11 @@ mod tests {
         assert!(begins_with_reference("它很大。"));
         assert!(!begins_with_reference("IT is a department."));
         assert!(!begins_with_reference("Item one."));
+        assert!(has_demonstrative("Burns are treated with these creams."));
+        assert!(
+            !has_demonstrative("These creams treat burns."),
+            "at the beginning it is a reference"
+        );
+        assert!(!has_demonstrative("The hall opens this year, and this is new."));
     }
 }

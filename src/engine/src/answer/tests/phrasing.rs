@@ -34,6 +34,36 @@ fn keywords_ask_for_a_list_too() {
     assert!(answer.contains("six months") && answer.contains("sticker"), "{answer}");
 }
 
+/// A sentence that names "these" things is told with the one that says which.
+#[test]
+fn what_a_demonstrative_means_is_told_with_it() {
+    let text = "Divers are brought to the pressure chamber in Tarn. Burns and the bends are treated \
+        in this building too. Visitors wait outside.";
+    let answer = told("Where are the bends treated?", &[("harbour.txt", text)]);
+    assert!(answer.starts_with("Divers are brought to the pressure chamber in Tarn."), "{answer}");
+}
+
+/// A year that is asked for counts less against a text that tells of none than against one that
+/// tells of another.
+#[test]
+fn a_text_without_a_year_may_be_of_any() {
+    let of = |when: &str| {
+        let text = format!("So many rescues did the Tarn lifeboat crew make{when}: 24 rescues.");
+        told("How many rescues did the Tarn lifeboat crew make in 2015?", &[("crew.txt", &text)])
+    };
+    assert!(of("").contains("24"), "{}", of(""));
+    assert_eq!(of(" in 2019"), ABSTENTION);
+}
+
+/// The name of a process is no name of a person.
+#[test]
+fn a_name_need_not_be_capitalised() {
+    let text = "A slow way to test whether a number is prime is known as trial division. It takes \
+        long.";
+    let question = "What is the name of the slow way to test whether a number is prime?";
+    assert!(told(question, &[("primes.txt", text)]).contains("trial division"));
+}
+
 /// A code or a year that stands nowhere is missed in keywords too.
 #[test]
 fn keywords_name_codes_and_years() {
