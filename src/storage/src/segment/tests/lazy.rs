@@ -7,7 +7,7 @@ use super::flat::{RowFilter, SearchPath, Thoroughness, search};
 use super::*;
 use lodestone_compute::{PreparedQuery, RowsOwner, SimdBackend};
 use lodestone_io::BLOCK_BYTES;
-use lodestone_types::{IdSource, SeededIds};
+use lodestone_types::{IdSource, Metric, SeededIds};
 
 /// Enough rows for a search through lists.
 const ROWS: u32 = 66_000;
@@ -20,7 +20,7 @@ fn noise(ids: &SeededIds) -> f32 {
     u32::from_le_bytes(bytes) as f32 / u32::MAX as f32 - 0.5
 }
 
-fn vectors() -> Vec<Vec<f32>> {
+pub(super) fn vectors() -> Vec<Vec<f32>> {
     let ids = SeededIds::new(5);
     let mut topic = Vec::new();
     let near = |row: u32| {
@@ -34,7 +34,7 @@ fn vectors() -> Vec<Vec<f32>> {
     (0..ROWS).map(near).collect()
 }
 
-fn large(vectors: &[Vec<f32>]) -> NewSource {
+pub(super) fn large(vectors: &[Vec<f32>]) -> NewSource {
     let mut source = source(VectorKind::F16, record("default", "large", 1), &[]);
     source.rows.extend(vectors.iter().zip(0..).map(|(vector, index)| NewRow {
         index,
@@ -126,6 +126,59 @@ fn a_search_over_damage_is_noticed() {
     let copied = shared(&segment);
     drop(segment);
     assert_eq!(copied.rows().unwrap().len(), ROWS as usize, "kept by who copies them");
+}
+
+/// Goal: vectors of clients are verified as they are read, too, whatever a search orders them by;
+/// damage of any of their sections is noticed by a search that reads it.
+#[test]
+fn vectors_of_clients_are_verified_before_they_are_read() {
+    use format::Section::{Codes, Factors, Norms, Originals};
+    const ROWS: u32 = 3_000;
+    let files = Files::new();
+    let mut batch = source(VectorKind::F32, record("default", "batch", 1), &[]);
+    batch.rows.extend((0..ROWS).map(|index| NewRow {
+        index,
+        vector: HashEmbedder::vector(&index.to_string()),
+        ..NewRow::default()
+    }));
+    let meta = files.write(1, VectorKind::F32, &[batch]).meta().clone();
+    let warm = files.open(&meta).unwrap();
+    warm.prepare_vectors().unwrap();
+    let vector = HashEmbedder::vector(&(ROWS - 1).to_string());
+    let searched = |segment: &Segment, metric, mask: Option<&RoaringBitmap>| {
+        let filter = mask.map(|mask| RowFilter::new(mask, ROWS as usize));
+        let (query, tiers) = (PreparedQuery::by(metric, &vector).unwrap(), segment.tiers()?);
+        let exact = Thoroughness::Exact;
+        let found = search(&SimdBackend, &tiers, &query, filter.as_ref(), 10, exact)?;
+        segment.check()?;
+        Ok::<_, SegmentError>(found)
+    };
+    let good = files.store.get(&Files::key(meta.id)).unwrap();
+    let tail: RoaringBitmap = (ROWS / 2..ROWS).collect();
+    for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+        for (mask, path) in [(None, SearchPath::Scan), (Some(&tail), SearchPath::MaskedScan)] {
+            let cold = files.open(&meta).unwrap();
+            let before = cold.verified_bytes();
+            let found = searched(&cold, metric, mask).unwrap();
+            assert_eq!(found, searched(&warm, metric, mask).unwrap(), "{metric:?}");
+            assert_eq!((found.path, found.hits.len()), (path, 10));
+            assert!(cold.verified_bytes() > before);
+        }
+        for section in [Codes, Factors, Originals, Norms] {
+            let entry = warm.footer.entry(section).unwrap();
+            let mut bad = good.clone();
+            // Of the last row, which is the nearest.
+            bad[(entry.offset + entry.bytes) as usize - 1] ^= 1;
+            files.store.put(&Files::key(meta.id), &bad).unwrap();
+            let found = files.open(&meta).and_then(|segment| searched(&segment, metric, None));
+            let error = found.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{section:?}: {error}");
+        }
+        files.store.put(&Files::key(meta.id), &good).unwrap();
+    }
+    let cold = files.open(&meta).unwrap();
+    assert_eq!(cold.original_vector(RowId(ROWS - 1)).unwrap(), vector);
+    assert!(cold.original_vector(RowId(ROWS)).is_err());
 }
 
 fn shared(segment: &Arc<Segment>) -> Arc<dyn RowsOwner> {
