@@ -104,13 +104,14 @@ pub(super) fn documents() -> Vec<NewSource> {
     sources
 }
 
-/// Vectors that a client sent, the first with an id.
+/// Vectors that a client sent: of no length, with an id, and of one beyond the range of f32.
 pub(super) fn vectors() -> Vec<NewSource> {
     let kind = VectorKind::F32;
     let id = RowPayload { id: Some("mine".into()), metadata: None }.to_text();
     let mut batch = source(kind, record("default", "batch", 1), &[(0, &id), (1, "")]);
     batch.record.kind = SourceKind::Embeddings;
     batch.rows[0].vector = vec![0.0; DIMENSION];
+    batch.rows[1].vector = vec![f32::MAX; DIMENSION];
     vec![batch]
 }
 

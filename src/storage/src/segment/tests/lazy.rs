@@ -7,7 +7,9 @@ use super::flat::{RowFilter, SearchPath, Thoroughness, search};
 use super::*;
 use lodestone_compute::{PreparedQuery, RowsOwner, SimdBackend};
 use lodestone_io::BLOCK_BYTES;
-use lodestone_types::{IdSource, Metric, SeededIds};
+use lodestone_types::{
+    Comparison, Condition, Filter, FilterMap, FilterValue, IdSource, Metric, SeededIds,
+};
 
 /// Enough rows for a search through lists.
 const ROWS: u32 = 66_000;
@@ -212,4 +214,37 @@ fn a_cut_file_is_noticed_by_whoever_reads_it() {
     assert_eq!(segment.check().unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(verify(&segment).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(files.open(&meta).unwrap_err().kind(), ErrorKind::Corrupt, "refused when opened");
+}
+
+/// Goal: filters over a file that lost its end after it was opened are told as damage, not by the
+/// end of their thread. Method: so many values that some tables, or the bitmaps, become zeros.
+#[test]
+fn columns_of_a_cut_file_end_no_thread() {
+    let files = Files::new();
+    let sources = (0..6_000).map(|number| {
+        let sub_tenant = ["default", "other"][number as usize % 2];
+        let record = record(sub_tenant, &format!("source {number}"), number);
+        source(VectorKind::F16, record, &[(0, "")])
+    });
+    let sources: Vec<NewSource> = sources.collect();
+    let meta = files.write(1, VectorKind::F16, &sources).meta().clone();
+    let good = files.store.get(&Files::key(meta.id)).unwrap();
+    let all: RoaringBitmap = (0..6_000).collect();
+    let comparison = Comparison::Greater(FilterValue::Number(7.into()));
+    let filter = Condition { map: FilterMap::Tenant, path: "size".into(), comparison };
+    let filter = Filter::Is(filter);
+    let (default, other) = (SubTenantId::default_name(), SubTenantId::parse("other").unwrap());
+    for sixteenth in 0..16 {
+        files.store.put(&Files::key(meta.id), &good).unwrap();
+        let segment = files.open(&meta).unwrap();
+        let columns = segment.footer.entry(format::Section::Columns).unwrap();
+        let cut = columns.offset + columns.bytes * sixteenth / 16;
+        let path = segment.file.mapped().path().to_path_buf();
+        std::fs::File::options().write(true).open(path).unwrap().set_len(cut).unwrap();
+        let _any = segment.value_counts("size", &all, 9_000, 100);
+        let _any = segment.matching(&filter);
+        let _any = (segment.rows_of_sub_tenant(&default), segment.rows_of_sub_tenant(&other));
+        let _any = segment.sub_tenants();
+        assert_eq!(segment.check().unwrap_err().kind(), ErrorKind::Corrupt, "{sixteenth}");
+    }
 }
