@@ -50,10 +50,6 @@ impl NearRows for Seen<'_> {
         true
     }
 
-    fn has_any(&self, rows: &[u32]) -> bool {
-        !rows.is_empty()
-    }
-
     fn fetch(&self, _: RowId) {}
 
     fn estimate(&self, row: RowId) -> (f32, f32) {

@@ -66,9 +66,9 @@ impl Columns {
                 continue;
             }
             let count = match self.tables.rows_of(entry) {
+                // Never empty: no rows are a bitmap.
                 EntryRows::Run(rows) => {
-                    let (start, end) = (rows.start as u32, rows.end.saturating_sub(1) as u32);
-                    if rows.is_empty() { 0 } else { among.range_cardinality(start..=end) }
+                    among.range_cardinality(rows.start as u32..=(rows.end - 1) as u32)
                 }
                 EntryRows::Bitmap(number) => self.bitmap(number)?.intersection_len(among),
             };

@@ -23,7 +23,8 @@ pub(super) enum EntryRows {
     Bitmap(usize),
 }
 
-/// The file, its tables located. Offsets are trusted: `reader` checks them all before first use.
+/// The file, its tables located. Offsets are trusted: `reader` checks them all before first use. Of
+/// a file that became unreadable since then offsets may be zeros: what they enclose is empty.
 #[derive(Clone)]
 pub(super) struct Tables {
     bytes: Bytes,
@@ -129,7 +130,7 @@ impl Tables {
     }
 
     fn slice(&self, base: usize, start: u64, end: u64) -> &[u8] {
-        &self.bytes[base + start as usize..base + end as usize]
+        self.bytes.get(base + start as usize..base + end as usize).unwrap_or_default()
     }
 }
 

@@ -32,8 +32,8 @@ use crate::segment::lists::{Lists, NearRows, Probed};
 use crate::segment::tiers::TierBlocks;
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{
-    BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, RowMask, Selection,
-    SimdBackend, TopK, VectorRows,
+    BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, Selection, SimdBackend,
+    TopK, VectorRows,
 };
 use lodestone_io::{major_faults, read_soon};
 use lodestone_types::{Hit, RowId, by_rank};
@@ -241,13 +241,10 @@ struct SeenRows<'a> {
 }
 
 impl NearRows for SeenRows<'_> {
+    /// Slots are checked by [`crate::segment::verify`] only: they may name rows that are not there.
     fn passes(&self, row: RowId) -> bool {
-        self.filter.is_none_or(|filter| filter.dense().contains(row.0 as usize))
-    }
-
-    fn has_any(&self, rows: &[u32]) -> bool {
-        let passes = |mask: &RowMask| rows.iter().any(|row| mask.contains(*row as usize));
-        self.filter.is_none_or(|filter| passes(filter.dense()))
+        let row = row.0 as usize;
+        row < self.rows.len() && self.filter.is_none_or(|filter| filter.dense().contains(row))
     }
 
     fn fetch(&self, row: RowId) {
@@ -269,7 +266,8 @@ impl NearRows for SeenRows<'_> {
 
     fn least_cosine(&self, rows: &[u32], score: f32) -> f32 {
         let Some(scoring) = self.query.scoring() else { return score };
-        let norms = rows.iter().map(|row| self.rows.norm(*row as usize));
+        let rows = rows.iter().map(|row| *row as usize).filter(|row| *row < self.rows.len());
+        let norms = rows.map(|row| self.rows.norm(row));
         let widen = |(low, high): (f32, f32), norm: f32| (low.min(norm), high.max(norm));
         scoring.least_cosine(norms.fold((f32::INFINITY, 0.0), widen), score)
     }

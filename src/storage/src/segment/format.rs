@@ -345,6 +345,7 @@ fn read_uuid(bytes: &[u8], at: usize) -> Uuid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lodestone_types::ErrorKind;
 
     fn header() -> Header {
         Header {
@@ -382,6 +383,14 @@ mod tests {
         bytes[64..].copy_from_slice(&hash.to_le_bytes());
         let error = Header::decode("x", &bytes).unwrap_err();
         assert!(matches!(error, SegmentError::TooNew { needed: 9, ours: READER_VERSION, .. }));
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "an update reads it");
+
+        let mut bytes = header().encode();
+        bytes[60] = 3;
+        let hash = xxh3_64(&bytes[..64]);
+        bytes[64..].copy_from_slice(&hash.to_le_bytes());
+        let error = Header::decode("x", &bytes).unwrap_err();
+        assert_eq!(error.to_string(), "segment x is damaged: unknown vector kind");
     }
 
     fn footer_of(file: &[u8]) -> Result<(Footer, u64, u64), SegmentError> {
@@ -406,5 +415,40 @@ mod tests {
             damaged[position] ^= 0x40;
             assert!(footer_of(&damaged).is_err(), "byte {position}");
         }
+    }
+
+    /// Under a hash and a trailer that fit.
+    #[test]
+    fn a_section_table_that_breaks_a_rule_is_refused() {
+        let entry = |offset, bytes| SectionEntry { section: 1, offset, bytes };
+        let problem = |sections: Vec<SectionEntry>, checksums: usize, change: fn(&mut [u8])| {
+            let footer = Footer { sections, checksums: vec![7; checksums] };
+            let (mut bytes, _) = footer.encode(16_384);
+            let body_bytes = bytes.len() - TRAILER_BYTES;
+            let (body, trailer) = bytes.split_at_mut(body_bytes);
+            change(body);
+            trailer[16..24].copy_from_slice(&xxh3_64(body).to_le_bytes());
+            let file = [vec![0; 16_384], bytes].concat();
+            footer_of(&file).err().map(|error| error.to_string())
+        };
+        let is_bad_table = |error: String| error.ends_with("bad section table");
+        assert_eq!(problem(vec![entry(4096, 10), entry(8192, 8192)], 1, |_| {}), None);
+        for (sections, rule) in [
+            (vec![entry(4097, 10)], "not on a boundary"),
+            (vec![entry(0, 10)], "in the header"),
+            (vec![entry(8192, 1), entry(4096, 1)], "out of order"),
+            (vec![entry(4096, 4097), entry(8192, 1)], "over each other"),
+            (vec![entry(8192, 8193)], "over the footer"),
+            (vec![entry(1 << 40, 0)], "behind the file"),
+            (vec![entry(4096, u64::MAX)], "an end that is no number"),
+        ] {
+            assert!(problem(sections, 1, |_| {}).is_some_and(is_bad_table), "{rule}");
+        }
+        let counts: [fn(&mut [u8]); 2] = [|footer| footer[0] = 2, |footer| footer[4..8].fill(0xFF)];
+        for count in counts {
+            assert!(problem(vec![entry(4096, 10)], 1, count).is_some_and(is_bad_table));
+        }
+        let long = problem(Vec::new(), 1000, |_| {}).unwrap();
+        assert!(long.ends_with("the trailer does not fit the length of the file"), "{long}");
     }
 }

@@ -101,10 +101,10 @@ impl Segment {
         };
         let text_index = LazySection::new(&file, place_of(&name, &footer, Section::TextIndex)?)?;
         let text_index = TextIndex::open_lazily(Arc::new(text_index))?;
-        if text_index.rows() != header.rows {
-            return Err(damaged("the text index has another number of rows"));
-        }
         let columns = Columns::open(bytes(Section::Columns)?)?;
+        if [text_index.rows(), columns.rows()] != [header.rows; 2] {
+            return Err(damaged("the text index or the filter columns have other rows"));
+        }
         let lines = match footer.entry(Section::Lines) {
             Some(_) => {
                 let section = LazySection::new(&file, place_of(&name, &footer, Section::Lines)?)?;

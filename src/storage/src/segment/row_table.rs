@@ -207,11 +207,25 @@ mod tests {
     fn positions_out_of_range_are_refused() {
         let rows = [entry(0, 0), entry(1, 0)];
         let good = encode(&rows, 2);
-        assert!(RowTable::open(aligned(&good[..good.len() - 4]), 2, 2).is_err());
-        for (position, value) in [(0, 9u32), (12, 5), (14, 9), (15, 9), (16, 9)] {
+        let problem = |bytes| RowTable::open(bytes, 2, 2).err();
+        assert_eq!(problem(aligned(&good)), None);
+        let cut = problem(aligned(&good[..good.len() - 4]));
+        assert_eq!(cut, Some("the row table has another length"));
+        let shifted = aligned(&[&[0], &good[..], &[0; 3]].concat()).slice(1..=good.len());
+        assert_eq!(problem(shifted), Some("the row table is not aligned"));
+        let (unknown_source, sums) =
+            ("a row names a source that is not there", "the rows of the sources do not add up");
+        for (position, value, rule) in [
+            (0, 9_u32, unknown_source),
+            (12, 1, sums),
+            (13, 3, sums),
+            (14, 9, sums),
+            (15, 9, "a source names a row that is not there"),
+            (16, 2, "a source names a row that is not there"),
+        ] {
             let mut bad = good.clone();
             bad[position * 4..position * 4 + 4].copy_from_slice(&value.to_le_bytes());
-            assert!(RowTable::open(aligned(&bad), 2, 2).is_err(), "word {position}");
+            assert_eq!(problem(aligned(&bad)), Some(rule), "word {position}");
         }
     }
 }

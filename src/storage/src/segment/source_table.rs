@@ -298,3 +298,90 @@ impl DetailTable {
         serde_json::from_str(detail).map_err(|error| error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored() -> StoredSources {
+        let of = |sub_tenant: &str, id: &str| {
+            let kind = SourceKind::File;
+            let (sub_tenant, id) = (SubTenantId::parse(sub_tenant), SourceId::parse(id));
+            StoredSource::of(&SourceRecord::new(
+                sub_tenant.unwrap(),
+                id.unwrap(),
+                kind,
+                Sequence(1),
+                Timestamp(2),
+            ))
+        };
+        let records = vec![of("b", "x"), of("a", "y"), of("a", "x")];
+        StoredSources { records, by_key: vec![2, 1, 0] }
+    }
+
+    fn open(
+        sources: &StoredSources,
+        details: Option<&StoredDetails>,
+    ) -> Result<SourceTable, String> {
+        let bytes = Bytes::from_owner(lodestone_io::encode(sources));
+        let details = details.map(|details| Bytes::from_owner(lodestone_io::encode(details)));
+        SourceTable::open(bytes, details, Path::new("s"), 3)
+    }
+
+    #[test]
+    fn an_order_that_is_not_that_of_the_names_is_refused() {
+        let table = open(&stored(), None).unwrap();
+        assert_eq!((table.find("a", "y"), table.find("b", "y")), (Some(1), None));
+        assert!(table.record(3).is_err());
+        let (count, order) =
+            ("the source section has another count", "the sources are not in order");
+        let unknown = "the order of the sources names one that is not there";
+        for (by_key, rule) in [
+            (vec![2, 1], count),
+            (vec![2, 1, 0, 0], count),
+            (vec![2, 1, 3], unknown),
+            (vec![1, 2, 0], order),
+            (vec![2, 2, 0], order),
+        ] {
+            assert_eq!(open(&StoredSources { by_key, ..stored() }, None).err().unwrap(), rule);
+        }
+        let mut twice = stored();
+        twice.records[1].id = "x".into();
+        assert_eq!(open(&twice, None).err().unwrap(), order);
+        twice.records.pop();
+        assert_eq!(open(&twice, None).err().unwrap(), count);
+    }
+
+    #[test]
+    fn details_that_do_not_fit_the_sources_are_refused() {
+        let details = |sources: &[u32], count: usize| {
+            let details = vec![r#"{"note":"n"}"#.to_owned(); count];
+            open(&stored(), Some(&StoredDetails { sources: sources.to_vec(), details }))
+        };
+        let table = details(&[0, 2], 2).unwrap();
+        let note = |source| table.record(source).unwrap().detail.note;
+        assert_eq!([note(0), note(1), note(2)], ["n", "", "n"]);
+        for (sources, count) in
+            [(&[2, 0][..], 2), (&[1, 1], 2), (&[0, 3], 2), (&[0, 2], 1), (&[], 0)]
+        {
+            let rule = "the section of details does not fit the sources";
+            assert_eq!(details(sources, count).err().unwrap(), rule, "{sources:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_none_is_refused_when_it_is_read() {
+        let read = |change: fn(&mut StoredSource)| {
+            let mut sources = stored();
+            change(&mut sources.records[0]);
+            open(&sources, None).unwrap().record(0).err().unwrap()
+        };
+        assert_eq!(read(|source| source.kind = "tape".into()), "unknown kind of source");
+        assert!(read(|source| source.tenant_metadata = "[]".into()).contains("expected a map"));
+        assert!(read(|source| source.document_metadata = "{".into()).contains("EOF"));
+        assert!(read(|source| source.sub_tenant = "c c".into()).contains("sub"));
+        let details = StoredDetails { sources: vec![0], details: vec!["7".into()] };
+        let table = open(&stored(), Some(&details)).unwrap();
+        assert!(table.record(0).unwrap_err().contains("expected"), "{:?}", table.record(0));
+    }
+}

@@ -148,7 +148,7 @@ impl TextStore {
         let next = table.partition_point(|entry| entry[0] <= from);
         let block = next.checked_sub(1).and_then(|block| table.get(block..block + 2));
         let Some(&[[start, packed_from], [end, packed_to]]) = block else { return Err(CUT) };
-        if from < start || to < from || to > end || end - start > UNPACKED_BYTES_MAX {
+        if to < from || to > end || end - start > UNPACKED_BYTES_MAX {
             return Err("a text crosses its block");
         }
         let unpack = || self.unpack(packed_from as usize..packed_to as usize, end - start);
@@ -257,6 +257,46 @@ mod tests {
         let empty = whole(["", ""].into_iter());
         let store = open(&empty, 2).unwrap();
         assert_eq!(store.text(RowId(1), &mut KeptBlocks::default()).unwrap(), "");
+    }
+
+    /// Each change of one number is refused by its rule: of the section, or of the text it is in.
+    #[test]
+    fn positions_that_do_not_fit_are_refused() {
+        // A count, four starts, two entries of the table of blocks.
+        let good = whole(["alpha", "bétá", "gamma"].into_iter());
+        let (cut, ascend) = (CUT, "positions of the text section do not ascend");
+        let (sum, crosses) = ("the text section does not add up", "a text crosses its block");
+        for (changes, rule) in [
+            (&[(0_usize, 9_u64)][..], cut),
+            (&[(0, u64::MAX)], cut),
+            (&[(1, 1)], ascend),
+            (&[(7, 0)], ascend),
+            (&[(8, 0)], ascend),
+            (&[(5, 1)], sum),
+            (&[(6, 1)], sum),
+            (&[(4, 99)], sum),
+            (&[(8, 99)], sum),
+            (&[(3, 4)], crosses),
+            (&[(3, 99)], crosses),
+            (&[(4, 1 << 40), (7, 1 << 40)], crosses),
+            (&[(4, 99), (7, 99)], "a text block unpacks to another length"),
+            (&[(4, 14), (7, 14)], "a text block does not unpack"),
+            (&[(3, 7)], "a text is not UTF-8"),
+        ] {
+            let mut bad = good.clone();
+            for (word, value) in changes {
+                bad[word * 8..][..8].copy_from_slice(&value.to_le_bytes());
+            }
+            let read = open(&bad, 3).and_then(|store| {
+                (0..3).try_for_each(|row| {
+                    store.text(RowId(row), &mut KeptBlocks::default()).map(|_| ())
+                })
+            });
+            assert_eq!(read, Err(rule), "{changes:?}");
+        }
+        let store = open(&good, 3).unwrap();
+        let beyond = store.text(RowId(3), &mut KeptBlocks::default());
+        assert_eq!(beyond, Err("the text section has no such row"));
     }
 
     #[test]

@@ -240,7 +240,8 @@ impl Segment {
                 norms: self.cast(&sections.norms)?,
             },
         };
-        Ok(VectorRows::new(self.dimension(), codes, scales, residuals, full)?)
+        VectorRows::new(self.dimension(), codes, scales, residuals, full)
+            .map_err(|error| self.damaged(error.to_string()))
     }
 
     fn listed<'a>(

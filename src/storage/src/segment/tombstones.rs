@@ -117,5 +117,24 @@ mod tests {
             assert!(TombstoneSet::decode(&bad, collection, segment, hash).is_err());
             assert!(TombstoneSet::decode(&bytes[..position], collection, segment, hash).is_err());
         }
+        // Under a hash that fits.
+        let (binding, length) = ("belongs to another segment or version", "have another length");
+        for (position, rule) in [
+            (0, binding),
+            (8, binding),
+            (16, binding),
+            (32, binding),
+            (48, length),
+            (55, length),
+            (64, "a bitmap is malformed"),
+            (64 + set.rows.serialized_size(), "a bitmap is malformed"),
+        ] {
+            let mut bad = bytes[..bytes.len() - 8].to_vec();
+            bad[position] ^= 0x80;
+            let hash = xxh3_64(&bad);
+            bad.extend(hash.to_le_bytes());
+            let error = TombstoneSet::decode(&bad, collection, segment, hash).unwrap_err();
+            assert!(error.to_string().contains(rule), "byte {position}: {error}");
+        }
     }
 }

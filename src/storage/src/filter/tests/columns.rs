@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{bitmap, documents, one_row_each, opened, rows, source, written};
 use crate::filter::{Columns, FilterError, parse, sources};
-use lodestone_types::{Filter, SourceId, SubTenantId};
+use lodestone_types::{ErrorKind, Filter, SourceId, SubTenantId};
 
 fn document(value: Value) -> Filter {
     parse(None, value.as_object(), None).unwrap().for_schema(None).unwrap().clone()
@@ -122,6 +122,17 @@ fn fields_of_the_source() {
         assert_eq!(find(json!({"description": unknown})), vec![0, 2]);
     }
     assert_eq!(find(json!({"source_collection": null})), vec![0, 1, 2, 3]);
+    let mut in_collections = source(0, json!({}), json!({}));
+    in_collections.detail.collections = vec!["plans".into(), "2024".into()];
+    let collected = opened(&one_row_each(vec![in_collections, source(1, json!({}), json!({}))]));
+    for (filter, expected) in [
+        (json!({"source_collection": "2024"}), vec![0]),
+        (json!({"source_collection": ["plans", "other"]}), vec![0]),
+        (json!({"source_collection": null}), vec![1]),
+        (json!({"source_collection": {"$exists": true}}), vec![0]),
+    ] {
+        assert_eq!(rows(&collected, &system(&filter)), expected, "{filter}");
+    }
     let ids = ["doc-3", "doc-0", "unknown"].map(|id| SourceId::parse(id).unwrap());
     assert_eq!(rows(&columns, &sources(&ids)), vec![0, 3]);
     assert_eq!(rows(&columns, &sources(&[])), Vec::<u32>::new());
@@ -147,6 +158,9 @@ fn no_sources_are_no_rows() {
     assert!(columns.sub_tenants().is_empty());
     let error = columns.matching(&Filter::All, 1).unwrap_err();
     assert_eq!(error, FilterError::RowsDisagree { stored: 0, rows: 1 });
+    // No fault of the request.
+    let told = (error.reason(), error.kind(), error.field());
+    assert_eq!(told, ("internal", ErrorKind::Corrupt, None));
 }
 
 #[test]
@@ -196,6 +210,15 @@ fn ranges_over_unique_values() {
         let expected = bitmap(passing.flat_map(|(_, (_, rows))| rows.clone()));
         assert_eq!(columns.matching(&document(filter.clone()), next_row), Ok(expected), "{filter}");
     }
+}
+
+/// As many runs as are else set as plain bits, few for a segment of that many rows.
+#[test]
+fn short_runs_among_many_rows() {
+    let few = (0..20).map(|n| (source(n, json!({}), json!({"v": 19 - n})), n..n + 1));
+    let rest = (source(20, json!({}), json!({"v": 99})), 20..200_000);
+    let columns = opened(&few.chain([rest]).collect::<Vec<_>>());
+    assert_eq!(rows(&columns, &document(json!({"v": {"$lt": 18}}))), (2..20).collect::<Vec<_>>());
 }
 
 /// Deep maps with many leaves cost about as much as their JSON, not leaves times depth.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{oracle, source, written};
 use crate::filter::{Columns, FilterError};
-use lodestone_types::{ErrorKind, Filter};
+use lodestone_types::{ErrorKind, Filter, SubTenantId};
 
 /// Everything that a reader can do with the bytes.
 fn read(bytes: Vec<u8>, filters: &[Filter]) -> Result<(), FilterError> {
@@ -85,4 +85,16 @@ fn each_directory_byte_may_be_damaged() {
         }
     }
     assert!(rejected > 1_000, "only {rejected} damaged files were noticed");
+}
+
+/// A number's key of ten bytes has the shape of a name of ten letters, but is none.
+#[test]
+fn a_sub_tenant_that_is_no_text_is_refused() {
+    let mut record = source(0, json!({}), json!({}));
+    record.sub_tenant = SubTenantId::parse("abcdefghij").unwrap();
+    let mut bytes = written(&[(record, 0..1)]);
+    let text = bytes.windows(11).position(|key| key == b"\x04abcdefghij").unwrap();
+    bytes[text] = 3;
+    let error = Columns::open(Bytes::from(bytes)).unwrap_err();
+    assert!(error.to_string().ends_with("is not the name of a sub-tenant"), "{error}");
 }

@@ -29,3 +29,26 @@ fn rows_are_counted_by_value() {
     assert_eq!(count("none", &all, 9), (Vec::new(), 0));
     assert_eq!(count("source_id", &all, 9).0.len(), 4);
 }
+
+/// A value is counted only where one of the rows that are asked about has it, however its rows are
+/// stored; an empty answer is one for rows without the key.
+#[test]
+fn values_of_other_rows_are_not_counted() {
+    let kinds = ["memo", "plan", "memo", "plan", "other"];
+    let columns = documents(kinds.map(|kind| json!({"kind": kind})));
+    let count = |among: &[u32]| {
+        let found = columns.value_counts("kind", &bitmap(among.iter().copied()), 9, 12).unwrap();
+        found.counts.into_iter().map(|(value, n)| format!("{value} {n}")).collect::<Vec<_>>()
+    };
+    assert_eq!(count(&[0, 2, 3]), ["memo 2", "plan 1"]);
+    assert_eq!(count(&[4]), ["other 1"]);
+    assert_eq!(count(&[]), Vec::<String>::new());
+    // Stored text that is no text cannot be shown.
+    let mut bytes =
+        written(&[(source(0, json!({}), json!({"kind": ["memo", "na\u{ef}f"]})), 0..1)]);
+    let at = bytes.windows(2).position(|pair| pair == [0xC3, 0xAF]).unwrap();
+    bytes[at] = 0xFF;
+    let columns = Columns::open(Bytes::from(bytes)).unwrap();
+    let found = columns.value_counts("kind", &bitmap([0]), 9, 12).unwrap();
+    assert_eq!(found.counts, [("memo".to_owned(), 1)]);
+}

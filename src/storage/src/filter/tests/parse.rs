@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::filter::{FilterError, RequestFilter, parse, sources};
+use crate::filter::{FilterError, RequestFilter, parse, parse_for_vectors, sources};
+use lodestone_types::limits::FILTER_LIST_MAX;
 use lodestone_types::{
     Comparison, Condition, ErrorKind, FieldType, Filter, FilterMap, FilterValue,
 };
@@ -140,6 +141,25 @@ fn conditions_are_counted_over_the_whole_request() {
 }
 
 #[test]
+fn values_are_counted() {
+    let values = |count: usize| json!({"$in": vec![1; count]});
+    assert!(document(json!({"a": values(FILTER_LIST_MAX)})).is_ok());
+    let (field, message) = error_of(json!({"a": values(FILTER_LIST_MAX + 1)}));
+    assert_eq!(field, "document_metadata.a.$in");
+    let rule = format!("has {} values, at most {FILTER_LIST_MAX} are", FILTER_LIST_MAX + 1);
+    assert!(message.contains(&rule), "{message}");
+}
+
+#[test]
+fn a_filter_of_vectors_reads_their_metadata() {
+    assert_eq!(parse_for_vectors(None), Ok(Filter::All));
+    let parsed = parse_for_vectors(json!({"a": 1}).as_object());
+    assert_eq!(parsed, Ok(any_of("a", vec![number(1)])));
+    let error = parse_for_vectors(json!({"a": {"$foo": 1}}).as_object()).unwrap_err();
+    assert_eq!(error.field(), Some("filter.a.$foo"));
+}
+
+#[test]
 fn depth_is_limited() {
     let deep = |levels: usize| (1..levels).fold(json!({"a": 1}), |inner, _| json!({"a": inner}));
     assert!(document(deep(8)).is_ok());
@@ -181,7 +201,22 @@ fn fields_that_are_not_filterable_are_refused() {
 fn a_context_list_names_sources_only() {
     let ids = [SourceId::parse("a").unwrap(), SourceId::parse("b").unwrap()];
     let values = ["a", "b"].map(|id| FilterValue::Text(id.into())).to_vec();
-    assert_eq!(sources(&ids), is(FilterMap::System, "source_id", Comparison::AnyOf(values)));
+    let named = is(FilterMap::System, "source_id", Comparison::AnyOf(values));
+    assert_eq!(sources(&ids), named);
+    // A filter beside it goes on to hold, and to be checked against the schema.
+    let (shut, key) = (json!({"shut": 1}), any_of("shut", vec![number(1)]));
+    let over = |filter: RequestFilter| filter.over_sources(&ids);
+    let both = parse(None, shut.as_object(), None).map(over).map(filter);
+    assert_eq!(both, Ok(Filter::And(vec![named, key])));
+    let field = SchemaField {
+        key: "shut".into(),
+        field_type: FieldType::String,
+        searchable: false,
+        filterable: false,
+    };
+    let of_tenant = parse(shut.as_object(), None, None).map(over).unwrap();
+    let error = of_tenant.for_schema(Some(&TenantSchema { fields: vec![field] })).unwrap_err();
+    assert_eq!(error.field(), Some("tenant_metadata.shut"));
 }
 
 fn arbitrary_json() -> impl Strategy<Value = Value> {

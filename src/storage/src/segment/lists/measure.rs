@@ -234,10 +234,6 @@ impl NearRows for Others<'_> {
         row.0 != self.asked
     }
 
-    fn has_any(&self, rows: &[u32]) -> bool {
-        rows != [self.asked]
-    }
-
     fn fetch(&self, row: RowId) {
         prefetch(self.source.codes(row.0));
     }

@@ -6,8 +6,6 @@ use lodestone_types::RowId;
 pub trait NearRows {
     /// Whether the row passes the filter.
     fn passes(&self, row: RowId) -> bool;
-    /// Whether any of these rows passes.
-    fn has_any(&self, rows: &[u32]) -> bool;
     /// Makes ready the data that `estimate` will read.
     fn fetch(&self, row: RowId);
     /// Has the system read that data, where they may be on the disk.

@@ -297,3 +297,92 @@ fn take<'a>(rest: &mut &'a [u8], bytes: usize) -> Result<&'a [u8], &'static str>
 fn cast<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> Result<&[T], &'static str> {
     bytemuck::try_cast_slice(bytes).map_err(|_| "the lists are not aligned")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::lists::{BuiltLists, ListPolicy, build};
+    use lodestone_compute::{FullKind, VectorColumns};
+
+    const DIMENSION: usize = 8;
+    const ROWS: usize = 300;
+    const LIST_ROWS: usize = 100;
+
+    /// Lists of rows in three directions, the first of which has a row more than the last.
+    fn built(list_rows: usize) -> BuiltLists {
+        let mut columns = VectorColumns::new(DIMENSION, FullKind::F16).unwrap();
+        for row in 0..ROWS {
+            let near = |at| if at == row % 3 { 1.0 } else { (row * (at + 5) % 11) as f32 / 99.0 };
+            columns.push(&(0..DIMENSION).map(near).collect::<Vec<f32>>()).unwrap();
+        }
+        build(&columns.view(), ListPolicy { listed_rows_min: LIST_ROWS, list_rows })
+    }
+
+    fn problem(lists: &[u8], one_bit: &[u8]) -> Option<&'static str> {
+        Lists::view(DIMENSION, lists, one_bit).and_then(|lists| lists.check(ROWS)).err()
+    }
+
+    #[test]
+    fn arrays_that_do_not_fit_each_other_are_refused() {
+        let BuiltLists { lists, one_bit } = built(LIST_ROWS);
+        assert_eq!(problem(&lists, &one_bit), None);
+        let view = Lists::view(DIMENSION, &lists, &one_bit).unwrap();
+        let (count, slots) = (view.len(), view.slots().len());
+        assert!(count > 1 && slots > ROWS);
+        let sizes_at = HEAD_BYTES + count * (code_stride(DIMENSION) + 4 * 4);
+        let slots_at = lists.len() - slots * 4;
+        let filler = view.slots().iter().position(|row| *row == NO_ROW).unwrap();
+        let (number, fit) =
+            ("the lists are of another width or number", "the lists and T0 do not fit each other");
+        let incomplete = "the lists are cut, or a row is in no list";
+        let (count, first_row) = (count as u32, view.slots()[0]);
+        for (at, value, rule) in [
+            (0, 0, number),
+            (0, count + 1, "the lists are cut"),
+            (0, count - 1, fit),
+            (0, u32::MAX, "the lists are cut"),
+            (4, 9, number),
+            (8, slots as u32 - 64, fit),
+            (8, u32::MAX, "the lists are cut"),
+            (sizes_at - 4, u32::MAX, "the blocks of the lists are not in order"),
+            (sizes_at, view.sizes[0] - 1, incomplete),
+            (sizes_at + (view.len() - 1) * 4, u32::MAX, incomplete),
+            (slots_at, ROWS as u32, "a list names a row that is not there"),
+            (slots_at, NO_ROW, "a list names a row that is not there"),
+            (slots_at + 4, first_row, "a row is in two lists"),
+            (slots_at + filler * 4, first_row, "a slot behind a list names a row"),
+        ] {
+            let mut bad = lists.clone();
+            bad[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            assert_eq!(problem(&bad, &one_bit), Some(rule), "{value} at {at}");
+        }
+        let block = block_bytes(rotated_width(DIMENSION));
+        assert_eq!(problem(&lists, &one_bit[block..]), Some(fit));
+        assert_eq!(problem(&lists, &one_bit[1..]), Some("T0 has another length"));
+        let shifted = [&[0], &lists[..]].concat();
+        assert_eq!(problem(&shifted[1..], &one_bit), Some("the lists are not aligned"));
+        for length in (0..lists.len()).step_by(4) {
+            assert!(problem(&lists[..length], &one_bit).is_some_and(|rule| rule.contains("cut")));
+        }
+    }
+
+    /// The numbers for 10 neighbours speak for few of them, those for 100 for many.
+    #[test]
+    fn what_was_measured_speaks_for_as_many_neighbours() {
+        for (list_rows, has_lists) in [(LIST_ROWS, true), (ROWS, false)] {
+            let BuiltLists { mut lists, one_bit } = built(list_rows);
+            let measured = [5.0_f32, 9.0, 0.1, 0.9, 0.9, 0.1];
+            for (at, number) in measured.into_iter().enumerate() {
+                lists[12 + at * 4..][..4].copy_from_slice(&number.to_le_bytes());
+            }
+            let lists = Lists::view(DIMENSION, &lists, &one_bit).unwrap();
+            let of = |k| {
+                let telling = (lists.are_telling(k), lists.are_telling_nearby(k));
+                (lists.patience(k, Recall::Usual), telling)
+            };
+            assert_eq!(of(FEW_NEIGHBOURS), (5, (true, false)));
+            // A single list is near every query: nothing is left out.
+            assert_eq!(of(FEW_NEIGHBOURS + 1), (9, (false, has_lists)));
+        }
+    }
+}

@@ -7,7 +7,9 @@ use super::flat::{RowFilter, SearchPath, Thoroughness, search};
 use super::*;
 use lodestone_compute::{PreparedQuery, RowsOwner, SimdBackend};
 use lodestone_io::BLOCK_BYTES;
-use lodestone_types::{IdSource, SeededIds};
+use lodestone_types::{
+    Comparison, Condition, Filter, FilterMap, FilterValue, IdSource, Metric, SeededIds,
+};
 
 /// Enough rows for a search through lists.
 const ROWS: u32 = 66_000;
@@ -20,7 +22,7 @@ fn noise(ids: &SeededIds) -> f32 {
     u32::from_le_bytes(bytes) as f32 / u32::MAX as f32 - 0.5
 }
 
-fn vectors() -> Vec<Vec<f32>> {
+pub(super) fn vectors() -> Vec<Vec<f32>> {
     let ids = SeededIds::new(5);
     let mut topic = Vec::new();
     let near = |row: u32| {
@@ -34,7 +36,7 @@ fn vectors() -> Vec<Vec<f32>> {
     (0..ROWS).map(near).collect()
 }
 
-fn large(vectors: &[Vec<f32>]) -> NewSource {
+pub(super) fn large(vectors: &[Vec<f32>]) -> NewSource {
     let mut source = source(VectorKind::F16, record("default", "large", 1), &[]);
     source.rows.extend(vectors.iter().zip(0..).map(|(vector, index)| NewRow {
         index,
@@ -128,6 +130,59 @@ fn a_search_over_damage_is_noticed() {
     assert_eq!(copied.rows().unwrap().len(), ROWS as usize, "kept by who copies them");
 }
 
+/// Goal: vectors of clients are verified as they are read, too, whatever a search orders them by;
+/// damage of any of their sections is noticed by a search that reads it.
+#[test]
+fn vectors_of_clients_are_verified_before_they_are_read() {
+    use format::Section::{Codes, Factors, Norms, Originals};
+    const ROWS: u32 = 3_000;
+    let files = Files::new();
+    let mut batch = source(VectorKind::F32, record("default", "batch", 1), &[]);
+    batch.rows.extend((0..ROWS).map(|index| NewRow {
+        index,
+        vector: HashEmbedder::vector(&index.to_string()),
+        ..NewRow::default()
+    }));
+    let meta = files.write(1, VectorKind::F32, &[batch]).meta().clone();
+    let warm = files.open(&meta).unwrap();
+    warm.prepare_vectors().unwrap();
+    let vector = HashEmbedder::vector(&(ROWS - 1).to_string());
+    let searched = |segment: &Segment, metric, mask: Option<&RoaringBitmap>| {
+        let filter = mask.map(|mask| RowFilter::new(mask, ROWS as usize));
+        let (query, tiers) = (PreparedQuery::by(metric, &vector).unwrap(), segment.tiers()?);
+        let exact = Thoroughness::Exact;
+        let found = search(&SimdBackend, &tiers, &query, filter.as_ref(), 10, exact)?;
+        segment.check()?;
+        Ok::<_, SegmentError>(found)
+    };
+    let good = files.store.get(&Files::key(meta.id)).unwrap();
+    let tail: RoaringBitmap = (ROWS / 2..ROWS).collect();
+    for metric in [Metric::Cosine, Metric::Dot, Metric::L2] {
+        for (mask, path) in [(None, SearchPath::Scan), (Some(&tail), SearchPath::MaskedScan)] {
+            let cold = files.open(&meta).unwrap();
+            let before = cold.verified_bytes();
+            let found = searched(&cold, metric, mask).unwrap();
+            assert_eq!(found, searched(&warm, metric, mask).unwrap(), "{metric:?}");
+            assert_eq!((found.path, found.hits.len()), (path, 10));
+            assert!(cold.verified_bytes() > before);
+        }
+        for section in [Codes, Factors, Originals, Norms] {
+            let entry = warm.footer.entry(section).unwrap();
+            let mut bad = good.clone();
+            // Of the last row, which is the nearest.
+            bad[(entry.offset + entry.bytes) as usize - 1] ^= 1;
+            files.store.put(&Files::key(meta.id), &bad).unwrap();
+            let found = files.open(&meta).and_then(|segment| searched(&segment, metric, None));
+            let error = found.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{section:?}: {error}");
+        }
+        files.store.put(&Files::key(meta.id), &good).unwrap();
+    }
+    let cold = files.open(&meta).unwrap();
+    assert_eq!(cold.original_vector(RowId(ROWS - 1)).unwrap(), vector);
+    assert!(cold.original_vector(RowId(ROWS)).is_err());
+}
+
 fn shared(segment: &Arc<Segment>) -> Arc<dyn RowsOwner> {
     let tiers = segment.shared_tiers().unwrap();
     assert_eq!(tiers.rows.identity(), Some(segment.id().0.as_u128()));
@@ -159,4 +214,37 @@ fn a_cut_file_is_noticed_by_whoever_reads_it() {
     assert_eq!(segment.check().unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(verify(&segment).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(files.open(&meta).unwrap_err().kind(), ErrorKind::Corrupt, "refused when opened");
+}
+
+/// Goal: filters over a file that lost its end after it was opened are told as damage, not by the
+/// end of their thread. Method: so many values that some tables, or the bitmaps, become zeros.
+#[test]
+fn columns_of_a_cut_file_end_no_thread() {
+    let files = Files::new();
+    let sources = (0..6_000).map(|number| {
+        let sub_tenant = ["default", "other"][number as usize % 2];
+        let record = record(sub_tenant, &format!("source {number}"), number);
+        source(VectorKind::F16, record, &[(0, "")])
+    });
+    let sources: Vec<NewSource> = sources.collect();
+    let meta = files.write(1, VectorKind::F16, &sources).meta().clone();
+    let good = files.store.get(&Files::key(meta.id)).unwrap();
+    let all: RoaringBitmap = (0..6_000).collect();
+    let comparison = Comparison::Greater(FilterValue::Number(7.into()));
+    let filter = Condition { map: FilterMap::Tenant, path: "size".into(), comparison };
+    let filter = Filter::Is(filter);
+    let (default, other) = (SubTenantId::default_name(), SubTenantId::parse("other").unwrap());
+    for sixteenth in 0..16 {
+        files.store.put(&Files::key(meta.id), &good).unwrap();
+        let segment = files.open(&meta).unwrap();
+        let columns = segment.footer.entry(format::Section::Columns).unwrap();
+        let cut = columns.offset + columns.bytes * sixteenth / 16;
+        let path = segment.file.mapped().path().to_path_buf();
+        std::fs::File::options().write(true).open(path).unwrap().set_len(cut).unwrap();
+        let _any = segment.value_counts("size", &all, 9_000, 100);
+        let _any = segment.matching(&filter);
+        let _any = (segment.rows_of_sub_tenant(&default), segment.rows_of_sub_tenant(&other));
+        let _any = segment.sub_tenants();
+        assert_eq!(segment.check().unwrap_err().kind(), ErrorKind::Corrupt, "{sixteenth}");
+    }
 }

@@ -1,7 +1,10 @@
 //! Merged and amended segments against their inputs, row by row.
 
+use std::collections::BTreeMap;
+
 use roaring::RoaringBitmap;
 
+use super::forged::{Parts, documents, vectors};
 use super::*;
 use lodestone_compute::SimdBackend;
 use lodestone_text::{CorpusStats, HybridQuery};
@@ -197,4 +200,162 @@ fn a_title_does_not_repeat_through_a_long_source() {
     assert!(of_few[0].1 == of_few[2].1 && of_few[1].1 == of_few[3].1, "{of_few:?}");
     assert!(of_many[1..].iter().all(|(_, score)| *score < of_many[0].1), "{of_many:?}");
     assert_eq!(rows("part 3"), [1, 3, 5, 7], "headings are at every chunk");
+}
+
+/// Rectangles, lines and contexts of chunks go with their rows; payloads of vectors do, too.
+#[test]
+fn what_stands_beside_a_row_is_merged_with_it() {
+    for (kind, written) in [(VectorKind::F16, documents()), (VectorKind::F32, vectors())] {
+        let files = Files::new();
+        let input = files.write(1, kind, &written);
+        let rows: Vec<&NewRow> = written.iter().flat_map(|source| &source.rows).collect();
+        let gone = dead(&[0], &[]);
+        let output = shape(2, kind);
+        let inputs = vec![(&input, &gone)];
+        let key = Files::key(output.segment);
+        let merged = write_merged(&files.store, &key, output, inputs, &SimdBackend).unwrap();
+        let merged = files.open(&merged).unwrap();
+        verify(&merged).unwrap();
+        for (segment, rows) in [(&input, &rows[..]), (&merged, &rows[1..])] {
+            assert_eq!(segment.row_count() as usize, rows.len());
+            for (row, written) in (0..).map(RowId).zip(rows) {
+                assert_eq!(segment.boxes(row), written.boxes);
+                assert_eq!(segment.lines(row).unwrap(), written.lines);
+                assert_eq!(segment.context(row), written.context);
+                assert_eq!(segment.text(row).unwrap(), written.text);
+            }
+        }
+        assert_eq!(input.has_chunk_ids(), kind == VectorKind::F32);
+        assert!(!merged.has_chunk_ids(), "the row with an id is gone");
+        let named = input.rows_named("mine").unwrap();
+        assert_eq!(named.contains(0), kind == VectorKind::F32);
+    }
+}
+
+/// Segments from before version 3 have no graph: a merge reads it out of their texts.
+#[test]
+fn a_merge_makes_the_graph_of_an_old_segment() {
+    let files = Files::new();
+    let new = files.write(1, VectorKind::F16, &documents());
+    let mut old = Parts::of(&files, &new);
+    old.header.version = 2;
+    old.remove(format::Section::Graph);
+    let old = old.open(&files).unwrap();
+    assert!(old.graph().unwrap().is_none() && !old.has_graph_format());
+    let (none, output) = (TombstoneSet::default(), shape(2, VectorKind::F16));
+    let key = Files::key(output.segment);
+    let inputs = vec![(&old, &none)];
+    let merged = write_merged(&files.store, &key, output, inputs, &SimdBackend).unwrap();
+    let merged = files.open(&merged).unwrap();
+    let graph = merged.graph().unwrap().unwrap().row(2);
+    assert_eq!(graph, new.graph().unwrap().unwrap().row(2));
+    assert!(!graph.triplets.is_empty());
+}
+
+/// Input that does not fit is refused before a file is made, or behind it.
+#[test]
+fn rows_that_cannot_be_merged_leave_no_file() {
+    let kind = VectorKind::F16;
+    let files = Files::new();
+    let good = files.write(1, kind, &documents());
+    let mut unreadable = Parts::of(&files, &good);
+    unreadable.section(format::Section::Texts).truncate(4);
+    unreadable.header.segment = SegmentId(Uuid::from_u128(2));
+    let unreadable = unreadable.open(&files).unwrap();
+    let (none, output) = (TombstoneSet::default(), shape(9, kind));
+    let key = Files::key(output.segment);
+    let merged = |input: &Segment, dead: &TombstoneSet| {
+        write_merged(&files.store, &key, output, vec![(input, dead)], &SimdBackend).unwrap_err()
+    };
+    let vectors = |count: usize, sparse: usize| {
+        let vectors = vec![HashEmbedder::vector("x"); count];
+        let sparse = vec![SparseRow { model: [1; 32], weights: vec![(1, 1.0)] }; sparse];
+        let (input, vectors) = ((&good, &none), (&vectors[..], &sparse[..]));
+        write_with_vectors(&files.store, &key, output, input, vectors, &SimdBackend).unwrap_err()
+    };
+    let mut no_payload = vec![source(kind, record("default", "v", 1), &[(0, "no payload")])];
+    no_payload[0].record.kind = SourceKind::Embeddings;
+    let (internal, corrupt) = (ErrorKind::Internal, ErrorKind::Corrupt);
+    for (error, kind, rule) in [
+        (merged(&good, &dead(&[], &[0])), internal, "rows of a dead source are alive"),
+        (merged(&unreadable, &none), corrupt, "the text section is cut"),
+        (vectors(4, 0), internal, "4 vectors, 0 sparse, for 5 rows"),
+        (vectors(5, 4), internal, "5 vectors, 4 sparse, for 5 rows"),
+        (
+            write(&files.store, &key, output, &no_payload).unwrap_err(),
+            internal,
+            "the payload of a vector cannot be read",
+        ),
+    ] {
+        assert!(error.to_string().contains(rule), "{rule}: {error}");
+        assert_eq!(error.kind(), kind, "{error}");
+    }
+    assert_eq!(files.list().len(), 2, "the inputs");
+}
+
+/// Goal: lists and T0 are those of the rows that a merge writes, whether most of them come from one
+/// input or none has half of them, and are new under other vectors.
+#[test]
+fn many_rows_have_lists_behind_a_merge() {
+    const ROWS: u32 = 1_500;
+    let kind = VectorKind::F16;
+    let files = Files::new();
+    let input = |id: u128| {
+        let texts: Vec<String> = (0..ROWS).map(|row| format!("passage {id} {row}")).collect();
+        let texts: Vec<(u32, &str)> = (0..).zip(texts.iter().map(String::as_str)).collect();
+        files.write(id, kind, &[source(kind, record("default", &format!("s{id}"), 1), &texts)])
+    };
+    let (first, second, third) = (input(1), input(2), input(3));
+    assert!(first.lists().unwrap().is_none());
+    let text_index = |of: &Segment| of.footer.entry(format::Section::TextIndex).unwrap().bytes;
+    let one_bit = u64::from(ROWS) * (24 + DIMENSION as u64 / 8);
+    assert_eq!(first.merge_growth_bytes(), text_index(&first) + one_bit);
+    let (none, some) = (TombstoneSet::default(), dead(&[0, 7, 4_000], &[]));
+    let merge = |id, inputs| {
+        let output = shape(id, kind);
+        let key = Files::key(output.segment);
+        let meta = write_merged(&files.store, &key, output, inputs, &SimdBackend).unwrap();
+        files.open(&meta).unwrap()
+    };
+    let thirds = merge(4, vec![(&first, &none), (&second, &none), (&third, &none)]);
+    let again = merge(5, vec![(&thirds, &some)]);
+    let vectors: Vec<Vec<f32>> =
+        (0..again.row_count()).map(|row| HashEmbedder::vector(&format!("other {row}"))).collect();
+    let output = shape(6, kind);
+    let (key, input) = (Files::key(output.segment), (&again, &none));
+    let meta = write_with_vectors(&files.store, &key, output, input, (&vectors, &[]), &SimdBackend);
+    let under_others = files.open(&meta.unwrap()).unwrap();
+    for (segment, rows) in [(&thirds, 4_500), (&again, 4_497), (&under_others, 4_497)] {
+        assert_eq!(verify(segment).unwrap().rows, rows);
+        assert_eq!(segment.lists().unwrap().unwrap().list_of_rows(), vec![0; rows as usize]);
+        segment.prepare_vectors().unwrap();
+        assert_eq!(segment.merge_growth_bytes(), text_index(segment), "T0 is there");
+    }
+    assert_eq!(under_others.text(RowId(0)).unwrap(), again.text(RowId(0)).unwrap());
+}
+
+/// An input that holds most of the rows keeps its lists, though so few are left that none would be
+/// made for them.
+#[test]
+fn a_merge_keeps_the_lists_of_its_largest_input() {
+    const ROWS: usize = 16_500;
+    let (files, kind) = (Files::new(), VectorKind::F16);
+    let input = files.write(1, kind, &[lazy::large(&lazy::vectors()[..ROWS])]);
+    let gone: Vec<u32> = (0..ROWS as u32).filter(|row| row % 50 == 0).collect();
+    let (gone, output) = (dead(&gone, &[]), shape(2, kind));
+    let key = Files::key(output.segment);
+    let inputs = vec![(&input, &gone)];
+    let meta = write_merged(&files.store, &key, output, inputs, &SimdBackend).unwrap();
+    let merged = files.open(&meta).unwrap();
+    verify(&merged).unwrap();
+    let [before, after] = [&input, &merged].map(|segment| segment.lists().unwrap().unwrap());
+    assert!(before.len() > 1 && after.len() > 1);
+    let before = before.list_of_rows().into_iter().zip(0..);
+    let before = before.filter(|(_, row)| !gone.rows.contains(*row)).map(|(list, _)| list);
+    let mut together: BTreeMap<u32, BTreeMap<u32, usize>> = BTreeMap::new();
+    for (before, after) in before.zip(after.list_of_rows()) {
+        *together.entry(before).or_default().entry(after).or_default() += 1;
+    }
+    let stayed: usize = together.values().filter_map(|lists| lists.values().max()).sum();
+    assert!(stayed * 10 >= merged.row_count() as usize * 9, "{stayed} stay together");
 }

@@ -1,6 +1,7 @@
 //! Tests of the promises of a segment, on small files that use every section.
 
 mod damage;
+mod forged;
 mod lazy;
 mod merging;
 mod sparse;

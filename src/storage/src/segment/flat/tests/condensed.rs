@@ -80,4 +80,16 @@ fn only_filters_between_the_other_paths_are_condensed() {
     }
     let most: RoaringBitmap = (0..20_000).collect();
     assert_eq!(RowFilter::new(&most, 30_000).condensed_bytes(384), None);
+    // Nor is one that nobody asks for, or that does not pay.
+    let columns = grouped(33, 5_000, 16, FullKind::F16);
+    let (tiers, few) = (flat(columns.view()), (0..500).collect());
+    let filter = RowFilter::new(&few, 5_000);
+    for is_asked in [false, true] {
+        if is_asked {
+            filter.allow_condensing();
+        }
+        assert_eq!(filter.may_condense(), is_asked);
+        filter.condense(&tiers);
+        assert!(filter.condensed().is_none() && !filter.may_condense());
+    }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::segment::flat::search as flat_search;
 use crate::segment::lists::{Effort, ListPolicy, ListSource, Older, Recall, build, probe};
 use lodestone_compute::kmeans::CodeRows;
+use lodestone_types::Metric;
 
 /// Rows round many centres, as texts are: neighbours are near, most others are not.
 pub(super) fn grouped(seed: u64, rows: usize, dimension: usize, kind: FullKind) -> VectorColumns {
@@ -301,6 +302,14 @@ fn a_merge_keeps_the_lists_it_is_given() {
     assert!(pairs > 100 && together * 10 >= pairs * 9, "{together} of {pairs} stay together");
     let largest = (0..lists.len()).map(|list| lists.rows(list).len()).max().unwrap();
     assert!(largest <= 4 * SMALL_LISTS.list_rows, "{largest}");
+    // Fewer rows than lists are made for keep those that they have.
+    let older =
+        Older { points: lists.decoded_points(), list_of: after.into_iter().map(Some).collect() };
+    let fewer = ListPolicy { listed_rows_min: 5000, ..SMALL_LISTS };
+    let kept = build(&Grown(rows, older), fewer);
+    assert_eq!(Lists::view(64, &kept.lists, &kept.one_bit).unwrap().len(), lists.len());
+    let fresh = build(&rows, fewer);
+    assert_eq!(Lists::view(64, &fresh.lists, &fresh.one_bit).unwrap().len(), 1);
 }
 
 /// Goal: searches side by side find as much as each alone, with and without a filter, and k rows
@@ -342,5 +351,47 @@ fn side_by_side_finds_as_much_as_alone() {
             (found, found_alone) = (found + hit(&together), found_alone + hit(&alone));
         }
         assert!(found * 100 >= found_alone * 97, "{found}, alone {found_alone} of {wanted}");
+    }
+}
+
+/// Goal: slots under checksums that fit, but of rows that are not there, end no search, and cost it
+/// no other row. Method: every 50th row is lost to its list.
+#[test]
+fn slots_of_rows_that_are_not_there_are_passed_over() {
+    const ROWS: usize = 3000;
+    let rotation = Rotation::new(64);
+    for (kind, metrics) in [
+        (FullKind::F16, &[Metric::Cosine][..]),
+        (FullKind::F32, &[Metric::Cosine, Metric::Dot, Metric::L2]),
+    ] {
+        let columns = grouped(51, ROWS, 64, kind);
+        let rows = columns.view();
+        let mut built = build(&rows, SMALL_LISTS);
+        let slots = Lists::view(64, &built.lists, &built.one_bit).unwrap().slots().to_vec();
+        let slots_at = built.lists.len() - slots.len() * 4;
+        for (slot, row) in slots.iter().enumerate().filter(|(_, row)| *row % 50 == 0) {
+            let beyond = if row % 100 == 0 { u32::MAX } else { row + ROWS as u32 };
+            built.lists[slots_at + slot * 4..][..4].copy_from_slice(&beyond.to_le_bytes());
+        }
+        let lists = Lists::view(64, &built.lists, &built.one_bit).unwrap();
+        assert_eq!(lists.check(ROWS), Err("a list names a row that is not there"));
+        let tiers = Tiers::new(rows, Some((lists, &rotation)));
+        let left: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 50 != 0).collect();
+        let half: RoaringBitmap = (0..ROWS as u32).filter(|row| row % 2 == 0).collect();
+        for metric in metrics {
+            let query = PreparedQuery::by(*metric, &columns_row(&rows, 100)).unwrap();
+            for mask in [None, Some(&half)] {
+                let filter = mask.map(|mask| RowFilter::new(mask, ROWS));
+                let among = mask.map_or_else(|| left.clone(), |mask| mask & &left);
+                let wanted = brute_force(&SimdBackend, &rows, &query, Some(&among), 10);
+                let ask = |path, thoroughness| {
+                    let filter = filter.as_ref();
+                    search_on(path, &SimdBackend, &tiers, &query, filter, 10, thoroughness).unwrap()
+                };
+                assert_eq!(ask(SearchPath::OneBit, EXACT), wanted, "{metric:?}");
+                let probed = ask(SearchPath::Lists, Thoroughness::default());
+                assert!(probed.len() == 10 && probed.iter().all(|hit| among.contains(hit.row.0)));
+            }
+        }
     }
 }

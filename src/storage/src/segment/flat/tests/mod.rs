@@ -331,3 +331,11 @@ fn a_scan_reads_a_small_part_of_t2() {
     let read = backend.exact_rows.into_inner();
     assert!(read <= 8000 / 20, "{read} of 8000 rows were read from T2");
 }
+
+#[test]
+fn a_path_has_its_word_of_the_api() {
+    use SearchPath::{CondensedOneBit, Gather, Lists, MaskedScan, OneBit, Scan};
+    let paths = [Gather, MaskedScan, Scan, OneBit, CondensedOneBit, Lists];
+    let words = ["gather", "masked_scan", "scan", "one_bit_scan", "one_bit_scan", "lists"];
+    assert_eq!(paths.map(SearchPath::as_str), words);
+}
