@@ -55,7 +55,11 @@ fn query_node(
     let forwarder = Forwarder::new(url, authorities)?;
     let node = QueryNode::ask(&forwarder, &headers).map_err(|problem| {
         let writes = writer_at(&forwarder).is_ok();
-        if writes { format!("{url} is the process that writes, and no query node") } else { problem }
+        if writes {
+            format!("{url} is the process that writes, and no query node")
+        } else {
+            problem
+        }
     })?;
     let is_same_release = node.release == RELEASE;
     let mut facts = vec![format!("{url} answers, of release {}", node.release)];
