@@ -7,13 +7,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// as such a thread wakes: merging can then neither delay searches nor be starved by them.
 const BACKGROUND_STEPS: i32 = 10;
 
-/// Lowers the priority of the calling thread for good. Nothing where niceness belongs to the whole
-/// process, that is elsewhere than on Linux. A refusal is not an error: everything works, only
-/// less smoothly.
+/// Lowers the priority of the calling thread for good; niceness is a thread's own on Linux, which
+/// this crate needs. A refusal is not an error: everything works, only less smoothly.
 pub fn run_in_background() {
-    if !cfg!(target_os = "linux") {
-        return;
-    }
     if let Err(error) = rustix::process::nice(BACKGROUND_STEPS) {
         tracing::debug!(%error, "background work keeps the usual priority");
     }
