@@ -215,7 +215,9 @@ mod tests {
         let looks = Arc::new(AtomicUsize::new(0));
         let (gauge, clock) = gauge(root.path(), disk.clone());
         let counted = Arc::clone(&looks);
-        disk.before_space(move |_| drop(counted.fetch_add(1, Ordering::SeqCst)));
+        disk.before_space(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+        });
         for (used, level) in [(10, Ample), (870, Tight), (999, Critical)] {
             disk.pretend(at(used));
             clock.advance_millis(READING_MILLIS);
