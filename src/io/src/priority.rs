@@ -25,3 +25,23 @@ pub fn raise_file_limit() {
         tracing::debug!(%error, "the number of open files keeps its limit");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::getpriority_process;
+
+    /// Goal: a thread of the background gives way to all others, which keep their priority.
+    #[test]
+    fn background_work_lowers_its_own_priority_alone() {
+        let niceness: fn() -> i32 = || getpriority_process(None).unwrap();
+        let before = niceness();
+        let background = move || {
+            run_in_background();
+            niceness()
+        };
+        let lowered = std::thread::spawn(background).join().unwrap();
+        assert_eq!(lowered, (before + BACKGROUND_STEPS).min(19), "19 is the lowest");
+        assert_eq!(niceness(), before);
+    }
+}
