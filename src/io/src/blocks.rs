@@ -144,11 +144,6 @@ impl BlockFile {
         &self.mapped
     }
 
-    /// Bytes of data.
-    pub fn data_len(&self) -> usize {
-        self.data_len
-    }
-
     /// Bytes that were read to verify blocks, scrubs included.
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes.load(Ordering::Relaxed)
