@@ -170,4 +170,13 @@ mod tests {
         assert!(refused > 20, "{refused}");
         assert!(Archive::<Table>::new(Bytes::new()).check(Path::new("s")).is_err());
     }
+
+    /// Goal: data of tenants does not get into logs.
+    #[test]
+    fn what_is_printed_is_the_type_and_the_length() {
+        let encoded = encode(&table());
+        let shown = format!("{:?}", Archive::<Table>::new(Bytes::copy_from_slice(&encoded)));
+        assert!(shown.contains("Table") && shown.contains(&encoded.len().to_string()), "{shown}");
+        assert!(!shown.contains("inner"), "{shown}");
+    }
 }

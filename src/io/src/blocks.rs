@@ -144,11 +144,6 @@ impl BlockFile {
         &self.mapped
     }
 
-    /// Bytes of data.
-    pub fn data_len(&self) -> usize {
-        self.data_len
-    }
-
     /// Bytes that were read to verify blocks, scrubs included.
     pub fn read_bytes(&self) -> u64 {
         self.read_bytes.load(Ordering::Relaxed)
@@ -476,5 +471,33 @@ mod tests {
         assert!(file.verified(5..9).is_ok(), "verified once");
         assert!(file.verified(BLOCK_BYTES..data.len()).is_err());
         assert!(file.verify_all().is_err());
+    }
+
+    /// Goal: a range that a damaged file names is an error, not a panic.
+    #[test]
+    fn ranges_that_contradict_themselves_are_damage() {
+        let data = pattern(100);
+        let file = open(&data, data.len(), checksums(&data)).unwrap();
+        file.verify_all().unwrap();
+        let (start, end) = (9, 3);
+        for range in [start..end, 90..101, 101..101] {
+            assert!(!file.is_verified(&range), "{range:?}");
+            let error = file.verify(range.clone()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            let error = file.unverified(range.clone()).unwrap_err();
+            assert!(error.to_string().contains(&format!("{range:?}")), "{error}");
+        }
+        assert!(!file.is_intact(90..101), "no checksum covers it");
+        assert_eq!(file.unverified(90..100).unwrap(), &data[90..]);
+        file.check().unwrap();
+    }
+
+    #[test]
+    fn what_is_flushed_reaches_the_writer_beneath() {
+        let mut hasher = BlockHasher::new(io::BufWriter::new(Vec::new()));
+        hasher.write_all(b"abc").unwrap();
+        assert!(hasher.inner.get_ref().is_empty(), "it is held back");
+        hasher.flush().unwrap();
+        assert_eq!(hasher.inner.get_ref(), b"abc");
     }
 }

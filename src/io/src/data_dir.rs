@@ -227,7 +227,7 @@ fn check_taken(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RealDisk;
+    use crate::{RealDisk, StandInDisk};
 
     fn open(root: &Path) -> Result<DataDir, IoError> {
         DataDir::open(root, Arc::new(RealDisk))
@@ -275,5 +275,77 @@ mod tests {
         let _open = open(root.path()).unwrap();
         assert_eq!(fs::read_dir(root.path().join("tmp")).unwrap().count(), 0);
         assert!(root.path().join("kept").exists());
+    }
+
+    /// Goal: a process that has just taken the lock, and has not left its number yet, holds it too.
+    #[test]
+    fn a_holder_without_a_number_is_a_holder() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join(LOCK_NAME), "no number").unwrap();
+        let other = File::open(root.path().join(LOCK_NAME)).unwrap();
+        other.try_lock().unwrap();
+        for refused in [open(root.path()).map(drop), DataDir::check_free(root.path())] {
+            let error = refused.unwrap_err();
+            assert!(matches!(error, IoError::InUse { holder: None, .. }), "{error}");
+            assert!(error.to_string().ends_with("is in use by another process"), "{error}");
+        }
+        assert!(!root.path().join(TEMPORARY_NAME).exists(), "nothing was touched");
+        drop(other);
+        open(root.path()).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_a_data_directory_is_named() {
+        let parent = tempfile::tempdir().unwrap();
+        let file = parent.path().join("file");
+        fs::write(&file, "kept").unwrap();
+        for refused in [open(&file).map(drop), DataDir::check_free(&file)] {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains(file.to_str().unwrap()), "{error}");
+        }
+        assert_eq!(fs::read(&file).unwrap(), b"kept");
+        // Nobody can make a directory there.
+        let error = open(Path::new("/proc/self/data")).unwrap_err().to_string();
+        assert!(error.starts_with("making directory \"/proc/self/data\""), "{error}");
+    }
+
+    /// Goal: a start on a file system without hard links says so, instead of the first commit.
+    #[test]
+    fn a_file_system_without_hard_links_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        for errno in [libc::EPERM, libc::EOPNOTSUPP, libc::EIO] {
+            let disk = Arc::new(StandInDisk::default());
+            disk.refuse_links(errno);
+            let error = DataDir::open(root.path(), disk).unwrap_err();
+            let is_unsupported = matches!(error, IoError::Unsupported { .. });
+            assert_eq!(is_unsupported, errno != libc::EIO, "{error}");
+            assert_eq!(fs::read_dir(root.path().join("tmp")).unwrap().count(), 0);
+        }
+        open(root.path()).unwrap();
+    }
+
+    /// Method: the mode of what the kernel shows of a process cannot be changed, as that of a volume
+    /// of another user.
+    #[test]
+    fn a_directory_whose_mode_is_another_users_is_taken_as_it_is() {
+        let volume = Path::new("/proc/self");
+        let mode = || fs::metadata(volume).unwrap().permissions().mode();
+        let before = mode();
+        assert_ne!(before & 0o077, 0, "others can enter");
+        restrict(volume).unwrap();
+        assert_eq!(mode(), before);
+    }
+
+    #[test]
+    fn a_directory_is_the_same_under_every_path() {
+        let parent = tempfile::tempdir().unwrap();
+        let [one, other, alias] = ["one", "other", "alias"].map(|name| parent.path().join(name));
+        fs::create_dir(&one).unwrap();
+        fs::create_dir(&other).unwrap();
+        std::os::unix::fs::symlink(&one, &alias).unwrap();
+        let identity = |path: &Path| DataDir::identity(path).unwrap();
+        assert_eq!(identity(&one), identity(&alias));
+        assert_ne!(identity(&one), identity(&other));
+        assert!(DataDir::identity(&parent.path().join("none")).is_err());
     }
 }

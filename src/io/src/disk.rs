@@ -251,6 +251,8 @@ impl Disk for RealDisk {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
 
     #[test]
@@ -283,5 +285,36 @@ mod tests {
         let error = RealDisk.write_new(&path, &mut |_| Err(full())).unwrap_err();
         assert!(matches!(error, IoError::StorageFull { operation: Operation::Write, .. }));
         assert!(error.to_string().contains(path.to_str().unwrap()));
+    }
+
+    #[test]
+    fn names_that_are_not_utf8_are_not_listed() {
+        let directory = tempfile::tempdir().unwrap();
+        let foreign = std::ffi::OsStr::from_bytes(b"a\xff");
+        fs::write(directory.path().join(foreign), "foreign").unwrap();
+        fs::write(directory.path().join("b"), "ours").unwrap();
+        let entries = RealDisk.list(directory.path()).unwrap();
+        assert_eq!(entries, [DirectoryEntry { name: "b".to_owned(), is_directory: false }]);
+    }
+
+    /// Goal: a file system that counts neither is not taken for one that is full.
+    #[test]
+    fn a_file_system_without_numbers_has_no_bound_of_files() {
+        let space = RealDisk.space(Path::new("/proc")).unwrap();
+        assert_eq!((space.total_bytes, space.free_files), (0, u64::MAX));
+        let error = RealDisk.space(Path::new("/proc/none")).unwrap_err();
+        assert!(matches!(error, IoError::NotFound { .. }), "{error}");
+    }
+
+    /// Goal: a relative path lies in the working directory, which is synced as any other parent.
+    /// Method: all other tests name their files from the root.
+    #[test]
+    fn a_relative_path_is_made_in_the_working_directory() {
+        let (directory, before) = (tempfile::tempdir().unwrap(), std::env::current_dir().unwrap());
+        std::env::set_current_dir(directory.path()).unwrap();
+        let made = RealDisk.create_dir_all(Path::new("data/v1"));
+        std::env::set_current_dir(before).unwrap();
+        made.unwrap();
+        assert!(directory.path().join("data/v1").is_dir());
     }
 }

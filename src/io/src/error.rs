@@ -264,4 +264,45 @@ mod tests {
         let text = raised(Operation::Write, libc::ENOSPC).to_string();
         assert!(text.starts_with("writing \"/d/f\" failed: no space left"), "{text}");
     }
+
+    /// Goal: an operator reads what was tried, of what, and why it failed.
+    #[test]
+    fn messages_name_the_operation() {
+        use Operation::*;
+        let said = [
+            (Create, "creating"),
+            (Open, "opening"),
+            (CreateDirectory, "making directory"),
+            (Write, "writing"),
+            (SyncFile, "syncing file"),
+            (SyncDirectory, "syncing directory"),
+            (SyncFileSystem, "syncing the file system of"),
+            (Rename, "renaming to"),
+            (Link, "linking"),
+            (Remove, "removing"),
+            (List, "listing"),
+            (Inspect, "inspecting"),
+            (Read, "reading"),
+            (Map, "mapping"),
+            (Lock, "locking"),
+        ];
+        for (operation, words) in said {
+            let text = raised(operation, libc::EACCES).to_string();
+            let expected = format!("{words} \"/d/f\" failed: ");
+            assert!(text.starts_with(&expected) && text.contains("ermission"), "{text}");
+        }
+    }
+
+    /// Goal: an open file has no name that could be missing or taken, so a caller who goes on where
+    /// a name is free or gone does not go on after such an error of a write or a sync.
+    #[test]
+    fn writes_and_syncs_miss_no_names() {
+        for operation in [Operation::Write, Operation::SyncFile, Operation::SyncDirectory] {
+            for errno in [libc::ENOENT, libc::EEXIST] {
+                let error = raised(operation, errno);
+                assert_eq!(error.kind(), ErrorKind::Internal, "{error}");
+                assert_eq!(error.must_poison(), operation.is_sync(), "{error}");
+            }
+        }
+    }
 }

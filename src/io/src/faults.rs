@@ -183,3 +183,95 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::*;
+    use rustix::process::{Resource, Rlimit, setrlimit};
+
+    const ROLE: &str = "LODESTONE_TEST_OF_FAULTS";
+    const BYTES: usize = 4096;
+
+    /// A mapping that no entry of the table holds.
+    static PLACE: AtomicUsize = AtomicUsize::new(0);
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+    /// Maps a page over [`PLACE`], of a file or of zeros; returns the address.
+    fn map(file: Option<&File>, flags: c_int) -> usize {
+        let (place, fd) = (PLACE.load(Ordering::SeqCst), file.map_or(-1, AsRawFd::as_raw_fd));
+        let place = std::ptr::without_provenance_mut(place);
+        let flags = libc::MAP_PRIVATE | flags;
+        // SAFETY: a fresh place, or the page that was mapped there before, which is only read.
+        #[allow(unsafe_code)]
+        let mapped = unsafe { libc::mmap(place, BYTES, libc::PROT_READ, flags, fd, 0) };
+        mapped.addr()
+    }
+
+    extern "C" fn mend(_: c_int) {
+        CALLS.fetch_add(1, Ordering::SeqCst);
+        map(None, libc::MAP_ANONYMOUS | libc::MAP_FIXED);
+    }
+
+    extern "C" fn mend_at(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+        // SAFETY: the kernel passes a valid `info`.
+        #[allow(unsafe_code)]
+        let address = unsafe { (*info).si_addr().addr() };
+        if address == PLACE.load(Ordering::SeqCst) {
+            mend(signal);
+        }
+    }
+
+    /// Sets a handler, then ours, and reads a page that is not there.
+    fn read_elsewhere(handler: usize, flags: c_int) {
+        let none = Rlimit { current: Some(0), maximum: Some(0) };
+        setrlimit(Resource::Core, none).unwrap();
+        // SAFETY: a zeroed `sigaction` is a valid one, and each handler has the signature that its
+        // flags tell.
+        #[allow(unsafe_code)]
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            (action.sa_sigaction, action.sa_flags) = (handler, flags | libc::SA_ONSTACK);
+            assert_eq!(libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut()), 0);
+        }
+        let _watch = Watch::new(b"elsewhere");
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(BYTES as u64).unwrap();
+        PLACE.store(map(Some(&file), 0), Ordering::SeqCst);
+        file.set_len(0).unwrap();
+        let byte = std::ptr::with_exposed_provenance::<u8>(PLACE.load(Ordering::SeqCst));
+        // SAFETY: the page is mapped, and the handler under test sees to what cannot be read.
+        #[allow(unsafe_code)]
+        let byte = unsafe { byte.read_volatile() };
+        assert_eq!((byte, CALLS.load(Ordering::SeqCst)), (0, 1));
+    }
+
+    /// Goal: faults that are not ours go to the handler that was there before, with all that it
+    /// needs, and end the process where there was none. Method: processes of their own, in which
+    /// no other test has set our handler yet.
+    #[test]
+    fn faults_elsewhere_go_to_the_handler_before_ours() {
+        match std::env::var(ROLE).as_deref() {
+            Ok("plain") => return read_elsewhere(mend as *const () as usize, 0),
+            Ok("informed") => {
+                return read_elsewhere(mend_at as *const () as usize, libc::SA_SIGINFO);
+            }
+            Ok(_) => return read_elsewhere(libc::SIG_DFL, 0),
+            Err(_) => {}
+        }
+        for role in ["plain", "informed", "none"] {
+            let name = "faults::tests::faults_elsewhere_go_to_the_handler_before_ours";
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            let ended = child.args(["--exact", name]).env(ROLE, role).output().unwrap();
+            let text = String::from_utf8_lossy(&ended.stdout);
+            match role {
+                "none" => assert_eq!(ended.status.signal(), Some(libc::SIGBUS), "{text}"),
+                _ => assert!(ended.status.success() && text.contains("1 passed"), "{role}: {text}"),
+            }
+        }
+    }
+}

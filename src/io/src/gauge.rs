@@ -145,8 +145,12 @@ fn log_change(before: Fullness, now: Fullness, space: Space) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+    use crate::{CrashDisk, Disk, StandInDisk};
     use Fullness::{Ample, Critical, Full, Tight};
+    use lodestone_types::ManualClock;
 
     fn at(used: u64) -> Space {
         Space { total_bytes: 1000, free_bytes: 1000 - used, free_files: u64::MAX }
@@ -197,5 +201,50 @@ mod tests {
         assert_eq!([files(5000), files(4000), files(100)], [Ample, Full, Critical]);
         let unknown = Space { total_bytes: 0, free_bytes: 0, free_files: u64::MAX };
         assert_eq!(Fullness::after(Ample, unknown), Ample);
+    }
+
+    fn gauge(root: &std::path::Path, disk: Arc<dyn Disk>) -> (SpaceGauge, Arc<ManualClock>) {
+        let data = Arc::new(DataDir::open(root, disk).unwrap());
+        let clock = Arc::new(ManualClock::default());
+        (SpaceGauge::new(data, clock.clone()), clock)
+    }
+
+    #[test]
+    fn a_disk_is_measured_once_a_second() {
+        let (root, disk) = (tempfile::tempdir().unwrap(), Arc::new(StandInDisk::default()));
+        let looks = Arc::new(AtomicUsize::new(0));
+        let (gauge, clock) = gauge(root.path(), disk.clone());
+        let counted = Arc::clone(&looks);
+        disk.before_space(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+        });
+        for (used, level) in [(10, Ample), (870, Tight), (999, Critical)] {
+            disk.pretend(at(used));
+            clock.advance_millis(READING_MILLIS);
+            assert_eq!((gauge.level(), gauge.free_bytes()), (level, 1000 - used));
+            disk.pretend(at(500));
+            clock.advance_millis(READING_MILLIS - 1);
+            assert_eq!((gauge.level(), gauge.free_bytes()), (level, 1000 - used), "not yet");
+            clock.advance_millis(1);
+            gauge.level();
+        }
+        assert_eq!(looks.load(Ordering::SeqCst), 6);
+    }
+
+    /// Goal: where the system gives no numbers nothing is refused that was accepted before.
+    #[test]
+    fn a_disk_without_numbers_keeps_its_level() {
+        for was_read in [false, true] {
+            let base = tempfile::tempdir().unwrap();
+            let disk = Arc::new(CrashDisk::new(base.path()));
+            let (gauge, clock) = gauge(&disk.root().join("data"), disk.clone());
+            let before = if was_read { (gauge.level(), gauge.free_bytes()) } else { (Ample, !0) };
+            disk.fail_at(disk.syncs());
+            assert!(disk.sync_dir(disk.root()).is_err() && disk.space(disk.root()).is_err());
+            for _ in 0..3 {
+                clock.advance_millis(READING_MILLIS);
+                assert_eq!((gauge.level(), gauge.free_bytes()), before);
+            }
+        }
     }
 }

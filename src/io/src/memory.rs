@@ -77,6 +77,8 @@ mod tests {
             "/sys/fs/cgroup/memory.max",
         ];
         assert!(files.iter().eq(expected.map(Path::new)), "{files:?}");
+        let other = limit_files("no group\n5:\n1:name=systemd:/a\n0::/\n");
+        assert_eq!(other, [Path::new("/sys/fs/cgroup/memory.max")], "lines of another form");
         assert_eq!(total_bytes_in("MemTotal:       24684508 kB\n"), Some(24_684_508 << 10));
         let bytes = memory_of_machine().expect("Linux says");
         assert!((1 << 26..1 << 50).contains(&bytes), "{bytes}");

@@ -237,4 +237,15 @@ mod tests {
         assert!(again.iter().all(|byte| *byte == 7));
         assert!(!again.has_faulted(), "a mark does not stay");
     }
+
+    /// Goal: what tenants have stored does not get into logs.
+    #[test]
+    fn what_is_printed_is_the_name_and_the_length() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        std::fs::write(&path, b"0123456789").unwrap();
+        let shown = format!("{:?}", MappedFile::open(&path).unwrap());
+        assert!(shown.contains(path.to_str().unwrap()) && shown.contains("bytes: 10"), "{shown}");
+        assert!(!shown.contains("0123456789"), "{shown}");
+    }
 }

@@ -129,4 +129,43 @@ mod tests {
             assert!(!root.path().join("reserve").exists());
         }
     }
+
+    fn pretended(space: Space) -> (tempfile::TempDir, Arc<StandInDisk>, DataDir) {
+        let (root, disk) = (tempfile::tempdir().unwrap(), Arc::<StandInDisk>::default());
+        let data = DataDir::open(root.path(), Arc::clone(&disk) as Arc<dyn Disk>).unwrap();
+        disk.pretend(space);
+        (root, disk, data)
+    }
+
+    const AMPLE: Space = Space { total_bytes: 1 << 40, free_bytes: 1 << 39, free_files: 1 << 20 };
+
+    /// Goal: a file system that tells no sizes is not taken for a full one.
+    #[test]
+    fn a_disk_without_numbers_keeps_the_reserve() {
+        let (root, disk, data) = pretended(AMPLE);
+        data.keep_reserve().unwrap();
+        disk.pretend(Space { total_bytes: 0, free_bytes: 0, free_files: u64::MAX });
+        data.make_room();
+        data.keep_reserve().unwrap();
+        assert!(root.path().join("reserve/bytes").exists());
+    }
+
+    /// Goal: what stands in the place of the reserve is not ours to delete, and a start on a full
+    /// disk goes on without what cannot be given up.
+    #[test]
+    fn what_is_no_reserve_stays() {
+        let (root, disk, data) = pretended(AMPLE);
+        let place = root.path().join(NAME);
+        std::os::unix::fs::symlink("nowhere", &place).unwrap();
+        let error = data.keep_reserve().unwrap_err().to_string();
+        assert!(error.starts_with("making directory") && error.contains("reserve/0"), "{error}");
+        assert!(place.is_symlink() && !data.is_poisoned());
+        std::fs::remove_file(&place).unwrap();
+        std::fs::write(&place, "foreign").unwrap();
+        disk.pretend(Space { free_bytes: 9, ..AMPLE });
+        data.make_room();
+        drop(data);
+        DataDir::open(root.path(), Arc::clone(&disk) as Arc<dyn Disk>).unwrap();
+        assert_eq!(std::fs::read(&place).unwrap(), b"foreign");
+    }
 }

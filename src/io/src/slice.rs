@@ -121,4 +121,13 @@ mod tests {
         let error = whole.pieces(|_| ()).unwrap_err();
         assert!(error.to_string().contains("shorter than it was"), "{error}");
     }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error_with_its_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let slice = FileSlice::open(directory.path()).unwrap();
+        let error = slice.read_at(0, &mut [0; 1]).unwrap_err();
+        assert!(error.to_string().contains(directory.path().to_str().unwrap()), "{error}");
+        assert!(!error.to_string().contains("shorter"), "{error}");
+    }
 }

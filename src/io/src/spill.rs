@@ -277,4 +277,43 @@ mod tests {
         spill.write_all(&[0; SPILL_MEMORY_BYTES]).unwrap();
         assert_eq!(spill.write_all(b"x").unwrap_err().kind(), ErrorKind::StorageFull);
     }
+
+    #[test]
+    fn all_owners_together_have_a_bound() {
+        let (_root, spills, _) = spills(Arc::new(StandInDisk::default()));
+        let shares: Vec<Share> = (0..BYTES_MAX / OWNER_BYTES_MAX)
+            .map(|number| {
+                let mut share = spills.begin(&Arc::from(number.to_string())).share;
+                share.grow(OWNER_BYTES_MAX).unwrap();
+                share
+            })
+            .collect();
+        let last: Arc<str> = "last".into();
+        let mut spill = spills.begin(&last);
+        spill.write_all(&[0; SPILL_MEMORY_BYTES]).unwrap();
+        let error = spill.write_all(b"x").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::QuotaExceeded, "{error}");
+        assert_eq!(spills.bytes(), BYTES_MAX, "what was refused counts for nobody");
+        drop(spill);
+        drop(shares);
+        assert_eq!(spills.bytes(), 0);
+        spills.begin(&last).share.grow(1).unwrap();
+    }
+
+    /// Goal: who must not block knows which write goes to a file; a flush makes none.
+    #[test]
+    fn a_spill_tells_what_is_in_memory() {
+        let disk = StandInDisk::default();
+        disk.pretend(Space { total_bytes: 1000, free_bytes: 900, free_files: u64::MAX });
+        let (_root, spills, _) = spills(Arc::new(disk));
+        let mut spill = spills.begin(&Arc::from("a"));
+        assert!(spill.is_empty() && spill.is_in_memory() && spill.fits(SPILL_MEMORY_BYTES));
+        spill.write_all(b"x").unwrap();
+        spill.flush().unwrap();
+        assert!(!spill.is_empty() && spill.is_in_memory() && !spill.fits(SPILL_MEMORY_BYTES));
+        assert_eq!(spills.bytes(), 0);
+        spill.write_all(&[7; SPILL_MEMORY_BYTES]).unwrap();
+        assert!(!spill.is_in_memory());
+        assert_eq!((spill.len(), spills.bytes()), (65_537, 65_537));
+    }
 }

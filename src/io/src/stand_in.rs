@@ -1,13 +1,16 @@
 //! The real disk with hooks for tests: actions before each read, each removal and each look at its
-//! space, and a pretended fullness.
+//! space, a pretended fullness, and a refusal of hard links.
 
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::{DirectoryEntry, Disk, FileSlice, IoError, MappedFile, RealDisk, Space, WriteContents};
+use crate::{
+    DirectoryEntry, Disk, FileSlice, IoError, MappedFile, Operation, RealDisk, Space, WriteContents,
+};
 
 type Act = dyn Fn(&Path) + Send + Sync;
 
@@ -18,6 +21,7 @@ pub struct StandInDisk {
     before_remove: Mutex<Option<Arc<Act>>>,
     before_space: Mutex<Option<Arc<Act>>>,
     space: Mutex<Option<Space>>,
+    links: Mutex<Option<i32>>,
 }
 
 impl StandInDisk {
@@ -39,6 +43,11 @@ impl StandInDisk {
     /// From now on claims to be this full.
     pub fn pretend(&self, space: Space) {
         *self.space.lock() = Some(space);
+    }
+
+    /// From now on refuses hard links, with this error number.
+    pub fn refuse_links(&self, errno: i32) {
+        *self.links.lock() = Some(errno);
     }
 
     fn act(&self, path: &Path) {
@@ -79,7 +88,11 @@ impl Disk for StandInDisk {
         RealDisk.write_new(path, write)
     }
     fn hard_link(&self, from: &Path, to: &Path) -> Result<(), IoError> {
-        RealDisk.hard_link(from, to)
+        let refused = self.links.lock().map(io::Error::from_raw_os_error);
+        refused.map_or_else(
+            || RealDisk.hard_link(from, to),
+            |error| Err(IoError::new(Operation::Link, to, error)),
+        )
     }
     fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError> {
         RealDisk.rename(from, to)

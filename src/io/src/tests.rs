@@ -1,6 +1,7 @@
 //! The product's durability claims against the crash disk, and the crash disk against itself.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -170,6 +171,85 @@ fn injected_faults_hit_once_and_leave_no_temporary_file() {
     }
     drop(data);
     assert!(!DataDir::open(disk.root(), disk.clone()).unwrap().is_poisoned());
+}
+
+/// Goal: a planned failure comes to the end of a write, even of one that fits into a byte.
+#[test]
+fn a_planned_failure_hits_a_write_of_any_length() {
+    let (_base, disk) = crash_disk();
+    let file = disk.root().join("f");
+    let writes: [fn(&mut dyn Write) -> io::Result<()>; 5] = [
+        |_| Ok(()),
+        |out| out.write_all(b"a"),
+        |out| out.write(b"").map(drop),
+        |out| out.write_all(b"a").and_then(|()| out.flush()),
+        |out| out.write_all(b"abc"),
+    ];
+    for mut write in writes {
+        disk.inject(Fault::Write(disk.writes()), FaultKind::Full);
+        let error = disk.write_new(&file, &mut write).unwrap_err();
+        assert_eq!(error.kind(), lodestone_types::ErrorKind::StorageFull, "{error}");
+        disk.remove(&file).unwrap();
+    }
+    assert_eq!(write(&*disk, &file, b"abc").unwrap(), 3, "each hits once");
+    let error = write(&*disk, &file, b"other").unwrap_err();
+    assert!(matches!(error, IoError::AlreadyExists { .. }), "{error}");
+    disk.sync_dir(disk.root()).unwrap();
+    disk.crash(1, CrashMode::Hostile);
+    assert_eq!(disk.read(&file).unwrap(), b"abc");
+}
+
+/// Goal: files that came without the disk, such as those of a copied directory, are durable from
+/// the start: a cut takes back what was done to them, and not them.
+#[test]
+fn files_that_were_there_before_are_not_lost() {
+    let at = |disk: &CrashDisk, name: &str| disk.root().join("copied").join(name);
+    let moved = count(
+        |disk| {
+            std::fs::create_dir(disk.root().join("copied")).unwrap();
+            std::fs::write(at(disk, "old"), b"abc").unwrap();
+            disk.rename(&at(disk, "old"), &at(disk, "new")).unwrap();
+        },
+        |disk| {
+            let found = ["old", "new"].map(|name| disk.read(&at(disk, name)).ok());
+            let found_once: Vec<_> = found.iter().flatten().collect();
+            assert_eq!(found_once, [b"abc"]);
+            found[1].is_some()
+        },
+    );
+    assert!(0 < moved && moved < ALWAYS, "{moved}");
+}
+
+#[test]
+fn nothing_is_below_a_file_and_nothing_is_opened_without_power() {
+    let (_base, disk) = crash_disk();
+    let file = disk.root().join("f");
+    write(&*disk, &file, b"abc").unwrap();
+    disk.sync_dir(disk.root()).unwrap();
+    for below in [file.join("a"), file.join("a/b")] {
+        let error = disk.create_dir(&below).unwrap_err();
+        assert!(matches!(error, IoError::NotFound { .. }), "{error}");
+    }
+    assert_eq!(disk.open(&file).unwrap().len(), 3);
+    disk.fail_at(disk.syncs());
+    disk.sync_dir(disk.root()).unwrap_err();
+    assert!(disk.open(&file).is_err() && disk.map(&file).is_err());
+    disk.crash(1, CrashMode::Hostile);
+    assert_eq!(disk.open(&file).unwrap().len(), 3);
+}
+
+/// Goal: a name that could not be taken for another reason than that it is taken stays free, and
+/// the attempt leaves nothing.
+#[test]
+fn a_creation_that_cannot_be_linked_leaves_nothing() {
+    let (root, disk) = (tempfile::tempdir().unwrap(), Arc::new(StandInDisk::default()));
+    let data = DataDir::open(root.path(), disk.clone()).unwrap();
+    disk.refuse_links(libc::EMLINK);
+    let target = data.root().join("v1/f");
+    let error = data.create_exclusive(&target, &mut |out| out.write_all(b"abc")).unwrap_err();
+    assert!(error.to_string().starts_with("linking"), "{error}");
+    assert!(!data.is_poisoned() && !target.exists());
+    assert!(disk.list(&data.root().join("tmp")).unwrap().is_empty());
 }
 
 #[test]

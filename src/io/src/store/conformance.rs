@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A suite of tests, also of other crates.
 
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::sync::Barrier;
 
 use crate::store::{BlobStore, Created, Key, StoreError};
@@ -26,6 +26,7 @@ pub fn run(store: &dyn BlobStore) {
     creation_happens_once(store);
     listings_are_sorted_and_bounded_by_components(store);
     deletes_are_idempotent(store);
+    each_scratch_file_is_its_own(store);
     for round in 0..5 {
         race(store, &key(&format!("v1/race/{round}")), 32);
     }
@@ -115,6 +116,14 @@ fn deletes_are_idempotent(store: &dyn BlobStore) {
     assert_eq!(store.get(&names[4]).unwrap(), b"1", "a longer name is not below the prefix");
     store.put(&names[0], b"again").unwrap();
     assert_eq!(store.get(&names[0]).unwrap(), b"again");
+}
+
+fn each_scratch_file_is_its_own(store: &dyn BlobStore) {
+    let [mut first, second] = [0, 1].map(|_| store.scratch().unwrap());
+    first.write_all(b"on its way").unwrap();
+    first.rewind().unwrap();
+    assert_eq!(io::read_to_string(first).unwrap(), "on its way");
+    assert_eq!(second.metadata().unwrap().len(), 0);
 }
 
 /// Lets `width` threads create one key at the same moment; returns the bytes of the winner.

@@ -158,6 +158,7 @@ impl BlobStore for HeldBlobs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::testing::{Call, Fault, FaultyBlobs, MemoryBlobs};
     use crate::store::{LocalBlobs, conformance};
     use crate::{DataDir, RealDisk};
 
@@ -192,5 +193,29 @@ mod tests {
             assert!(store.get(key).is_err(), "{key} is deleted");
         }
         assert_eq!(store.waiting(), 0);
+    }
+
+    /// Goal: a deletion that fails when the hold ends keeps nobody from the rest, and is not tried
+    /// again by itself.
+    #[test]
+    fn a_deletion_that_fails_after_a_hold_leaves_the_blob() {
+        let faulty = Arc::new(FaultyBlobs::new(Arc::new(MemoryBlobs::default())));
+        let store = Arc::new(HeldBlobs::new(Arc::clone(&faulty) as Arc<dyn BlobStore>));
+        let keys = ["v1/a", "v1/b"].map(|name| Key::parse(name).unwrap());
+        for key in &keys {
+            store.put(key, b"x").unwrap();
+        }
+        let hold = store.hold();
+        store.delete_many(&keys).unwrap();
+        let failing = keys[0].clone();
+        faulty.set(move |call, key| match call == Call::Delete && *key == failing {
+            true => Fault::Before,
+            false => Fault::None,
+        });
+        drop(hold);
+        assert_eq!(store.get(&keys[0]).unwrap(), b"x");
+        assert!(store.get(&keys[1]).is_err());
+        assert_eq!(store.waiting(), 0);
+        assert!(store.delete(&keys[0]).is_err(), "without a hold its caller is told");
     }
 }

@@ -92,6 +92,7 @@ impl fmt::Debug for Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lodestone_types::ErrorKind;
 
     #[test]
     fn keys_follow_the_grammar() {
@@ -105,8 +106,12 @@ mod tests {
             "", "v1", "v1/", "/v1/a", "v2/a", "v1a/b", "v1/a/", "v1//a", "v1/.", "v1/../a",
             "v1/a/..", "v1/a b", "v1/a\\b", "v1/é", "v1/a\0", "v1/a:b", &too_long, &too_deep,
         ] {
-            assert!(Key::parse(bad).is_err(), "{bad:?}");
+            let error = Key::parse(bad).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Internal, "users make no keys: {error}");
+            assert!(error.to_string().starts_with(&format!("key {bad:?} ")), "{error}");
         }
+        let shown = format!("{:?}", Key::parse("v1/a").unwrap());
+        assert_eq!(shown, "\"v1/a\"", "as a name in messages");
     }
 
     #[test]

@@ -122,12 +122,14 @@ pub enum Fault {
 }
 
 type Decide = dyn FnMut(Call, &Key) -> Fault + Send;
+type Forget = dyn FnMut(&Key) -> bool + Send;
 
 /// Another store as a bucket is: others may write to it, and calls get no answer as a function of
 /// the test says.
 pub struct FaultyBlobs {
     inner: Arc<dyn BlobStore>,
     decide: Mutex<Box<Decide>>,
+    forget: Mutex<Box<Forget>>,
     late: Mutex<Vec<(Key, Vec<u8>)>>,
 }
 
@@ -140,12 +142,21 @@ impl fmt::Debug for FaultyBlobs {
 impl FaultyBlobs {
     /// The blobs of `inner`; nothing fails yet.
     pub fn new(inner: Arc<dyn BlobStore>) -> Self {
-        Self { inner, decide: Mutex::new(Box::new(|_, _| Fault::None)), late: Mutex::default() }
+        let (decide, forget) =
+            (Box::new(|_: Call, _: &Key| Fault::None), Box::new(|_: &Key| false));
+        let (decide, forget) = (Mutex::new(decide as _), Mutex::new(forget as _));
+        Self { inner, decide, forget, late: Mutex::default() }
     }
 
     /// Decides about the calls from now on.
     pub fn set(&self, decide: impl FnMut(Call, &Key) -> Fault + Send + 'static) {
         *self.decide.lock() = Box::new(decide);
+    }
+
+    /// From now on its blobs are copies: `forget` is called with the key of one that is found
+    /// damaged, and says whether it can be read anew.
+    pub fn set_copies(&self, forget: impl FnMut(&Key) -> bool + Send + 'static) {
+        *self.forget.lock() = Box::new(forget);
     }
 
     /// Does the creations that were late, in their order.
@@ -179,6 +190,10 @@ fn no_answer(key: &Key) -> StoreError {
 impl BlobStore for FaultyBlobs {
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn forget_copy(&self, key: &Key) -> bool {
+        (self.forget.lock())(key)
     }
 
     fn put_with(&self, key: &Key, write: &mut WriteBlob<'_>) -> Result<u64, StoreError> {

@@ -96,7 +96,7 @@ impl KeptFilters {
         find: impl FnOnce() -> Result<RoaringBitmap, E>,
     ) -> Result<Arc<RowFilter<'static>>, E> {
         let key = (self.owner(live), Arc::clone(asked));
-        if let Some(rows) = self.state.lock().used(&key, live, self.bytes_max) {
+        if let Some(rows) = self.state.lock().used(&key, live.segment.dimension(), self.bytes_max) {
             return Ok(rows);
         }
         let rows = RowFilter::owned(find()?, live.segment.row_count() as usize);
@@ -126,7 +126,7 @@ impl State {
     fn used(
         &mut self,
         key: &Key,
-        live: &LiveSegment,
+        dimension: usize,
         bytes_max: u64,
     ) -> Option<Arc<RowFilter<'static>>> {
         self.uses += 1;
@@ -135,7 +135,7 @@ impl State {
         (entry.uses, entry.last_use) = (entry.uses + 1, now);
         let (rows, tenant, uses) = (Arc::clone(&entry.rows), entry.tenant, entry.uses);
         if uses == USES_TO_CONDENSE
-            && let Some(bytes) = rows.condensed_bytes(live.segment.dimension())
+            && let Some(bytes) = rows.condensed_bytes(dimension)
             && self.make_room(tenant, bytes as u64, bytes_max)
             && let Some(entry) = self.entries.get_mut(key)
         {
@@ -246,5 +246,60 @@ mod tests {
         assert_eq!((of(1), of(2), of(3)), (Some(70), Some(30), None));
         (4..=12).for_each(|owner| state.forget(owner));
         assert!(state.bytes == 0 && state.tenants.is_empty() && state.entries.is_empty());
+    }
+
+    #[test]
+    fn who_asks_for_more_than_anybody_holds_drives_nobody_out() {
+        let mut state = State::default();
+        (1..=9).for_each(|number| insert(&mut state, number, u128::from(number), 10));
+        insert(&mut state, 10, 10, 20);
+        assert_eq!(numbers(&state), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!((state.bytes, state.tenants.len()), (90, 9));
+    }
+
+    const DIMENSION: usize = 64;
+
+    /// A state with one filter of so many rows, used as often as it must be, with room for so many
+    /// bytes in all; the filter.
+    fn used_often(passing: u32, bytes: u64, bytes_max: u64) -> (State, Arc<RowFilter<'static>>) {
+        let rows = Arc::new(RowFilter::owned((0..passing).collect(), 1_000_000));
+        let mut state = State::default();
+        state.insert(key(1), tenant(1), Arc::clone(&rows), bytes, bytes_max);
+        for _ in 0..USES_TO_CONDENSE {
+            assert!(!rows.may_condense(), "not before");
+            let used = state.used(&key(1), DIMENSION, bytes_max).unwrap();
+            assert!(Arc::ptr_eq(&used, &rows));
+        }
+        (state, rows)
+    }
+
+    /// Goal: a filter that is used again and again is condensed, once, where that pays and its
+    /// bytes have room; they count for its tenant, and go with it.
+    #[test]
+    fn a_filter_that_is_used_often_is_condensed() {
+        let (mut state, rows) = used_often(5000, 10, 1 << 30);
+        let bytes = 10 + rows.condensed_bytes(DIMENSION).unwrap() as u64;
+        assert!(rows.may_condense());
+        assert_eq!((state.bytes, state.tenants[&tenant(1)]), (bytes, bytes));
+        state.used(&key(1), DIMENSION, 1 << 30).unwrap();
+        assert_eq!(state.bytes, bytes, "counted once");
+        state.forget(1);
+        assert!(state.bytes == 0 && state.tenants.is_empty());
+    }
+
+    #[test]
+    fn a_filter_is_not_condensed_where_that_does_not_pay_or_fit() {
+        let condensed = used_often(5000, 10, 1 << 30).1.condensed_bytes(DIMENSION).unwrap() as u64;
+        for (passing, bytes_max, is_kept) in [
+            (50, 1 << 30, true),
+            (5000, condensed - 1, true),
+            // It would have to give way to itself.
+            (5000, condensed + 9, false),
+        ] {
+            let (mut state, rows) = used_often(passing, 10, bytes_max);
+            assert!(!rows.may_condense(), "{passing} rows in {bytes_max} bytes");
+            assert_eq!(state.bytes, if is_kept { 10 } else { 0 });
+            assert_eq!(state.used(&key(1), DIMENSION, bytes_max).is_some(), is_kept);
+        }
     }
 }

@@ -194,6 +194,7 @@ pub fn count_foreign_models(disk: &dyn Disk, data_dir: &Path, fingerprint: &str)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collection::layout;
 
     fn sample() -> (CollectionId, Manifest) {
         let collection = CollectionId(Uuid::from_u128(9));
@@ -233,5 +234,47 @@ mod tests {
         }
         assert_eq!(manifest.recent.len(), RECENT_MAX);
         assert_eq!(manifest.recent[0], manifest.parent);
+    }
+
+    /// Goal: the number is of what would be searched by words only, whatever else lies there.
+    #[test]
+    fn collections_of_another_model_are_counted() {
+        let root = tempfile::tempdir().unwrap();
+        let count = || count_foreign_models(&lodestone_io::RealDisk, root.path(), "new");
+        assert_eq!(count(), 0, "there is no data yet");
+        let id = |number| CollectionId(Uuid::from_u128(number));
+        let put = |path: &str, bytes: &[u8]| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        };
+        let manifest = |number: u128, version: u64, embedding: Option<&str>| {
+            let entry = SegmentEntry {
+                id: Uuid::from_u128(number),
+                bytes: 1,
+                rows: 1,
+                sources: 1,
+                checksum: 1,
+                tombstones: None,
+            };
+            let embedding = embedding.map(str::to_owned);
+            let segments = vec![entry];
+            let empty = Manifest::empty(id(number));
+            let bytes = Manifest { version, embedding, segments, ..empty }.encode();
+            put(layout::manifest(id(number), version).as_str(), &bytes);
+            bytes
+        };
+        manifest(1, 1, Some("old"));
+        manifest(2, 1, Some("new"));
+        manifest(3, 1, Some("new"));
+        manifest(4, 9, Some("new"));
+        manifest(4, 10, Some("old"));
+        manifest(5, 1, None);
+        let damaged = manifest(6, 1, Some("old"));
+        put(layout::manifest(id(6), 1).as_str(), &damaged[1..]);
+        put(&format!("v1/c/{}/s/a.seg", id(7)), b"no manifest");
+        put("v1/c/notes/m/00000000000000000001", &damaged);
+        put(&format!("v1/c/{}/m/notes", id(8)), &damaged);
+        assert_eq!(count(), 2, "the first and the fourth");
     }
 }

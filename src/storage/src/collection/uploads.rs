@@ -224,6 +224,7 @@ pub fn uploaded_at(key: &Key) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lodestone_io::store::testing::MemoryBlobs;
     use lodestone_types::RandomIds;
     use uuid::Uuid;
 
@@ -235,5 +236,22 @@ mod tests {
         let key = Key::parse(&format!("v1/raw/{collection}/{id}-{}", "0".repeat(32))).unwrap();
         assert_eq!(uploaded_at(&key), Some(at));
         assert_eq!(uploaded_at(&prefix(collection)), None);
+    }
+
+    /// Goal: an upload that is cut, or says of its label what cannot be, is damage; no memory is
+    /// taken for what it says.
+    #[test]
+    fn labels_that_are_cut_are_damage() {
+        let store = MemoryBlobs::default();
+        let key = Key::parse("v1/raw/c/x-0").unwrap();
+        for length in [3, 4096, LABEL_BYTES_MAX + 1, usize::MAX - 100, usize::MAX] {
+            store.put(&key, format!("{FIRST_WORDS} {length}\n{{}}").as_bytes()).unwrap();
+            let error = open(&store, key.as_str()).unwrap_err();
+            assert!(matches!(error, CollectionError::BadUpload { .. }), "{error}");
+            assert!(error.to_string().ends_with("the label is cut"), "{length}: {error}");
+        }
+        store.put(&key, format!("{FIRST_WORDS} 2\n{{}}").as_bytes()).unwrap();
+        let error = open(&store, key.as_str()).unwrap_err();
+        assert!(error.to_string().contains("missing field"), "{error}");
     }
 }

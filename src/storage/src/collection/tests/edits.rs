@@ -44,6 +44,19 @@ fn a_late_commit_of_an_early_operation_loses() {
     assert_eq!(sequences(&collection), owned(&[("a", 5), ("b", 3)]));
 }
 
+/// Goal: an upload that the winner refers to, as after a change of its metadata, is kept.
+#[test]
+fn a_late_commit_takes_no_upload_from_the_winner() {
+    let dir = CollectionDir::new();
+    let collection = dir.open();
+    let mut amended = source("s", "a", 5, &["x"]);
+    amended.record.raw_key = source("s", "a", 4, &[]).record.raw_key;
+    add(&collection, &[amended]);
+    let outcome = add(&collection, &[source("s", "a", 4, &["x"])]);
+    assert_eq!(outcome, Outcome { outdated: vec![Sequence(4)], ..Outcome::default() });
+    assert_eq!(sequences(&collection), owned(&[("a", 5)]));
+}
+
 #[test]
 fn several_segments_of_one_edit_are_ordered_by_sequence_too() {
     let dir = CollectionDir::new();
@@ -173,9 +186,17 @@ fn client_vectors_are_found_by_their_own_id_or_by_batch_and_index() {
     assert_eq!(place("s", "b_0"), Some(("b".to_owned(), 0, RowId(0))));
     assert_eq!(place("s", "own"), Some(("b".to_owned(), 1, RowId(1))));
     assert_eq!(place("s", "b_3"), Some(("b".to_owned(), 3, RowId(3))));
-    for (sub_tenant, absent) in
-        [("s", "b_1"), ("s", "b_2"), ("s", "b_4"), ("s", "c_0"), ("t", "own"), ("t", "b_0")]
-    {
+    let (too_long, no_id) = ("x".repeat(5000), "");
+    for (sub_tenant, absent) in [
+        ("s", no_id),
+        ("s", &too_long),
+        ("s", "b_1"),
+        ("s", "b_2"),
+        ("s", "b_4"),
+        ("s", "c_0"),
+        ("t", "own"),
+        ("t", "b_0"),
+    ] {
         assert_eq!(place(sub_tenant, absent), None, "{sub_tenant}, {absent}");
     }
 }

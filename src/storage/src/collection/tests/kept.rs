@@ -41,3 +41,22 @@ fn rows_are_kept_for_one_state_of_a_segment_and_one_question() {
     drop((after, collection));
     assert_eq!(filters.bytes(), 0);
 }
+
+/// Goal: of searches that find the same rows at once all later ones share what the first kept, and
+/// its bytes count once.
+#[test]
+fn rows_that_were_found_twice_at_once_are_kept_once() {
+    let directory = CollectionDir::new();
+    let collection = directory.open();
+    commit(&collection, &adding(&collection, &[source("a", "one", 1, &["x", "y"])]));
+    let (filters, snapshot) = (KeptFilters::new(1 << 20), collection.snapshot());
+    let (mut first, mut bytes) = (None, 0);
+    let second = filters.rows(&snapshot.segments[0], &Arc::from(*b"a"), || {
+        first = Some(rows(&filters, &snapshot, "a"));
+        bytes = filters.bytes();
+        Ok::<_, ()>(snapshot.segments[0].scope(&sub("a")).rows.clone())
+    });
+    assert_eq!(second.unwrap().bitmap(), first.as_ref().unwrap().bitmap());
+    assert_eq!(filters.bytes(), bytes);
+    assert!(Arc::ptr_eq(&first.unwrap(), &rows(&filters, &snapshot, "a")));
+}

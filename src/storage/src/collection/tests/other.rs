@@ -1,8 +1,10 @@
 //! Vectors of another model beside those that are searched, and the switch.
 
-use lodestone_io::{CrashDisk, CrashMode};
+use lodestone_io::store::testing::{Call, Fault as Answer, FaultyBlobs};
+use lodestone_io::{CrashDisk, CrashMode, Fault, FaultKind};
 
-use super::recovery::two_segments;
+use super::recovery::{flip, two_segments};
+use super::writers::on_crash_disk;
 use super::*;
 
 const WIDE: usize = 96;
@@ -170,4 +172,150 @@ fn power_may_go_at_every_sync_of_a_change() {
         cuts += 1;
     }
     assert!(cuts > 20, "{cuts} syncs");
+}
+
+/// All pieces, until nothing is missing.
+fn complete(collection: &Collection) {
+    while piece(collection).is_some() {}
+}
+
+/// The ids of the sources that the other vectors lack.
+fn missing(collection: &Collection) -> Vec<String> {
+    let base = collection.snapshot();
+    let open = collection.open_other(&base.manifest).unwrap();
+    let compared = base.compare(&open).unwrap();
+    let rows: usize = compared.missing.iter().map(|found| found.rows().len()).sum();
+    assert_eq!(compared.missing_rows, rows as u64);
+    compared.missing.iter().map(|found| found.id().to_owned()).collect()
+}
+
+/// Goal: vectors that were put away keep what is dead in them: a source that was deleted before the
+/// switch and is there again after it is not brought back from them, even one without rows.
+#[test]
+fn what_was_dead_in_vectors_that_were_put_away_stays_dead() {
+    let dir = CollectionDir::new();
+    let collection = filled(&dir);
+    let bare = source("s", "n", 6, &[]);
+    let edit = adding(&collection, &[source("s", "e", 5, &["u"]), bare.clone()]);
+    commit(&collection, &Edit { embedding: Some("narrow".into()), ..edit });
+    commit(&collection, &removing("s", "n"));
+    complete(&collection);
+    switch(&collection).unwrap();
+    let mut again = source("s", "b", 2, &["y"]);
+    again.rows[0].vector = wide("y");
+    let segment = collection.build(WIDE, VectorKind::F16, &[again, bare]).unwrap();
+    let add = vec![AddedSegment { segment, withheld: Vec::new() }];
+    let embedding = Some("wide".to_owned());
+    commit(&collection, &Edit { add, embedding, ..Edit::default() });
+    collection.collect_garbage().unwrap();
+    let manifest = collection.snapshot().manifest.clone();
+    assert_eq!(collection.open_other(&manifest).unwrap().len(), 4, "with their tombstones");
+    assert_eq!(missing(&collection), ["b", "n"]);
+    let error = switch(&collection).unwrap_err();
+    assert!(matches!(error, CollectionError::OtherModel { .. }), "{error}");
+    let all = owned(&[("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5), ("n", 6)]);
+    assert_eq!(sequences(&collection), all);
+}
+
+/// Goal: a source whose record was changed, as its title is, under the same number is made again;
+/// chunks that were deleted before are not made at all.
+#[test]
+fn pieces_are_of_the_records_and_rows_that_are_visible() {
+    let dir = CollectionDir::new();
+    let collection = filled(&dir);
+    let (sub_tenant, d) = named("s", "d");
+    let remove_chunks = vec![(sub_tenant.clone(), d.clone(), vec![0])];
+    commit(&collection, &Edit { remove_chunks, ..Edit::default() });
+    complete(&collection);
+    let open = collection.open_other(&collection.snapshot().manifest).unwrap();
+    assert_eq!(open.iter().map(|live| live.live_rows()).sum::<u64>(), 3, "a, c and one of d");
+    let mut writer = collection.writer().unwrap();
+    let base = writer.base();
+    let found = base.find(&sub_tenant, &d).unwrap();
+    let record = SourceRecord { title: "Better".into(), ..found.record().unwrap() };
+    let segment = collection.build_amended(&found, record).unwrap();
+    let add = vec![AddedSegment { segment, withheld: Vec::new() }];
+    writer.commit(&Edit { add, ..Edit::default() }).unwrap();
+    drop(writer);
+    assert_eq!(missing(&collection), ["d"]);
+    complete(&collection);
+    let before = visible(&collection);
+    assert_eq!(before[&key("s", "d")].1, [(1, "w".to_owned())]);
+    switch(&collection).unwrap();
+    assert_eq!((visible(&collection), widths(&collection)), (before, vec![WIDE]));
+    let snapshot = collection.snapshot();
+    assert_eq!(snapshot.find(&sub_tenant, &d).unwrap().record().unwrap().title, "Better");
+}
+
+/// Goal: a piece that is damaged is made again, one that cannot be had now is not.
+#[test]
+fn pieces_that_cannot_be_read_are_missing_and_a_store_that_is_away_is_told() {
+    let dir = CollectionDir::new();
+    let collection = filled(&dir);
+    let pieces = piece(&collection).unwrap();
+    assert_eq!(missing(&collection), ["c", "d"]);
+    let first = layout::segment(ID, SegmentId(pieces[0].id));
+    let manifest = collection.snapshot().manifest.clone();
+    let head = collection.head();
+    drop(collection);
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let store = Arc::clone(&faulty) as _;
+    let reader = Collection::open_to_read(ID, store, Arc::clone(&dir.ids), head).unwrap();
+    faulty.set(|_, _| Answer::Before);
+    assert_eq!(reader.open_other(&manifest).unwrap_err().kind(), ErrorKind::Unavailable);
+    flip(&dir, &first, 10);
+    let collection = dir.open();
+    assert_eq!(missing(&collection), ["a", "c", "d"]);
+    complete(&collection);
+    switch(&collection).unwrap();
+    assert_eq!(sequences(&collection), owned(&[("a", 1), ("c", 3), ("d", 4)]));
+}
+
+#[test]
+fn nothing_is_switched_to_beside_damage() {
+    let dir = CollectionDir::new();
+    let collection = filled(&dir);
+    complete(&collection);
+    let first = collection.snapshot().segments[0].segment.id();
+    flip(&dir, &layout::segment(ID, first), 10);
+    let collection = dir.try_open(2, collection.head()).unwrap();
+    let error = switch(&collection).unwrap_err();
+    assert!(matches!(error, CollectionError::Quarantined { segments: 1, .. }), "{error}");
+    assert_eq!(widths(&collection), [DIMENSION]);
+}
+
+/// Goal: notes about other vectors fail as commits do: a full disk changes nothing, an answer that
+/// is missing is settled by the next writer, a later epoch wins.
+#[test]
+fn notes_that_fail_are_told_apart() {
+    let (dir, disk) = on_crash_disk();
+    let collection = two_segments(&dir);
+    let set = |collection: &Collection| {
+        let mut writer = collection.writer()?;
+        writer.set_other(Some(noted(Vec::new())))
+    };
+    let has_other = |collection: &Collection| collection.snapshot().manifest.other.is_some();
+    disk.inject(Fault::Write(disk.writes()), FaultKind::Full);
+    assert_eq!(set(&collection).unwrap_err().kind(), ErrorKind::StorageFull);
+    assert!(!collection.is_poisoned() && !has_other(&collection));
+    let later = dir.try_open(2, None).unwrap();
+    set(&later).unwrap();
+    let error = set(&collection).unwrap_err();
+    assert!(matches!(error, CollectionError::Fenced { .. }), "{error}");
+    assert!(!has_other(&collection) && has_other(&later));
+
+    for (end, has_happened) in [(Answer::Before, false), (Answer::After, true)] {
+        let dir = CollectionDir::new();
+        two_segments(&dir);
+        let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+        let store = Arc::clone(&faulty) as _;
+        let collection = Collection::open(ID, store, Arc::clone(&dir.ids), 1, None).unwrap();
+        faulty.set(move |call, _| if call == Call::Create { end } else { Answer::None });
+        let error = set(&collection).unwrap_err();
+        assert!(matches!(error, CollectionError::InDoubt { .. }), "{error}");
+        assert!(!collection.is_poisoned() && !has_other(&collection));
+        faulty.set(|_, _| Answer::None);
+        drop(collection.writer().unwrap());
+        assert_eq!(has_other(&collection), has_happened, "{end:?}");
+    }
 }

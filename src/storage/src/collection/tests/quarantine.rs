@@ -2,7 +2,10 @@
 
 use super::recovery::{flip, two_segments};
 use super::*;
+use crate::collection::draft::Draft;
 use crate::collection::source_list::SourceList;
+use lodestone_io::StandInDisk;
+use lodestone_io::store::testing::{Fault, FaultyBlobs};
 
 /// Segment 1 holds `a` and the dead `b`, segment 2 holds `c`. The first is harmed and reopened.
 fn harmed(dir: &CollectionDir) -> (Collection, SegmentId) {
@@ -111,25 +114,33 @@ fn sub_tenants_are_emptied_and_segments_merged_beside_damage() {
     assert!(damaged(&collection).is_empty() && visible(&collection).is_empty());
 }
 
+fn long() -> NewSource {
+    let words: Vec<String> = (0..200_000).map(|n| format!("w{}", n * 7919 % 60_013)).collect();
+    let texts: Vec<String> = words.chunks(500).map(|chunk| chunk.join(" ")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    source("s", "long", 1, &texts)
+}
+
+/// A collection whose first segment is damaged in a part that is read later only.
+fn with_unread_damage(dir: &CollectionDir) -> (Collection, SegmentId) {
+    let collection = dir.open();
+    add(&collection, &[long()]);
+    add(&collection, &[source("s", "c", 3, &["z"])]);
+    let (id, head) = (collection.snapshot().segments[0].segment.id(), collection.head());
+    drop(collection);
+    // The second block holds texts, which opening does not read.
+    flip(dir, &layout::segment(ID, id), 70_000);
+    let collection = dir.try_open(2, head).unwrap();
+    assert!(damaged(&collection).is_empty());
+    (collection, id)
+}
+
 /// Goal: damage in a part that is read later only is found by a look at every block, and takes
 /// that segment out of service without a restart.
 #[test]
 fn damage_is_found_while_serving() {
     let dir = CollectionDir::new();
-    let collection = dir.open();
-    let words: Vec<String> = (0..200_000).map(|n| format!("w{}", n * 7919 % 60_013)).collect();
-    let texts: Vec<String> = words.chunks(500).map(|chunk| chunk.join(" ")).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    add(&collection, &[source("s", "long", 1, &texts)]);
-    add(&collection, &[source("s", "c", 3, &["z"])]);
-    let live = Arc::clone(&collection.snapshot().segments[0]);
-    let key = layout::segment(ID, live.segment.id());
-    let (entry, head) = (live.entry.clone(), collection.head());
-    drop((live, collection));
-    // The second block holds texts, which opening does not read.
-    flip(&dir, &key, 70_000);
-    let collection = dir.try_open(2, head).unwrap();
-    assert!(damaged(&collection).is_empty());
+    let (collection, id) = with_unread_damage(&dir);
     let reader = collection.snapshot();
     let found = reader.find(&named("s", "long").0, &named("s", "long").1).unwrap();
     assert!(found.live.segment.text(RowId(0)).is_ok(), "another block");
@@ -138,13 +149,49 @@ fn damage_is_found_while_serving() {
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert_eq!(read(0).unwrap_err().kind(), ErrorKind::Corrupt, "the whole segment is suspect");
     assert_eq!(collection.quarantine_damaged(), 1);
-    assert_eq!(damaged(&collection), [SegmentId(entry.id)]);
+    assert_eq!(damaged(&collection), [id]);
     assert_eq!(lost(&collection), owned(&[("long", 1)]));
     assert_eq!(sequences(&collection), owned(&[("c", 3)]));
     assert_eq!(collection.quarantine_damaged(), 0);
-    add(&collection, &[source("s", "long", 1, &texts)]);
+    add(&collection, &[long()]);
     assert!(damaged(&collection).is_empty());
     assert_eq!(visible(&collection).len(), 2);
+}
+
+/// Goal: damage that nobody has met is found by the look at every block, by one caller at a time.
+#[test]
+fn blocks_that_nobody_has_read_are_looked_at() {
+    let dir = CollectionDir::new();
+    let (collection, id) = with_unread_damage(&dir);
+    let other = collection.scrubbing.lock();
+    assert_eq!(collection.quarantine_damaged(), 0, "another caller is at it");
+    drop(other);
+    assert_eq!(collection.quarantine_damaged(), 1);
+    assert_eq!((damaged(&collection), lost(&collection)), (vec![id], owned(&[("long", 1)])));
+    assert_eq!(collection.quarantine_damaged(), 0);
+}
+
+/// Goal: of a source that cannot be read it is not known which row has which index: none is removed
+/// by index. Nothing is drafted upon a segment of which nothing is known.
+#[test]
+fn nothing_is_decided_about_rows_that_are_not_known() {
+    let dir = CollectionDir::new();
+    let (collection, first) = harmed(&dir);
+    let remove = |id| {
+        let (sub_tenant, id) = named("s", id);
+        Edit { remove_chunks: vec![(sub_tenant, id, vec![0])], ..Edit::default() }
+    };
+    let error = collection.writer().unwrap().commit(&remove("a")).unwrap_err();
+    assert!(matches!(error, CollectionError::Quarantined { segments: 1, .. }), "{error}");
+    assert!(!collection.is_poisoned());
+    assert_eq!(lost(&collection), owned(&[("a", 1)]));
+    assert_eq!(commit(&collection, &remove("c")).removed, [named("s", "c")]);
+
+    flip(&dir, &layout::source_list(ID, first), 50);
+    let snapshot = dir.try_open(3, None).unwrap().snapshot();
+    assert_eq!(snapshot.unknown_segments(), 1);
+    let error = Draft::new(&snapshot, &removing("t", "none")).unwrap_err();
+    assert!(matches!(error, CollectionError::Quarantined { segments: 1, .. }), "{error}");
 }
 
 /// Number of segments without a list.
@@ -175,6 +222,47 @@ fn lists_that_are_missing_or_damaged_are_written_anew() {
     dir.store.delete(&layout::source_list(ID, ids[0])).unwrap();
     assert_eq!(collection.snapshot().segments.len(), 1);
     assert_eq!(collection.repair_source_lists().unwrap(), 1);
+}
+
+/// Goal: a list is of its segment, not only whole.
+#[test]
+fn a_list_of_other_sources_is_damage() {
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
+    let live = Arc::clone(&collection.snapshot().segments[0]);
+    let sources = [source("s", "a", 1, &["x"]), source("s", "z", 2, &["y"])];
+    let other = SourceList::of(&build(&collection, &sources).segment).unwrap();
+    let bytes = other.encode(ID, live.segment.id());
+    dir.store.put(&layout::source_list(ID, live.segment.id()), &bytes).unwrap();
+    let error = collection.verify_list(&live.entry, &live.segment).unwrap_err();
+    assert!(matches!(error, CollectionError::BadList { .. }), "{error}");
+    assert!(error.to_string().contains("other sources"), "{error}");
+}
+
+/// Goal: no list is written for a segment that has left meanwhile, nor where the store is away.
+#[test]
+fn lists_are_written_for_segments_that_are_there() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, disk) = (root.path().to_path_buf(), Arc::new(StandInDisk::default()));
+    let dir = CollectionDir::on(root, Arc::clone(&disk) as Arc<dyn Disk>, &path);
+    let collection = Arc::new(two_segments(&dir));
+    let leaving = collection.snapshot().segments[1].segment.id();
+    dir.store.delete(&layout::source_list(ID, leaving)).unwrap();
+    let (at_work, has_left) = (Arc::downgrade(&collection), AtomicBool::new(false));
+    disk.before_read(move |path| {
+        if path.ends_with(leaving.to_string()) && !has_left.swap(true, Ordering::SeqCst) {
+            commit(&at_work.upgrade().unwrap(), &removing("s", "c"));
+        }
+    });
+    assert_eq!(collection.repair_source_lists().unwrap(), 0);
+    assert_eq!(dir.count("r/"), 1, "that of the other segment");
+
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let store = Arc::clone(&faulty) as _;
+    let collection = Collection::open(ID, store, Arc::clone(&dir.ids), 1, None).unwrap();
+    faulty.set(|_, _| Fault::Before);
+    let error = collection.repair_source_lists().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
 }
 
 #[test]

@@ -134,3 +134,78 @@ fn a_version_that_takes_long_to_load_is_not_waited_for() {
     drop(loading);
     reader.refresh(wanted(&writer)).unwrap();
 }
+
+/// Goal: damage of the newest version is quarantined by a reader too, and nothing is written; a
+/// store that is away while segments are opened is no damage.
+#[test]
+fn a_reader_serves_beside_damage() {
+    let dir = CollectionDir::new();
+    let writer = super::recovery::two_segments(&dir);
+    let first = writer.snapshot().segments[0].segment.id();
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    faulty.set(|call, key| match call == Call::Get && key.as_str().contains("/s/") {
+        true => Fault::Before,
+        false => Fault::None,
+    });
+    let open = || {
+        let store = Arc::clone(&faulty) as _;
+        Collection::open_to_read(ID, store, Arc::new(SeededIds::new(9)), writer.head())
+    };
+    assert_eq!(open().unwrap_err().kind(), ErrorKind::Unavailable);
+    faulty.set(|_, _| Fault::None);
+    super::recovery::flip(&dir, &layout::segment(ID, first), 10);
+    let files = dir.files();
+    let reader = open().unwrap();
+    assert_eq!(damaged(&reader), [first]);
+    assert_eq!(sequences(&reader), owned(&[("c", 3)]));
+    assert_eq!(dir.files(), files);
+}
+
+/// Goal: a reader that never catches up says so, after a bounded number of attempts.
+#[test]
+fn a_version_that_is_always_collected_is_not_followed_for_ever() {
+    let dir = CollectionDir::new();
+    let writer = Arc::new(dir.open());
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    add(&writer, &[source("s", "a", 1, &["x"])]);
+    let reader = read(Arc::clone(&faulty) as _);
+    add(&writer, &[source("s", "b", 2, &["y"])]);
+    let (replacing, mut sequence) = (Arc::clone(&writer), 2);
+    faulty.set(move |call, key| {
+        if call == Call::Get && key.as_str().contains("/s/") {
+            sequence += 1;
+            add(&replacing, &[source("s", "b", sequence, &["y"])]);
+            replacing.collect_garbage().unwrap();
+        }
+        Fault::None
+    });
+    let error = reader.refresh(wanted(&writer)).unwrap_err();
+    assert!(matches!(error, CollectionError::Behind { .. }), "{error}");
+    assert_eq!(sequences(&reader), owned(&[("a", 1)]), "the version of before stays");
+    faulty.set(|_, _| Fault::None);
+    reader.refresh(wanted(&writer)).unwrap();
+    assert_eq!(visible(&reader), visible(&writer));
+}
+
+/// Goal: a version that was replaced is given up after some seconds, and not before; with it go
+/// its files. Method: the time of its replacement is set back.
+#[test]
+fn earlier_versions_are_given_up() {
+    let dir = CollectionDir::new();
+    let writer = dir.open();
+    add(&writer, &[source("s", "a", 1, &["x"])]);
+    let reader = read(Arc::clone(&dir.store));
+    let (before, held) = {
+        let snapshot = reader.snapshot();
+        (snapshot.manifest.version, Arc::downgrade(&snapshot.segments[0].segment))
+    };
+    commit(&writer, &removing("s", "a"));
+    reader.refresh(wanted(&writer)).unwrap();
+    reader.forget_earlier();
+    assert!(reader.snapshot_at(before).is_some() && held.upgrade().is_some());
+    for (replaced, _) in &mut *reader.earlier.lock() {
+        *replaced = replaced.checked_sub(std::time::Duration::from_secs(60)).unwrap();
+    }
+    reader.forget_earlier();
+    assert!(reader.snapshot_at(before).is_none() && held.upgrade().is_none());
+}

@@ -1,7 +1,9 @@
 //! Opening: what is found, what is refused, what is quarantined.
 
 use super::*;
+use crate::segment::TombstoneSet;
 use lodestone_compute::SimdBackend;
+use lodestone_io::store::testing::{Fault, FaultyBlobs};
 
 pub(super) fn two_segments(dir: &CollectionDir) -> Collection {
     let collection = dir.open();
@@ -179,4 +181,140 @@ fn collections_of_a_registry_have_its_backend() {
     let registry = Registry::new(store, ids, 1, 4).with_backend(Arc::clone(&backend));
     let opened = registry.get(ID, || Ok::<_, CollectionError>(None), |_| Ok(())).unwrap();
     assert!(Arc::ptr_eq(&opened.backend, &backend));
+}
+
+/// Goal: of a collection that was found without manifests the catalog knows no commit but the
+/// number; any history of that length is taken.
+#[test]
+fn a_commit_that_is_known_by_its_number_alone_is_enough() {
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
+    let head = CommitHead { nonce: Uuid::nil(), ..collection.head().unwrap() };
+    assert_eq!(dir.try_open(2, Some(head)).unwrap().head(), collection.head());
+    let ahead = CommitHead { version: head.version + 1, ..head };
+    let error = dir.try_open(2, Some(ahead)).unwrap_err();
+    assert!(matches!(error, CollectionError::HeadMissing { .. }), "{error}");
+}
+
+/// Goal: tombstones that cannot be of their segment, though they are whole, hide nothing.
+#[test]
+fn tombstones_of_rows_that_are_not_there_are_damage() {
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
+    // Two sources of one row each.
+    let entry = collection.snapshot().segments[0].entry.clone();
+    for (row, source, rows, is_sound) in
+        [(1, 1, 1, true), (1, 1, 2, false), (2, 1, 1, false), (1, 2, 1, false)]
+    {
+        let dead = TombstoneSet { rows: [row].into(), sources: [source].into() };
+        let (bytes, checksum) = dead.encode(ID, SegmentId(entry.id));
+        let id = dir.ids.uuid();
+        dir.store.put(&layout::tombstone(ID, id), &bytes).unwrap();
+        let tombstones = Some(TombstoneEntry { id, checksum, rows });
+        match collection.read_dead(&SegmentEntry { tombstones, ..entry.clone() }) {
+            Ok(read) => assert!(is_sound && read == dead, "row {row}, source {source} of {rows}"),
+            Err(error) => assert!(!is_sound && error.kind() == ErrorKind::Corrupt, "{error}"),
+        }
+    }
+}
+
+/// Goal: a damaged copy of a segment costs nothing while the segment itself is sound, whether it is
+/// found at the opening or later; one of a damaged segment is quarantined.
+#[test]
+fn a_damaged_copy_is_fetched_again() {
+    for (is_open, is_sound) in [(false, true), (false, false), (true, true), (true, false)] {
+        let dir = CollectionDir::new();
+        let collection = two_segments(&dir);
+        let (head, before) = (collection.head(), sequences(&collection));
+        let first = collection.snapshot().segments[0].segment.id();
+        drop(collection);
+        let copies = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+        let open = || {
+            let store = Arc::clone(&copies) as Arc<dyn BlobStore>;
+            Collection::open(ID, store, Arc::clone(&dir.ids), 2, head).unwrap()
+        };
+        let key = layout::segment(ID, first);
+        let (bytes, store) = (dir.store.get(&key).unwrap(), Arc::clone(&dir.store));
+        let opened = is_open.then(open);
+        let fetched = Arc::new(AtomicBool::new(false));
+        let noted = Arc::clone(&fetched);
+        copies.set_copies(move |key| {
+            noted.store(true, Ordering::SeqCst);
+            if is_sound {
+                store.put(key, &bytes).unwrap();
+            }
+            true
+        });
+        let place = dir._root.path().join(key.as_str());
+        std::fs::File::options().write(true).open(place).unwrap().set_len(5000).unwrap();
+        let collection = opened.unwrap_or_else(open);
+        assert_eq!(collection.quarantine_damaged(), usize::from(is_open));
+        assert!(fetched.load(Ordering::SeqCst));
+        assert_eq!(damaged(&collection).is_empty(), is_sound, "open {is_open}");
+        let expected = if is_sound { before } else { owned(&[("c", 3)]) };
+        assert_eq!(sequences(&collection), expected);
+        collection.snapshot().check().unwrap();
+    }
+}
+
+fn registry(store: Arc<dyn BlobStore>, epoch: Option<u64>, open_max: usize) -> Registry {
+    Registry::new(store, Arc::new(SeededIds::new(3)), epoch, open_max)
+}
+
+fn numbered(n: u128) -> CollectionId {
+    CollectionId(Uuid::from_u128(n))
+}
+
+fn get(registry: &Registry, id: CollectionId) -> Result<Arc<Collection>, CollectionError> {
+    registry.get(id, || Ok(None), |_| Ok(()))
+}
+
+/// Goal: whatever is opened meanwhile, who opens a collection is the one that the others wait for.
+#[test]
+fn a_collection_that_is_being_opened_is_not_closed() {
+    let dir = CollectionDir::new();
+    let registry = registry(Arc::clone(&dir.store), Some(1), 2);
+    let opened = registry.get(
+        numbered(1),
+        || Ok::<_, CollectionError>(None),
+        |opening| {
+            assert!(registry.find(opening.id()).is_none(), "it is not open yet");
+            for n in 2..=9 {
+                get(&registry, numbered(n))?;
+            }
+            Ok(())
+        },
+    );
+    let opened = opened.unwrap();
+    assert!(Arc::ptr_eq(&opened, &get(&registry, numbered(1)).unwrap()));
+    assert!(Arc::ptr_eq(&opened, &registry.find(numbered(1)).unwrap()));
+    assert!(registry.find(numbered(77)).is_none());
+    assert_eq!((registry.open_max(), registry.open_collections().len()), (2, 2));
+}
+
+/// Goal: attempts that failed give way before collections do, and only damage counts as damage.
+#[test]
+fn the_registry_forgets_attempts_on_a_store_that_is_away() {
+    let dir = CollectionDir::new();
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let registry = registry(Arc::clone(&faulty) as _, Some(1), 2);
+    faulty.set(|_, _| Fault::Before);
+    let error = get(&registry, numbered(1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert_eq!((registry.unopenable(), registry.open_collections().len()), (0, 0));
+    faulty.set(|_, _| Fault::None);
+    (2..=3).for_each(|n| drop(get(&registry, numbered(n)).unwrap()));
+    assert!(registry.find(numbered(2)).is_some());
+    get(&registry, numbered(1)).unwrap();
+}
+
+#[test]
+fn a_registry_without_an_epoch_only_reads() {
+    let dir = CollectionDir::new();
+    let writer = two_segments(&dir);
+    let registry = registry(Arc::clone(&dir.store), None, 2);
+    let reader = get(&registry, ID).unwrap();
+    assert_eq!(visible(&reader), visible(&writer));
+    let error = reader.writer().err().expect("another process writes");
+    assert!(matches!(error, CollectionError::OnlyRead { .. }), "{error}");
 }

@@ -3,6 +3,9 @@
 use super::recovery::{flip, two_segments};
 use super::*;
 use crate::collection::Scrubbed;
+use crate::segment::TombstoneSet;
+use lodestone_io::StandInDisk;
+use lodestone_io::store::testing::{Call, Fault, FaultyBlobs};
 
 fn scrub(collection: &Collection) -> Scrubbed {
     collection.scrub(&mut |_| true).unwrap()
@@ -102,4 +105,95 @@ fn a_scrub_ends_when_it_is_told_to() {
         false
     });
     assert_eq!((stopped.unwrap(), told), (Scrubbed::default(), 1));
+}
+
+/// Goal: a scrub tells that the store is away, whichever file it is at, and takes nothing for
+/// damage.
+#[test]
+fn a_store_that_is_away_ends_a_scrub() {
+    let dir = CollectionDir::new();
+    two_segments(&dir);
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let store = Arc::clone(&faulty) as _;
+    let collection = Collection::open(ID, store, Arc::clone(&dir.ids), 1, None).unwrap();
+    for place in ["/m/", "/d/", "/r/", "/s/"] {
+        faulty.set(move |call, key| match call == Call::Get && key.as_str().contains(place) {
+            true => Fault::Before,
+            false => Fault::None,
+        });
+        let error = collection.scrub(&mut |_| true).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{place}: {error}");
+        assert!(damaged(&collection).is_empty(), "{place}");
+    }
+    faulty.set(|_, _| Fault::None);
+    assert_eq!(scrub(&collection), Scrubbed::default());
+}
+
+/// Goal: where no manifest is known to be the newest, none is written: before the first commit, and
+/// while it is in doubt whether the last one has happened.
+#[test]
+fn a_manifest_that_may_not_be_the_newest_is_not_written_again() {
+    let dir = CollectionDir::new();
+    assert_eq!(scrub(&dir.open()), Scrubbed::default());
+    assert!(dir.files().is_empty());
+    two_segments(&dir);
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let store = Arc::clone(&faulty) as _;
+    let collection = Collection::open(ID, store, Arc::clone(&dir.ids), 1, None).unwrap();
+    faulty.set(|call, _| if call == Call::Create { Fault::After } else { Fault::None });
+    let error = collection.writer().unwrap().commit(&removing("s", "a")).unwrap_err();
+    assert!(matches!(error, CollectionError::InDoubt { .. }), "{error}");
+    let version = collection.head().unwrap().version;
+    for lost in [version, version + 1] {
+        dir.store.delete(&layout::manifest(ID, lost)).unwrap();
+    }
+    let files = dir.files();
+    assert_eq!(scrub(&collection), Scrubbed::default());
+    assert_eq!(dir.files(), files);
+}
+
+/// Goal: tombstones that a commit has replaced meanwhile are not written again.
+#[test]
+fn tombstones_that_were_replaced_meanwhile_are_no_damage() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, disk) = (root.path().to_path_buf(), Arc::new(StandInDisk::default()));
+    let dir = CollectionDir::on(root, Arc::clone(&disk) as Arc<dyn Disk>, &path);
+    let collection = Arc::new(dir.open());
+    let sources = ["a", "b", "c"].map(|id| source("s", id, 1, &["x"]));
+    add(&collection, &sources);
+    commit(&collection, &removing("s", "a"));
+    let first = collection.snapshot().segments[0].entry.tombstones.clone().unwrap();
+    let (at_work, is_replaced) = (Arc::downgrade(&collection), AtomicBool::new(false));
+    disk.before_read(move |path| {
+        if path.ends_with(first.id.as_simple().to_string())
+            && !is_replaced.swap(true, Ordering::SeqCst)
+        {
+            let collection = at_work.upgrade().unwrap();
+            commit(&collection, &removing("s", "b"));
+            collection.collect_garbage().unwrap();
+        }
+    });
+    assert_eq!(scrub(&collection), Scrubbed::default());
+    assert_eq!(dir.count("d/"), 1, "those of the newest version");
+    assert_eq!(sequences(&dir.open()), owned(&[("c", 1)]));
+}
+
+/// Goal: damaged tombstones are replaced by what was read of the same file, and by nothing else.
+#[test]
+fn tombstones_of_which_memory_holds_others_are_not_written_again() {
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
+    let Snapshot { manifest, segments, .. } = &*collection.snapshot();
+    let mut segments = segments.clone();
+    let (entry, segment) = (segments[0].entry.clone(), Arc::clone(&segments[0].segment));
+    let key = layout::tombstone(ID, entry.tombstones.as_ref().unwrap().id);
+    segments[0] = Arc::new(LiveSegment::new(entry, segment, TombstoneSet::default()));
+    let (manifest, damaged) = (manifest.clone(), Vec::new());
+    collection.snapshot.store(Arc::new(Snapshot { manifest, segments, damaged }));
+    flip(&dir, &key, 40);
+    let bytes = dir.store.get(&key).unwrap();
+    let error = collection.scrub(&mut |_| true).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.to_string().contains("cannot be written again"), "{error}");
+    assert_eq!(dir.store.get(&key).unwrap(), bytes);
 }

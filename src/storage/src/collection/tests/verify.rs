@@ -148,3 +148,61 @@ fn a_store_that_is_away_is_no_damage() {
     });
     assert_eq!(verified(&(faulty as _), None).unwrap_err().kind(), ErrorKind::Unavailable);
 }
+
+/// Goal: a source that is deleted meanwhile takes its original and the tombstones of before with
+/// it; none of that is damage of the segment, which stays for another source.
+#[test]
+fn what_dies_meanwhile_in_a_segment_that_stays_is_no_damage() {
+    for when in 0..10 {
+        let dir = CollectionDir::new();
+        let writer = Arc::new(dir.open());
+        let all = [("a", 1), ("b", 2), ("c", 3)].map(|(id, at)| stored(&dir, id, at));
+        let [a, b, c] = all.each_ref().map(|one| Key::parse(&one.record.raw_key).unwrap());
+        add(&writer, &all);
+        commit(&writer, &removing("s", "b"));
+        dir.store.delete_many(&[b, c.clone()]).unwrap();
+        let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+        let (store, mut reads) = (Arc::clone(&dir.store), 0);
+        faulty.set(move |call, _| {
+            reads += u32::from(call == Call::Get);
+            if call == Call::Get && reads == when {
+                commit(&writer, &removing("s", "a"));
+                writer.collect_garbage().unwrap();
+                store.delete(&a).unwrap();
+            }
+            Fault::None
+        });
+        let (found, _) = verified(&(faulty as _), None).unwrap();
+        assert_eq!(found, [c.as_str()], "before read {when}");
+    }
+}
+
+/// Goal: a segment that is missing together with the manifests is told as the loss of those.
+#[test]
+fn manifests_that_are_lost_meanwhile_are_told() {
+    let dir = CollectionDir::new();
+    let version = two_segments(&dir).head().unwrap().version;
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let store = Arc::clone(&dir.store);
+    faulty.set(move |call, key| {
+        if call == Call::Get && key.as_str().contains("/s/") {
+            store.delete_prefix(&layout::collection_prefix(ID)).unwrap();
+        }
+        Fault::None
+    });
+    let error = verified(&(faulty as _), None).unwrap_err();
+    let CollectionError::HeadMissing { found, expected, .. } = error else { panic!("{error}") };
+    assert_eq!((found, expected), (0, version));
+}
+
+#[test]
+fn segments_of_a_store_that_is_away_are_no_damage() {
+    let dir = CollectionDir::new();
+    two_segments(&dir);
+    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    faulty.set(|call, key| match call == Call::Get && key.as_str().contains("/s/") {
+        true => Fault::Before,
+        false => Fault::None,
+    });
+    assert_eq!(verified(&(faulty as _), None).unwrap_err().kind(), ErrorKind::Unavailable);
+}

@@ -1,5 +1,6 @@
 //! Other writers, failing disks.
 
+use super::recovery::flip;
 use super::*;
 use lodestone_io::{CrashDisk, Fault, FaultKind};
 
@@ -57,7 +58,7 @@ fn a_writer_that_slept_through_commits_and_garbage_collection_is_fenced() {
     assert_eq!(sequences(&dir.open()), owned(&[("a", 3)]));
 }
 
-fn on_crash_disk() -> (CollectionDir, Arc<CrashDisk>) {
+pub(super) fn on_crash_disk() -> (CollectionDir, Arc<CrashDisk>) {
     let root = tempfile::tempdir().unwrap();
     let disk = Arc::new(CrashDisk::new(root.path()));
     let path = disk.root().join("data");
@@ -122,4 +123,24 @@ fn a_refused_edit_is_no_poison() {
     assert!(dir.files().is_empty());
     add(&collection, &[source("s", "a", 3, &["z"])]);
     assert!(!collection.is_poisoned());
+}
+
+/// Goal: nothing is built upon another writer's version of which a part is not known: what that
+/// part holds would be missing from the next manifest.
+#[test]
+fn a_commit_is_not_rebased_on_what_cannot_be_read() {
+    let dir = CollectionDir::new();
+    let ours = dir.open();
+    add(&ours, &[source("s", "a", 1, &["x"])]);
+    let theirs = dir.open();
+    add(&theirs, &[source("s", "b", 2, &["y"])]);
+    let edit = adding(&ours, &[source("s", "c", 3, &["z"])]);
+    let harmed = theirs.snapshot().segments[1].segment.id();
+    flip(&dir, &layout::segment(ID, harmed), 10);
+    flip(&dir, &layout::source_list(ID, harmed), 50);
+    let error = ours.writer().unwrap().commit(&edit).unwrap_err();
+    assert!(matches!(error, CollectionError::Quarantined { segments: 1, .. }), "{error}");
+    assert_eq!(sequences(&ours), owned(&[("a", 1)]), "reads go on");
+    let head = dir.try_open(2, theirs.head()).unwrap().head();
+    assert_eq!(head, theirs.head(), "nothing was committed over it");
 }
