@@ -324,8 +324,8 @@ mod tests {
         open(root.path()).unwrap();
     }
 
-    /// Method: the mode of what the kernel shows of a process cannot be changed, as that of a volume
-    /// of another user.
+    /// Method: the mode of what the kernel shows of a process cannot be changed, as that of a
+    /// volume of another user.
     #[test]
     fn a_directory_whose_mode_is_another_users_is_taken_as_it_is() {
         let volume = Path::new("/proc/self");

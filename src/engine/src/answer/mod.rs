@@ -46,8 +46,8 @@
 //!   `notices`: what sources say of themselves; `dates`: days in text
 //! - `rows`: the rows that a question means; `qualities`: the columns that hold what it measures;
 //!   `keys`: values and terms by which it means a row
-//! - `declining`, `opposites`, `siblings`: what speaks against an answer; `corrections`: misspelt
-//!   words of a question
+//! - `declining`, `opposites`, `siblings`: what speaks against an answer; `named`: words of a
+//!   question that name something; `corrections`: misspelt words of a question
 //! - `sources`: chunks grouped by source; `snippet`: the part of a text that shows why it was found
 //! - `generate`: answers that a model writes
 //! - `session`: follow-up questions; `subject`: the same asked of another subject; `pointers`:
@@ -76,6 +76,7 @@ pub mod generate;
 mod keyed;
 mod keys;
 mod measures;
+mod named;
 mod notes;
 mod notices;
 mod opposites;

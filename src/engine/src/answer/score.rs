@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Shape};
-use crate::answer::declining::{Demands, lacks_kind, tells_year};
+use crate::answer::declining::{Demands, lacks_kind};
 use crate::answer::editions::Editions;
 use crate::answer::evaluate::columns;
 use crate::answer::keys::Keys;
 use crate::answer::measures::Measure;
+use crate::answer::named::tells_year;
 use crate::answer::opposites::{OPPOSITE_MALUS, Opposites};
 use crate::answer::question::{MONEY, Question};
 use crate::answer::siblings::{SIBLING_MALUS, Siblings};
@@ -245,8 +246,7 @@ pub(super) fn by_words(
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);
     let mut of_chunk: BTreeMap<usize, (BTreeSet<String>, bool)> = BTreeMap::new();
     let demands = Demands::of(question);
-    let opposites = Opposites::of(question.last());
-    let siblings = Siblings::of(question.last());
+    let (opposites, siblings) = (Opposites::of(question.last()), Siblings::of(question.last()));
     let keys = Keys::of(candidates);
     let mut scores = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {
@@ -266,8 +266,8 @@ pub(super) fn by_words(
         let is_met = |name: &String| [around, own, context].iter().any(|held| held.contains(name));
         let is_held = |name: &String| is_met(name) && !unmet.contains(name);
         let is_counted = demands.are_counted(candidate, own, context, &keys);
-        let told = (is_counted, *tells_year);
-        let missing = demands.missing(&wanted, &is_held, (candidate, &names[at]), told);
+        let (passage, told) = ((candidate, names[at].as_str()), (is_counted, *tells_year));
+        let missing = demands.missing(&wanted, &is_held, passage, told);
         let is_opposite = candidate.cells.is_empty() && opposites.are_in(&candidate.shown());
         let sibling = malus_if(siblings.is_one(&candidate.heading, own), SIBLING_MALUS);
         let missing = missing.max(malus_if(is_opposite, OPPOSITE_MALUS)).max(sibling);

@@ -37,8 +37,8 @@ fn keywords_ask_for_a_list_too() {
 /// A sentence that names "these" things is told with the one that says which.
 #[test]
 fn what_a_demonstrative_means_is_told_with_it() {
-    let text = "Divers are brought to the pressure chamber in Tarn. Burns and the bends are treated \
-        in this building too. Visitors wait outside.";
+    let text = "Divers are brought to the pressure chamber in Tarn. Burns and the bends are \
+        treated in this building too. Visitors wait outside.";
     let answer = told("Where are the bends treated?", &[("harbour.txt", text)]);
     assert!(answer.starts_with("Divers are brought to the pressure chamber in Tarn."), "{answer}");
 }
