@@ -148,7 +148,7 @@ impl Spill {
         }
         let file = match &mut self.file {
             Some(file) => file,
-            file => file.insert(spills.data.scratch().map_err(io::Error::other)?),
+            file => file.insert(spills.data.scratch().map_err(of_scratch)?),
         };
         self.share.grow((self.memory.len() + more.len()) as u64)?;
         file.write_all(&self.memory)?;
@@ -156,6 +156,12 @@ impl Spill {
         self.memory.clear();
         Ok(())
     }
+}
+
+/// The error of a file that could not be made: a full disk is one, out of inodes too.
+fn of_scratch(error: IoError) -> io::Error {
+    let is_full = matches!(error, IoError::StorageFull { .. });
+    io::Error::new(if is_full { ErrorKind::StorageFull } else { ErrorKind::Other }, error)
 }
 
 impl Write for Spill {
@@ -228,6 +234,16 @@ mod tests {
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), clock.clone()));
         let spills = Spills::new(data, gauge);
         (root, spills, clock)
+    }
+
+    #[test]
+    fn a_disk_out_of_inodes_is_full() {
+        let of = |errno| {
+            let refused = io::Error::from_raw_os_error(errno);
+            of_scratch(IoError::new(Operation::Create, std::path::Path::new("t"), refused)).kind()
+        };
+        assert_eq!(of(libc::ENOSPC), ErrorKind::StorageFull);
+        assert_eq!(of(libc::EACCES), ErrorKind::Other);
     }
 
     #[test]
