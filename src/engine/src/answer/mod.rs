@@ -39,7 +39,7 @@
 //!   `conditions`: bounds that a question sets to values
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
 //!   `terms`: those of a question and a text, and their weights; `synonyms`: other words for them;
-//!   `evidence`: whether a passage answers
+//!   `abbreviations`: those that a text defines; `evidence`: whether a passage answers
 //! - `foreign`: passages of other languages in words of the question's
 //! - `editions`: which of several editions holds; `amendments`: parts of one that are changed;
 //!   `conflicts`: passages that contradict each other;
@@ -55,6 +55,7 @@
 //! - `stream`: an answer in deltas
 //! - `error`: errors of extractive answers
 
+mod abbreviations;
 mod amendments;
 mod blocks;
 mod candidates;

@@ -16,7 +16,7 @@ use crate::answer::named::tells_year;
 use crate::answer::opposites::{OPPOSITE_MALUS, Opposites};
 use crate::answer::question::{MONEY, Question};
 use crate::answer::siblings::{SIBLING_MALUS, Siblings};
-use crate::answer::synonyms::Synonyms;
+use crate::answer::synonyms::Lens;
 use crate::answer::terms::{Weights, light_terms, terms, terms_of_ranges, wanted_terms};
 use crate::answer::values::{has_money, range_holds, span_holds};
 use crate::answer::words::{Asked, contains, holds, is_entry, spaced, tells_negation};
@@ -139,28 +139,6 @@ pub(super) struct Matches {
     pub(super) above: Vec<BTreeSet<String>>,
 }
 
-/// The terms that tell of a question in a text: its own, and those of words that mean the same.
-struct Lens<'q> {
-    wanted: &'q BTreeSet<String>,
-    synonyms: Synonyms,
-}
-
-impl Lens<'_> {
-    /// The terms of a text that tell.
-    fn of(&self, text: &str) -> BTreeSet<String> {
-        let mut told = terms(text);
-        told.retain(|term| self.wanted.contains(term) || self.synonyms.have(term));
-        told
-    }
-
-    /// The terms of the question among those that tell: its own, and those for which others stand.
-    fn known(&self, told: &BTreeSet<String>) -> BTreeSet<String> {
-        let mut known = self.synonyms.held_by(told);
-        known.extend(told.intersection(self.wanted).cloned());
-        known
-    }
-}
-
 /// The terms that tell of each candidate: in its values or its text, by a range, by an amount.
 fn said_by(
     question: &Question,
@@ -169,7 +147,7 @@ fn said_by(
 ) -> Vec<BTreeSet<String>> {
     let money = terms(&MONEY.replace('|', " "));
     let said = candidates.iter().map(|candidate| {
-        let mut said = lens.of(&values_of(candidate));
+        let mut said = lens.in_text(&values_of(candidate));
         said.extend(terms_of_ranges(question, candidate));
         // An amount of money says that something costs it.
         if question.is_of_money && has_money(&candidate.shown()) {
@@ -208,7 +186,7 @@ fn own_terms(
     let own = |(candidate, (said, above)): (&Candidate, (&BTreeSet<String>, &BTreeSet<String>))| {
         match candidate.shape {
             Shape::Unit(_) => {
-                let lead = lens.known(&lens.of(&candidate.lead));
+                let lead = lens.known(&lens.in_text(&candidate.lead));
                 said.union(&lead).cloned().collect()
             }
             Shape::Whole(_) => above.clone(),
@@ -225,16 +203,16 @@ pub(super) fn by_words(
     editions: &Editions,
 ) -> (Vec<Score>, Matches) {
     let wanted = wanted_terms(question);
-    let mut lens = Lens { wanted: &wanted, synonyms: Synonyms::of(&question.text, &wanted) };
+    let mut lens = Lens::of(&question.text, &wanted, chunks);
     let said = said_by(question, &lens, candidates);
     let names: Vec<String> =
         candidates.iter().map(|candidate| names_above(candidate, chunks[candidate.hit])).collect();
-    let above: Vec<BTreeSet<String>> = names.iter().map(|names| lens.of(names)).collect();
+    let above: Vec<BTreeSet<String>> = names.iter().map(|names| lens.in_text(names)).collect();
     // Others stand for words of the question that no passage has.
     let met: BTreeSet<&String> = said.iter().chain(&above).flatten().collect();
     let unmet: BTreeSet<String> =
         wanted.iter().filter(|term| !met.contains(term)).cloned().collect();
-    lens.synonyms.keep_for(&unmet);
+    lens.keep_for(&unmet);
     let known = |all: Vec<BTreeSet<String>>| -> Vec<BTreeSet<String>> {
         all.iter().map(|told| lens.known(told)).collect()
     };
@@ -259,7 +237,7 @@ pub(super) fn by_words(
         let alone = weights.share(own.iter());
         let (around, tells_year) = &*of_chunk.entry(candidate.hit).or_insert_with(|| {
             let text = format!("{}\n{}", chunk.source.title, chunk.text);
-            (lens.known(&lens.of(&text)), tells_year(&text))
+            (lens.known(&lens.in_text(&text)), tells_year(&text))
         });
         let coverage = weights.share(around.iter()).max(with_context);
         // What a question demands is there in its own words.

@@ -1,27 +1,69 @@
-//! Words of a question and those of its language that mean the same, by the lexicon.
+//! Words of a question and others that mean the same: those of its language, by the lexicon, and
+//! what abbreviations mean, by the texts themselves.
 
 use std::collections::BTreeSet;
 
+use crate::answer::abbreviations::abbreviations;
+use crate::answer::terms::terms;
 use crate::translation::Lexicon;
 use lodestone_text::HybridQuery;
+use lodestone_types::RetrievedChunk;
+
+/// The terms that tell of a question in a text: its own, and those of words that mean the same.
+pub(super) struct Lens<'q> {
+    pub(super) wanted: &'q BTreeSet<String>,
+    synonyms: Synonyms,
+}
+
+impl<'q> Lens<'q> {
+    /// Those that tell of a question with the `wanted` terms; what abbreviations mean is told by
+    /// the chunks.
+    pub(super) fn of(
+        question: &str,
+        wanted: &'q BTreeSet<String>,
+        chunks: &[&RetrievedChunk],
+    ) -> Self {
+        let mut synonyms = Synonyms::of(question, wanted);
+        chunks.iter().for_each(|chunk| synonyms.define(&chunk.text, wanted));
+        Self { wanted, synonyms }
+    }
+
+    /// Leaves out other words than these terms that no text defines.
+    pub(super) fn keep_for(&mut self, terms: &BTreeSet<String>) {
+        self.synonyms.keep_for(terms);
+    }
+
+    /// The terms of a text that tell.
+    pub(super) fn in_text(&self, text: &str) -> BTreeSet<String> {
+        let mut told = terms(text);
+        told.retain(|term| self.wanted.contains(term) || self.synonyms.have(term));
+        told
+    }
+
+    /// The terms of the question among those that tell: its own, and those for which others stand.
+    pub(super) fn known(&self, told: &BTreeSet<String>) -> BTreeSet<String> {
+        let mut known = self.synonyms.held_by(told);
+        known.extend(told.intersection(self.wanted).cloned());
+        known
+    }
+}
 
 /// The terms of a question that other words stand for.
-pub(super) struct Synonyms(Vec<Synonym>);
+struct Synonyms(Vec<Synonym>);
 
 /// A word or phrase of the question, and another one, in terms.
 struct Synonym {
     asked: BTreeSet<String>,
     other: BTreeSet<String>,
+    /// Whether a text of those that were found says so.
+    is_defined: bool,
 }
 
 impl Synonyms {
     /// Those of the `wanted` terms of a question.
-    pub(super) fn of(question: &str, wanted: &BTreeSet<String>) -> Self {
+    fn of(question: &str, wanted: &BTreeSet<String>) -> Self {
         let lexicon = Lexicon::get();
         let Some(language) = lexicon.language_of(question) else { return Self(Vec::new()) };
-        let analysed = |text: &str| -> BTreeSet<String> {
-            HybridQuery::analyse(text).terms().iter().cloned().collect()
-        };
         let mut found = Vec::new();
         for lexicon in [lexicon, Lexicon::synonyms()] {
             for unit in lexicon.units(question, language) {
@@ -33,33 +75,50 @@ impl Synonyms {
                 let concepts = unit.concepts.iter();
                 let words = concepts.flat_map(|concept| lexicon.words(*concept, language));
                 let others = words.map(analysed).filter(|other| other.is_disjoint(&asked));
-                found.extend(others.map(|other| Synonym { asked: asked.clone(), other }));
+                let synonym = |other| Synonym { asked: asked.clone(), other, is_defined: false };
+                found.extend(others.map(synonym));
             }
         }
         Self(found)
     }
 
-    /// Leaves out those of other terms than these.
-    pub(super) fn keep_for(&mut self, terms: &BTreeSet<String>) {
-        self.0.retain(|one| one.asked.is_subset(terms));
+    /// Adds the abbreviations that a text defines, for what they mean and the other way round.
+    fn define(&mut self, text: &str, wanted: &BTreeSet<String>) {
+        for (short, long) in abbreviations(text) {
+            let (short, long) = (analysed(short), analysed(long));
+            for (asked, other) in [(&short, &long), (&long, &short)] {
+                if asked.is_subset(wanted) && !other.is_subset(wanted) {
+                    let (asked, other) = (asked.clone(), other.clone());
+                    self.0.push(Synonym { asked, other, is_defined: true });
+                }
+            }
+        }
+    }
+
+    /// Leaves out those of other terms than these that no text defines.
+    fn keep_for(&mut self, terms: &BTreeSet<String>) {
+        self.0.retain(|one| one.is_defined || one.asked.is_subset(terms));
     }
 
     /// Whether one of them has the term.
-    pub(super) fn have(&self, term: &String) -> bool {
+    fn have(&self, term: &String) -> bool {
         self.0.iter().any(|one| one.other.contains(term))
     }
 
     /// The terms of the question for which a text has others that mean the same.
-    pub(super) fn held_by(&self, terms: &BTreeSet<String>) -> BTreeSet<String> {
+    fn held_by(&self, terms: &BTreeSet<String>) -> BTreeSet<String> {
         let held = self.0.iter().filter(|one| one.other.is_subset(terms));
         held.flat_map(|one| one.asked.iter().cloned()).collect()
     }
 }
 
+fn analysed(text: &str) -> BTreeSet<String> {
+    HybridQuery::analyse(text).terms().iter().cloned().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::terms::terms;
 
     #[test]
     fn other_words_for_one_thing_are_known() {
@@ -70,5 +129,20 @@ mod tests {
         assert_eq!(held("The gate is out of order."), ["broken"]);
         assert_eq!(held("Vacations are in May."), ["holiday"]);
         assert_eq!(held("Orders are taken."), [""; 0]);
+    }
+
+    #[test]
+    fn an_abbreviation_stands_for_what_a_text_says_it_means() {
+        let of = |question: &str, text: &str| -> Vec<String> {
+            let wanted = terms(question);
+            let mut synonyms = Synonyms::of(question, &wanted);
+            synonyms.define("The standing committee on roads (SCR) meets in May.", &wanted);
+            synonyms.keep_for(&BTreeSet::new());
+            synonyms.held_by(&terms(text)).into_iter().collect()
+        };
+        assert_eq!(of("Who heads the SCR?", "Ada heads the standing committee on roads."), ["scr"]);
+        assert_eq!(of("Who heads the SCR?", "Ada heads the committee."), [""; 0]);
+        let held = of("Who heads the standing committee on roads?", "Ada heads the SCR.");
+        assert!(held.contains(&"committe".to_owned()), "{held:?}");
     }
 }
