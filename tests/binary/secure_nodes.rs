@@ -64,9 +64,6 @@ fn nodes_pass_on_and_share_over_tls() {
     let Some(installation) = Installation::new(test) else { return };
     let (certificate, key) = right.certificate("nodes", 2);
     let pair = [certificate, key].map(|file| file.display().to_string());
-    let ports: [u16; 4] = std::array::from_fn(|_| free_port());
-    let [writer, first, second, _] = ports.map(|port| format!("https://127.0.0.1:{port}"));
-    let urls = [&*first, &second].join(",");
     let start = |installation: &Installation, port: u16, authority: &Authority, own: &[_]| {
         let authorities = authority.path("ca.pem").display().to_string();
         let tls = [
@@ -76,22 +73,28 @@ fn nodes_pass_on_and_share_over_tls() {
             ("LODESTONE_NODE_KEY", NODE_KEY),
         ];
         let mut server = spawn(&store, installation, port, &[&tls, own].concat());
-        server.ready();
-        let base = format!("https://127.0.0.1:{port}");
+        let (banner, _) = server.ready();
+        let base = format!("https://{}", banner.client(KEY).address);
         Secure { agent: right.agent(), base, _server: server }
     };
     let writes = [("LODESTONE_WITH_QUERY_NODES", "true")];
-    let writes = start(&installation, ports[0], &right, &writes);
+    let writes = start(&installation, 0, &right, &writes);
+    // Nodes know one another's addresses before they are there.
+    let ports = [free_port(), free_port()];
+    let urls = ports.map(|port| format!("https://127.0.0.1:{port}")).join(",");
     let own = [
         ("LODESTONE_ROLE", "query"),
-        ("LODESTONE_WRITER_URL", &*writer),
+        ("LODESTONE_WRITER_URL", &*writes.base),
         ("LODESTONE_QUERY_NODES", &urls),
         ("LODESTONE_SHARED_SEARCH_ROWS", "1"),
     ];
     let others: Vec<Installation> = (0..3).map(|_| another(&installation)).collect();
-    let nodes = [0, 1].map(|at| start(&others[at], ports[1 + at], &right, &own));
+    let nodes = [0, 1].map(|at| start(&others[at], ports[at], &right, &own));
     let mut patience = Patience::new();
-    while nodes.iter().any(|node| node.metric("query_nodes_usable") != 2.0) {
+    let sees_all = |node: &Secure| {
+        node.metric("query_nodes_usable") == 2.0 && node.metric("query_node_writer_usable") == 1.0
+    };
+    while !nodes.iter().all(sees_all) {
         assert!(!patience.is_over(()), "they are never usable");
     }
     // Uploads at either node come to the process that writes.
@@ -110,7 +113,7 @@ fn nodes_pass_on_and_share_over_tls() {
         nodes.iter().for_each(|node| assert_eq!(node.search(), expected));
         assert!(!patience.is_over(()), "no search is shared");
     }
-    let stranger = start(&others[2], ports[3], &wrong, &own);
+    let stranger = start(&others[2], 0, &wrong, &own);
     assert_eq!(stranger.search(), writes.search());
     let body = json!({"file_id": "x", "content": "A tin lantern."});
     let (status, text) = stranger.call("/upload/upload_text?tenant_id=acme", &body);
