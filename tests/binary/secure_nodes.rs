@@ -104,7 +104,10 @@ fn nodes_pass_on_and_share_over_tls() {
         let (status, text) = node.call("/upload/upload_text?tenant_id=acme", &body);
         assert_eq!(status, 200, "{text}");
         let path = format!("/upload/verify_processing?tenant_id=acme&file_id=d{at}&wait=30");
-        while !node.call(&path, &json!({})).1.contains("\"success\"") {}
+        let mut patience = Patience::new();
+        while !node.call(&path, &json!({})).1.contains("\"status\":\"success\"") {
+            assert!(!patience.is_over(()), "it is never processed");
+        }
     }
     let mut patience = Patience::new();
     while nodes.iter().map(|node| node.metric("query_shares_answered_total")).sum::<f64>() == 0.0 {

@@ -2,8 +2,9 @@
 
 /// Characters of an abbreviation.
 const CHARS: std::ops::RangeInclusive<usize> = 2..=8;
-/// Words that may stand for it beyond one a letter.
+/// Words that may stand for it beyond one a letter, and bytes of all, which bound the search.
 const MORE_WORDS_MAX: usize = 4;
+const LONG_BYTES_MAX: usize = 200;
 
 /// The abbreviations that stand in parentheses behind what they mean, and that.
 ///
@@ -12,7 +13,10 @@ const MORE_WORDS_MAX: usize = 4;
 /// biomedical text").
 pub(super) fn abbreviations(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.match_indices('(').filter_map(|(at, _)| {
-        let short = text[at + 1..].split(')').next().filter(|short| is_short(short))?;
+        let inside = &text[at + 1..];
+        let mut ends = inside.char_indices().take(CHARS.end() + 1);
+        let (end, _) = ends.find(|(_, c)| *c == ')')?;
+        let short = Some(&inside[..end]).filter(|short| is_short(short))?;
         let long = long_form(short, text[..at].trim_end())?;
         Some((short, long))
     })
@@ -27,9 +31,10 @@ fn is_short(text: &str) -> bool {
 /// The end of a text that an abbreviation stands for.
 fn long_form<'t>(short: &str, before: &'t str) -> Option<&'t str> {
     let words = short.chars().count() + MORE_WORDS_MAX;
-    let mut spaces = before.match_indices(' ').rev();
+    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(LONG_BYTES_MAX))..];
+    let mut spaces = near.match_indices(' ').rev();
     let from = spaces.nth(words - 1).map_or(0, |(at, _)| at + 1);
-    let window = &before[from..];
+    let window = &near[from..];
     let mut rest = window.char_indices().rev().peekable();
     let mut begin = None;
     let mut wanted = short.chars().rev().peekable();
@@ -67,6 +72,8 @@ mod tests {
         ] {
             assert_eq!(found(text), [], "{text}");
         }
+        let far = format!("Standing Committee on {} (SCR)", "R".repeat(LONG_BYTES_MAX));
+        assert_eq!(found(&far), [], "it is bounded");
         assert_eq!(found("é Überland Ämter Rat (ÜÄR)"), [("ÜÄR", "Überland Ämter Rat")]);
     }
 }

@@ -14,7 +14,7 @@ use crate::answer::blocks::Cell;
 use crate::answer::candidates::Candidate;
 use crate::answer::conditions::unbound;
 use crate::answer::keys::Keys;
-use crate::answer::named::{Named, names, written};
+use crate::answer::named::{CODE_MALUS, Named, names, written};
 use crate::answer::question::{COUNTS, Question, last_of};
 use crate::answer::terms::terms;
 use crate::answer::values::days;
@@ -181,6 +181,8 @@ impl Demands {
         let lost = lost.map(|(_, named)| match named {
             Named::Name if is_of_another => ROW_NAME_MALUS,
             Named::Year if !is_row && !tells_year => UNTOLD_YEAR_MALUS,
+            // Tables write them alike: the row of another floor is about another floor.
+            Named::Ordinal if is_row => CODE_MALUS,
             _ => named.malus(),
         });
         let mut missing = lost.fold(0.0_f32, f32::max);

@@ -23,12 +23,14 @@ const NAME_MALUS: f32 = 0.1;
 /// The same for a year, of which another one is another thing.
 const YEAR_MALUS: f32 = 0.6;
 /// The same for a code, which nothing else can stand for.
-const CODE_MALUS: f32 = 0.6;
+pub(super) const CODE_MALUS: f32 = 0.6;
 
 /// A word that names something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
     Name,
+    /// An ordinal or a decade in digits, which a text may tell in words: "3rd", "1980s".
+    Ordinal,
     Year,
     Code,
 }
@@ -37,15 +39,15 @@ impl Named {
     /// The confidence that a passage loses without it.
     pub(super) fn malus(self) -> f32 {
         match self {
-            Self::Name => NAME_MALUS,
+            Self::Name | Self::Ordinal => NAME_MALUS,
             Self::Year => YEAR_MALUS,
             Self::Code => CODE_MALUS,
         }
     }
 }
 
-/// The terms of a question that name something:
-/// capitalised words inside the question, codes, years.
+/// The terms of a question that name something: capitalised words inside the question, ordinals,
+/// codes, years.
 pub(super) fn names(question: &str) -> BTreeMap<String, Named> {
     let text = spaced(question);
     let words: Vec<&str> = question.unicode_words().collect();
@@ -69,7 +71,7 @@ pub(super) fn names(question: &str) -> BTreeMap<String, Named> {
     let mut names = BTreeMap::new();
     for (at, word) in words.iter().enumerate() {
         let named = match () {
-            () if has_names && at > 0 && is_ordinal(word) => Named::Name,
+            () if has_names && at > 0 && is_ordinal(word) => Named::Ordinal,
             () if is_code(word) => Named::Code,
             () if is_year(word) => Named::Year,
             () if has_names && at > 0 && is_name(word) => Named::Name,
@@ -78,7 +80,7 @@ pub(super) fn names(question: &str) -> BTreeMap<String, Named> {
         let analysed = HybridQuery::analyse(word);
         let whole = word.to_lowercase();
         // Of what has digits all is meant and not a part.
-        let is_whole = named == Named::Code || is_ordinal(word);
+        let is_whole = matches!(named, Named::Code | Named::Ordinal);
         let is_meant = |term: &&String| !is_whole || **term == whole;
         let terms = analysed.terms().iter().filter(is_meant);
         names.extend(terms.map(|term| (term.clone(), named)));
@@ -95,8 +97,6 @@ pub(super) fn tells_year(text: &str) -> bool {
     text.unicode_words().any(is_year)
 }
 
-/// Whether a word is an ordinal or a decade in digits, which a text may tell in words: "3rd",
-/// "1980s".
 fn is_ordinal(word: &str) -> bool {
     let end = word.trim_start_matches(|c: char| c.is_ascii_digit());
     end.len() < word.len() && is_entry("st|nd|rd|th|s|'s|\u{2019}s", end)
@@ -133,11 +133,8 @@ mod tests {
     fn ordinals_and_decades_may_be_told_in_words() {
         for word in ["3rd", "15th", "80s", "1980s"] {
             let question = format!("Who played on the {word} evening?");
-            assert_eq!(
-                names(&question),
-                BTreeMap::from([(word.to_owned(), Named::Name)]),
-                "{word}"
-            );
+            let expected = BTreeMap::from([(word.to_owned(), Named::Ordinal)]);
+            assert_eq!(names(&question), expected);
         }
         assert_eq!(names("Who fixed the 15X?")["15x"], Named::Code);
     }

@@ -34,6 +34,20 @@ fn keywords_ask_for_a_list_too() {
     assert!(answer.contains("six months") && answer.contains("sticker"), "{answer}");
 }
 
+/// An ordinal means a row as a code does, and prose may tell it in words.
+#[test]
+fn a_row_is_that_of_the_ordinal() {
+    let table = "| Floor | Key |\n|---|---|\n| 2nd | under the mat |\n| 3rd | at the desk |\n";
+    let asked = |floor: &str| {
+        told(&format!("Where is the key of the {floor} floor?"), &[("keys.md", table)])
+    };
+    let answer = asked("3rd");
+    assert!(answer.contains("at the desk") && !answer.contains("mat"), "{answer}");
+    assert_eq!(asked("4th"), ABSTENTION);
+    let text = "The key of the third floor is at the desk.";
+    assert!(told("Where is the key of the 3rd floor?", &[("keys.txt", text)]).contains("desk"));
+}
+
 /// A sentence that names "these" things is told with the one that says which.
 #[test]
 fn what_a_demonstrative_means_is_told_with_it() {

@@ -141,12 +141,16 @@ fn what_another_process_removes_meanwhile_is_no_damage() {
 fn a_store_that_is_away_is_no_damage() {
     let dir = CollectionDir::new();
     two_segments(&dir);
-    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
-    faulty.set(|call, key| match call == Call::Get && key.as_str().starts_with("v1/raw/") {
-        true => Fault::Before,
-        false => Fault::None,
-    });
-    assert_eq!(verified(&(faulty as _), None).unwrap_err().kind(), ErrorKind::Unavailable);
+    // Originals, then segments.
+    for place in ["v1/raw/", "/s/"] {
+        let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+        faulty.set(move |call, key| match call == Call::Get && key.as_str().contains(place) {
+            true => Fault::Before,
+            false => Fault::None,
+        });
+        let error = verified(&(faulty as _), None).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{place}");
+    }
 }
 
 /// Goal: a source that is deleted meanwhile takes its original and the tombstones of before with
@@ -193,16 +197,4 @@ fn manifests_that_are_lost_meanwhile_are_told() {
     let error = verified(&(faulty as _), None).unwrap_err();
     let CollectionError::HeadMissing { found, expected, .. } = error else { panic!("{error}") };
     assert_eq!((found, expected), (0, version));
-}
-
-#[test]
-fn segments_of_a_store_that_is_away_are_no_damage() {
-    let dir = CollectionDir::new();
-    two_segments(&dir);
-    let faulty = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
-    faulty.set(|call, key| match call == Call::Get && key.as_str().contains("/s/") {
-        true => Fault::Before,
-        false => Fault::None,
-    });
-    assert_eq!(verified(&(faulty as _), None).unwrap_err().kind(), ErrorKind::Unavailable);
 }
