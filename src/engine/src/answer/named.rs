@@ -135,6 +135,7 @@ mod tests {
             let question = format!("Who played on the {word} evening?");
             let expected = BTreeMap::from([(word.to_owned(), Named::Ordinal)]);
             assert_eq!(names(&question), expected);
+            assert_eq!(written(&question, &expected), [""; 0], "no row needs a capital for it");
         }
         assert_eq!(names("Who fixed the 15X?")["15x"], Named::Code);
     }
