@@ -13,7 +13,7 @@ const ROUND: Duration = Duration::from_secs(2);
 /// Starts a thread that gives freed memory back to the system.
 ///
 /// mimalloc gives back what has been free for a second, but looks for it only when a thread takes
-/// or frees much: 150 MiB of a start, or the weights of a model that has left the memory, would
+/// or frees much: 170 MiB of a start, or the weights of a model that has left the memory, would
 /// stay in a process that does nothing.
 pub(crate) fn give_back_freed() -> std::io::Result<()> {
     let rounds = || loop {
