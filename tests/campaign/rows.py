@@ -13,6 +13,7 @@ import durability
 import isolation
 import nodes
 import simulation
+import soak
 import ssrf
 
 
@@ -40,6 +41,7 @@ ROWS = {
     "documents": Row("hostile documents", documents.hostile, "documents", 300, 1),
     "bucket": Row("machines lost or asleep, data in a bucket", bucket.lost_machines, "takeovers", 300, 1),
     "nodes": Row("answers of query nodes after what was told", nodes.told_everywhere, "checks", 5_000, 2),
+    "soak": Row("every operation, and nothing grows", soak.life, "minutes", 1440, 1),
     "recovery": Row("starts after a kill", durability.recovery, "starts", 100, 1, bar_seconds=2.0),
 }
 
