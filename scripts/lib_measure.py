@@ -1,9 +1,12 @@
 """Shared by the measuring scripts: a server over a data directory, requests, quantiles."""
 import atexit
+import contextlib
 import http.client
 import json
 import os
+import random
 import re
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -17,6 +20,18 @@ def add_server_options(parser):
     target = os.environ.get("CARGO_TARGET_DIR", ROOT / "target")
     parser.add_argument("--binary", default=os.environ.get("LODESTONE_BINARY", f"{target}/debug/lodestone"))
     parser.add_argument("--model", default=os.environ.get("LODESTONE_MODEL_DIR", ROOT / "models/all-MiniLM-L6-v2"))
+
+
+def free_ports(count):
+    """Ports that are free now; the system gives none of these to whoever asks for any."""
+    ports = []
+    for port in random.sample(range(20_000, 32_000), 1_000):
+        with contextlib.suppress(OSError), socket.socket() as free:
+            free.bind(("127.0.0.1", port))
+            ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise RuntimeError("no free ports")
 
 
 class Server:

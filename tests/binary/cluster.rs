@@ -9,6 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::backups::another;
+use crate::exposition::Scrape;
 use crate::process::http::Client;
 use crate::process::patience::Patience;
 use crate::process::{Server, lodestone};
@@ -97,17 +98,23 @@ fn the_cluster_of_the_compose_file_works() {
     for name in ["query-a", "query-b"] {
         running.get_mut(name).expect("a service").0.ready();
     }
+    let metric = |writer: &str, name: &str| {
+        let reply = client(writer).call("GET", "/metrics", &Value::Null).ok()?;
+        (reply.status == 200)
+            .then(|| Scrape::read(&String::from_utf8(reply.body).expect("UTF-8")).get(name))
+    };
+    let mut patience = Patience::new();
+    let has_a_hand = |name: &&str| metric(name, "ingest_nodes_usable") == Some(1.0);
+    let writer = loop {
+        if let Some(writer) = ["writer-a", "writer-b"].into_iter().find(has_a_hand) {
+            break writer;
+        }
+        assert!(!patience.is_over(()), "nobody writes and has an ingest node");
+    };
     put(&client("query-a"), "one", "saffron");
     put(&client("query-b"), "two", "copper");
-    let writes = |name: &&str| {
-        let health = client(name).call("GET", "/healthz", &Value::Null);
-        health.is_ok_and(|reply| !reply.json()["writer"].is_null())
-    };
-    let writer = ["writer-a", "writer-b"].into_iter().find(writes).expect("one writes");
-    let metrics = client(writer).call("GET", "/metrics", &Value::Null).expect("an answer").body;
-    let metrics = String::from_utf8(metrics).expect("UTF-8");
-    let embedded = "lodestone_ingest_node_passages_total{place=\"node\"} 2\n";
-    assert!(metrics.contains(embedded), "{metrics}");
+    let embedded = metric(writer, "ingest_node_passages_total{place=\"node\"}");
+    assert_eq!(embedded, Some(2.0));
 
     running.remove(writer).expect("it runs").0.kill();
     put(&client("query-b"), "three", "violin");

@@ -6,13 +6,13 @@ deletion was answered. The store is that of the row `bucket`.
 """
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
 from urllib.parse import urlsplit
 
 import bucket
+from lib_measure import free_ports
 from link import Link
 from oracle import word
 from server import Broken, Gone, Server
@@ -167,17 +167,6 @@ class Cluster:
             self.restart(number, loses_disk=random.random() < 0.5)
         self.trial.add(**{kind: 1})
         time.sleep(random.random() * 4)
-
-
-def free_ports(count):
-    """Ports that are free now, for processes that come back under the same address."""
-    sockets = [socket.socket() for _ in range(count)]
-    for free in sockets:
-        free.bind(("127.0.0.1", 0))
-    ports = [free.getsockname()[1] for free in sockets]
-    for free in sockets:
-        free.close()
-    return ports
 
 
 class History(threading.Thread):
