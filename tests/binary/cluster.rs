@@ -13,7 +13,7 @@ use crate::exposition::Scrape;
 use crate::process::http::Client;
 use crate::process::patience::Patience;
 use crate::process::{Server, lodestone};
-use crate::query_nodes::{delete, free_port};
+use crate::query_nodes::{free_port, passed_on};
 use crate::s3::Store;
 use crate::shared_store::PLACE;
 use crate::standby::put;
@@ -118,7 +118,8 @@ fn the_cluster_of_the_compose_file_works() {
 
     running.remove(writer).expect("it runs").0.kill();
     put(&client("query-b"), "three", "violin");
-    delete(&client("query-a"), "one");
+    let gone = json!({"source_ids": ["one"]});
+    passed_on(&client("query-a"), "DELETE", "/delete_source?tenant_id=acme", &gone);
     for name in ["query-a", "query-b"] {
         assert_eq!(found(&client(name), "saffron"), [""; 0]);
         assert_eq!(found(&client(name), "copper"), ["two"]);
