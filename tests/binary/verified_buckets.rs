@@ -53,14 +53,14 @@ fn put_back(bucket: &Bucket, objects: &[(String, Vec<u8>)]) {
     }
 }
 
-/// How many segments of the tenant `verify` found sound.
+/// The number of segments of the tenant that `verify` found sound.
 fn segments_said(said: &str) -> usize {
     let counted = said.lines().find_map(|line| line.strip_prefix("acme: "));
     let number = counted.and_then(|line| line.split(' ').next());
     number.and_then(|number| number.parse().ok()).expect("a number of segments")
 }
 
-/// How many of these objects `verify` names as damaged.
+/// The number of these objects that `verify` names as damaged.
 fn named(objects: &[(String, Vec<u8>)], said: &str) -> usize {
     objects.iter().filter(|(key, _)| said.contains(key.as_str())).count()
 }

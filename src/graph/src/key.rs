@@ -61,19 +61,23 @@ pub fn key(name: &str) -> Key {
 pub fn keys_in(text: &str) -> Vec<(Key, Range<usize>)> {
     let ranges: Vec<Range<usize>> = Words::of(text).take(TEXT_WORDS_MAX).collect();
     let mut folded = String::new();
-    let mut ends = Vec::with_capacity(ranges.len());
+    let mut folds = Vec::with_capacity(ranges.len());
     for range in &ranges {
+        let end = folded.len();
         push_word(&mut folded, &text[range.clone()]);
-        ends.push(folded.len());
+        // A word of marks alone adds nothing, and the first one no blank.
+        let start = if end > 0 && folded.len() > end { end + 1 } else { end };
+        folds.push(start..folded.len());
     }
     let mut found = Vec::new();
     for (first, range) in ranges.iter().enumerate() {
-        let start = if first == 0 { 0 } else { (ends[first - 1] + 1).min(ends[first]) };
-        if words::is_article(&folded[start..ends[first]]) {
+        let start = folds[first].start;
+        let word = &folded[folds[first].clone()];
+        if word.is_empty() || words::is_article(word) {
             continue;
         }
         for last in first..ranges.len().min(first + KEY_WORDS_MAX) {
-            let key = &folded[start..ends[last]];
+            let key = &folded[start..folds[last].end];
             if is_telling(key) {
                 found.push((Key(key.to_owned()), range.start..ranges[last].end));
             }
@@ -259,6 +263,18 @@ mod tests {
         }
         for key in ["inception", "lord of the rings", "usa", "紅 楼", "ibm"] {
             assert!(is_telling(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn words_of_marks_alone_move_no_key() {
+        for text in ["\u{300} Ῠdra Isle", "x \u{300} Ῠdra Isle", "\u{300} \u{301} Ῠdra Isle"]
+        {
+            let found = keys_in(text);
+            let key = key("Ῠdra Isle");
+            let range = found.iter().find(|(found, _)| *found == key).map(|(_, range)| range);
+            assert_eq!(range.map(|range| &text[range.clone()]), Some("Ῠdra Isle"), "{found:?}");
+            assert!(found.iter().all(|(key, _)| key.as_str().trim() == key.as_str()), "{found:?}");
         }
     }
 

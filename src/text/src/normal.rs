@@ -46,7 +46,7 @@ pub(super) fn original_ranges(original: &str, ranges: &[Range<usize>]) -> Vec<Ra
 /// Appends the folded form of a word that is in NFKC: case folded, ignorable characters dropped,
 /// one kind of apostrophe.
 ///
-/// Folding is the lower case of the upper case: it differs from Unicode's full case folding only
+/// Folding is the lower case of the upper case of the lower case (ẞ, ß and SS are one): it differs from Unicode's full case folding only
 /// where that keeps letters apart that no reader would (dotless i), and needs no table of ours.
 pub(super) fn fold_into(word: &str, folded: &mut String) {
     let start = folded.len();
@@ -60,7 +60,10 @@ pub(super) fn fold_into(word: &str, folded: &mut String) {
             '\u{2018}' | '\u{2019}' => folded.push('\''),
             _ if c.is_ascii() => folded.push(c.to_ascii_lowercase()),
             _ if is_ignorable(c) => {}
-            _ => folded.extend(c.to_uppercase().flat_map(char::to_lowercase)),
+            _ => {
+                let upper = c.to_lowercase().flat_map(char::to_uppercase);
+                folded.extend(upper.flat_map(char::to_lowercase));
+            }
         }
     }
     if !is_normal(&folded[start..]) {
@@ -149,6 +152,7 @@ mod tests {
             ("co\u{AD}operate", "cooperate"),
             ("don’t", "DON'T"),
             ("ᾳ", "ᾼ"),
+            ("STRAẞE", "Straße"),
         ] {
             assert_eq!(fold(a), fold(b), "{a} {b}");
         }
@@ -164,6 +168,14 @@ mod tests {
         let ranges = original_ranges(original, &[0..4, word..word + 2, summer..normal.len()]);
         let pieces: Vec<_> = ranges.iter().map(|r| &original[r.clone()]).collect();
         assert_eq!(pieces, ["\u{FB01}ne", "\u{FF28}\u{FF49}", "e\u{301}te\u{301}"]);
+    }
+
+    #[test]
+    fn folding_of_every_character_is_stable() {
+        for c in '\u{80}'..=char::MAX {
+            let once = fold(&c.to_string());
+            assert_eq!(fold(&once), once, "{c:?}");
+        }
     }
 
     proptest! {
