@@ -46,8 +46,9 @@ pub(super) fn original_ranges(original: &str, ranges: &[Range<usize>]) -> Vec<Ra
 /// Appends the folded form of a word that is in NFKC: case folded, ignorable characters dropped,
 /// one kind of apostrophe.
 ///
-/// Folding is the lower case of the upper case of the lower case (ẞ, ß and SS are one): it differs from Unicode's full case folding only
-/// where that keeps letters apart that no reader would (dotless i), and needs no table of ours.
+/// Folding is the lower case of the upper case of the lower case, so that both cases of sharp s are
+/// "ss": it differs from Unicode's full case folding only where that keeps letters apart that no
+/// reader would (dotless i), and needs no table of ours.
 pub(super) fn fold_into(word: &str, folded: &mut String) {
     let start = folded.len();
     if word.is_ascii() {
