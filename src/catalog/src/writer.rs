@@ -262,9 +262,9 @@ fn commit_and_send(
     batch: &mut [Box<dyn Task>],
     log: &mut Shipper,
 ) -> std::result::Result<(), Failure> {
-    log.catch_up().map_err(Failure::of)?;
+    log.catch_up(connection).map_err(Failure::of)?;
     commit_together(connection, batch)?;
-    log.ship().map_err(|error| match Failure::of(error) {
+    log.ship(connection).map_err(|error| match Failure::of(error) {
         Failure::Away(cause) => Failure::Unsent(cause),
         failure => failure,
     })

@@ -17,6 +17,7 @@ use super::state::LogWatch;
 use super::wal::WalTail;
 use crate::error::{CatalogError, Result};
 use crate::open::BUSY_TIMEOUT;
+use crate::rows::Statements;
 use lodestone_io::store::Key;
 use lodestone_types::{Clock, Timestamp};
 
@@ -122,7 +123,7 @@ impl Shipper {
         if base.is_none() {
             shipper.first_base(connection)?;
         }
-        shipper.ship()?;
+        shipper.ship(connection)?;
         // Everything of before is there.
         shipper.appender.watch.note_stored(shipper.clock.now());
         Ok(shipper)
@@ -159,7 +160,7 @@ impl Shipper {
     ///
     /// # Errors
     /// [`CatalogError::LogAway`], [`CatalogError::Fenced`].
-    pub(crate) fn catch_up(&mut self) -> Result<()> {
+    pub(crate) fn catch_up(&mut self, connection: &Connection) -> Result<()> {
         if self.appender.watch.is_fenced() {
             return Err(CatalogError::Fenced);
         }
@@ -168,7 +169,7 @@ impl Shipper {
         if since.is_some_and(|millis| u128::from(millis) < RETRY_PAUSE.as_millis()) {
             return Err(CatalogError::LogAway { cause: cause.clone() });
         }
-        self.ship()
+        self.ship(connection)
     }
 
     /// Sends everything that is committed.
@@ -176,9 +177,9 @@ impl Shipper {
     /// # Errors
     /// [`CatalogError::LogAway`]: something waits, and the next attempt begins with it.
     /// [`CatalogError::Fenced`]: it was not stored, and nothing ever will be.
-    pub(crate) fn ship(&mut self) -> Result<()> {
+    pub(crate) fn ship(&mut self, connection: &Connection) -> Result<()> {
         let before = self.appender.next();
-        let shipped = self.ship_all();
+        let shipped = self.ship_all(connection);
         if shipped.is_ok() && self.appender.next() > before {
             self.appender.watch.note_stored(self.clock.now());
         }
@@ -199,7 +200,7 @@ impl Shipper {
         shipped
     }
 
-    fn ship_all(&mut self) -> Result<()> {
+    fn ship_all(&mut self, connection: &Connection) -> Result<()> {
         self.appender.flush()?;
         if let Some(Copying { here, mark, copied: Some(copied), .. }) =
             self.copying.take_if(|copying| copying.copied.is_some())
@@ -207,7 +208,8 @@ impl Shipper {
             (self.base, self.copied, self.base_bytes) = (mark, here, copied.bytes);
             self.collect(copied.blob);
         }
-        while let Some(piece) = self.wal.next().map_err(|error| {
+        let committed = committed_frames(connection)?;
+        while let Some(piece) = self.wal.next(committed).map_err(|error| {
             CatalogError::corrupt(format!("the write-ahead log could not be read: {error}"))
         })? {
             if piece.place.offset == 0 {
@@ -241,7 +243,7 @@ impl Shipper {
     pub(crate) fn maintain(&mut self, connection: &Connection, has_waited: bool) -> Result<()> {
         if self.away.is_some() {
             return match has_waited {
-                true => unless_away(self.ship()),
+                true => unless_away(self.ship(connection)),
                 false => Ok(()),
             };
         }
@@ -249,7 +251,7 @@ impl Shipper {
             Some(Done::Copied(Ok(copied))) => {
                 // An entry that is kept goes with the next attempt, at once.
                 unless_away(self.append_base(copied))?;
-                unless_away(self.ship())?;
+                unless_away(self.ship(connection))?;
             }
             Some(Done::Copied(Err(error))) => {
                 tracing::warn!(%error, "no copy of the catalog could be stored: its log grows");
@@ -343,6 +345,15 @@ fn unless_away(shipped: Result<()>) -> Result<()> {
         Err(CatalogError::LogAway { .. }) => Ok(()),
         other => other,
     }
+}
+
+/// Number of frames in the write-ahead log up to the last commit.
+fn committed_frames(connection: &Connection) -> Result<u64> {
+    let sql = "PRAGMA wal_checkpoint(NOOP)";
+    connection.one(sql, [], |cells| {
+        let _is_busy: bool = cells.next()?;
+        cells.number()
+    })
 }
 
 /// Result of a checkpoint.
