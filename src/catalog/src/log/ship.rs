@@ -358,7 +358,7 @@ fn committed_frames(connection: &Connection) -> Result<u64> {
 
 /// Result of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Folded {
+pub(super) enum Folded {
     /// The whole log is in the file, and the next frame begins a lap. Never after `PASSIVE`.
     Emptied,
     /// The whole log is in the file.
@@ -371,14 +371,15 @@ enum Folded {
 ///
 /// # Errors
 /// Those after which nothing may be written. A full disk is none: the log stays as it is.
-fn checkpoint(connection: &Connection, mode: &str) -> Result<Folded> {
+pub(super) fn checkpoint(connection: &Connection, mode: &str) -> Result<Folded> {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
     let outcome = connection.query_row(&sql, [], |row| {
         Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
     });
     match outcome.map_err(CatalogError::from) {
         Ok((false, 0, 0)) if mode == "TRUNCATE" => Ok(Folded::Emptied),
-        Ok((_, frames, folded)) if frames == folded => Ok(Folded::Whole),
+        // Both are -1 where another process folds the log now.
+        Ok((_, frames, folded)) if frames == folded && frames >= 0 => Ok(Folded::Whole),
         Ok(_) => Ok(Folded::Partly),
         Err(error) if error.is_poisoning() => Err(error),
         Err(error) => {
