@@ -1,7 +1,32 @@
 //! Logs and files that hold what no process has written, and stores that fail between two steps.
 
+use std::fs;
+use std::os::unix::fs::FileExt;
+
 use super::*;
 use crate::log::ship::{Folded, checkpoint};
+
+/// Goal: a write-ahead log that cannot be read leaves its commit in doubt: it is visible here, and
+/// a part of it may be in the store. Nothing is written after it.
+#[test]
+fn a_commit_that_cannot_be_read_back_is_in_doubt() {
+    let machines = Machines::new(LogLimits::default());
+    let machine = machines.start();
+    let collection = machine.tenant("a");
+    let path = machine.directory.path().join("catalog.sqlite-wal");
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(b"none", 0).unwrap();
+    let error = machine.submit(collection, "doubt").unwrap_err();
+    assert!(matches!(error, CatalogError::InDoubt { .. }), "{error}");
+    assert!(error.to_string().contains("not a write-ahead log"), "{error}");
+    let error = machine.submit(collection, "refused").unwrap_err();
+    assert!(matches!(error, CatalogError::Poisoned { .. }), "{error}");
+    assert_eq!(machine.rows()["jobs"].len(), 1);
+    drop(machine);
+    let next = machines.start();
+    assert_eq!(next.rows()["jobs"].len(), 0);
+    next.submit(collection, "s").unwrap();
+}
 
 /// Goal: while another process folds the log, it is not taken for folded in. Method: a checkpoint
 /// of another connection that waits for a reader holds the lock.
