@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,8 @@ const MAGIC: u32 = 0x377F_0682;
 pub(super) const HEADER_BYTES: usize = 32;
 /// Bytes before the page of a frame.
 pub(super) const FRAME_HEADER_BYTES: usize = 24;
+/// Bytes of a page, a power of two.
+const PAGE_BYTES: RangeInclusive<u32> = 512..=65536;
 const FIRST_FRAME: u64 = HEADER_BYTES as u64;
 
 /// The header of a lap.
@@ -44,8 +47,10 @@ impl Header {
     pub(super) fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let salts = bytes[16..24].try_into().expect("eight bytes");
         let header = Self { page_bytes: number(&bytes[8..12]), salts };
+        let has_pages =
+            header.page_bytes.is_power_of_two() && PAGE_BYTES.contains(&header.page_bytes);
         // The last bit says in which order checksums take their bytes.
-        (number(&bytes[..4]) & !1 == MAGIC).then_some(header)
+        (number(&bytes[..4]) & !1 == MAGIC && has_pages).then_some(header)
     }
 
     /// Bytes of a page.

@@ -4,7 +4,122 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 
 use super::*;
+use crate::log::entry::{self, Base, Entry, Frames, Kind, Label};
+use crate::log::pages::Commits;
 use crate::log::ship::{Folded, checkpoint};
+use crate::log::wal;
+use lodestone_io::store::BlobStore;
+use lodestone_types::ErrorKind;
+
+impl Machines {
+    /// Changes an entry as if its process had written it so.
+    fn rewrite(&self, number: u64, change: impl FnOnce(&mut Label, &mut Vec<u8>)) {
+        let key = entry::key(number);
+        let entry = Entry::decode(&self.store.get(&key).unwrap()).unwrap();
+        let (mut label, mut content) = (entry.label.clone(), entry.content().unwrap());
+        change(&mut label, &mut content);
+        self.store.put(&key, &Entry::encode(&label, &content)).unwrap();
+    }
+}
+
+/// A log of a claim, a base and some frames, and the number of its newest entry.
+fn written() -> (Machines, u64) {
+    let machines = Machines::new(LogLimits::default());
+    let machine = machines.start();
+    let collection = machine.tenant("a");
+    for n in 0..3 {
+        machine.submit(collection, &format!("s{n}")).unwrap();
+    }
+    drop(machine);
+    let newest = *machines.entries().last().unwrap();
+    (machines, newest)
+}
+
+/// Goal: an entry whose checksum fits and that breaks a rule is refused by its key, by restores and
+/// by followers, and ends no thread.
+#[test]
+fn entries_that_no_process_writes_are_refused_by_name() {
+    type Change = fn(&mut Label, &mut Vec<u8>);
+    fn frames(label: &mut Label) -> &mut Frames {
+        match &mut label.kind {
+            Kind::Frames(place) => place,
+            other => panic!("{other:?}"),
+        }
+    }
+    fn base(label: &mut Label) -> &mut Base {
+        match &mut label.kind {
+            Kind::Base(base) => base,
+            other => panic!("{other:?}"),
+        }
+    }
+    // The second entry is the base; the newest one, the sixth, has frames.
+    let changes: [(&str, u64, Change); 11] = [
+        ("behind itself", 2, |label, _| base(label).first = 3),
+        ("length or hash", 2, |label, _| base(label).bytes += 1),
+        ("longer than its entry", 2, |label, _| base(label).bytes -= 1),
+        ("length or hash", 2, |label, _| base(label).sha256 = "0".repeat(64)),
+        ("", 2, |label, _| base(label).blob = "../etc/passwd".into()),
+        ("should be a base", 2, |label, _| label.kind = Kind::Claim { format: 7, waits: false }),
+        ("another length", 6, |_, content| content.truncate(content.len() - 1)),
+        ("do not follow", 6, |label, _| frames(label).offset += 8),
+        ("do not follow", 6, |label, _| frames(label).lap += 1),
+        ("does not follow the entry", 6, |label, _| label.parent = None),
+        ("under claim 7, after claim 1", 5, |label, _| label.claim = 7),
+    ];
+    for (words, number, change) in changes {
+        let (machines, _) = written();
+        machines.rewrite(number, change);
+        let restored = machines.restored().unwrap_err();
+        let followed = machines.follow(machines.store.clone()).map(drop).unwrap_err();
+        for error in [restored, followed] {
+            let text = error.to_string();
+            assert!(text.contains(words), "{words}: {text}");
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{text}");
+        }
+    }
+}
+
+/// Goal: frames of a hostile log are refused by whoever follows it, and not written anywhere.
+#[test]
+fn frames_that_are_none_are_refused() {
+    let frame_of = |page_bytes: usize, page: u32, commit: u32| {
+        let mut bytes = [page.to_be_bytes(), commit.to_be_bytes()].concat();
+        bytes.resize(wal::FRAME_HEADER_BYTES + page_bytes, 0);
+        bytes
+    };
+    let frame = |page: u32, commit: u32| frame_of(512, page, commit);
+    let header = |page_bytes: u32| {
+        let mut bytes = [0x377F_0682_u32, 3_007_000, page_bytes].map(u32::to_be_bytes).concat();
+        bytes.resize(wal::HEADER_BYTES, 7);
+        bytes
+    };
+    let place = |offset: u64| Frames { lap: 1, offset, bytes: 0 };
+    let whole = [header(512), frame(1, 0), frame(2, 2)].concat();
+    let mut commits = Commits::default();
+    let refused = |commits: &mut Commits, offset: u64, bytes: &[u8]| {
+        let error = commits.add(place(offset), bytes).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        assert!(!commits.is_ready());
+    };
+    refused(&mut commits, 32, &frame(1, 1)); // Before any header.
+    refused(&mut commits, 0, &whole[..20]);
+    refused(&mut commits, 0, &[header(512), frame(0, 1)].concat());
+    refused(&mut commits, 0, &[&whole[..], &[1]].concat()[1..]);
+    for page_bytes in [0, 1, 256, 513, 131_072] {
+        let frame = frame_of(page_bytes as usize, 1, 1);
+        refused(&mut commits, 0, &[header(page_bytes), frame].concat());
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    commits.write(&path).unwrap();
+    assert!(!path.exists(), "there is nothing to write");
+    commits.add(place(0), &whole).unwrap();
+    let error = commits.write(&path).unwrap_err();
+    assert!(error.to_string().contains("file"), "{error}");
+    fs::write(&path, [9; 5000]).unwrap();
+    commits.write(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().len(), 1024, "as long as the commit says");
+}
 
 /// Goal: a write-ahead log that cannot be read leaves its commit in doubt: it is visible here, and
 /// a part of it may be in the store. Nothing is written after it.

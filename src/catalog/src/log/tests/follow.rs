@@ -7,7 +7,7 @@ use lodestone_io::store::BlobStore;
 use lodestone_types::limits::FOLLOWERS_MILLIS;
 
 impl Machines {
-    fn follow(&self, store: Arc<dyn BlobStore>) -> Result<Machine, CatalogError> {
+    pub(super) fn follow(&self, store: Arc<dyn BlobStore>) -> Result<Machine, CatalogError> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("catalog.sqlite");
         let log = CatalogLog::open(store, self.ids.clone())?;
