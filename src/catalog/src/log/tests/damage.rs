@@ -7,7 +7,7 @@ use super::*;
 use crate::log::entry::{self, Base, Entry, Frames, Kind, Label};
 use crate::log::pages::Commits;
 use crate::log::ship::{Folded, checkpoint};
-use crate::log::wal;
+use crate::log::{replace, wal};
 use lodestone_io::store::BlobStore;
 use lodestone_types::ErrorKind;
 
@@ -188,4 +188,34 @@ fn a_checkpoint_of_another_process_is_not_ours() {
     // Where something is in its way, the log stays as it is.
     own.execute_batch("INSERT INTO t VALUES (3); BEGIN; INSERT INTO t VALUES (4)").unwrap();
     assert_eq!(checkpoint(&own, "PASSIVE").unwrap(), Folded::Partly);
+}
+
+/// Goal: the file that a process found is kept, whenever the next start was cut off.
+#[test]
+fn a_replaced_file_survives_a_start_that_is_cut_off() {
+    let directory = tempfile::tempdir().unwrap();
+    let beside = |suffix: &str| directory.path().join(format!("catalog.sqlite{suffix}"));
+    let path = beside("");
+    let start = |text: &str| {
+        fs::write(beside(".restored"), text).unwrap();
+        replace(&path, &beside(".restored")).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    };
+    // Cut off after the first of both was moved.
+    fs::write(beside(".replaced"), "own").unwrap();
+    fs::write(beside("-wal"), "own log").unwrap();
+    start("one");
+    let kept = |suffix: &str| fs::read_to_string(beside(suffix)).ok();
+    assert_eq!(kept(".replaced").as_deref(), Some("own"));
+    assert_eq!(kept(".replaced-wal").as_deref(), Some("own log"));
+    assert_eq!(kept("-wal"), None);
+    // The next one replaces it, with nothing of the log of before.
+    start("two");
+    assert_eq!((kept(".replaced").as_deref(), kept(".replaced-wal")), (Some("one"), None));
+    fs::remove_file(beside(".replaced")).unwrap();
+    fs::create_dir_all(beside(".replaced-wal/x")).unwrap();
+    fs::write(beside(".restored"), "three").unwrap();
+    let error = replace(&path, &beside(".restored")).unwrap_err();
+    assert!(error.to_string().contains(".replaced-wal"), "{error}");
+    assert_eq!(kept("").as_deref(), Some("two"));
 }
