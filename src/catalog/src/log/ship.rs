@@ -125,7 +125,7 @@ impl Shipper {
         }
         shipper.ship(connection)?;
         // Everything of before is there.
-        shipper.appender.watch.note_stored(shipper.clock.now());
+        shipper.appender.watch.note_stored(shipper.clock.now(), true);
         Ok(shipper)
     }
 
@@ -164,12 +164,15 @@ impl Shipper {
         if self.appender.watch.is_fenced() {
             return Err(CatalogError::Fenced);
         }
-        let Some((tried_at, cause)) = &self.away else { return Ok(()) };
-        let since = self.clock.now().0.checked_sub(tried_at.0);
-        if since.is_some_and(|millis| u128::from(millis) < RETRY_PAUSE.as_millis()) {
-            return Err(CatalogError::LogAway { cause: cause.clone() });
+        if let Some((tried_at, cause)) = &self.away {
+            let since = self.clock.now().0.checked_sub(tried_at.0);
+            if since.is_some_and(|millis| u128::from(millis) < RETRY_PAUSE.as_millis()) {
+                return Err(CatalogError::LogAway { cause: cause.clone() });
+            }
+            self.ship(connection)?;
         }
-        self.ship(connection)
+        self.appender.watch.note_writing();
+        Ok(())
     }
 
     /// Sends everything that is committed.
@@ -180,8 +183,9 @@ impl Shipper {
     pub(crate) fn ship(&mut self, connection: &Connection) -> Result<()> {
         let before = self.appender.next();
         let shipped = self.ship_all(connection);
-        if shipped.is_ok() && self.appender.next() > before {
-            self.appender.watch.note_stored(self.clock.now());
+        if shipped.is_ok() {
+            let is_new = self.appender.next() > before;
+            self.appender.watch.note_stored(self.clock.now(), is_new);
         }
         self.away = match &shipped {
             Err(CatalogError::LogAway { cause }) => Some((self.clock.now(), cause.clone())),

@@ -212,12 +212,16 @@ fn a_change_that_is_not_stored_is_not_told() {
     let options = CatalogOptions { has_followers: true, ..options() };
     let log = machines.log().unwrap();
     let writer = Catalog::open_with_log(&path, options, clock, ids, log).unwrap();
+    // Followers know of all that is stored.
+    machines.clock.advance_millis(FOLLOWERS_MILLIS);
     machines.store.set(|call, _| if call == Call::Create { Fault::Before } else { Fault::None });
     let name = TenantId::parse("a").unwrap();
     let made = writer.create_tenant(name.clone(), TenantMode::Standard, None);
     assert!(matches!(made, Err(CatalogError::InDoubt { .. })));
     assert!(writer.tenant(&name).unwrap().is_some(), "it is visible here");
     let changed = machines.clock.now();
+    machines.clock.advance_millis(1);
+    assert!(writer.known_before() <= changed);
     let refused = writer.await_followers(changed).unwrap_err();
     assert!(matches!(refused, CatalogError::LogAway { .. }), "{refused}");
     machines.store.set(|_, _| Fault::None);
@@ -230,4 +234,36 @@ fn a_change_that_is_not_stored_is_not_told() {
     machines.clock.advance_millis(1);
     assert!(writer.known_before() > changed);
     writer.await_followers(changed).unwrap();
+}
+
+/// Goal: an event is told to its webhook once every follower knows of what it tells, also where
+/// nothing is written after it and it was stored in the millisecond in which it came about.
+#[test]
+fn an_event_waits_for_the_followers() {
+    let machines = Machines::new(LogLimits::default());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("catalog.sqlite");
+    let (clock, ids) = (machines.clock.clone(), machines.ids.clone());
+    let options = CatalogOptions { has_followers: true, ..options() };
+    let log = machines.log().unwrap();
+    let catalog = Catalog::open_with_log(&path, options, clock, ids, log).unwrap();
+    let name = TenantId::parse("a").unwrap();
+    let of = catalog.create_tenant(name, TenantMode::Standard, None).unwrap().collection;
+    let new = crate::NewWebhook {
+        url: lodestone_types::WebUrl::parse("https://hooks.example/").unwrap(),
+        description: String::new(),
+        kinds: lodestone_types::EventKind::ALL.to_vec(),
+        scope: lodestone_types::KeyScope::AllTenants,
+    };
+    catalog.create_webhook(&Catalog::operator_grant(), new).unwrap();
+    let source = SourceId::parse("s").unwrap();
+    catalog.submit(job(of, "s", machines.clock.now())).unwrap();
+    catalog.cancel_sources(of, &SubTenantId::default_name(), &[source]).unwrap();
+    let next = || catalog.next_delivery("", &Default::default()).unwrap();
+    let now = machines.clock.now();
+    assert_eq!(next(), crate::NextDelivery::Wait(Some(now.plus_millis(100))));
+    machines.clock.advance_millis(FOLLOWERS_MILLIS - 1);
+    assert!(matches!(next(), crate::NextDelivery::Wait(Some(_))));
+    machines.clock.advance_millis(1);
+    assert!(matches!(next(), crate::NextDelivery::Due(_)), "{:?}", next());
 }
