@@ -469,3 +469,26 @@ fn a_watcher_is_woken_by_its_own_job() {
     fixture.submit(collection, "c");
     assert_eq!(woken(), 1, "superseded");
 }
+
+/// Goal: whoever sends while webhooks come and go meets no error.
+#[test]
+fn webhooks_may_go_while_the_next_event_is_looked_for() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("acme").collection;
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                fixture.next();
+            }
+        });
+        for n in 0..80 {
+            fixture.hook();
+            fixture.end(of, &format!("s{n}"), PUBLISHED);
+            // In one step, as with the last tenant of its scope.
+            fixture.sql("PRAGMA foreign_keys = ON; DELETE FROM webhooks");
+        }
+        is_over.store(true, Ordering::SeqCst);
+        sender.join().unwrap();
+    });
+}
