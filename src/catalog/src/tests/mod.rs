@@ -1,6 +1,7 @@
 //! Tests of the catalog through its public face, by behaviour.
 
 mod allowance;
+mod amend;
 mod durability;
 mod files;
 mod keys;
