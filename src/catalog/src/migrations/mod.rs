@@ -39,7 +39,11 @@ pub(super) fn format(connection: &Connection, path: &Path) -> Result<usize> {
         |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let application = number("application_id")?;
     let found = number("user_version")?;
-    if application != APPLICATION_ID && (application, found) != (0, 0) {
+    let is_empty = || {
+        connection
+            .query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
+    };
+    if application != APPLICATION_ID && ((application, found) != (0, 0) || !is_empty()?) {
         return Err(CatalogError::Foreign { path: path.to_owned(), found: application });
     }
     let supported = STEPS.len() as i64;

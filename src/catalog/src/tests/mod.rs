@@ -7,6 +7,7 @@ mod files;
 mod keys;
 mod listing;
 mod model;
+mod open;
 mod queue;
 mod scopes;
 mod sessions;
