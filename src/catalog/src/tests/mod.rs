@@ -2,6 +2,7 @@
 
 mod allowance;
 mod amend;
+mod backup;
 mod durability;
 mod files;
 mod keys;
