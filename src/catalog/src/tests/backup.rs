@@ -1,8 +1,45 @@
 //! What a lost or a taken-back catalog is made of: descriptors of tenants, and rows of a backup.
 
 use super::*;
-use crate::{CatalogError, Import};
-use lodestone_types::{ErrorKind, SessionId};
+use crate::descriptors::{self, Descriptor};
+use crate::{CatalogError, Import, TenantLimits};
+use lodestone_io::store::testing::{Fault, FaultyBlobs, MemoryBlobs};
+use lodestone_io::store::{BlobStore, Key};
+use lodestone_types::{ErrorKind, SessionId, TenantSchema};
+
+#[test]
+fn a_descriptor_is_kept_marked_and_removed() {
+    let store = MemoryBlobs::default();
+    let fixture = Fixture::new();
+    let schema = Some(TenantSchema::default());
+    let mut of = fixture.catalog.fresh_tenant(tenant("a"), TenantMode::Standard, schema);
+    of.limits = TenantLimits { sources: Some(3), ..TenantLimits::default() };
+    let (collection, is_deleted) = (of.collection, false);
+    assert_eq!(descriptors::read(&store, collection).unwrap(), None);
+    descriptors::mark_deleted(&store, collection).unwrap();
+    assert!(descriptors::collections(&store).unwrap().is_empty(), "none is made by marking");
+    let descriptor = Descriptor { tenant: of, is_deleted };
+    descriptors::write(&store, &descriptor).unwrap();
+    assert_eq!(descriptors::read(&store, collection).unwrap(), Some(descriptor.clone()));
+    store.put(&Key::parse("v1/t/README").unwrap(), b"of a person").unwrap();
+    assert_eq!(descriptors::collections(&store).unwrap(), [collection]);
+    for _ in 0..2 {
+        descriptors::mark_deleted(&store, collection).unwrap();
+        let found = descriptors::read(&store, collection).unwrap().unwrap();
+        assert_eq!(found, Descriptor { is_deleted: true, ..descriptor.clone() });
+    }
+    let key = Key::parse(&format!("v1/t/{collection}")).unwrap();
+    store.put(&key, b"lodestone tenant 1").unwrap();
+    let error = descriptors::mark_deleted(&store, collection).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+    assert!(error.to_string().contains(key.as_str()), "{error}");
+    let away = FaultyBlobs::new(Arc::new(MemoryBlobs::default()));
+    away.set(|_, _| Fault::Before);
+    let error = descriptors::read(&away, collection).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    descriptors::remove(&store, collection).unwrap();
+    assert_eq!(descriptors::read(&store, collection).unwrap(), None);
+}
 
 /// Goal: a backup of any format is taken back with its keys and sessions, under another name if
 /// wanted; what is none is refused with the row's fault and not as one of this program.

@@ -4,12 +4,16 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 
 use super::*;
+use crate::log::appender::Appender;
 use crate::log::entry::{self, Base, Entry, Frames, Kind, Label};
 use crate::log::pages::Commits;
+use crate::log::reader::Order;
 use crate::log::ship::{Folded, checkpoint};
-use crate::log::{replace, wal};
-use lodestone_io::store::BlobStore;
-use lodestone_types::ErrorKind;
+use crate::log::wal::WalTail;
+use crate::log::{limits, replace, restore, wal};
+use lodestone_io::store::{BlobStore, Key};
+use lodestone_types::{ErrorKind, IdSource};
+use uuid::Uuid;
 
 impl Machines {
     /// Changes an entry as if its process had written it so.
@@ -143,6 +147,23 @@ fn a_commit_that_cannot_be_read_back_is_in_doubt() {
     next.submit(collection, "s").unwrap();
 }
 
+#[test]
+fn a_log_that_is_missing_or_a_directory_is_no_commit() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let wal = directory.path().join("file-wal");
+    let mut tail = WalTail::new(&path, 0, 1000);
+    assert!(tail.next(5).unwrap().is_none());
+    fs::create_dir(&wal).unwrap();
+    assert!(tail.next(5).is_err());
+    fs::remove_dir(&wal).unwrap();
+    fs::write(&wal, "short").unwrap();
+    let mut tail = WalTail::new(&path, 0, 1000);
+    assert!(tail.next(5).unwrap().is_none());
+    assert_eq!((tail.offset(), tail.waiting()), (0, 0));
+    assert_eq!(wal::committed_frames(&wal).unwrap(), 0);
+}
+
 /// Goal: while another process folds the log, it is not taken for folded in. Method: a checkpoint
 /// of another connection that waits for a reader holds the lock.
 #[test]
@@ -190,6 +211,41 @@ fn a_checkpoint_of_another_process_is_not_ours() {
     assert_eq!(checkpoint(&own, "PASSIVE").unwrap(), Folded::Partly);
 }
 
+/// Goal: a file that is in use elsewhere does not become the first base.
+#[test]
+fn a_file_in_use_does_not_become_the_first_base() {
+    let machines = Machines::new(LogLimits::default());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("catalog.sqlite");
+    let (clock, ids) = (machines.clock.clone(), machines.ids.clone());
+    let local = Catalog::open(&path, options(), clock.clone(), ids.clone()).unwrap();
+    local.create_tenant(TenantId::parse("a").unwrap(), TenantMode::Standard, None).unwrap();
+    let moment = local.moment().unwrap();
+    local.create_tenant(TenantId::parse("b").unwrap(), TenantMode::Standard, None).unwrap();
+    let (appender, _) = {
+        let (store, ids): (Arc<dyn BlobStore>, Arc<dyn IdSource>) =
+            (machines.store.clone(), machines.ids.clone());
+        Appender::claim(&store, &ids, 7, false).unwrap()
+    };
+    let connection = Connection::open(&path).unwrap();
+    let start = crate::log::ship::Start {
+        appender,
+        limits: LogLimits::default(),
+        base: None,
+        bytes: 0,
+        lap: 0,
+    };
+    let begun = crate::log::Claimed { start }.begin(&connection, &path, clock);
+    let error = begun.map(drop).unwrap_err();
+    assert!(error.to_string().contains("in use by another process"), "{error}");
+    drop(moment);
+    assert!(machines.log().unwrap().is_empty(), "there is a claim, and no base");
+    drop((local, connection));
+    let machine = machines.start_in(directory).unwrap();
+    assert_eq!(machine.rows()["tenants"].len(), 2);
+    assert!(machines.restored().is_ok());
+}
+
 /// Goal: the file that a process found is kept, whenever the next start was cut off.
 #[test]
 fn a_replaced_file_survives_a_start_that_is_cut_off() {
@@ -218,4 +274,122 @@ fn a_replaced_file_survives_a_start_that_is_cut_off() {
     let error = replace(&path, &beside(".restored")).unwrap_err();
     assert!(error.to_string().contains(".replaced-wal"), "{error}");
     assert_eq!(kept("").as_deref(), Some("two"));
+}
+
+/// Goal: errors of a local disk that is full are told as that, others with the file.
+#[test]
+fn errors_of_the_local_disk_name_the_file() {
+    let path = std::path::Path::new("/data/catalog.sqlite");
+    for kind in [std::io::ErrorKind::StorageFull, std::io::ErrorKind::QuotaExceeded] {
+        let error = restore::local(path)(kind.into());
+        assert!(matches!(error, CatalogError::StorageFull), "{error}");
+    }
+    let error = restore::local(path)(std::io::ErrorKind::PermissionDenied.into());
+    assert!(error.to_string().contains("/data/catalog.sqlite"), "{error}");
+}
+
+/// Goal: a log whose newest entry is listed and never there is a fault of the store, not an end of
+/// the log; entries that are listed and gone before they are read are missing.
+#[test]
+fn a_listing_that_does_not_hold_is_a_fault_of_the_store() {
+    let (machines, newest) = written();
+    let gone = machines.store.clone();
+    let inner: Arc<dyn BlobStore> = gone.clone();
+    let bytes = inner.get(&entry::key(newest)).unwrap();
+    let behind = Arc::new(FaultyBlobs::new(inner.clone()));
+    // Each time it is listed, it is removed before it is read.
+    let (store, key) = (inner.clone(), entry::key(newest));
+    behind.set(move |call, asked| {
+        match call {
+            Call::List => store.put(&key, &bytes).unwrap(),
+            Call::Get if *asked == key => store.delete(&key).unwrap(),
+            _ => {}
+        }
+        Fault::None
+    });
+    let log = CatalogLog::open(behind.clone(), machines.ids.clone());
+    let error = log.unwrap_err();
+    assert!(matches!(error, CatalogError::LogAway { .. }), "{error}");
+    assert!(error.to_string().contains("listed that are not there"), "{error}");
+}
+
+/// Goal: every entry is read by a check of the whole log, and damage to one that no restore needs
+/// is found too.
+#[test]
+fn a_check_reads_every_entry() {
+    let (machines, newest) = written();
+    assert_eq!(machines.log().unwrap().verify().unwrap() as u64, newest);
+    let empty = Machines::new(LogLimits::default());
+    assert_eq!(empty.log().unwrap().verify().unwrap(), 0);
+    let error = empty.restored().unwrap_err();
+    assert!(error.to_string().contains("the log is empty"), "{error}");
+    let error = empty.follow(empty.store.clone()).map(drop).unwrap_err();
+    assert!(error.to_string().contains("the log is empty"), "{error}");
+    let store: Arc<dyn BlobStore> = empty.store.clone();
+    let ids: Arc<dyn IdSource> = empty.ids.clone();
+    Appender::claim(&store, &ids, 7, false).unwrap();
+    for error in [empty.restored().unwrap_err(), empty.follow(store).map(drop).unwrap_err()] {
+        assert!(error.to_string().contains("no base yet"), "{error}");
+    }
+    let log = machines.log().unwrap();
+    machines.store.put(&entry::key(1), b"lodestone catalog log 9 and more").unwrap();
+    assert!(log.verify().is_err());
+    machines.store.delete(&entry::key(1)).unwrap();
+    let error = machines.log().unwrap_err();
+    assert!(error.to_string().contains("no claim of this number"), "{error}");
+    machines.store.put(&Key::parse("v1/catalog/none").unwrap(), b"x").unwrap();
+    let error = machines.log().unwrap_err();
+    assert!(error.to_string().contains("v1/catalog/none"), "{error}");
+}
+
+/// Goal: what comes after a base that nobody knew of is refused, and frames follow frames.
+#[test]
+fn the_rules_of_order_are_kept() {
+    let label = |nonce: u128, kind: Kind| Label {
+        nonce: Uuid::from_u128(nonce),
+        parent: Some(Uuid::from_u128(nonce - 1)),
+        claim: 1,
+        base: 2,
+        kind,
+    };
+    let base =
+        Base { blob: "v1/x".into(), bytes: 1, sha256: String::new(), first: 2, collected: 1 };
+    let place = |lap, offset| Kind::Frames(Frames { lap, offset, bytes: 10 });
+    let mut order = Order::default();
+    order.newest_base = 2;
+    order.check(2, &label(2, Kind::Base(base.clone()))).unwrap();
+    order.check(3, &label(3, place(4, 0))).unwrap();
+    order.check(4, &label(4, place(4, 10))).unwrap();
+    for kind in [place(4, 10), place(4, 0), place(3, 0), place(5, 10)] {
+        assert!(order.clone().check(5, &label(5, kind)).is_err());
+    }
+    let error = order.clone().check(5, &label(5, Kind::Base(base))).unwrap_err();
+    assert!(error.contains("later entries do not know"), "{error}");
+    order.check(5, &label(5, place(6, 0))).unwrap();
+    assert_eq!(limits::PIECE_BYTES_MAX, 8 << 20);
+}
+
+/// Goal: a lap whose frames are not those that SQLite wrote is refused by a restore as a whole, and
+/// a base without a catalog is none. A store that is away is no damage.
+#[test]
+fn a_restore_takes_whole_laps_of_a_catalog_only() {
+    let (machines, newest) = written();
+    machines.rewrite(newest, |_, content| {
+        let middle = content.len() / 2;
+        content[middle] ^= 1;
+    });
+    let error = machines.restored().unwrap_err();
+    assert!(error.to_string().contains("whole frames instead of"), "{error}");
+    let machines = Machines::new(LogLimits::default());
+    super::durability::old_base(&machines, 0);
+    let error = machines.restored().unwrap_err();
+    assert!(error.to_string().contains("an empty database"), "{error}");
+    let (machines, _) = written();
+    let bases = entry::bases();
+    machines.store.set(move |_, key| match key.as_str().starts_with(bases.as_str()) {
+        true => Fault::Before,
+        false => Fault::None,
+    });
+    let error = machines.restored().unwrap_err();
+    assert!(matches!(error, CatalogError::LogAway { .. }), "{error}");
 }
