@@ -247,7 +247,7 @@ pub(super) fn published(connection: &Connection, sequence: Sequence) -> Result<(
     )
 }
 
-/// The original of a job has come: it counts if the tenant has room for it.
+/// The original of a job has come: it counts, or is refused where the tenant has no room for it.
 pub(super) fn fetched(
     connection: &Connection,
     sequence: Sequence,
@@ -255,11 +255,9 @@ pub(super) fn fetched(
     defaults: TenantLimits,
 ) -> Result<()> {
     let sql = "SELECT collection, sub_tenant, source FROM jobs WHERE seq = ?1";
-    let found = connection.first(sql, [sequence.0 as i64], |cells| {
+    let (collection, sub_tenant, source) = connection.one(sql, [sequence.0 as i64], |cells| {
         Ok((cells.collection()?, cells.sub_tenant()?, cells.source()?))
     })?;
-    let Some((collection, sub_tenant, source)) = found else { return Ok(()) };
-
     let place = Place { collection, sub_tenant: &sub_tenant };
     place.require(connection, Some(&source), bytes, defaults)?;
     place.hold(connection, &source, bytes)

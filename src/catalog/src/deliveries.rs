@@ -23,7 +23,7 @@ use rusqlite::{Connection, params};
 use super::Catalog;
 use super::error::Result;
 use super::rows::{Cells, Statements};
-use super::webhooks::{self, WebhookSecret};
+use super::webhooks::{self, Webhook, WebhookSecret};
 use lodestone_types::{DeliveryState, EventKind, Grant, Timestamp, WebUrl, WebhookState, limits};
 
 const RETRY_FIRST_MILLIS: u64 = 5_000;
@@ -127,10 +127,12 @@ impl Catalog {
         let (now, signal) = (self.inner.clock.now(), &self.inner.deliveries);
         let (changes, known_before) = (signal.changes(), self.known_before());
         let next = self.read(|connection| {
+            // One transaction: a webhook that has an event is there.
+            let connection = connection.unchecked_transaction()?;
             let mut soonest = None;
             let (mut position, mut is_second_round) = (after.to_owned(), false);
             loop {
-                let Some(webhook) = next_webhook(connection, &position)? else {
+                let Some(webhook) = next_webhook(&connection, &position)? else {
                     if is_second_round {
                         return Ok(NextDelivery::Wait(soonest));
                     }
@@ -141,7 +143,7 @@ impl Catalog {
                     return Ok(NextDelivery::Wait(soonest));
                 }
                 let sending = in_flight.get(&webhook).map_or(&[][..], Vec::as_slice);
-                match due(connection, &webhook, sending, (now, known_before))? {
+                match due(&connection, &webhook, sending, (now, known_before))? {
                     NextDelivery::Wait(at) => soonest = soonest.into_iter().chain(at).min(),
                     due => return Ok(due),
                 }
@@ -286,10 +288,9 @@ fn due(
     if created_at >= known_before {
         return Ok(NextDelivery::Wait(Some(Timestamp(now.0 + FOLLOWERS_LOOK_MILLIS))));
     }
-    let Some((found, secret)) = webhooks::find(connection, webhook)? else {
-        return Ok(NextDelivery::Wait(None));
-    };
-    let (url, webhook) = (found.url, found.id);
+    let found = webhooks::find(connection, webhook)?;
+    let (Webhook { id: webhook, url, .. }, secret) =
+        found.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     Ok(NextDelivery::Due(Box::new(DueDelivery { id, webhook, url, secret, event, body })))
 }
 

@@ -174,6 +174,15 @@ impl Import {
     /// # Errors
     /// [`CatalogError::Corrupt`] for what is no such row; storage errors.
     pub fn add(&self, row: &Value) -> Result<()> {
+        self.insert(row).map_err(|error| match error {
+            CatalogError::Sqlite { source } => {
+                CatalogError::corrupt(format!("a row of the backup is none of a catalog: {source}"))
+            }
+            error => error,
+        })
+    }
+
+    fn insert(&self, row: &Value) -> Result<()> {
         let bad = || CatalogError::corrupt("a row of the backup is none of a catalog");
         let cells = row.as_array().ok_or_else(bad)?;
         let (table, cells) = cells.split_first().ok_or_else(bad)?;

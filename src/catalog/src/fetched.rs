@@ -18,7 +18,6 @@ impl Catalog {
         let now = self.inner.clock.now();
         let defaults = self.inner.options.tenant_limits;
         self.write(move |connection| {
-            allowance::fetched(connection, sequence, original.size_bytes, defaults)?;
             let FetchedOriginal { raw_key, url, content_type, size_bytes, content_hash } =
                 &original;
             let changed = connection.changed(
@@ -30,6 +29,9 @@ impl Catalog {
                     content_hash, now.0 as i64,
                 ],
             )?;
+            if changed == 1 {
+                allowance::fetched(connection, sequence, *size_bytes, defaults)?;
+            }
             Ok(changed == 1)
         })
     }

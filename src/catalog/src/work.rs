@@ -204,6 +204,9 @@ mod tests {
         assert!(signal.wait(Duration::ZERO, || NOW));
         signal.found_nothing(signal.changes(), None);
         assert!(!signal.wait(Duration::ZERO, || NOW));
+        // A claim that began before the last one says nothing of what came since.
+        signal.found_nothing(begun, Some(NOW));
+        assert!(!signal.wait(Duration::ZERO, || NOW));
     }
 
     #[test]

@@ -262,11 +262,13 @@ fn commit_and_send(
     batch: &mut [Box<dyn Task>],
     log: &mut Shipper,
 ) -> std::result::Result<(), Failure> {
-    log.catch_up().map_err(Failure::of)?;
+    log.catch_up(connection).map_err(Failure::of)?;
     commit_together(connection, batch)?;
-    log.ship().map_err(|error| match Failure::of(error) {
-        Failure::Away(cause) => Failure::Unsent(cause),
-        failure => failure,
+    log.ship(connection).map_err(|error| match error {
+        CatalogError::LogAway { cause } => Failure::Unsent(cause),
+        CatalogError::Fenced => Failure::of(error),
+        // It may have been sent before the error, and is visible here in any case.
+        other => Failure::InDoubt(other.to_string()),
     })
 }
 

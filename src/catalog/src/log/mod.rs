@@ -251,7 +251,10 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// its write-ahead log: it may belong to another store than this process was told.
 fn replace(path: &Path, fresh: &Path) -> Result<()> {
     let replaced = beside(path, ".replaced");
-    Catalog::remove_left_over(&replaced)?;
+    // Where there is none, an attempt before has moved it, perhaps without its write-ahead log.
+    if fs::exists(path).map_err(restore::local(path))? {
+        Catalog::remove_left_over(&replaced)?;
+    }
     for suffix in ["", "-wal"] {
         let (old, kept) = (beside(path, suffix), beside(&replaced, suffix));
         match fs::rename(&old, &kept) {

@@ -58,7 +58,11 @@ impl Commits {
         }
         for frame in frames {
             let (header, page) = frame.split_at(FRAME_HEADER_BYTES);
-            self.open.insert(number(&header[..4]), page.to_vec());
+            let page_number = number(&header[..4]);
+            if page_number == 0 {
+                return Err(CatalogError::corrupt("an entry of the log changes page 0"));
+            }
+            self.open.insert(page_number, page.to_vec());
             let file_pages = number(&header[4..8]);
             if file_pages != 0 {
                 self.file_pages = file_pages;

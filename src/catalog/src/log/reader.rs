@@ -94,7 +94,8 @@ impl Plan {
         }
         let key = entry::key(base_number);
         let base = match label_at(store, base_number)?.map(|label| label.kind) {
-            Some(Kind::Base(base)) => base,
+            Some(Kind::Base(base)) if base.first <= base_number => base,
+            Some(Kind::Base(_)) => return Err(damaged(&key, "it begins behind itself")),
             Some(_) => return Err(damaged(&key, "this entry should be a base")),
             None => return Err(damaged(&key, "the newest base is missing")),
         };

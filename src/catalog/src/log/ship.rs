@@ -17,6 +17,7 @@ use super::state::LogWatch;
 use super::wal::WalTail;
 use crate::error::{CatalogError, Result};
 use crate::open::BUSY_TIMEOUT;
+use crate::rows::Statements;
 use lodestone_io::store::Key;
 use lodestone_types::{Clock, Timestamp};
 
@@ -122,9 +123,9 @@ impl Shipper {
         if base.is_none() {
             shipper.first_base(connection)?;
         }
-        shipper.ship()?;
+        shipper.ship(connection)?;
         // Everything of before is there.
-        shipper.appender.watch.note_stored(shipper.clock.now());
+        shipper.appender.watch.note_stored(shipper.clock.now(), true);
         Ok(shipper)
     }
 
@@ -159,16 +160,19 @@ impl Shipper {
     ///
     /// # Errors
     /// [`CatalogError::LogAway`], [`CatalogError::Fenced`].
-    pub(crate) fn catch_up(&mut self) -> Result<()> {
+    pub(crate) fn catch_up(&mut self, connection: &Connection) -> Result<()> {
         if self.appender.watch.is_fenced() {
             return Err(CatalogError::Fenced);
         }
-        let Some((tried_at, cause)) = &self.away else { return Ok(()) };
-        let since = self.clock.now().0.checked_sub(tried_at.0);
-        if since.is_some_and(|millis| u128::from(millis) < RETRY_PAUSE.as_millis()) {
-            return Err(CatalogError::LogAway { cause: cause.clone() });
+        if let Some((tried_at, cause)) = &self.away {
+            let since = self.clock.now().0.checked_sub(tried_at.0);
+            if since.is_some_and(|millis| u128::from(millis) < RETRY_PAUSE.as_millis()) {
+                return Err(CatalogError::LogAway { cause: cause.clone() });
+            }
+            self.ship(connection)?;
         }
-        self.ship()
+        self.appender.watch.note_writing();
+        Ok(())
     }
 
     /// Sends everything that is committed.
@@ -176,11 +180,12 @@ impl Shipper {
     /// # Errors
     /// [`CatalogError::LogAway`]: something waits, and the next attempt begins with it.
     /// [`CatalogError::Fenced`]: it was not stored, and nothing ever will be.
-    pub(crate) fn ship(&mut self) -> Result<()> {
+    pub(crate) fn ship(&mut self, connection: &Connection) -> Result<()> {
         let before = self.appender.next();
-        let shipped = self.ship_all();
-        if shipped.is_ok() && self.appender.next() > before {
-            self.appender.watch.note_stored(self.clock.now());
+        let shipped = self.ship_all(connection);
+        if shipped.is_ok() {
+            let is_new = self.appender.next() > before;
+            self.appender.watch.note_stored(self.clock.now(), is_new);
         }
         self.away = match &shipped {
             Err(CatalogError::LogAway { cause }) => Some((self.clock.now(), cause.clone())),
@@ -199,7 +204,7 @@ impl Shipper {
         shipped
     }
 
-    fn ship_all(&mut self) -> Result<()> {
+    fn ship_all(&mut self, connection: &Connection) -> Result<()> {
         self.appender.flush()?;
         if let Some(Copying { here, mark, copied: Some(copied), .. }) =
             self.copying.take_if(|copying| copying.copied.is_some())
@@ -207,7 +212,8 @@ impl Shipper {
             (self.base, self.copied, self.base_bytes) = (mark, here, copied.bytes);
             self.collect(copied.blob);
         }
-        while let Some(piece) = self.wal.next().map_err(|error| {
+        let committed = committed_frames(connection)?;
+        while let Some(piece) = self.wal.next(committed).map_err(|error| {
             CatalogError::corrupt(format!("the write-ahead log could not be read: {error}"))
         })? {
             if piece.place.offset == 0 {
@@ -241,7 +247,7 @@ impl Shipper {
     pub(crate) fn maintain(&mut self, connection: &Connection, has_waited: bool) -> Result<()> {
         if self.away.is_some() {
             return match has_waited {
-                true => unless_away(self.ship()),
+                true => unless_away(self.ship(connection)),
                 false => Ok(()),
             };
         }
@@ -249,7 +255,7 @@ impl Shipper {
             Some(Done::Copied(Ok(copied))) => {
                 // An entry that is kept goes with the next attempt, at once.
                 unless_away(self.append_base(copied))?;
-                unless_away(self.ship())?;
+                unless_away(self.ship(connection))?;
             }
             Some(Done::Copied(Err(error))) => {
                 tracing::warn!(%error, "no copy of the catalog could be stored: its log grows");
@@ -345,9 +351,18 @@ fn unless_away(shipped: Result<()>) -> Result<()> {
     }
 }
 
+/// Number of frames in the write-ahead log up to the last commit.
+fn committed_frames(connection: &Connection) -> Result<u64> {
+    let sql = "PRAGMA wal_checkpoint(NOOP)";
+    connection.one(sql, [], |cells| {
+        let _is_busy: bool = cells.next()?;
+        cells.number()
+    })
+}
+
 /// Result of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Folded {
+pub(super) enum Folded {
     /// The whole log is in the file, and the next frame begins a lap. Never after `PASSIVE`.
     Emptied,
     /// The whole log is in the file.
@@ -360,14 +375,15 @@ enum Folded {
 ///
 /// # Errors
 /// Those after which nothing may be written. A full disk is none: the log stays as it is.
-fn checkpoint(connection: &Connection, mode: &str) -> Result<Folded> {
+pub(super) fn checkpoint(connection: &Connection, mode: &str) -> Result<Folded> {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
     let outcome = connection.query_row(&sql, [], |row| {
         Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
     });
     match outcome.map_err(CatalogError::from) {
         Ok((false, 0, 0)) if mode == "TRUNCATE" => Ok(Folded::Emptied),
-        Ok((_, frames, folded)) if frames == folded => Ok(Folded::Whole),
+        // Both are -1 where another process folds the log now.
+        Ok((_, frames, folded)) if frames == folded && frames >= 0 => Ok(Folded::Whole),
         Ok(_) => Ok(Folded::Partly),
         Err(error) if error.is_poisoning() => Err(error),
         Err(error) => {

@@ -51,6 +51,8 @@ struct Stored {
     known: Timestamp,
     /// Later ones, in their order.
     recent: VecDeque<Timestamp>,
+    /// Whether something may be committed here that is not in the store.
+    is_writing: bool,
 }
 
 impl Stored {
@@ -71,11 +73,19 @@ impl LogWatch {
         change(&mut self.state.lock());
     }
 
-    /// Notes that all that is committed is in the store.
-    pub(super) fn note_stored(&self, now: Timestamp) {
+    /// Notes that something is about to be committed.
+    pub(super) fn note_writing(&self) {
+        self.stored.lock().is_writing = true;
+    }
+
+    /// Notes that all that is committed is in the store; `is_new`: that some of it came just now.
+    pub(super) fn note_stored(&self, now: Timestamp, is_new: bool) {
         let mut stored = self.stored.lock();
         stored.settle(now);
-        stored.recent.push_back(now);
+        stored.is_writing = false;
+        if is_new {
+            stored.recent.push_back(now);
+        }
     }
 
     /// Every follower knows of changes that were made before this time. A change has its time
@@ -83,7 +93,11 @@ impl LogWatch {
     pub(crate) fn known_before(&self, now: Timestamp) -> Timestamp {
         let mut stored = self.stored.lock();
         stored.settle(now);
-        stored.known
+        // The last change before a quiet time may have the time at which it was stored.
+        match stored.recent.is_empty() && !stored.is_writing {
+            true => stored.known.max(now),
+            false => stored.known,
+        }
     }
 
     /// Whether followers know of everything that was ever stored.

@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,8 @@ const MAGIC: u32 = 0x377F_0682;
 pub(super) const HEADER_BYTES: usize = 32;
 /// Bytes before the page of a frame.
 pub(super) const FRAME_HEADER_BYTES: usize = 24;
+/// Bytes of a page, a power of two.
+const PAGE_BYTES: RangeInclusive<u32> = 512..=65536;
 const FIRST_FRAME: u64 = HEADER_BYTES as u64;
 
 /// The header of a lap.
@@ -44,8 +47,10 @@ impl Header {
     pub(super) fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let salts = bytes[16..24].try_into().expect("eight bytes");
         let header = Self { page_bytes: number(&bytes[8..12]), salts };
+        let has_pages =
+            header.page_bytes.is_power_of_two() && PAGE_BYTES.contains(&header.page_bytes);
         // The last bit says in which order checksums take their bytes.
-        (number(&bytes[..4]) & !1 == MAGIC).then_some(header)
+        (number(&bytes[..4]) & !1 == MAGIC && has_pages).then_some(header)
     }
 
     /// Bytes of a page.
@@ -57,9 +62,9 @@ impl Header {
         FRAME_HEADER_BYTES as u64 + u64::from(self.page_bytes)
     }
 
-    /// Offset behind the last commit; `from`, the end of a frame, where none follows.
-    fn committed_end(self, file: &File, from: u64) -> io::Result<u64> {
-        let (mut at, mut end) = (from, from);
+    /// Offset behind the last commit.
+    fn committed_end(self, file: &File) -> io::Result<u64> {
+        let (mut at, mut end) = (FIRST_FRAME, FIRST_FRAME);
         let mut frame = [0; FRAME_HEADER_BYTES];
         while is_read(file.read_exact_at(&mut frame, at))? && frame[8..16] == self.salts {
             at += self.frame_bytes();
@@ -89,7 +94,7 @@ fn is_read(result: io::Result<()>) -> io::Result<bool> {
 pub(super) fn committed_frames(path: &Path) -> io::Result<u64> {
     let file = File::open(path)?;
     let Some(header) = Header::read(&file)? else { return Ok(0) };
-    let end = header.committed_end(&file, FIRST_FRAME)?;
+    let end = header.committed_end(&file)?;
     Ok((end - FIRST_FRAME) / header.frame_bytes())
 }
 
@@ -110,7 +115,7 @@ pub(super) struct WalTail {
     salts: Option<[u8; 8]>,
     /// Offset of the next byte to read.
     offset: u64,
-    /// A known end of a commit, not before `offset` except in a new lap.
+    /// The end of the last commit.
     committed: u64,
     piece_bytes: u64,
 }
@@ -129,8 +134,10 @@ impl WalTail {
         self.offset
     }
 
-    /// The next committed bytes, whole frames; each is given once.
-    pub(super) fn next(&mut self) -> io::Result<Option<Piece>> {
+    /// The next committed bytes, whole frames; each is given once. `committed` is the number of
+    /// frames up to the last commit, which the file does not tell: behind it may be whole commits
+    /// that SQLite has taken back.
+    pub(super) fn next(&mut self, committed: u64) -> io::Result<Option<Piece>> {
         let file = match &self.file {
             Some(file) => file,
             None => match File::open(&self.path) {
@@ -141,16 +148,13 @@ impl WalTail {
         };
         let Some(header) = Header::read(file)? else { return Ok(None) };
         if self.salts != Some(header.salts) {
-            (self.salts, self.offset, self.committed) = (Some(header.salts), 0, 0);
+            (self.salts, self.offset) = (Some(header.salts), 0);
         }
-        let start = self.offset.max(FIRST_FRAME);
-        if self.committed <= start {
-            self.committed = header.committed_end(file, start)?;
-        }
+        let (start, frame) = (self.offset.max(FIRST_FRAME), header.frame_bytes());
+        self.committed = FIRST_FRAME + committed * frame;
         if self.committed <= start {
             return Ok(None);
         }
-        let frame = header.frame_bytes();
         let frames = ((self.committed - start) / frame).min((self.piece_bytes / frame).max(1));
         let bytes = start + frames * frame - self.offset;
         self.lap += u64::from(self.offset == 0);

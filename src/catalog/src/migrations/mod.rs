@@ -39,7 +39,11 @@ pub(super) fn format(connection: &Connection, path: &Path) -> Result<usize> {
         |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let application = number("application_id")?;
     let found = number("user_version")?;
-    if application != APPLICATION_ID && (application, found) != (0, 0) {
+    let is_empty = || {
+        connection
+            .query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
+    };
+    if application != APPLICATION_ID && ((application, found) != (0, 0) || !is_empty()?) {
         return Err(CatalogError::Foreign { path: path.to_owned(), found: application });
     }
     let supported = STEPS.len() as i64;
@@ -81,13 +85,18 @@ fn keep(connection: &Connection, copy: &Path) -> Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    connection.execute("VACUUM INTO ?1", [partial.to_string_lossy()])?;
     let rename = || {
         File::open(&partial)?.sync_all()?;
         fs::rename(&partial, copy)?;
         File::open(copy.parent().unwrap_or(Path::new(".")))?.sync_all()
     };
-    rename().map_err(failed)
+    let vacuumed = connection.execute("VACUUM INTO ?1", [partial.to_string_lossy()]);
+    let made = vacuumed.map_err(CatalogError::from).and_then(|_| rename().map_err(failed));
+    if made.is_err() {
+        // A disk that is full needs the room; the first error is the one to report.
+        let _ = fs::remove_file(&partial);
+    }
+    made
 }
 
 /// Takes the steps up to a format, all of which this release knows.

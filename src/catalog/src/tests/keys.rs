@@ -164,6 +164,13 @@ fn repeated_tenants_of_a_scope_are_one() {
     let key = fixture.catalog.create_key(&Catalog::operator_grant(), new).unwrap();
     assert_eq!(key.info.scope, KeyScope::Tenants(expected));
     assert_eq!(*grant_of(&fixture.catalog, key.text.expose()).scope, key.info.scope);
+    // A tenant as a whole has every part of it.
+    let KeyScope::Tenants(mut grants) = only("a", Some(&["x"])) else { unreachable!() };
+    let KeyScope::Tenants(whole) = only("a", None) else { unreachable!() };
+    grants.extend(whole);
+    let new = new_key(Role::Read, KeyScope::Tenants(grants));
+    let key = fixture.catalog.create_key(&Catalog::operator_grant(), new).unwrap();
+    assert_eq!(key.info.scope, only("a", None));
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Tests of the catalog through its public face, by behaviour.
 
 mod allowance;
+mod amend;
+mod backup;
 mod durability;
 mod files;
 mod keys;
 mod listing;
 mod model;
+mod open;
 mod queue;
 mod scopes;
 mod sessions;

@@ -385,3 +385,105 @@ fn collections_that_have_to_wait_are_passed_over() {
     assert_eq!(claim(vec![a]), None);
     assert_eq!(claim(vec![b]).unwrap().collection, a);
 }
+
+/// Goal: what operators see is what is there.
+#[test]
+fn gauges_and_meters_tell_what_is_there() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("a").collection;
+    let gone = fixture.tenant("b").collection;
+    fixture.submit(gone, "x");
+    fixture.catalog.begin_delete_tenant(&tenant("b")).unwrap();
+    for name in ["s", "t", "u", "v"] {
+        fixture.submit(of, name);
+    }
+    let gauges = fixture.catalog.gauges().unwrap();
+    let crate::CatalogGauges { queued_bytes, tenants, deleting, .. } = gauges;
+    assert_eq!((queued_bytes, tenants, deleting), (50, 1, 1));
+    let two = ClaimLimits { jobs: 3, bytes: u64::MAX };
+    let jobs = fixture.catalog.claim(Duty::Process, two).unwrap().unwrap().jobs;
+    fixture.settle(of, jobs[0].sequence, PUBLISHED);
+    fixture.settle(of, jobs[1].sequence, faulted());
+    fixture.catalog.set_stage(&[jobs[2].sequence], Stage::Parsing);
+    fixture.catalog.set_stage(&[jobs[2].sequence], Stage::Parsing);
+    // One that is in nobody's hands has no stage.
+    fixture.catalog.set_stage(&[jobs[0].sequence], Stage::Parsing);
+    fixture.catalog.set_progress(jobs[0].sequence, 1, 2);
+    let text = || {
+        fixture.catalog.gauges().unwrap();
+        let mut registry = lodestone_metrics::Registry::default();
+        fixture.catalog.enter_meters(&mut registry);
+        registry.text()
+    };
+    for line in [
+        "ingest_queue_depth{stage=\"queued\"} 3",
+        "ingest_queue_depth{stage=\"parsing\"} 1",
+        "ingest_queue_depth{stage=\"validating\"} 0",
+        "ingest_jobs_total{outcome=\"success\"} 1",
+        "ingest_jobs_total{outcome=\"requeued\"} 1",
+        "ingest_stage_seconds_count{stage=\"validating\"} 3",
+        "ingest_jobs_cancelled_total 0",
+    ] {
+        assert!(text().contains(line), "{line} is not in\n{}", text());
+    }
+    let source = jobs[2].source.clone();
+    fixture.catalog.cancel_sources(of, &sub("default"), &[source]).unwrap();
+    assert!(text().contains("ingest_jobs_cancelled_total 1"), "{}", text());
+}
+
+/// Goal: a document under suspicion waits for a claim of its own and holds up no other; when no
+/// other collection waits, the round begins again.
+#[test]
+fn a_suspect_between_others_is_left_for_a_claim_of_its_own() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("a").collection;
+    for name in ["a", "b", "c", "d"] {
+        fixture.submit(of, name);
+    }
+    let second = ClaimLimits { jobs: 2, bytes: u64::MAX };
+    let jobs = fixture.catalog.claim(Duty::Process, second).unwrap().unwrap().jobs;
+    fixture.settle(of, jobs[1].sequence, faulted());
+    fixture.settle(of, jobs[0].sequence, Outcome::Released);
+    fixture.clock.advance_millis(RETRY_PAUSE_MILLIS);
+    assert_eq!(fixture.claimed_sources(NO_LIMIT), ["a", "c", "d"]);
+    assert_eq!(fixture.claimed_sources(NO_LIMIT), ["b"]);
+    assert_eq!(fixture.claim(), None);
+    // Of a source that runs, later uploads wait, and the collection is not served meanwhile.
+    fixture.submit(of, "a");
+    let other = fixture.tenant("b").collection;
+    fixture.submit(other, "x");
+    assert_eq!(fixture.claimed_sources(NO_LIMIT), ["x"]);
+    assert_eq!(fixture.claim(), None);
+    assert!(format!("{:?}", fixture.catalog).starts_with("Catalog"));
+}
+
+/// Goal: a queue of bytes is full by bytes, one upload that is larger than the bound is taken when
+/// nothing waits, and one that has succeeded, or is not known, is not tried again.
+#[test]
+fn bytes_that_wait_are_bounded_and_ends_are_told_apart() {
+    let queue = QueueLimits { bytes_max: 25, ..QueueLimits::default() };
+    let fixture = Fixture::with(CatalogOptions { queue, ..CatalogOptions::default() });
+    let of = fixture.tenant("a").collection;
+    let large = NewJob { size_bytes: 1000, ..fixture.job(of, "large") };
+    fixture.catalog.submit(large).unwrap();
+    let refused = fixture.catalog.submit(fixture.job(of, "s")).unwrap_err();
+    let words = "the ingest queue is full: 1 jobs with 1000 bytes are waiting";
+    assert_eq!(refused.to_string(), words);
+    let job = fixture.claim().unwrap().jobs[0].sequence;
+    for name in ["s", "t"] {
+        fixture.submit(of, name);
+    }
+    assert!(fixture.catalog.submit(fixture.job(of, "u")).is_err());
+    assert_eq!(fixture.catalog.retry(job).unwrap(), Retry::Open, "it runs");
+    fixture.settle(of, job, PUBLISHED);
+    assert_eq!(fixture.catalog.retry(job).unwrap(), Retry::Succeeded);
+    assert_eq!(fixture.catalog.retry(Sequence(999)).unwrap(), Retry::Unknown);
+    // The end of a job of another collection, or of one that has ended, is passed over.
+    let other = fixture.tenant("b").collection;
+    let waiting = fixture.claim().unwrap().jobs[0].sequence;
+    for (of, sequence) in [(other, waiting), (of, job)] {
+        let end = vec![Settlement { sequence, outcome: rejected() }];
+        assert!(fixture.catalog.settle(of, end, None).unwrap().states.is_empty());
+    }
+    assert_eq!(fixture.status(of, "s"), Some(JobStatus::InProgress));
+}

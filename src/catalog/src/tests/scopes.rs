@@ -159,8 +159,12 @@ fn a_lost_catalog_is_rebuilt() {
         newest_sequence: Sequence(500),
     };
     fixture.catalog.restore_tenant(restored.clone()).unwrap();
-    let again = fixture.catalog.restore_tenant(restored).unwrap_err();
-    assert_eq!(again.kind(), ErrorKind::Conflict);
+    let mut again = restored;
+    let error = fixture.catalog.restore_tenant(again.clone()).unwrap_err();
+    assert!(matches!(error, CatalogError::TenantExists { .. }), "{error}");
+    again.tenant.id = tenant("b");
+    let error = fixture.catalog.restore_tenant(again).unwrap_err();
+    assert!(matches!(error, CatalogError::CollectionExists { .. }), "{error}");
     assert_eq!(*fixture.catalog.tenant(&lost.id).unwrap().unwrap(), lost);
     assert_eq!(fixture.catalog.head(lost.collection).unwrap(), Some(head));
     assert_eq!(fixture.catalog.sub_tenants(lost.collection).unwrap().len(), 2);

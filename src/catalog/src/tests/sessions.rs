@@ -99,3 +99,50 @@ fn a_request_that_was_cut_off_generates_the_same_ids_again() {
     let RequestStart::Fresh(guard) = begin(&fixture) else { panic!("fresh") };
     assert_eq!(guard.nonce(), nonce);
 }
+
+/// Goal: a session in use does not end, and one that is over is not brought back by a look.
+#[test]
+fn a_session_in_use_goes_on() {
+    let options = CatalogOptions { session_idle_millis: 1000, ..CatalogOptions::default() };
+    let fixture = Fixture::with(options);
+    let a = fixture.tenant("a").collection;
+    let touch = || fixture.catalog.touch_session(a, &sub("default"), &session("s")).unwrap();
+    touch();
+    ask(&fixture, a, ("default", "s"), "q");
+    for _ in 0..3 {
+        fixture.clock.advance_millis(999);
+        touch();
+    }
+    assert_eq!(questions(&fixture, a, ("default", "s")), ["q"]);
+    fixture.clock.advance_millis(1000);
+    touch();
+    assert!(questions(&fixture, a, ("default", "s")).is_empty());
+    // Without a limit none ends.
+    let fixture = Fixture::with(CatalogOptions { session_idle_millis: 0, ..options });
+    let a = fixture.tenant("a").collection;
+    ask(&fixture, a, ("default", "s"), "q");
+    fixture.clock.advance_millis(1 << 50);
+    ask(&fixture, a, ("default", "t"), "q");
+    assert_eq!(questions(&fixture, a, ("default", "s")), ["q"]);
+}
+
+/// Goal: a response that is too long is refused with both sizes, and the request can be made again
+/// with the same ids.
+#[test]
+fn a_response_that_is_too_long_is_not_kept() {
+    let fixture = Fixture::new();
+    let begin = || fixture.catalog.begin_request("k", "/p", "v", [1; 32]).unwrap();
+    let RequestStart::Fresh(guard) = begin() else { panic!("fresh") };
+    assert!(!format!("{guard:?}").contains("nonce"), "ids derive from it");
+    let (nonce, begun_at) = (guard.nonce(), guard.begun_at());
+    assert_eq!(begun_at, fixture.clock.now());
+    let error = fixture.catalog.finish_request(guard, 200, &[0; (1 << 20) + 1]).unwrap_err();
+    let words = "a response of 1048577 bytes is longer than the 1048576 that are kept";
+    assert_eq!(error.to_string(), words);
+    fixture.clock.advance_millis(1000);
+    let RequestStart::Fresh(guard) = begin() else { panic!("fresh") };
+    assert_eq!((guard.nonce(), guard.begun_at()), (nonce, begun_at), "of the first try");
+    fixture.catalog.finish_request(guard, 200, &[7; 1 << 20]).unwrap();
+    let RequestStart::Replay { body, .. } = begin() else { panic!("replay") };
+    assert_eq!(body.len(), 1 << 20);
+}

@@ -469,3 +469,105 @@ fn a_watcher_is_woken_by_its_own_job() {
     fixture.submit(collection, "c");
     assert_eq!(woken(), 1, "superseded");
 }
+
+/// Goal: two watchers of one job are apart, and one of a job that is gone is no burden.
+#[test]
+fn watchers_of_one_job_end_apart() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("acme").collection;
+    let job = fixture.submit(of, "a").sequence;
+    let counts = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
+    let [first, second] = counts.clone().map(|count| {
+        let wake: crate::Wake = Arc::new(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        fixture.catalog.watch_job(job, wake)
+    });
+    assert!(format!("{first:?}").contains(&format!("{job:?}")));
+    fixture.claim().unwrap();
+    drop(first);
+    fixture.settle(of, job, PUBLISHED);
+    let woken = counts.map(|count| count.load(Ordering::SeqCst));
+    assert_eq!(woken, [1, 2]);
+    drop(second);
+    fixture.delete(of, "a");
+    assert_eq!(woken, [1, 2]);
+}
+
+/// Goal: an attempt whose event is gone is passed over, and a sender that waits is woken.
+#[test]
+fn an_attempt_of_a_deleted_webhook_is_passed_over() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("acme").collection;
+    let hook = fixture.hook();
+    fixture.end(of, "a", PUBLISHED);
+    let due = fixture.due();
+    fixture.catalog.delete_webhook(&all(), &hook.id).unwrap();
+    assert_eq!(fixture.catalog.record_attempt(due.id, ok()).unwrap(), None);
+    assert_eq!(fixture.sql(""), 0);
+    assert_eq!(fixture.next(), NextDelivery::Wait(None));
+    let long = std::time::Duration::from_secs(600);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| fixture.catalog.wait_for_deliveries(long));
+        fixture.catalog.wake_senders();
+        waiting.join().unwrap();
+    });
+}
+
+/// Goal: whoever sends while webhooks come and go meets no error.
+#[test]
+fn webhooks_may_go_while_the_next_event_is_looked_for() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("acme").collection;
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                fixture.next();
+            }
+        });
+        for n in 0..80 {
+            fixture.hook();
+            fixture.end(of, &format!("s{n}"), PUBLISHED);
+            // In one step, as with the last tenant of its scope.
+            fixture.sql("PRAGMA foreign_keys = ON; DELETE FROM webhooks");
+        }
+        is_over.store(true, Ordering::SeqCst);
+        sender.join().unwrap();
+    });
+}
+
+/// Goal: a webhook within one tenant that had many events is removed in steps, whole.
+#[test]
+fn a_long_log_is_removed_in_steps() {
+    let fixture = Fixture::new();
+    let of = fixture.tenant("acme").collection;
+    let hook = fixture.hook_for(within(&[("acme", None)]), &EventKind::ALL);
+    fixture.end(of, "a", PUBLISHED);
+    let more = 2 * crate::cancel::ROWS_PER_STEP + 5;
+    let fill = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {more})
+         INSERT INTO deliveries (webhook, event, kind, collection, sub_tenant, source, body,
+            created_at, state)
+         SELECT webhook, event || i, kind, collection, sub_tenant, source, '', created_at, state
+         FROM (SELECT * FROM deliveries LIMIT 1), n"
+    );
+    assert!(fixture.sql(&fill) > more);
+    fixture.catalog.delete_webhook(&all(), &hook.id).unwrap();
+    assert_eq!(fixture.sql(""), 0);
+    let unknown = fixture.catalog.delivery_log(&all(), &hook.id, 9, None).unwrap_err();
+    assert!(matches!(unknown, CatalogError::WebhookUnknown { .. }), "{unknown}");
+
+    // One that lost its tenant gets nothing of a later tenant of that name, and goes with it.
+    let hook = fixture.hook_for(within(&[("acme", None)]), &EventKind::ALL);
+    fixture.end(of, "b", PUBLISHED);
+    fixture.sql(&fill);
+    fixture.catalog.begin_delete_tenant(&tenant("acme")).unwrap();
+    assert_eq!(fixture.next(), NextDelivery::Wait(None), "its events are not told");
+    let new = fixture.tenant("acme").collection;
+    fixture.end(new, "c", PUBLISHED);
+    assert_eq!(fixture.next(), NextDelivery::Wait(None));
+    fixture.catalog.finish_delete_collection(of).unwrap();
+    assert_eq!(fixture.sql(""), 0);
+    assert!(fixture.catalog.webhook(&all(), &hook.id).is_err());
+}

@@ -88,7 +88,7 @@ fn a_file_that_the_store_does_not_know_is_renamed() {
 }
 
 /// Puts a base of an older format into an empty log.
-fn old_base(machines: &Machines, format: usize) {
+pub(super) fn old_base(machines: &Machines, format: usize) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("old.sqlite");
     let connection = Connection::open(&path).unwrap();

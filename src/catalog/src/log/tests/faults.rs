@@ -1,6 +1,7 @@
 //! Stores that fail: what callers learn, and what is there in the end.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 
 use super::*;
 use crate::job::{ClaimLimits, Duty};
@@ -217,5 +218,26 @@ fn random_faults_lose_nothing() {
         machine.clock.advance_millis(10_000);
         machine.submit(collection, "last").unwrap();
         assert_eq!(machines.restored().unwrap(), machine.rows(), "seed {seed}");
+    }
+}
+
+/// Goal: frames that a refused commit has left behind the last one, with their mark of a commit,
+/// are not sent. Method: a commit is copied to where it would be, and the next one is shorter.
+#[test]
+fn what_a_refused_commit_left_in_the_log_is_not_sent() {
+    let machines = Machines::new(LogLimits::default());
+    let machine = machines.start();
+    let collection = machine.tenant("a");
+    let path = machine.directory.path().join("catalog.sqlite-wal");
+    let end = std::fs::metadata(&path).unwrap().len() as usize;
+    machine.submit(collection, "before").unwrap();
+    let wal = std::fs::read(&path).unwrap();
+    let file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+    for _ in 0..3 {
+        (&file).write_all(&wal[end..]).unwrap();
+    }
+    for n in 0..20 {
+        machine.submit(collection, &format!("s{n}")).unwrap();
+        assert_eq!(machines.restored().unwrap(), machine.rows(), "s{n}");
     }
 }

@@ -7,7 +7,7 @@ use lodestone_io::store::BlobStore;
 use lodestone_types::limits::FOLLOWERS_MILLIS;
 
 impl Machines {
-    fn follow(&self, store: Arc<dyn BlobStore>) -> Result<Machine, CatalogError> {
+    pub(super) fn follow(&self, store: Arc<dyn BlobStore>) -> Result<Machine, CatalogError> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("catalog.sqlite");
         let log = CatalogLog::open(store, self.ids.clone())?;
@@ -212,12 +212,16 @@ fn a_change_that_is_not_stored_is_not_told() {
     let options = CatalogOptions { has_followers: true, ..options() };
     let log = machines.log().unwrap();
     let writer = Catalog::open_with_log(&path, options, clock, ids, log).unwrap();
+    // Followers know of all that is stored.
+    machines.clock.advance_millis(FOLLOWERS_MILLIS);
     machines.store.set(|call, _| if call == Call::Create { Fault::Before } else { Fault::None });
     let name = TenantId::parse("a").unwrap();
     let made = writer.create_tenant(name.clone(), TenantMode::Standard, None);
     assert!(matches!(made, Err(CatalogError::InDoubt { .. })));
     assert!(writer.tenant(&name).unwrap().is_some(), "it is visible here");
     let changed = machines.clock.now();
+    machines.clock.advance_millis(1);
+    assert!(writer.known_before() <= changed);
     let refused = writer.await_followers(changed).unwrap_err();
     assert!(matches!(refused, CatalogError::LogAway { .. }), "{refused}");
     machines.store.set(|_, _| Fault::None);
@@ -230,4 +234,144 @@ fn a_change_that_is_not_stored_is_not_told() {
     machines.clock.advance_millis(1);
     assert!(writer.known_before() > changed);
     writer.await_followers(changed).unwrap();
+}
+
+/// Goal: the position of a follower whose newest entry is a claim: at the end of the log it says
+/// so, entries that come meanwhile are read, and a log that was shortened is begun anew.
+#[test]
+fn a_follower_at_a_claim_misses_nothing() {
+    let machines = Machines::new(SMALL);
+    let writer = machines.start();
+    let collection = writer.tenant("a");
+    writer.submit(collection, "one").unwrap();
+    drop(writer);
+    let writer = machines.start();
+    let follower = machines.follower();
+    assert_eq!(follower.catalog.follow_state().unwrap().entry, *machines.entries().last().unwrap());
+    assert_eq!(
+        follower.catalog.follow_state().unwrap().writer,
+        writer.catalog.writer_name().unwrap()
+    );
+    assert!(!follower.catalog.catch_up().unwrap(), "a claim at the end");
+    // The next entry comes between the look for it and the listing.
+    let (own, mut is_first) = (Arc::new(writer), true);
+    let other = own.clone();
+    let store = Arc::new(FaultyBlobs::new(machines.store.clone()));
+    let late = machines.follow(store.clone()).unwrap();
+    store.set(move |call, _| {
+        if call == Call::List && std::mem::take(&mut is_first) {
+            other.submit(collection, "two").unwrap();
+        }
+        Fault::None
+    });
+    assert!(late.catalog.catch_up().unwrap());
+    assert_eq!(late.rows(), own.rows());
+    // Entries behind the claim are removed.
+    for n in 0..200 {
+        own.submit(collection, &format!("s{n}")).unwrap();
+    }
+    let next = follower.catalog.follow_state().unwrap().entry + 1;
+    own.wait(|state| {
+        state.entries_since_base <= 2 * SMALL.base_entries && !machines.entries().contains(&next)
+    });
+    assert!(follower.catalog.catch_up().unwrap());
+    assert_eq!(follower.rows(), own.rows());
+    store.set(|call, _| if call == Call::Get { Fault::Before } else { Fault::None });
+    let error = late.catalog.catch_up().unwrap_err();
+    assert!(matches!(error, CatalogError::LogAway { .. }), "{error}");
+}
+
+/// Goal: a follower whose file could not be written answers nothing from it, says so, and makes it
+/// anew at the next look.
+#[test]
+fn a_follower_that_lost_its_file_makes_it_anew() {
+    let machines = Machines::new(LogLimits::default());
+    let writer = machines.start();
+    let collection = writer.tenant("a");
+    let follower = machines.follower();
+    let path = follower.directory.path().join("catalog.sqlite");
+    writer.submit(collection, "s").unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let error = follower.catalog.catch_up().unwrap_err();
+    assert_eq!(error.kind(), lodestone_types::ErrorKind::Corrupt, "{error}");
+    let state = follower.catalog.follow_state().unwrap();
+    assert!(state.last_error.unwrap().contains("catalog.sqlite"));
+    assert!(follower.catalog.read(|_| Ok(())).is_err());
+    std::fs::remove_dir(&path).unwrap();
+    assert!(follower.catalog.catch_up().unwrap());
+    assert_eq!(follower.rows(), writer.rows());
+    assert_eq!(follower.catalog.follow_state().unwrap().last_error, None);
+}
+
+/// Goal: a follower refuses a log of an earlier format, which it would have to migrate.
+#[test]
+fn a_follower_of_an_earlier_release_is_told_which_to_upgrade() {
+    let machines = Machines::new(LogLimits::default());
+    super::durability::old_base(&machines, 2);
+    let error = machines.follow(machines.store.clone()).map(drop).unwrap_err();
+    assert!(matches!(error, CatalogError::TooOld { found: 2, needed: 7 }), "{error}");
+    assert!(error.to_string().contains("upgrade that process first"), "{error}");
+}
+
+/// Goal: a process that writes waits until its followers had their time, and no longer.
+#[test]
+fn a_change_is_told_when_followers_had_their_time() {
+    let machines = Machines::new(LogLimits::default());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("catalog.sqlite");
+    let (clock, ids) = (machines.clock.clone(), machines.ids.clone());
+    let options = CatalogOptions { has_followers: true, ..options() };
+    let log = machines.log().unwrap();
+    let writer = Catalog::open_with_log(&path, options, clock, ids, log).unwrap();
+    assert_eq!(writer.followers_delay(), Duration::from_millis(FOLLOWERS_MILLIS));
+    let (changed, start) = (machines.clock.now(), Instant::now());
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| writer.await_followers(changed).unwrap());
+        while !waiting.is_finished() {
+            machines.clock.advance_millis(1);
+            std::thread::yield_now();
+        }
+    });
+    let waited = machines.clock.now().0 - changed.0;
+    assert!(waited >= FOLLOWERS_MILLIS || start.elapsed() >= writer.followers_delay());
+    // The lease is asked before anything is told.
+    writer.require_current().unwrap();
+    writer.set_lease_check(Box::new(|| Some("the lease has ended".into())));
+    writer.set_lease_check(Box::new(|| None));
+    let error = writer.require_current().unwrap_err();
+    assert!(error.to_string().contains("the lease has ended"), "{error}");
+    assert!(!writer.catch_up().unwrap(), "it follows nobody");
+}
+
+/// Goal: an event is told to its webhook once every follower knows of what it tells, also where
+/// nothing is written after it and it was stored in the millisecond in which it came about.
+#[test]
+fn an_event_waits_for_the_followers() {
+    let machines = Machines::new(LogLimits::default());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("catalog.sqlite");
+    let (clock, ids) = (machines.clock.clone(), machines.ids.clone());
+    let options = CatalogOptions { has_followers: true, ..options() };
+    let log = machines.log().unwrap();
+    let catalog = Catalog::open_with_log(&path, options, clock, ids, log).unwrap();
+    let name = TenantId::parse("a").unwrap();
+    let of = catalog.create_tenant(name, TenantMode::Standard, None).unwrap().collection;
+    let new = crate::NewWebhook {
+        url: lodestone_types::WebUrl::parse("https://hooks.example/").unwrap(),
+        description: String::new(),
+        kinds: lodestone_types::EventKind::ALL.to_vec(),
+        scope: lodestone_types::KeyScope::AllTenants,
+    };
+    catalog.create_webhook(&Catalog::operator_grant(), new).unwrap();
+    let source = SourceId::parse("s").unwrap();
+    catalog.submit(job(of, "s", machines.clock.now())).unwrap();
+    catalog.cancel_sources(of, &SubTenantId::default_name(), &[source]).unwrap();
+    let next = || catalog.next_delivery("", &Default::default()).unwrap();
+    let now = machines.clock.now();
+    assert_eq!(next(), crate::NextDelivery::Wait(Some(now.plus_millis(100))));
+    machines.clock.advance_millis(FOLLOWERS_MILLIS - 1);
+    assert!(matches!(next(), crate::NextDelivery::Wait(Some(_))));
+    machines.clock.advance_millis(1);
+    assert!(matches!(next(), crate::NextDelivery::Due(_)), "{:?}", next());
 }

@@ -1,5 +1,6 @@
 //! Tests of the log: whole catalogs on stores that fail, and schedules of many processes.
 
+mod damage;
 mod durability;
 mod faults;
 mod follow;

@@ -141,3 +141,58 @@ fn many_starts_in_a_row() {
     drop(machine);
     assert_eq!(machines.start().rows()["jobs"].len(), 200);
 }
+
+/// Goal: a look at the store says nothing of what it cannot know: an own entry that was just
+/// stored, one of a later release, one that is damaged, a store that is away.
+#[test]
+fn a_look_for_a_successor_tells_own_entries_from_others() {
+    let machines = Machines::new(LogLimits::default());
+    let machine = machines.start();
+    let collection = machine.tenant("a");
+    let next = entry::key(machine.state().entry + 1);
+    // An entry of this process that its writer has not noted yet.
+    machine.submit(collection, "s").unwrap();
+    let own = machines.store.get(&next).unwrap();
+    let other = Machines::new(LogLimits::default());
+    let looking = other.start();
+    looking.tenant("a");
+    assert_eq!(entry::key(looking.state().entry + 1), next);
+    let look = |bytes: &[u8]| {
+        other.store.put(&next, bytes).unwrap();
+        looking.catalog.check_fence()
+    };
+    assert!(!look(&own).unwrap(), "both processes have the first claim");
+    let error = look(&own[..own.len() / 2]).unwrap_err();
+    assert!(error.to_string().contains(next.as_str()), "{error}");
+    other.store.set(|_, _| Fault::Before);
+    let error = looking.catalog.check_fence().unwrap_err();
+    assert!(matches!(error, CatalogError::LogAway { .. }), "{error}");
+    other.store.set(|_, _| Fault::None);
+    assert!(!looking.state().is_fenced);
+    assert!(look(b"lodestone catalog log 9 of a later release").unwrap());
+    assert!(looking.state().is_fenced);
+    assert!(matches!(looking.submit(collection, "late"), Err(CatalogError::Poisoned { .. })));
+    assert!(looking.catalog.check_fence().unwrap(), "without a look, from now on");
+    assert_eq!(looking.catalog.log_claim(), Some(1));
+}
+
+/// Goal: a process whose change is in doubt learns that it has a successor although nobody writes.
+#[test]
+fn a_process_in_doubt_notices_its_successor() {
+    let machines = Machines::new(LogLimits::default());
+    let zombie = machines.start();
+    let collection = zombie.tenant("a");
+    machines.store.set(|_, _| Fault::Before);
+    let error = zombie.submit(collection, "doubt").unwrap_err();
+    assert!(matches!(error, CatalogError::InDoubt { .. }), "{error}");
+    machines.store.set(|_, _| Fault::None);
+    let successor = machines.start();
+    let start = Instant::now();
+    while !zombie.state().is_fenced {
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", zombie.state());
+        std::thread::yield_now();
+    }
+    let entries = machines.entries();
+    assert!(matches!(zombie.submit(collection, "late"), Err(CatalogError::Poisoned { .. })));
+    assert_eq!((machines.entries(), successor.rows()["jobs"].len()), (entries, 0));
+}
