@@ -74,8 +74,15 @@ class LoopDisk:
         trial.cleanups.append(self.unmount)
 
     def mount(self):
-        """Mounts it, which replays its journal."""
-        run("mount", "-o", "loop", self.image, self.root)
+        """Mounts it, which replays its journal. The loop device of the last mount may go a moment later."""
+        end = time.monotonic() + 10
+        while True:
+            try:
+                return run("mount", "-o", "loop", self.image, self.root)
+            except RuntimeError as error:
+                if "already mounted" not in str(error) or time.monotonic() > end:
+                    raise
+            time.sleep(0.05)
 
     def cut(self):
         """Nothing reaches the disk any more, not even what waits in memory."""

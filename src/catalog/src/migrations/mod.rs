@@ -93,7 +93,7 @@ fn keep(connection: &Connection, copy: &Path) -> Result<()> {
     let vacuumed = connection.execute("VACUUM INTO ?1", [partial.to_string_lossy()]);
     let made = vacuumed.map_err(CatalogError::from).and_then(|_| rename().map_err(failed));
     if made.is_err() {
-        // A disk that is full needs the room; the first error is the one to report.
+        // A disk that is full needs the space; the first error is the one to report.
         let _ = fs::remove_file(&partial);
     }
     made

@@ -1,4 +1,4 @@
-//! What a lost or a taken-back catalog is made of: descriptors of tenants, and rows of a backup.
+//! Parts of a lost or a taken-back catalog: descriptors of tenants, and rows of a backup.
 
 use super::*;
 use crate::descriptors::{self, Descriptor};
