@@ -61,7 +61,7 @@ def answers_of(client, tenant):
         "words": ("/search/full-text-search", search),
         "vectors": ("/search/retrieve", search | {"alpha": 1.0}),
         "filtered": ("/search/retrieve", search | {"alpha": 0.0, "metadata": {"hall": 2}}),
-        "few": ("/search/retrieve", search | {"query": "lamps in hall 3", "max_chunks": 3}),
+        "few": ("/search/retrieve", search | {"query": "lamps in hall 3", "max_chunks": 3, "join_neighbours": False}),
     }
     for way, (path, body) in ways.items():
         status, answer = client.ask("POST", path, body)
