@@ -14,7 +14,7 @@ from random import Random
 
 from durability import finish, rows
 from oracle import EVERY, Journal
-from server import KEY, Broken, Gone, Server, wait_for_jobs
+from server import KEY, Broken, Server, wait_for_jobs
 
 PERIODS, WARMING = 8, 2
 # Rest before the samples: freed memory is given back within seconds, what no reader holds is removed within ten.
@@ -47,11 +47,11 @@ def life(trial):
 
 
 def sample(server, data):
-    """Bytes of memory of its own, open files, and bytes of the data without the log of the catalog."""
+    """Bytes of memory of its own, open files, and bytes of the data, catalog included."""
     status = open(f"/proc/{server.process.pid}/status", encoding="ascii").read()
     memory = int(status.split("RssAnon:")[1].split()[0]) << 10
     files = len(os.listdir(f"/proc/{server.process.pid}/fd"))
-    disk = sum(found.stat().st_blocks * 512 for found in data.glob("v1/**/*") if found.is_file())
+    disk = sum(found.stat().st_blocks * 512 for found in data.rglob("*") if found.is_file())
     return {"memory": memory, "files": files, "disk": disk}
 
 
@@ -103,7 +103,7 @@ class Others:
         body = {"memory_id": name, "user_memory": f"The lamp number {random.randrange(1000)} hangs in the hall."}
         client.expect("POST", "/user_memory/add_user_memory", body, **scope)
         client.expect("GET", "/user_memory/list_user_memories", **scope)
-        client.ask("DELETE", "/user_memory/delete_user_memory", memory_id=name, **scope)
+        client.expect("DELETE", "/user_memory/delete_user_memory", memory_id=name, **scope)
 
     def questions(self, client, random):
         """Searches of each kind over what the journal writes, and their times."""
@@ -156,7 +156,7 @@ class Working:
             while not self.is_over.is_set():
                 operation(client, random)
                 self.others.count()
-        except (Exception, Gone) as error:  # raised again by the one that waits
+        except Exception as error:  # raised again by the one that waits
             self.failures.append(error)
 
     def __enter__(self):

@@ -4,7 +4,6 @@ use crate::job::Duty;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::channel;
 
 use rusqlite::Connection;
 
@@ -72,29 +71,17 @@ fn callers_that_wait_together_share_one_commit() {
     let counts =
         || (counters.commits.load(Ordering::SeqCst), counters.writes.load(Ordering::SeqCst));
     let (commits_before, writes_before) = counts();
-    let (open_gate, gate) = channel::<()>();
-    let (begin, begun) = channel::<()>();
     std::thread::scope(|scope| {
-        // The first closure holds the writer until all the others wait.
         let catalog = &fixture.catalog;
-        let hold = move |_: &Connection| {
-            begin.send(()).unwrap();
-            gate.recv().unwrap();
-            Ok(())
-        };
-        let holder = scope.spawn(move || catalog.write(hold));
-        begun.recv().unwrap();
+        let release = fixture.hold_writer(scope);
         let callers: Vec<_> = (0..24)
             .map(|n| {
                 let job = fixture.job(collection, &format!("s{n}"));
                 scope.spawn(move || catalog.submit(job).unwrap())
             })
             .collect();
-        while counters.waiting.load(Ordering::SeqCst) < 24 {
-            std::thread::yield_now();
-        }
-        open_gate.send(()).unwrap();
-        holder.join().unwrap().unwrap();
+        fixture.until_waiting(24);
+        release();
         callers.into_iter().for_each(|caller| drop(caller.join().unwrap()));
     });
     let (commits, writes) = counts();

@@ -16,6 +16,11 @@ mod webhooks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+use std::thread::Scope;
+
+use rusqlite::Connection;
 
 use super::{Catalog, CatalogOptions, Tenant};
 use crate::job::{
@@ -54,6 +59,30 @@ impl Fixture {
 
     fn path(&self) -> PathBuf {
         self.directory.path().join("catalog.sqlite")
+    }
+
+    /// Holds the writer, so that others wait together, until what this returns is called.
+    fn hold_writer<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> impl FnOnce() {
+        let (open_gate, gate) = channel::<()>();
+        let (begin, begun) = channel::<()>();
+        let hold = move |_: &Connection| {
+            begin.send(()).unwrap();
+            gate.recv().unwrap();
+            Ok(())
+        };
+        let holder = scope.spawn(move || self.catalog.write(hold));
+        begun.recv().unwrap();
+        move || {
+            open_gate.send(()).unwrap();
+            holder.join().unwrap().unwrap();
+        }
+    }
+
+    /// Waits until so many closures wait for the writer.
+    fn until_waiting(&self, count: u64) {
+        while self.catalog.inner.writer.counters.waiting.load(Ordering::SeqCst) < count {
+            std::thread::yield_now();
+        }
     }
 
     /// As after a stop of the server.

@@ -207,33 +207,19 @@ fn a_lock_of_another_process_delays_or_refuses_and_poisons_nothing() {
 fn an_error_that_ends_the_transaction_refuses_the_whole_batch() {
     let fixture = Fixture::new();
     let of = fixture.tenant("a").collection;
-    let counters = &fixture.catalog.inner.writer.counters;
-    let (open_gate, gate) = std::sync::mpsc::channel::<()>();
-    let (begin, begun) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
         let catalog = &fixture.catalog;
-        let hold = move |_: &Connection| {
-            begin.send(()).unwrap();
-            gate.recv().unwrap();
-            Ok(())
-        };
-        let holder = scope.spawn(move || catalog.write(hold));
-        begun.recv().unwrap();
+        let release = fixture.hold_writer(scope);
         let before = fixture.job(of, "before");
         let before = scope.spawn(move || catalog.submit(before));
-        while counters.waiting.load(Ordering::SeqCst) < 1 {
-            std::thread::yield_now();
-        }
+        fixture.until_waiting(1);
         let ends = |connection: &Connection| -> Result<(), CatalogError> {
             connection.execute_batch("ROLLBACK")?;
             Err(CatalogError::StorageFull)
         };
         let ending = scope.spawn(move || catalog.write(ends));
-        while counters.waiting.load(Ordering::SeqCst) < 2 {
-            std::thread::yield_now();
-        }
-        open_gate.send(()).unwrap();
-        holder.join().unwrap().unwrap();
+        fixture.until_waiting(2);
+        release();
         for refused in [before.join().unwrap().map(drop), ending.join().unwrap()] {
             assert!(matches!(refused, Err(CatalogError::StorageFull)), "{refused:?}");
         }

@@ -107,12 +107,8 @@ fn a_follower_answers_only_while_it_is_waited_for_and_knows_the_newest_state() {
     let refused = |machine: &Machine| machine.catalog.require_current().unwrap_err().to_string();
     assert!(refused(&follower).contains("--with-query-nodes"), "{}", refused(&follower));
     drop(alone);
-    let directory = tempfile::tempdir().unwrap();
-    let options = CatalogOptions { has_followers: true, ..options() };
-    let path = directory.path().join("catalog.sqlite");
-    let (clock, ids) = (machines.clock.clone(), machines.ids.clone());
-    let log = machines.log().unwrap();
-    let writer = Catalog::open_with_log(&path, options, clock, ids, log).unwrap();
+    let machine = machines.start_followed();
+    let writer = &machine.catalog;
     follower.catalog.catch_up().unwrap();
     follower.catalog.require_current().unwrap();
     machines.clock.advance_millis(FOLLOWERS_MILLIS - 1);
@@ -206,12 +202,8 @@ fn reads_go_on_while_a_follower_catches_up() {
 #[test]
 fn a_change_that_is_not_stored_is_not_told() {
     let machines = Machines::new(LogLimits::default());
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("catalog.sqlite");
-    let (clock, ids) = (machines.clock.clone(), machines.ids.clone());
-    let options = CatalogOptions { has_followers: true, ..options() };
-    let log = machines.log().unwrap();
-    let writer = Catalog::open_with_log(&path, options, clock, ids, log).unwrap();
+    let machine = machines.start_followed();
+    let writer = &machine.catalog;
     // Followers know of all that is stored.
     machines.clock.advance_millis(FOLLOWERS_MILLIS);
     machines.store.set(|call, _| if call == Call::Create { Fault::Before } else { Fault::None });
@@ -318,12 +310,8 @@ fn a_follower_of_an_earlier_release_is_told_which_to_upgrade() {
 #[test]
 fn a_change_is_told_when_followers_had_their_time() {
     let machines = Machines::new(LogLimits::default());
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("catalog.sqlite");
-    let (clock, ids) = (machines.clock.clone(), machines.ids.clone());
-    let options = CatalogOptions { has_followers: true, ..options() };
-    let log = machines.log().unwrap();
-    let writer = Catalog::open_with_log(&path, options, clock, ids, log).unwrap();
+    let machine = machines.start_followed();
+    let writer = &machine.catalog;
     assert_eq!(writer.followers_delay(), Duration::from_millis(FOLLOWERS_MILLIS));
     let (changed, start) = (machines.clock.now(), Instant::now());
     std::thread::scope(|scope| {
@@ -349,12 +337,8 @@ fn a_change_is_told_when_followers_had_their_time() {
 #[test]
 fn an_event_waits_for_the_followers() {
     let machines = Machines::new(LogLimits::default());
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("catalog.sqlite");
-    let (clock, ids) = (machines.clock.clone(), machines.ids.clone());
-    let options = CatalogOptions { has_followers: true, ..options() };
-    let log = machines.log().unwrap();
-    let catalog = Catalog::open_with_log(&path, options, clock, ids, log).unwrap();
+    let machine = machines.start_followed();
+    let catalog = &machine.catalog;
     let name = TenantId::parse("a").unwrap();
     let of = catalog.create_tenant(name, TenantMode::Standard, None).unwrap().collection;
     let new = crate::NewWebhook {

@@ -66,10 +66,24 @@ impl Machines {
         self.start_in(tempfile::tempdir().unwrap()).unwrap()
     }
 
+    /// One that waits for the followers that it may have.
+    fn start_followed(&self) -> Machine {
+        let options = CatalogOptions { has_followers: true, ..options() };
+        self.start_with(tempfile::tempdir().unwrap(), options).unwrap()
+    }
+
     fn start_in(&self, directory: tempfile::TempDir) -> Result<Machine, CatalogError> {
+        self.start_with(directory, options())
+    }
+
+    fn start_with(
+        &self,
+        directory: tempfile::TempDir,
+        options: CatalogOptions,
+    ) -> Result<Machine, CatalogError> {
         let path = directory.path().join("catalog.sqlite");
         let (clock, ids) = (self.clock.clone(), self.ids.clone());
-        let catalog = Catalog::open_with_log(&path, options(), clock, ids, self.log()?)?;
+        let catalog = Catalog::open_with_log(&path, options, clock, ids, self.log()?)?;
         Ok(Machine { catalog, directory, clock: self.clock.clone() })
     }
 
