@@ -7,17 +7,22 @@
 //! ```
 //! Eight segments of a tier are merged, the lowest tier first, as far as they fit into the budgets.
 //! Any two that are not full fit, and what does not fit with the others leaves an output that is
-//! full. So whatever the sizes and the order in which segments come, after merging there are
+//! full. Where no tier has eight, segments that are each too small for lists are merged as soon as
+//! they are large enough together: a search reads all rows of those. So whatever the sizes and the
+//! order in which segments come, after merging there are
 //!
 //! - at most seven segments a tier that are not full: seven times the logarithm of the rows,
-//! - at most two full ones for each budget's worth of rows, bytes or memory in the collection;
+//! - at most two full ones for each budget's worth of rows, bytes or memory in the collection,
+//! - fewer rows in segments without lists than one needs to have them, full ones aside;
 //!
-//! and a row is rewritten at most once a tier and once to be in a full segment. In tier 0, where
-//! eight segments may still be in tier 0 together, a merge at least doubles the segment of each of
-//! its rows, which makes six times at most. A segment of which a fifth is dead is rewritten too: at
-//! most four living rows for each that died.
+//! and a row is rewritten at most once a tier, once to have lists and once to be in a full segment.
+//! In tier 0, where eight segments may still be in tier 0 together, a merge at least doubles the
+//! segment of each of its rows, which makes six times at most. A segment of which a fifth is dead is
+//! rewritten too: at most four living rows for each that died.
 
 use std::collections::BTreeMap;
+
+use crate::segment::lists::LISTED_ROWS_MIN;
 
 /// Segments of one tier that are merged together.
 pub(super) const FAN_IN: usize = 8;
@@ -81,31 +86,50 @@ impl Piece {
         self.sizes().iter().zip(budget.of_sizes()).any(|(size, most)| *size > most / 2)
     }
 
+    /// Whether it was written with lists.
+    fn is_listed(&self) -> bool {
+        self.rows + self.dead >= LISTED_ROWS_MIN as u64
+    }
+
     fn is_worn(&self) -> bool {
         self.dead as f64 > DEAD_SHARE_MAX * (self.rows + self.dead) as f64
     }
 }
 
 /// The segments that should be merged next, ascending, if any: of a tier that has enough of them,
-/// or one with many dead.
+/// those without lists, or one with many dead.
 pub(super) fn plan(pieces: &[Piece], budget: MergeBudget) -> Option<Vec<usize>> {
-    let mut groups: BTreeMap<(u32, (usize, usize)), Vec<usize>> = BTreeMap::new();
-    let free = pieces.iter().enumerate().filter(|(_, piece)| !piece.is_taken);
-    for (at, piece) in free.clone().filter(|(_, piece)| !piece.is_full(budget)) {
-        groups.entry((piece.tier(), piece.shape)).or_default().push(at);
+    let mut free: Vec<usize> = (0..pieces.len()).filter(|at| !pieces[*at].is_taken).collect();
+    free.sort_by_key(|at| pieces[*at].rows);
+    let mut tiers: BTreeMap<(u32, (usize, usize)), Vec<usize>> = BTreeMap::new();
+    let mut unlisted: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+    for at in free.iter().copied().filter(|at| !pieces[*at].is_full(budget)) {
+        let piece = &pieces[at];
+        tiers.entry((piece.tier(), piece.shape)).or_default().push(at);
+        if !piece.is_listed() {
+            unlisted.entry(piece.shape).or_default().push(at);
+        }
     }
-    let group = groups.into_iter().find(|(_, group)| group.len() >= FAN_IN);
-    if let Some(((tier, _), mut group)) = group {
-        group.sort_by_key(|at| pieces[*at].rows);
+    let fitting = |group: &[usize]| fitting(group.iter().map(|at| &pieces[*at]), budget);
+    let of_tier = tiers.into_iter().find(|(_, group)| group.len() >= FAN_IN);
+    let of_tier = of_tier.map(|((tier, _), mut group)| {
         if tier == 0 {
             group.truncate(doubling(&group.iter().map(|at| pieces[*at].rows).collect::<Vec<_>>()));
         }
-        group.truncate(fitting(group.iter().map(|at| &pieces[*at]), budget));
-        group.sort_unstable();
-        return Some(group);
-    }
-    let fits = |piece: &Piece| fitting([piece].into_iter(), budget) == 1;
-    free.into_iter().find(|(_, piece)| piece.is_worn() && fits(piece)).map(|(at, _)| vec![at])
+        group.truncate(fitting(&group));
+        group
+    });
+    let get_lists = |mut group: Vec<usize>| {
+        group.truncate(fitting(&group));
+        let rows = group.iter().map(|at| pieces[*at].rows).sum::<u64>();
+        (rows >= LISTED_ROWS_MIN as u64).then_some(group)
+    };
+    let worn = || free.iter().find(|at| pieces[**at].is_worn() && fitting(&[**at]) == 1);
+    let mut chosen = of_tier
+        .or_else(|| unlisted.into_values().find_map(get_lists))
+        .or_else(|| worn().map(|at| vec![*at]))?;
+    chosen.sort_unstable();
+    Some(chosen)
 }
 
 /// The longest run of ascending sizes whose last is no larger than the sum of those before it.
@@ -194,6 +218,15 @@ mod tests {
         ((FAN_IN - 1) * tiers(budget)) as u64 + full
     }
 
+    /// Rows that a search would read one by one though they could have lists.
+    fn unlisted_rows(segments: &[Simulated], budget: MergeBudget) -> u64 {
+        let pieces = segments.iter().map(|segment| segment.piece);
+        let mut small: Vec<_> =
+            pieces.filter(|piece| !piece.is_listed() && !piece.is_full(budget)).collect();
+        small.sort_by_key(|piece| piece.rows);
+        small[..fitting(small.iter(), budget)].iter().map(|piece| piece.rows).sum()
+    }
+
     /// Rows of arriving segments, as agents, uploads and bulk loads send them, in any order.
     fn any_arrivals() -> impl Strategy<Value = Vec<(u64, u64, u64)>> {
         let rows = prop_oneof![
@@ -214,13 +247,14 @@ mod tests {
         /// their sizes and order.
         #[test]
         fn segments_stay_few_and_rows_are_rewritten_rarely(arrivals in any_arrivals()) {
-            let rewritten_max = 6 + tiers(BUDGET) as u32;
+            let rewritten_max = 7 + tiers(BUDGET) as u32;
             let mut segments = Vec::new();
             for (rows, disk, memory) in arrivals {
                 segments.push(Simulated { piece: piece(rows, disk, memory), rewritten: 0 });
                 settle(&mut segments, BUDGET);
                 let most = segments_max(&segments, BUDGET);
                 prop_assert!(segments.len() as u64 <= most, "{} of {most}", segments.len());
+                prop_assert!(unlisted_rows(&segments, BUDGET) < LISTED_ROWS_MIN as u64);
                 let worst = segments.iter().map(|s| s.rewritten).max();
                 prop_assert!(worst <= Some(rewritten_max), "{worst:?} of {rewritten_max}");
             }
@@ -254,6 +288,19 @@ mod tests {
                 prop_assert!(!segments.iter().any(is_worn));
             }
         }
+    }
+
+    /// Four segments of 8,000 rows cost a search more than a hundred thousand in one did.
+    #[test]
+    fn rows_that_are_enough_for_lists_get_them() {
+        let pieces = [piece(8000, 1, 1), piece(300, 1, 1), piece(8100, 1, 1), piece(20_000, 1, 1)];
+        assert_eq!(plan(&pieces, MergeBudget::MOST), Some(vec![0, 1, 2]));
+        assert_eq!(plan(&pieces[1..], MergeBudget::MOST), None);
+        let with = |rows| plan(&pieces, MergeBudget { rows, ..MergeBudget::MOST });
+        assert_eq!((with(16_400), with(16_399)), (Some(vec![0, 1, 2]), None));
+        // Its rows died, and the lists stayed.
+        let worn = Piece { dead: 8300, ..piece(8100, 1, 1) };
+        assert_eq!(plan(&[pieces[0], pieces[1], worn], MergeBudget::MOST), Some(vec![2]));
     }
 
     /// Eight segments of more than 250,000 rows were never merged.

@@ -63,6 +63,9 @@ const FEW_NEIGHBOURS: usize = 32;
 /// No row.
 const NO_ROW: u32 = u32::MAX;
 
+/// Rows from which a new segment gets more than one list.
+pub const LISTED_ROWS_MIN: usize = 16_384;
+
 /// When rows get lists, and how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListPolicy {
@@ -76,6 +79,6 @@ pub struct ListPolicy {
 
 impl Default for ListPolicy {
     fn default() -> Self {
-        Self { listed_rows_min: 16_384, list_rows: 256 }
+        Self { listed_rows_min: LISTED_ROWS_MIN, list_rows: 256 }
     }
 }
