@@ -18,6 +18,7 @@
 //! 2025-01-02 10:00 started        stamped line of a log or chat
 //! ```
 
+mod aligned;
 mod lines;
 mod prose;
 mod records;
@@ -167,9 +168,13 @@ impl Parser<'_> {
             end
         } else {
             let run = keyed::run(self.lines[at..].iter().map(|line| (line.indent, line.content)));
-            match run.len() {
-                0 => self.paragraph(at),
-                count => {
+            match (run.len(), self.aligned(at)) {
+                (0, 0) => self.paragraph(at),
+                (0, count) => {
+                    self.aligned_rows(at, count);
+                    at + count
+                }
+                (count, _) => {
                     self.keyed(at, run);
                     at + count
                 }

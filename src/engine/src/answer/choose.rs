@@ -7,6 +7,7 @@ use crate::answer::blocks::{Form, Kind};
 use crate::answer::candidates::{Candidate, Reading, Shape};
 use crate::answer::editions::Editions;
 use crate::answer::evidence::Evidence;
+use crate::answer::named::{CODE_MALUS, Named, names};
 use crate::answer::question::{DECISIONS, Question, Wanted};
 use crate::answer::score::{Matches, Score, dot, is_labelled_cause, tells_cause};
 use crate::answer::words::{contains, entries, spaced};
@@ -22,11 +23,21 @@ pub(super) const ROWS_MAX: usize = 8;
 const RELEVANCE_DROP_MAX: f32 = 0.4;
 /// The same for a sentence of another section that says nothing more of what was asked.
 const ELSEWHERE_DROP_MAX: f32 = 0.2;
+/// A passage that has a code of the question, which the first one lacks, is this much less relevant
+/// at most.
+const NAMED_DROP_MAX: f32 = 0.25;
 /// Confidence that a further sentence needs; the first one needs 1.
 const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
 /// The same two for the sentence behind the first one.
 const NEXT_DROP_MAX: f32 = 0.7;
 const NEXT_CONFIDENCE_MIN: f32 = 0.65;
+/// The same two where several things are asked for and it enumerates some.
+const LISTING_DROP_MAX: f32 = 1.2;
+const LISTING_CONFIDENCE_MIN: f32 = 0.3;
+/// First words of a sentence that tells a cause itself.
+const CAUSE_OPENINGS: &str = "why|because|reason|warum|weil|pourquoi|parce que|por qué|porque";
+/// Commas of a sentence that enumerates.
+const COMMAS_MIN: usize = 2;
 /// The same for what another edition says, and for the other one of two things.
 const OTHER_CONFIDENCE_MIN: f32 = 0.75;
 /// Loss of relevance of a sentence that is like one chosen already.
@@ -56,14 +67,12 @@ impl Choice<'_> {
         let Some(first) = self.best(|at| Some(self.relevance(at))) else {
             return Vec::new();
         };
-        if self.scores[first].confidence(&self.evidence) < 1.0 {
+        let Some(first) = self.of_what_is_named(first) else {
             return Vec::new();
-        }
+        };
         let first = self.later(first).unwrap_or(first);
         let first = self.of_selection(first).unwrap_or(first);
-        if self.is_out_of_bounds(first) {
-            return Vec::new();
-        }
+        let Some(first) = self.within_bounds(first) else { return Vec::new() };
         if let Some(whole) = self.whole_of(first) {
             return self.filtered(whole);
         }
@@ -83,6 +92,25 @@ impl Choice<'_> {
         self.of_decisions(first)
             .or_else(|| self.of_cause(first))
             .unwrap_or_else(|| self.sentences(first))
+    }
+
+    /// The first passage where it is sure enough; else, where it lacks a code that the question
+    /// names, one that has it and is sure; none where there is none.
+    fn of_what_is_named(&self, first: usize) -> Option<usize> {
+        let is_sure = |at: usize| self.scores[at].confidence(&self.evidence) >= 1.0;
+        if is_sure(first) {
+            return Some(first);
+        }
+        let mut named = names(self.question.last());
+        named.retain(|_, kind| *kind == Named::Code);
+        self.best(|at| {
+            let is_one = self.scores[first].missing >= CODE_MALUS
+                && self.scores[at].missing == 0.0
+                && named.keys().any(|code| self.matches.own[at].contains(code))
+                && self.relevance(at) >= self.relevance(first) - NAMED_DROP_MAX
+                && is_sure(at);
+            is_one.then(|| self.relevance(at))
+        })
     }
 
     /// The passage of another edition on the matter of the first one, where both are wanted.
@@ -226,6 +254,11 @@ impl Choice<'_> {
             return None;
         }
         let one = self.candidate(first);
+        if entries(CAUSE_OPENINGS)
+            .any(|word| spaced(&one.shown()).starts_with(&format!(" {word} ")))
+        {
+            return None;
+        }
         let is_headed = |other: &Candidate| {
             let headings = &self.reading.blocks[other.stretch].sections[other.section];
             headings.last().is_some_and(|heading| tells_cause(heading))
@@ -310,7 +343,10 @@ impl Choice<'_> {
                 // The sentence behind the first one goes on with its matter.
                 let is_next = candidate.is_beside(self.candidate(first))
                     && candidate.unit == self.candidate(first).unit + 1;
+                let lists =
+                    || self.question.wanted == Wanted::List && enumerates(&candidate.shown());
                 let (drop, needed) = match is_next {
+                    true if lists() => (LISTING_DROP_MAX, LISTING_CONFIDENCE_MIN),
                     true => (NEXT_DROP_MAX, NEXT_CONFIDENCE_MIN),
                     false => (drop, FURTHER_CONFIDENCE_MIN),
                 };
@@ -336,4 +372,9 @@ impl Choice<'_> {
         }
         chosen
     }
+}
+
+/// Whether a sentence enumerates things.
+fn enumerates(text: &str) -> bool {
+    text.matches([',', ';']).count() >= COMMAS_MIN
 }

@@ -63,10 +63,16 @@ const ARTICLES: &[&str] = &["the", "end", "of", "£", "$", "€"];
 /// Last day of a month, whichever it is.
 const MONTH_END: u32 = 31;
 
-/// Words before what is left out, and those that end it.
-const EXCLUSIONS: &str = "\
-    not|except|except for|excluding|other than|apart from|nicht|außer|sauf|no|excepto";
-const EXCLUSION_ENDS: &str = "and|but|that|which|who|und|aber|et|mais|y|pero";
+/// Words before what is left out, those of them that say nothing else, and those that end it.
+const EXCLUSIONS: &str = "not|nicht|no";
+const OTHERS_THAN: &str = "\
+    except|except for|excluding|other than|apart from|besides|aside from|außer|neben|sauf|hormis|\
+    excepto|además de";
+const EXCLUSION_ENDS: &str = "\
+    and|but|that|which|who|is|are|was|were|has|have|had|can|may|must|will|does|do|did|should|und|\
+    aber|ist|sind|hat|haben|et|mais|est|sont|y|pero|es|son";
+/// Words before "not" that say what may not be done.
+const MODALS: &str = "should|must|may|can|could|shall|need|dare|ought";
 const EXCLUDED_WORDS_MAX: usize = 6;
 
 /// Relation of a value to a bound.
@@ -174,8 +180,22 @@ fn single(question: &str) -> Vec<Condition> {
 
 /// The terms of what a question leaves out.
 pub(super) fn left_out(question: &str) -> BTreeSet<String> {
+    behind(question, entries(EXCLUSIONS).chain(entries(OTHERS_THAN)))
+}
+
+/// The terms of what a question asks others than: "who besides Ada".
+pub(super) fn others_than(question: &str) -> BTreeSet<String> {
+    behind(question, entries(OTHERS_THAN))
+}
+
+/// The terms of the words behind the last of some phrases, up to where another part begins.
+fn behind<'p>(question: &str, phrases: impl Iterator<Item = &'p str>) -> BTreeSet<String> {
     let words = spaced(question);
-    let behind = entries(EXCLUSIONS).filter_map(|word| words.split_once(&format!(" {word} ")));
+    let behind = phrases.filter_map(|word| words.split_once(&format!(" {word} ")));
+    // "Who should not swim" leaves out nothing.
+    let is_modal =
+        |before: &str| before.rsplit(' ').next().is_some_and(|last| is_entry(MODALS, last));
+    let behind = behind.filter(|(before, _)| !is_modal(before));
     let behind = behind.map(|(_, behind)| behind).min_by_key(|behind| behind.len());
     let words = behind.unwrap_or_default().split_whitespace();
     let words = words.take_while(|word| !is_entry(EXCLUSION_ENDS, word));

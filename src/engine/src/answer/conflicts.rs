@@ -9,6 +9,7 @@ use crate::answer::blocks::Kind;
 use crate::answer::candidates::{Candidate, Shape};
 use crate::answer::choose::Choice;
 use crate::answer::terms::{is_common, terms};
+use crate::answer::values::quantities;
 use crate::answer::words::{contains, entries, number_of, spaced};
 
 /// Words behind a number among which stands what it counts: "five working days".
@@ -18,12 +19,15 @@ const UNIT_WORDS: usize = 2;
 /// question at most, and as sure as this.
 const LATER_DROP_MAX: f32 = 0.1;
 const LATER_CONFIDENCE_MIN: f32 = 0.8;
+/// The same of one that holds all words of the question that the first one does.
+const SAME_WORDS_DROP_MAX: f32 = 0.3;
 /// The same of a sentence that tells the number of the first one as the one of before.
-const REPLACING_DROP_MAX: f32 = 0.2;
+const REPLACING_DROP_MAX: f32 = 0.4;
 /// Words before a number that holds no more, and digits of it at least.
 const OLD: &str = "\
-    so far|until now|up to now|previously|instead of|formerly|up from|down from|bisher|statt|\
-    jusqu'ici|au lieu de|hasta ahora|en lugar de";
+    so far|until now|up to now|previously|instead of|formerly|up from|down from|still say|\
+    still says|still states|no longer|and not|bisher|statt|nicht mehr|jusqu'ici|au lieu de|\
+    hasta ahora|en lugar de";
 const OLD_DIGITS_MIN: usize = 2;
 /// Words with which a text tells that something is not as before.
 const NEW: &str = "\
@@ -40,9 +44,12 @@ impl Choice<'_> {
         if self.question.compares {
             return None;
         }
+        let of_first = &self.matches.own[first];
         self.best(|at| {
+            let is_of_same = !of_first.is_empty() && of_first.is_subset(&self.matches.own[at]);
             let drop = match () {
                 () if self.replaces_number(at, first) => REPLACING_DROP_MAX,
+                () if is_of_same && self.contradicts(at, first) => SAME_WORDS_DROP_MAX,
                 () if self.contradicts(at, first)
                     || self.changes(at, first)
                     || self.is_same_row(at, first) =>
@@ -84,12 +91,12 @@ impl Choice<'_> {
         let text = one.shown().to_lowercase();
         let mut old = entries(OLD).filter_map(|phrase| {
             let (_, behind) = text.split_once(&format!("{phrase} "))?;
-            behind.unicode_words().next()
+            bare_words(behind).next()
         });
         let held = two.shown();
         one.stretch != two.stretch
             && is_prose(one)
-            && old.any(|old| digits(&old) && held.unicode_words().any(|word| word == old))
+            && old.any(|old| digits(&old) && bare_words(&held).any(|word| word == old))
     }
 
     /// Whether two rows of different texts are the same row: under the same names, with the same
@@ -132,6 +139,11 @@ fn is_new(spaced: &str) -> bool {
     entries(NEW).any(|phrase| contains(spaced, phrase))
 }
 
+/// The words of a text between white space, without other marks at their ends: "9:30", "14".
+fn bare_words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
+}
+
 /// A number and the words behind it, in lower case.
 struct Figure {
     value: f64,
@@ -147,7 +159,10 @@ fn figures(text: &str) -> Vec<Figure> {
         let units: Vec<String> = units.cloned().collect();
         (!units.is_empty()).then_some(Figure { value, units })
     };
-    (0..words.len()).filter_map(figure).collect()
+    // Units that are no words.
+    let signed = quantities(text).into_iter().filter(|one| one.unit.contains(['%', '\u{B0}']));
+    let signed = signed.map(|one| Figure { value: one.value, units: vec![one.unit] });
+    (0..words.len()).filter_map(figure).chain(signed).collect()
 }
 
 /// Whether two passages give different numbers of one thing: some word stands behind a number in

@@ -7,6 +7,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::answer::qualities::Quality;
 use crate::answer::words::is_interrogative;
 
 /// Words of a question that are looked at.
@@ -90,11 +91,12 @@ fn may_be_misspelt(word: &str, at: usize) -> bool {
     let is_plain = word.chars().all(|c| c.is_alphabetic() && (c as u32) < LETTERS_END);
     let is_name = at > 0 && word.starts_with(char::is_uppercase);
     let has_capital_inside = word.chars().skip(1).any(char::is_uppercase);
+    let is_told = is_interrogative(word) || Quality::is_told_by(&word.to_lowercase());
     LETTERS.contains(&letters)
         && is_plain
         && !has_capital_inside
         && !(is_name && letters < NAME_LETTERS_MIN)
-        && !is_interrogative(word)
+        && !is_told
 }
 
 fn asking(word: &str) -> Option<&'static str> {

@@ -17,7 +17,7 @@ use crate::answer::keys::Keys;
 use crate::answer::named::{CODE_MALUS, Named, names, written};
 use crate::answer::question::{COUNTS, Question, last_of};
 use crate::answer::terms::terms;
-use crate::answer::values::days;
+use crate::answer::values::{days, year};
 use crate::answer::words::{self, Asked, contains, entries, is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
@@ -73,6 +73,9 @@ const DOINGS_OF_SOMEBODY: &str = "\
     why does ";
 /// Words of the things that are counted.
 const COUNTED_WORDS_MAX: usize = 3;
+/// Words before them.
+const BEFORE_COUNTED: &str = "\
+    of|the|our|your|my|these|those|them|all|this|der|die|von|unserer|des|de|los|las|nos|nuestros";
 /// Words between one of them and its number.
 const COUNT_WORDS_MAX: usize = 4;
 
@@ -85,6 +88,8 @@ pub(super) struct Demands {
     days: Vec<String>,
     attribute: Option<(String, f32)>,
     counted: Vec<String>,
+    /// The terms of the last question.
+    asked: BTreeSet<String>,
     /// The question in lower case, where it asks for a name.
     naming: Option<String>,
     is_of_list: bool,
@@ -97,10 +102,12 @@ impl Demands {
         let text = &question.text;
         // A bound, "before 2020", need not stand there.
         let has_bounds = !question.conditions.is_empty() && last_of(text).len() == text.len();
-        let names = match has_bounds {
+        let mut names = match has_bounds {
             true => names(&unbound(text, &question.conditions)),
             false => names(text),
         };
+        // "Who besides Ada": what is left out need not be there.
+        names.retain(|term, _| !question.excluded.contains(term));
         let days = question.days.iter().filter(|_| !has_bounds);
         Self {
             written: written(last_of(text), &names),
@@ -108,12 +115,23 @@ impl Demands {
             days: days.filter_map(|day| day.terms().into_iter().next()).collect(),
             attribute: attribute(last_of(text)),
             counted: counted(last_of(text)),
+            asked: terms(last_of(text)),
             naming: entries(NAMINGS)
                 .any(|opening| question.last().to_lowercase().starts_with(opening))
                 .then(|| question.lower.clone()),
             is_of_list: question.is_of_list,
             compares: question.compares,
         }
+    }
+
+    /// Whether a row has a number in a column that the question names: "Tables: 32" of "how many
+    /// people sit at tables".
+    fn names_number(&self, row: &[Cell]) -> bool {
+        let is_one = |cell: &Cell| {
+            let name = terms(&cell.name.replace('_', " "));
+            cell.value.parse::<f64>().is_ok() && !name.is_empty() && name.is_subset(&self.asked)
+        };
+        row.len() > 1 && row.iter().any(is_one)
     }
 
     /// Whether a text holds a name of the question, which begins with a capital there too, if the
@@ -206,6 +224,7 @@ impl Demands {
         }
         let is_counted = is_counted
             || self.counted.is_empty()
+            || self.names_number(&passage.cells)
             || counts(&self.counted, &passage.cells, &passage.shown());
         missing
             + match (is_counted, passage.has_values()) {
@@ -279,7 +298,10 @@ fn counted(question: &str) -> Vec<String> {
     let words = behind.map_or("", |(_, behind)| behind).split_whitespace();
     let is_end =
         |word: &&str| is_interrogative(word) || (*word != "of" && is_entry(PREPOSITIONS, word));
-    let things = words.take_while(|word| !is_end(word)).take(COUNTED_WORDS_MAX);
+    // "How many of the 2025 rounds", "how many of our lockers".
+    let is_before = |word: &&str| is_entry(BEFORE_COUNTED, word) || year(word).is_some();
+    let words = words.skip_while(is_before).take_while(|word| !is_end(word));
+    let things = words.take(COUNTED_WORDS_MAX);
     things.flat_map(|word| HybridQuery::analyse(word).terms().to_vec()).collect()
 }
 
@@ -313,9 +335,10 @@ fn counts(things: &[String], cells: &[Cell], shown: &str) -> bool {
 
 /// Whether a number or a time is asked for and none is there. `holds_kind` says whether the passage
 /// holds the kind of thing that is asked for.
-pub(super) fn lacks_kind(asked: Asked, holds_kind: bool, passage: &str) -> bool {
-    match asked {
+pub(super) fn lacks_kind(question: &Question, holds_kind: bool, passage: &str) -> bool {
+    match question.asked {
         Asked::Number => !holds_kind,
+        Asked::Date if words::wants_weekday(&question.lower) => !holds_kind,
         Asked::Date => !holds_kind && !words::tells_time(passage),
         Asked::Person | Asked::Other => false,
     }
@@ -363,12 +386,15 @@ mod tests {
 
     #[test]
     fn a_number_or_time_that_is_asked_for_must_be_there() {
-        assert!(lacks_kind(Asked::Number, false, ""));
-        assert!(!lacks_kind(Asked::Number, true, ""));
-        assert!(!lacks_kind(Asked::Other, false, ""));
-        assert!(lacks_kind(Asked::Date, false, "The hall is behind the chapel, ring 999."));
+        let of = |question: &str, holds, text| lacks_kind(&Question::new(question), holds, text);
+        let (number, date) = ("How many halls are there?", "When does it open?");
+        assert!(of(number, false, ""));
+        assert!(!of(number, true, ""));
+        assert!(!of("Why?", false, ""));
+        assert!(of(date, false, "The hall is behind the chapel, ring 999."));
+        assert!(of("Which day of the week is it open?", false, "Every morning."));
         for text in ["As soon as the bell rings.", "From 6.30 pm.", "Jeden Tag", "春天"] {
-            assert!(!lacks_kind(Asked::Date, false, text), "{text}");
+            assert!(!of(date, false, text), "{text}");
         }
     }
 }

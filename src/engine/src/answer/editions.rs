@@ -13,6 +13,7 @@ use crate::answer::amendments::{is_numbered, part_number};
 use crate::answer::blocks::Cell;
 use crate::answer::dates::{self, Dated, Day};
 use crate::answer::notices::{Notice, State, has, numbers};
+use crate::answer::values::year;
 use crate::answer::words::{contains, entries, is_entry, spaced};
 use lodestone_types::{RetrievedChunk, Timestamp};
 
@@ -107,6 +108,15 @@ impl Editions {
         };
         end.map(Dated::last)
             .is_some_and(|end| end < self.today && self.asked.iter().all(|asked| asked.day > end))
+    }
+
+    /// Whether the columns of a row but the first all name years that are over, and the question
+    /// names none: "price 2024" beside a newer list.
+    pub(super) fn is_of_past_year(&self, row: &[Cell]) -> bool {
+        let year_of = |cell: &Cell| cell.name.split(|c: char| !c.is_ascii_digit()).find_map(year);
+        let values = row.get(1..).unwrap_or_default();
+        let is_over = |cell| year_of(cell).is_some_and(|year| year < self.today.year);
+        self.asked.is_empty() && !values.is_empty() && values.iter().all(is_over)
     }
 
     /// Whether the chunk at a position is of a document that holds, as far as is known.

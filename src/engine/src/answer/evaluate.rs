@@ -7,12 +7,18 @@
 use crate::answer::blocks::Cell;
 use crate::answer::qualities::{Quality, size};
 use crate::answer::question::{Extreme, Question, Total};
-use crate::answer::values::{measure, quantities};
-use crate::answer::words::spaced;
+use crate::answer::values::{days, measure, quantities};
+use crate::answer::words::{is_entry, spaced};
 use lodestone_text::HybridQuery;
+use unicode_segmentation::UnicodeSegmentation;
 
-/// Rows whose values must be numbers or days for a column to be one of them.
+/// Share of the values of a column that are numbers or days for it to be one of them.
 const MEASURED_SHARE_MIN: f32 = 0.6;
+
+/// Words before the number of a value.
+const BEFORE_MEASURE: &str = "\
+    about|approx|around|ca|circa|some|up|to|from|over|under|at|least|most|max|min|gbp|eur|usd|chf|\
+    ab|bis|von|über|unter|etwa|de|à|env|environ|desde|hasta";
 
 /// A column of some rows: its name and the values that are there.
 pub(super) type Column<'r> = (&'r str, Vec<&'r str>);
@@ -94,10 +100,17 @@ pub(super) fn columns<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
 fn measured<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
     let mut columns = columns(rows);
     columns.retain(|(_, values)| {
-        let measured = values.iter().filter(|value| measure(value).is_some()).count();
-        measured >= 2 && measured as f32 >= MEASURED_SHARE_MIN * rows.len() as f32
+        let measured = values.iter().filter(|value| is_measure(value)).count();
+        measured >= 2 && measured as f32 >= MEASURED_SHARE_MIN * values.len() as f32
     });
     columns
+}
+
+/// Whether a value is a number or a day, and no name with a number in it: "Balance 2".
+fn is_measure(value: &str) -> bool {
+    let before = value.find(|c: char| c.is_ascii_digit()).map_or("", |at| &value[..at]);
+    let is_name = |word: &str| word.len() > 1 && !is_entry(BEFORE_MEASURE, word);
+    measure(value).is_some() && (!days(value).is_empty() || !before.unicode_words().any(is_name))
 }
 
 /// The name of the column that is meant: that of the quality in the word for the extreme; else the
@@ -105,12 +118,13 @@ fn measured<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
 /// quality, the only one that can be.
 fn extreme_column<'r>(question: &Question, rows: &[&'r [Cell]]) -> Option<&'r str> {
     let mut columns = measured(rows);
-    if let Some(quality) = question.quality.filter(|quality| !quality.is_time()) {
+    if let Some(quality) = question.quality {
         let fit = quality.columns(&columns);
         if let [one] = fit[..] {
             return Some(one);
         }
-        columns.retain(|(name, _)| fit.is_empty() || fit.contains(name));
+        let is_fit = |name: &str| fit.is_empty() || fit.contains(&name) || quality.is_time();
+        columns.retain(|(name, _)| is_fit(name));
     }
     let asked = question.behind_extreme();
     let words: Vec<String> = HybridQuery::analyse(asked).terms().to_vec();

@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::blocks::Cell;
 use crate::answer::candidates::Candidate;
-use crate::answer::question::Question;
+use crate::answer::question::{Question, Wanted};
 use crate::answer::terms::terms;
 use lodestone_text::HybridQuery;
 
@@ -70,7 +70,14 @@ impl Keys {
                 && !said().is_empty()
                 && said().is_subset(wanted)
         };
-        if one.cells.iter().any(|cell| is_named_letter(question, cell)) {
+        // "remark: first aider" of "list the first aiders".
+        let noun = question.noun.as_deref().map(terms).unwrap_or_default();
+        let is_kind = |cell: &Cell| {
+            let said = terms(&cell.value);
+            !said.is_disjoint(&noun) && said.is_subset(wanted)
+        };
+        let is_of_kind = question.wanted == Wanted::List && one.cells.iter().any(is_kind);
+        if is_of_kind || one.cells.iter().any(|cell| is_named_letter(question, cell)) {
             return KEY_BONUS * KEYS_MAX as f32;
         }
         KEY_BONUS * one.cells.iter().filter(is_key).take(KEYS_MAX).count() as f32

@@ -8,7 +8,10 @@ use crate::answer::candidates::Candidate;
 use crate::answer::qualities::unit;
 use crate::answer::question::MONEY;
 use crate::answer::values::{has_money, quantities};
-use crate::answer::words::{Asked, asked, contains, entries, is_interrogative, spaced};
+use crate::answer::words::{
+    Asked, asked, contains, entries, is_interrogative, is_number, spaced, tells_negation,
+};
+use unicode_segmentation::UnicodeSegmentation;
 
 /// A kind of value that a question may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +27,7 @@ pub(super) enum Measure {
     Share,
     Phone,
     Mail,
+    Age,
 }
 
 const TEMPERATURES: &str = "\
@@ -38,8 +42,9 @@ const HIGHS: &str = "how high|wie hoch";
 /// Nouns of amounts, which are high too.
 const AMOUNTS: &str = "\
     fee|rate|price|cost|costs|rent|salary|pay|supplement|surcharge|bonus|deposit|fine|share|limit|\
-    interest|tax|budget|allowance|premium|discount|risk|number|score|gebühr|preis|miete|kosten|\
-    gehalt|zuschlag|kaution|strafe|anteil|zins|steuer|rabatt|prämie";
+    interest|tax|budget|allowance|premium|discount|risk|number|score|damage|damages|loss|losses|\
+    turnover|profit|bill|debt|liability|occupancy|demand|gebühr|preis|miete|kosten|gehalt|zuschlag|\
+    kaution|strafe|anteil|zins|steuer|rabatt|prämie";
 const WEIGHTS: &str = "\
     weight|weigh|weighs|how heavy|gewicht|wiegt|wie schwer|poids|pèse|peso|pesa|cuánto pesa";
 const SHARES: &str = "\
@@ -49,6 +54,11 @@ const PHONES: &str = "\
     téléphone|teléfono";
 const MAILS: &str =
     "email|e mail|email address|mail address|mailadresse|correo electrónico|courriel";
+const AGES: &str = "how old|what age|wie alt|quel âge|qué edad|cuántos años tiene";
+/// Words of a text that tells an age, and the year of a beginning.
+const TELLS_AGE: &str = "\
+    years|year|yrs|age|aged|old|born|built|founded|opened|since|bought|made|alt|jahre|geboren|ans|\
+    né|née|años|nacido|nacida";
 const PAYS: &str = "\
     salary|salaries|wage|wages|earn|earns|earned|gehalt|lohn|verdient|verdienen|salaire|gagne|\
     sueldo|salario|gana";
@@ -98,6 +108,7 @@ impl Measure {
             () if has(HOURS) || (asked(question) == Asked::Date && has(OPENS)) => Some(Self::Hours),
             () if !asks => None,
             () if has(PAYS) && asked(question) != Asked::Date => Some(Self::Pay),
+            () if has(AGES) => Some(Self::Age),
             () if has(TEMPERATURES) => Some(Self::Temperature),
             // "How high is the fee?" wants no length.
             () if has(HIGHS) && has(AMOUNTS) => None,
@@ -110,9 +121,16 @@ impl Measure {
         }
     }
 
-    /// Whether nothing else can stand for it: a length, a weight, a temperature, opening hours.
+    /// Whether nothing else can stand for it: a length, a weight, a temperature, opening hours, an
+    /// age.
     pub(super) fn is_irreplaceable(self) -> bool {
-        matches!(self, Self::Temperature | Self::Length | Self::Weight | Self::Hours)
+        matches!(self, Self::Temperature | Self::Length | Self::Weight | Self::Hours | Self::Age)
+    }
+
+    /// Whether a text that holds no such value can tell of it in other words: an amount by a number
+    /// alone, or by saying that there is none.
+    pub(super) fn may_be_told_by(self, text: &str) -> bool {
+        self != Self::Money || text.contains(|c: char| c.is_ascii_digit()) || tells_negation(text)
     }
 
     /// Whether a passage holds such a value. `above` is what names it: headings, columns, title.
@@ -160,6 +178,11 @@ impl Measure {
             }
             Self::Phone => passage.chars().filter(char::is_ascii_digit).count() >= PHONE_DIGITS_MIN,
             Self::Mail => passage.contains('@'),
+            Self::Age => {
+                let text = spaced(&format!("{passage} {above}"));
+                let has_number = has_digit() || passage.unicode_words().any(is_number);
+                has_number && entries(TELLS_AGE).any(|word| contains(&text, word))
+            }
         }
     }
 }
@@ -190,6 +213,7 @@ mod tests {
                 "Canteen: opening times 8 to 14.",
                 "The room over the canteen, Monday at 13:00.",
             ),
+            ("How old is the tower?", "The tower was built in 1934.", "Tower: extension 60."),
             ("What does Ada earn?", "Ada: £2,100 a month.", "Ada: room 12, extension 40."),
             ("What is the email address of Ada?", "ada@example.org", "Ada sits in room 12."),
         ] {
@@ -215,5 +239,7 @@ mod tests {
             assert!(money.is_in_text(passage, &[], above), "{passage} {above}");
         }
         assert!(!money.is_in_text("Two visits a year, within 24 h.", &[], "Suppliers"));
+        assert!(money.may_be_told_by("There is no fee.") && money.may_be_told_by("Decided: 16.50"));
+        assert!(!money.may_be_told_by("The clock is serviced every March by Firmin."));
     }
 }

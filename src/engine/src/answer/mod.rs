@@ -34,12 +34,13 @@
 //! - `sentences`: text to sentences; `stops`: full stops that end none; `notes`: marks of
 //!   footnotes; `tables`: rows under their header; `keyed`: lines `name: value`
 //! - `words`: the words that give a question its form; `question`: what it wants; `several`:
-//!   whether that is several things
-//! - `values`: days, numbers, ranges; `evaluate`: the row with the largest value, totals;
-//!   `conditions`: bounds that a question sets to values
+//!   whether that is several things; `sides`: the two that it compares
+//! - `values`: days, numbers; `ranges`: those that hold them; `evaluate`: the row with the
+//!   largest value, totals; `conditions`: bounds that a question sets to values
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
-//!   `terms`: those of a question and a text, and their weights; `synonyms`: other words for them;
-//!   `abbreviations`: those that a text defines; `evidence`: whether a passage answers
+//!   `form`: what speaks for a passage beside its words; `terms`: those of a question and a text,
+//!   and their weights; `synonyms`: other words for them; `abbreviations`: those that a text
+//!   defines; `evidence`: whether a passage answers
 //! - `foreign`: passages of other languages in words of the question's
 //! - `editions`: which of several editions holds; `amendments`: parts of one that are changed;
 //!   `conflicts`: passages that contradict each other;
@@ -73,6 +74,7 @@ mod evaluate;
 mod evidence;
 mod extract;
 mod foreign;
+mod form;
 pub mod generate;
 mod keyed;
 mod keys;
@@ -84,12 +86,14 @@ mod opposites;
 mod pointers;
 mod qualities;
 mod question;
+mod ranges;
 mod rows;
 mod score;
 mod sentences;
 mod session;
 mod several;
 mod siblings;
+mod sides;
 mod snippet;
 mod sources;
 mod stops;

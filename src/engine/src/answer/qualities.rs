@@ -135,6 +135,16 @@ const QUALITIES: &[Quality] = &[
                 construit|acheté|año|construido|comprado",
         units: "",
     },
+    Quality {
+        kind: Kind::Time,
+        most: "",
+        least: "next due|due next|due first|expires first|expires next|runs out first|\
+                first to expire|most overdue|soonest",
+        others: "",
+        names: "due|deadline|next|expires|expiry|until|renewal|end|ends|fällig|frist|ablauf|bis|\
+                échéance|prochain|fin|vence|vencimiento|próximo",
+        units: "",
+    },
 ];
 
 /// Units of one kind of quantity, as multiples of the first.
@@ -183,12 +193,28 @@ impl Quality {
         named.next().filter(|_| named.next().is_none())
     }
 
+    /// Whether a word in lower case tells of a quality, however seldom documents have it.
+    pub(super) fn is_told_by(word: &str) -> bool {
+        let lists = |one: &Quality| [one.most, one.least, one.others];
+        QUALITIES.iter().flat_map(lists).any(|list| is_entry(list, word))
+    }
+
     /// The quality of days and years.
     pub(super) fn time() -> &'static Self {
         QUALITIES.iter().find(|one| one.kind == Kind::Time).expect("it is among them")
     }
 
-    /// Whether it is that of days and years.
+    /// That of the days of which the first is asked for: of those to come, or those of the past.
+    pub(super) fn of_first(is_to_come: bool) -> &'static Self {
+        if is_to_come { Self::deadline() } else { Self::time() }
+    }
+
+    /// That of the days on which something ends or has to be done.
+    pub(super) fn deadline() -> &'static Self {
+        QUALITIES.iter().rfind(|one| one.kind == Kind::Time).expect("it is among them")
+    }
+
+    /// Whether it is one of days and years.
     pub(super) fn is_time(&self) -> bool {
         self.kind == Kind::Time
     }

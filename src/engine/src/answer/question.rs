@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 
 use crate::answer::blocks::Form;
 use crate::answer::candidates::Shape;
-use crate::answer::conditions::{Condition, conditions, left_out, unbound};
+use crate::answer::conditions::{Condition, conditions, left_out, others_than, unbound};
+use crate::answer::form::ENDED;
 use crate::answer::measures::Measure;
 use crate::answer::qualities::Quality;
-use crate::answer::score::ENDED;
 use crate::answer::several::{is_of_pairs, is_plural, noun, wants_several};
-use crate::answer::terms::terms;
+use crate::answer::sides::{named_sides, sides};
 use crate::answer::values::{Day, Quantity, days, quantities};
 use crate::answer::words::{self, Asked, asked, contains, entries, is_entry, spaced};
 
 const STEPS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
-    how to|how is|how are|what do i do|what do we do|what should i do|what should we do|what to do|\
+    walk me through|talk me through|take me through|guide me through|how to|how is|how are|\
+    what do i do|what do we do|what should i do|what should we do|what to do|\
     what must i do|has to be done|needs to be done|must be done|should be done|what steps|\
     which steps|the steps|next steps|steps to|needs doing|what is done|what's done|\
     what has to happen|how does one|what comes first|what do you do|\
@@ -48,6 +49,10 @@ const PAST: &str = "\
 /// Last words that ask for the earliest or latest.
 const FIRST: &str = "first|zuerst|en premier|primero";
 const LAST: &str = "last|zuletzt|en dernier|último";
+/// Words of what is to come.
+const DUE: &str = "\
+    due|has to|have to|must|need|needs|expire|expires|end|ends|run out|runs out|renew|renewed|will|\
+    muss|müssen|fällig|doit|doivent|échoit|debe|deben|vence";
 /// Words of deeds that compare two things elsewhere.
 const CHANGES: &str = "change|changed|changé|geändert|cambiado";
 /// Openings that ask for all that belongs to something.
@@ -61,7 +66,8 @@ pub(super) const LISTS: &str = "\
     quelles sont|qui sont|cuáles son|quiénes son|enumera|lista";
 /// Words of decisions, and openings that ask for all of them.
 pub(super) const DECISIONS: &str = "\
-    decided|decide|decision|decisions|agreed|agree|resolved|approved|adopted|postponed|rejected|\
+    decided|decide|decision|decisions|came out of|agreed|agree|resolved|approved|adopted|\
+    postponed|rejected|\
     beschlossen|beschluss|beschlüsse|entschieden|genehmigt|vertagt|décidé|décision|décisions|\
     adopté|approuvé|decidido|decidió|decisión|decisiones|acordado|acuerdo|aprobado";
 const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
@@ -93,7 +99,7 @@ const RANKS: [&str; 2] =
 /// Words that ask for the number of things.
 pub(super) const COUNTS: &str = "how many|wie viele|combien de|cuántos|cuántas";
 /// Words that compare two things.
-const COMPARATIVES: &str = "\
+pub(super) const COMPARATIVES: &str = "\
     difference|differ|compared|compare|change|changed|versus|vs|than|unterschied|verglichen|als|\
     geändert|différence|comparé|changé|diferencia|comparado|cambiado";
 /// Words that ask for an amount of money.
@@ -103,11 +109,16 @@ pub(super) const MONEY: &str = "\
     payer|cuesta|cuestan|precio|precios|tarifa|pagar";
 /// Other words that ask for one of two.
 pub(super) const WHO_OR_WHERE: &str = "who|whose|where|wer|wo|qui|où|quién|dónde";
+const AMOUNTS: &str = "\
+    how much|what does|what do|what is the|what's the|what are the|wie viel|was kostet|was kosten|\
+    wie hoch|combien|quel est le|cuánto|cuál es el";
+const OVER: &str = "\
+    run out|runs out|expire|expires|end|ends|until when|terminate|terminates|valid until|läuft aus|\
+    endet|bis wann|expire|prend fin|jusqu'à quand|vence|termina|hasta cuándo";
+const WHERE: &str = "where|wo|où|dónde";
+pub(super) const WHICH: &str =
+    "who|which|wer|welche|welcher|qui|quels|quelles|quién|quiénes|cuáles";
 pub(super) const EITHER: &str = "or|oder|ou|o";
-const BETWEEN: &str = "between|zwischen|entre";
-const AND: &str = "and|und|et|y";
-const VERSUS: &str = "versus|vs|than|als";
-
 /// The unit that a question wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
@@ -150,6 +161,12 @@ pub(super) struct Question {
     pub(super) counts: bool,
     /// Whether it asks for some out of several.
     pub(super) selects: bool,
+    /// Whether it asks when something ends.
+    pub(super) asks_end: bool,
+    /// Whether it asks for a place.
+    pub(super) asks_where: bool,
+    /// Whether it asks who or which, of which there may be several.
+    pub(super) asks_which: bool,
     /// The bounds that it sets to values.
     pub(super) conditions: Vec<Condition>,
     /// Whether two things are compared.
@@ -168,12 +185,16 @@ pub(super) struct Question {
     pub(super) is_of_list: bool,
     /// The terms of what it leaves out: "not from Ada".
     pub(super) excluded: BTreeSet<String>,
+    /// Those of them that it asks others than: "besides Ada".
+    pub(super) others_than: BTreeSet<String>,
     /// Whether it asks for what is not so or not allowed.
     pub(super) is_negated: bool,
     /// Whether it asks for all that was decided.
     pub(super) is_of_decisions: bool,
     /// Whether an amount of money is asked for.
     pub(super) is_of_money: bool,
+    /// Whether it asks in so many words for the amount that something costs.
+    pub(super) asks_amount: bool,
     /// The kind of value that it names, where it names one.
     pub(super) measure: Option<Measure>,
     /// The noun of several things that are asked for: "which clinics", "list the measures".
@@ -210,12 +231,11 @@ impl Question {
         };
         let superlative = Quality::of_superlative(&unbound)
             .or_else(|| ends(LAST).then_some((Quality::time(), true)))
-            .or_else(|| ends(FIRST).then_some((Quality::time(), false)));
+            .or_else(|| ends(FIRST).then_some((Quality::of_first(has(DUE)), false)));
         let found = days(text);
         let is_in_day = |one: &Quantity| {
-            found
-                .iter()
-                .any(|(bytes, _)| bytes.start < one.bytes.end && one.bytes.start < bytes.end)
+            let (start, end) = (one.bytes.start, one.bytes.end);
+            found.iter().any(|(bytes, _)| bytes.start < end && start < bytes.end)
         };
         let kind = match asked(last) {
             Asked::Other if has(MONEY) && !is_comparing => Asked::Number,
@@ -237,6 +257,9 @@ impl Question {
                 || begins(BEFORE_NOUN)
                 || begins(WHO_OR_WHERE)
                 || (!conditions.is_empty() && spaced.split(' ').nth(1).is_some_and(is_plural)),
+            asks_end: kind == Asked::Date && has(OVER),
+            asks_where: has(WHERE),
+            asks_which: begins(WHICH),
             conditions,
             compares: is_comparing,
             sides: named_sides(last).or_else(|| sides(&spaced).filter(|_| is_comparing)),
@@ -244,11 +267,13 @@ impl Question {
             total: has(SUMS).then_some(Total::Sum).or(has(MEANS).then_some(Total::Mean)),
             is_of_list: has(LISTINGS),
             excluded,
+            others_than: others_than(&rest),
             is_of_open: has(OPEN),
             is_of_past: has_behind(PAST) || begins("did|were") || has(ENDED),
             is_negated: words::tells_negation(last),
             is_of_decisions: has(DECISIONS) && begins(OF_ALL),
             is_of_money: has(MONEY),
+            asks_amount: has(MONEY) && wanted == Wanted::Fact && begins(AMOUNTS),
             quantities: quantities(text).into_iter().filter(|one| !is_in_day(one)).collect(),
             days: found.into_iter().map(|(_, day)| day).collect(),
         }
@@ -302,6 +327,11 @@ impl Question {
         matches!(self.wanted, Wanted::Fact | Wanted::List)
     }
 
+    /// Whether it asks for those of several things that are not finished.
+    pub(super) fn selects_open(&self) -> bool {
+        self.is_of_open && (self.wanted == Wanted::List || self.counts)
+    }
+
     /// The last question: a follow-up stands behind those that it refers to.
     pub(super) fn last(&self) -> &str {
         last_of(&self.text)
@@ -323,46 +353,6 @@ impl Question {
 pub(super) fn last_of(text: &str) -> &str {
     let last = text.trim_end_matches(['?', ' ', '\u{A0}']);
     last.rsplit_once("? ").map_or(text, |(_, last)| last)
-}
-
-/// The two sides of a comparison: "between A and B", "A vs B", "B than A", "A or B".
-fn sides(spaced: &str) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
-    let between = || {
-        let (_, behind) = BETWEEN.split('|').find_map(|word| split_at(spaced, word))?;
-        AND.split('|').find_map(|word| split_at(behind, word))
-    };
-    let (one, other) = between()
-        .or_else(|| VERSUS.split('|').find_map(|word| split_at(spaced, word)))
-        .or_else(|| EITHER.split('|').find_map(|word| split_at(spaced, word)))?;
-    let (one, other) = (terms(&words::bare_matter(one)), terms(&words::bare_matter(other)));
-    let sides = (&one - &other, &other - &one);
-    (!sides.0.is_empty() && !sides.1.is_empty()).then_some(sides)
-}
-
-/// The terms of two names that stand together: "Red Hall and Blue Hall".
-fn named_sides(text: &str) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
-    let bare = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
-    let words: Vec<String> = text.split_whitespace().map(bare).collect();
-    let is_name = |word: &&String| {
-        let is_other = words::is_interrogative(word) || is_entry(COMPARATIVES, word);
-        word.starts_with(char::is_uppercase) && !is_other
-    };
-    let is_join = |at: &usize| is_entry(AND, &words[*at]) || is_entry(VERSUS, &words[*at]);
-    (1..words.len()).filter(is_join).find_map(|at| {
-        let before = words[..at].iter().rev().take_while(is_name);
-        let behind = words[at + 1..].iter().take_while(is_name);
-        let named = |names: Vec<&String>| -> BTreeSet<String> {
-            names.into_iter().flat_map(|name| terms(name)).collect()
-        };
-        let (one, other) = (named(before.collect()), named(behind.collect()));
-        let sides = (&one - &other, &other - &one);
-        (!sides.0.is_empty() && !sides.1.is_empty()).then_some(sides)
-    })
-}
-
-/// The text before and behind a word of text made by [`spaced`].
-fn split_at<'t>(spaced: &'t str, word: &str) -> Option<(&'t str, &'t str)> {
-    spaced.split_once(&format!(" {word} "))
 }
 
 #[cfg(test)]

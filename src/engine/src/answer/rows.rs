@@ -21,14 +21,37 @@ const DONE: &str = "\
     closed|done|finished|completed|complete|fixed|solved|resolved|cancelled|canceled|rejected|yes|\
     paid|settled|ended|erledigt|geschlossen|abgeschlossen|behoben|bezahlt|ja|fermé|clos|terminé|\
     résolu|payé|oui|cerrado|terminado|resuelto|pagado|hecho|sí";
+/// Values of a column that tells the end of what has none yet.
+const UNDONE: &str = "no|not|open|pending|none|never|nein|offen|non|ouvert|abierto";
 /// A row of those that are selected is this much less relevant than a sentence at most.
 const SELECTED_DROP_MAX: f32 = 0.2;
+/// Confidence that a row needs that is computed with.
+const COMPUTED_CONFIDENCE_MIN: f32 = 0.85;
 /// Words of a question in a row for which one of a side of its comparison stands.
 const SIDE_WEIGHT: usize = 4;
 /// Rows of a table that are selected or computed with.
 const SELECTED_MAX: usize = 20;
 /// A further row that holds as much of the question is this much less relevant at most.
 const ROW_DROP_MAX: f32 = 0.1;
+
+/// Whether a row has a column that tells its state, or when it was finished.
+pub(super) fn tells_state(row: &[Cell]) -> bool {
+    row.len() > 1 && row.iter().any(|cell| is_state(&cell.name) || is_end(&cell.name))
+}
+
+/// The first word of a row's value in the first column of some names.
+fn first_word_of(row: &[Cell], is_one: fn(&str) -> bool) -> Option<&str> {
+    let cell = row.iter().find(|cell| is_one(&cell.name))?;
+    Some(cell.value.unicode_words().next().unwrap_or_default())
+}
+
+fn is_state(column: &str) -> bool {
+    is_entry(STATES, column)
+}
+
+fn is_end(column: &str) -> bool {
+    column.split(['_', ' ']).any(|word| is_entry(DONE, word))
+}
 
 impl Choice<'_> {
     /// Of a whole table the rows that hold what the question says and nothing above the table does;
@@ -69,12 +92,28 @@ impl Choice<'_> {
     }
 
     /// Whether the candidate is of a table of which no row meets the bounds of the question.
-    pub(super) fn is_out_of_bounds(&self, at: usize) -> bool {
+    fn is_out_of_bounds(&self, at: usize) -> bool {
         let one = self.candidate(at);
         let is_of_table = one.has_values() || one.shape == Shape::Whole(Form::Table);
         let has_none =
             || self.question.selects && self.rows_that_meet(at).is_some_and(|rows| rows.is_empty());
         is_of_table && self.sets_bounds() && has_none()
+    }
+
+    /// The first passage, unless no row of its table meets the bounds of the question; then a row
+    /// of another table that has some.
+    pub(super) fn within_bounds(&self, first: usize) -> Option<usize> {
+        if !self.is_out_of_bounds(first) {
+            return Some(first);
+        }
+        self.best(|at| {
+            let is_one = self.candidate(at).has_values()
+                && !self.candidate(at).is_beside(self.candidate(first))
+                && self.relevance(at) >= self.relevance(first) - SELECTED_DROP_MAX
+                && self.scores[at].confidence(&self.evidence) >= 1.0
+                && self.rows_that_meet(at).is_some_and(|rows| !rows.is_empty());
+            is_one.then(|| self.relevance(at))
+        })
     }
 
     /// Whether the question asks for the extreme of a quality that no column of the table of the
@@ -117,9 +156,10 @@ impl Choice<'_> {
         let is_listed = self.question.wanted == Wanted::List
             || self.question.compares
             || self.question.extreme.is_some();
-        let (most, drop) = match is_listed {
-            true => (ROWS_MAX, f32::INFINITY),
-            false => (PASSAGES_MAX, ROW_DROP_MAX),
+        let (most, drop) = match () {
+            () if is_listed => (ROWS_MAX, f32::INFINITY),
+            () if self.question.asks_which => (ROWS_MAX, ROW_DROP_MAX),
+            () => (PASSAGES_MAX, ROW_DROP_MAX),
         };
         let is_equal = |at: &usize| {
             *at != first
@@ -163,17 +203,21 @@ impl Choice<'_> {
         let question = self.question;
         let selects = question.is_of_open || self.sets_bounds() || question.counts;
         let computes = question.quality.is_some() || question.total.is_some();
+        // Values that can be computed with are evidence.
+        let least = if computes { COMPUTED_CONFIDENCE_MIN } else { 1.0 };
         let noun = terms(question.noun.as_deref().unwrap_or_default());
         if self.candidate(first).has_values() {
             return None;
         }
         self.best(|at| {
             let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
-            let is_of_noun = noun.iter().any(|term| own.contains(term) || above.contains(term));
+            let is_of_noun = (question.counts && self.scores[at].is_counted)
+                || !question.others_than.is_empty()
+                || noun.iter().any(|term| own.contains(term) || above.contains(term));
             let is_one = self.candidate(at).has_values()
                 && ((selects && is_of_noun) || (computes && self.computed(at).is_some()))
                 && self.relevance(at) >= self.relevance(first) - SELECTED_DROP_MAX
-                && self.scores[at].confidence(&self.evidence) >= 1.0
+                && self.scores[at].confidence(&self.evidence) >= least
                 && (computes || self.selection(at).is_some());
             is_one.then(|| self.relevance(at))
         })
@@ -281,18 +325,23 @@ impl Choice<'_> {
 
     /// The rows whose state says that they are not finished, where those are asked for.
     fn open_rows(&self, first: usize) -> Option<Vec<usize>> {
-        let is_wanted = self.question.wanted == Wanted::List || self.question.counts;
-        if !self.question.is_of_open || !is_wanted {
+        if !self.question.selects_open() {
             return None;
         }
-        let state = |at: usize| {
-            let mut cells = self.candidate(at).cells.iter();
-            let state = cells.find(|cell| is_entry(STATES, &cell.name))?;
-            Some(state.value.unicode_words().next().unwrap_or_default())
+        let mut mates = self.mates(first);
+        let has = |is_one: fn(&str) -> bool| {
+            mates.iter().any(|at| first_word_of(&self.candidate(*at).cells, is_one).is_some())
         };
-        let is_open = |at: &usize| state(*at).is_some_and(|word| !is_entry(DONE, word));
-        let mates = self.mates(first);
-        Some(mates.into_iter().filter(is_open).collect())
+        let (has_state, has_ends) = (has(is_state), has(is_end));
+        // Without a state a row is open while nothing tells when it was finished.
+        mates.retain(|at| {
+            let cells = &self.candidate(*at).cells;
+            match has_state {
+                true => first_word_of(cells, is_state).is_some_and(|word| !is_entry(DONE, word)),
+                false => first_word_of(cells, is_end).is_none_or(|word| is_entry(UNDONE, word)),
+            }
+        });
+        (has_state || has_ends).then_some(mates)
     }
 
     /// The row of each side of a comparison, where the question names them and both are in the

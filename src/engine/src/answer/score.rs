@@ -5,23 +5,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::answer::blocks::{Cell, Form, Kind};
+use crate::answer::blocks::Cell;
 use crate::answer::candidates::{Candidate, Shape};
 use crate::answer::declining::{Demands, lacks_kind};
 use crate::answer::editions::Editions;
 use crate::answer::evaluate::columns;
+use crate::answer::form::{END_BONUS, EXCLUDED_MALUS, KIND_BONUS, form, tells_end, value_if};
 use crate::answer::keys::Keys;
 use crate::answer::measures::Measure;
 use crate::answer::named::tells_year;
 use crate::answer::opposites::{OPPOSITE_MALUS, Opposites};
-use crate::answer::question::{MONEY, Question};
+use crate::answer::question::{MONEY, OPEN, Question};
+use crate::answer::rows::tells_state;
 use crate::answer::siblings::{SIBLING_MALUS, Siblings};
 use crate::answer::synonyms::Lens;
 use crate::answer::terms::{Weights, light_terms, terms, terms_of_ranges, wanted_terms};
-use crate::answer::values::{has_money, range_holds, span_holds};
-use crate::answer::words::{Asked, contains, holds, is_entry, spaced, tells_negation};
+use crate::answer::values::has_money;
+use crate::answer::words::{contains, entries, holds, is_entry, spaced};
 use lodestone_types::RetrievedChunk;
-use unicode_segmentation::UnicodeSegmentation;
 
 /// Features of one candidate. All are 0 to 1, the cosine -1 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,25 +64,9 @@ pub(super) struct Score {
 const OVERLAP_WEIGHT: f32 = 0.6;
 const COVERAGE_WEIGHT: f32 = 0.3;
 const CHUNK_WEIGHT: f32 = 0.2;
-const KIND_BONUS: f32 = 0.1;
-/// A heading that nothing stands below is a poor answer.
-const LEAD_MALUS: f32 = 0.35;
-/// The mail that another one answers is older than that.
-const QUOTED_MALUS: f32 = 0.3;
-/// So is what the next sentence takes back.
-const DENIED_MALUS: f32 = 0.4;
-/// A record of something that is over answers a question of now only where nothing else does.
-const ENDED_MALUS: f32 = 0.3;
-/// A line of a log or of code answers only what nothing else does.
-const LINE_MALUS: f32 = 0.05;
-/// A passage of the very form that is asked for gains as much as a sixth of the question's terms.
-const FORM_BONUS: f32 = 0.1;
-/// A whole list or procedure where that is asked for goes before each of its items.
-const WHOLE_BONUS: f32 = 0.25;
-/// A whole list of something else.
-const WHOLE_MALUS: f32 = 0.5;
-/// A row whose range does not hold the number that is asked for is about something else.
-const RANGE_MALUS: f32 = 0.5;
+/// Confidence that a passage loses without any amount where one is asked for, beside what it loses
+/// for the measure.
+const AMOUNTLESS_MALUS: f32 = 0.2;
 /// Share of a term that stands in the headings above a passage and not in it.
 const CONTEXT_SHARE: f32 = 0.5;
 /// Weight of the chunk's cosine where the passage has none yet.
@@ -91,16 +76,20 @@ const ROW_SHARE: f32 = 0.9;
 /// A passage that stands beside the chunks that were found.
 const BESIDE_SHARE: f32 = 0.9;
 
-/// First words of the state of a record that is over; a question that has one wants such records.
-pub(super) const ENDED: &str = "\
-    ended|ends|expired|terminated|former|formerly|discontinued|beendet|gekündigt|ausgelaufen|\
-    ehemals|ehemaliger|ehemalige|terminé|terminée|résilié|expiré|finalizado|terminado|rescindido|\
-    vencido";
 const CAUSE_WORDS: &str = "\
     because|due to|since|reason|caused|cause|causes|therefore|as a result|owing to|so that|\
     thanks to|weil|da|grund|ursache|wegen|deshalb|denn|aufgrund|parce que|car|en raison|à cause|\
     motif|raison|grâce à|porque|debido|causa|motivo|a causa|ya que";
 
+/// Nouns for what is done after something happened, and headings above it.
+const DEED_NOUNS: &str = "\
+    measures|actions|changes|consequences|improvements|lessons|remedies|massnahmen|maßnahmen|\
+    mesures|medidas|acciones";
+const DEED_HEADINGS: &str = "\
+    what we change|what we changed|what changes|what we do|what we did|what we will do|\
+    what follows|what happens next|action|actions|measures|corrective actions|follow up|\
+    consequences|lessons|lessons learned|next steps|improvements|to do|maßnahmen|mesures|medidas|\
+    acciones";
 /// Labels before the sentence that tells a cause.
 const CAUSE_LABELS: &str = "\
     cause|causes|root cause|reason|reasons|why|ursache|ursachen|grund|motif|raison|causa|motivo";
@@ -146,6 +135,11 @@ fn said_by(
     candidates: &[Candidate],
 ) -> Vec<BTreeSet<String>> {
     let money = terms(&MONEY.replace('|', " "));
+    let open = terms(&OPEN.replace('|', " "));
+    let stated: BTreeSet<(usize, usize)> = match question.selects_open() {
+        true => candidates.iter().filter(|one| tells_state(&one.cells)).map(group).collect(),
+        false => BTreeSet::new(),
+    };
     let said = candidates.iter().map(|candidate| {
         let mut said = lens.in_text(&values_of(candidate));
         said.extend(terms_of_ranges(question, candidate));
@@ -153,12 +147,20 @@ fn said_by(
         if question.is_of_money && has_money(&candidate.shown()) {
             said.extend(money.intersection(lens.wanted).cloned());
         }
+        if candidate.has_values() && stated.contains(&group(candidate)) {
+            said.extend(open.intersection(lens.wanted).cloned());
+        }
         if candidate.has_values() {
             said.extend(terms_of_columns(question, &candidate.cells));
         }
         said
     });
     said.collect()
+}
+
+/// The table or the records that a row is of.
+fn group(candidate: &Candidate) -> (usize, usize) {
+    (candidate.stretch, candidate.group)
 }
 
 /// The terms of the question that the columns of a row meet: those of a bound, and the word for an
@@ -195,6 +197,25 @@ fn own_terms(
     candidates.iter().zip(said.iter().zip(above)).map(own).collect()
 }
 
+/// The terms that tell in what stands above each candidate. "What we change" is of measures.
+fn terms_above(
+    question: &Question,
+    lens: &Lens<'_>,
+    candidates: &[Candidate],
+    names: &[String],
+) -> Vec<BTreeSet<String>> {
+    let deeds = question.noun.as_deref().filter(|noun| is_entry(DEED_NOUNS, noun)).map(terms);
+    let of_one = |(names, candidate): (&String, &Candidate)| {
+        let mut above = lens.in_text(names);
+        let heading = spaced(&candidate.heading);
+        if entries(DEED_HEADINGS).any(|phrase| contains(&heading, phrase)) {
+            above.extend(deeds.iter().flatten().cloned());
+        }
+        above
+    };
+    names.iter().zip(candidates).map(of_one).collect()
+}
+
 /// Scores of all candidates by their words.
 pub(super) fn by_words(
     question: &Question,
@@ -207,11 +228,11 @@ pub(super) fn by_words(
     let said = said_by(question, &lens, candidates);
     let names: Vec<String> =
         candidates.iter().map(|candidate| names_above(candidate, chunks[candidate.hit])).collect();
-    let above: Vec<BTreeSet<String>> = names.iter().map(|names| lens.in_text(names)).collect();
+    let above = terms_above(question, &lens, candidates, &names);
     // Others stand for words of the question that no passage has.
     let met: BTreeSet<&String> = said.iter().chain(&above).flatten().collect();
-    let unmet: BTreeSet<String> =
-        wanted.iter().filter(|term| !met.contains(term)).cloned().collect();
+    let mut unmet = wanted.clone();
+    unmet.retain(|term| !met.contains(term));
     lens.keep_for(&unmet);
     let known = |all: Vec<BTreeSet<String>>| -> Vec<BTreeSet<String>> {
         all.iter().map(|told| lens.known(told)).collect()
@@ -219,20 +240,17 @@ pub(super) fn by_words(
     let (said, above) = (known(said), known(above));
     let own = own_terms(&lens, candidates, &said, &above);
     let single = candidates.iter().zip(&own).filter(|(one, _)| matches!(one.shape, Shape::Unit(_)));
-    let light = light_terms(question);
-    let weights = Weights::new(&wanted, &light, single.map(|(_, own)| own));
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);
     let mut of_chunk: BTreeMap<usize, (BTreeSet<String>, bool)> = BTreeMap::new();
     let demands = Demands::of(question);
     let (opposites, siblings) = (Opposites::of(question.last()), Siblings::of(question.last()));
-    let keys = Keys::of(candidates);
+    let (keys, light) = (Keys::of(candidates), light_terms(question));
+    let weights = Weights::new(&wanted, &light, single.map(|(_, own)| own));
     let mut scores = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {
         let (chunk, own) = (chunks[candidate.hit], &own[at]);
-        let context = match candidate.shape {
-            Shape::Unit(_) => &above[at],
-            Shape::Whole(_) => &said[at],
-        };
+        let is_unit = matches!(candidate.shape, Shape::Unit(_));
+        let context = if is_unit { &above[at] } else { &said[at] };
         let with_context = weights.share(own.union(context));
         let alone = weights.share(own.iter());
         let (around, tells_year) = &*of_chunk.entry(candidate.hit).or_insert_with(|| {
@@ -246,15 +264,16 @@ pub(super) fn by_words(
         let is_counted = demands.are_counted(candidate, own, context, &keys);
         let (passage, told) = ((candidate, names[at].as_str()), (is_counted, *tells_year));
         let missing = demands.missing(&wanted, &is_held, passage, told);
-        let is_opposite = candidate.cells.is_empty() && opposites.are_in(&candidate.shown());
-        let sibling = malus_if(siblings.is_one(&candidate.heading, own), SIBLING_MALUS);
-        let missing = missing.max(malus_if(is_opposite, OPPOSITE_MALUS)).max(sibling);
-        let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
-        let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
-        let chunk_score = if best > 0.0 { (chunk.score / best).clamp(0.0, 1.0) } else { 0.0 };
         let lacks_measure =
             question.measure.filter(|measure| !measure.is_in(candidate, &names[at]));
-        let keyed = keys.bonus(question, candidate, &wanted);
+        let wrong = wrong_kind(question, candidate, &opposites, lacks_measure);
+        let sibling = value_if(siblings.is_one(&candidate.heading, own), SIBLING_MALUS);
+        let missing = missing.max(wrong).max(sibling);
+        let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
+        let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };
+        let chunk_score = value_if(best > 0.0, (chunk.score / best).clamp(0.0, 1.0));
+        let ends = value_if(question.asks_end && tells_end(&candidate.shown()), END_BONUS);
+        let keyed = keys.bonus(question, candidate, &wanted) + ends;
         scores.push(Score {
             cosine: 0.0,
             nearness: chunk.parts.cosine.map(|cosine| cosine * beside),
@@ -262,13 +281,14 @@ pub(super) fn by_words(
             own: alone,
             coverage,
             chunk: chunk_score * beside,
-            form: form(question, candidate, (&names[at], chunk), editions) + keyed
-                - malus_if(lacks_measure.is_some(), KIND_BONUS)
+            form: form(question, candidate, (&above[at], chunk), editions) + keyed
+                - value_if(!question.others_than.is_disjoint(own), EXCLUDED_MALUS)
+                - value_if(lacks_measure.is_some(), KIND_BONUS)
                 - sibling,
             keyed,
             missing,
             is_counted,
-            lacks_kind: !is_counted && lacks_kind(question.asked, holds_kind, &candidate.shown()),
+            lacks_kind: !is_counted && lacks_kind(question, holds_kind, &candidate.shown()),
             lacks_measure,
             has_values: false,
         });
@@ -276,15 +296,19 @@ pub(super) fn by_words(
     (scores, Matches { weights, own, above })
 }
 
-fn malus_if(holds: bool, malus: f32) -> f32 {
-    if holds { malus } else { 0.0 }
-}
-
-/// Whether a passage of a mail is quoted there from an older one.
-fn is_quoted_mail(candidate: &Candidate, chunk: &RetrievedChunk) -> bool {
-    let name = chunk.source.filename.to_lowercase();
-    let is_mail = [".eml", ".msg", ".mbox"].iter().any(|end| name.ends_with(end));
-    is_mail && candidate.parts[0].shown.starts_with(['>', '|'])
+/// The confidence that a passage loses which says the opposite, or tells no amount where one is
+/// asked for.
+fn wrong_kind(
+    question: &Question,
+    candidate: &Candidate,
+    opposites: &Opposites,
+    lacks_measure: Option<Measure>,
+) -> f32 {
+    let shown = candidate.shown();
+    let is_opposite = candidate.cells.is_empty() && opposites.are_in(&shown);
+    let is_amountless =
+        question.asks_amount && lacks_measure.is_some_and(|one| !one.may_be_told_by(&shown));
+    value_if(is_opposite, OPPOSITE_MALUS).max(value_if(is_amountless, AMOUNTLESS_MALUS))
 }
 
 /// The words of a passage: of a row its values, for all rows have the same names.
@@ -301,60 +325,6 @@ fn names_above(candidate: &Candidate, chunk: &RetrievedChunk) -> String {
     let names = candidate.cells.iter().map(|cell| cell.name.as_str());
     let above = [candidate.context.as_str(), &candidate.lead, &chunk.source.title];
     above.into_iter().chain(names).collect::<Vec<_>>().join("\n")
-}
-
-/// The part of a candidate's relevance that comes from its form.
-fn form(
-    question: &Question,
-    candidate: &Candidate,
-    (above, chunk): (&str, &RetrievedChunk),
-    editions: &Editions,
-) -> f32 {
-    let shown = candidate.shown();
-    let mut form = -malus_if(is_quoted_mail(candidate, chunk), QUOTED_MALUS);
-    if holds(question.asked, &shown, &question.lower) {
-        form += KIND_BONUS;
-    }
-    if candidate.is_lead {
-        form -= LEAD_MALUS;
-    }
-    if candidate.is_denied && !question.is_negated {
-        form -= DENIED_MALUS;
-    }
-    let is_past = |cell: &Cell| question.asked != Asked::Date && editions.is_over(cell);
-    let is_over = || candidate.cells.iter().any(|cell| is_ended(&cell.value) || is_past(cell));
-    if !question.is_of_past && candidate.cells.len() > 1 && is_over() {
-        form -= ENDED_MALUS;
-    }
-    if question.is_of_money && has_money(&shown) {
-        form += KIND_BONUS;
-    }
-    if candidate.shape == Shape::Unit(Kind::Line) {
-        form -= LINE_MALUS;
-    }
-    if matches!(candidate.shape, Shape::Whole(Form::List | Form::Table)) {
-        // A list is one of what stands above it.
-        let noun = question.noun.as_deref().map(terms);
-        let above = terms(above);
-        let is_of_noun = noun.is_none_or(|noun| !noun.is_disjoint(&above));
-        form += if is_of_noun { WHOLE_BONUS } else { -WHOLE_MALUS };
-    }
-    if question.is_negated && tells_negation(&shown) {
-        form += FORM_BONUS;
-    }
-    let is_out = |one| range_holds(&candidate.cells, one) == Some(false);
-    if question.quantities.iter().any(is_out) {
-        form -= RANGE_MALUS;
-    }
-    if question.days.iter().any(|day| span_holds(&candidate.cells, *day) == Some(false)) {
-        form -= RANGE_MALUS;
-    }
-    form
-}
-
-/// Whether a value says that its record is over: "ended 2025-04-30".
-fn is_ended(value: &str) -> bool {
-    value.unicode_words().next().is_some_and(|first| is_entry(ENDED, first))
 }
 
 /// Whether a word for a cause stands in the text.

@@ -1,6 +1,6 @@
 //! Questions for several things, by the plural that they name.
 
-use crate::answer::question::{BEFORE_NOUN, LISTS, WHO_OR_WHERE};
+use crate::answer::question::{BEFORE_NOUN, LISTS, WHICH, WHO_OR_WHERE};
 use crate::answer::words::is_entry;
 
 /// Words behind a noun that begins keywords.
@@ -9,8 +9,8 @@ const BEHIND_NOUN: &str = "after|for|of|in|at|on|against|before|during|with|nach
 const BEHIND_ALL: &str = "that|which|still|not";
 /// Verbs behind the noun of which several are asked for.
 const BEHIND_SEVERAL: &str = "\
-    are|were|have|do|can|may|must|need|should|will|sind|haben|können|dürfen|müssen|sont|ont|\
-    peuvent|son|están|pueden";
+    are|were|have|do|can|may|must|need|should|will|aren't|weren't|haven't|don't|\
+    can't|sind|haben|können|dürfen|müssen|sont|ont|peuvent|son|están|pueden";
 /// Words of a noun that is made of several.
 const SEVERAL_WORDS_MAX: usize = 3;
 /// Words behind the opening among which the noun stands: "what are the three main signs of".
@@ -22,8 +22,11 @@ pub(super) fn wants_several(spaced: &str) -> bool {
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let word = |at: usize| words.get(at).copied().unwrap_or_default();
     let is_noun = |at: usize| is_plural(word(at)) && is_entry(BEHIND_SEVERAL, word(at + 1));
+    // "What was turned down, which wishes were refused".
+    let is_asked = |at: usize| is_entry(WHICH, word(at)) && is_plural(word(at + 1));
     match is_entry(BEFORE_NOUN, word(0)) {
         true => is_plural(word(1)) || (2..=SEVERAL_WORDS_MAX).any(is_noun),
+        _ if (1..words.len()).any(is_asked) => true,
         false => {
             (is_plural(word(0)) && is_entry(BEHIND_NOUN, word(1)))
                 || (0..SEVERAL_WORDS_MAX)

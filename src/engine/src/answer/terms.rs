@@ -9,9 +9,10 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::candidates::Candidate;
 use crate::answer::question::{Question, last_of};
+use crate::answer::ranges::{range_holds, span_holds};
 use crate::answer::sentences::sentences;
 use crate::answer::sources::question_terms;
-use crate::answer::values::{days, range_holds, span_holds, weekdays};
+use crate::answer::values::{days, weekdays};
 use crate::answer::words::{entries, is_entry, is_interrogative};
 use crate::translation::{Concept, Language, Lexicon};
 use lodestone_text::HybridQuery;

@@ -5,7 +5,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::answer::values::is_calendar_word;
+use crate::answer::values::{is_calendar_word, weekdays};
 
 /// Question words and the auxiliaries beside them: they say what is asked for and do not occur in
 /// the text that answers. Lower case.
@@ -27,8 +27,14 @@ const NUMBER_QUESTIONS: &str = "\
     what percent|what number|wie viel|wie viele|wieviel|wieviele|wie lange|cuánto|cuánta|cuántos|\
     cuántas|qué porcentaje|combien|сколько|多少|几";
 const DATE_QUESTIONS: &str = "\
-    when|what year|which year|what date|what day|what month|what time|wann|welchem jahr|\
+    when|what year|which year|what date|which date|what day|which day|which weekday|what month|\
+    which month|what time|which days|what days|wann|welchem tag|welcher tag|welchem jahr|\
     welches jahr|cuándo|qué año|quand|quelle année|когда|каком году|什么时候|何时|哪一年|哪年|いつ";
+/// Phrases that ask for a day of the week.
+const WEEKDAY_QUESTIONS: &str = "\
+    which day of the week|what day of the week|which days of the week|what days of the week|\
+    which weekday|what weekday|which weekdays|welchem wochentag|welchen wochentagen|\
+    quel jour de la semaine|quels jours de la semaine|qué día de la semana|qué días de la semana";
 /// Words that ask for a day or a year, and not for a time of day.
 const DAY_QUESTIONS: &str = "year|date|day|month|jahr|tag|monat|année|jour|mois|año|día|mes";
 /// Date words that also join sentences, and do where they stand inside.
@@ -187,6 +193,7 @@ pub(super) fn holds(asked: Asked, text: &str, question: &str) -> bool {
     let is_new_number = |word: &str| word.contains(char::is_numeric) && !question.contains(word);
     match asked {
         Asked::Number => text.unicode_words().any(is_new_number) || in_list(NUMBER_WORDS),
+        Asked::Date if wants_weekday(question) => !weekdays(text).is_empty(),
         Asked::Date => {
             let is_year =
                 |word: &str| word.len() == 4 && matches!(word.parse(), Ok(1000_u32..=2100));
@@ -200,6 +207,11 @@ pub(super) fn holds(asked: Asked, text: &str, question: &str) -> bool {
         Asked::Person => has_new_name(text, question),
         Asked::Other => false,
     }
+}
+
+/// Whether a question in lower case asks for a day of the week.
+pub(super) fn wants_weekday(question: &str) -> bool {
+    entries(WEEKDAY_QUESTIONS).any(|phrase| question.contains(phrase))
 }
 
 /// Whether a text of a language with Latin letters tells any time or condition; one of another may.

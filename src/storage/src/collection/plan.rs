@@ -17,8 +17,8 @@
 //!
 //! and a row is rewritten at most once a tier, once to have lists and once to be in a full segment.
 //! In tier 0, where eight segments may still be in tier 0 together, a merge at least doubles the
-//! segment of each of its rows, which makes six times at most. A segment of which a fifth is dead is
-//! rewritten too: at most four living rows for each that died.
+//! segment of each of its rows, which makes six times at most. A segment of which a fifth is dead
+//! is rewritten too: at most four living rows for each that died.
 
 use std::collections::BTreeMap;
 

@@ -49,6 +49,7 @@ impl Parser<'_> {
             || self.entries_end(at).is_some()
             || sentences::item_mark(content).is_some()
             || !self.counted(at).is_empty()
+            || self.aligned(at) > 0
             || !keyed::run(self.lines[at..].iter().map(|line| (line.indent, line.content)))
                 .is_empty()
     }

@@ -61,3 +61,50 @@ fn settings_are_quoted() {
     let answer = told("Pawlog login lock minutes", &[("pawlog.ini", settings)]);
     assert!(answer.contains("lock_minutes = 30"), "{answer}");
 }
+
+/// Of two sentences with the same words of the question and other numbers the later document's is
+/// told, however it frames it.
+#[test]
+fn the_later_wording_of_a_clause_is_told() {
+    let texts = [
+        (
+            "manual-2024.md",
+            "# Manual\n\nValid from 3 March 2024.\n\n13.3 The customer gets an acknowledgement \
+             within three working days and an answer within 20 working days.",
+        ),
+        (
+            "amendment.md",
+            "# Amendment\n\nValid from 1 September 2025. Replaces three clauses.\n\n**Clause \
+             13.3, new wording.** The customer gets an acknowledgement within one working day and \
+             an answer within 15 working days.",
+        ),
+    ];
+    let answer = told("Within how many days does the customer get an acknowledgement?", &texts);
+    assert!(answer.contains("one working day") && !answer.contains("three"), "{answer}");
+    let hours = [
+        ("rules-2024.md", "Core time is 9:00 to 15:00 for all of us."),
+        ("letter-2025-09.md", "Core time is 9:30 to 14:30 (the rules still say 9:00 to 15:00)."),
+    ];
+    let answer = told("What is the core time?", &hours);
+    assert!(answer.starts_with("Core time is 9:30"), "{answer}");
+}
+
+/// The day of an end is told, and no other; and a price list of a year that is over gives way.
+#[test]
+fn ends_and_years_that_are_over_are_seen() {
+    let contract = [(
+        "contract.md",
+        "# Contract on laundry\n\nSigned on 9 September 2024.\n\nFrom 1 October 2024 to 30 \
+         September 2027, then for a year each time.",
+    )];
+    let answer = told("When does the contract on laundry run out?", &contract);
+    assert!(answer.contains("30 September 2027"), "{answer}");
+    let prices = [(
+        "prices.md",
+        "# Old\n\n| Treatment | Price 2021 EUR |\n|---|---|\n| Foot massage | 81 |\n| Peeling | 50 \
+         |\n\n# Now\n\n| Code | Treatment | Minutes | Price EUR |\n|---|---|---|---|\n| T02 | Foot \
+         massage with oil | 50 | 86 |\n| T03 | Peeling | 30 | 58 |\n",
+    )];
+    let answer = told("price of foot massage", &prices);
+    assert!(answer.contains("86") && !answer.contains("81"), "{answer}");
+}

@@ -127,3 +127,77 @@ fn other_words_for_the_same_answer() {
     let answer = extracted("What is the salary of Ada Tarn?", &titled(&[("people.md", people)]));
     assert_eq!(answer.text, ABSTENTION);
 }
+
+/// Rows of a file that is read as records, of which some have no day in the column `closed`.
+fn records(names: &str, rows: &[&str]) -> String {
+    let record = |row: &&str| {
+        let pairs = names.split(',').zip(row.split(',')).filter(|(_, value)| !value.is_empty());
+        pairs.map(|(name, value)| format!("{name}: {value}\n")).collect::<String>()
+    };
+    rows.iter().map(record).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_has_no_end_is_open_and_all_that_are_meant_are_counted() {
+    let list = records(
+        "defect,date,class,found_by,closed",
+        &[
+            "D-1 pump hot,2025-01-09,major,customer,2025-01-16",
+            "D-2 belt torn,2025-02-04,minor,staff,2025-02-27",
+            "D-3 fuse blown,2025-03-18,major,customer,",
+            "D-4 door stuck,2025-04-18,minor,customer,",
+        ],
+    );
+    let told = |question: &str| extracted(question, &titled(&[("Defects 2025", &list)])).text;
+    let named = |question: &str| {
+        let answer = told(question);
+        ["D-1", "D-2", "D-3", "D-4"].into_iter().filter(|name| answer.contains(name)).collect()
+    };
+    let open: Vec<&str> = named("Which defects are still open?");
+    assert_eq!(open, ["D-3", "D-4"]);
+    let answer = told("How many of the 2025 defects were found by a customer?");
+    assert!(answer.starts_with("3 of 4:") && !answer.contains("D-2"), "{answer}");
+}
+
+#[test]
+fn all_who_are_meant_are_told_and_those_that_are_excepted_not() {
+    let list = records(
+        "person,method,authorised_since",
+        &[
+            "Ada Solheim,tensile,2023-02-14", "Bo Linde,tensile,2024-06-03",
+            "Cy Marsh,tensile,2025-05-12", "Di Holm,tensile,2025-05-13",
+            "Ed Fenn,hardness,2025-05-12",
+        ],
+    );
+    let named = |question: &str| {
+        let answer = extracted(question, &titled(&[("Training matrix", &list)])).text;
+        ["Ada", "Bo", "Cy", "Di", "Ed"].into_iter().filter(|name| answer.contains(name)).collect()
+    };
+    let all: Vec<&str> = named("Who is authorised for tensile tests?");
+    assert_eq!(all, ["Ada", "Bo", "Cy", "Di"]);
+    let others: Vec<&str> = named("Who besides Ada is authorised for tensile?");
+    assert_eq!(others, ["Bo", "Cy", "Di"]);
+}
+
+/// The row of a code goes before a sentence that is nearer to the question and does not have it.
+#[test]
+fn a_code_that_is_named_is_met() {
+    let codes = "# Press\n\n| Code | Meaning | What to do |\n|---|---|---|\n\
+        | E16 | oil low | top up the oil |\n| E30 | grip pressure | pump up to 120 bar |\n";
+    let help = "What do I do when the press shows nothing? Switch the press off and on again.";
+    let chunks = titled(&[("help.md", help), ("codes.md", codes)]);
+    let answer = extracted("The press shows E30, what do I do?", &chunks).text;
+    assert!(answer.contains("120 bar") && !answer.contains("oil"), "{answer}");
+}
+
+/// A number in the name of a thing is no value of it.
+#[test]
+fn names_with_numbers_are_no_measures() {
+    let list = records(
+        "instrument,bought,price_eur",
+        &["Balance 2,2015,900", "Press 600,1998,61200", "Oven 3,2009,2700"],
+    );
+    let told = |question: &str| extracted(question, &titled(&[("Register", &list)])).text;
+    let answer = told("What is the oldest instrument on the register?");
+    assert!(answer.contains("Press 600") && !answer.contains("Balance"), "{answer}");
+}
