@@ -66,7 +66,7 @@ const MONTH_END: u32 = 31;
 /// Words before what is left out, those of them that say nothing else, and those that end it.
 const EXCLUSIONS: &str = "not|nicht|no";
 const OTHERS_THAN: &str = "\
-    except|except for|excluding|other than|apart from|besides|aside from|außer|neben|sauf|hormis|\
+    except|except for|excluding|other than|apart from|besides|aside from|außer|sauf|hormis|\
     excepto|además de";
 const EXCLUSION_ENDS: &str = "\
     and|but|that|which|who|is|are|was|were|has|have|had|can|may|must|will|does|do|did|should|und|\

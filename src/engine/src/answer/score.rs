@@ -207,9 +207,10 @@ fn terms_above(
     let deeds = question.noun.as_deref().filter(|noun| is_entry(DEED_NOUNS, noun)).map(terms);
     let of_one = |(names, candidate): (&String, &Candidate)| {
         let mut above = lens.in_text(names);
-        let heading = spaced(&candidate.heading);
-        if entries(DEED_HEADINGS).any(|phrase| contains(&heading, phrase)) {
-            above.extend(deeds.iter().flatten().cloned());
+        if let Some(deeds) = &deeds {
+            let heading = spaced(&candidate.heading);
+            let is_one = entries(DEED_HEADINGS).any(|phrase| contains(&heading, phrase));
+            above.extend(deeds.iter().filter(|_| is_one).cloned());
         }
         above
     };

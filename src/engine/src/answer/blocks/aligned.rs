@@ -10,20 +10,22 @@ use super::{Cell, Form, Kind, Parser};
 
 /// Lines of such a table at least.
 const LINES_MIN: usize = 3;
+/// Lines that decide whether it is one.
+const LINES_MAX: usize = 8;
 /// Marks behind which two spaces are typed in prose.
 const ENDS: [char; 6] = ['.', '?', '!', ':', ';', ','];
 
 impl Parser<'_> {
     /// Number of lines of the table that begins with the line; 0 where none does.
     pub(super) fn aligned(&self, at: usize) -> usize {
-        let is_row = |content: &str| fields(content).len() > 1;
-        let lines = self.lines[at..].iter().take_while(|line| is_row(line.content));
-        let (mut count, mut wide) = (0, 0);
-        for line in lines {
-            count += 1;
-            wide += usize::from(line.content.contains("   ") || line.content.contains('\t'));
-        }
-        if count >= LINES_MIN && wide * 2 > count { count } else { 0 }
+        let lines = || self.lines[at..].iter().map(|line| line.content);
+        let is_row = |content: &&str| fields(content).len() > 1;
+        let is_wide = |content: &&str| content.contains("   ") || content.contains('\t');
+        // A few lines decide: every line of a text may be asked about.
+        let first: Vec<&str> = lines().take(LINES_MAX).take_while(is_row).collect();
+        let wide = first.iter().filter(|content| is_wide(content)).count();
+        let is_table = first.len() >= LINES_MIN && wide * 2 > first.len();
+        if is_table { lines().take_while(is_row).count() } else { 0 }
     }
 
     /// The rows of such a table, or the items where it has no header.
