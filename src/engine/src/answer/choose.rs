@@ -204,7 +204,12 @@ impl Choice<'_> {
                     && one.unit == 0
                     && other.stretch == one.stretch
                     && (1..=TITLE_UNITS_MAX).contains(&other.unit.saturating_sub(one.unit));
-                is_behind || ((is_list || is_steps) && other.is_beside(one))
+                let is_announced = is_list
+                    && !other.lead.is_empty()
+                    && other.stretch == one.stretch
+                    && other.section == one.section
+                    && (1..=TITLE_UNITS_MAX).contains(&other.unit.saturating_sub(one.unit));
+                is_behind || is_announced || ((is_list || is_steps) && other.is_beside(one))
             }
             Shape::Whole(_) => {
                 is_steps && one.shape == Shape::Unit(Kind::Sentence) && other.is_beside(one)

@@ -76,6 +76,10 @@ const COUNTED_WORDS_MAX: usize = 3;
 /// Words before them.
 const BEFORE_COUNTED: &str = "\
     of|the|our|your|my|these|those|them|all|this|der|die|von|unserer|des|de|los|las|nos|nuestros";
+/// Verbs behind them: "how many tickets are closed".
+const BEHIND_COUNTED: &str = "\
+    is|are|was|were|has|have|had|can|may|must|will|stand|stay|remain|ist|sind|hat|haben|est|sont|\
+    ont|es|son|están|han";
 /// Words between one of them and its number.
 const COUNT_WORDS_MAX: usize = 4;
 
@@ -296,8 +300,11 @@ fn counted(question: &str) -> Vec<String> {
     let text = spaced(question);
     let behind = COUNTS.split('|').find_map(|words| text.split_once(&format!(" {words} ")));
     let words = behind.map_or("", |(_, behind)| behind).split_whitespace();
-    let is_end =
-        |word: &&str| is_interrogative(word) || (*word != "of" && is_entry(PREPOSITIONS, word));
+    let is_end = |word: &&str| {
+        is_interrogative(word)
+            || is_entry(BEHIND_COUNTED, word)
+            || (*word != "of" && is_entry(PREPOSITIONS, word))
+    };
     // "How many of the 2025 rounds", "how many of our lockers".
     let is_before = |word: &&str| is_entry(BEFORE_COUNTED, word) || year(word).is_some();
     let words = words.skip_while(is_before).take_while(|word| !is_end(word));

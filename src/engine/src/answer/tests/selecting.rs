@@ -155,6 +155,8 @@ fn what_has_no_end_is_open_and_all_that_are_meant_are_counted() {
     };
     let open: Vec<&str> = named("Which defects are still open?");
     assert_eq!(open, ["D-3", "D-4"]);
+    let answer = told("How many defects are minor?");
+    assert!(answer.starts_with("2 of 4:") && !answer.contains("D-1"), "{answer}");
     let answer = told("How many of the 2025 defects were found by a customer?");
     assert!(answer.starts_with("3 of 4:") && !answer.contains("D-2"), "{answer}");
 }
@@ -200,4 +202,17 @@ fn names_with_numbers_are_no_measures() {
     let told = |question: &str| extracted(question, &titled(&[("Register", &list)])).text;
     let answer = told("What is the oldest instrument on the register?");
     assert!(answer.contains("Press 600") && !answer.contains("Balance"), "{answer}");
+}
+
+/// Lines of columns in a mail are the list that the sentences before announce.
+#[test]
+fn lines_of_columns_are_the_list_that_is_asked_for() {
+    let mail = "Dear all,\n\nthe company rates from 1 March 2026. All per night, breakfast \
+        included:\n\n  Harbour Works     Classic    104 EUR\n  Tallis Law        Loft       \
+        168 EUR\n  Orrin Timber      Forest     109 EUR\n\nBrightwater has not signed again.\n";
+    let chunks = titled(&[("Company rates 2026", mail)]);
+    let answer = extracted("Which companies have a rate from March 2026 on?", &chunks).text;
+    let all =
+        ["Harbour Works", "Tallis Law", "Orrin Timber"].iter().all(|one| answer.contains(one));
+    assert!(all && !answer.contains("Brightwater"), "{answer}");
 }
