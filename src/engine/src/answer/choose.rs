@@ -259,9 +259,8 @@ impl Choice<'_> {
             return None;
         }
         let one = self.candidate(first);
-        if entries(CAUSE_OPENINGS)
-            .any(|word| spaced(&one.shown()).starts_with(&format!(" {word} ")))
-        {
+        let said = spaced(&one.shown());
+        if entries(CAUSE_OPENINGS).any(|word| said.starts_with(&format!(" {word} "))) {
             return None;
         }
         let is_headed = |other: &Candidate| {

@@ -29,24 +29,28 @@ fn is_named_letter(question: &Question, cell: &Cell) -> bool {
     })
 }
 
-/// Number of rows of a table that have each value.
-pub(super) struct Keys(BTreeMap<(usize, usize, String), usize>);
+/// Number of rows of a table that have each value, and the terms of what a question lists.
+pub(super) struct Keys {
+    rows: BTreeMap<(usize, usize, String), usize>,
+    listed: BTreeSet<String>,
+}
 
 impl Keys {
     /// Counts the values of all rows.
-    pub(super) fn of(candidates: &[Candidate]) -> Self {
+    pub(super) fn of(question: &Question, candidates: &[Candidate]) -> Self {
         let mut counts = BTreeMap::new();
         for candidate in candidates.iter().filter(|candidate| candidate.has_values()) {
             for cell in &candidate.cells {
                 *counts.entry(Self::key(candidate, cell)).or_default() += 1;
             }
         }
-        Self(counts)
+        let noun = question.noun.as_deref().filter(|_| question.wanted == Wanted::List);
+        Self { rows: counts, listed: noun.map(terms).unwrap_or_default() }
     }
 
     /// Number of rows of its table that have the value of a cell.
     pub(super) fn rows(&self, one: &Candidate, cell: &Cell) -> usize {
-        self.0.get(&Self::key(one, cell)).copied().unwrap_or_default()
+        self.rows.get(&Self::key(one, cell)).copied().unwrap_or_default()
     }
 
     fn key(candidate: &Candidate, cell: &Cell) -> (usize, usize, String) {
@@ -71,12 +75,11 @@ impl Keys {
                 && said().is_subset(wanted)
         };
         // "remark: first aider" of "list the first aiders".
-        let noun = question.noun.as_deref().map(terms).unwrap_or_default();
-        let is_kind = |cell: &Cell| {
+        let is_listed = |cell: &Cell| {
             let said = terms(&cell.value);
-            !said.is_disjoint(&noun) && said.is_subset(wanted)
+            !said.is_disjoint(&self.listed) && said.is_subset(wanted)
         };
-        let is_of_kind = question.wanted == Wanted::List && one.cells.iter().any(is_kind);
+        let is_of_kind = !self.listed.is_empty() && one.cells.iter().any(is_listed);
         if is_of_kind || one.cells.iter().any(|cell| is_named_letter(question, cell)) {
             return KEY_BONUS * KEYS_MAX as f32;
         }

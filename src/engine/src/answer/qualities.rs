@@ -25,6 +25,8 @@ enum Kind {
     Number,
     Money,
     Time,
+    /// The day on which something ends or has to be done.
+    Deadline,
 }
 
 const QUALITIES: &[Quality] = &[
@@ -136,7 +138,7 @@ const QUALITIES: &[Quality] = &[
         units: "",
     },
     Quality {
-        kind: Kind::Time,
+        kind: Kind::Deadline,
         most: "",
         least: "next due|due next|due first|expires first|expires next|runs out first|\
                 first to expire|most overdue|soonest",
@@ -201,22 +203,22 @@ impl Quality {
 
     /// The quality of days and years.
     pub(super) fn time() -> &'static Self {
-        QUALITIES.iter().find(|one| one.kind == Kind::Time).expect("it is among them")
+        Self::of(Kind::Time)
+    }
+
+    /// The first of a kind.
+    fn of(kind: Kind) -> &'static Self {
+        QUALITIES.iter().find(|one| one.kind == kind).expect("each kind is among them")
     }
 
     /// That of the days of which the first is asked for: of those to come, or those of the past.
     pub(super) fn of_first(is_to_come: bool) -> &'static Self {
-        if is_to_come { Self::deadline() } else { Self::time() }
-    }
-
-    /// That of the days on which something ends or has to be done.
-    pub(super) fn deadline() -> &'static Self {
-        QUALITIES.iter().rfind(|one| one.kind == Kind::Time).expect("it is among them")
+        Self::of(if is_to_come { Kind::Deadline } else { Kind::Time })
     }
 
     /// Whether it is one of days and years.
     pub(super) fn is_time(&self) -> bool {
-        self.kind == Kind::Time
+        matches!(self.kind, Kind::Time | Kind::Deadline)
     }
 
     /// The words that want most or least of it.
@@ -248,7 +250,7 @@ impl Quality {
         };
         let is_named = || words(name).split(' ').any(|word| is_entry(self.names, word));
         match self.kind {
-            Kind::Time => is_named() && most(&is_dated),
+            Kind::Time | Kind::Deadline => is_named() && most(&is_dated),
             Kind::Money if most(&|value| has_money(&format!("{} {value}", words(name)))) => true,
             _ => is_named(),
         }

@@ -11,6 +11,7 @@ use crate::answer::conditions::unbound;
 use crate::answer::evaluate::{columns, extreme_rows, total_of};
 use crate::answer::question::{MEANS, SUMS, Wanted};
 use crate::answer::terms::{is_common, terms};
+use crate::answer::values::days;
 use crate::answer::words::{contains, entries, is_entry, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -36,21 +37,22 @@ const ROW_DROP_MAX: f32 = 0.1;
 
 /// Whether a row has a column that tells its state, or when it was finished.
 pub(super) fn tells_state(row: &[Cell]) -> bool {
-    row.len() > 1 && row.iter().any(|cell| is_state(&cell.name) || is_end(&cell.name))
+    row.len() > 1 && row.iter().any(|cell| is_state(cell) || is_end(cell))
 }
 
-/// The first word of a row's value in the first column of some names.
-fn first_word_of(row: &[Cell], is_one: fn(&str) -> bool) -> Option<&str> {
-    let cell = row.iter().find(|cell| is_one(&cell.name))?;
-    Some(cell.value.unicode_words().next().unwrap_or_default())
+fn is_state(cell: &Cell) -> bool {
+    is_entry(STATES, &cell.name)
 }
 
-fn is_state(column: &str) -> bool {
-    is_entry(STATES, column)
+/// Whether a value tells that, or when, its row was finished: "closed: 2025-03-01", "paid: no".
+fn is_end(cell: &Cell) -> bool {
+    let first = first_word(cell);
+    cell.name.split(['_', ' ']).any(|word| is_entry(DONE, word))
+        && (is_entry(DONE, first) || is_entry(UNDONE, first) || !days(&cell.value).is_empty())
 }
 
-fn is_end(column: &str) -> bool {
-    column.split(['_', ' ']).any(|word| is_entry(DONE, word))
+fn first_word(cell: &Cell) -> &str {
+    cell.value.unicode_words().next().unwrap_or_default()
 }
 
 impl Choice<'_> {
@@ -329,17 +331,15 @@ impl Choice<'_> {
             return None;
         }
         let mut mates = self.mates(first);
-        let has = |is_one: fn(&str) -> bool| {
-            mates.iter().any(|at| first_word_of(&self.candidate(*at).cells, is_one).is_some())
+        let cell = |at: usize, is_one: fn(&Cell) -> bool| {
+            self.candidate(at).cells.iter().find(|cell| is_one(cell)).map(first_word)
         };
+        let has = |is_one| mates.iter().any(|at| cell(*at, is_one).is_some());
         let (has_state, has_ends) = (has(is_state), has(is_end));
         // Without a state a row is open while nothing tells when it was finished.
-        mates.retain(|at| {
-            let cells = &self.candidate(*at).cells;
-            match has_state {
-                true => first_word_of(cells, is_state).is_some_and(|word| !is_entry(DONE, word)),
-                false => first_word_of(cells, is_end).is_none_or(|word| is_entry(UNDONE, word)),
-            }
+        mates.retain(|at| match has_state {
+            true => cell(*at, is_state).is_some_and(|word| !is_entry(DONE, word)),
+            false => cell(*at, is_end).is_none_or(|word| is_entry(UNDONE, word)),
         });
         (has_state || has_ends).then_some(mates)
     }

@@ -135,11 +135,11 @@ fn said_by(
     candidates: &[Candidate],
 ) -> Vec<BTreeSet<String>> {
     let money = terms(&MONEY.replace('|', " "));
-    let open = terms(&OPEN.replace('|', " "));
-    let stated: BTreeSet<(usize, usize)> = match question.selects_open() {
-        true => candidates.iter().filter(|one| tells_state(&one.cells)).map(group).collect(),
-        false => BTreeSet::new(),
-    };
+    let (mut open, mut stated) = (BTreeSet::new(), BTreeSet::new());
+    if question.selects_open() {
+        open = terms(&OPEN.replace('|', " "));
+        stated.extend(candidates.iter().filter(|one| tells_state(&one.cells)).map(group));
+    }
     let said = candidates.iter().map(|candidate| {
         let mut said = lens.in_text(&values_of(candidate));
         said.extend(terms_of_ranges(question, candidate));
@@ -245,7 +245,7 @@ pub(super) fn by_words(
     let mut of_chunk: BTreeMap<usize, (BTreeSet<String>, bool)> = BTreeMap::new();
     let demands = Demands::of(question);
     let (opposites, siblings) = (Opposites::of(question.last()), Siblings::of(question.last()));
-    let (keys, light) = (Keys::of(candidates), light_terms(question));
+    let (keys, light) = (Keys::of(question, candidates), light_terms(question));
     let weights = Weights::new(&wanted, &light, single.map(|(_, own)| own));
     let mut scores = Vec::with_capacity(candidates.len());
     for (at, candidate) in candidates.iter().enumerate() {

@@ -24,15 +24,13 @@ pub(super) fn wants_several(spaced: &str) -> bool {
     let is_noun = |at: usize| is_plural(word(at)) && is_entry(BEHIND_SEVERAL, word(at + 1));
     // "What was turned down, which wishes were refused".
     let is_asked = |at: usize| is_entry(WHICH, word(at)) && is_plural(word(at + 1));
-    match is_entry(BEFORE_NOUN, word(0)) {
-        true => is_plural(word(1)) || (2..=SEVERAL_WORDS_MAX).any(is_noun),
-        _ if (1..words.len()).any(is_asked) => true,
-        false => {
-            (is_plural(word(0)) && is_entry(BEHIND_NOUN, word(1)))
-                || (0..SEVERAL_WORDS_MAX)
-                    .any(|at| is_plural(word(at)) && is_entry(BEHIND_ALL, word(at + 1)))
-        }
+    if is_entry(BEFORE_NOUN, word(0)) {
+        return is_plural(word(1)) || (2..=SEVERAL_WORDS_MAX).any(is_noun);
     }
+    let is_of_all = |at: usize| is_plural(word(at)) && is_entry(BEHIND_ALL, word(at + 1));
+    (1..words.len()).any(is_asked)
+        || (is_plural(word(0)) && is_entry(BEHIND_NOUN, word(1)))
+        || (0..SEVERAL_WORDS_MAX).any(is_of_all)
 }
 
 /// Whether it asks for each of several things and what belongs to it: "which colour goes where".
