@@ -268,14 +268,20 @@ impl Choice<'_> {
         rows.iter().map(|at| self.candidate(*at).cells.as_slice()).collect()
     }
 
-    /// Those of some rows that are of what the question leaves out: a value of them is that.
+    /// Those of some rows that are of what the question leaves out: a value of them is that, or the
+    /// first one holds what it asks others than, "Ada Solheim" of "besides Ada".
     fn left_out(&self, rows: &[usize]) -> Vec<usize> {
-        let excluded = &self.question.excluded;
+        let (excluded, others_than) = (&self.question.excluded, &self.question.others_than);
         let is_one = |cell: &Cell| {
             let said = terms(&cell.value);
             !said.is_empty() && said.is_subset(excluded)
         };
-        let is_left_out = |at: &usize| self.candidate(*at).cells.iter().any(is_one);
+        let is_key = |cell: &Cell| others_than.is_subset(&terms(&cell.value));
+        let is_left_out = |at: &usize| {
+            let cells = &self.candidate(*at).cells;
+            let is_named = || !others_than.is_empty() && cells.first().is_some_and(is_key);
+            cells.iter().any(is_one) || is_named()
+        };
         rows.iter().copied().filter(is_left_out).collect()
     }
 

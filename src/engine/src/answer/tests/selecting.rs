@@ -168,17 +168,20 @@ fn all_who_are_meant_are_told_and_those_that_are_excepted_not() {
         &[
             "Ada Solheim,tensile,2023-02-14", "Bo Linde,tensile,2024-06-03",
             "Cy Marsh,tensile,2025-05-12", "Di Holm,tensile,2025-05-13",
-            "Ed Fenn,hardness,2025-05-12",
+            "Ed Fenn,hardness,2025-05-12", "Flo Gray,hardness,2025-05-12",
         ],
     );
     let named = |question: &str| {
         let answer = extracted(question, &titled(&[("Training matrix", &list)])).text;
-        ["Ada", "Bo", "Cy", "Di", "Ed"].into_iter().filter(|name| answer.contains(name)).collect()
+        let names = ["Ada", "Bo", "Cy", "Di", "Ed", "Flo"];
+        names.into_iter().filter(|name| answer.contains(name)).collect()
     };
     let all: Vec<&str> = named("Who is authorised for tensile tests?");
     assert_eq!(all, ["Ada", "Bo", "Cy", "Di"]);
     let others: Vec<&str> = named("Who besides Ada is authorised for tensile?");
     assert_eq!(others, ["Bo", "Cy", "Di"]);
+    let other: Vec<&str> = named("Who besides Ed is authorised for hardness?");
+    assert_eq!(other, ["Flo"]);
 }
 
 /// The row of a code goes before a sentence that is nearer to the question and does not have it.
