@@ -51,6 +51,8 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
     require_names(&components)?;
     warn_of_copies(&settings, &components);
     components.reranker = reranker::load(&settings)?.map(|reranker| Arc::new(reranker) as _);
+    components.reader = reranker::load_reader(&settings, &*components.embedder)?
+        .map(|reader| Arc::new(reader) as _);
     components.sparse = reranker::load_sparse(&settings)?.map(Arc::new);
     components.backend = device.backend;
     components.parser = Arc::new(Sandbox::of_this_program(PARSE));

@@ -1,8 +1,8 @@
-//! The reranker and the sparse model of a server.
+//! The reranker, the reader and the sparse model of a server.
 
 use std::path::Path;
 
-use lodestone_embed::{CrossEncoder, EmbedError, ModelFiles, SparseModel};
+use lodestone_embed::{CrossEncoder, EmbedError, Embedder, ModelFiles, SparseModel};
 use lodestone_engine::settings::Settings;
 
 /// A file beside an installed model that keeps its name, since its directory is named for its use.
@@ -21,6 +21,25 @@ pub fn load(settings: &Settings) -> Result<Option<CrossEncoder>, String> {
     let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
     let loaded = read(&place).and_then(|files| CrossEncoder::load_in(&files, threads, precision));
     loaded.map(Some).map_err(|error| format!("reranker in {}: {error}", place.display()))
+}
+
+/// The reader that comes with the program, where the embedding model is the one that it is made for.
+/// Its weights are read with the first question.
+///
+/// # Errors
+/// A directory of the model that has changed since that was loaded.
+pub fn load_reader(
+    settings: &Settings,
+    model: &dyn Embedder,
+) -> Result<Option<CrossEncoder>, String> {
+    if !settings.reader {
+        return Ok(None);
+    }
+    let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
+    let place = settings.model_dir.clone();
+    let source = move || ModelFiles::read(&place, &|path| std::fs::read(path));
+    let reader = CrossEncoder::reader(model.fingerprint(), source, threads, precision);
+    reader.map_err(|error| format!("reader beside {}: {error}", settings.model_dir.display()))
 }
 
 /// The sparse model that the settings name, or the one in the usual place; `None` where none was

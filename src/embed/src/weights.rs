@@ -63,6 +63,30 @@ impl Weights {
         Ok(Self { folder, tensors })
     }
 
+    /// Makes another model of this one by an adapter of low rank (Hu et al. 2021): to the weight of
+    /// each layer `x` it adds the product of the adapter's tensors `x.up`, (outputs, rank), and
+    /// `x.down`, (rank, inputs). Its other tensors stand in the place of the model's.
+    ///
+    /// # Errors
+    /// [`EmbedError::MissingTensor`] and [`EmbedError::WrongShape`] where the two do not fit.
+    pub fn adapt(&mut self, adapter: &Self) -> Result<(), EmbedError> {
+        for (name, tensor) in &adapter.tensors {
+            let (adapted, tensor) = match name.strip_suffix(".up") {
+                Some(layer) => {
+                    let weight = format!("{layer}.weight");
+                    let down = adapter.tensor(&format!("{layer}.down"))?.to_dtype(DType::F32)?;
+                    let change = tensor.to_dtype(DType::F32)?.matmul(&down)?;
+                    let base = self.shaped(&weight, change.dims())?;
+                    (weight, (base + change)?)
+                }
+                None if name.ends_with(".down") => continue,
+                None => (name.clone(), tensor.clone()),
+            };
+            self.tensors.insert(adapted, tensor);
+        }
+        Ok(())
+    }
+
     /// A matrix of `rows` by `columns` as it is in the file.
     pub fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<Tensor, EmbedError> {
         self.shaped(name, &[rows, columns])
@@ -204,13 +228,16 @@ impl Weights {
         Ok(Norm { scale, shift, epsilon })
     }
 
+    fn tensor(&self, name: &str) -> Result<&Tensor, EmbedError> {
+        let missing = || EmbedError::MissingTensor { tensor: format!("{}{name}", self.folder) };
+        self.tensors.get(name).ok_or_else(missing)
+    }
+
     fn shaped(&self, name: &str, expected: &[usize]) -> Result<Tensor, EmbedError> {
-        let named = || format!("{}{name}", self.folder);
-        let tensor =
-            self.tensors.get(name).ok_or_else(|| EmbedError::MissingTensor { tensor: named() })?;
+        let tensor = self.tensor(name)?;
         if tensor.dims() != expected {
             return Err(EmbedError::WrongShape {
-                tensor: named(),
+                tensor: format!("{}{name}", self.folder),
                 expected: expected.to_vec(),
                 found: tensor.dims().to_vec(),
             });
@@ -241,4 +268,51 @@ fn beside_each_other(parts: &[&[f32]], inputs: usize) -> Vec<f32> {
         first += part.len() / inputs;
     }
     turned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weights(tensors: &[(&str, &[f32], &[usize])]) -> Weights {
+        let tensor = |(name, numbers, shape): &(&str, &[f32], &[usize])| {
+            let tensor = Tensor::from_slice(numbers, *shape, &Device::Cpu).expect("a tensor");
+            ((*name).to_owned(), tensor)
+        };
+        let tensors = tensors.iter().map(tensor).collect();
+        Weights { folder: String::new(), tensors }
+    }
+
+    #[test]
+    fn an_adapter_adds_products_and_replaces_what_has_no_factors() {
+        let mut model = weights(&[
+            ("layer.weight", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]),
+            ("layer.bias", &[0.5, 0.5], &[2]),
+            ("head.weight", &[9.0, 9.0], &[1, 2]),
+        ]);
+        let adapter = weights(&[
+            ("layer.up", &[1.0, -1.0], &[2, 1]),
+            ("layer.down", &[10.0, 20.0, 30.0], &[1, 3]),
+            ("head.weight", &[7.0, 8.0], &[1, 2]),
+            ("head.bias", &[0.25], &[1]),
+        ]);
+        model.adapt(&adapter).expect("they fit");
+        let table = model.table("layer.weight", 2, 3).expect("a table");
+        assert_eq!(table, [11.0, 22.0, 33.0, -6.0, -15.0, -24.0]);
+        assert_eq!(model.vector("layer.bias", 2).expect("as before"), [0.5, 0.5]);
+        assert_eq!(model.table("head.weight", 1, 2).expect("replaced"), [7.0, 8.0]);
+        assert_eq!(model.vector("head.bias", 1).expect("added"), [0.25]);
+    }
+
+    #[test]
+    fn an_adapter_of_another_model_is_refused() {
+        let model = || weights(&[("layer.weight", &[1.0; 6], &[2, 3])]);
+        let up = ("layer.up", &[1.0; 3][..], &[3, 1][..]);
+        let down = ("layer.down", &[1.0; 3][..], &[1, 3][..]);
+        let refused = |adapter: &Weights| model().adapt(adapter).expect_err("it does not fit");
+        assert!(matches!(refused(&weights(&[up, down])), EmbedError::WrongShape { .. }));
+        assert!(matches!(refused(&weights(&[up])), EmbedError::MissingTensor { .. }));
+        let other = [("other.up", &[1.0; 2][..], &[2, 1][..]), ("other.down", down.1, down.2)];
+        assert!(matches!(refused(&weights(&other)), EmbedError::MissingTensor { .. }));
+    }
 }

@@ -25,6 +25,8 @@ pub struct Components {
     pub other_embedders: Vec<Arc<dyn Embedder>>,
     /// The reranker of `accurate` searches, if there is one.
     pub reranker: Option<Arc<dyn Reranker>>,
+    /// The reader of extracted answers, if there is one.
+    pub reader: Option<Arc<dyn Reranker>>,
     /// The sparse model, if there is one.
     pub sparse: Option<Arc<SparseModel>>,
     /// The parser of documents.
@@ -50,6 +52,7 @@ impl Components {
             embedder,
             other_embedders: Vec::new(),
             reranker: None,
+            reader: None,
             sparse: None,
             parser: Arc::new(InProcess),
             web: None,

@@ -179,7 +179,7 @@ impl Engine {
     /// An invalid setting; a data directory that another process holds; damage.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         let authorities = checked(&settings)?;
-        let Components { clock, ids, embedder, backend, reranker, sparse, .. } = components;
+        let Components { clock, ids, embedder, backend, reranker, reader, sparse, .. } = components;
         let models = Models::new(Arc::clone(&embedder), components.other_embedders);
         let data = Arc::new(DataDir::open(&settings.data_dir, components.disk)?);
         let opened = Opened::of(&settings, &authorities, &data, &clock, &ids, &backend)?;
@@ -225,7 +225,7 @@ impl Engine {
             query: searches(&backend, &models, &reranker, &sparse, &memory, &follower),
             follower,
             backend,
-            answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)),
+            answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)).read_by(reader),
             writer: generator.map(|generator| Writer::new(generator, Arc::clone(&ids))),
             settings,
             data,

@@ -60,6 +60,16 @@ pub struct Settings {
     /// beside the embedding model, if it is there].
     #[arg(long, env = "LODESTONE_RERANKER_DIR", value_name = "PATH")]
     pub reranker_dir: Option<PathBuf>,
+    /// Whether the reader that comes with the program judges the passages of extracted answers. It
+    /// reads English, beside all-MiniLM-L6-v2 alone.
+    #[arg(
+        long,
+        env = "LODESTONE_READER",
+        value_name = "BOOLEAN",
+        action = ArgAction::Set,
+        default_value_t = true
+    )]
+    pub reader: bool,
     /// Directory of a sparse model [default: sparse beside the embedding model, if it is there].
     #[arg(long, env = "LODESTONE_SPARSE_DIR", value_name = "PATH")]
     pub sparse_dir: Option<PathBuf>,

@@ -18,9 +18,11 @@
 //! - At the end of its time a call has what was read of its first passages, and waits no more.
 //!
 //! - `pairs`: two texts to the ids and token types of one; `head`: the layers behind the encoder
+//! - `reader`: the cross-encoder that comes with the program
 
 mod head;
 mod pairs;
+mod reader;
 #[cfg(test)]
 mod tests;
 

@@ -64,7 +64,7 @@ pub(super) struct Choice<'a> {
 impl Choice<'_> {
     /// The candidates of the answer, in its order; none where none is good enough.
     pub(super) fn chosen(&self) -> Vec<usize> {
-        let Some(first) = self.best(|at| Some(self.relevance(at))) else {
+        let Some(first) = self.first() else {
             return Vec::new();
         };
         let Some(first) = self.of_what_is_named(first) else {
@@ -176,6 +176,15 @@ impl Choice<'_> {
 
     pub(super) fn relevance(&self, at: usize) -> f32 {
         self.scores[at].relevance()
+    }
+
+    /// The passage that answers best, by words and reader. A row that the question means by a value is
+    /// that row, whatever the reader says of others.
+    pub(super) fn first(&self) -> Option<usize> {
+        let by_words = self.best(|at| Some(self.relevance(at)))?;
+        let judged = self.best(|at| Some(self.scores[at].judged()))?;
+        let is_meant = |at: usize| self.scores[at].keyed > 0.0;
+        Some(if is_meant(by_words) && !is_meant(judged) { by_words } else { judged })
     }
 
     /// The compared candidate with the greatest value, the first of equals.

@@ -17,6 +17,12 @@ impl Score {
             found += self.keyed;
         }
         found -= self.missing;
+        if self.verdict.is_some() {
+            let more = VERDICT_WEIGHT * (self.heard() - DOUBT);
+            // What is not there is not there, however much a passage looks like an answer.
+            let lacks = self.missing > 0.0 || self.lacks_kind || self.lacks_measure.is_some();
+            found += if lacks { more.min(0.0) } else { more };
+        }
         if self.lacks_kind {
             found -= MISSING_KIND_MALUS;
         }
@@ -52,6 +58,11 @@ const OF_LATIN: Evidence =
 /// (`benches/runs/2026-11-22-2core-xeon/answers.md`).
 const OF_FOREIGN: Evidence =
     Evidence { cosine: 0.5, overlap: 0.3, coverage: 0.5, needed: 0.43, is_foreign: true };
+/// Weight of what the reader says, and what it says where it changes nothing. Chosen on 1,510
+/// questions to twelve collections: as many of those that are answered stay so, and a quarter fewer
+/// of those that nothing answers are.
+const VERDICT_WEIGHT: f32 = 0.28;
+const DOUBT: f32 = -0.3;
 /// Confidence that is lost where a number or a time is asked for and none is there.
 const MISSING_KIND_MALUS: f32 = 0.15;
 /// The same where a measure is named and a text has no value of it.
@@ -69,8 +80,13 @@ impl Evidence {
 
     /// The evidence that a question needs.
     pub(super) fn needed_for(question: &str) -> Self {
+        if Self::is_of_latin(question) { OF_LATIN } else { OF_FOREIGN }
+    }
+
+    /// Whether half of the letters of a question or more are Latin ones.
+    pub(super) fn is_of_latin(question: &str) -> bool {
         let letters = question.chars().filter(|c| c.is_alphabetic());
         let foreign = letters.clone().filter(|c| *c as u32 >= LATIN_END).count();
-        if foreign * 2 > letters.count() { OF_FOREIGN } else { OF_LATIN }
+        foreign * 2 <= letters.count()
     }
 }

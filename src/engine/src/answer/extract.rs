@@ -12,7 +12,7 @@ use crate::answer::foreign::{Glossary, Strength, as_written};
 use crate::answer::question::Question;
 use crate::answer::score::{by_words, dot};
 use crate::models::{Models, OwnedText};
-use crate::translation::Gloss;
+use crate::translation::{Gloss, Language, Lexicon};
 use lodestone_embed::{EmbedError, Embedder, Lane, Role};
 use lodestone_rank::Reranker;
 use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
@@ -27,7 +27,7 @@ const EMBEDDED_MAX: usize = 24;
 /// pairs at one of the two ends: what is less than one in ten is a no. Chosen by reason, not by
 /// measurement.
 const STANDS_MIN: f32 = 0.1;
-/// Share of the time that a question has left, that the judge may take of it.
+/// Share of the time that a question has left, that the judge may take of it, and the reader.
 const JUDGE_SHARE: u32 = 4;
 
 /// The passages of an answer, and the strength of the best one.
@@ -45,13 +45,14 @@ pub struct Answerer {
     models: Models,
     clock: Arc<dyn Clock>,
     judge: Option<Arc<dyn Reranker>>,
+    reader: Option<Arc<dyn Reranker>>,
 }
 
 impl Answerer {
     /// An answerer that compares by the vectors of the current model. Which editions of documents
     /// hold is judged by the machine's clock.
     pub fn new(models: impl Into<Models>) -> Self {
-        Self { models: models.into(), clock: Arc::new(SystemClock), judge: None }
+        Self { models: models.into(), clock: Arc::new(SystemClock), judge: None, reader: None }
     }
 
     /// The same by the vectors of another model.
@@ -69,6 +70,12 @@ impl Answerer {
     /// answer: one of which it holds none for an answer is declined.
     pub fn judged_by(self, judge: Option<Arc<dyn Reranker>>) -> Self {
         Self { judge, ..self }
+    }
+
+    /// The same with a reader, if there is one, whose verdicts on the passages that are compared
+    /// count beside their words.
+    pub fn read_by(self, reader: Option<Arc<dyn Reranker>>) -> Self {
+        Self { reader, ..self }
     }
 
     /// Answers from the chunks that were found, which are given best first, and from those of the
@@ -178,6 +185,11 @@ impl Answerer {
                 candidate.has_values() && asked.wants_values(),
             );
         }
+        if let Some(verdicts) = self.verdicts(context, &asked, &best, chunks)? {
+            for (at, verdict) in embedded.iter().zip(verdicts) {
+                scores[*at].verdict = Some(verdict);
+            }
+        }
         let choice = Choice {
             question: &asked,
             reading,
@@ -189,7 +201,7 @@ impl Answerer {
             evidence: Evidence::needed_for(question),
         };
         let strength = |at: usize| Strength::of(&choice, at);
-        let first = choice.best(|at| Some(choice.relevance(at)));
+        let first = choice.first();
         let strength = first.map(strength).unwrap_or_default();
         let chosen = choice.chosen();
         let told = choice.told_together(&chosen);
@@ -233,6 +245,34 @@ impl Answerer {
         }
     }
 
+    /// How sure the reader is of each passage that it answers, 0 to 1; `None` where it has no time
+    /// for all of them, or fails, and for questions that it does not read.
+    fn verdicts(
+        &self,
+        context: &RequestContext,
+        question: &Question,
+        passages: &[&Candidate],
+        chunks: &[&RetrievedChunk],
+    ) -> Result<Option<Vec<f32>>, AnswerError> {
+        let reads = question.wants_one_passage() && is_english(&question.text);
+        let Some(reader) = self.reader.as_ref().filter(|_| reads) else { return Ok(None) };
+        let text = |passage: &&Candidate| {
+            let title = chunks[passage.hit].source.title.as_str();
+            format!("{title}: {}", passage.compared)
+        };
+        let texts: Vec<String> = passages.iter().map(text).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let until = context.part_of_rest(JUDGE_SHARE);
+        match reader.score(context, until, &question.text, &texts) {
+            Ok(read) => Ok((read.scores.len() == texts.len()).then_some(read.scores)),
+            Err(error) => {
+                context.check().map_err(EmbedError::from)?;
+                tracing::warn!(%error, reader = reader.name(), "an answer goes without a reader");
+                Ok(None)
+            }
+        }
+    }
+
     /// The vectors of the question and of the candidates.
     fn vectors(
         &self,
@@ -254,6 +294,12 @@ impl Answerer {
         let question_vector = vectors.remove(0);
         Ok((question_vector, vectors))
     }
+}
+
+/// Whether a question may be of the language that the reader reads.
+fn is_english(question: &str) -> bool {
+    let language = Lexicon::get().language_of(question);
+    Evidence::is_of_latin(question) && language.is_none_or(|language| language == Language::English)
 }
 
 /// Drops the passages that a later document in force has changed.

@@ -322,6 +322,15 @@ impl Question {
         }
     }
 
+    /// Whether one passage by itself may answer: no list, no steps, nothing that is compared or
+    /// computed.
+    pub(super) fn wants_one_passage(&self) -> bool {
+        matches!(self.wanted, Wanted::Fact | Wanted::Cause)
+            && self.extreme.is_none()
+            && self.total.is_none()
+            && !self.compares
+    }
+
     /// Whether a row or record is a likely answer.
     pub(super) fn wants_values(&self) -> bool {
         matches!(self.wanted, Wanted::Fact | Wanted::List)

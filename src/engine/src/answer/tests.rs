@@ -2,6 +2,7 @@
 
 mod changing;
 mod phrasing;
+mod reading;
 mod selecting;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,64 @@
+//! The reader that comes with the program: how sure it is that a passage answers a question.
+//!
+//! all-MiniLM-L6-v2 with an adapter of low rank (Hu et al. 2021) and a head, which
+//! `scripts/train_reader` trains on the questions in `benches/reader`. The adapter, 2.9 MB of f16,
+//! is part of the program; the rest are the files of the embedding model, so that nothing is to be
+//! installed. Its weights come into memory with the first question.
+
+use std::sync::Arc;
+
+use super::head::Head;
+use super::pairs::Pairs;
+use super::{BOUNDS, CrossEncoder, PairScorer};
+use crate::config::{ModelConfig, Pooling};
+use crate::fingerprints::fingerprint;
+use crate::forward::Forward;
+use crate::on_demand::OnDemand;
+use crate::precision::Precision;
+use crate::queue::Queue;
+use crate::sentence::Encoder;
+use crate::tokens::Tokeniser;
+use crate::weights::Weights;
+use crate::{EmbedError, ModelFiles};
+
+/// The adapter, as safetensors.
+const ADAPTER: &[u8] = include_bytes!("reader.safetensors");
+/// Fingerprint of the model that it adapts.
+const BASE: &str = "2a5d6cfafccb9b3b974bf375bfa5861cc564ca01227970a3c6c6fa3e30c97fa6";
+/// Tokens of a pair, as in training.
+const WINDOW: usize = 160;
+
+impl CrossEncoder {
+    /// The reader beside the model with the fingerprint `base`, whose files `source` reads, now and
+    /// when the first pair comes; `None` beside any other model.
+    ///
+    /// # Errors
+    /// [`EmbedError`] naming the malformed part of the files.
+    pub fn reader(
+        base: &str,
+        source: impl Fn() -> Result<ModelFiles, EmbedError> + Send + Sync + 'static,
+        workers: usize,
+        precision: Precision,
+    ) -> Result<Option<Self>, EmbedError> {
+        if base != BASE {
+            return Ok(None);
+        }
+        let files = source()?;
+        let config = ModelConfig::parse(&files.config, Pooling::First)?;
+        let window = config.window().min(WINDOW);
+        let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, window)?;
+        let pairs = Pairs::new(tokeniser, config.token_types)?;
+        let load = move || {
+            let files = source()?;
+            let config = ModelConfig::parse(&files.config, Pooling::First)?;
+            let mut weights = Weights::parse(&files.weights)?;
+            weights.adapt(&Weights::parse(ADAPTER)?)?;
+            let head = Head::new(&config, &files.config, &weights, 1)?;
+            let encoder = Encoder::new(&config, &weights, precision)?;
+            Ok(Arc::new(PairScorer { encoder, head }) as Arc<dyn Forward>)
+        };
+        let queue = Queue::start(Arc::new(OnDemand::new(Box::new(load))), workers, BOUNDS);
+        let fingerprint = fingerprint(&config, &files, "", &[ADAPTER]);
+        Ok(Some(Self { name: "built-in".to_owned(), fingerprint, pairs, queue }))
+    }
+}

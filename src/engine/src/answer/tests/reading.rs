@@ -1,0 +1,90 @@
+//! The verdicts of a reader beside the words.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use super::*;
+use lodestone_rank::{RerankError, Reranker, Verdicts};
+
+/// A reader that is sure of passages with one text and of no others. It notes what it reads.
+#[derive(Debug, Default)]
+struct Sure {
+    of: &'static str,
+    read: Mutex<Vec<String>>,
+    /// Passages that it reads at most, and whether it fails instead.
+    most: Option<usize>,
+    fails: bool,
+}
+
+impl Reranker for Sure {
+    fn name(&self) -> &str {
+        "sure"
+    }
+
+    fn score(
+        &self,
+        _: &RequestContext,
+        _: Option<Instant>,
+        query: &str,
+        passages: &[&str],
+    ) -> Result<Verdicts, RerankError> {
+        self.read.lock().extend([query].iter().chain(passages).map(|text| (*text).to_owned()));
+        if self.fails {
+            return Err(RerankError::new(ErrorKind::Internal, "no weights"));
+        }
+        let sure = |passage: &&str| if passage.contains(self.of) { 0.999 } else { 0.001 };
+        let most = self.most.unwrap_or(passages.len());
+        let scores: Vec<f32> = passages.iter().take(most).map(sure).collect();
+        Ok(Verdicts { is_cut_short: scores.len() < passages.len(), scores })
+    }
+}
+
+fn read_by(reader: &Arc<Sure>, question: &str) -> Answer {
+    let rules = "The north gate is locked by the guard in the evening. The south gate is locked by \
+        the clerk in the evening.";
+    let chunks = [chunk("Locking rules", 0, rules, 0.9)];
+    let reader: Option<Arc<dyn Reranker>> = Some(Arc::clone(reader) as _);
+    let answerer = Answerer::new(Arc::new(HashEmbedder)).read_by(reader);
+    let order = SourceOrder::ByUse;
+    answerer.answer(&RequestContext::default(), question, &chunks, &[], order).unwrap()
+}
+
+const QUESTION: &str = "Who locks the gate in the evening?";
+
+#[test]
+fn the_passage_of_which_the_reader_is_sure_is_told() {
+    for (of, other) in [("guard", "clerk"), ("clerk", "guard")] {
+        let reader = Arc::new(Sure { of, ..Sure::default() });
+        let text = read_by(&reader, QUESTION).text;
+        let first = text.split_once('.').map_or(text.as_str(), |(first, _)| first);
+        assert!(first.contains(of) && !first.contains(other), "{text}");
+        let read = reader.read.lock();
+        assert_eq!(read[0], QUESTION);
+        assert!(read[1..].iter().all(|passage| passage.starts_with("Locking rules: ")), "{read:?}");
+    }
+}
+
+/// A reader that fails, or has read some of the passages alone, changes nothing.
+#[test]
+fn an_answer_goes_without_a_reader_that_is_not_done() {
+    let without = told(QUESTION, &[("Locking rules", "The north gate is locked by the guard.")]);
+    assert_ne!(without, ABSTENTION);
+    let done = read_by(&Arc::new(Sure { of: "guard", ..Sure::default() }), QUESTION);
+    let failing = Arc::new(Sure { of: "clerk", fails: true, ..Sure::default() });
+    let slow = Arc::new(Sure { of: "clerk", most: Some(1), ..Sure::default() });
+    let (failing, slow) = (read_by(&failing, QUESTION), read_by(&slow, QUESTION));
+    assert_eq!(failing.text, slow.text);
+    assert!(failing.text.contains("guard") && done.text.contains("guard"));
+}
+
+#[test]
+fn questions_in_other_languages_are_not_read() {
+    let reader = Arc::new(Sure::default());
+    for question in ["Wer schließt am Abend das Tor ab?", "Кто закрывает ворота вечером?"]
+    {
+        let _ = read_by(&reader, question);
+    }
+    assert!(reader.read.lock().is_empty());
+}
