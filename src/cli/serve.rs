@@ -362,6 +362,9 @@ fn banner(
         Some(reranker) => line("reranker", &format!("{}, for accurate searches", reranker.name())),
         None => line("reranker", "none: lodestone model install puts one in place"),
     }
+    if engine.reader().is_some() {
+        line("reader", "built in, for extracted answers");
+    }
     if let Some(sparse) = engine.sparse() {
         line("sparse", &format!("{}, beside vectors and keywords", sparse.name()));
     }

@@ -35,7 +35,9 @@ pub fn load_reader(
     if !settings.reader {
         return Ok(None);
     }
-    let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
+    // Searches need the other half, however many questions there are.
+    let threads = (settings.embed_threads / 2).max(1);
+    let precision = settings.embedding_precision;
     let place = settings.model_dir.clone();
     let source = move || ModelFiles::read(&place, &|path| std::fs::read(path));
     let reader = CrossEncoder::reader(model.fingerprint(), source, threads, precision);

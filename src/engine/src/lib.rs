@@ -152,6 +152,7 @@ pub struct Engine {
     writer: Option<Writer>,
     pub(crate) models: Models,
     reranker: Option<Arc<dyn Reranker>>,
+    reader: Option<Arc<dyn Reranker>>,
     pictures: pictures::Pictures,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -225,7 +226,9 @@ impl Engine {
             query: searches(&backend, &models, &reranker, &sparse, &memory, &follower),
             follower,
             backend,
-            answerer: Answerer::new(models.clone()).with_clock(Arc::clone(&clock)).read_by(reader),
+            answerer: Answerer::new(models.clone())
+                .with_clock(Arc::clone(&clock))
+                .read_by(reader.clone()),
             writer: generator.map(|generator| Writer::new(generator, Arc::clone(&ids))),
             settings,
             data,
@@ -237,6 +240,7 @@ impl Engine {
             ingest,
             models,
             reranker,
+            reader,
             pictures: pictures::Pictures::new(components.parser),
             clock,
             ids,
@@ -264,6 +268,11 @@ impl Engine {
     /// The model of new tenants.
     pub fn embedder(&self) -> &dyn Embedder {
         &**self.models.current()
+    }
+
+    /// The reader of extracted answers, if there is one.
+    pub fn reader(&self) -> Option<&dyn Reranker> {
+        self.reader.as_deref()
     }
 
     /// The reranker of `accurate` searches, if there is one.
@@ -314,7 +323,7 @@ impl Engine {
         self.ingest.stop();
         self.webhooks.stop();
         self.models.all().for_each(|model| model.close());
-        if let Some(reranker) = &self.reranker {
+        for reranker in self.reranker.iter().chain(&self.reader) {
             reranker.close();
         }
         if let Some(sparse) = self.sparse() {

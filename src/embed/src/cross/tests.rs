@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::Embedder;
 use crate::tests::{number, tiny_config, tiny_shapes, weights_of};
 use lodestone_types::ErrorKind;
 
@@ -320,4 +321,36 @@ fn what_reads_no_pairs_is_refused_by_name() {
     single.tokenizer = tokenizer.to_string().into_bytes();
     let told = CrossEncoder::load(&single, 1).expect_err("no pairs").to_string();
     assert!(told.contains("tokenizer.json") && told.contains("no pairs"), "{told}");
+}
+
+/// The reader that comes with the program, beside its model: near misses in other words and rows.
+#[test]
+fn the_reader_tells_answers_from_near_misses() {
+    let Some(files) = crate::tests::model_files() else { return };
+    let base = crate::Model::load(&files, 1).expect("a model").fingerprint().to_owned();
+    let source = move || Ok(files.clone());
+    let other = CrossEncoder::reader("another", source.clone(), 1, Precision::F32);
+    assert!(other.expect("no error").is_none(), "beside another model there is none");
+    let reader = CrossEncoder::reader(&base, source, 1, Precision::F32).expect("a reader");
+    let reader = reader.expect("it is made for this model");
+    let passages = [
+        "Gate rules: The south gate opens at 7:30 from Monday to Friday.",
+        "Gate rules: The north gate opens at 6:00 for deliveries.",
+        "Gate rules: Opening hours are printed beside each gate.",
+    ];
+    let read = |question: &str| {
+        let context = RequestContext::default();
+        reader.score(&context, None, question, &passages).expect("verdicts").scores
+    };
+    for (question, right) in [
+        ("When can I come in by the south entrance?", Some(0)),
+        ("From what time do lorries get in at the northern entrance?", Some(1)),
+        ("How tall is the south gate?", None),
+    ] {
+        let scores = read(question);
+        let best = (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b]));
+        let sure = best.filter(|best| scores[*best] > 0.5);
+        assert_eq!(sure, right, "{question} {scores:?}");
+    }
+    assert_eq!(read("How tall is the south gate?"), read("How tall is the south gate?"));
 }
