@@ -96,14 +96,14 @@ impl ModelPlaces {
     /// The directory of the reranker, by the server's own rule.
     fn reranker(&self) -> PathBuf {
         let mut settings = Settings::new(PathBuf::new(), self.model_dir.clone());
-        settings.reranker_dir.clone_from(&self.reranker_dir);
+        settings.beside.reranker_dir.clone_from(&self.reranker_dir);
         settings.reranker_path()
     }
 
     /// The directory of the sparse model, by the same rule.
     fn sparse(&self) -> PathBuf {
         let mut settings = Settings::new(PathBuf::new(), self.model_dir.clone());
-        settings.sparse_dir.clone_from(&self.sparse_dir);
+        settings.beside.sparse_dir.clone_from(&self.sparse_dir);
         settings.sparse_path()
     }
 }

@@ -15,7 +15,7 @@ pub const NAME_FILE: &str = "NAME";
 /// One that was named and is not there, and one that is no reranker.
 pub fn load(settings: &Settings) -> Result<Option<CrossEncoder>, String> {
     let place = settings.reranker_path();
-    if settings.reranker_dir.is_none() && !place.exists() {
+    if settings.beside.reranker_dir.is_none() && !place.exists() {
         return Ok(None);
     }
     let (threads, precision) = (settings.embed_threads, settings.embedding_precision);
@@ -23,8 +23,8 @@ pub fn load(settings: &Settings) -> Result<Option<CrossEncoder>, String> {
     loaded.map(Some).map_err(|error| format!("reranker in {}: {error}", place.display()))
 }
 
-/// The reader that comes with the program, where the embedding model is the one that it is made for.
-/// Its weights are read with the first question.
+/// The reader that comes with the program, where the embedding model is the one that it is made
+/// for. Its weights are read with the first question.
 ///
 /// # Errors
 /// A directory of the model that has changed since that was loaded.
@@ -32,7 +32,7 @@ pub fn load_reader(
     settings: &Settings,
     model: &dyn Embedder,
 ) -> Result<Option<CrossEncoder>, String> {
-    if !settings.reader {
+    if !settings.beside.reader {
         return Ok(None);
     }
     // Searches need the other half, however many questions there are.
@@ -51,7 +51,7 @@ pub fn load_reader(
 /// One that was named and is not there, and one that is no sparse model.
 pub fn load_sparse(settings: &Settings) -> Result<Option<SparseModel>, String> {
     let place = settings.sparse_path();
-    if settings.sparse_dir.is_none() && !place.exists() {
+    if settings.beside.sparse_dir.is_none() && !place.exists() {
         return Ok(None);
     }
     let (threads, precision) = (settings.embed_threads, settings.embedding_precision);

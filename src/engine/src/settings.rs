@@ -2,6 +2,7 @@
 //! variable and a key of the settings file.
 
 mod backups;
+mod beside;
 mod embedding;
 mod reembed;
 mod scrub;
@@ -23,6 +24,7 @@ use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
 
 pub use backups::{BackupSettings, BucketSettings};
+pub use beside::BesideSettings;
 pub use embedding::EmbeddingSettings;
 pub use reembed::ReembedSettings;
 pub use scrub::ScrubSettings;
@@ -56,23 +58,9 @@ pub struct Settings {
         default_value = "models/all-MiniLM-L6-v2"
     )]
     pub model_dir: PathBuf,
-    /// Directory of a reranker for `accurate` searches, with the same files [default: reranker
-    /// beside the embedding model, if it is there].
-    #[arg(long, env = "LODESTONE_RERANKER_DIR", value_name = "PATH")]
-    pub reranker_dir: Option<PathBuf>,
-    /// Whether the reader that comes with the program judges the passages of extracted answers. It
-    /// reads English, beside all-MiniLM-L6-v2 alone.
-    #[arg(
-        long,
-        env = "LODESTONE_READER",
-        value_name = "BOOLEAN",
-        action = ArgAction::Set,
-        default_value_t = true
-    )]
-    pub reader: bool,
-    /// Directory of a sparse model [default: sparse beside the embedding model, if it is there].
-    #[arg(long, env = "LODESTONE_SPARSE_DIR", value_name = "PATH")]
-    pub sparse_dir: Option<PathBuf>,
+    /// Models beside it.
+    #[command(flatten)]
+    pub beside: BesideSettings,
     /// Admin key for all tenants, of at least 32 characters [default: one is made at the first
     /// start and shown once].
     #[arg(
@@ -349,15 +337,17 @@ impl Settings {
         }
     }
 
-    /// Directory in which a reranker is expected: the one that was named, else `reranker` beside
-    /// the embedding model.
+    /// Directory in which a reranker is expected: the one named, else `reranker` beside the model.
     pub fn reranker_path(&self) -> PathBuf {
-        self.reranker_dir.clone().unwrap_or_else(|| self.model_dir.with_file_name("reranker"))
+        self.beside
+            .reranker_dir
+            .clone()
+            .unwrap_or_else(|| self.model_dir.with_file_name("reranker"))
     }
 
     /// Directory in which a sparse model is expected, likewise.
     pub fn sparse_path(&self) -> PathBuf {
-        self.sparse_dir.clone().unwrap_or_else(|| self.model_dir.with_file_name("sparse"))
+        self.beside.sparse_dir.clone().unwrap_or_else(|| self.model_dir.with_file_name("sparse"))
     }
 
     /// Checks the values without touching the machine.

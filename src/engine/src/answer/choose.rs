@@ -178,8 +178,8 @@ impl Choice<'_> {
         self.scores[at].relevance()
     }
 
-    /// The passage that answers best, by words and reader. A row that the question means by a value is
-    /// that row, whatever the reader says of others.
+    /// The passage that answers best, by words and reader. A row that the question means by a
+    /// value is that row, whatever the reader says of others.
     pub(super) fn first(&self) -> Option<usize> {
         let by_words = self.best(|at| Some(self.relevance(at)))?;
         let judged = self.best(|at| Some(self.scores[at].judged()))?;

@@ -245,7 +245,7 @@ impl Answerer {
         }
     }
 
-    /// How sure the reader is of each passage that it answers, 0 to 1; `None` where it has no time
+    /// The reader's certainty of each passage that it answers, 0 to 1; `None` where it has no time
     /// for all of them, or fails, and for questions that it does not read.
     fn verdicts(
         &self,

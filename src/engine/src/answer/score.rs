@@ -55,7 +55,7 @@ pub(super) struct Score {
     pub(super) lacks_measure: Option<Measure>,
     /// Whether it is a row or record that was compared.
     pub(super) has_values: bool,
-    /// How sure the reader is that it answers, 0 to 1, where it was read.
+    /// The reader's certainty that it answers, 0 to 1, where it was read.
     pub(super) verdict: Option<f32>,
 }
 
@@ -69,8 +69,8 @@ const CHUNK_WEIGHT: f32 = 0.2;
 /// Confidence that a passage loses without any amount where one is asked for, beside what it loses
 /// for the measure.
 const AMOUNTLESS_MALUS: f32 = 0.2;
-/// Weight of what the reader says, chosen on 1,387 questions to twelve collections: from .2 to .4 the
-/// first passage is right for as many, and the less it weighs the more the rules hold.
+/// Weight of what the reader says, chosen on 1,387 questions to twelve collections: from .2 to .4
+/// the first passage is right for as many, and the less it weighs the more the rules hold.
 const VERDICT_WEIGHT: f32 = 0.2;
 /// Logit of the reader beyond which it is sure.
 const LOGIT_MAX: f32 = 6.0;
@@ -130,7 +130,7 @@ impl Score {
         self.relevance() + VERDICT_WEIGHT * self.heard()
     }
 
-    /// What the reader says, from -1, surely not, to 1; 0 where it was not asked.
+    /// The reader's opinion, from -1, surely not, to 1; 0 where it was not asked.
     pub(super) fn heard(&self) -> f32 {
         let Some(sure) = self.verdict else { return 0.0 };
         // An infinite logit is cut like any other.
