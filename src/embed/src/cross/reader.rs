@@ -11,7 +11,7 @@ use super::head::Head;
 use super::pairs::Pairs;
 use super::{BOUNDS, CrossEncoder, PairScorer};
 use crate::config::{ModelConfig, Pooling};
-use crate::fingerprints::fingerprint;
+use crate::fingerprints;
 use crate::forward::Forward;
 use crate::on_demand::OnDemand;
 use crate::precision::Precision;
@@ -48,9 +48,17 @@ impl CrossEncoder {
         let window = config.window().min(WINDOW);
         let tokeniser = Tokeniser::parse(&files.tokenizer, config.vocabulary, window)?;
         let pairs = Pairs::new(tokeniser, config.token_types)?;
+        let known = fingerprints::fingerprint(&config, &files, "", &[ADAPTER]);
+        let fingerprint = known.clone();
         let load = move || {
             let files = source()?;
             let config = ModelConfig::parse(&files.config, Pooling::First)?;
+            if fingerprints::fingerprint(&config, &files, "", &[ADAPTER]) != known {
+                let file = "model.safetensors".to_owned();
+                let problem =
+                    "the model is not the one of the start: restart the server".to_owned();
+                return Err(EmbedError::Malformed { file, problem });
+            }
             let mut weights = Weights::parse(&files.weights)?;
             weights.adapt(&Weights::parse(ADAPTER)?)?;
             let head = Head::new(&config, &files.config, &weights, 1)?;
@@ -58,7 +66,6 @@ impl CrossEncoder {
             Ok(Arc::new(PairScorer { encoder, head }) as Arc<dyn Forward>)
         };
         let queue = Queue::start(Arc::new(OnDemand::new(Box::new(load))), workers, BOUNDS);
-        let fingerprint = fingerprint(&config, &files, "", &[ADAPTER]);
         Ok(Some(Self { name: "built-in".to_owned(), fingerprint, pairs, queue }))
     }
 }
