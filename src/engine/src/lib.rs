@@ -152,7 +152,6 @@ pub struct Engine {
     writer: Option<Writer>,
     pub(crate) models: Models,
     reranker: Option<Arc<dyn Reranker>>,
-    reader: Option<Arc<dyn Reranker>>,
     pictures: pictures::Pictures,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -226,9 +225,7 @@ impl Engine {
             query: searches(&backend, &models, &reranker, &sparse, &memory, &follower),
             follower,
             backend,
-            answerer: Answerer::new(models.clone())
-                .with_clock(Arc::clone(&clock))
-                .read_by(reader.clone()),
+            answerer: Answerer::new(models.clone()).with_clock(clock.clone()).read_by(reader),
             writer: generator.map(|generator| Writer::new(generator, Arc::clone(&ids))),
             settings,
             data,
@@ -240,7 +237,6 @@ impl Engine {
             ingest,
             models,
             reranker,
-            reader,
             pictures: pictures::Pictures::new(components.parser),
             clock,
             ids,
@@ -272,7 +268,7 @@ impl Engine {
 
     /// The reader of extracted answers, if there is one.
     pub fn reader(&self) -> Option<&dyn Reranker> {
-        self.reader.as_deref()
+        self.answerer.reader()
     }
 
     /// The reranker of `accurate` searches, if there is one.
@@ -323,7 +319,7 @@ impl Engine {
         self.ingest.stop();
         self.webhooks.stop();
         self.models.all().for_each(|model| model.close());
-        for reranker in self.reranker.iter().chain(&self.reader) {
+        for reranker in self.reranker().into_iter().chain(self.reader()) {
             reranker.close();
         }
         if let Some(sparse) = self.sparse() {

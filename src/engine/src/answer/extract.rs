@@ -78,6 +78,11 @@ impl Answerer {
         Self { reader, ..self }
     }
 
+    /// Its reader, if it has one.
+    pub fn reader(&self) -> Option<&dyn Reranker> {
+        self.reader.as_deref()
+    }
+
     /// Answers from the chunks that were found, which are given best first, and from those of the
     /// same sources that stand `around` them; [`ABSTENTION`] when nothing in them does. Blocking:
     /// one call of the model for the question and the passages that it has not read for the tenant
