@@ -19,14 +19,11 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 
 use crate::{App, Frame, HttpSettings, router};
-use lodestone_compute::SimdBackend;
 use lodestone_embed::HashEmbedder;
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
-use lodestone_extract::sandbox::InProcess;
 use lodestone_fetch::Forwarder;
-use lodestone_io::RealDisk;
-use lodestone_types::{Clock, ManualClock, RandomIds, Timestamp};
+use lodestone_types::{Clock, ManualClock, Timestamp};
 
 const START: Timestamp = Timestamp(1_757_402_409_727);
 
@@ -147,18 +144,8 @@ impl Server {
         let mut settings = Settings::new(directory.path().join("data"), "no-model".into());
         settings.ingest_threads = 1;
         let components = Components {
-            disk: Arc::new(RealDisk),
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            ids: Arc::new(RandomIds),
-            embedder: Arc::new(HashEmbedder),
-            other_embedders: Vec::new(),
-            reranker: None,
-            sparse: None,
-            parser: Arc::new(InProcess),
-            web: None,
-            webhook_client: None,
-            backend: Arc::new(SimdBackend),
-            generator: None,
+            ..Components::real(Arc::new(HashEmbedder))
         };
         let (ids, frame_clock) = (Arc::clone(&components.ids), Arc::clone(&components.clock));
         let engine = Engine::start(settings, components).unwrap();
