@@ -182,7 +182,11 @@ impl Choice<'_> {
     /// value is that row, whatever the reader says of others.
     pub(super) fn first(&self) -> Option<usize> {
         let by_words = self.best(|at| Some(self.relevance(at)))?;
-        let judged = self.best(|at| Some(self.scores[at].judged()))?;
+        let is_read = |at: usize| self.scores[at].verdict.is_some();
+        // What was not read is behind what was.
+        let has_reader = is_read(by_words);
+        let judged = |at: usize| (is_read(at) == has_reader).then(|| self.scores[at].judged());
+        let judged = self.best(judged)?;
         let is_meant = |at: usize| self.scores[at].keyed > 0.0;
         Some(if is_meant(by_words) && !is_meant(judged) { by_words } else { judged })
     }

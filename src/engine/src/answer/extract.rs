@@ -23,6 +23,9 @@ pub const ABSTENTION: &str = "Nothing in the indexed content answers this questi
 /// Passages that are compared with the question by the model: those that are best by their words
 /// and their chunk. Bounds the work of the model for one answer, at some 30 tokens each.
 const EMBEDDED_MAX: usize = 24;
+/// Passages of them that the reader reads, the best by words and vectors. With all of them the
+/// first passage is right for .606 of 1,387 questions, with eight for .605.
+const READ_MAX: usize = 8;
 /// The judge's verdict below which a passage surely does not answer. Cross-encoders put nearly all
 /// pairs at one of the two ends: what is less than one in ten is a no. Chosen by reason, not by
 /// measurement.
@@ -190,8 +193,12 @@ impl Answerer {
                 candidate.has_values() && asked.wants_values(),
             );
         }
+        let mut read = embedded.clone();
+        read.sort_by(|a, b| scores[*b].relevance().total_cmp(&scores[*a].relevance()));
+        read.truncate(READ_MAX);
+        let best: Vec<&Candidate> = read.iter().map(|at| &reading.candidates[*at]).collect();
         if let Some(verdicts) = self.verdicts(context, &asked, &best, chunks)? {
-            for (at, verdict) in embedded.iter().zip(verdicts) {
+            for (at, verdict) in read.iter().zip(verdicts) {
                 scores[*at].verdict = Some(verdict);
             }
         }

@@ -11,7 +11,8 @@
 //!        -> document: neighbours put together -> blocks: sections, lists, tables, records
 //!        -> candidates: each sentence, item, row, record, setting; whole lists and tables
 //!        -> score: share of the question's terms, form that it wants, chunk; of the best 24 also
-//!           the cosine with the question, and the verdict of a reader where there is one
+//!           the cosine with the question, of the best eight the verdict of a reader, if there is
+//!           one
 //!        -> choose: enough confidence? a whole list, the rows that are meant, the row with the
 //!           largest value, up to three sentences : abstain
 //!        -> compose: "A sentence. [1] Another. [2]", citations, sources
