@@ -10,7 +10,7 @@ use crate::answer::editions::Editions;
 use crate::answer::evidence::Evidence;
 use crate::answer::foreign::{Glossary, Strength, as_written};
 use crate::answer::question::Question;
-use crate::answer::score::{by_words, dot};
+use crate::answer::score::{Score, by_words, dot};
 use crate::models::{Models, OwnedText};
 use crate::translation::{Gloss, Language, Lexicon};
 use lodestone_embed::{EmbedError, Embedder, Lane, Role};
@@ -31,7 +31,7 @@ const READ_MAX: usize = 8;
 /// measurement.
 const STANDS_MIN: f32 = 0.1;
 /// Share of the time that a question has left, that the judge may take of it, and the reader.
-const JUDGE_SHARE: u32 = 4;
+const VERDICTS_SHARE: u32 = 4;
 
 /// The passages of an answer, and the strength of the best one.
 #[derive(Debug, Default)]
@@ -193,14 +193,9 @@ impl Answerer {
                 candidate.has_values() && asked.wants_values(),
             );
         }
-        let mut read = embedded.clone();
-        read.sort_by(|a, b| scores[*b].relevance().total_cmp(&scores[*a].relevance()));
-        read.truncate(READ_MAX);
-        let best: Vec<&Candidate> = read.iter().map(|at| &reading.candidates[*at]).collect();
-        if let Some(verdicts) = self.verdicts(context, &asked, &best, chunks)? {
-            for (at, verdict) in read.iter().zip(verdicts) {
-                scores[*at].verdict = Some(verdict);
-            }
+        let passages = (&reading.candidates[..], chunks);
+        for (at, verdict) in self.read(context, &asked, passages, (&embedded, &scores))? {
+            scores[at].verdict = Some(verdict);
         }
         let choice = Choice {
             question: &asked,
@@ -234,55 +229,32 @@ impl Answerer {
         passages: &[&Candidate],
         chunks: &[&RetrievedChunk],
     ) -> Result<bool, AnswerError> {
-        let Some(judge) = self.judge.as_ref().filter(|_| !passages.is_empty()) else {
+        let Some(judge) = self.judge.as_deref().filter(|_| !passages.is_empty()) else {
             return Ok(false);
         };
-        let text = |passage: &&Candidate| {
-            let title = chunks[passage.hit].source.title.as_str();
-            format!("{title}\n{}", passage.compared)
-        };
-        let texts: Vec<String> = passages.iter().map(text).collect();
-        let texts: Vec<&str> = texts.iter().map(|text| text.trim_start()).collect();
-        match judge.score(context, context.part_of_rest(JUDGE_SHARE), question, &texts) {
-            Ok(read) => {
-                let is_no = |score: &f32| lodestone_rank::settle(*score) < STANDS_MIN;
-                let has_read_all = read.scores.len() == texts.len();
-                Ok(has_read_all && read.scores.iter().all(is_no))
-            }
-            Err(error) => {
-                context.check().map_err(EmbedError::from)?;
-                tracing::warn!(%error, reranker = judge.name(), "an answer goes without a judge");
-                Ok(false)
-            }
-        }
+        let is_no = |score: &f32| lodestone_rank::settle(*score) < STANDS_MIN;
+        let verdicts = verdicts(judge, context, question, &titled(passages, chunks, "\n"))?;
+        Ok(verdicts.is_some_and(|verdicts| verdicts.iter().all(is_no)))
     }
 
-    /// The reader's certainty of each passage that it answers, 0 to 1; `None` where it has no time
-    /// for all of them, or fails, and for questions that it does not read.
-    fn verdicts(
+    /// The verdicts of the reader on the best of the `compared` candidates, by their position among
+    /// all; none for questions that it does not read, and where it fails or has no time for all.
+    fn read(
         &self,
         context: &RequestContext,
         question: &Question,
-        passages: &[&Candidate],
-        chunks: &[&RetrievedChunk],
-    ) -> Result<Option<Vec<f32>>, AnswerError> {
+        (candidates, chunks): (&[Candidate], &[&RetrievedChunk]),
+        (compared, scores): (&[usize], &[Score]),
+    ) -> Result<Vec<(usize, f32)>, AnswerError> {
         let reads = question.wants_one_passage() && is_english(&question.text);
-        let Some(reader) = self.reader.as_ref().filter(|_| reads) else { return Ok(None) };
-        let text = |passage: &&Candidate| {
-            let title = chunks[passage.hit].source.title.as_str();
-            format!("{title}: {}", passage.compared)
-        };
-        let texts: Vec<String> = passages.iter().map(text).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let until = context.part_of_rest(JUDGE_SHARE);
-        match reader.score(context, until, &question.text, &texts) {
-            Ok(read) => Ok((read.scores.len() == texts.len()).then_some(read.scores)),
-            Err(error) => {
-                context.check().map_err(EmbedError::from)?;
-                tracing::warn!(%error, reader = reader.name(), "an answer goes without a reader");
-                Ok(None)
-            }
-        }
+        let Some(reader) = self.reader.as_deref().filter(|_| reads) else { return Ok(Vec::new()) };
+        let mut best = compared.to_vec();
+        best.sort_by(|a, b| scores[*b].relevance().total_cmp(&scores[*a].relevance()));
+        best.truncate(READ_MAX);
+        let passages: Vec<&Candidate> = best.iter().map(|at| &candidates[*at]).collect();
+        let texts = titled(&passages, chunks, ": ");
+        let verdicts = verdicts(reader, context, &question.text, &texts)?;
+        Ok(best.into_iter().zip(verdicts.into_iter().flatten()).collect())
     }
 
     /// The vectors of the question and of the candidates.
@@ -305,6 +277,33 @@ impl Answerer {
             self.models.recent().embed(&**self.models.current(), Lane::Answer, context, &texts)?;
         let question_vector = vectors.remove(0);
         Ok((question_vector, vectors))
+    }
+}
+
+/// Passages behind the titles of their sources, as models that read pairs get them.
+fn titled(passages: &[&Candidate], chunks: &[&RetrievedChunk], between: &str) -> Vec<String> {
+    let text = |passage: &&Candidate| match chunks[passage.hit].source.title.as_str() {
+        "" => passage.compared.clone(),
+        title => format!("{title}{between}{}", passage.compared),
+    };
+    passages.iter().map(text).collect()
+}
+
+/// The verdicts of a model on all passages; `None` where it has no time for all of them, or fails.
+fn verdicts(
+    model: &dyn Reranker,
+    context: &RequestContext,
+    question: &str,
+    passages: &[String],
+) -> Result<Option<Vec<f32>>, AnswerError> {
+    let passages: Vec<&str> = passages.iter().map(String::as_str).collect();
+    match model.score(context, context.part_of_rest(VERDICTS_SHARE), question, &passages) {
+        Ok(read) => Ok((read.scores.len() == passages.len()).then_some(read.scores)),
+        Err(error) => {
+            context.check().map_err(EmbedError::from)?;
+            tracing::warn!(%error, model = model.name(), "an answer goes without verdicts");
+            Ok(None)
+        }
     }
 }
 

@@ -127,11 +127,11 @@ impl Score {
 
     /// The relevance by which the first passage of an answer is chosen.
     pub(super) fn judged(&self) -> f32 {
-        self.relevance() + VERDICT_WEIGHT * self.heard()
+        self.relevance() + VERDICT_WEIGHT * self.opinion()
     }
 
     /// The reader's opinion, from -1, surely not, to 1; 0 where it was not asked.
-    pub(super) fn heard(&self) -> f32 {
+    pub(super) fn opinion(&self) -> f32 {
         let Some(sure) = self.verdict else { return 0.0 };
         // An infinite logit is cut like any other.
         ((sure / (1.0 - sure)).ln() / LOGIT_MAX).clamp(-1.0, 1.0)
