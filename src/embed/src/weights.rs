@@ -18,6 +18,8 @@ pub(super) struct Dense {
     pub bias: Vec<f32>,
 }
 
+/// The byte that stands for 0 in an adapter.
+const ZERO: f64 = 128.0;
 /// Prefixes of an encoder's tensors in exports with a head beside it.
 const PREFIXES: [&str; 3] = ["bert.", "roberta.", "model."];
 
@@ -70,21 +72,34 @@ impl Weights {
     /// # Errors
     /// [`EmbedError::MissingTensor`] and [`EmbedError::WrongShape`] where the two do not fit.
     pub fn adapt(&mut self, adapter: &Self) -> Result<(), EmbedError> {
-        for (name, tensor) in &adapter.tensors {
-            let (adapted, tensor) = match name.strip_suffix(".up") {
-                Some(layer) => {
+        for name in adapter.tensors.keys() {
+            let (adapted, tensor) = match name.rsplit_once('.') {
+                Some((_, "down" | "scale")) => continue,
+                Some((layer, "up")) => {
+                    let down = adapter.unpacked(&format!("{layer}.down"))?;
+                    let change = adapter.unpacked(name)?.matmul(&down)?;
                     let weight = format!("{layer}.weight");
-                    let down = adapter.tensor(&format!("{layer}.down"))?.to_dtype(DType::F32)?;
-                    let change = tensor.to_dtype(DType::F32)?.matmul(&down)?;
                     let base = self.shaped(&weight, change.dims())?;
                     (weight, (base + change)?)
                 }
-                None if name.ends_with(".down") => continue,
-                None => (name.clone(), tensor.clone()),
+                _ => (name.clone(), adapter.unpacked(name)?),
             };
             self.tensors.insert(adapted, tensor);
         }
         Ok(())
+    }
+
+    /// A tensor in f32. Bytes beside a `name.scale` are numbers above and below 128, each row times
+    /// its scale.
+    fn unpacked(&self, name: &str) -> Result<Tensor, EmbedError> {
+        let tensor = self.tensor(name)?.to_dtype(DType::F32)?;
+        let scale = format!("{name}.scale");
+        if !self.contains(&scale) {
+            return Ok(tensor);
+        }
+        let scale = self.vector(&scale, tensor.dim(0)?)?;
+        let scale = Tensor::from_vec(scale, (tensor.dim(0)?, 1), &Device::Cpu)?;
+        Ok((tensor - ZERO)?.broadcast_mul(&scale)?)
     }
 
     /// A matrix of `rows` by `columns` as it is in the file.
@@ -302,6 +317,20 @@ mod tests {
         assert_eq!(model.vector("layer.bias", 2).expect("as before"), [0.5, 0.5]);
         assert_eq!(model.table("head.weight", 1, 2).expect("replaced"), [7.0, 8.0]);
         assert_eq!(model.vector("head.bias", 1).expect("added"), [0.25]);
+    }
+
+    #[test]
+    fn bytes_of_an_adapter_are_scaled_row_by_row() {
+        let mut model = weights(&[("layer.weight", &[0.0; 4], &[2, 2])]);
+        let mut adapter = weights(&[
+            ("layer.up.scale", &[0.5, 0.25], &[2]),
+            ("layer.down", &[1.0, 10.0], &[1, 2]),
+        ]);
+        let bytes = Tensor::from_slice(&[130_u8, 124], &[2, 1], &Device::Cpu).expect("a tensor");
+        adapter.tensors.insert("layer.up".to_owned(), bytes);
+        model.adapt(&adapter).expect("they fit");
+        let table = model.table("layer.weight", 2, 2).expect("a table");
+        assert_eq!(table, [1.0, 10.0, -1.0, -10.0]);
     }
 
     #[test]

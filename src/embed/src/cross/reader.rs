@@ -1,7 +1,7 @@
 //! The reader that comes with the program: how sure it is that a passage answers a question.
 //!
 //! all-MiniLM-L6-v2 with an adapter of low rank (Hu et al. 2021) and a head, which
-//! `scripts/train_reader` trains on the questions in `benches/reader`. The adapter, 2.9 MB of f16,
+//! `scripts/train_reader` trains on the questions in `benches/reader`. The adapter, 1.6 MB,
 //! is part of the program; the rest are the files of the embedding model, so that nothing is to be
 //! installed. Its weights come into memory with the first question.
 
