@@ -6,7 +6,7 @@
 //! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `shared_store`: data in a bucket, through lost machines and a failing store; `s3`: the store;
-//!   `verified_buckets`: what `lodestone verify` finds there
+//!   `verified_buckets`: what `lodestone verify` finds there; `roles`: keys to it that end
 //! - `query_nodes`: further processes that answer from the bucket; `ingest_nodes`: those that parse
 //!   and embed for another
 //! - `sockets`: slow clients, event streams
@@ -63,6 +63,7 @@ mod published;
 mod query_nodes;
 mod reembed;
 mod remote_model;
+mod roles;
 mod s3;
 mod secure_nodes;
 mod settings;

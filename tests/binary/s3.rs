@@ -57,6 +57,11 @@ impl Store {
         self.client.call("POST", &format!("/conditions/{how}"), &Value::Null).expect("an answer");
     }
 
+    /// Ends the keys that it gave, before their time.
+    pub(super) fn expire_keys(&self) {
+        self.client.call("POST", "/expire", &Value::Null).expect("an answer");
+    }
+
     /// A number that the store tells of itself.
     pub(super) fn number(&self, of: &str) -> u64 {
         let reply = self.client.call("GET", &format!("/{of}"), &Value::Null).expect("an answer");

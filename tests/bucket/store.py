@@ -3,11 +3,15 @@
 
 Prints its port. POST /failures/N has every Nth request fail, by turns before and after it was done, with 1
 all of them before; 0 ends that. POST /conditions/ignored has the store write over what is there, /conditions/racy
-look first and write later, /conditions/kept ends that. GET /requests counts the requests that came, GET /uploads the uploads in parts that are not finished.
+look first and write later, /conditions/kept ends that. GET /keys/N gives keys as a container's role does, good for N seconds, to those with the token
+"role-token"; GET /given counts them, POST /expire ends
+all of them at once. GET /requests counts the requests that came, GET /uploads the uploads in parts that are not finished.
 """
 import hashlib
 import io
 import itertools
+import json
+import math
 import threading
 import time
 
@@ -16,9 +20,11 @@ from moto import settings
 from moto.iam.models import iam_backends
 from moto.moto_server.werkzeug_app import create_backend_app
 from moto.s3.models import s3_backends
+from moto.sts.models import sts_backends
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 ACCOUNT, BUCKET = "123456789012", "backups"
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/tests"
 
 
 class Faulty:
@@ -29,6 +35,7 @@ class Faulty:
         self.requests, self.failed = itertools.count(1), itertools.count()
         self.seen = 0
         self.conditions = "kept"
+        self.ends = {}
 
     def __call__(self, environ, start):
         path = environ["PATH_INFO"]
@@ -38,6 +45,18 @@ class Faulty:
         if path.startswith("/conditions/"):
             self.conditions = path.rsplit("/", 1)[1]
             return self.answer(start, b"")
+        if path.startswith("/keys/"):
+            if environ.get("HTTP_AUTHORIZATION") != "role-token":
+                return self.answer(start, b"", "401 Unauthorized")
+            return self.answer(start, self.keys(int(path.rsplit("/", 1)[1])))
+        if path == "/expire":
+            self.ends = dict.fromkeys(self.ends, 0)
+            return self.answer(start, b"")
+        if path == "/given":
+            return self.answer(start, str(len(self.ends)).encode())
+        signer = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].partition("/")[0]
+        if time.time() > self.ends.get(signer, math.inf):
+            return self.answer(start, b"<Error><Code>ExpiredToken</Code></Error>", "400 Bad Request")
         if path == "/requests":
             return self.answer(start, str(self.seen).encode())
         if path == "/uploads":
@@ -65,6 +84,15 @@ class Faulty:
                 return self.answer(start, b"<Error><Code>SlowDown</Code></Error>", "503 Slow Down")
             return self.store(environ, start)
 
+    def keys(self, seconds):
+        with self.lock:
+            role = sts_backends[ACCOUNT]["aws"].assume_role("us-east-1", "tests", ROLE, "", seconds, "")
+            # Whole seconds, as the services write them.
+            until = int(time.time()) + seconds
+            self.ends[role.access_key_id] = until
+        keys = {"AccessKeyId": role.access_key_id, "SecretAccessKey": role.secret_access_key, "Token": role.session_token}
+        return json.dumps(keys | {"Expiration": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(until))}).encode()
+
     def objects(self, path):
         _, bucket, key = path.split("/", 2)
         return s3_backends[ACCOUNT]["aws"].buckets[bucket].keys, key
@@ -85,6 +113,8 @@ def main():
     key = iam.create_access_key("tests")
     everything = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}'
     iam.put_user_policy("tests", "everything", everything)
+    iam.create_role("tests", "{}", "/", None, "", [], 3600)
+    iam.put_role_policy("tests", "everything", everything)
     s3_backends[ACCOUNT]["aws"].create_bucket(BUCKET, "us-east-1")
     settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
     authorization.ActionAuthenticatorMixin.request_count = 0

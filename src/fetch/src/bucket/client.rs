@@ -11,7 +11,8 @@ use ureq::http::{Request, Response, header};
 use ureq::{Agent, Body, Proxy};
 
 use super::answers::{Listing, Problem};
-use super::credentials::{Credentials, Profile};
+use super::credentials::{Credentials, Profile, Source};
+use super::roles::{Renewed, Signer};
 use super::sign::{self, Unsigned};
 use super::url::Store;
 use super::{BucketError, BucketOptions, BucketUrl, Pause};
@@ -56,7 +57,7 @@ pub enum Put {
 pub struct Bucket {
     url: BucketUrl,
     store: Store,
-    credentials: Credentials,
+    signer: Signer,
     agent: Agent,
     clock: Arc<dyn Clock>,
     pause: Box<Pause>,
@@ -104,7 +105,8 @@ impl Ask<'_> {
 }
 
 impl Bucket {
-    /// A bucket with the credentials of the environment; nothing is asked for yet.
+    /// A bucket with the credentials of the environment. Of it nothing is asked for yet; the role
+    /// that its credentials come from, where it is one, is.
     ///
     /// # Errors
     /// [`BucketError::Credentials`]; [`BucketError::Invalid`] for a store that cannot be one.
@@ -129,11 +131,20 @@ impl Bucket {
             .max_idle_connections(IDLE_MAX)
             .build()
             .new_agent();
-        let credentials = profile.credentials().map_err(|error| BucketError::Credentials {
+        let signer = match profile.source(&store.region) {
+            Ok(Source::Fixed(credentials)) => Ok(Signer::Fixed(credentials)),
+            Ok(Source::Role(role)) => {
+                let clock = Arc::clone(&clock);
+                let signer = Signer::Renewed(Box::new(Renewed::new(role, authorities, clock)));
+                signer.current().map(|_| signer).map_err(|problem| profile.missing(&problem))
+            }
+            Err(error) => Err(error),
+        };
+        let signer = signer.map_err(|error| BucketError::Credentials {
             problem: format!("{url} at {}: {error}", store.origin),
         })?;
         let sent = Default::default();
-        Ok(Self { credentials, url, store, agent, clock, pause, sent })
+        Ok(Self { signer, url, store, agent, clock, pause, sent })
     }
 
     /// Its address.
@@ -182,20 +193,28 @@ impl Bucket {
     pub(super) fn ask(&self, ask: &Ask<'_>) -> Result<Response<Body>, BucketError> {
         let mut tries = 0;
         loop {
-            let (error, after) = match self.send(ask) {
-                Ok(answer) => match answer.status().as_u16() {
-                    200..=299 | 404 | 412 => return Ok(answer),
-                    // A gateway tells that it has no answer.
-                    408 | 502 | 504 if ask.is_once => return Err(self.refused(ask, answer)),
-                    status @ (408 | 409 | 429 | 500..=599) if status != 501 => {
-                        let after = answer.headers().get(header::RETRY_AFTER);
-                        let after = after.and_then(|value| value.to_str().ok()?.parse().ok());
-                        (self.refused(ask, answer), after.map(Duration::from_secs))
-                    }
-                    _ => return Err(self.refused(ask, answer)),
+            let (error, after) = match self.signer.current() {
+                // Nothing was sent.
+                Err(problem) => (self.unreachable(ask, &problem), None),
+                Ok(credentials) => match self.send(ask, &credentials) {
+                    Ok(answer) => match answer.status().as_u16() {
+                        200..=299 | 404 | 412 => return Ok(answer),
+                        // A gateway tells that it has no answer.
+                        408 | 502 | 504 if ask.is_once => return Err(self.refused(ask, answer)),
+                        status @ (408 | 409 | 429 | 500..=599) if status != 501 => {
+                            let after = answer.headers().get(header::RETRY_AFTER);
+                            let after = after.and_then(|value| value.to_str().ok()?.parse().ok());
+                            (self.refused(ask, answer), after.map(Duration::from_secs))
+                        }
+                        _ => match self.refused(ask, answer) {
+                            error if error.code() != "ExpiredToken" => return Err(error),
+                            error if !self.signer.forget(&credentials) => return Err(error),
+                            error => (error, None),
+                        },
+                    },
+                    Err(error) if ask.is_once => return Err(self.unreachable(ask, &error)),
+                    Err(error) => (self.unreachable(ask, &error), None),
                 },
-                Err(error) if ask.is_once => return Err(self.unreachable(ask, &error)),
-                Err(error) => (self.unreachable(ask, &error), None),
             };
             if tries == RETRIES {
                 return Err(error);
@@ -217,7 +236,11 @@ impl Bucket {
         }
     }
 
-    fn send(&self, ask: &Ask<'_>) -> Result<Response<Body>, ureq::Error> {
+    fn send(
+        &self,
+        ask: &Ask<'_>,
+        credentials: &Credentials,
+    ) -> Result<Response<Body>, ureq::Error> {
         self.sent[ask.kind()].fetch_add(1, Ordering::Relaxed);
         let key = ask.key.map(|key| self.full_key(key)).unwrap_or_default();
         let path = sign::path(&format!("{}/{key}", self.store.root));
@@ -226,7 +249,7 @@ impl Bucket {
         let headers = ask.headers.clone();
         let unsigned =
             Unsigned { method, path: &path, query: &query, host, headers, body: ask.body };
-        let headers = sign::sign(unsigned, &self.credentials, &self.store.region, self.clock.now());
+        let headers = sign::sign(unsigned, credentials, &self.store.region, self.clock.now());
         let mark = if query.is_empty() { "" } else { "?" };
         let mut request = Request::builder()
             .method(method)

@@ -1,10 +1,14 @@
 //! Credentials, region and endpoint, from where the tools of AWS have them: environment variables,
-//! then the files of the profile.
+//! then the files of the profile; credentials also from a role.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use super::BucketError;
+use super::roles::Role;
+
+const MACHINE_SERVICE: &str = "http://169.254.169.254";
+const CONTAINER_SERVICE: &str = "http://169.254.170.2";
 
 /// Looks up an environment variable; an empty one counts as none.
 pub(super) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -21,6 +25,15 @@ impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("key_id", &self.key_id).finish_non_exhaustive()
     }
+}
+
+/// The place that credentials come from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// They were found.
+    Fixed(Credentials),
+    /// A service gives those of a role.
+    Role(Role),
 }
 
 /// Values of the profile, and the variables that go before them.
@@ -61,11 +74,12 @@ impl<'a> Profile<'a> {
         set.or_else(|| self.values.get(key).cloned())
     }
 
-    /// The credentials.
+    /// The source of the credentials: variables, a web identity, the profile, the container, the
+    /// machine, whichever there is first.
     ///
     /// # Errors
-    /// [`BucketError::Credentials`] names what is missing.
-    pub(super) fn credentials(&self) -> Result<Credentials, BucketError> {
+    /// [`BucketError::Credentials`] names what is missing or wrong.
+    pub(super) fn source(&self, region: &str) -> Result<Source, BucketError> {
         // A key of the environment never goes together with a secret of a file.
         let from = |get: &dyn Fn(&str, &str) -> Option<String>| {
             Some(Credentials {
@@ -74,17 +88,62 @@ impl<'a> Profile<'a> {
                 session_token: get("AWS_SESSION_TOKEN", "aws_session_token"),
             })
         };
-        let found = from(&|variable, _| (self.variable)(variable))
-            .or_else(|| from(&|_, key| self.values.get(key).cloned()));
-        found.ok_or_else(|| {
-            let problem = format!(
-                "no credentials for the bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, \
-                 or put aws_access_key_id and aws_secret_access_key of profile {} into \
-                 ~/.aws/credentials",
-                self.name
-            );
-            BucketError::Credentials { problem }
+        if let Some(found) = from(&|variable, _| (self.variable)(variable)) {
+            return Ok(Source::Fixed(found));
+        }
+        if let Some(role) = self.web_identity(region) {
+            return Ok(Source::Role(role));
+        }
+        if let Some(found) = from(&|_, key| self.values.get(key).cloned()) {
+            return Ok(Source::Fixed(found));
+        }
+        if let Some(role) = self.container()? {
+            return Ok(Source::Role(role));
+        }
+        let is_off = (self.variable)("AWS_EC2_METADATA_DISABLED")
+            .is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        if is_off {
+            return Err(self.missing("AWS_EC2_METADATA_DISABLED forbids asking the machine"));
+        }
+        let service =
+            self.value(&["AWS_EC2_METADATA_SERVICE_ENDPOINT"], "ec2_metadata_service_endpoint");
+        let service = service.unwrap_or_else(|| MACHINE_SERVICE.to_owned());
+        let service = service.trim_end_matches('/').to_owned();
+        Ok(Source::Role(Role::Machine { service }))
+    }
+
+    fn web_identity(&self, region: &str) -> Option<Role> {
+        let named = ["AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"];
+        let service = named.iter().find_map(|name| (self.variable)(name));
+        let session = self.value(&["AWS_ROLE_SESSION_NAME"], "role_session_name");
+        Some(Role::WebIdentity {
+            token_file: self.value(&["AWS_WEB_IDENTITY_TOKEN_FILE"], "web_identity_token_file")?,
+            arn: self.value(&["AWS_ROLE_ARN"], "role_arn")?,
+            session: session.unwrap_or_else(|| "lodestone".to_owned()),
+            service: service.unwrap_or_else(|| format!("https://sts.{region}.amazonaws.com")),
         })
+    }
+
+    fn container(&self) -> Result<Option<Role>, BucketError> {
+        let path = (self.variable)("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+        let path = path.map(|path| format!("{CONTAINER_SERVICE}{path}"));
+        let address = path.or_else(|| (self.variable)("AWS_CONTAINER_CREDENTIALS_FULL_URI"));
+        let Some(address) = address else { return Ok(None) };
+        let token = (self.variable)("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+        let file = (self.variable)("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
+        let role = Role::of_container(address, token, file);
+        role.map(Some).map_err(|problem| BucketError::Credentials { problem })
+    }
+
+    /// The error of a place without credentials.
+    pub(super) fn missing(&self, problem: &str) -> BucketError {
+        let problem = format!(
+            "no credentials for the bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or \
+             put aws_access_key_id and aws_secret_access_key of profile {} into \
+             ~/.aws/credentials, or give this machine or container a role: {problem}",
+            self.name
+        );
+        BucketError::Credentials { problem }
     }
 }
 
@@ -130,7 +189,8 @@ mod tests {
                 _ => set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()),
             };
             let profile = Profile::read(&variable).unwrap();
-            let Credentials { key_id, secret_key, session_token } = profile.credentials().unwrap();
+            let Source::Fixed(found) = profile.source("r").unwrap() else { panic!("a role") };
+            let Credentials { key_id, secret_key, session_token } = found;
             let region = profile.value(&["AWS_REGION"], "region").unwrap();
             (key_id, secret_key, session_token.unwrap_or_default(), region)
         };
@@ -147,8 +207,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_and_secrets_are_not_printed() {
-        let none = |_: &str| None;
-        let error = Profile::read(&none).unwrap().credentials().unwrap_err().to_string();
+        let off = |name: &str| (name == "AWS_EC2_METADATA_DISABLED").then(|| "true".to_owned());
+        let error = Profile::read(&off).unwrap().source("r").unwrap_err().to_string();
         assert!(
             error.contains("AWS_ACCESS_KEY_ID") && error.contains("profile default"),
             "{error}"

@@ -9,7 +9,8 @@
 //! The address is the operator's, so it does not pass the gate of pages. The store compares every
 //! body that it gets with the hash in its signature.
 //!
-//! - `url`: names of places; `credentials`: keys, region and endpoint; `sign`: signatures
+//! - `url`: names of places; `credentials`: keys, region and endpoint; `roles`: keys that are
+//!   renewed; `sign`: signatures
 //! - `client`: requests and their retries; `read`: objects that are read; `parts`: objects that are
 //!   sent in parts; `answers`: bodies in XML
 
@@ -18,6 +19,7 @@ mod client;
 mod credentials;
 mod parts;
 mod read;
+mod roles;
 mod sign;
 mod url;
 

@@ -13,4 +13,4 @@ mod forwards;
 mod gate;
 mod pages;
 mod posts;
-mod world;
+pub(crate) mod world;

@@ -1,0 +1,245 @@
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::credentials::{Profile, Source};
+use super::*;
+use crate::tests::world::{Duplex, Handler, Listener, pages, reply};
+use lodestone_types::ManualClock;
+
+/// 2026-01-01T00:00:00Z.
+const NOW: Timestamp = Timestamp(1_767_225_600_000);
+const HOUR: u64 = 3_600_000;
+
+/// The role that is found with these variables.
+fn role(variables: &[(&str, &str)]) -> Result<Role, String> {
+    let known: HashMap<&str, &str> = variables.iter().copied().collect();
+    let variable = |name: &str| known.get(name).map(|value| (*value).to_owned());
+    match Profile::read(&variable).unwrap().source("eu-west-1") {
+        Ok(Source::Role(role)) => Ok(role),
+        Ok(Source::Fixed(_)) => panic!("no role"),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn renewed(role: Role, clock: &Arc<ManualClock>) -> Renewed {
+    Renewed::new(role, &Authorities::default(), Arc::clone(clock) as Arc<dyn Clock>)
+}
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(NOW))
+}
+
+/// A service that counts what it gives: keys `1`, `2`, ..., each for an hour of `clock`, and
+/// failures while `is_down` is not 0.
+fn service(clock: &Arc<ManualClock>, is_down: &Arc<AtomicU64>) -> Listener {
+    let (given, clock, is_down) = (AtomicU64::new(0), Arc::clone(clock), Arc::clone(is_down));
+    let handler = move |path: &str, stream: &mut dyn Duplex| -> io::Result<()> {
+        if is_down.load(Ordering::SeqCst) > 0 {
+            return reply(stream, 503, "", b"secret text");
+        }
+        let until = i64::try_from(clock.now().0 + HOUR).unwrap() / 1000;
+        let at = OffsetDateTime::from_unix_timestamp(until).unwrap();
+        let (hour, minute, second) = at.to_hms();
+        let until = format!("{}T{hour:02}:{minute:02}:{second:02}Z", at.date());
+        let next = || given.fetch_add(1, Ordering::SeqCst) + 1;
+        let body = match path {
+            "/latest/api/token" => "machine-token".to_owned(),
+            MACHINE_ROLES => "web-role\nother".to_owned(),
+            "/sts" => format!(
+                "<AssumeRoleWithWebIdentityResponse xmlns=\"http://x\">\
+                 <AssumeRoleWithWebIdentityResult><Audience>a</Audience><Credentials>\
+                 <AccessKeyId>{}</AccessKeyId><SecretAccessKey>s+/=</SecretAccessKey>\
+                 <SessionToken>t</SessionToken><Expiration>{until}</Expiration></Credentials>\
+                 </AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>",
+                next()
+            ),
+            "/refused" => {
+                let said = b"<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code>\
+                    <Message>not this one</Message></Error></ErrorResponse>";
+                return reply(stream, 403, "", said);
+            }
+            _ => format!(
+                "{{\"Code\": \"Success\", \"AccessKeyId\": \"{}\", \"SecretAccessKey\": \"s+/=\", \
+                 \"Token\": \"t\", \"Expiration\": \"{until}\"}}",
+                next()
+            ),
+        };
+        reply(stream, 200, "", body.as_bytes())
+    };
+    Listener::site(Arc::new(handler) as Handler)
+}
+
+/// The heads of the requests that a service got, in lower case.
+fn heads(service: &Listener) -> Vec<String> {
+    service.requests().iter().map(|head| head.to_ascii_lowercase()).collect()
+}
+
+#[test]
+fn each_kind_of_role_is_asked_in_its_own_way() {
+    let (clock, up) = (clock(), Arc::new(AtomicU64::new(0)));
+    let service = service(&clock, &up);
+    let at = |path: &str| format!("http://{}{path}", service.address);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, "first&token\n").unwrap();
+    let file = file.to_str().unwrap();
+
+    let arn = "arn:aws:iam::1:role/a";
+    let identity = [
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", file),
+        ("AWS_ROLE_ARN", arn),
+        ("AWS_ENDPOINT_URL_STS", &at("/sts")),
+    ];
+    let signer = renewed(role(&identity).unwrap(), &clock);
+    let Credentials { key_id, secret_key, session_token } = signer.current().unwrap();
+    assert_eq!((&*key_id, &*secret_key, session_token.as_deref()), ("1", "s+/=", Some("t")));
+    let body = String::from_utf8(service.bodies().remove(0)).unwrap();
+    for part in [
+        "Action=AssumeRoleWithWebIdentity",
+        "WebIdentityToken=first%26token",
+        "RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fa",
+        "RoleSessionName=lodestone",
+    ] {
+        assert!(body.contains(part), "{body}");
+    }
+    // Others write the file anew before its token ends.
+    std::fs::write(file, "second").unwrap();
+    clock.advance_millis(HOUR);
+    assert_eq!(signer.current().unwrap().key_id, "2");
+    assert!(String::from_utf8_lossy(&service.bodies()[1]).contains("WebIdentityToken=second"));
+
+    let container = [
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*at("/task")),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", file),
+    ];
+    let signer = renewed(role(&container).unwrap(), &clock);
+    assert_eq!(signer.current().unwrap().key_id, "3");
+    assert!(heads(&service)[2].contains("authorization: second\r\n"));
+
+    let machine = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", &*at("/"))];
+    let signer = renewed(role(&machine).unwrap(), &clock);
+    assert_eq!(signer.current().unwrap().key_id, "4");
+    let asked = heads(&service).split_off(3);
+    assert!(asked[0].starts_with("put /latest/api/token "), "{asked:?}");
+    assert!(asked[0].contains("x-aws-ec2-metadata-token-ttl-seconds: 21600"));
+    assert!(asked[2].starts_with(&format!("get {MACHINE_ROLES}web-role ")), "{asked:?}");
+    assert!(asked[1..].iter().all(|head| head.contains("x-aws-ec2-metadata-token: machine-token")));
+}
+
+#[test]
+fn credentials_are_renewed_ahead_and_used_on_while_the_service_is_down() {
+    let (clock, is_down) = (clock(), Arc::new(AtomicU64::new(0)));
+    let service = service(&clock, &is_down);
+    let address = format!("http://{}/task", service.address);
+    let container = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*address)];
+    let signer = renewed(role(&container).unwrap(), &clock);
+    let key = || signer.current().map(|credentials| credentials.key_id);
+    let count = || service.requests().len();
+    assert_eq!((key().unwrap(), key().unwrap(), count()), ("1".into(), "1".into(), 1));
+    clock.advance_millis(HOUR - AHEAD_MILLIS - 1);
+    assert_eq!((key().unwrap(), count()), ("1".into(), 1));
+    clock.advance_millis(1);
+    assert_eq!((key().unwrap(), count()), ("2".into(), 2));
+
+    is_down.store(1, Ordering::SeqCst);
+    clock.advance_millis(HOUR - AHEAD_MILLIS);
+    assert_eq!((key().unwrap(), key().unwrap(), count()), ("2".into(), "2".into(), 3));
+    clock.advance_millis(AGAIN_MILLIS);
+    assert_eq!((key().unwrap(), count()), ("2".into(), 4));
+    clock.advance_millis(AHEAD_MILLIS - AGAIN_MILLIS);
+    let error = key().unwrap_err();
+    assert!(error.contains("503") && error.contains(&address), "{error}");
+    assert!(!error.contains("secret text"), "{error}");
+    let asked = count();
+    assert!(key().is_err() && count() == asked, "one failure is the answer to all for a second");
+
+    is_down.store(0, Ordering::SeqCst);
+    clock.advance_millis(FAILED_MILLIS);
+    assert_eq!(key().unwrap(), "3");
+}
+
+#[test]
+fn what_the_store_calls_expired_is_given_up_once() {
+    let (clock, is_down) = (clock(), Arc::new(AtomicU64::new(0)));
+    let service = service(&clock, &is_down);
+    let address = format!("http://{}/task", service.address);
+    let container = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*address)];
+    let signer = Signer::Renewed(Box::new(renewed(role(&container).unwrap(), &clock)));
+    let first = signer.current().unwrap();
+    assert!(signer.forget(&first));
+    let second = signer.current().unwrap();
+    assert_eq!(second.key_id, "2");
+    // Another request that used the first ones does not cost the second ones.
+    assert!(signer.forget(&first));
+    assert_eq!(signer.current().unwrap().key_id, "2");
+    assert!(!Signer::Fixed(first.clone()).forget(&first), "there are no others");
+}
+
+#[test]
+fn many_that_ask_at_once_make_one_question() {
+    let (clock, is_down) = (clock(), Arc::new(AtomicU64::new(0)));
+    let service = service(&clock, &is_down);
+    let address = format!("http://{}/task", service.address);
+    let container = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*address)];
+    let signer = renewed(role(&container).unwrap(), &clock);
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| assert_eq!(signer.current().unwrap().key_id, "1"));
+        }
+    });
+    assert_eq!(service.requests().len(), 1);
+}
+
+#[test]
+fn a_refusal_and_an_answer_without_keys_are_told() {
+    let (clock, is_down) = (clock(), Arc::new(AtomicU64::new(0)));
+    let service = service(&clock, &is_down);
+    let refused = format!("http://{}/refused", service.address);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, "hidden").unwrap();
+    let told = |service: &str, file: &str| {
+        let identity = [
+            ("AWS_WEB_IDENTITY_TOKEN_FILE", file),
+            ("AWS_ROLE_ARN", "arn:a"),
+            ("AWS_ENDPOINT_URL_STS", service),
+        ];
+        renewed(role(&identity).unwrap(), &clock).current().unwrap_err()
+    };
+    let error = told(&refused, file.to_str().unwrap());
+    assert!(error.contains("arn:a") && error.contains("AccessDenied: not this one"), "{error}");
+    assert!(!error.contains("hidden"), "{error}");
+    let error = told(&refused, "/nowhere/token");
+    assert!(error.contains("/nowhere/token"), "{error}");
+    let other = Listener::site(pages(&[("/sts", 200, "", "{}")]));
+    let error = told(&format!("http://{}/sts", other.address), file.to_str().unwrap());
+    assert!(error.contains("an answer without credentials"), "{error}");
+    let ended = Keys {
+        access_key_id: "k".into(),
+        secret_access_key: "hidden".into(),
+        session_token: "hidden".into(),
+        expiration: "2025-12-31T23:59:59.5Z".into(),
+    };
+    assert_eq!(ended.given(NOW).unwrap_err(), "credentials ended at 2025-12-31T23:59:59.5Z");
+}
+
+#[test]
+fn credentials_of_a_container_are_not_asked_for_in_the_open() {
+    let of = |address: &str| role(&[("AWS_CONTAINER_CREDENTIALS_FULL_URI", address)]);
+    for near in [
+        "http://127.0.0.1:5/x", "http://localhost/x", "http://169.254.170.23/v1/credentials",
+        "http://[fd00:ec2::23]/v1", "https://keys.example/x",
+    ] {
+        assert!(of(near).is_ok(), "{near}");
+    }
+    for wrong in ["http://keys.example/x", "http://10.0.0.1/x", "ftp://localhost/x", "x"] {
+        let error = of(wrong).unwrap_err();
+        assert!(error.contains("AWS_CONTAINER_CREDENTIALS_FULL_URI"), "{error}");
+    }
+    let relative = role(&[("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/credentials/1")]);
+    let shown = relative.unwrap().to_string();
+    assert!(shown.ends_with("from http://169.254.170.2/v2/credentials/1"), "{shown}");
+    let off = role(&[("AWS_EC2_METADATA_DISABLED", "true")]).unwrap_err();
+    assert!(off.contains("no credentials") && off.contains("AWS_EC2_METADATA_DISABLED"), "{off}");
+}

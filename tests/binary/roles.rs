@@ -1,0 +1,65 @@
+//! A server whose keys to its bucket are those of a role, which end and are renewed.
+
+use serde_json::json;
+
+use crate::backups::{another, put, seen, sentence, wait};
+use crate::process::http::Client;
+use crate::process::patience::Patience;
+use crate::s3::Store;
+use crate::shared_store::PLACE;
+use crate::{Installation, ask};
+
+/// Goal: a server writes and reads on through sets of keys that end after three seconds each, one
+/// of them before the time that was told, with no request refused, and nothing of what it acknowledged is missing afterwards.
+#[test]
+fn a_server_lives_on_keys_that_end() {
+    let test = "a_server_lives_on_keys_that_end";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let origin = format!("http://{}", store.client.address);
+    let keys = format!("{origin}/keys/3");
+    let variables = [
+        ("AWS_ENDPOINT_URL_S3", &*origin),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &keys),
+        ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "role-token"),
+        ("LODESTONE_STORE", PLACE),
+    ];
+    let (server, client) = installation.start_with(&variables);
+    let (mut patience, mut count) = (Patience::new(), 0);
+    while store.number("given") < 4 {
+        put(&client, "acme", &format!("s{count}"), &sentence(count));
+        if count % 8 == 7 {
+            let gone = json!({"source_ids": [format!("s{}", count - 7)]});
+            ask(&client, "DELETE", "/delete_source?tenant_id=acme", gone);
+        }
+        count += 1;
+        if count == 4 {
+            store.expire_keys();
+        }
+        assert!(!patience.is_over(store.number("given")), "keys are renewed");
+    }
+    wait(&client, "acme");
+    let expected = seen(&client, "acme");
+    server.kill();
+    let elsewhere = another(&installation);
+    let (_server, fresh) = elsewhere.start_with(&variables);
+    let client = Client { key: client.key, ..fresh };
+    assert_eq!(seen(&client, "acme"), expected);
+}
+
+/// Goal: a role that gives no keys is named at the start, with the address that was asked.
+#[test]
+fn a_role_without_keys_is_named() {
+    let test = "a_role_without_keys_is_named";
+    let Some(store) = Store::start(test) else { return };
+    let keys = format!("http://{}/keys/3", store.client.address);
+    let mut command = crate::process::lodestone(&["doctor", "--store", PLACE]);
+    command.env("AWS_CONTAINER_CREDENTIALS_FULL_URI", &keys);
+    command.env("AWS_CONTAINER_AUTHORIZATION_TOKEN", "another-token");
+    let output = command.output().expect("it runs");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains(&keys) && said.contains("401"), "{said}");
+    assert!(said.contains("no credentials for the bucket"), "{said}");
+    assert!(!said.contains("another-token"), "{said}");
+}
