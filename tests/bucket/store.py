@@ -50,7 +50,8 @@ class Faulty:
                 return self.answer(start, b"", "401 Unauthorized")
             return self.answer(start, self.keys(int(path.rsplit("/", 1)[1])))
         if path == "/expire":
-            self.ends = dict.fromkeys(self.ends, 0)
+            with self.lock:
+                self.ends = dict.fromkeys(self.ends, 0)
             return self.answer(start, b"")
         if path == "/given":
             return self.answer(start, str(len(self.ends)).encode())

@@ -65,7 +65,8 @@ pub struct Opener {
 }
 
 impl Opener {
-    /// Whether a bucket has a store and credentials; nothing is asked for.
+    /// Whether a bucket has a store and credentials. The bucket is not asked; a role that gives
+    /// credentials is.
     ///
     /// # Errors
     /// [`BackupError::Bucket`] with what is missing.

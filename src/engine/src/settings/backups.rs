@@ -110,7 +110,8 @@ impl BackupSettings {
         }
     }
 
-    /// Checks that a bucket has a store and credentials; nothing is asked for.
+    /// Checks that a bucket has a store and credentials. The bucket is not asked; a role that gives
+    /// credentials is.
     ///
     /// # Errors
     /// [`InvalidSetting`] with what is missing.

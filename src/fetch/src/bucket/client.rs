@@ -11,10 +11,10 @@ use ureq::http::{Request, Response, header};
 use ureq::{Agent, Body, Proxy};
 
 use super::answers::{Listing, Problem};
-use super::credentials::{Credentials, Profile, Source};
-use super::roles::{Renewed, Signer};
+use super::credentials::{Credentials, Profile};
 use super::sign::{self, Unsigned};
-use super::url::Store;
+use super::signer::{Signer, signer};
+use super::url::{Store, is_near};
 use super::{BucketError, BucketOptions, BucketUrl, Pause};
 use crate::Authorities;
 use lodestone_types::Clock;
@@ -120,9 +120,8 @@ impl Bucket {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let profile = Profile::read(&variable)?;
         let store = Store::of(&url, options, &profile)?;
-        let is_near = ["127.", "localhost", "[::1]"].iter().any(|own| store.host.starts_with(own));
         let agent = authorities
-            .client(if is_near { None } else { Proxy::try_from_env() })
+            .client(if is_near(&store.host) { None } else { Proxy::try_from_env() })
             .timeout_connect(Some(CONNECT))
             .timeout_recv_response(Some(ANSWER))
             .timeout_per_write(Some(STALL))
@@ -131,15 +130,7 @@ impl Bucket {
             .max_idle_connections(IDLE_MAX)
             .build()
             .new_agent();
-        let signer = match profile.source(&store.region) {
-            Ok(Source::Fixed(credentials)) => Ok(Signer::Fixed(credentials)),
-            Ok(Source::Role(role)) => {
-                let clock = Arc::clone(&clock);
-                let signer = Signer::Renewed(Box::new(Renewed::new(role, authorities, clock)));
-                signer.current().map(|_| signer).map_err(|problem| profile.missing(&problem))
-            }
-            Err(error) => Err(error),
-        };
+        let signer = signer(&profile, &store.region, authorities, &clock, &*pause);
         let signer = signer.map_err(|error| BucketError::Credentials {
             problem: format!("{url} at {}: {error}", store.origin),
         })?;
@@ -191,7 +182,7 @@ impl Bucket {
 
     /// Sends a request, again where that may help. Answers other than 2xx, 404 and 412 are errors.
     pub(super) fn ask(&self, ask: &Ask<'_>) -> Result<Response<Body>, BucketError> {
-        let mut tries = 0;
+        let (mut tries, mut is_renewed) = (0, false);
         loop {
             let (error, after) = match self.signer.current() {
                 // Nothing was sent.
@@ -207,9 +198,15 @@ impl Bucket {
                             (self.refused(ask, answer), after.map(Duration::from_secs))
                         }
                         _ => match self.refused(ask, answer) {
-                            error if error.code() != "ExpiredToken" => return Err(error),
-                            error if !self.signer.forget(&credentials) => return Err(error),
-                            error => (error, None),
+                            // Others may have taken the place of these meanwhile.
+                            error if !is_renewed && error.may_be_of_expired_keys() => {
+                                if !self.signer.forget(&credentials) {
+                                    return Err(error);
+                                }
+                                is_renewed = true;
+                                (error, None)
+                            }
+                            error => return Err(error),
                         },
                     },
                     Err(error) if ask.is_once => return Err(self.unreachable(ask, &error)),

@@ -6,9 +6,17 @@ use std::fmt;
 
 use super::BucketError;
 use super::roles::Role;
+use super::url::amazons;
 
 const MACHINE_SERVICE: &str = "http://169.254.169.254";
+const MACHINE_SERVICE_IPV6: &str = "http://[fd00:ec2::254]";
 const CONTAINER_SERVICE: &str = "http://169.254.170.2";
+
+/// Keys of a profile whose credentials come from elsewhere, in ways that are not known here.
+const UNKNOWN_WAYS: [&str; 6] = [
+    "role_arn", "source_profile", "credential_source", "credential_process", "sso_session",
+    "sso_start_url",
+];
 
 /// Looks up an environment variable; an empty one counts as none.
 pub(super) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -41,13 +49,15 @@ pub(super) struct Profile<'a> {
     variable: Variable<'a>,
     name: String,
     values: HashMap<String, String>,
+    /// Whether one of the files has it.
+    is_there: bool,
 }
 
 impl<'a> Profile<'a> {
     /// Reads the files `config` and `credentials` of the profile, where there are any.
     pub(super) fn read(variable: Variable<'a>) -> Result<Self, BucketError> {
         let name = variable("AWS_PROFILE").unwrap_or_else(|| "default".to_owned());
-        let mut values = HashMap::new();
+        let (mut values, mut is_there) = (HashMap::new(), false);
         for (named_by, usual) in
             [("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "credentials")]
         {
@@ -63,9 +73,12 @@ impl<'a> Profile<'a> {
                     return Err(BucketError::Credentials { problem });
                 }
             };
-            values.extend(section(&text, &name));
+            if let Some(found) = section(&text, &name) {
+                values.extend(found);
+                is_there = true;
+            }
         }
-        Ok(Self { variable, name, values })
+        Ok(Self { variable, name, values, is_there })
     }
 
     /// The first of some variables that is set, else a value of the profile.
@@ -91,12 +104,14 @@ impl<'a> Profile<'a> {
         if let Some(found) = from(&|variable, _| (self.variable)(variable)) {
             return Ok(Source::Fixed(found));
         }
-        if let Some(role) = self.web_identity(region) {
+        self.is_whole(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], self.variable)?;
+        if let Some(role) = self.web_identity(region)? {
             return Ok(Source::Role(role));
         }
         if let Some(found) = from(&|_, key| self.values.get(key).cloned()) {
             return Ok(Source::Fixed(found));
         }
+        self.is_understood()?;
         if let Some(role) = self.container()? {
             return Ok(Source::Role(role));
         }
@@ -105,23 +120,62 @@ impl<'a> Profile<'a> {
         if is_off {
             return Err(self.missing("AWS_EC2_METADATA_DISABLED forbids asking the machine"));
         }
-        let service =
-            self.value(&["AWS_EC2_METADATA_SERVICE_ENDPOINT"], "ec2_metadata_service_endpoint");
-        let service = service.unwrap_or_else(|| MACHINE_SERVICE.to_owned());
-        let service = service.trim_end_matches('/').to_owned();
-        Ok(Source::Role(Role::Machine { service }))
+        Ok(Source::Role(self.machine()))
     }
 
-    fn web_identity(&self, region: &str) -> Option<Role> {
-        let named = ["AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"];
-        let service = named.iter().find_map(|name| (self.variable)(name));
+    /// Checks that the profile names no credentials in a way that is not known: what is meant must
+    /// not end at the role of the machine.
+    fn is_understood(&self) -> Result<(), BucketError> {
+        let get = |key: &str| self.values.get(key).cloned();
+        self.is_whole(["aws_access_key_id", "aws_secret_access_key"], &get)?;
+        let unknown = UNKNOWN_WAYS.iter().find(|key| self.values.contains_key(**key));
+        let problem = match unknown {
+            Some(key) => format!("profile {} has {key}, which is not supported", self.name),
+            None if (self.variable)("AWS_PROFILE").is_some() && !self.is_there => {
+                format!("AWS_PROFILE names {}, which no file has", self.name)
+            }
+            None => return Ok(()),
+        };
+        Err(BucketError::Credentials { problem })
+    }
+
+    /// Checks that of two that belong together both are there or none.
+    fn is_whole(&self, pair: [&str; 2], get: Variable<'_>) -> Result<(), BucketError> {
+        let (has, lacks) = match pair.map(|key| get(key).is_some()) {
+            [true, false] => (pair[0], pair[1]),
+            [false, true] => (pair[1], pair[0]),
+            _ => return Ok(()),
+        };
+        Err(BucketError::Credentials { problem: format!("{has} is set and {lacks} is not") })
+    }
+
+    fn machine(&self) -> Role {
+        let (variable, key) =
+            ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "ec2_metadata_service_endpoint");
+        let mode = self.value(&[&format!("{variable}_MODE")], &format!("{key}_mode"));
+        let usual = match mode.is_some_and(|mode| mode.eq_ignore_ascii_case("IPv6")) {
+            true => MACHINE_SERVICE_IPV6,
+            false => MACHINE_SERVICE,
+        };
+        let service = self.value(&[variable], key).unwrap_or_else(|| usual.to_owned());
+        Role::Machine { service: service.trim_end_matches('/').to_owned() }
+    }
+
+    fn web_identity(&self, store_region: &str) -> Result<Option<Role>, BucketError> {
+        let file = self.value(&["AWS_WEB_IDENTITY_TOKEN_FILE"], "web_identity_token_file");
+        let Some(token_file) = file else { return Ok(None) };
+        let Some(arn) = self.value(&["AWS_ROLE_ARN"], "role_arn") else {
+            let problem = "AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not".to_owned();
+            return Err(BucketError::Credentials { problem });
+        };
+        // The region of this process: the store may be in another one.
+        let region = self.value(&["AWS_REGION", "AWS_DEFAULT_REGION"], "region");
+        let region = region.unwrap_or_else(|| store_region.to_owned());
+        let service = self.value(&["AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"], "endpoint_url");
+        let service = service.unwrap_or_else(|| amazons("sts", &region));
         let session = self.value(&["AWS_ROLE_SESSION_NAME"], "role_session_name");
-        Some(Role::WebIdentity {
-            token_file: self.value(&["AWS_WEB_IDENTITY_TOKEN_FILE"], "web_identity_token_file")?,
-            arn: self.value(&["AWS_ROLE_ARN"], "role_arn")?,
-            session: session.unwrap_or_else(|| "lodestone".to_owned()),
-            service: service.unwrap_or_else(|| format!("https://sts.{region}.amazonaws.com")),
-        })
+        let session = session.unwrap_or_else(|| "lodestone".to_owned());
+        Ok(Some(Role::WebIdentity { token_file, arn, session, service }))
     }
 
     fn container(&self) -> Result<Option<Role>, BucketError> {
@@ -147,15 +201,16 @@ impl<'a> Profile<'a> {
     }
 }
 
-/// The values of `[name]` or `[profile name]`.
-fn section(text: &str, name: &str) -> HashMap<String, String> {
-    let (mut values, mut is_inside) = (HashMap::new(), false);
+/// The values of `[name]` or `[profile name]`; `None` where there is no such section.
+fn section(text: &str, name: &str) -> Option<HashMap<String, String>> {
+    let (mut values, mut is_inside, mut is_there) = (HashMap::new(), false, false);
     for line in text.lines() {
         let is_nested = line.starts_with([' ', '\t']);
         let line = line.trim();
         if let Some(title) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
             let title = title.trim();
             is_inside = title.strip_prefix("profile").map_or(title, str::trim) == name;
+            is_there |= is_inside;
         } else if is_inside
             && !is_nested
             && !line.starts_with(['#', ';'])
@@ -164,7 +219,7 @@ fn section(text: &str, name: &str) -> HashMap<String, String> {
             values.insert(key.trim().to_lowercase(), value.trim().to_owned());
         }
     }
-    values
+    is_there.then_some(values)
 }
 
 #[cfg(test)]
@@ -199,10 +254,40 @@ mod tests {
         };
         assert_eq!(with(&[]), of("A", "a=b", "", "eu-west-1"));
         assert_eq!(with(&[("AWS_PROFILE", "ops")]), of("O", "o", "t", "eu-north-1"));
-        let half = [("AWS_ACCESS_KEY_ID", "E"), ("AWS_REGION", "r")];
-        assert_eq!(with(&half), of("A", "a=b", "", "r"));
+        assert_eq!(with(&[("AWS_REGION", "r")]), of("A", "a=b", "", "r"));
         let both = [("AWS_ACCESS_KEY_ID", "E"), ("AWS_SECRET_ACCESS_KEY", "e")];
         assert_eq!(with(&both), of("E", "e", "", "eu-west-1"));
+    }
+
+    #[test]
+    fn what_is_half_there_or_not_understood_does_not_end_at_the_machines_role() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config");
+        let config = "[profile a]\nrole_arn = r\nsource_profile = b\n[profile b]\n\
+            aws_access_key_id = k\n[profile c]\ncredential_process = x\n\
+            [profile d]\nsso_session = s\n[default]\nregion = r\n";
+        std::fs::write(&file, config).unwrap();
+        let file = file.to_str().unwrap();
+        let refused = |set: &[(&str, &str)]| {
+            let variable = |name: &str| match name {
+                "AWS_CONFIG_FILE" => Some(file.to_owned()),
+                _ => set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()),
+            };
+            Profile::read(&variable).unwrap().source("r").map(drop).unwrap_err().to_string()
+        };
+        for (variable, value, told) in [
+            ("AWS_ACCESS_KEY_ID", "E", "AWS_SECRET_ACCESS_KEY is not"),
+            ("AWS_SECRET_ACCESS_KEY", "e", "AWS_ACCESS_KEY_ID is not"),
+            ("AWS_WEB_IDENTITY_TOKEN_FILE", "f", "AWS_ROLE_ARN is not"),
+            ("AWS_PROFILE", "a", "profile a has role_arn"),
+            ("AWS_PROFILE", "b", "aws_secret_access_key is not"),
+            ("AWS_PROFILE", "c", "profile c has credential_process"),
+            ("AWS_PROFILE", "d", "profile d has sso_session"),
+            ("AWS_PROFILE", "e", "AWS_PROFILE names e, which no file has"),
+        ] {
+            let error = refused(&[(variable, value)]);
+            assert!(error.contains(told), "{error}");
+        }
     }
 
     #[test]

@@ -9,8 +9,8 @@
 //! The address is the operator's, so it does not pass the gate of pages. The store compares every
 //! body that it gets with the hash in its signature.
 //!
-//! - `url`: names of places; `credentials`: keys, region and endpoint; `roles`: keys that are
-//!   renewed; `sign`: signatures
+//! - `url`: names of places; `credentials`: keys, region and endpoint; `roles`: services that give
+//!   keys; `signer`: keys that are renewed; `sign`: signatures
 //! - `client`: requests and their retries; `read`: objects that are read; `parts`: objects that are
 //!   sent in parts; `answers`: bodies in XML
 
@@ -21,6 +21,7 @@ mod parts;
 mod read;
 mod roles;
 mod sign;
+mod signer;
 mod url;
 
 use std::time::Duration;
@@ -84,6 +85,13 @@ impl BucketError {
             Self::Refused { code, .. } => code,
             _ => "",
         }
+    }
+
+    /// Whether a store may have refused the keys because they have ended. Some say only that they
+    /// are unknown, and an answer to HEAD says nothing.
+    fn may_be_of_expired_keys(&self) -> bool {
+        let codes = ["ExpiredToken", "InvalidToken", "InvalidAccessKeyId", ""];
+        matches!(self, Self::Refused { status: 400 | 403, .. }) && codes.contains(&self.code())
     }
 
     /// The kind of error: it says what the caller should do.

@@ -9,12 +9,9 @@
 //! credential provider; Amazon EC2, instance metadata service version 2.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use ureq::http::{Request, Uri};
@@ -23,15 +20,12 @@ use ureq::{Agent, Proxy};
 use super::answers::Problem;
 use super::credentials::Credentials;
 use super::sign;
+use super::url::is_near;
 use crate::Authorities;
-use lodestone_types::{Clock, Timestamp};
+use lodestone_types::Timestamp;
 
 /// Credentials are asked for so long before they end, or at half of the time that is left.
-const AHEAD_MILLIS: u64 = 5 * 60_000;
-/// Time until the next question where credentials still hold and no others could be had.
-const AGAIN_MILLIS: u64 = 60_000;
-/// Time for which a failure is the answer to all who ask, where there are no credentials.
-const FAILED_MILLIS: u64 = 1000;
+pub(super) const AHEAD_MILLIS: u64 = 5 * 60_000;
 /// A service of the machine answers at once or not at all.
 const CONNECT_NEAR: Duration = Duration::from_secs(1);
 const ANSWER_NEAR: Duration = Duration::from_secs(5);
@@ -39,10 +33,9 @@ const ANSWER_FAR: Duration = Duration::from_secs(20);
 const BODY_BYTES_MAX: u64 = 64 << 10;
 /// Seconds for which a token of the machine's service is good: the most that it gives.
 const MACHINE_TOKEN_SECONDS: &str = "21600";
-const MACHINE_ROLES: &str = "/latest/meta-data/iam/security-credentials/";
-/// Hosts that may be asked for a container's credentials without TLS.
-const CONTAINER_HOSTS: [&str; 5] =
-    ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]", "localhost", "[::1]"];
+pub(super) const MACHINE_ROLES: &str = "/latest/meta-data/iam/security-credentials/";
+/// Hosts beside this machine that may be asked for a container's credentials without TLS.
+const CONTAINER_HOSTS: [&str; 3] = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"];
 
 /// A role, and the service that gives its credentials.
 #[derive(Debug)]
@@ -53,7 +46,7 @@ pub(super) enum Role {
         token_file: String,
         /// Name of the role.
         arn: String,
-        /// Name of this process, in the store's logs.
+        /// Name of the session, in the logs of the store.
         session: String,
         /// Address of the token service.
         service: String,
@@ -75,33 +68,51 @@ pub(super) enum Role {
 }
 
 impl fmt::Display for Role {
+    /// The path of a container's address is as good as its keys, and is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::WebIdentity { arn, service, .. } => write!(f, "{arn} from {service}"),
-            Self::Container { address, .. } => write!(f, "the container's role from {address}"),
-            Self::Machine { service } => write!(f, "the machine's role from {service}"),
+            Self::WebIdentity { arn, service, .. } => write!(f, "{arn} from {}", origin(service)),
+            Self::Container { address, .. } => {
+                write!(f, "the container's role from {}", origin(address))
+            }
+            Self::Machine { service } => write!(f, "the machine's role from {}", origin(service)),
         }
+    }
+}
+
+/// Scheme, host and port of an address.
+fn origin(address: &str) -> String {
+    let uri: Option<Uri> = address.parse().ok();
+    let parts = uri.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.host()?, uri.port_u16())));
+    match parts {
+        Some((scheme, host, Some(port))) => format!("{scheme}://{host}:{port}"),
+        Some((scheme, host, None)) => format!("{scheme}://{host}"),
+        None => "no address".to_owned(),
     }
 }
 
 /// Credentials, and the time at which they end.
 #[derive(Debug, Clone)]
-struct Given {
-    credentials: Credentials,
-    until: Timestamp,
+pub(super) struct Given {
+    pub(super) credentials: Credentials,
+    pub(super) until: Timestamp,
     /// The time from which others are asked for.
-    renew: Timestamp,
+    pub(super) renew: Timestamp,
 }
 
-/// Keys as the services write them.
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Keys {
-    access_key_id: String,
-    secret_access_key: String,
+/// Keys as the services write them, or the reason for which there are none.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct Keys {
+    pub(super) access_key_id: String,
+    pub(super) secret_access_key: String,
     #[serde(alias = "Token")]
-    session_token: String,
-    expiration: String,
+    pub(super) session_token: Option<String>,
+    pub(super) expiration: Option<String>,
+    #[serde(alias = "code")]
+    pub(super) code: String,
+    #[serde(alias = "message")]
+    pub(super) message: String,
 }
 
 #[derive(Deserialize)]
@@ -122,137 +133,40 @@ struct ErrorResponse {
     error: Problem,
 }
 
-/// What is known of a role's credentials.
-#[derive(Default)]
-struct Known {
-    given: Option<Given>,
-    /// The last failure, while there are no credentials.
-    failed: Option<(Timestamp, String)>,
-}
-
-/// The credentials of requests: those that were found, or those of a role.
-pub(super) enum Signer {
-    /// They stay.
-    Fixed(Credentials),
-    /// They are renewed.
-    Renewed(Box<Renewed>),
-}
-
-impl Signer {
-    /// Credentials that hold now.
-    ///
-    /// # Errors
-    /// The role, and the reason for which it has none.
-    pub(super) fn current(&self) -> Result<Credentials, String> {
-        match self {
-            Self::Fixed(credentials) => Ok(credentials.clone()),
-            Self::Renewed(renewed) => renewed.current(),
-        }
-    }
-
-    /// Gives up credentials that the store calls expired; returns whether others may be had.
-    pub(super) fn forget(&self, expired: &Credentials) -> bool {
-        let Self::Renewed(renewed) = self else { return false };
-        let mut known = renewed.known.lock();
-        if known.given.as_ref().is_some_and(|given| given.credentials.key_id == expired.key_id) {
-            known.given = None;
-        }
-        true
-    }
-}
-
-/// Credentials of a role, renewed by the requests that need them.
-pub(super) struct Renewed {
-    role: Role,
-    agent: Agent,
-    clock: Arc<dyn Clock>,
-    known: Mutex<Known>,
-    /// Held by the one that asks the service.
-    asking: Mutex<()>,
-}
-
-impl Renewed {
-    pub(super) fn new(role: Role, authorities: &Authorities, clock: Arc<dyn Clock>) -> Self {
-        let is_far = matches!(role, Role::WebIdentity { .. });
-        let agent = authorities
-            .client(if is_far { Proxy::try_from_env() } else { None })
-            .timeout_connect(Some(if is_far { ANSWER_NEAR } else { CONNECT_NEAR }))
-            .timeout_global(Some(if is_far { ANSWER_FAR } else { ANSWER_NEAR }))
-            .max_idle_connections(0)
-            .build()
-            .new_agent();
-        Self { role, agent, clock, known: Mutex::default(), asking: Mutex::default() }
-    }
-
-    fn current(&self) -> Result<Credentials, String> {
-        let now = self.clock.now();
-        let given = self.known.lock().given.clone();
-        if let Some(given) = given.as_ref().filter(|given| now < given.renew) {
-            return Ok(given.credentials.clone());
-        }
-        // One asks; others go on with what still holds, or wait for the answer.
-        let asking = match (self.asking.try_lock(), given) {
-            (Some(asking), _) => asking,
-            (None, Some(given)) if now < given.until => return Ok(given.credentials),
-            (None, _) => self.asking.lock(),
-        };
-        let found = self.asked(self.clock.now());
-        drop(asking);
-        found
-    }
-
-    /// Credentials from the service, unless it was asked just now.
-    fn asked(&self, now: Timestamp) -> Result<Credentials, String> {
-        let mut given = None;
-        {
-            let known = self.known.lock();
-            if let Some((at, problem)) = &known.failed
-                && now < at.plus_millis(FAILED_MILLIS)
-            {
-                return Err(problem.clone());
-            }
-            given.clone_from(&known.given);
-        }
-        if let Some(given) = given.as_ref().filter(|given| now < given.renew) {
-            return Ok(given.credentials.clone());
-        }
-        let answer = self.role.keys(&self.agent).and_then(|keys| keys.given(now));
-        let answer = answer.map_err(|problem| format!("{}: {problem}", self.role));
-        let mut known = self.known.lock();
-        match (answer, given) {
-            (Ok(given), _) => {
-                let credentials = given.credentials.clone();
-                *known = Known { given: Some(given), failed: None };
-                Ok(credentials)
-            }
-            (Err(problem), Some(mut given)) if now < given.until => {
-                tracing::warn!(problem, "credentials are used on, because there are no others");
-                given.renew = now.plus_millis(AGAIN_MILLIS).min(given.until);
-                let credentials = given.credentials.clone();
-                known.given = Some(given);
-                Ok(credentials)
-            }
-            (Err(problem), _) => {
-                *known = Known { given: None, failed: Some((now, problem.clone())) };
-                Err(problem)
-            }
-        }
-    }
-}
-
 impl Keys {
-    fn given(self, now: Timestamp) -> Result<Given, String> {
-        let Self { access_key_id: key_id, secret_access_key: secret_key, session_token, .. } = self;
-        let until = OffsetDateTime::parse(&self.expiration, &Rfc3339);
-        let until = until.map_err(|_| format!("credentials end at {:?}", self.expiration))?;
-        let until = u64::try_from(until.unix_timestamp()).unwrap_or(0) * 1000;
-        let left = until.saturating_sub(now.0);
-        if left == 0 {
-            return Err(format!("credentials ended at {}", self.expiration));
+    /// The credentials. Those that have ended are none, unless they `stand` nevertheless.
+    pub(super) fn given(self, now: Timestamp, stand: bool) -> Result<Given, String> {
+        if self.access_key_id.is_empty() || self.secret_access_key.is_empty() {
+            return Err(self.told().unwrap_or_else(|| "an answer without credentials".to_owned()));
         }
-        let renew = Timestamp(until - AHEAD_MILLIS.min(left / 2));
-        let credentials = Credentials { key_id, secret_key, session_token: Some(session_token) };
+        let credentials = Credentials {
+            key_id: self.access_key_id,
+            secret_key: self.secret_access_key,
+            session_token: self.session_token.filter(|token| !token.is_empty()),
+        };
+        let Some(end) = self.expiration else {
+            return Ok(Given {
+                credentials,
+                until: Timestamp(u64::MAX),
+                renew: Timestamp(u64::MAX),
+            });
+        };
+        let until = OffsetDateTime::parse(&end, &Rfc3339);
+        let until = until.map_err(|_| format!("credentials end at {end:?}"))?;
+        let until = u64::try_from(until.unix_timestamp()).unwrap_or(0).saturating_mul(1000);
+        let left = until.saturating_sub(now.0);
+        let renew = match left {
+            0 if stand => now.plus_millis(AHEAD_MILLIS),
+            0 => return Err(format!("credentials ended at {end}")),
+            _ => Timestamp(until - AHEAD_MILLIS.min(left / 2)),
+        };
         Ok(Given { credentials, until: Timestamp(until), renew })
+    }
+
+    /// The reason that the service gives.
+    fn told(&self) -> Option<String> {
+        let Self { code, message, .. } = self;
+        (!code.is_empty() || !message.is_empty()).then(|| format!("{code}: {message}"))
     }
 }
 
@@ -267,22 +181,51 @@ impl Role {
         token_file: Option<String>,
     ) -> Result<Self, String> {
         let uri: Option<Uri> = address.parse().ok();
-        let is_near = |host: &str| CONTAINER_HOSTS.contains(&host) || host.starts_with("127.");
+        let is_allowed = |host: &str| CONTAINER_HOSTS.contains(&host) || is_near(host);
         let is_fit = uri.is_some_and(|uri| match uri.scheme_str() {
             Some("https") => uri.host().is_some(),
-            Some("http") => uri.host().is_some_and(is_near),
+            Some("http") => uri.host().is_some_and(is_allowed),
             _ => false,
         });
         match is_fit {
             true => Ok(Self::Container { address, token, token_file }),
             false => Err(format!(
-                "AWS_CONTAINER_CREDENTIALS_FULL_URI is {address:?}: it must begin with https://, \
-                 or be http:// to this machine"
+                "the address of the container's credentials ({}) must begin with https://, or be \
+                 http:// to this machine",
+                origin(&address)
             )),
         }
     }
 
-    fn keys(&self, agent: &Agent) -> Result<Keys, String> {
+    /// The client for its service.
+    pub(super) fn client(&self, authorities: &Authorities) -> Agent {
+        let far = match self {
+            Role::WebIdentity { service, .. } => Some(service),
+            _ => None,
+        };
+        let passes_proxy = far.is_some_and(|service| {
+            let uri: Option<Uri> = service.parse().ok();
+            !uri.is_some_and(|uri| uri.host().is_some_and(is_near))
+        });
+        authorities
+            .client(if passes_proxy { Proxy::try_from_env() } else { None })
+            .timeout_connect(Some(if far.is_some() { ANSWER_NEAR } else { CONNECT_NEAR }))
+            .timeout_global(Some(if far.is_some() { ANSWER_FAR } else { ANSWER_NEAR }))
+            .max_idle_connections(0)
+            .build()
+            .new_agent()
+    }
+
+    /// Whether the environment names it: the machine's is only tried.
+    pub(super) fn is_named(&self) -> bool {
+        !matches!(self, Self::Machine { .. })
+    }
+
+    /// Asks the service for keys.
+    ///
+    /// # Errors
+    /// The request, and what came of it.
+    pub(super) fn keys(&self, agent: &Agent) -> Result<Keys, String> {
         match self {
             Self::WebIdentity { token_file, arn, session, service } => {
                 let token = read(token_file)?;
@@ -312,7 +255,9 @@ impl Role {
             Self::Machine { service } => {
                 let seconds = ("x-aws-ec2-metadata-token-ttl-seconds", MACHINE_TOKEN_SECONDS);
                 let address = format!("{service}/latest/api/token");
-                let token = answer(agent, "PUT", &address, seconds, None)?;
+                let token = answer(agent, "PUT", &address, seconds, None).map_err(|error| {
+                    format!("{error} (in a container the machine's metadata hop limit must be 2)")
+                })?;
                 let token = ("x-aws-ec2-metadata-token", token.trim());
                 let roles = format!("{service}{MACHINE_ROLES}");
                 let names = answer(agent, "GET", &roles, token, None)?;
@@ -329,7 +274,7 @@ fn read(file: &str) -> Result<String, String> {
     Ok(text.trim().to_owned())
 }
 
-fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+fn from_json(text: &str) -> Result<Keys, String> {
     serde_json::from_str(text).map_err(|_| "an answer without credentials".to_owned())
 }
 
@@ -342,7 +287,7 @@ fn answer(
     body: Option<String>,
 ) -> Result<String, String> {
     let request = Request::builder().method(method).uri(address).header(name, value);
-    let failed = |error: &dyn fmt::Display| format!("{method} {address}: {error}");
+    let failed = |error: &dyn fmt::Display| format!("{method} {}: {error}", origin(address));
     let request = request.body(body.unwrap_or_default()).map_err(|error| failed(&error))?;
     let sent = match method {
         "GET" => agent.run(request.map(|_| ())),
@@ -352,14 +297,11 @@ fn answer(
     let status = answer.status();
     let text = answer.into_body().into_with_config().limit(BODY_BYTES_MAX).read_to_string();
     let text = text.map_err(|error| failed(&error))?;
-    if !status.is_success() {
-        let said = quick_xml::de::from_str(&text).map(|ErrorResponse { error }| {
-            format!("{} {}: {}", status.as_u16(), error.code, error.message)
-        });
-        return Err(failed(&said.unwrap_or_else(|_| status.to_string())));
+    if status.is_success() {
+        return Ok(text);
     }
-    Ok(text)
+    let in_xml = quick_xml::de::from_str(&text)
+        .map(|ErrorResponse { error }| format!("{}: {}", error.code, error.message));
+    let told = in_xml.ok().or_else(|| from_json(&text).ok()?.told());
+    Err(failed(&told.map_or(status.to_string(), |told| format!("{} {told}", status.as_u16()))))
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,7 @@
 //! Names of places in buckets, and of the stores that hold them.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use ureq::http::Uri;
@@ -122,7 +123,7 @@ impl Store {
         // Certificates for all names below a host do not hold for names with dots.
         let is_path_style =
             options.is_path_style.unwrap_or(endpoint.is_some() || url.bucket.contains('.'));
-        let endpoint = endpoint.unwrap_or_else(|| format!("https://s3.{region}.amazonaws.com"));
+        let endpoint = endpoint.unwrap_or_else(|| amazons("s3", &region));
         let (scheme, host, path) = parts(&endpoint).ok_or_else(|| BucketError::Invalid {
             problem: format!("{endpoint:?} is no address of a store: http(s)://HOST[:PORT][/PATH]"),
         })?;
@@ -132,6 +133,20 @@ impl Store {
         };
         Ok(Self { origin: format!("{scheme}://{host}"), host, root, region })
     }
+}
+
+/// Address of a service of Amazon's in a region; China has names of its own.
+pub(super) fn amazons(service: &str, region: &str) -> String {
+    let end = if region.starts_with("cn-") { ".cn" } else { "" };
+    format!("https://{service}.{region}.amazonaws.com{end}")
+}
+
+/// Whether a host, with or without a port, is this machine.
+pub(super) fn is_near(host: &str) -> bool {
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |it| it.0);
+    let name = name.trim_matches(['[', ']']);
+    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Scheme, host with a port that is not the scheme's own, and path without a slash at its end.
@@ -185,6 +200,17 @@ mod tests {
     }
 
     #[test]
+    fn this_machine_is_told_from_names_that_look_like_it() {
+        for near in ["localhost", "localhost:9000", "127.0.0.1", "127.1.2.3:80", "[::1]", "[::1]:9"]
+        {
+            assert!(is_near(near), "{near}");
+        }
+        for far in ["127.evil.example", "localhost.evil.example", "10.0.0.1:80", "[fd00::1]:80"] {
+            assert!(!is_near(far), "{far}");
+        }
+    }
+
+    #[test]
     fn the_store_is_the_named_one_or_amazons() {
         let of = |set: &[(&str, &str)], place: &str, options: &BucketOptions| {
             let variable = |name: &str| {
@@ -203,6 +229,11 @@ mod tests {
         assert_eq!(
             of(&region, "s3://a.b.c", &none).unwrap(),
             "https://s3.eu-west-1.amazonaws.com/a.b.c eu-west-1"
+        );
+        let china = [("AWS_REGION", "cn-north-1")];
+        assert_eq!(
+            of(&china, acme, &none).unwrap(),
+            "https://acme.s3.cn-north-1.amazonaws.com.cn cn-north-1"
         );
         let endpoint = [("AWS_ENDPOINT_URL", "http://store:9000/base/")];
         assert_eq!(of(&endpoint, acme, &none).unwrap(), "http://store:9000/base/acme us-east-1");

@@ -2,10 +2,13 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use time::OffsetDateTime;
+
 use super::super::credentials::{Profile, Source};
+use super::super::roles::{AHEAD_MILLIS, Keys, MACHINE_ROLES};
 use super::*;
-use crate::tests::world::{Duplex, Handler, Listener, pages, reply};
-use lodestone_types::ManualClock;
+use crate::tests::world::{Duplex, Handler, Listener, PATIENCE, pages, reply};
+use lodestone_types::{ManualClock, Timestamp};
 
 /// 2026-01-01T00:00:00Z.
 const NOW: Timestamp = Timestamp(1_767_225_600_000);
@@ -22,8 +25,18 @@ fn role(variables: &[(&str, &str)]) -> Result<Role, String> {
     }
 }
 
-fn renewed(role: Role, clock: &Arc<ManualClock>) -> Renewed {
-    Renewed::new(role, &Authorities::default(), Arc::clone(clock) as Arc<dyn Clock>)
+fn renewed(role: Role, clock: &Arc<ManualClock>) -> Arc<Renewed> {
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    Arc::new(Renewed::new(role, &Authorities::default(), clock))
+}
+
+/// Waits until something is so that another thread does.
+fn until(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "it never is");
+        thread::yield_now();
+    }
 }
 
 fn clock() -> Arc<ManualClock> {
@@ -140,23 +153,82 @@ fn credentials_are_renewed_ahead_and_used_on_while_the_service_is_down() {
     clock.advance_millis(HOUR - AHEAD_MILLIS - 1);
     assert_eq!((key().unwrap(), count()), ("1".into(), 1));
     clock.advance_millis(1);
-    assert_eq!((key().unwrap(), count()), ("2".into(), 2));
+    assert_eq!(key().unwrap(), "1", "nobody waits while these hold");
+    until(|| key().unwrap() == "2");
+    assert_eq!(count(), 2);
 
+    let is_idle = || !signer.is_renewing.load(Ordering::SeqCst);
     is_down.store(1, Ordering::SeqCst);
     clock.advance_millis(HOUR - AHEAD_MILLIS);
-    assert_eq!((key().unwrap(), key().unwrap(), count()), ("2".into(), "2".into(), 3));
+    assert_eq!(key().unwrap(), "2");
+    until(|| count() == 3 && is_idle());
+    assert_eq!((key().unwrap(), count()), ("2".into(), 3), "not again so soon");
     clock.advance_millis(AGAIN_MILLIS);
-    assert_eq!((key().unwrap(), count()), ("2".into(), 4));
+    assert_eq!(key().unwrap(), "2");
+    until(|| count() == 4 && is_idle());
     clock.advance_millis(AHEAD_MILLIS - AGAIN_MILLIS);
     let error = key().unwrap_err();
-    assert!(error.contains("503") && error.contains(&address), "{error}");
-    assert!(!error.contains("secret text"), "{error}");
-    let asked = count();
-    assert!(key().is_err() && count() == asked, "one failure is the answer to all for a second");
+    let origin = format!("http://{}", service.address);
+    assert!(error.contains("503") && error.contains(&origin), "{error}");
+    assert!(!error.contains("secret text") && !error.contains("/task"), "{error}");
 
     is_down.store(0, Ordering::SeqCst);
-    clock.advance_millis(FAILED_MILLIS);
-    assert_eq!(key().unwrap(), "3");
+    until(|| key().is_ok_and(|key| key == "3"));
+}
+
+/// A service that is slow to fail, and a clock that goes back: those who wait get the failure of
+/// the one that asked, and what has failed is asked again.
+#[test]
+fn a_failure_is_the_answer_to_all_who_wait_and_is_not_kept() {
+    let (clock, asked) = (clock(), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&asked);
+    let handler = move |_: &str, stream: &mut dyn Duplex| -> io::Result<()> {
+        counted.fetch_add(1, Ordering::SeqCst);
+        thread::park_timeout(Duration::from_millis(300));
+        reply(stream, 503, "", b"")
+    };
+    let service = Listener::site(Arc::new(handler) as Handler);
+    let address = format!("http://{}/task", service.address);
+    let container = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*address)];
+    let signer = renewed(role(&container).unwrap(), &clock);
+    let go = std::sync::Barrier::new(16);
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                go.wait();
+                assert!(signer.current().is_err());
+            });
+        }
+    });
+    let count = asked.load(Ordering::SeqCst);
+    assert!(count <= 3, "{count} questions for one failure");
+    clock.set_back_millis(HOUR);
+    until(|| signer.current().is_err() && asked.load(Ordering::SeqCst) > count);
+}
+
+#[test]
+fn keys_of_a_machine_are_used_beyond_their_end_and_asked_for_again() {
+    let (clock, is_down) = (clock(), Arc::new(AtomicU64::new(0)));
+    let service = service(&clock, &is_down);
+    let address = format!("http://{}", service.address);
+    let machine = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", &*address)];
+    let signer = renewed(role(&machine).unwrap(), &clock);
+    let key = || signer.current().map(|credentials| credentials.key_id);
+    assert_eq!(key().unwrap(), "1");
+    is_down.store(1, Ordering::SeqCst);
+    clock.advance_millis(2 * HOUR);
+    assert_eq!(key().unwrap(), "1", "its service is down");
+    is_down.store(0, Ordering::SeqCst);
+    clock.advance_millis(AGAIN_MILLIS);
+    until(|| key().unwrap() == "2");
+    let ended = || Keys {
+        access_key_id: "k".into(),
+        secret_access_key: "s".into(),
+        expiration: Some("2025-12-31T23:59:59Z".into()),
+        ..Keys::default()
+    };
+    assert!(ended().given(NOW, true).unwrap().renew > NOW, "the service itself is behind");
+    assert!(ended().given(NOW, false).is_err());
 }
 
 #[test]
@@ -165,7 +237,7 @@ fn what_the_store_calls_expired_is_given_up_once() {
     let service = service(&clock, &is_down);
     let address = format!("http://{}/task", service.address);
     let container = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*address)];
-    let signer = Signer::Renewed(Box::new(renewed(role(&container).unwrap(), &clock)));
+    let signer = Signer::Renewed(renewed(role(&container).unwrap(), &clock));
     let first = signer.current().unwrap();
     assert!(signer.forget(&first));
     let second = signer.current().unwrap();
@@ -183,9 +255,13 @@ fn many_that_ask_at_once_make_one_question() {
     let address = format!("http://{}/task", service.address);
     let container = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*address)];
     let signer = renewed(role(&container).unwrap(), &clock);
-    std::thread::scope(|scope| {
+    let go = std::sync::Barrier::new(16);
+    thread::scope(|scope| {
         for _ in 0..16 {
-            scope.spawn(|| assert_eq!(signer.current().unwrap().key_id, "1"));
+            scope.spawn(|| {
+                go.wait();
+                assert_eq!(signer.current().unwrap().key_id, "1");
+            });
         }
     });
     assert_eq!(service.requests().len(), 1);
@@ -212,16 +288,29 @@ fn a_refusal_and_an_answer_without_keys_are_told() {
     assert!(!error.contains("hidden"), "{error}");
     let error = told(&refused, "/nowhere/token");
     assert!(error.contains("/nowhere/token"), "{error}");
-    let other = Listener::site(pages(&[("/sts", 200, "", "{}")]));
+    let other = Listener::site(pages(&[
+        ("/sts", 200, "", "{}"),
+        ("/json", 403, "", r#"{"code": "InvalidToken", "message": "too old"}"#),
+    ]));
     let error = told(&format!("http://{}/sts", other.address), file.to_str().unwrap());
     assert!(error.contains("an answer without credentials"), "{error}");
+    let error = told(&format!("http://{}/json", other.address), file.to_str().unwrap());
+    assert!(error.contains("403 InvalidToken: too old"), "{error}");
+    let of_machine = |code: &str| Keys { code: code.into(), ..Keys::default() };
+    let refusal = of_machine("AssumeRoleUnauthorizedAccess").given(NOW, true).unwrap_err();
+    assert_eq!(refusal, "AssumeRoleUnauthorizedAccess: ");
     let ended = Keys {
         access_key_id: "k".into(),
         secret_access_key: "hidden".into(),
-        session_token: "hidden".into(),
-        expiration: "2025-12-31T23:59:59.5Z".into(),
+        expiration: Some("2025-12-31T23:59:59.5Z".into()),
+        ..Keys::default()
     };
-    assert_eq!(ended.given(NOW).unwrap_err(), "credentials ended at 2025-12-31T23:59:59.5Z");
+    let error = ended.given(NOW, false).unwrap_err();
+    assert_eq!(error, "credentials ended at 2025-12-31T23:59:59.5Z");
+    let endless: Keys =
+        serde_json::from_str(r#"{"AccessKeyId": "k", "SecretAccessKey": "s"}"#).unwrap();
+    let endless = endless.given(NOW, false).unwrap();
+    assert_eq!((endless.renew.0, endless.credentials.session_token), (u64::MAX, None));
 }
 
 #[test]
@@ -233,13 +322,16 @@ fn credentials_of_a_container_are_not_asked_for_in_the_open() {
     ] {
         assert!(of(near).is_ok(), "{near}");
     }
-    for wrong in ["http://keys.example/x", "http://10.0.0.1/x", "ftp://localhost/x", "x"] {
+    for wrong in [
+        "http://keys.example/x", "http://10.0.0.1/x", "http://127.evil.example/x",
+        "ftp://localhost/x", "x",
+    ] {
         let error = of(wrong).unwrap_err();
-        assert!(error.contains("AWS_CONTAINER_CREDENTIALS_FULL_URI"), "{error}");
+        assert!(error.contains("must begin with https://") && !error.contains("/x"), "{error}");
     }
     let relative = role(&[("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/credentials/1")]);
     let shown = relative.unwrap().to_string();
-    assert!(shown.ends_with("from http://169.254.170.2/v2/credentials/1"), "{shown}");
+    assert_eq!(shown, "the container's role from http://169.254.170.2", "the path is a secret");
     let off = role(&[("AWS_EC2_METADATA_DISABLED", "true")]).unwrap_err();
     assert!(off.contains("no credentials") && off.contains("AWS_EC2_METADATA_DISABLED"), "{off}");
 }
