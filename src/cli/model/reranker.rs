@@ -24,10 +24,11 @@ pub fn load(settings: &Settings) -> Result<Option<CrossEncoder>, String> {
 }
 
 /// The reader that comes with the program, where the embedding model is the one that it is made
-/// for. Its weights are read with the first question.
+/// for. Its weights are read with the first question, and refused where the directory holds another
+/// model by then.
 ///
 /// # Errors
-/// A directory of the model that has changed since that was loaded.
+/// A directory of the model whose files cannot be read.
 pub fn load_reader(
     settings: &Settings,
     model: &dyn Embedder,
@@ -35,7 +36,7 @@ pub fn load_reader(
     if !settings.beside.reader {
         return Ok(None);
     }
-    // Searches need the other half, however many questions there are.
+    // Searches keep the other half where there are two or more, however many questions there are.
     let threads = (settings.embed_threads / 2).max(1);
     let precision = settings.embedding_precision;
     let place = settings.model_dir.clone();

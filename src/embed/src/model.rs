@@ -152,7 +152,7 @@ impl Model {
             tracing::info!(model = name, seconds, "an embedding model was loaded");
             Ok(forward)
         };
-        let on_demand = Arc::new(OnDemand::new(Box::new(load)));
+        let on_demand = Arc::new(OnDemand::new(Box::new(load), Duration::ZERO));
         let queue = Queue::start(Arc::clone(&on_demand) as _, all_workers, bounds);
         Ok(Self { known, queue, on_demand: Some(on_demand) })
     }

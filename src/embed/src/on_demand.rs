@@ -20,6 +20,8 @@ pub(super) type Load = dyn Fn() -> Result<Arc<dyn Forward>, EmbedError> + Send +
 /// A forward pass whose weights may be away.
 pub(super) struct OnDemand {
     load: Box<Load>,
+    /// Time for which weights that could not be read are not read again.
+    again: Duration,
     state: Mutex<State>,
     /// Held while they are read.
     loading: Mutex<()>,
@@ -30,6 +32,8 @@ struct State {
     /// Batches that are computed.
     batches: usize,
     last_use: Instant,
+    /// When and why they could not be read.
+    failed: Option<(Instant, EmbedError)>,
     /// Counters of weights that were here before.
     before: DeviceCounts,
 }
@@ -52,11 +56,12 @@ impl Drop for Batch<'_> {
 }
 
 impl OnDemand {
-    /// Without weights, until a batch comes.
-    pub fn new(load: Box<Load>) -> Self {
-        let (forward, last_use) = (None, Instant::now());
-        let state = State { forward, batches: 0, last_use, before: DeviceCounts::default() };
-        Self { load, state: Mutex::new(state), loading: Mutex::default() }
+    /// Without weights, until a batch comes. For `again` after a failure every batch gets its
+    /// error: each try reads whole files.
+    pub fn new(load: Box<Load>, again: Duration) -> Self {
+        let (forward, failed, before) = Default::default();
+        let state = State { forward, batches: 0, last_use: Instant::now(), failed, before };
+        Self { load, again, state: Mutex::new(state), loading: Mutex::default() }
     }
 
     /// Time since the last batch, 0 during one; `None` where the weights are away.
@@ -88,8 +93,15 @@ impl OnDemand {
         if let Some(entered) = self.present() {
             return Ok(entered);
         }
-        let loaded = on_own_thread(&*self.load)?;
+        if let Some((at, error)) = &self.state.lock().failed
+            && at.elapsed() < self.again
+        {
+            return Err(error.clone());
+        }
+        let loaded = on_own_thread(&*self.load);
         let mut state = self.state.lock();
+        state.failed = loaded.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        let loaded = loaded?;
         state.forward = Some(Arc::clone(&loaded));
         state.batches += 1;
         Ok((loaded, Batch(self)))
@@ -141,5 +153,34 @@ impl Forward for OnDemand {
             batches: before.batches + now.batches,
             fallbacks: before.fallbacks + now.fallbacks,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn weights_that_cannot_be_read_are_not_read_for_every_batch() {
+        let tries = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&tries);
+        let load = move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let file = "model.safetensors".to_owned();
+            Err(EmbedError::Malformed { file, problem: "another one".to_owned() })
+        };
+        let again = Duration::from_secs(600);
+        let on_demand = OnDemand::new(Box::new(load), again);
+        for _ in 0..9 {
+            let error = on_demand.forward(&[&[1]], &mut || {}).unwrap_err();
+            assert!(error.to_string().contains("another one"), "{error}");
+        }
+        assert_eq!(tries.load(Ordering::SeqCst), 1);
+        let long_ago = Instant::now().checked_sub(again).unwrap();
+        on_demand.state.lock().failed.as_mut().unwrap().0 = long_ago;
+        assert!(on_demand.forward(&[&[1]], &mut || {}).is_err());
+        assert_eq!(tries.load(Ordering::SeqCst), 2);
     }
 }

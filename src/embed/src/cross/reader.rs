@@ -3,9 +3,10 @@
 //! all-MiniLM-L6-v2 with an adapter of low rank (Hu et al. 2021) and a head, which
 //! `scripts/train_reader` trains on the questions in `benches/reader`. The adapter, 1.6 MB,
 //! is part of the program; the rest are the files of the embedding model, so that nothing is to be
-//! installed. Its weights come into memory with the first question.
+//! installed. Its weights come into memory with the first question, and stay.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::head::Head;
 use super::pairs::Pairs;
@@ -25,6 +26,8 @@ use crate::{EmbedError, ModelFiles};
 const ADAPTER: &[u8] = include_bytes!("reader.safetensors");
 /// Fingerprint of the model that it adapts.
 const BASE: &str = "2a5d6cfafccb9b3b974bf375bfa5861cc564ca01227970a3c6c6fa3e30c97fa6";
+/// Time until weights that could not be read are tried again.
+const AGAIN: Duration = Duration::from_secs(60);
 /// Tokens of a pair, as in training.
 const WINDOW: usize = 160;
 
@@ -65,7 +68,7 @@ impl CrossEncoder {
             let encoder = Encoder::new(&config, &weights, precision)?;
             Ok(Arc::new(PairScorer { encoder, head }) as Arc<dyn Forward>)
         };
-        let queue = Queue::start(Arc::new(OnDemand::new(Box::new(load))), workers, BOUNDS);
+        let queue = Queue::start(Arc::new(OnDemand::new(Box::new(load), AGAIN)), workers, BOUNDS);
         Ok(Some(Self { name: "built-in".to_owned(), fingerprint, pairs, queue }))
     }
 }

@@ -185,7 +185,8 @@ impl Choice<'_> {
         let is_read = |at: usize| self.scores[at].verdict.is_some();
         // What was not read is behind what was.
         let has_reader = is_read(by_words);
-        let judged = |at: usize| (is_read(at) == has_reader).then(|| self.scores[at].judged());
+        let judged =
+            |at: usize| (is_read(at) == has_reader).then(|| self.scores[at].judged(self.question));
         let judged = self.best(judged)?;
         let is_meant = |at: usize| self.scores[at].keyed > 0.0;
         Some(if is_meant(by_words) && !is_meant(judged) { by_words } else { judged })

@@ -15,7 +15,7 @@ use crate::models::{Models, OwnedText};
 use crate::translation::{Gloss, Language, Lexicon};
 use lodestone_embed::{EmbedError, Embedder, Lane, Role};
 use lodestone_rank::Reranker;
-use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
+use lodestone_types::{Clock, ErrorKind, RequestContext, RetrievedChunk, SystemClock};
 
 /// The text of an answer when nothing in the chunks answers.
 pub const ABSTENTION: &str = "Nothing in the indexed content answers this question.";
@@ -30,6 +30,8 @@ const READ_MAX: usize = 8;
 /// pairs at one of the two ends: what is less than one in ten is a no. Chosen by reason, not by
 /// measurement.
 const STANDS_MIN: f32 = 0.1;
+/// Characters of a title that a model gets before a passage, which shares its window.
+const TITLE_CHARS_MAX: usize = 200;
 /// Share of the time that a question has left, that the judge may take of it, and the reader.
 const VERDICTS_SHARE: u32 = 4;
 
@@ -143,7 +145,9 @@ impl Answerer {
         let reading = glossary.reading(reading);
         let glossed = glossary.chunks(&chunks);
         let glossed: Vec<&RetrievedChunk> = glossed.iter().collect();
-        let mut chosen = self.chosen(context, question, &glossed, &reading, &editions)?;
+        // The reader knows sentences, and glosses are words one after the other.
+        let without_reader = Self { reader: None, ..self.clone() };
+        let mut chosen = without_reader.chosen(context, question, &glossed, &reading, &editions)?;
         let lacks_name = gloss.names().map(str::to_lowercase).any(|name| {
             let is_in = |part: &Part| {
                 let RetrievedChunk { source, text, .. } = glossed[part.chunk];
@@ -246,11 +250,15 @@ impl Answerer {
         (candidates, chunks): (&[Candidate], &[&RetrievedChunk]),
         (compared, scores): (&[usize], &[Score]),
     ) -> Result<Vec<(usize, f32)>, AnswerError> {
-        let reads = question.wants_one_passage() && is_english(&question.text);
+        let reads = question.wants_one_passage();
         let Some(reader) = self.reader.as_deref().filter(|_| reads) else { return Ok(Vec::new()) };
         let mut best = compared.to_vec();
         best.sort_by(|a, b| scores[*b].relevance().total_cmp(&scores[*a].relevance()));
         best.truncate(READ_MAX);
+        let first = best.first().map(|at| &*chunks[candidates[*at].hit].text);
+        if !first.is_some_and(|first| are_english(&question.text, first)) {
+            return Ok(Vec::new());
+        }
         let passages: Vec<&Candidate> = best.iter().map(|at| &candidates[*at]).collect();
         let texts = titled(&passages, chunks, ": ");
         let verdicts = verdicts(reader, context, &question.text, &texts)?;
@@ -284,7 +292,10 @@ impl Answerer {
 fn titled(passages: &[&Candidate], chunks: &[&RetrievedChunk], between: &str) -> Vec<String> {
     let text = |passage: &&Candidate| match chunks[passage.hit].source.title.as_str() {
         "" => passage.compared.clone(),
-        title => format!("{title}{between}{}", passage.compared),
+        title => {
+            let end = title.char_indices().nth(TITLE_CHARS_MAX).map_or(title.len(), |(at, _)| at);
+            format!("{}{between}{}", &title[..end], passage.compared)
+        }
     };
     passages.iter().map(text).collect()
 }
@@ -301,16 +312,24 @@ fn verdicts(
         Ok(read) => Ok((read.scores.len() == passages.len()).then_some(read.scores)),
         Err(error) => {
             context.check().map_err(EmbedError::from)?;
-            tracing::warn!(%error, model = model.name(), "an answer goes without verdicts");
+            // One tenant with many questions must not fill the log.
+            match error.kind() {
+                ErrorKind::Overloaded => tracing::debug!(%error, "an answer goes without verdicts"),
+                _ => {
+                    tracing::warn!(%error, model = model.name(), "an answer goes without verdicts")
+                }
+            }
             Ok(None)
         }
     }
 }
 
-/// Whether a question may be of the language that the reader reads.
-fn is_english(question: &str) -> bool {
-    let language = Lexicon::get().language_of(question);
-    Evidence::is_of_latin(question) && language.is_none_or(|language| language == Language::English)
+/// Whether a question and the text that its best passage is of are in the language that the reader
+/// reads. A short question need not tell its own; the text does then.
+fn are_english(question: &str, text: &str) -> bool {
+    let told = [question, text].map(|one| Lexicon::get().language_of(one));
+    let other = |language: &Option<Language>| language.is_some_and(|it| it != Language::English);
+    Evidence::is_of_latin(question) && !told.iter().any(other) && told.iter().any(Option::is_some)
 }
 
 /// Drops the passages that a later document in force has changed.

@@ -203,6 +203,12 @@ pub(super) struct Question {
     pub(super) quantities: Vec<Quantity>,
 }
 
+/// English words that ask for a thing, for whether something is so, and behind "how" for a size.
+const THING_WORDS: &str = "who|whom|whose|when|where|why|which|what";
+const WHETHER_WORDS: &str = "is|are|may|can|do|does|did|must|should|was|were|has|have|will";
+const SIZES: &str = "\
+    many|much|long|often|far|old|big|large|high|tall|heavy|late|early|soon|fast|deep|wide";
+
 impl Question {
     pub(super) fn new(text: &str) -> Self {
         let last = last_of(text);
@@ -329,6 +335,24 @@ impl Question {
             && self.extreme.is_none()
             && self.total.is_none()
             && !self.compares
+    }
+
+    /// Whether an English question asks for a thing: who, when, how many, not how or whether.
+    pub(super) fn asks_for_thing(&self) -> bool {
+        let text = spaced(self.last());
+        let mut words = text.split_whitespace();
+        while let Some(word) = words.next() {
+            if is_entry(THING_WORDS, word) {
+                return true;
+            }
+            if word == "how" {
+                return words.next().is_some_and(|next| is_entry(SIZES, next));
+            }
+            if is_entry(WHETHER_WORDS, word) {
+                return false;
+            }
+        }
+        false
     }
 
     /// Whether a row or record is a likely answer.
