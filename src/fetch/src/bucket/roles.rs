@@ -255,9 +255,7 @@ impl Role {
             Self::Machine { service } => {
                 let seconds = ("x-aws-ec2-metadata-token-ttl-seconds", MACHINE_TOKEN_SECONDS);
                 let address = format!("{service}/latest/api/token");
-                let token = answer(agent, "PUT", &address, seconds, None).map_err(|error| {
-                    format!("{error} (in a container the machine's metadata hop limit must be 2)")
-                })?;
+                let token = answer(agent, "PUT", &address, seconds, None)?;
                 let token = ("x-aws-ec2-metadata-token", token.trim());
                 let roles = format!("{service}{MACHINE_ROLES}");
                 let names = answer(agent, "GET", &roles, token, None)?;
@@ -293,7 +291,12 @@ fn answer(
         "GET" => agent.run(request.map(|_| ())),
         _ => agent.run(request),
     };
-    let answer = sent.map_err(|error| failed(&error))?;
+    let answer = sent.map_err(|error| match method {
+        "PUT" => failed(&format!(
+            "{error} (in a container the hop limit of the machine's metadata must be 2)"
+        )),
+        _ => failed(&error),
+    })?;
     let status = answer.status();
     let text = answer.into_body().into_with_config().limit(BODY_BYTES_MAX).read_to_string();
     let text = text.map_err(|error| failed(&error))?;

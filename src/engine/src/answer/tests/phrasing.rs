@@ -171,3 +171,14 @@ fn the_first_is_the_earliest() {
     let answer = told("which pump was built last", &[("pumps.md", pumps)]);
     assert!(answer.contains("P3") && !answer.contains("P2"), "{answer}");
 }
+
+#[test]
+fn the_head_of_a_mail_answers_only_questions_of_the_mail() {
+    let mail = "From: Jonas\nTo: all@kettenwerk\nSubject: Re: vacation and cover\n\nI am off from \
+        14 to 28 July. Abdul does the battery checks while I am away.";
+    let texts = [("holiday_mail.txt", mail)];
+    let cover = told("Who covers the battery checks for Jonas in July?", &texts);
+    assert!(cover.contains("Abdul") && !cover.contains("From: Jonas"), "{cover}");
+    let sender = told("Who sent the mail on vacation and cover?", &texts);
+    assert!(sender.contains("From: Jonas"), "{sender}");
+}
