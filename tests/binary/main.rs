@@ -6,7 +6,7 @@
 //! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `shared_store`: data in a bucket, through lost machines and a failing store; `s3`: the store;
-//!   `verified_buckets`: what `lodestone verify` finds there; `roles`: keys to it that end
+//!   `verified_buckets`: what `lodestone verify` finds there; `roles`: its keys expire
 //! - `query_nodes`: further processes that answer from the bucket; `ingest_nodes`: those that parse
 //!   and embed for another
 //! - `sockets`: slow clients, event streams

@@ -57,7 +57,7 @@ impl Store {
         self.client.call("POST", &format!("/conditions/{how}"), &Value::Null).expect("an answer");
     }
 
-    /// Ends the keys that it gave, before their time.
+    /// Expires all keys that it gave, before their time.
     pub(super) fn expire_keys(&self) {
         self.client.call("POST", "/expire", &Value::Null).expect("an answer");
     }

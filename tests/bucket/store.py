@@ -3,9 +3,9 @@
 
 Prints its port. POST /failures/N has every Nth request fail, by turns before and after it was done, with 1
 all of them before; 0 ends that. POST /conditions/ignored has the store write over what is there, /conditions/racy
-look first and write later, /conditions/kept ends that. GET /keys/N gives keys as a container's role does, good for N seconds, to those with the token
-"role-token"; GET /given counts them, POST /expire ends
-all of them at once. GET /requests counts the requests that came, GET /uploads the uploads in parts that are not finished.
+look first and write later, /conditions/kept ends that. GET /keys/N gives the keys of a role to those with the token
+"role-token", as a container's service does; they expire after N seconds. GET /given counts them, POST /expire expires
+all. GET /requests counts the requests that came, GET /uploads the uploads in parts that are not finished.
 """
 import hashlib
 import io

@@ -7,7 +7,7 @@ use crate::answer::blocks::{Form, Kind};
 use crate::answer::candidates::{Candidate, Reading, Shape};
 use crate::answer::editions::Editions;
 use crate::answer::evidence::Evidence;
-use crate::answer::form::is_idle_mail_head;
+use crate::answer::form::is_mail_head;
 use crate::answer::named::{CODE_MALUS, Named, names};
 use crate::answer::question::{DECISIONS, Question, Wanted};
 use crate::answer::score::{Matches, Score, dot, is_labelled_cause, tells_cause};
@@ -374,7 +374,7 @@ impl Choice<'_> {
                 let is_enough = self.scores[at].confidence(&self.evidence) >= needed;
                 let is_prose = matches!(candidate.shape, Shape::Unit(_))
                     && !candidate.is_lead
-                    && !is_idle_mail_head(self.question, candidate)
+                    && (self.question.is_of_mail || !is_mail_head(candidate))
                     && said(&chosen) + candidate.units <= PASSAGES_MAX;
                 let is_overtaken = self.editions.is_later(self.candidate(first).hit, candidate.hit)
                     && self.contradicts(first, at);

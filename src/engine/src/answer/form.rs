@@ -20,10 +20,10 @@ pub(super) const KIND_BONUS: f32 = 0.1;
 const LEAD_MALUS: f32 = 0.35;
 /// The mail that another one answers is older than that.
 const QUOTED_MALUS: f32 = 0.3;
-/// The head of a mail answers only questions of the mail itself.
-const MAIL_HEAD_MALUS: f32 = 0.4;
 /// So is what the next sentence takes back.
 const DENIED_MALUS: f32 = 0.4;
+/// The head of a mail answers only questions about the mail itself.
+const MAIL_HEAD_MALUS: f32 = 0.4;
 /// A record of something that is over answers a question of now only where nothing else does.
 const ENDED_MALUS: f32 = 0.3;
 /// A sentence that tells where the answer stands answers only what nothing else does.
@@ -51,15 +51,11 @@ pub(super) const ENDED: &str = "\
     ehemals|ehemaliger|ehemalige|terminé|terminée|résilié|expiré|finalizado|terminado|rescindido|\
     vencido";
 
-/// Names of the lines of a mail's head, those that only a mail has, and words of questions of one.
+/// Names of the lines in the head of a mail, and of the one that only a mail has.
 const MAIL_HEAD: &str = "\
     from|to|cc|bcc|subject|date|sent|reply to|von|an|betreff|datum|gesendet|de|à|objet|envoyé|para|\
     asunto|fecha|enviado";
 const MAIL_SUBJECT: &str = "subject|betreff|objet|asunto";
-const OF_MAIL: &str = "\
-    mail|mails|email|emails|e mail|message|subject|sender|recipient|sent|send|wrote|write|written|\
-    reply|replied|addressed|received|betreff|nachricht|schrieb|geschrieben|gesendet|geschickt|\
-    courriel|objet|écrit|envoyé|correo|asunto|escribió|envió";
 
 /// Words of the names of columns that hold somebody, and the words of a full name.
 const PERSON_COLUMNS: &str = "\
@@ -103,7 +99,7 @@ pub(super) fn form(
 ) -> f32 {
     let shown = candidate.shown();
     let mut form = -value_if(is_quoted_mail(candidate, chunk), QUOTED_MALUS);
-    form -= value_if(is_idle_mail_head(question, candidate), MAIL_HEAD_MALUS);
+    form -= value_if(!question.is_of_mail && is_mail_head(candidate), MAIL_HEAD_MALUS);
     let holds_kind = match question.asked {
         Asked::Person if candidate.has_values() => {
             candidate.cells.iter().any(|cell| tells_somebody(cell, &question.lower))
@@ -204,18 +200,12 @@ fn points_elsewhere(text: &str) -> bool {
         && entries(ELSEWHERE).any(|word| contains(&said, word))
 }
 
-/// Whether a passage is the head of a mail, who sent it, to whom, on what, and the question is of
-/// something else.
-pub(super) fn is_idle_mail_head(question: &Question, candidate: &Candidate) -> bool {
-    let said = spaced(question.last());
-    is_mail_head(candidate) && !entries(OF_MAIL).any(|word| contains(&said, word))
-}
-
-fn is_mail_head(candidate: &Candidate) -> bool {
-    let names: Vec<String> = candidate.cells.iter().map(|cell| cell.name.to_lowercase()).collect();
-    names.len() > 1
-        && names.iter().all(|name| is_entry(MAIL_HEAD, name))
-        && names.iter().any(|name| is_entry(MAIL_SUBJECT, name))
+/// Whether a passage is the head of a mail: who sent it, to whom, about what.
+pub(super) fn is_mail_head(candidate: &Candidate) -> bool {
+    let mut names = candidate.cells.iter().map(|cell| cell.name.to_lowercase());
+    candidate.cells.len() > 1
+        && names.clone().any(|name| is_entry(MAIL_SUBJECT, &name))
+        && names.all(|name| is_entry(MAIL_HEAD, &name))
 }
 
 /// Whether a passage of a mail is quoted there from an older one.

@@ -11,7 +11,9 @@ use crate::answer::qualities::Quality;
 use crate::answer::several::{is_of_pairs, is_plural, noun, wants_several};
 use crate::answer::sides::{named_sides, sides};
 use crate::answer::values::{Day, Quantity, days, quantities};
-use crate::answer::words::{self, Asked, asked, contains, entries, is_entry, spaced};
+use crate::answer::words::{
+    self, Asked, asked, asks_for_thing, contains, entries, is_entry, spaced,
+};
 
 const STEPS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
@@ -146,6 +148,12 @@ pub(super) enum Total {
     Mean,
 }
 
+/// Words of questions about a mail.
+const MAIL: &str = "\
+    mail|mails|email|emails|e mail|message|subject|sender|recipient|sent|send|wrote|write|written|\
+    reply|replied|addressed|received|betreff|nachricht|schrieb|geschrieben|gesendet|geschickt|\
+    courriel|objet|écrit|envoyé|correo|asunto|escribió|envió";
+
 /// A question as it is read.
 #[derive(Debug, Clone)]
 pub(super) struct Question {
@@ -193,6 +201,10 @@ pub(super) struct Question {
     pub(super) is_of_decisions: bool,
     /// Whether an amount of money is asked for.
     pub(super) is_of_money: bool,
+    /// Whether it is about a mail: who sent it, when it came.
+    pub(super) is_of_mail: bool,
+    /// Whether it asks, in English, who, when, how many: not how, and not for yes or no.
+    pub(super) asks_for_thing: bool,
     /// Whether it asks in so many words for the amount that something costs.
     pub(super) asks_amount: bool,
     /// The kind of value that it names, where it names one.
@@ -202,12 +214,6 @@ pub(super) struct Question {
     pub(super) days: Vec<Day>,
     pub(super) quantities: Vec<Quantity>,
 }
-
-/// English words that ask for a thing, for whether something is so, and behind "how" for a size.
-const THING_WORDS: &str = "who|whom|whose|when|where|why|which|what";
-const WHETHER_WORDS: &str = "is|are|may|can|do|does|did|must|should|was|were|has|have|will";
-const SIZES: &str = "\
-    many|much|long|often|far|old|big|large|high|tall|heavy|late|early|soon|fast|deep|wide";
 
 impl Question {
     pub(super) fn new(text: &str) -> Self {
@@ -228,10 +234,6 @@ impl Question {
         let is_either = has(EITHER) && asks_which && excluded.is_empty();
         let is_comparing = entries(COMPARATIVES).any(compares) || is_either;
         let wanted = wanted_by(&spaced);
-        // German "was" is what.
-        let behind = spaced.trim_start().split_once(' ').map_or("", |(_, behind)| behind);
-        let behind = format!(" {behind}");
-        let has_behind = |list: &str| entries(list).any(|word| contains(&behind, word));
         let ends = |list: &str| {
             asks_which && list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
         };
@@ -275,15 +277,24 @@ impl Question {
             excluded,
             others_than: others_than(&rest),
             is_of_open: has(OPEN),
-            is_of_past: has_behind(PAST) || begins("did|were") || has(ENDED),
+            is_of_past: tells_past(&spaced) || begins("did|were") || has(ENDED),
             is_negated: words::tells_negation(last),
             is_of_decisions: has(DECISIONS) && begins(OF_ALL),
             is_of_money: has(MONEY),
+            is_of_mail: has(MAIL),
+            asks_for_thing: asks_for_thing(&spaced),
             asks_amount: has(MONEY) && wanted == Wanted::Fact && begins(AMOUNTS),
             quantities: quantities(text).into_iter().filter(|one| !is_in_day(one)).collect(),
             days: found.into_iter().map(|(_, day)| day).collect(),
         }
     }
+}
+
+/// Whether a word of the past stands behind the first one: German "was" is "what".
+fn tells_past(spaced: &str) -> bool {
+    let behind = spaced.trim_start().split_once(' ').map_or("", |(_, behind)| behind);
+    let behind = format!(" {behind}");
+    entries(PAST).any(|word| contains(&behind, word))
 }
 
 /// The extreme that a question wants, of which `unbound` are the words without those of bounds;
@@ -335,24 +346,6 @@ impl Question {
             && self.extreme.is_none()
             && self.total.is_none()
             && !self.compares
-    }
-
-    /// Whether an English question asks for a thing: who, when, how many, not how or whether.
-    pub(super) fn asks_for_thing(&self) -> bool {
-        let text = spaced(self.last());
-        let mut words = text.split_whitespace();
-        while let Some(word) = words.next() {
-            if is_entry(THING_WORDS, word) {
-                return true;
-            }
-            if word == "how" {
-                return words.next().is_some_and(|next| is_entry(SIZES, next));
-            }
-            if is_entry(WHETHER_WORDS, word) {
-                return false;
-            }
-        }
-        false
     }
 
     /// Whether a row or record is a likely answer.

@@ -130,8 +130,7 @@ impl Score {
 
     /// The relevance by which the first passage of an answer to a question is chosen.
     pub(super) fn judged(&self, question: &Question) -> f32 {
-        let weight =
-            if question.asks_for_thing() { VERDICT_WEIGHT_OF_THING } else { VERDICT_WEIGHT };
+        let weight = if question.asks_for_thing { VERDICT_WEIGHT_OF_THING } else { VERDICT_WEIGHT };
         self.relevance() + weight * self.opinion()
     }
 

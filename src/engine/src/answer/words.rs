@@ -116,6 +116,28 @@ pub(super) fn is_entry(list: &str, word: &str) -> bool {
     entries(list).any(|entry| entry == word)
 }
 
+/// English words that ask for a thing, for yes or no, and behind "how" for a size.
+const THING_WORDS: &str = "who|whom|whose|when|where|why|which|what";
+const YES_NO_WORDS: &str = "is|are|may|can|do|does|did|must|should|was|were|has|have|will";
+const SIZES: &str = "\
+    many|much|long|often|far|old|big|large|high|tall|heavy|late|early|soon|fast|deep|wide";
+/// Whether the first question word among `spaced` asks for a thing.
+pub(super) fn asks_for_thing(spaced: &str) -> bool {
+    let mut words = spaced.split_whitespace();
+    while let Some(word) = words.next() {
+        if is_entry(THING_WORDS, word) {
+            return true;
+        }
+        if word == "how" {
+            return words.next().is_some_and(|next| is_entry(SIZES, next));
+        }
+        if is_entry(YES_NO_WORDS, word) {
+            return false;
+        }
+    }
+    false
+}
+
 /// Kind of thing that a question asks for, as far as its words tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
@@ -338,6 +360,16 @@ pub(super) fn contains(spaced: &str, phrase: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn questions_for_a_thing_are_told_from_those_for_yes_or_no() {
+        for thing in ["Who locks the gate?", "In which room is it?", "how long does it take"] {
+            assert!(asks_for_thing(&spaced(thing)), "{thing}");
+        }
+        for other in ["Is the room that is open heated?", "How do I lock it?", "gate key", "how"] {
+            assert!(!asks_for_thing(&spaced(other)), "{other}");
+        }
+    }
 
     #[test]
     fn the_kind_of_answer_is_seen() {

@@ -12,9 +12,9 @@ use ureq::{Agent, Body, Proxy};
 
 use super::answers::{Listing, Problem};
 use super::credentials::{Credentials, Profile};
+use super::provider::{CredentialProvider, provider};
 use super::sign::{self, Unsigned};
-use super::signer::{Signer, signer};
-use super::url::{Store, is_near};
+use super::url::{Store, is_loopback};
 use super::{BucketError, BucketOptions, BucketUrl, Pause};
 use crate::Authorities;
 use lodestone_types::Clock;
@@ -57,7 +57,7 @@ pub enum Put {
 pub struct Bucket {
     url: BucketUrl,
     store: Store,
-    signer: Signer,
+    credentials: CredentialProvider,
     agent: Agent,
     clock: Arc<dyn Clock>,
     pause: Box<Pause>,
@@ -121,7 +121,7 @@ impl Bucket {
         let profile = Profile::read(&variable)?;
         let store = Store::of(&url, options, &profile)?;
         let agent = authorities
-            .client(if is_near(&store.host) { None } else { Proxy::try_from_env() })
+            .client(if is_loopback(&store.host) { None } else { Proxy::try_from_env() })
             .timeout_connect(Some(CONNECT))
             .timeout_recv_response(Some(ANSWER))
             .timeout_per_write(Some(STALL))
@@ -130,12 +130,12 @@ impl Bucket {
             .max_idle_connections(IDLE_MAX)
             .build()
             .new_agent();
-        let signer = signer(&profile, &store.region, authorities, &clock, &*pause);
-        let signer = signer.map_err(|error| BucketError::Credentials {
+        let credentials = provider(&profile, &store.region, authorities, &clock, &*pause);
+        let credentials = credentials.map_err(|error| BucketError::Credentials {
             problem: format!("{url} at {}: {error}", store.origin),
         })?;
         let sent = Default::default();
-        Ok(Self { signer, url, store, agent, clock, pause, sent })
+        Ok(Self { credentials, url, store, agent, clock, pause, sent })
     }
 
     /// Its address.
@@ -184,7 +184,7 @@ impl Bucket {
     pub(super) fn ask(&self, ask: &Ask<'_>) -> Result<Response<Body>, BucketError> {
         let (mut tries, mut is_renewed) = (0, false);
         loop {
-            let (error, after) = match self.signer.current() {
+            let (error, after) = match self.credentials.current() {
                 // Nothing was sent.
                 Err(problem) => (self.unreachable(ask, &problem), None),
                 Ok(credentials) => match self.send(ask, &credentials) {
@@ -198,9 +198,9 @@ impl Bucket {
                             (self.refused(ask, answer), after.map(Duration::from_secs))
                         }
                         _ => match self.refused(ask, answer) {
-                            // Others may have taken the place of these meanwhile.
-                            error if !is_renewed && error.may_be_of_expired_keys() => {
-                                if !self.signer.forget(&credentials) {
+                            // A role may have new ones.
+                            error if !is_renewed && error.may_mean_expired() => {
+                                if !self.credentials.discard(&credentials) {
                                     return Err(error);
                                 }
                                 is_renewed = true;

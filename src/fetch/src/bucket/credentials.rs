@@ -6,14 +6,14 @@ use std::fmt;
 
 use super::BucketError;
 use super::roles::Role;
-use super::url::amazons;
+use super::url::aws_endpoint;
 
 const MACHINE_SERVICE: &str = "http://169.254.169.254";
 const MACHINE_SERVICE_IPV6: &str = "http://[fd00:ec2::254]";
 const CONTAINER_SERVICE: &str = "http://169.254.170.2";
 
-/// Keys of a profile whose credentials come from elsewhere, in ways that are not known here.
-const UNKNOWN_WAYS: [&str; 6] = [
+/// Keys of a profile whose credentials come from where this client does not get them.
+const UNSUPPORTED_KEYS: [&str; 6] = [
     "role_arn", "source_profile", "credential_source", "credential_process", "sso_session",
     "sso_start_url",
 ];
@@ -104,14 +104,14 @@ impl<'a> Profile<'a> {
         if let Some(found) = from(&|variable, _| (self.variable)(variable)) {
             return Ok(Source::Fixed(found));
         }
-        self.is_whole(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], self.variable)?;
+        self.check_pair(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], self.variable)?;
         if let Some(role) = self.web_identity(region)? {
             return Ok(Source::Role(role));
         }
         if let Some(found) = from(&|_, key| self.values.get(key).cloned()) {
             return Ok(Source::Fixed(found));
         }
-        self.is_understood()?;
+        self.check_supported()?;
         if let Some(role) = self.container()? {
             return Ok(Source::Role(role));
         }
@@ -123,13 +123,13 @@ impl<'a> Profile<'a> {
         Ok(Source::Role(self.machine()))
     }
 
-    /// Checks that the profile names no credentials in a way that is not known: what is meant must
-    /// not end at the role of the machine.
-    fn is_understood(&self) -> Result<(), BucketError> {
+    /// Checks that the profile names no unsupported source of credentials: without this the server
+    /// would go on with the machine's role, and nobody would notice.
+    fn check_supported(&self) -> Result<(), BucketError> {
         let get = |key: &str| self.values.get(key).cloned();
-        self.is_whole(["aws_access_key_id", "aws_secret_access_key"], &get)?;
-        let unknown = UNKNOWN_WAYS.iter().find(|key| self.values.contains_key(**key));
-        let problem = match unknown {
+        self.check_pair(["aws_access_key_id", "aws_secret_access_key"], &get)?;
+        let unsupported = UNSUPPORTED_KEYS.iter().find(|key| self.values.contains_key(**key));
+        let problem = match unsupported {
             Some(key) => format!("profile {} has {key}, which is not supported", self.name),
             None if (self.variable)("AWS_PROFILE").is_some() && !self.is_there => {
                 format!("AWS_PROFILE names {}, which no file has", self.name)
@@ -139,8 +139,8 @@ impl<'a> Profile<'a> {
         Err(BucketError::Credentials { problem })
     }
 
-    /// Checks that of two that belong together both are there or none.
-    fn is_whole(&self, pair: [&str; 2], get: Variable<'_>) -> Result<(), BucketError> {
+    /// Checks that both values of a pair are set, or none.
+    fn check_pair(&self, pair: [&str; 2], get: Variable<'_>) -> Result<(), BucketError> {
         let (has, lacks) = match pair.map(|key| get(key).is_some()) {
             [true, false] => (pair[0], pair[1]),
             [false, true] => (pair[1], pair[0]),
@@ -172,7 +172,7 @@ impl<'a> Profile<'a> {
         let region = self.value(&["AWS_REGION", "AWS_DEFAULT_REGION"], "region");
         let region = region.unwrap_or_else(|| store_region.to_owned());
         let service = self.value(&["AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"], "endpoint_url");
-        let service = service.unwrap_or_else(|| amazons("sts", &region));
+        let service = service.unwrap_or_else(|| aws_endpoint("sts", &region));
         let session = self.value(&["AWS_ROLE_SESSION_NAME"], "role_session_name");
         let session = session.unwrap_or_else(|| "lodestone".to_owned());
         Ok(Some(Role::WebIdentity { token_file, arn, session, service }))

@@ -10,7 +10,7 @@
 //! body that it gets with the hash in its signature.
 //!
 //! - `url`: names of places; `credentials`: keys, region and endpoint; `roles`: services that give
-//!   keys; `signer`: keys that are renewed; `sign`: signatures
+//!   credentials; `provider`: credentials that are renewed; `sign`: signatures
 //! - `client`: requests and their retries; `read`: objects that are read; `parts`: objects that are
 //!   sent in parts; `answers`: bodies in XML
 
@@ -18,10 +18,10 @@ mod answers;
 mod client;
 mod credentials;
 mod parts;
+mod provider;
 mod read;
 mod roles;
 mod sign;
-mod signer;
 mod url;
 
 use std::time::Duration;
@@ -87,9 +87,9 @@ impl BucketError {
         }
     }
 
-    /// Whether a store may have refused the keys because they have ended. Some say only that they
-    /// are unknown, and an answer to HEAD says nothing.
-    fn may_be_of_expired_keys(&self) -> bool {
+    /// Whether the store may have refused expired credentials. Some stores say only that they do
+    /// not know them, and an answer to HEAD has no body.
+    fn may_mean_expired(&self) -> bool {
         let codes = ["ExpiredToken", "InvalidToken", "InvalidAccessKeyId", ""];
         matches!(self, Self::Refused { status: 400 | 403, .. }) && codes.contains(&self.code())
     }

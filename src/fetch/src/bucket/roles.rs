@@ -1,4 +1,4 @@
-//! Credentials of a role: they end after hours, and are asked for again before that.
+//! Roles that give credentials, and the services that are asked for them.
 //!
 //! ```text
 //! web identity   token of a file -> POST to the token service -> keys   accounts of EKS, OpenID
@@ -20,11 +20,11 @@ use ureq::{Agent, Proxy};
 use super::answers::Problem;
 use super::credentials::Credentials;
 use super::sign;
-use super::url::is_near;
+use super::url::is_loopback;
 use crate::Authorities;
 use lodestone_types::Timestamp;
 
-/// Credentials are asked for so long before they end, or at half of the time that is left.
+/// Credentials are renewed so long before they expire, or at half of the time that is left.
 pub(super) const AHEAD_MILLIS: u64 = 5 * 60_000;
 /// A service of the machine answers at once or not at all.
 const CONNECT_NEAR: Duration = Duration::from_secs(1);
@@ -91,19 +91,19 @@ fn origin(address: &str) -> String {
     }
 }
 
-/// Credentials, and the time at which they end.
+/// Credentials that expire.
 #[derive(Debug, Clone)]
-pub(super) struct Given {
+pub(super) struct ExpiringCredentials {
     pub(super) credentials: Credentials,
-    pub(super) until: Timestamp,
-    /// The time from which others are asked for.
-    pub(super) renew: Timestamp,
+    pub(super) expires: Timestamp,
+    /// The time from which new ones are asked for.
+    pub(super) renew_at: Timestamp,
 }
 
-/// Keys as the services write them, or the reason for which there are none.
+/// Answer of a service: keys, or the reason for which there are none.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
-pub(super) struct Keys {
+pub(super) struct KeysReply {
     pub(super) access_key_id: String,
     pub(super) secret_access_key: String,
     #[serde(alias = "Token")]
@@ -124,7 +124,7 @@ struct Assumed {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct AssumedResult {
-    credentials: Keys,
+    credentials: KeysReply,
 }
 
 #[derive(Deserialize)]
@@ -133,38 +133,44 @@ struct ErrorResponse {
     error: Problem,
 }
 
-impl Keys {
-    /// The credentials. Those that have ended are none, unless they `stand` nevertheless.
-    pub(super) fn given(self, now: Timestamp, stand: bool) -> Result<Given, String> {
+impl KeysReply {
+    /// The credentials; expired ones only where these are accepted.
+    ///
+    /// # Errors
+    /// The reason of the service, or what is wrong with its answer.
+    pub(super) fn into_credentials(
+        self,
+        now: Timestamp,
+        accepts_expired: bool,
+    ) -> Result<ExpiringCredentials, String> {
         if self.access_key_id.is_empty() || self.secret_access_key.is_empty() {
-            return Err(self.told().unwrap_or_else(|| "an answer without credentials".to_owned()));
+            return Err(self
+                .reason()
+                .unwrap_or_else(|| "an answer without credentials".to_owned()));
         }
         let credentials = Credentials {
             key_id: self.access_key_id,
             secret_key: self.secret_access_key,
             session_token: self.session_token.filter(|token| !token.is_empty()),
         };
-        let Some(end) = self.expiration else {
-            return Ok(Given {
-                credentials,
-                until: Timestamp(u64::MAX),
-                renew: Timestamp(u64::MAX),
-            });
+        let Some(told) = self.expiration else {
+            let never = Timestamp(u64::MAX);
+            return Ok(ExpiringCredentials { credentials, expires: never, renew_at: never });
         };
-        let until = OffsetDateTime::parse(&end, &Rfc3339);
-        let until = until.map_err(|_| format!("credentials end at {end:?}"))?;
-        let until = u64::try_from(until.unix_timestamp()).unwrap_or(0).saturating_mul(1000);
-        let left = until.saturating_sub(now.0);
-        let renew = match left {
-            0 if stand => now.plus_millis(AHEAD_MILLIS),
-            0 => return Err(format!("credentials ended at {end}")),
-            _ => Timestamp(until - AHEAD_MILLIS.min(left / 2)),
+        let expires = OffsetDateTime::parse(&told, &Rfc3339)
+            .map_err(|_| format!("credentials expire at {told:?}"))?;
+        let expires = u64::try_from(expires.unix_timestamp()).unwrap_or(0).saturating_mul(1000);
+        let left = expires.saturating_sub(now.0);
+        let renew_at = match left {
+            0 if accepts_expired => now.plus_millis(AHEAD_MILLIS),
+            0 => return Err(format!("credentials expired at {told}")),
+            _ => Timestamp(expires - AHEAD_MILLIS.min(left / 2)),
         };
-        Ok(Given { credentials, until: Timestamp(until), renew })
+        Ok(ExpiringCredentials { credentials, expires: Timestamp(expires), renew_at })
     }
 
     /// The reason that the service gives.
-    fn told(&self) -> Option<String> {
+    fn reason(&self) -> Option<String> {
         let Self { code, message, .. } = self;
         (!code.is_empty() || !message.is_empty()).then(|| format!("{code}: {message}"))
     }
@@ -181,7 +187,7 @@ impl Role {
         token_file: Option<String>,
     ) -> Result<Self, String> {
         let uri: Option<Uri> = address.parse().ok();
-        let is_allowed = |host: &str| CONTAINER_HOSTS.contains(&host) || is_near(host);
+        let is_allowed = |host: &str| CONTAINER_HOSTS.contains(&host) || is_loopback(host);
         let is_fit = uri.is_some_and(|uri| match uri.scheme_str() {
             Some("https") => uri.host().is_some(),
             Some("http") => uri.host().is_some_and(is_allowed),
@@ -200,12 +206,12 @@ impl Role {
     /// The client for its service.
     pub(super) fn client(&self, authorities: &Authorities) -> Agent {
         let far = match self {
-            Role::WebIdentity { service, .. } => Some(service),
+            Self::WebIdentity { service, .. } => Some(service),
             _ => None,
         };
         let passes_proxy = far.is_some_and(|service| {
             let uri: Option<Uri> = service.parse().ok();
-            !uri.is_some_and(|uri| uri.host().is_some_and(is_near))
+            !uri.is_some_and(|uri| uri.host().is_some_and(is_loopback))
         });
         authorities
             .client(if passes_proxy { Proxy::try_from_env() } else { None })
@@ -225,7 +231,7 @@ impl Role {
     ///
     /// # Errors
     /// The request, and what came of it.
-    pub(super) fn keys(&self, agent: &Agent) -> Result<Keys, String> {
+    pub(super) fn keys(&self, agent: &Agent) -> Result<KeysReply, String> {
         match self {
             Self::WebIdentity { token_file, arn, session, service } => {
                 let token = read(token_file)?;
@@ -272,7 +278,7 @@ fn read(file: &str) -> Result<String, String> {
     Ok(text.trim().to_owned())
 }
 
-fn from_json(text: &str) -> Result<Keys, String> {
+fn from_json(text: &str) -> Result<KeysReply, String> {
     serde_json::from_str(text).map_err(|_| "an answer without credentials".to_owned())
 }
 
@@ -305,6 +311,6 @@ fn answer(
     }
     let in_xml = quick_xml::de::from_str(&text)
         .map(|ErrorResponse { error }| format!("{}: {}", error.code, error.message));
-    let told = in_xml.ok().or_else(|| from_json(&text).ok()?.told());
+    let told = in_xml.ok().or_else(|| from_json(&text).ok()?.reason());
     Err(failed(&told.map_or(status.to_string(), |told| format!("{} {told}", status.as_u16()))))
 }

@@ -123,7 +123,7 @@ impl Store {
         // Certificates for all names below a host do not hold for names with dots.
         let is_path_style =
             options.is_path_style.unwrap_or(endpoint.is_some() || url.bucket.contains('.'));
-        let endpoint = endpoint.unwrap_or_else(|| amazons("s3", &region));
+        let endpoint = endpoint.unwrap_or_else(|| aws_endpoint("s3", &region));
         let (scheme, host, path) = parts(&endpoint).ok_or_else(|| BucketError::Invalid {
             problem: format!("{endpoint:?} is no address of a store: http(s)://HOST[:PORT][/PATH]"),
         })?;
@@ -136,13 +136,13 @@ impl Store {
 }
 
 /// Address of a service of Amazon's in a region; China has names of its own.
-pub(super) fn amazons(service: &str, region: &str) -> String {
+pub(super) fn aws_endpoint(service: &str, region: &str) -> String {
     let end = if region.starts_with("cn-") { ".cn" } else { "" };
     format!("https://{service}.{region}.amazonaws.com{end}")
 }
 
 /// Whether a host, with or without a port, is this machine.
-pub(super) fn is_near(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |it| it.0);
     let name = name.trim_matches(['[', ']']);
@@ -203,10 +203,10 @@ mod tests {
     fn this_machine_is_told_from_names_that_look_like_it() {
         for near in ["localhost", "localhost:9000", "127.0.0.1", "127.1.2.3:80", "[::1]", "[::1]:9"]
         {
-            assert!(is_near(near), "{near}");
+            assert!(is_loopback(near), "{near}");
         }
         for far in ["127.evil.example", "localhost.evil.example", "10.0.0.1:80", "[fd00::1]:80"] {
-            assert!(!is_near(far), "{far}");
+            assert!(!is_loopback(far), "{far}");
         }
     }
 

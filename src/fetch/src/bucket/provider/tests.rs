@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use time::OffsetDateTime;
 
 use super::super::credentials::{Profile, Source};
-use super::super::roles::{AHEAD_MILLIS, Keys, MACHINE_ROLES};
+use super::super::roles::{AHEAD_MILLIS, KeysReply, MACHINE_ROLES};
 use super::*;
 use crate::tests::world::{Duplex, Handler, Listener, PATIENCE, pages, reply};
 use lodestone_types::{ManualClock, Timestamp};
@@ -25,12 +25,31 @@ fn role(variables: &[(&str, &str)]) -> Result<Role, String> {
     }
 }
 
-fn renewed(role: Role, clock: &Arc<ManualClock>) -> Arc<Renewed> {
+fn credentials_of(role: Role, clock: &Arc<ManualClock>) -> Arc<RoleCredentials> {
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
-    Arc::new(Renewed::new(role, &Authorities::default(), clock))
+    Arc::new(RoleCredentials::new(role, &Authorities::default(), clock))
 }
 
-/// Waits until something is so that another thread does.
+/// Credentials of a container's role that a service gives.
+fn of_container(service: &Listener, clock: &Arc<ManualClock>) -> Arc<RoleCredentials> {
+    let address = format!("http://{}/task", service.address);
+    credentials_of(role(&[("AWS_CONTAINER_CREDENTIALS_FULL_URI", &address)]).unwrap(), clock)
+}
+
+/// Has sixteen threads ask at the same moment.
+fn ask_at_once(ask: impl Fn() + Sync) {
+    let barrier = std::sync::Barrier::new(16);
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                barrier.wait();
+                ask();
+            });
+        }
+    });
+}
+
+/// Waits for something that another thread does.
 fn until(is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -104,8 +123,8 @@ fn each_kind_of_role_is_asked_in_its_own_way() {
         ("AWS_ROLE_ARN", arn),
         ("AWS_ENDPOINT_URL_STS", &at("/sts")),
     ];
-    let signer = renewed(role(&identity).unwrap(), &clock);
-    let Credentials { key_id, secret_key, session_token } = signer.current().unwrap();
+    let provider = credentials_of(role(&identity).unwrap(), &clock);
+    let Credentials { key_id, secret_key, session_token } = provider.current().unwrap();
     assert_eq!((&*key_id, &*secret_key, session_token.as_deref()), ("1", "s+/=", Some("t")));
     let body = String::from_utf8(service.bodies().remove(0)).unwrap();
     for part in [
@@ -119,20 +138,20 @@ fn each_kind_of_role_is_asked_in_its_own_way() {
     // Others write the file anew before its token ends.
     std::fs::write(file, "second").unwrap();
     clock.advance_millis(HOUR);
-    assert_eq!(signer.current().unwrap().key_id, "2");
+    assert_eq!(provider.current().unwrap().key_id, "2");
     assert!(String::from_utf8_lossy(&service.bodies()[1]).contains("WebIdentityToken=second"));
 
     let container = [
         ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*at("/task")),
         ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", file),
     ];
-    let signer = renewed(role(&container).unwrap(), &clock);
-    assert_eq!(signer.current().unwrap().key_id, "3");
+    let provider = credentials_of(role(&container).unwrap(), &clock);
+    assert_eq!(provider.current().unwrap().key_id, "3");
     assert!(heads(&service)[2].contains("authorization: second\r\n"));
 
     let machine = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", &*at("/"))];
-    let signer = renewed(role(&machine).unwrap(), &clock);
-    assert_eq!(signer.current().unwrap().key_id, "4");
+    let provider = credentials_of(role(&machine).unwrap(), &clock);
+    assert_eq!(provider.current().unwrap().key_id, "4");
     let asked = heads(&service).split_off(3);
     assert!(asked[0].starts_with("put /latest/api/token "), "{asked:?}");
     assert!(asked[0].contains("x-aws-ec2-metadata-token-ttl-seconds: 21600"));
@@ -144,29 +163,27 @@ fn each_kind_of_role_is_asked_in_its_own_way() {
 fn credentials_are_renewed_ahead_and_used_on_while_the_service_is_down() {
     let (clock, is_down) = (clock(), Arc::new(AtomicU64::new(0)));
     let service = service(&clock, &is_down);
-    let address = format!("http://{}/task", service.address);
-    let container = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*address)];
-    let signer = renewed(role(&container).unwrap(), &clock);
-    let key = || signer.current().map(|credentials| credentials.key_id);
+    let provider = of_container(&service, &clock);
+    let key = || provider.current().map(|credentials| credentials.key_id);
     let count = || service.requests().len();
     assert_eq!((key().unwrap(), key().unwrap(), count()), ("1".into(), "1".into(), 1));
     clock.advance_millis(HOUR - AHEAD_MILLIS - 1);
     assert_eq!((key().unwrap(), count()), ("1".into(), 1));
     clock.advance_millis(1);
-    assert_eq!(key().unwrap(), "1", "nobody waits while these hold");
+    assert_eq!(key().unwrap(), "1", "no request waits while these are valid");
     until(|| key().unwrap() == "2");
     assert_eq!(count(), 2);
 
-    let is_idle = || !signer.is_renewing.load(Ordering::SeqCst);
+    let is_idle = || !provider.is_renewing.load(Ordering::SeqCst);
     is_down.store(1, Ordering::SeqCst);
     clock.advance_millis(HOUR - AHEAD_MILLIS);
     assert_eq!(key().unwrap(), "2");
     until(|| count() == 3 && is_idle());
     assert_eq!((key().unwrap(), count()), ("2".into(), 3), "not again so soon");
-    clock.advance_millis(AGAIN_MILLIS);
+    clock.advance_millis(RETRY_MILLIS);
     assert_eq!(key().unwrap(), "2");
     until(|| count() == 4 && is_idle());
-    clock.advance_millis(AHEAD_MILLIS - AGAIN_MILLIS);
+    clock.advance_millis(AHEAD_MILLIS - RETRY_MILLIS);
     let error = key().unwrap_err();
     let origin = format!("http://{}", service.address);
     assert!(error.contains("503") && error.contains(&origin), "{error}");
@@ -188,22 +205,12 @@ fn a_failure_is_the_answer_to_all_who_wait_and_is_not_kept() {
         reply(stream, 503, "", b"")
     };
     let service = Listener::site(Arc::new(handler) as Handler);
-    let address = format!("http://{}/task", service.address);
-    let container = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*address)];
-    let signer = renewed(role(&container).unwrap(), &clock);
-    let go = std::sync::Barrier::new(16);
-    thread::scope(|scope| {
-        for _ in 0..16 {
-            scope.spawn(|| {
-                go.wait();
-                assert!(signer.current().is_err());
-            });
-        }
-    });
+    let provider = of_container(&service, &clock);
+    ask_at_once(|| assert!(provider.current().is_err()));
     let count = asked.load(Ordering::SeqCst);
-    assert!(count <= 3, "{count} questions for one failure");
+    assert!(count <= 3, "{count} requests for one failure");
     clock.set_back_millis(HOUR);
-    until(|| signer.current().is_err() && asked.load(Ordering::SeqCst) > count);
+    until(|| provider.current().is_err() && asked.load(Ordering::SeqCst) > count);
 }
 
 #[test]
@@ -212,58 +219,49 @@ fn keys_of_a_machine_are_used_beyond_their_end_and_asked_for_again() {
     let service = service(&clock, &is_down);
     let address = format!("http://{}", service.address);
     let machine = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", &*address)];
-    let signer = renewed(role(&machine).unwrap(), &clock);
-    let key = || signer.current().map(|credentials| credentials.key_id);
+    let provider = credentials_of(role(&machine).unwrap(), &clock);
+    let key = || provider.current().map(|credentials| credentials.key_id);
     assert_eq!(key().unwrap(), "1");
     is_down.store(1, Ordering::SeqCst);
     clock.advance_millis(2 * HOUR);
     assert_eq!(key().unwrap(), "1", "its service is down");
     is_down.store(0, Ordering::SeqCst);
-    clock.advance_millis(AGAIN_MILLIS);
+    clock.advance_millis(RETRY_MILLIS);
     until(|| key().unwrap() == "2");
-    let ended = || Keys {
+    let ended = || KeysReply {
         access_key_id: "k".into(),
         secret_access_key: "s".into(),
         expiration: Some("2025-12-31T23:59:59Z".into()),
-        ..Keys::default()
+        ..KeysReply::default()
     };
-    assert!(ended().given(NOW, true).unwrap().renew > NOW, "the service itself is behind");
-    assert!(ended().given(NOW, false).is_err());
+    assert!(
+        ended().into_credentials(NOW, true).unwrap().renew_at > NOW,
+        "the service itself is behind"
+    );
+    assert!(ended().into_credentials(NOW, false).is_err());
 }
 
 #[test]
-fn what_the_store_calls_expired_is_given_up_once() {
+fn credentials_that_the_store_refuses_are_discarded_once() {
     let (clock, is_down) = (clock(), Arc::new(AtomicU64::new(0)));
     let service = service(&clock, &is_down);
-    let address = format!("http://{}/task", service.address);
-    let container = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*address)];
-    let signer = Signer::Renewed(renewed(role(&container).unwrap(), &clock));
-    let first = signer.current().unwrap();
-    assert!(signer.forget(&first));
-    let second = signer.current().unwrap();
+    let provider = CredentialProvider::Role(of_container(&service, &clock));
+    let first = provider.current().unwrap();
+    assert!(provider.discard(&first));
+    let second = provider.current().unwrap();
     assert_eq!(second.key_id, "2");
     // Another request that used the first ones does not cost the second ones.
-    assert!(signer.forget(&first));
-    assert_eq!(signer.current().unwrap().key_id, "2");
-    assert!(!Signer::Fixed(first.clone()).forget(&first), "there are no others");
+    assert!(provider.discard(&first));
+    assert_eq!(provider.current().unwrap().key_id, "2");
+    assert!(!CredentialProvider::Static(first.clone()).discard(&first), "there are no others");
 }
 
 #[test]
-fn many_that_ask_at_once_make_one_question() {
+fn many_requests_at_once_ask_once() {
     let (clock, is_down) = (clock(), Arc::new(AtomicU64::new(0)));
     let service = service(&clock, &is_down);
-    let address = format!("http://{}/task", service.address);
-    let container = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*address)];
-    let signer = renewed(role(&container).unwrap(), &clock);
-    let go = std::sync::Barrier::new(16);
-    thread::scope(|scope| {
-        for _ in 0..16 {
-            scope.spawn(|| {
-                go.wait();
-                assert_eq!(signer.current().unwrap().key_id, "1");
-            });
-        }
-    });
+    let provider = of_container(&service, &clock);
+    ask_at_once(|| assert_eq!(provider.current().unwrap().key_id, "1"));
     assert_eq!(service.requests().len(), 1);
 }
 
@@ -281,7 +279,7 @@ fn a_refusal_and_an_answer_without_keys_are_told() {
             ("AWS_ROLE_ARN", "arn:a"),
             ("AWS_ENDPOINT_URL_STS", service),
         ];
-        renewed(role(&identity).unwrap(), &clock).current().unwrap_err()
+        credentials_of(role(&identity).unwrap(), &clock).current().unwrap_err()
     };
     let error = told(&refused, file.to_str().unwrap());
     assert!(error.contains("arn:a") && error.contains("AccessDenied: not this one"), "{error}");
@@ -296,21 +294,22 @@ fn a_refusal_and_an_answer_without_keys_are_told() {
     assert!(error.contains("an answer without credentials"), "{error}");
     let error = told(&format!("http://{}/json", other.address), file.to_str().unwrap());
     assert!(error.contains("403 InvalidToken: too old"), "{error}");
-    let of_machine = |code: &str| Keys { code: code.into(), ..Keys::default() };
-    let refusal = of_machine("AssumeRoleUnauthorizedAccess").given(NOW, true).unwrap_err();
+    let of_machine = |code: &str| KeysReply { code: code.into(), ..KeysReply::default() };
+    let refusal =
+        of_machine("AssumeRoleUnauthorizedAccess").into_credentials(NOW, true).unwrap_err();
     assert_eq!(refusal, "AssumeRoleUnauthorizedAccess: ");
-    let ended = Keys {
+    let ended = KeysReply {
         access_key_id: "k".into(),
         secret_access_key: "hidden".into(),
         expiration: Some("2025-12-31T23:59:59.5Z".into()),
-        ..Keys::default()
+        ..KeysReply::default()
     };
-    let error = ended.given(NOW, false).unwrap_err();
-    assert_eq!(error, "credentials ended at 2025-12-31T23:59:59.5Z");
-    let endless: Keys =
+    let error = ended.into_credentials(NOW, false).unwrap_err();
+    assert_eq!(error, "credentials expired at 2025-12-31T23:59:59.5Z");
+    let endless: KeysReply =
         serde_json::from_str(r#"{"AccessKeyId": "k", "SecretAccessKey": "s"}"#).unwrap();
-    let endless = endless.given(NOW, false).unwrap();
-    assert_eq!((endless.renew.0, endless.credentials.session_token), (u64::MAX, None));
+    let endless = endless.into_credentials(NOW, false).unwrap();
+    assert_eq!((endless.renew_at.0, endless.credentials.session_token), (u64::MAX, None));
 }
 
 #[test]

@@ -1,0 +1,208 @@
+//! The provider of credentials: static ones, or those of a role, which are renewed while requests
+//! need them.
+//!
+//! ```text
+//! request -> valid                      -> signed
+//!         -> they expire within minutes -> signed with them, and a thread renews them
+//!         -> none, or expired           -> one request asks, others meanwhile get its answer
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use ureq::Agent;
+
+use super::credentials::{Credentials, Profile, Source};
+use super::roles::{ExpiringCredentials, Role};
+use super::{BucketError, Pause};
+use crate::Authorities;
+use lodestone_types::Clock;
+
+/// Time until the next try to renew credentials, after one that failed.
+const RETRY_MILLIS: u64 = 60_000;
+/// Time for which a failure is the answer to all requests, where there are no credentials.
+const FAILURE_KEPT: Duration = Duration::from_secs(1);
+/// Tries to get the credentials of a role at the start, and the pause between two.
+const START_TRIES: usize = 3;
+const START_PAUSE: Duration = Duration::from_millis(1500);
+
+/// The provider that the environment names. A role is tried a few times: its service may start at
+/// the same time as this process.
+pub(super) fn provider(
+    profile: &Profile<'_>,
+    region: &str,
+    authorities: &Authorities,
+    clock: &Arc<dyn Clock>,
+    pause: &Pause,
+) -> Result<CredentialProvider, BucketError> {
+    let role = match profile.source(region)? {
+        Source::Fixed(credentials) => return Ok(CredentialProvider::Static(credentials)),
+        Source::Role(role) => role,
+    };
+    let tries = if role.is_named() { START_TRIES } else { 1 };
+    let credentials = RoleCredentials::new(role, authorities, Arc::clone(clock));
+    let provider = CredentialProvider::Role(Arc::new(credentials));
+    for left in (0..tries).rev() {
+        match provider.current() {
+            Ok(_) => return Ok(provider),
+            Err(problem) if left == 0 => return Err(profile.missing(&problem)),
+            Err(problem) => tracing::warn!(problem, "the role gives no credentials yet"),
+        }
+        if pause(START_PAUSE) {
+            return Err(BucketError::Stopped);
+        }
+    }
+    unreachable!("the last try returns")
+}
+
+/// The last answer of a role's service.
+#[derive(Default)]
+struct Cache {
+    credentials: Option<ExpiringCredentials>,
+    /// The last failure and its time, while there are no credentials.
+    failure: Option<(Instant, String)>,
+}
+
+/// A provider of credentials.
+pub(super) enum CredentialProvider {
+    /// Those of variables or a profile.
+    Static(Credentials),
+    /// Those of a role.
+    Role(Arc<RoleCredentials>),
+}
+
+impl CredentialProvider {
+    /// Valid credentials. Waits for a service only where there are none.
+    ///
+    /// # Errors
+    /// The role, and the reason for which it has none.
+    pub(super) fn current(&self) -> Result<Credentials, String> {
+        match self {
+            Self::Static(credentials) => Ok(credentials.clone()),
+            Self::Role(role) => role.current(),
+        }
+    }
+
+    /// Discards credentials that the store refused; returns whether there may be new ones.
+    pub(super) fn discard(&self, refused: &Credentials) -> bool {
+        let Self::Role(role) = self else { return false };
+        let cached = &mut role.cache.lock().credentials;
+        if cached.as_ref().is_some_and(|one| one.credentials.key_id == refused.key_id) {
+            *cached = None;
+        }
+        true
+    }
+}
+
+/// Credentials of a role, renewed while requests need them.
+pub(super) struct RoleCredentials {
+    role: Role,
+    agent: Agent,
+    clock: Arc<dyn Clock>,
+    cache: Mutex<Cache>,
+    /// Held by the request that waits for the service, where there are no valid credentials.
+    fetching: Mutex<()>,
+    /// Whether a thread renews them.
+    is_renewing: AtomicBool,
+}
+
+/// Clears `is_renewing` when the thread ends, by a panic too.
+struct RenewalGuard(Arc<RoleCredentials>);
+
+impl Drop for RenewalGuard {
+    fn drop(&mut self) {
+        self.0.is_renewing.store(false, Ordering::SeqCst);
+    }
+}
+
+impl RoleCredentials {
+    pub(super) fn new(role: Role, authorities: &Authorities, clock: Arc<dyn Clock>) -> Self {
+        let agent = role.client(authorities);
+        let (cache, fetching, is_renewing) = Default::default();
+        Self { role, agent, clock, cache, fetching, is_renewing }
+    }
+
+    fn current(self: &Arc<Self>) -> Result<Credentials, String> {
+        let now = self.clock.now();
+        let cached = self.cache.lock().credentials.clone();
+        match cached {
+            Some(cached) if now < cached.renew_at => Ok(cached.credentials),
+            // No request waits while these are valid.
+            Some(cached) if now < cached.expires => {
+                self.renew_in_background();
+                Ok(cached.credentials)
+            }
+            _ => self.fetch_once(),
+        }
+    }
+
+    fn renew_in_background(self: &Arc<Self>) {
+        if self.is_renewing.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let guard = RenewalGuard(Arc::clone(self));
+        let spawned = thread::Builder::new().name("store-keys".to_owned()).spawn(move || {
+            // A failure is logged, and a later request tries again.
+            drop(guard.0.fetch());
+        });
+        if let Err(error) = spawned {
+            tracing::warn!(%error, "no thread to renew the store's credentials");
+        }
+    }
+
+    /// Credentials from the service, or the answer that another request got meanwhile.
+    fn fetch_once(&self) -> Result<Credentials, String> {
+        let _fetching = self.fetching.lock();
+        {
+            let cache = self.cache.lock();
+            if let Some((at, problem)) = &cache.failure
+                && at.elapsed() < FAILURE_KEPT
+            {
+                return Err(problem.clone());
+            }
+            let now = self.clock.now();
+            if let Some(cached) = cache.credentials.as_ref().filter(|one| now < one.renew_at) {
+                return Ok(cached.credentials.clone());
+            }
+        }
+        self.fetch()
+    }
+
+    fn fetch(&self) -> Result<Credentials, String> {
+        let is_machine = matches!(self.role, Role::Machine { .. });
+        let keys = self.role.keys(&self.agent);
+        let now = self.clock.now();
+        let answer = keys.and_then(|keys| keys.into_credentials(now, is_machine));
+        let mut cache = self.cache.lock();
+        let problem = match answer {
+            Ok(fresh) => {
+                let credentials = fresh.credentials.clone();
+                *cache = Cache { credentials: Some(fresh), failure: None };
+                return Ok(credentials);
+            }
+            Err(problem) => format!("{}: {problem}", self.role),
+        };
+        // AWS accepts a machine's credentials beyond their time while its service is down.
+        match cache.credentials.as_mut().filter(|one| is_machine || now < one.expires) {
+            Some(cached) => {
+                tracing::warn!(problem, "the store's credentials could not be renewed");
+                cached.renew_at = now.plus_millis(RETRY_MILLIS);
+                if !is_machine {
+                    cached.renew_at = cached.renew_at.min(cached.expires);
+                }
+                Ok(cached.credentials.clone())
+            }
+            None => {
+                let failure = Some((Instant::now(), problem.clone()));
+                *cache = Cache { credentials: None, failure };
+                Err(problem)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
