@@ -18,7 +18,9 @@ pub(super) struct Reply {
 
 #[derive(Debug)]
 struct Progress {
-    vectors: Vec<Vec<f32>>,
+    /// Those that are computed. An empty one is a result too: of a text that a sparse model gives
+    /// no token.
+    vectors: Vec<Option<Vec<f32>>>,
     missing: usize,
     error: Option<EmbedError>,
 }
@@ -26,7 +28,7 @@ struct Progress {
 impl Reply {
     /// A reply of `count` vectors, all of them missing, for a request.
     pub fn new(context: &RequestContext, count: usize) -> Arc<Self> {
-        let progress = Progress { vectors: vec![Vec::new(); count], missing: count, error: None };
+        let progress = Progress { vectors: vec![None; count], missing: count, error: None };
         let context = context.clone();
         Arc::new(Self { context, progress: Mutex::new(progress), is_settled: Condvar::new() })
     }
@@ -44,8 +46,8 @@ impl Reply {
     /// Puts one vector in its place.
     pub fn fulfil(&self, index: usize, vector: Vec<f32>) {
         let mut progress = self.progress.lock();
-        debug_assert!(progress.vectors[index].is_empty());
-        progress.vectors[index] = vector;
+        debug_assert!(progress.vectors[index].is_none());
+        progress.vectors[index] = Some(vector);
         progress.missing -= 1;
         if progress.missing == 0 {
             self.is_settled.notify_all();
@@ -99,8 +101,7 @@ impl Reply {
             }
         }
         // What is computed at the moment still comes, to the places behind.
-        let there = progress.vectors.iter_mut().take_while(|vector| !vector.is_empty());
-        Ok(there.map(std::mem::take).collect())
+        Ok(progress.vectors.iter_mut().map_while(Option::take).collect())
     }
 }
 
@@ -128,5 +129,13 @@ mod tests {
         let whole = Reply::new(&RequestContext::default(), 1);
         whole.fulfil(0, vec![5.0]);
         assert_eq!(whole.wait_until(now), Ok(vec![vec![5.0]]));
+    }
+
+    #[test]
+    fn a_vector_without_entries_takes_its_place_among_others() {
+        let reply = Reply::new(&RequestContext::default(), 3);
+        let vectors = [vec![1.0, 0.5], vec![], vec![3.0, 0.25]];
+        vectors.iter().enumerate().for_each(|(index, vector)| reply.fulfil(index, vector.clone()));
+        assert_eq!(reply.wait(), Ok(vectors.to_vec()));
     }
 }
