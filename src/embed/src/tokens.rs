@@ -94,10 +94,12 @@ impl Tokeniser {
 
     /// The first tokens of `text`, `max` of them at most, without framing.
     pub fn content(&self, text: &str, max: usize) -> Result<Encoding, EmbedError> {
-        let head = &text[..piece_end(text)];
-        let mut content = self.encode_fast(head)?;
-        if content.len() < max && head.len() < text.len() {
-            content = self.encode_fast(text)?;
+        let mut content = Encoding::default();
+        let mut rest = text;
+        while content.len() < max && !rest.is_empty() {
+            let (piece, behind) = rest.split_at(piece_end(rest));
+            content.merge_with(self.encode_fast(piece)?, true);
+            rest = behind;
         }
         if content.len() > max {
             content.truncate(max, 0, TruncationDirection::Right);

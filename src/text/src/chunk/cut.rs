@@ -154,7 +154,8 @@ impl Cutter<'_> {
         let mut nearest: Option<Break> = None;
         for candidate in behind.iter().rev().take_while(|b| b.at >= earliest) {
             if candidate.strength == Strength::Section && candidate.at < end {
-                return candidate.at;
+                nearest = Some(*candidate);
+                break;
             }
             let is_nearer =
                 nearest.is_none_or(|n| n.at.abs_diff(target) > candidate.at.abs_diff(target));
@@ -163,7 +164,8 @@ impl Cutter<'_> {
             }
         }
         let found = nearest.map_or_else(|| self.word_start(target, end), |found| found.at);
-        if found < end { found } else { covered }
+        // Behind a long run of white space nothing of the overlap fits into the next chunk.
+        if found < end && self.limit(found) > covered { found } else { covered }
     }
 
     /// The first word that begins in `from..end`, else a place between two graphemes near `from`.

@@ -104,6 +104,8 @@ fn hostile_text() -> impl Strategy<Value = String> {
         1 => Just("e\u{301}\u{1F468}\u{200D}\u{1F469}".to_owned()),
         1 => "\\PC{0,9}",
         1 => "[a-z]{100,300}",
+        1 => (50_usize..900).prop_map(|count| " ".repeat(count)),
+        1 => (50_usize..900).prop_map(|count| "\n".repeat(count)),
     ];
     prop::collection::vec(piece, 0..80).prop_map(|pieces| pieces.concat())
 }
@@ -152,6 +154,14 @@ fn a_text_that_fits_is_one_chunk() {
     assert_eq!(drafts[0].text, text);
     assert!(chunk(" \n\t ", &[], &Words, SMALL).is_empty());
     assert!(chunk("", &[], &Words, SMALL).is_empty());
+}
+
+#[test]
+fn a_long_run_of_white_space_is_no_part_of_a_chunk() {
+    let text = format!("alpha{}omega", " ".repeat(100_000));
+    let drafts = chunk(&text, &[], &Words, SMALL);
+    let texts: Vec<&str> = drafts.iter().map(|draft| draft.text.as_str()).collect();
+    assert_eq!(texts, ["alpha", "omega"]);
 }
 
 #[test]
