@@ -88,18 +88,26 @@ impl Chunk<'_> {
         for other in (0..row.len()).filter(|other| *other != column) {
             let name = self.span(header.start + other);
             if !name.is_empty() {
-                self.relate_cell(subject, name, row.start + other, self.span(row.start).start);
+                let line = self.span(row.start + column);
+                self.relate_cell(subject, name, row.start + other, line);
             }
         }
     }
 
     fn relate_value(&mut self, subject: usize, name: Range<usize>, unit: usize) {
-        let start = name.start;
-        self.relate_cell(subject, name, unit, start);
+        let label = name.clone();
+        self.relate_cell(subject, name, unit, label);
     }
 
-    /// States what a value says of the subject; `start` is where the supporting line begins.
-    fn relate_cell(&mut self, subject: usize, name: Range<usize>, unit: usize, start: usize) {
+    /// States what a value says of the subject. What supports it reaches from `beside`, the field's
+    /// name or the subject's cell, to the value, whichever stands first.
+    fn relate_cell(
+        &mut self,
+        subject: usize,
+        name: Range<usize>,
+        unit: usize,
+        beside: Range<usize>,
+    ) {
         let name = self.text[name].trim_end_matches(':');
         if is_caption(name) {
             return;
@@ -122,7 +130,8 @@ impl Chunk<'_> {
             let kinds = [subject, target].map(|entity| self.entities.kind(entity));
             let Some(predicate) = fitting(predicate, kinds) else { continue };
             let (source, target) = if is_reversed { (target, subject) } else { (subject, target) };
-            self.triplets.push((Statement { source, target, predicate }, start..value.end));
+            let support = beside.start.min(value.start)..beside.end.max(value.end);
+            self.triplets.push((Statement { source, target, predicate }, support));
         }
     }
 

@@ -49,6 +49,21 @@ fn an_office_is_held_by_somebody() {
 }
 
 #[test]
+fn what_supports_a_row_has_its_name_and_its_value() {
+    let text = "Firms of the valley, as the council lists them.\n\n\
+                | Site | Name | Founder |\n|---|---|---|\n\
+                | | Acme Corp | Nils Holm |\n\n\
+                | Founder | Name |\n|---|---|\n| Ada Brandt | Borg Corp |\n";
+    let graph = extract("", text);
+    let context = |at: usize| {
+        let range = &graph.triplets[at].context;
+        &text[range.start as usize..range.end as usize]
+    };
+    let contexts: Vec<&str> = (0..graph.triplets.len()).map(context).collect();
+    assert_eq!(contexts, ["Acme Corp | Nils Holm", "Ada Brandt | Borg Corp"]);
+}
+
+#[test]
 fn fields_belong_to_the_thing_that_one_of_them_names() {
     let text = "Name: Nils Holm\nBorn: 4 May 1901, London\nOccupation: painter\nSee also: Fjord\n";
     assert_eq!(
