@@ -300,7 +300,9 @@ impl DeviceManager {
                 }
                 State::Lost { again_at, pause_millis, .. } => {
                     *pause_millis = (*pause_millis * 2).min(PAUSE_MILLIS_MAX);
-                    *again_at = now.plus_millis(*pause_millis);
+                    // One opens it, however long that takes: a second one would end the first one's
+                    // context.
+                    *again_at = Timestamp(u64::MAX);
                     *pause_millis
                 }
             }
