@@ -33,6 +33,8 @@ use crate::answer::{keyed, sentences};
 const ITEM_CHARS_MAX: usize = 300;
 /// Lines in a row that begin with 1, 2, 3 and so on are items.
 const COUNTED_ITEMS_MIN: usize = 3;
+/// Lines of one of them at most.
+const ITEM_LINES_MAX: usize = 20;
 
 /// Kind of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -327,7 +329,9 @@ impl Parser<'_> {
                     !next.content.is_empty() && !is_next && is_of_item()
                 })
             };
-            let end = (line + 1..).find(|end| !goes_on(end)).unwrap_or(line + 1);
+            let last = line + ITEM_LINES_MAX;
+            let end = (line + 1..last).find(|end| !goes_on(end)).unwrap_or(last);
+            let end = end.min(self.lines.len());
             items.push(line..end);
             line = end;
         }

@@ -10,7 +10,7 @@ use crate::answer::notes;
 use crate::answer::sentences;
 use crate::answer::tables::{bare, told};
 use crate::answer::words::{begins_with_reference, denies, has_demonstrative};
-use lodestone_types::RetrievedChunk;
+use lodestone_types::{RequestContext, RetrievedChunk, Stopped};
 
 /// Passages that are looked at. Bounds the work for one answer.
 const CANDIDATES_MAX: usize = 1200;
@@ -126,15 +126,20 @@ pub(super) struct Reading {
 
 /// Reads the chunks, of which the first `hits` were found, best first, and the others stand beside
 /// them; of sources alone whose chunks `is_quoted` lets pass, by their position.
+///
+/// # Errors
+/// [`Stopped`] where the request is over.
 pub(super) fn read(
+    context: &RequestContext,
     chunks: &[&RetrievedChunk],
     hits: usize,
     is_quoted: impl Fn(usize) -> bool,
-) -> Reading {
+) -> Result<Reading, Stopped> {
     let mut reading = Reading::default();
     let stretches = stretches(chunks, hits);
     let quoted = stretches.iter().filter(|stretch| is_quoted(stretch.best));
     for (position, stretch) in quoted.enumerate() {
+        context.check()?;
         let reader = Reader {
             position,
             stretch,
@@ -148,7 +153,7 @@ pub(super) fn read(
     }
     distinct(&mut reading.candidates);
     reading.candidates.truncate(CANDIDATES_MAX);
-    reading
+    Ok(reading)
 }
 
 /// Counts the characters before a byte.

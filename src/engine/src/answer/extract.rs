@@ -107,11 +107,12 @@ impl Answerer {
             (chunks.len(), chunks.iter().chain(around).collect());
         let editions = Editions::read(question, &chunks, self.clock.now());
         let is_doubtful = |chunk| editions.is_doubtful(chunk);
-        let mut reading = read(&chunks, hits, |chunk| editions.holds(chunk));
+        let mut reading = read(context, &chunks, hits, |chunk| editions.holds(chunk))
+            .map_err(EmbedError::from)?;
         without_changed(&mut reading, &editions);
         let mut chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         if chosen.parts.is_empty() && (0..chunks.len()).any(is_doubtful) {
-            reading = read(&chunks, hits, is_doubtful);
+            reading = read(context, &chunks, hits, is_doubtful).map_err(EmbedError::from)?;
             chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         }
         let parts: Vec<&Part> = chosen.parts.iter().collect();
@@ -137,7 +138,8 @@ impl Answerer {
             (chunks.len(), chunks.iter().chain(around).collect());
         let question = gloss.question();
         let editions = Editions::read(question, &chunks, self.clock.now());
-        let mut reading = read(&chunks, hits, |chunk| editions.holds(chunk));
+        let mut reading = read(context, &chunks, hits, |chunk| editions.holds(chunk))
+            .map_err(EmbedError::from)?;
         without_changed(&mut reading, &editions);
         let candidates = reading.candidates.iter();
         let written: Vec<Part> = candidates.flat_map(|one| one.parts.iter().cloned()).collect();

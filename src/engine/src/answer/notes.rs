@@ -17,7 +17,8 @@ pub(super) fn mark_len(text: &str) -> usize {
         return text.find(|c| !is_raised(c)).unwrap_or(text.len());
     }
     let Some(inside) = text.strip_prefix('[') else { return 0 };
-    let Some(end) = inside.find(']').filter(|end| *end <= MARK_BYTES_MAX) else { return 0 };
+    let end = inside.bytes().take(MARK_BYTES_MAX + 1).position(|byte| byte == b']');
+    let Some(end) = end else { return 0 };
     if is_mark(&inside[..end]) { end + 2 } else { 0 }
 }
 

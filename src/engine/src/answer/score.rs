@@ -163,6 +163,11 @@ fn said_by(
         open = terms(&OPEN.replace('|', " "));
         stated.extend(candidates.iter().filter(|one| tells_state(&one.cells)).map(group));
     }
+    let bounds: Vec<BTreeSet<String>> = question
+        .conditions
+        .iter()
+        .map(|bound| terms(&question.last()[bound.bytes.clone()]))
+        .collect();
     let said = candidates.iter().map(|candidate| {
         let mut said = lens.in_text(&values_of(candidate));
         said.extend(terms_of_ranges(question, candidate));
@@ -174,7 +179,7 @@ fn said_by(
             said.extend(open.intersection(lens.wanted).cloned());
         }
         if candidate.has_values() {
-            said.extend(terms_of_columns(question, &candidate.cells));
+            said.extend(terms_of_columns(question, &bounds, &candidate.cells, lens.wanted));
         }
         said
     });
@@ -186,17 +191,21 @@ fn group(candidate: &Candidate) -> (usize, usize) {
     (candidate.stretch, candidate.group)
 }
 
-/// The terms of the question that the columns of a row meet: those of a bound, and the word for an
-/// extreme.
-fn terms_of_columns(question: &Question, row: &[Cell]) -> BTreeSet<String> {
-    let bounds = question.conditions.iter().filter(|bound| bound.is_of(row));
-    let mut met: BTreeSet<String> =
-        bounds.flat_map(|bound| terms(&question.last()[bound.bytes.clone()])).collect();
+/// The terms of the question, out of the `wanted` ones, that the columns of a row meet: those of its
+/// bounds, and the word for an extreme.
+fn terms_of_columns(
+    question: &Question,
+    bounds: &[BTreeSet<String>],
+    row: &[Cell],
+    wanted: &BTreeSet<String>,
+) -> BTreeSet<String> {
+    let bounds = question.conditions.iter().zip(bounds).filter(|(bound, _)| bound.is_of(row));
+    let mut met: BTreeSet<String> = bounds.flat_map(|(_, terms)| terms).cloned().collect();
     if let Some(quality) = question.quality.filter(|one| !one.columns(&columns(&[row])).is_empty())
     {
         met.extend(quality.superlatives().flat_map(terms));
     }
-    met.retain(|term| wanted_terms(question).contains(term));
+    met.retain(|term| wanted.contains(term));
     met
 }
 
