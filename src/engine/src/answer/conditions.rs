@@ -9,9 +9,10 @@ use crate::answer::evaluate::columns;
 use crate::answer::qualities::{Quality, scaled, size, unit};
 use crate::answer::question::EITHER;
 use crate::answer::terms::{is_common, terms};
-use crate::answer::values::{Day, days, has_money, measure, quantities, year};
+use crate::answer::values::{
+    Day, Quantity, days, has_money, is_currency, measure, quantities, year,
+};
 use crate::answer::words::{entries, is_entry, spaced};
-use lodestone_text::HybridQuery;
 
 /// Phrases directly before a number or day, by what they want of a value. Longest first where one
 /// ends another.
@@ -29,13 +30,14 @@ const BOUNDS: &[(Relation, &str)] = &[
     (
         Relation::Over,
         "more than|over|above|exceeding|greater than|higher than|larger than|bigger than|\
-         heavier than|longer than|mehr als|über|länger als|größer als|plus de|plus grand que|\
-         más de|mayor que",
+         heavier than|longer than|older than|taller than|wider than|deeper than|faster than|\
+         mehr als|über|länger als|größer als|älter als|plus de|plus grand que|más de|mayor que",
     ),
     (
         Relation::Under,
         "less than|fewer than|under|below|lower than|smaller than|shorter than|lighter than|\
-         cheaper than|weniger als|unter|kleiner als|kürzer als|moins de|menos de|menor que",
+         cheaper than|younger than|slower than|weniger als|unter|kleiner als|kürzer als|\
+         jünger als|moins de|menos de|menor que",
     ),
 ];
 /// Phrases directly behind a number, or behind its unit.
@@ -58,6 +60,8 @@ const TIMES: &[(Relation, &str)] = &[
     ),
     (Relation::From, "since|seit dem|seit|depuis le|depuis|desde el|desde"),
 ];
+/// Conditions of a question at most.
+const CONDITIONS_MAX: usize = 8;
 /// Words between the phrase and the number.
 const ARTICLES: &[&str] = &["the", "end", "of", "£", "$", "€"];
 /// Last day of a month, whichever it is.
@@ -109,18 +113,34 @@ pub(super) fn conditions(question: &str) -> Vec<Condition> {
     }
 }
 
+/// The numbers of a question that are no part of its `days`. A word of a bound behind one is not
+/// its unit: "3 or more", "over 500 before May".
+fn numbers(question: &str, days: &[(Range<usize>, Day)]) -> Vec<Quantity> {
+    let mut found = quantities(question);
+    let is_in_day = |bytes: &Range<usize>| {
+        days.iter().any(|(day, _)| day.start < bytes.end && bytes.start < day.end)
+    };
+    found.retain(|one| !is_in_day(&one.bytes));
+    let phrases = [BOUNDS, BEHIND, TIMES].concat();
+    let first_words = phrases.iter().flat_map(|(_, list)| entries(list));
+    let mut joining: BTreeSet<&str> =
+        first_words.filter_map(|phrase| phrase.split(' ').next()).collect();
+    joining.extend(entries(AND));
+    for one in found.iter_mut().filter(|one| joining.contains(one.unit.as_str())) {
+        let number = question[one.bytes.clone()].trim_end_matches(char::is_alphabetic);
+        one.bytes.end = one.bytes.start + number.trim_end().len();
+        one.unit.clear();
+    }
+    found
+}
+
 /// The two conditions of "between 2 and 5".
 fn between(question: &str) -> Option<[Condition; 2]> {
     let found = days(question);
-    let is_in_day = |bytes: &Range<usize>| {
-        found.iter().any(|(day, _)| day.start < bytes.end && bytes.start < day.end)
-    };
     let of_days = found.iter().map(|(bytes, day)| (bytes.clone(), Bound::Day(*day)));
-    let numbers = quantities(question).into_iter().filter(|one| !is_in_day(&one.bytes));
-    let of_numbers = numbers.map(|one| {
+    let of_numbers = numbers(question, &found).into_iter().map(|one| {
         let year = Some(one.value as u32).filter(|year| (1900..=2199).contains(year));
-        let is_bare = one.unit.is_empty() || is_entry(AND, &one.unit);
-        let bound = match year.filter(|_| is_bare) {
+        let bound = match year.filter(|_| one.unit.is_empty()) {
             Some(year) => Bound::Year(year),
             None => Bound::Number { value: one.value, unit: one.unit },
         };
@@ -132,11 +152,10 @@ fn between(question: &str) -> Option<[Condition; 2]> {
         let [(low_bytes, low), (high_bytes, high)] = two else { return None };
         let (_, start) = bound_before(question, low_bytes.start, &[(Relation::From, BETWEEN)])?;
         let (_, and) = bound_before(question, high_bytes.start, &[(Relation::UpTo, AND)])?;
-        // The word between them may have been taken for a unit.
-        let is_all = question.get(low_bytes.end.min(and)..and)?.trim().is_empty();
+        let is_all = question.get(low_bytes.end..and)?.trim().is_empty();
         let low = match (low, high) {
             (Bound::Number { value, unit }, Bound::Number { unit: of_both, .. })
-                if unit.is_empty() || is_entry(AND, unit) =>
+                if unit.is_empty() =>
             {
                 Bound::Number { value: *value, unit: of_both.clone() }
             }
@@ -152,15 +171,11 @@ fn between(question: &str) -> Option<[Condition; 2]> {
 
 fn single(question: &str) -> Vec<Condition> {
     let found = days(question);
-    let is_in_day = |bytes: &Range<usize>| {
-        found.iter().any(|(day, _)| day.start < bytes.end && bytes.start < day.end)
-    };
     let of_days = found.iter().filter_map(|(bytes, day)| {
         let (relation, start) = bound_before(question, bytes.start, TIMES)?;
         Some(Condition { relation, bound: Bound::Day(*day), bytes: start..bytes.end })
     });
-    let numbers = quantities(question).into_iter().filter(|one| !is_in_day(&one.bytes));
-    let of_numbers = numbers.filter_map(|one| {
+    let of_numbers = numbers(question, &found).into_iter().filter_map(|one| {
         let year = Some(one.value as u32).filter(|year| (1900..=2199).contains(year));
         let of_year =
             year.filter(|_| one.unit.is_empty() || !one.unit.contains(['€', '£', '$', '%']));
@@ -175,7 +190,7 @@ fn single(question: &str) -> Vec<Condition> {
         })?;
         Some(Condition { relation, bound, bytes: start..one.bytes.end })
     });
-    of_days.chain(of_numbers).collect()
+    of_days.chain(of_numbers).take(CONDITIONS_MAX).collect()
 }
 
 /// The terms of what a question leaves out.
@@ -191,7 +206,13 @@ pub(super) fn others_than(question: &str) -> BTreeSet<String> {
 /// The terms of the words behind the last of some phrases, up to where another part begins.
 fn behind<'p>(question: &str, phrases: impl Iterator<Item = &'p str>) -> BTreeSet<String> {
     let words = spaced(question);
-    let behind = phrases.filter_map(|word| words.split_once(&format!(" {word} ")));
+    let behind = phrases.filter_map(|word| {
+        let (before, behind) = words.split_once(&format!(" {word} "))?;
+        // "No. 12" is a number.
+        let next = behind.split(' ').next().unwrap_or_default();
+        let is_number = word == "no" && next.contains(|c: char| c.is_ascii_digit());
+        (!is_number).then_some((before, behind))
+    });
     // "Who should not swim" leaves out nothing.
     let is_modal =
         |before: &str| before.rsplit(' ').next().is_some_and(|last| is_entry(MODALS, last));
@@ -201,18 +222,20 @@ fn behind<'p>(question: &str, phrases: impl Iterator<Item = &'p str>) -> BTreeSe
     let words = words.take_while(|word| !is_entry(EXCLUSION_ENDS, word));
     let words =
         words.take(EXCLUDED_WORDS_MAX).filter(|word| !is_common(word) && !is_entry(EITHER, word));
-    words.flat_map(|word| HybridQuery::analyse(word).terms().to_vec()).collect()
+    words.flat_map(terms).collect()
 }
 
 /// A question without its conditions.
 pub(super) fn unbound(question: &str, conditions: &[Condition]) -> String {
-    let mut starts: Vec<&Range<usize>> = conditions.iter().map(|one| &one.bytes).collect();
-    starts.sort_by_key(|bytes| std::cmp::Reverse(bytes.start));
-    let mut rest = question.to_owned();
-    for bytes in starts {
-        rest.replace_range(bytes.clone(), " ");
+    let mut places: Vec<&Range<usize>> = conditions.iter().map(|one| &one.bytes).collect();
+    places.sort_by_key(|bytes| bytes.start);
+    let (mut rest, mut at) = (String::with_capacity(question.len()), 0);
+    for bytes in places {
+        rest.push_str(question.get(at..bytes.start).unwrap_or_default());
+        rest.push(' ');
+        at = at.max(bytes.end);
     }
-    rest
+    rest + &question[at..]
 }
 
 /// The phrase that ends before a byte, and the byte where it begins.
@@ -306,7 +329,7 @@ impl Condition {
     fn fits(&self, name: &str, value: &str) -> bool {
         match &self.bound {
             Bound::Number { unit, .. } => {
-                let is_of_money = unit.contains(['£', '$', '€']) || is_currency(unit);
+                let is_of_money = is_currency(unit);
                 days(value).is_empty()
                     && quantities(value).len() == 1
                     && (!is_of_money || has_money(&format!("{name} {value}")))
@@ -369,10 +392,6 @@ impl Condition {
     }
 }
 
-fn is_currency(unit: &str) -> bool {
-    has_money(&format!("1 {unit}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,6 +434,11 @@ mod tests {
         assert_eq!(met("Which pumps lift between 12 and 30 m?"), Some(vec![0, 1]));
         assert_eq!(met("Which pumps were bought between 2021 and 2024?"), Some(vec![1, 2]));
         assert_eq!(met("Which pumps have more than 12?"), None, "of what is not said");
+        assert_eq!(
+            met("Which pumps that cost over 300 were bought before May 2024?"),
+            Some(vec![1])
+        );
+        assert_eq!(met("Which pumps cost £300 or more?"), Some(vec![0, 1]));
         assert_eq!(met("Which pumps were bought on 30 June 2021?"), None);
     }
 }

@@ -100,11 +100,13 @@ impl Editions {
     /// Whether a value says that its row was over before today and before each day of the
     /// question: "until: 2025-05-31", "(until 31 May 2025)".
     pub(super) fn is_over(&self, cell: &Cell) -> bool {
-        let value = cell.value.to_lowercase();
-        let behind = entries(UNTIL).find_map(|word| value.split_once(&format!("{word} ")));
+        let lower = cell.value.to_lowercase();
+        let place = |word: &str| lower.find(&format!("{word} ")).map(|at| at + word.len());
+        // "May" is told by its letter, where small letters take no other place.
+        let value = if lower.len() == cell.value.len() { &cell.value } else { &lower };
         let end = match is_entry(UNTIL_NAMES, &cell.name.to_lowercase()) {
-            true => dates::first(&value),
-            false => behind.and_then(|(_, behind)| dates::first(behind)),
+            true => dates::first(value),
+            false => entries(UNTIL).find_map(place).and_then(|at| dates::first(value.get(at..)?)),
         };
         end.map(Dated::last)
             .is_some_and(|end| end < self.today && self.asked.iter().all(|asked| asked.day > end))

@@ -5,8 +5,9 @@
 //! column is meant, nothing is said.
 
 use crate::answer::blocks::Cell;
+use crate::answer::extremes::{self, Extreme};
 use crate::answer::qualities::{Quality, size};
-use crate::answer::question::{Extreme, Question, Total};
+use crate::answer::question::{Question, Total};
 use crate::answer::values::{days, measure, quantities};
 use crate::answer::words::{is_entry, spaced};
 use lodestone_text::HybridQuery;
@@ -20,24 +21,31 @@ const BEFORE_MEASURE: &str = "\
     about|approx|around|ca|circa|some|up|to|from|over|under|at|least|most|max|min|gbp|eur|usd|chf|\
     ab|bis|von|über|unter|etwa|de|à|env|environ|desde|hasta";
 
+/// Words that ask for an age where a column tells it.
+const AGES: [&str; 4] = ["oldest", "youngest", "älteste", "jüngste"];
+
 /// A column of some rows: its name and the values that are there.
 pub(super) type Column<'r> = (&'r str, Vec<&'r str>);
 
 /// Positions of the rows with the extreme that the question asks for; `None` where it asks for
 /// none, or it is not clear of what. Rows are given by their cells.
 pub(super) fn extreme_rows(question: &Question, rows: &[&[Cell]]) -> Option<Vec<usize>> {
-    let extreme = question.extreme?;
     let name = extreme_column(question, rows)?;
-    let value = |row: &[Cell]| {
-        let cell = row.iter().find(|cell| cell.name == name)?;
-        size(&cell.name, &cell.value)
-    };
+    // The oldest have most years, and the first day.
+    let is_turned = question.quality.is_some_and(Quality::is_time) && Quality::is_age(name);
+    let most = (question.extreme? == Extreme::Most) != is_turned;
+    let value = |row: &[Cell]| size(name, cell(row, name)?);
     let measured = rows.iter().enumerate().filter_map(|(at, row)| Some((at, value(row)?)));
     let measured: Vec<(usize, f64)> = measured.collect();
+    // A number that is not understood may be the one.
+    let numbers = rows.iter().filter(|row| cell(row, name).is_some_and(has_digit));
+    if numbers.count() > measured.len() {
+        return None;
+    }
     let mut values: Vec<f64> = measured.iter().map(|(_, value)| *value).collect();
     values.sort_by(f64::total_cmp);
     values.dedup();
-    if extreme == Extreme::Most {
+    if most {
         values.reverse();
     }
     let best = *values.get(question.rank - 1)?;
@@ -50,7 +58,9 @@ pub(super) fn extreme_rows(question: &Question, rows: &[&[Cell]]) -> Option<Vec<
 /// The total or the mean that a question asks for of one column of some rows, in words.
 pub(super) fn total_of(question: &Question, rows: &[&[Cell]], all: &[&[Cell]]) -> Option<String> {
     let total = question.total?;
-    let columns = measured(all);
+    let mut columns = measured(all);
+    // Days are ordered, and not added up.
+    columns.retain(|(_, values)| values.iter().all(|value| days(value).is_empty()));
     let asked = HybridQuery::analyse(question.last());
     let named = columns.iter().map(|(name, _)| *name).filter(|name| {
         let terms = HybridQuery::analyse(&name.replace('_', " "));
@@ -62,11 +72,12 @@ pub(super) fn total_of(question: &Question, rows: &[&[Cell]], all: &[&[Cell]]) -
         [one] => Some(one),
         _ => None,
     })?;
-    let values = rows.iter().filter_map(|row| row.iter().find(|cell| cell.name == name));
-    let values: Vec<f64> = values.filter_map(|cell| measure(&cell.value)).collect();
-    let units = rows.iter().flat_map(|row| row.iter()).filter(|cell| cell.name == name);
-    let mut units: Vec<String> =
-        units.flat_map(|cell| quantities(&cell.value)).map(|one| one.unit).collect();
+    let told = rows.iter().filter_map(|row| cell(row, name));
+    let told: Vec<&str> = told.filter(|value| has_digit(value)).collect();
+    // Without one of them it is no total.
+    let values = told.iter().map(|value| measure(value)).collect::<Option<Vec<f64>>>()?;
+    let units = told.iter().filter_map(|value| quantities(value).into_iter().next());
+    let mut units: Vec<String> = units.map(|one| one.unit).collect();
     units.dedup();
     let ([unit], false) = (&units[..], values.is_empty()) else { return None };
     let sum: f64 = values.iter().sum();
@@ -82,6 +93,15 @@ pub(super) fn total_of(question: &Question, rows: &[&[Cell]], all: &[&[Cell]]) -
         unit => format!("{value} {unit}"),
     };
     Some(format!("{word} of {name}: {value}."))
+}
+
+/// The value of a row in a column.
+fn cell<'r>(row: &'r [Cell], name: &str) -> Option<&'r str> {
+    row.iter().find(|cell| cell.name == name).map(|cell| cell.value.as_str())
+}
+
+fn has_digit(value: &str) -> bool {
+    value.contains(|c: char| c.is_ascii_digit())
 }
 
 /// The columns of some rows.
@@ -118,6 +138,11 @@ fn is_measure(value: &str) -> bool {
 /// quality, the only one that can be.
 fn extreme_column<'r>(question: &Question, rows: &[&'r [Cell]]) -> Option<&'r str> {
     let mut columns = measured(rows);
+    let is_of_age = question.quality.is_some_and(Quality::is_time)
+        && AGES.iter().any(|word| question.lower.contains(word));
+    if let Some((age, _)) = columns.iter().find(|(name, _)| is_of_age && Quality::is_age(name)) {
+        return Some(age);
+    }
     if let Some(quality) = question.quality {
         let fit = quality.columns(&columns);
         if let [one] = fit[..] {
@@ -126,7 +151,7 @@ fn extreme_column<'r>(question: &Question, rows: &[&'r [Cell]]) -> Option<&'r st
         let is_fit = |name: &str| fit.is_empty() || fit.contains(&name) || quality.is_time();
         columns.retain(|(name, _)| is_fit(name));
     }
-    let asked = question.behind_extreme();
+    let asked = extremes::behind(&question.lower, question.quality);
     let words: Vec<String> = HybridQuery::analyse(asked).terms().to_vec();
     let place = |name: &str| {
         let terms = HybridQuery::analyse(&name.replace('_', " "));
@@ -179,5 +204,63 @@ mod tests {
         assert_eq!(found("Which shop is the best?"), None, "of what is not said");
         assert_eq!(found("Which shop is the heaviest?"), None, "no column is of it");
         assert_eq!(found("Which shop is in the north?"), None);
+    }
+
+    #[test]
+    fn values_are_compared_as_people_mean_them() {
+        let found = |question: &str, names: &[&str], values: &[&[&str]]| {
+            let table = rows(names, values);
+            let table: Vec<&[Cell]> = table.iter().map(Vec::as_slice).collect();
+            extreme_rows(&Question::new(question), &table)
+        };
+        let course = |values: &[&[&str]]| {
+            found("Which course is the longest?", &["Course", "Duration"], values)
+        };
+        assert_eq!(course(&[&["A", "90 min"], &["B", "2 h"], &["C", "45 min"]]), Some(vec![1]));
+        let budget = |values: &[&[&str]]| {
+            found("Which site has the highest budget?", &["Site", "Budget"], values)
+        };
+        assert_eq!(budget(&[&["A", "£1.2 million"], &["B", "£900,000"]]), Some(vec![0]));
+        assert_eq!(
+            budget(&[&["A", "£12"], &["B", "£15"], &["C", "£18 (£16 members)"]]),
+            Some(vec![2])
+        );
+        assert_eq!(budget(&[&["A", "£12"], &["B", "£15"], &["C", "£9 + £8"]]), None);
+        let start = |values: &[&[&str]]| {
+            found("Which class has the latest start?", &["Class", "Start"], values)
+        };
+        assert_eq!(start(&[&["A", "10 am"], &["B", "9 pm"]]), Some(vec![1]));
+        let price = |values: &[&[&str]]| {
+            found("Welches Gerät ist das teuerste?", &["Gerät", "Preis"], values)
+        };
+        assert_eq!(price(&[&["A", "1.500 €"], &["B", "900 €"], &["C", "1.250 €"]]), Some(vec![0]));
+        let member = |question: &str| {
+            let values: &[&[&str]] = &[&["Ada", "61", "2019-01-01"], &["Bo", "34", "2001-05-01"]];
+            found(question, &["Name", "Age", "Joined"], values)
+        };
+        assert_eq!(member("Who is the oldest member?"), Some(vec![0]));
+        assert_eq!(member("Who is the youngest member?"), Some(vec![1]));
+        assert_eq!(member("Who is the newest member?"), Some(vec![0]));
+    }
+
+    #[test]
+    fn a_total_is_of_amounts_that_are_all_understood() {
+        let total = |question: &str, names: &[&str], values: &[&[&str]]| {
+            let table = rows(names, values);
+            let table: Vec<&[Cell]> = table.iter().map(Vec::as_slice).collect();
+            total_of(&Question::new(question), &table, &table)
+        };
+        let invoices: &[&[&str]] =
+            &[&["7", "£40", "2025-01-01"], &["8", "£60", "2025-02-01"], &["9", "£5", "2025-02-03"]];
+        let of_invoices =
+            |question: &str| total(question, &["Invoice number", "Amount", "Due"], invoices);
+        assert_eq!(
+            of_invoices("What is the total amount?").as_deref(),
+            Some("Total of Amount: £105.")
+        );
+        assert_eq!(of_invoices("What is the total due?"), None);
+        assert_eq!(of_invoices("What is the total number of invoices?"), None);
+        let split: &[&[&str]] = &[&["A", "3"], &["B", "5"], &["C", "2 + 1"]];
+        assert_eq!(total("How many beds in total?", &["Room", "Beds"], split), None);
     }
 }

@@ -74,6 +74,7 @@ mod error;
 mod evaluate;
 mod evidence;
 mod extract;
+mod extremes;
 mod foreign;
 mod form;
 pub mod generate;

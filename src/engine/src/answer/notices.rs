@@ -332,7 +332,9 @@ impl Head {
             let lower = sentence.to_lowercase();
             let places = entries(phrases)
                 .filter_map(|phrase| lower.find(phrase).map(|at| at + phrase.len()));
-            let rest = lower.get(places.min()?..)?;
+            // "May" is told by its letter, where small letters take no other place.
+            let written = if lower.len() == sentence.len() { sentence } else { &lower };
+            let rest = written.get(places.min()?..)?;
             dates::first(&rest.chars().take(40).collect::<String>())
         })
     }

@@ -130,7 +130,8 @@ const QUALITIES: &[Quality] = &[
     },
     Quality {
         kind: Kind::Time,
-        most: "latest|newest|most recent|neueste|neuesten|plus récent|más reciente",
+        most: "latest|newest|youngest|most recent|neueste|neuesten|jüngste|jüngsten|\
+               plus récent|más reciente",
         least: "earliest|oldest|älteste|ältesten|plus ancien|más antiguo",
         others: "",
         names: "built|bought|made|year|since|opened|founded|baujahr|gebaut|gekauft|jahr|année|\
@@ -173,6 +174,36 @@ const SCALES: &[&[(&str, f64)]] = &[
         ("miles", 1609.344),
     ],
     &[("l", 1.0), ("litres", 1.0), ("ml", 0.001)],
+    &[
+        ("s", 1.0),
+        ("sec", 1.0),
+        ("seconds", 1.0),
+        ("sekunden", 1.0),
+        ("min", 60.0),
+        ("mins", 60.0),
+        ("minute", 60.0),
+        ("minutes", 60.0),
+        ("minuten", 60.0),
+        ("h", 3600.0),
+        ("hour", 3600.0),
+        ("hours", 3600.0),
+        ("stunde", 3600.0),
+        ("stunden", 3600.0),
+        ("day", 86_400.0),
+        ("days", 86_400.0),
+        ("tag", 86_400.0),
+        ("tage", 86_400.0),
+        ("week", 604_800.0),
+        ("weeks", 604_800.0),
+        ("woche", 604_800.0),
+        ("wochen", 604_800.0),
+        ("month", 2_629_746.0),
+        ("months", 2_629_746.0),
+        ("monate", 2_629_746.0),
+        ("year", 31_556_952.0),
+        ("years", 31_556_952.0),
+        ("jahre", 31_556_952.0),
+    ],
 ];
 
 impl Quality {
@@ -219,6 +250,11 @@ impl Quality {
     /// Whether it is one of days and years.
     pub(super) fn is_time(&self) -> bool {
         matches!(self.kind, Kind::Time | Kind::Deadline)
+    }
+
+    /// Whether a column of this name counts years since a day, so that the oldest has the most.
+    pub(super) fn is_age(name: &str) -> bool {
+        words(name).split(' ').any(|word| is_entry("age|ages|alter|âge|edad", word))
     }
 
     /// The words that want most or least of it.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use crate::answer::blocks::Form;
 use crate::answer::candidates::Shape;
 use crate::answer::conditions::{Condition, conditions, left_out, others_than, unbound};
+use crate::answer::extremes::{Extreme, extreme, rank};
 use crate::answer::form::ENDED;
 use crate::answer::measures::Measure;
 use crate::answer::qualities::Quality;
@@ -79,14 +80,6 @@ const CAUSES: &str = "\
     why|what caused|what causes|what was the cause|what is the cause|for what reason|\
     what is the reason|what was the reason|how come|warum|weshalb|wieso|woran lag|pourquoi|por qué|\
     a qué se debe";
-/// Words that want the largest value, whatever it is of.
-const MOST: &str = "\
-    highest|most|largest|biggest|best|maximum|greatest|höchste|höchsten|größte|größten|meisten|\
-    beste|plus haut|plus élevé|plus grand|mayor|más alto|más grande";
-/// Words that want the smallest one.
-const LEAST: &str = "\
-    lowest|least|smallest|fewest|minimum|worst|niedrigste|niedrigsten|kleinste|kleinsten|\
-    wenigsten|plus bas|plus petit|menor|más bajo|más pequeño";
 /// Words that want the sum of several values, and their mean.
 pub(super) const SUMS: &str = "\
     total|sum|altogether|in all|combined|insgesamt|summe|gesamt|au total|somme|en total|suma";
@@ -95,11 +88,14 @@ pub(super) const MEANS: &str = "average|durchschnitt|durchschnittlich|moyenne|pr
 pub(super) const LISTINGS: &str = "\
     list|table|inventory|sheet|spreadsheet|register|catalogue|catalog|liste|tabelle|tableau|lista|\
     tabla";
-/// Words before one of them that want the second and the third.
-const RANKS: [&str; 2] =
-    ["second|2nd|zweit|zweite|segundo|segunda", "third|3rd|dritt|dritte|tercer|tercera"];
 /// Words that ask for the number of things.
-pub(super) const COUNTS: &str = "how many|wie viele|combien de|cuántos|cuántas";
+pub(super) const COUNTS: &str = "\
+    how many|total number of|wie viele|gesamtzahl der|combien de|nombre total de|cuántos|cuántas|\
+    número total de";
+/// Those of them in which a total is no sum.
+const WHOLE_COUNTS: &str = "total number of|nombre total de|número total de";
+/// Days, and other numbers, of a question at most.
+const VALUES_MAX: usize = 16;
 /// Words that compare two things.
 pub(super) const COMPARATIVES: &str = "\
     difference|differ|compared|compare|change|changed|versus|vs|than|unterschied|verglichen|als|\
@@ -132,13 +128,6 @@ pub(super) enum Wanted {
     Cause,
     /// Anything else.
     Fact,
-}
-
-/// Which of several values is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extreme {
-    Most,
-    Least,
 }
 
 /// Figure that is asked for of several values together.
@@ -240,11 +229,7 @@ impl Question {
         let superlative = Quality::of_superlative(&unbound)
             .or_else(|| ends(LAST).then_some((Quality::time(), true)))
             .or_else(|| ends(FIRST).then_some((Quality::of_first(has(DUE)), false)));
-        let found = days(text);
-        let is_in_day = |one: &Quantity| {
-            let (start, end) = (one.bytes.start, one.bytes.end);
-            found.iter().any(|(bytes, _)| bytes.start < end && start < bytes.end)
-        };
+        let (days, quantities) = values_in(text);
         let kind = match asked(last) {
             Asked::Other if has(MONEY) && !is_comparing => Asked::Number,
             kind => kind,
@@ -258,7 +243,7 @@ impl Question {
                 .filter(|_| wanted != Wanted::Cause),
             noun: noun(&spaced),
             extreme: extreme(&unbound, superlative.map(|(_, is_most)| is_most)),
-            rank: 1 + RANKS.iter().position(|words| has(words)).map_or(0, |at| at + 1),
+            rank: rank(&unbound, superlative.map(|(quality, _)| quality)),
             counts: has(COUNTS),
             selects: has(COUNTS)
                 || wanted == Wanted::List
@@ -272,7 +257,7 @@ impl Question {
             compares: is_comparing,
             sides: named_sides(last).or_else(|| sides(&spaced).filter(|_| is_comparing)),
             quality: superlative.map(|(quality, _)| quality),
-            total: has(SUMS).then_some(Total::Sum).or(has(MEANS).then_some(Total::Mean)),
+            total: total(&spaced),
             is_of_list: has(LISTINGS),
             excluded,
             others_than: others_than(&rest),
@@ -284,10 +269,29 @@ impl Question {
             is_of_mail: has(MAIL),
             asks_for_thing: asks_for_thing(&spaced),
             asks_amount: has(MONEY) && wanted == Wanted::Fact && begins(AMOUNTS),
-            quantities: quantities(text).into_iter().filter(|one| !is_in_day(one)).collect(),
-            days: found.into_iter().map(|(_, day)| day).collect(),
+            days,
+            quantities,
         }
     }
+}
+
+/// The days of a question, and the numbers that are no part of them.
+fn values_in(text: &str) -> (Vec<Day>, Vec<Quantity>) {
+    let (found, mut quantities) = (days(text), quantities(text));
+    let is_in_day = |one: &Quantity| {
+        let (start, end) = (one.bytes.start, one.bytes.end);
+        found.iter().any(|(bytes, _)| bytes.start < end && start < bytes.end)
+    };
+    quantities.retain(|one| !is_in_day(one));
+    quantities.truncate(VALUES_MAX);
+    (found.into_iter().take(VALUES_MAX).map(|(_, day)| day).collect(), quantities)
+}
+
+/// The figure that a question wants of several values: "in total", but not "how many in total".
+fn total(spaced: &str) -> Option<Total> {
+    let has = |list: &str| entries(list).any(|phrase| contains(spaced, phrase));
+    let sum = (has(SUMS) && !has(WHOLE_COUNTS)).then_some(Total::Sum);
+    sum.or(has(MEANS).then_some(Total::Mean))
 }
 
 /// Whether a word of the past stands behind the first one: German "was" is "what".
@@ -295,18 +299,6 @@ fn tells_past(spaced: &str) -> bool {
     let behind = spaced.trim_start().split_once(' ').map_or("", |(_, behind)| behind);
     let behind = format!(" {behind}");
     entries(PAST).any(|word| contains(&behind, word))
-}
-
-/// The extreme that a question wants, of which `unbound` are the words without those of bounds;
-/// `is_most` says which its superlative of a quality wants.
-fn extreme(unbound: &str, is_most: Option<bool>) -> Option<Extreme> {
-    let wants = |list: &str| entries(list).any(|phrase| contains(unbound, phrase));
-    let (most, least) = is_most.map_or_else(|| (wants(MOST), wants(LEAST)), |most| (most, !most));
-    match (most, least) {
-        (true, false) => Some(Extreme::Most),
-        (false, true) => Some(Extreme::Least),
-        _ => None,
-    }
 }
 
 /// The form of answer that a question wants, of which `spaced` are the words.
@@ -362,17 +354,6 @@ impl Question {
     pub(super) fn last(&self) -> &str {
         last_of(&self.text)
     }
-
-    /// The question behind the word that asks for the largest or smallest.
-    pub(super) fn behind_extreme(&self) -> &str {
-        let of_quality = self.quality.into_iter().flat_map(Quality::superlatives);
-        let words = entries(MOST).chain(entries(LEAST)).chain(of_quality);
-        let ends = words.filter_map(|word| {
-            let at = self.lower.find(word)? + word.len();
-            self.lower.is_char_boundary(at).then_some(at)
-        });
-        ends.max().map_or(&self.lower, |at| &self.lower[at..])
-    }
 }
 
 /// The last question of a text: a follow-up stands behind those that it refers to.
@@ -408,6 +389,7 @@ mod tests {
             ("What should guests bring?", Wanted::List),
             ("How many litres does the pump lift?", Wanted::Fact),
             ("Who keeps the keys?", Wanted::Fact),
+            ("What happens when the alarm rings?", Wanted::Steps),
             ("Opening the hall, what's the order of things to do?", Wanted::Steps),
         ] {
             assert_eq!(Question::new(question).wanted, wanted, "{question}");
@@ -415,13 +397,47 @@ mod tests {
     }
 
     #[test]
+    fn bounds_that_touch_are_cut_out_together() {
+        for question in [
+            "Which orders over 500 before May 2024?",
+            "Which machines were bought after 2018 before 2021?",
+            "Which invoices over 1000 after 2023 are for Zoë?",
+        ] {
+            assert_eq!(Question::new(question).conditions.len(), 2, "{question}");
+        }
+        let conditions = conditions("Welche Geräte über 500 nach Mai 2024 für Zoë?");
+        let rest = unbound("Welche Geräte über 500 nach Mai 2024 für Zoë?", &conditions);
+        assert_eq!(
+            rest.split_whitespace().collect::<Vec<_>>(),
+            ["Welche", "Geräte", "für", "Zoë?"]
+        );
+        let many: String = (0..500).map(|at| format!("over {at}, ")).collect();
+        assert!(Question::new(&many).conditions.len() <= 8);
+    }
+
+    #[test]
     fn comparisons_and_extremes_are_seen() {
         assert_eq!(Question::new("Which pump has the highest lift?").extreme, Some(Extreme::Most));
         assert_eq!(Question::new("Which is the cheapest pump?").extreme, Some(Extreme::Least));
         assert_eq!(Question::new("the heaviest pump").extreme, Some(Extreme::Most));
+        for (question, rank) in [
+            ("Which pump has the second highest lift?", 2),
+            ("Qual es la segunda bomba más cara?", 2),
+            ("Which is the third cheapest pump?", 3),
+            ("Which pump lifts the most litres per second?", 1),
+            ("Which pump had the highest sales in the second quarter?", 1),
+        ] {
+            assert_eq!(Question::new(question).rank, rank, "{question}");
+        }
+        assert_eq!(Question::new("Who was the first mayor of Tarnbridge?").extreme, None);
+        assert_eq!(Question::new("¿Qué bomba tiene la mayor altura?").extreme, Some(Extreme::Most));
+        let counted = Question::new("What is the total number of orders?");
+        assert_eq!((counted.total, counted.counts), (None, true));
         let excluded = |question| Question::new(question).excluded.into_iter().collect::<Vec<_>>();
         assert_eq!(excluded("Which pumps are not from Ada or Bo?"), ["ada", "bo"]);
         assert_eq!(excluded("Which pumps lift not more than 5 m?"), [""; 0]);
+        assert_eq!(excluded("Who looks after room no. 12?"), [""; 0]);
+        assert_eq!(excluded("Which clubs do not meet on Sunday?"), ["meet", "sunday", "weekday 6"]);
         assert!(Question::new("Which is cheaper, the red or the blue pump?").compares);
         assert!(Question::new("How did the rate change from 2023 to 2024?").compares);
         assert!(!Question::new("Who keeps the keys?").compares);

@@ -20,6 +20,15 @@ const FROM: &[&str] = &[
     "or more", "and above", "über", "mehr als", "mindestens", "ab", "und mehr", "plus de",
     "au moins", "à partir de", "et plus", "más de", "desde", "a partir de", "y más", ">", "≥",
 ];
+/// The same with their sense turned.
+const NOT_OVER: &[&str] = &[
+    "not more than", "no more than", "not over", "not above", "not exceeding", "nicht mehr als",
+    "nicht über", "pas plus de", "no más de",
+];
+const NOT_UNDER: &[&str] = &[
+    "not less than", "no less than", "not under", "not below", "nicht weniger als", "nicht unter",
+    "pas moins de", "no menos de",
+];
 /// Pairs of names of two columns that hold the ends of a range. Lower case.
 const ENDS: &[(&str, &str)] = &[
     ("from", "to"),
@@ -68,7 +77,12 @@ pub(super) fn span_holds(cells: &[Cell], asked: Day) -> Option<bool> {
     let number = |day: Day| day_number(day.year.filter(|_| has_years).unwrap_or(YEAR), day);
     let (asked, low, high) = (number(asked)?, number(low)?, number(high)?);
     let ends_before = high > low && (high - low) % 7 == 0;
-    Some(low <= asked && (asked < high || (asked == high && !ends_before)))
+    let is_before_end = asked < high || (asked == high && !ends_before);
+    // Without years a span may end in the next one.
+    if high < low && !has_years {
+        return Some(low <= asked || is_before_end);
+    }
+    Some(low <= asked && is_before_end)
 }
 
 /// A year for days that have none, without a leap day.
@@ -104,7 +118,8 @@ fn range(text: &str) -> Option<std::ops::RangeInclusive<f64>> {
             let (low, high) = (low.value.min(high.value), low.value.max(high.value));
             (is_dash && low < high && days(text).is_empty()).then_some(low..=high)
         }
-        [one] if has(UP_TO) => Some(f64::NEG_INFINITY..=one.value),
+        [one] if has(NOT_UNDER) => Some(one.value..=f64::INFINITY),
+        [one] if has(NOT_OVER) || has(UP_TO) => Some(f64::NEG_INFINITY..=one.value),
         [one] if has(FROM) || lower.ends_with('+') => Some(one.value..=f64::INFINITY),
         _ => None,
     }
@@ -140,6 +155,8 @@ mod tests {
         assert_eq!(of(&[("Weight", "10\u{2013}20 kg")]), Some(true));
         assert_eq!(of(&[("Weight", "up to 10 kg")]), Some(false));
         assert_eq!(of(&[("Weight", "10 kg and over")]), Some(true));
+        assert_eq!(of(&[("Weight", "not more than 10 kg")]), Some(false));
+        assert_eq!(of(&[("Weight", "not less than 10 kg")]), Some(true));
         assert_eq!(of(&[("Thickness", "10-14 cm")]), None);
         let week = cells(&[("from", "2025-04-21"), ("to", "2025-04-27")]);
         let day = |text| span_holds(&week, days(text)[0].1);
@@ -148,6 +165,10 @@ mod tests {
         let rota = cells(&[("from", "9 June"), ("to", "16 June")]);
         let day = |text| span_holds(&rota, days(text)[0].1);
         assert_eq!((day("9 June 2025"), day("16 June")), (Some(true), Some(false)));
+        let year = cells(&[("from", "2025-12-20"), ("to", "2026-01-03")]);
+        let day = |text| span_holds(&year, days(text)[0].1);
+        assert_eq!((day("24 December"), day("2 January")), (Some(true), Some(true)));
+        assert_eq!((day("24 November"), day("24 December 2026")), (Some(false), Some(false)));
         let cold = &quantities("in the bath at minus 70")[0];
         let of = |value: &str| range_holds(&cells(&[("range", value)]), cold);
         assert_eq!(of("below \u{2212}60 to \u{2212}80 \u{B0}C"), Some(true));

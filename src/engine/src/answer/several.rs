@@ -11,6 +11,9 @@ const BEHIND_ALL: &str = "that|which|still|not";
 const BEHIND_SEVERAL: &str = "\
     are|were|have|do|can|may|must|need|should|will|aren't|weren't|haven't|don't|\
     can't|sind|haben|können|dürfen|müssen|sont|ont|peuvent|son|están|pueden";
+/// Verbs with the ending of a plural: "what happens when".
+const VERBS: &str =
+    "happens|comes|needs|makes|means|goes|belongs|applies|gets|takes|gives|keeps|follows";
 /// Words of a noun that is made of several.
 const SEVERAL_WORDS_MAX: usize = 3;
 /// Words behind the opening among which the noun stands: "what are the three main signs of".
@@ -43,7 +46,7 @@ pub(super) fn is_of_pairs(spaced: &str) -> bool {
 /// Whether a word has the form of a plural.
 pub(super) fn is_plural(noun: &str) -> bool {
     let is_no_noun = ["ss", "us", "is", "was", "does"].iter().any(|end| noun.ends_with(end));
-    noun.len() > 3 && noun.ends_with('s') && !is_no_noun
+    noun.len() > 3 && noun.ends_with('s') && !is_no_noun && !is_entry(VERBS, noun)
 }
 
 /// The first plural behind the opening words of a question for several things.

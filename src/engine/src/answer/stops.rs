@@ -15,7 +15,8 @@ const NEVER_LAST: &[&str] = &[
 const BEFORE_NUMBER: &[&str] = &[
     "no", "nos", "nr", "fig", "figs", "eq", "vol", "p", "pp", "art", "sec", "ch", "abs", "ver",
     "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "tab",
-    "sect", "para", "app", "tel", "ext", "rs", "bd", "kap", "nº", "n°", "c",
+    "sect", "para", "app", "tel", "ext", "rs", "bd", "kap", "nº", "n°", "c", "max", "min", "mon",
+    "tue", "tues", "wed", "thu", "thurs", "fri", "sat", "sun",
 ];
 /// Abbreviations that may end a sentence: it goes on unless a word follows that begins one.
 const SELDOM_LAST: &[&str] = &[
@@ -52,7 +53,12 @@ pub(super) fn goes_over(word: &str, block: &str, next: usize) -> bool {
     // "A. Smith" is no opener.
     let is_abbreviated = after.split_once(next_word).is_some_and(|(_, rest)| rest.starts_with('.'));
     let is_opener = OPENERS.contains(&next_word) && !is_abbreviated;
+    // "Z. B.", and the number of a house.
+    let is_first_of_two = lower.chars().count() == 1 && next_word.chars().count() == 1;
+    let is_street = lower.ends_with("str") && after.starts_with(char::is_numeric);
     (is_initial && !is_opener)
+        || (is_first_of_two && is_abbreviated)
+        || is_street
         || NEVER_LAST.contains(&lower.as_str())
         || ((is_dotted || SELDOM_LAST.contains(&lower.as_str())) && !is_opener)
         || (BEFORE_NUMBER.contains(&lower.as_str()) && after.starts_with(char::is_numeric))

@@ -11,6 +11,8 @@ use std::sync::LazyLock;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::answer::words::is_entry;
+
 const MONTHS: [&str; 12] = [
     "january|jan|januar|jänner|janvier|enero",
     "february|feb|februar|février|febrero",
@@ -44,10 +46,17 @@ fn by_name(lists: &'static [&'static str]) -> HashMap<&'static str, u32> {
 }
 const CURRENCIES: &[&str] =
     &["gbp", "eur", "usd", "chf", "euro", "euros", "pounds", "dollars", "franken"];
+/// Words and signs of multiples behind a number, the latter behind an amount of money alone.
+const MULTIPLES: [(f64, &str); 3] = [
+    (1e3, "thousand|tausend|tsd|mil|miles"),
+    (1e6, "million|millions|millionen|mio|millón|millones"),
+    (1e9, "billion|billions|milliarde|milliarden|mrd|milliard|milliards"),
+];
+const MULTIPLES_OF_MONEY: [(f64, &str); 3] = [(1e3, "k"), (1e6, "m|mn"), (1e9, "bn")];
 /// Words before a number below zero.
 const MINUS: &[&str] = &["minus", "Minus", "moins", "menos"];
 /// Words before a month, and the years that two digits behind it may mean.
-const MONTH_BEFORE: [&str; 6] = ["in", "since", "until", "im", "seit", "en"];
+const MONTH_BEFORE: [&str; 3] = ["in", "im", "en"];
 const SHORT_YEARS: std::ops::RangeInclusive<u32> = 10..=39;
 
 /// A day, or a month where no day is named.
@@ -97,7 +106,10 @@ fn month_in_short(before: &str, words: &[(usize, &str)]) -> Option<(usize, Day)>
     let is_month = MONTH_BEFORE.contains(&before.to_lowercase().as_str());
     let (month, year) = (month(words[0].1)?, words.get(1)?.1);
     let year: u32 = year.parse().ok().filter(|_| is_month && year.len() == 2)?;
-    let is_likely = SHORT_YEARS.contains(&year);
+    // "In March 15, 2026" has its year behind.
+    let has_year =
+        words.get(2).is_some_and(|(_, word)| word.len() == 4 && word.parse::<u32>().is_ok());
+    let is_likely = SHORT_YEARS.contains(&year) && !has_year;
     is_likely.then_some((2, Day { year: Some(2000 + year), month, day: None }))
 }
 
@@ -197,7 +209,8 @@ pub(super) struct Quantity {
     pub(super) bytes: Range<usize>,
 }
 
-/// The numbers of a text. Marks between thousands are read over, "0,5" is a half.
+/// The numbers of a text. Marks between thousands are read over, "0,5" is a half, "£1.2 million" its
+/// multiple.
 pub(super) fn quantities(text: &str) -> Vec<Quantity> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -217,20 +230,48 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
             end += 1;
         }
         let start = signed_start(text, at);
-        let value = number(&text[at..end]).map(|value| if start < at { -value } else { value });
         let before = text[..start].trim_end().chars().next_back();
         let currency = before.filter(|c| matches!(c, '£' | '$' | '€'));
-        let rest = text[end..].trim_start_matches([' ', '\u{A0}', '\u{202F}']);
-        let stop = |c: char| !(c.is_alphabetic() || matches!(c, '%' | '°' | '€' | '£' | '$'));
-        let unit = &rest[..rest.find(stop).unwrap_or(rest.len())];
-        let last = if unit.is_empty() { end } else { text.len() - rest.len() + unit.len() };
-        if let Some(value) = value {
-            let unit = currency.map_or_else(|| unit.to_lowercase(), String::from);
+        let (mut unit, mut last) = word_behind(text, end);
+        let (factor, last_of_number) = (multiple(&unit, currency.is_some()), last);
+        if factor.is_some() {
+            (unit, last) = word_behind(text, last);
+        }
+        let before = text[..start].unicode_words().next_back().unwrap_or_default();
+        let is_money =
+            currency.is_some() || is_currency(&unit) || is_currency(&before.to_lowercase());
+        if let Some(value) = number(&text[at..end], is_money) {
+            let sign = if start < at { -1.0 } else { 1.0 };
+            let value = sign * value * factor.unwrap_or(1.0);
+            // "£5 or more" has its unit before.
+            let behind = if factor.is_some() { last_of_number } else { end };
+            let (unit, last) = currency.map_or((unit, last), |sign| (sign.into(), behind));
             found.push(Quantity { value, unit, bytes: start..last });
         }
         at = end.max(at + 1);
     }
     found
+}
+
+/// The word or sign behind a byte in lower case, and its end; empty where none is near.
+fn word_behind(text: &str, at: usize) -> (String, usize) {
+    let rest = text[at..].trim_start_matches([' ', '\u{A0}', '\u{202F}']);
+    let stop = |c: char| !(c.is_alphabetic() || matches!(c, '%' | '°' | '€' | '£' | '$'));
+    let word = &rest[..rest.find(stop).unwrap_or(rest.len())];
+    let end = if word.is_empty() { at } else { text.len() - rest.len() + word.len() };
+    (word.to_lowercase(), end)
+}
+
+/// The factor that a word behind a number tells.
+fn multiple(word: &str, is_money: bool) -> Option<f64> {
+    let of_money = MULTIPLES_OF_MONEY.iter().filter(|_| is_money);
+    let mut all = MULTIPLES.iter().chain(of_money);
+    all.find(|(_, words)| is_entry(words, word)).map(|(factor, _)| *factor)
+}
+
+/// Whether a unit is one of money.
+pub(super) fn is_currency(unit: &str) -> bool {
+    unit.contains(['£', '$', '€']) || CURRENCIES.contains(&unit)
 }
 
 /// The byte where the sign of the number at a byte stands, "-40", "minus 40"; the same byte where
@@ -245,14 +286,15 @@ fn signed_start(text: &str, at: usize) -> usize {
     }
 }
 
-/// A number as people write it: "2140000", "3,870", "3.870,50", "0,5", "49.50".
-fn number(digits: &str) -> Option<f64> {
+/// A number as people write it: "2140000", "3,870", "3.870,50", "0,5", "49.50"; of money "1.500 €" is
+/// fifteen hundred, for amounts have no thousandths.
+fn number(digits: &str, is_money: bool) -> Option<f64> {
     let last_mark = digits.rfind(['.', ',']);
     let is_decimal = last_mark.is_some_and(|at| {
         let mark = &digits[at..=at];
         let behind = digits.len() - at - 1;
         let is_lone = digits.matches(mark).count() == 1;
-        is_lone && (behind != 3 || mark == "." || digits.starts_with("0"))
+        is_lone && (behind != 3 || (mark == "." && !is_money) || digits.starts_with('0'))
     });
     let (whole, fraction) = match last_mark.filter(|_| is_decimal) {
         Some(at) => (&digits[..at], &digits[at + 1..]),
@@ -276,7 +318,24 @@ pub(super) fn year(value: &str) -> Option<u32> {
     value.parse().ok().filter(|year| value.len() == 4 && (1500..=2199).contains(year))
 }
 
-/// The value of a cell as a number: a day, a month, or the only number in it.
+/// The minutes of a time of day: "09:30", "9 pm", "9.30 a.m.".
+fn minutes(value: &str) -> Option<f64> {
+    let lower = value.trim().to_lowercase().replace("a.m.", "am").replace("p.m.", "pm");
+    let (time, half) = match lower.strip_suffix("pm") {
+        Some(time) => (time, Some(12)),
+        None => lower.strip_suffix("am").map_or((lower.as_str(), None), |time| (time, Some(0))),
+    };
+    let marks: &[char] = if half.is_some() { &[':', '.'] } else { &[':'] };
+    let (hour, minute) = time.trim().split_once(marks).unwrap_or((time.trim(), ""));
+    let is_time = half.is_some() || minute.len() == 2;
+    let hour: u32 = hour.parse().ok().filter(|hour| is_time && *hour <= 24)?;
+    let minute: u32 = if minute.is_empty() { 0 } else { minute.parse().ok()? };
+    let hour = half.map_or(hour, |half| hour % 12 + half);
+    (minute < 60).then(|| f64::from(hour * 60 + minute))
+}
+
+/// The value of a cell as a number: a day, a month, a time of day, or the only number in it; what
+/// stands in brackets behind one is a remark.
 pub(super) fn measure(value: &str) -> Option<f64> {
     if let [(_, day)] = days(value)[..] {
         return day.ordinal();
@@ -284,10 +343,14 @@ pub(super) fn measure(value: &str) -> Option<f64> {
     if let Some(month) = month_of_year(value) {
         return Some(month);
     }
-    match &quantities(value)[..] {
+    if let Some(minutes) = minutes(value) {
+        return Some(minutes);
+    }
+    let bare = value.split_once(" (").map(|(bare, _)| bare);
+    [Some(value), bare].into_iter().flatten().find_map(|value| match &quantities(value)[..] {
         [one] => Some(one.value),
         _ => None,
-    }
+    })
 }
 
 /// The words of a name, in lower case.
@@ -315,6 +378,8 @@ mod tests {
         assert!(has_money("£5") && has_money("price_gbp: 5") && !has_money("5 pieces"));
         assert_eq!(days("in March 2025")[0].1.terms(), ["month 2025-03"]);
         assert!(days("it may be 5 or 0555 010 733").is_empty());
+        assert_eq!(days("since March 15, 2026")[0].1.ordinal(), Some(20_260_315.0));
+        assert_eq!(days("in February 25")[0].1.ordinal(), Some(20_250_201.0));
     }
 
     #[test]
@@ -324,6 +389,11 @@ mod tests {
         assert!(values("HV2207 A131 S_3").is_empty());
         let signed = "-40 to \u{2212}20, minus 3, 10-20, 5 - 6, A-7, 2025-04";
         assert_eq!(values(signed), [-40.0, -20.0, -3.0, 10.0, 20.0, 5.0, 6.0, 7.0, 2025.0, 4.0]);
+        assert_eq!(values("£1.2 million, £3k, 2 Mio. Euro, 3 m"), [1.2e6, 3e3, 2e6, 3.0]);
+        assert_eq!(values("1.500 €, EUR 1.250, 1.500 kg, 0.125 €"), [1500.0, 1250.0, 1.5, 0.125]);
+        let measured = ["10 am", "9:30 pm", "12 a.m.", "14:00", "£18 (£16 members)", "2 + 1"];
+        let minutes = [Some(600.0), Some(1290.0), Some(0.0), Some(840.0), Some(18.0), None];
+        assert_eq!(measured.map(measure), minutes);
         let units: Vec<String> =
             quantities("12 kg, £5, 40 %").into_iter().map(|one| one.unit).collect();
         assert_eq!(units, ["kg", "£", "%"]);
