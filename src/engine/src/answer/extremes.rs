@@ -15,7 +15,7 @@ const LEAST: &str = "\
 /// Words directly before one of them that want the second and the third.
 const RANKS: [&str; 2] =
     ["second|2nd|zweit|zweite|segundo|segunda", "third|3rd|dritt|dritte|tercer|tercera"];
-/// Words that begin an extreme behind the noun: "la segunda bomba más cara".
+/// Words that begin an extreme behind its noun, as Spanish and French have it.
 const BEHIND_RANKED: &str = "más|menos|plus|moins";
 
 /// Which of several values is asked for.

@@ -191,8 +191,8 @@ fn group(candidate: &Candidate) -> (usize, usize) {
     (candidate.stretch, candidate.group)
 }
 
-/// The terms of the question, out of the `wanted` ones, that the columns of a row meet: those of its
-/// bounds, and the word for an extreme.
+/// The terms of the question, out of the `wanted` ones, that the columns of a row meet: those of
+/// its bounds, and the word for an extreme.
 fn terms_of_columns(
     question: &Question,
     bounds: &[BTreeSet<String>],

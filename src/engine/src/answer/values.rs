@@ -209,7 +209,7 @@ pub(super) struct Quantity {
     pub(super) bytes: Range<usize>,
 }
 
-/// The numbers of a text. Marks between thousands are read over, "0,5" is a half, "£1.2 million" its
+/// The numbers of a text. Marks between thousands are read over, "0,5" is a half, "1.2 million" a
 /// multiple.
 pub(super) fn quantities(text: &str) -> Vec<Quantity> {
     let bytes = text.as_bytes();
@@ -243,7 +243,7 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
         if let Some(value) = number(&text[at..end], is_money) {
             let sign = if start < at { -1.0 } else { 1.0 };
             let value = sign * value * factor.unwrap_or(1.0);
-            // "£5 or more" has its unit before.
+            // An amount with its sign has the unit before it.
             let behind = if factor.is_some() { last_of_number } else { end };
             let (unit, last) = currency.map_or((unit, last), |sign| (sign.into(), behind));
             found.push(Quantity { value, unit, bytes: start..last });
@@ -286,7 +286,7 @@ fn signed_start(text: &str, at: usize) -> usize {
     }
 }
 
-/// A number as people write it: "2140000", "3,870", "3.870,50", "0,5", "49.50"; of money "1.500 €" is
+/// A number as people write it: "2140000", "3,870", "3.870,50", "0,5", "49.50"; "1.500" of money is
 /// fifteen hundred, for amounts have no thousandths.
 fn number(digits: &str, is_money: bool) -> Option<f64> {
     let last_mark = digits.rfind(['.', ',']);
