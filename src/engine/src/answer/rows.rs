@@ -225,16 +225,30 @@ impl Choice<'_> {
         })
     }
 
-    /// The text about the chosen rows together, where all of their table was read: a total or a
-    /// mean, or the number of those that were selected and out of how many.
+    /// The text about the chosen rows together: a total or a mean, or the number of those that were
+    /// selected and out of how many, where all of their table was read; of an extreme that it was
+    /// not.
     pub(super) fn told_together(&self, chosen: &[usize]) -> Option<String> {
         let first = *chosen.first().filter(|first| self.candidate(**first).has_values())?;
         if let Some((rows, told)) = self.total(first) {
             return (rows == chosen).then_some(told);
         }
+        let is_extreme = || self.extreme(first).is_some_and(|rows| rows == chosen);
+        if self.goes_on(first) && is_extreme() {
+            return Some(format!("Of {} rows that were read:", self.mates(first).len()));
+        }
         let is_selected = || self.selection(first).is_some_and(|rows| rows == chosen);
         (self.question.counts && self.is_whole(first) && is_selected())
             .then(|| format!("{} of {}:", chosen.len(), self.mates(first).len()))
+    }
+
+    /// Whether the table of a row may have rows that were not read: it reaches to an end of a text
+    /// that is a part of its source.
+    fn goes_on(&self, row: usize) -> bool {
+        let one = self.candidate(row);
+        let blocks = &self.reading.blocks[one.stretch];
+        let units = &blocks.groups[one.group].units;
+        !self.is_whole(row) && (units.start == 0 || units.end == blocks.units.len())
     }
 
     /// Whether all of the text of a candidate was read.

@@ -115,6 +115,16 @@ fn what_is_read_in_part_is_not_counted() {
     assert!(!answer.starts_with("3 of"), "{answer}");
 }
 
+#[test]
+fn the_largest_of_a_part_is_told_as_such() {
+    let mut chunks = titled(&[("pumps.md", PUMPS), ("pumps.md", "The list goes on.")]);
+    let asked = "Which pump has the highest lift?";
+    assert!(!told(asked).contains("that were read"));
+    chunks[1].place.document_start = 5000;
+    let answer = extracted(asked, &chunks).text;
+    assert!(answer.starts_with("Of 4 rows that were read:"), "{answer}");
+}
+
 /// A word that stands nowhere is met by one that means the same; what a question demands is not.
 #[test]
 fn other_words_for_the_same_answer() {
