@@ -1,5 +1,5 @@
-//! The real disk with hooks for tests: actions before each read, each removal and each look at its
-//! space, a pretended fullness, and a refusal of hard links.
+//! The real disk with hooks for tests: actions before each read, each read of a whole file, each
+//! removal and each look at its space, a pretended fullness, and a refusal of hard links.
 
 use std::fmt;
 use std::io;
@@ -18,6 +18,7 @@ type Act = dyn Fn(&Path) + Send + Sync;
 #[derive(Default)]
 pub struct StandInDisk {
     before_read: Mutex<Option<Arc<Act>>>,
+    before_whole_read: Mutex<Option<Arc<Act>>>,
     before_remove: Mutex<Option<Arc<Act>>>,
     before_space: Mutex<Option<Arc<Act>>>,
     space: Mutex<Option<Space>>,
@@ -28,6 +29,12 @@ impl StandInDisk {
     /// From now on calls `act` with the path of each file that is about to be read.
     pub fn before_read(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
         *self.before_read.lock() = Some(Arc::new(act));
+    }
+
+    /// From now on calls `act` with the path of each file of which all bytes are about to be read
+    /// into memory.
+    pub fn before_whole_read(&self, act: impl Fn(&Path) + Send + Sync + 'static) {
+        *self.before_whole_read.lock() = Some(Arc::new(act));
     }
 
     /// From now on calls `act` with the path of each file that is about to be removed.
@@ -67,6 +74,10 @@ impl fmt::Debug for StandInDisk {
 impl Disk for StandInDisk {
     fn read(&self, path: &Path) -> Result<Vec<u8>, IoError> {
         self.act(path);
+        let act = self.before_whole_read.lock().clone();
+        if let Some(act) = act {
+            act(path);
+        }
         RealDisk.read(path)
     }
     fn open(&self, path: &Path) -> Result<FileSlice, IoError> {

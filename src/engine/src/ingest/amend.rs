@@ -10,6 +10,7 @@ use crate::ingest::submit::check_metadata;
 use crate::ingest::{Ingest, IngestError, Submission, pipeline};
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::{MetadataChange, NewJob};
+use lodestone_io::store::Key;
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, uploads};
 use lodestone_types::{Metadata, Origin, SourceId, SourceRecord, SubTenantId};
 
@@ -108,25 +109,42 @@ impl Ingest {
     }
 
     /// Stores the original of a visible source once more, for a job of the time when it was first
-    /// accepted.
+    /// accepted. It is mapped, so that it takes no memory of the process, however large it is.
     fn stored_again(
         &self,
         collection: &Collection,
         record: &SourceRecord,
     ) -> Result<NewJob, IngestError> {
-        let upload = uploads::get(&*self.store, &record.raw_key)?;
+        let raw_key = &record.raw_key;
+        let damaged = || {
+            let problem = "it cannot be read to its end".to_owned();
+            IngestError::from(CollectionError::BadUpload { key: raw_key.clone(), problem })
+        };
+        let stored = uploads::open(&*self.store, raw_key)?;
+        stored.verify(|_| {})?;
+        let key = Key::parse(raw_key).expect("it was opened by this name");
+        let file = self.store.map(&key).map_err(CollectionError::from)?;
+        let content_at = file.len().checked_sub(stored.content().len() as usize);
+        let content = file.bytes(content_at.ok_or_else(damaged)?..file.len());
         let (url, detail) = (record.url.clone(), record.detail.clone());
         let submission = Submission {
             source: Some(record.id.clone()),
             kind: record.kind,
-            content: upload.content.into(),
+            content,
             filename: record.filename.clone(),
             content_type: Some(record.content_type.clone()),
             tenant_metadata: MetadataChange::Replace(record.tenant_metadata.clone()),
             document_metadata: MetadataChange::Replace(record.document_metadata.clone()),
-            origin: Origin { url, detail, ..upload.label.origin },
+            origin: Origin { url, detail, ..stored.label.origin },
         };
-        self.store_original(collection, &record.sub_tenant, submission, record.uploaded_at)
+        let job =
+            self.store_original(collection, &record.sub_tenant, submission, record.uploaded_at)?;
+        if file.has_faulted() || !file.is_whole() {
+            // What could not be read was copied as zeros.
+            self.delete_originals(&[job.raw_key]);
+            return Err(damaged());
+        }
+        Ok(job)
     }
 
     fn drop_unused(&self, stored: Option<(SourceRecord, NewJob)>) {

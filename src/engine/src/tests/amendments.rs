@@ -1,11 +1,13 @@
 //! Changed metadata, and what searches find of it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::json;
 
 use super::*;
 use crate::ingest::Amendment;
 use crate::query::FullTextRequest;
-use lodestone_types::{FieldType, SchemaField, TenantSchema};
+use lodestone_types::{ErrorKind, FieldType, SchemaField, TenantSchema};
 
 fn found(engine: &Engine, word: &str) -> Vec<(String, u32)> {
     let request = FullTextRequest::new(word, 10);
@@ -91,4 +93,44 @@ fn words_changed_before_a_failure_are_searchable() {
     assert_eq!(found(engine, "scarlet"), []);
     assert_eq!(found(engine, "wind"), [("doc".to_owned(), 2)]);
     assert_eq!(view.chunks, Some(1));
+}
+
+/// Goal: changed words of a large document take no memory for its original.
+/// Method: whole reads by the thread that makes the change are counted.
+#[test]
+fn the_original_of_a_changed_source_is_not_read_into_memory() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    create_tenant(engine);
+    rig.upload("doc", "a text about wind");
+    let (mine, reads) = (std::thread::current().id(), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&reads);
+    rig.disk.before_whole_read(move |path| {
+        let is_original = path.components().any(|part| part.as_os_str() == "raw");
+        if is_original && std::thread::current().id() == mine {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    engine.amend(&access(engine), &id("doc"), team("scarlet")).unwrap();
+    assert_eq!(reads.load(Ordering::SeqCst), 0);
+    assert_eq!(settled(engine, "doc").version, 2);
+    assert_eq!(found(engine, "wind"), [("doc".to_owned(), 2)], "the copy is the original");
+}
+
+/// Goal: an original that has gone bad is no more copied than it was read.
+#[test]
+fn a_damaged_original_is_not_accepted_once_more() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    create_tenant(engine);
+    rig.upload("doc", "a text about wind");
+    let record = engine.original(&access(engine), &id("doc")).unwrap().record;
+    let path = engine.data.root().join(&record.raw_key);
+    let mut bytes = std::fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let error = engine.amend(&access(engine), &id("doc"), team("scarlet")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left");
+    assert_eq!(settled(engine, "doc").record.tenant_metadata, Metadata::new());
 }
