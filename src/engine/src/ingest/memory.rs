@@ -9,11 +9,12 @@
 //! A worker reserves the bytes that its claim may take before it reads an original. It waits while
 //! the memory of the process, the reservations of others and its own are beyond the limit together.
 //! A reservation is counted twice once its memory is in use: that errs on the safe side. One claim
-//! always goes on, however little is left, so that nothing waits for ever. A merge takes what is
-//! left, up to a share of the limit; where it would take more it is cut smaller.
+//! always goes on, however little is left. Smaller claims pass one that waits, for as long as any
+//! that was there before it runs; then they wait behind it, so that nothing waits for ever. A merge
+//! takes what is left, up to a share of the limit; where it would take more it is cut smaller.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -75,21 +76,24 @@ pub struct MemoryBudget {
     base_bytes: u64,
     promised: Mutex<Promised>,
     given_back: Condvar,
-    is_waiting: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Promised {
-    claims: usize,
     requests: usize,
     bytes: u64,
+    /// Claims so far: each has the number at which it came.
+    claims: u64,
+    running: BTreeSet<u64>,
+    waiting: BTreeSet<u64>,
 }
 
 /// Memory for one claim or merge; given back when dropped.
 #[derive(Debug)]
 pub(super) struct Share<'a> {
     budget: &'a MemoryBudget,
-    claims: usize,
+    /// None of a merge.
+    claim: Option<u64>,
     bytes: u64,
 }
 
@@ -111,7 +115,6 @@ impl MemoryBudget {
             base_bytes,
             promised: Mutex::default(),
             given_back: Condvar::new(),
-            is_waiting: AtomicBool::new(false),
         }
     }
 
@@ -151,29 +154,35 @@ impl MemoryBudget {
 
     /// Whether work waits for memory now.
     pub(super) fn is_waiting(&self) -> bool {
-        self.is_waiting.load(Ordering::SeqCst)
+        !self.promised.lock().waiting.is_empty()
     }
 
     /// Waits until there are so many bytes of memory; `None` when the server stops meanwhile.
     pub(super) fn share(&self, bytes: u64, stopping: &Stopping) -> Option<Share<'_>> {
         let mut promised = self.promised.lock();
-        while let Some(problem) = self.problem(&promised, bytes) {
+        let claim = promised.claims;
+        promised.claims += 1;
+        while let Some(problem) = self.problem(&promised, claim, bytes) {
             if stopping.is_set() {
+                promised.waiting.remove(&claim);
                 return None;
             }
-            if !self.is_waiting.swap(true, Ordering::SeqCst) {
+            if promised.waiting.is_empty() {
                 let Shortage { limit_bytes, own_bytes } = problem;
                 let message = "ingestion waits for memory";
                 tracing::warn!(limit_bytes, own_bytes, wanted_bytes = bytes, message);
             }
+            promised.waiting.insert(claim);
             self.given_back.wait_for(&mut promised, LOOK);
         }
-        if self.is_waiting.swap(false, Ordering::SeqCst) {
+        if promised.waiting.remove(&claim) && promised.waiting.is_empty() {
             tracing::info!("ingestion goes on");
         }
-        promised.claims += 1;
+        promised.running.insert(claim);
         promised.bytes = promised.bytes.saturating_add(bytes);
-        Some(Share { budget: self, claims: 1, bytes })
+        // Those behind it may fit beside it.
+        self.given_back.notify_all();
+        Some(Share { budget: self, claim: Some(claim), bytes })
     }
 
     /// Bytes that a merge may take now: what is left, up to a fixed share of the limit, and always
@@ -190,14 +199,26 @@ impl MemoryBudget {
     pub(super) fn take_for_merge(&self, bytes: u64) -> Share<'_> {
         let mut promised = self.promised.lock();
         promised.bytes = promised.bytes.saturating_add(bytes);
-        Share { budget: self, claims: 0, bytes }
+        Share { budget: self, claim: None, bytes }
     }
 
-    fn problem(&self, promised: &Promised, bytes: u64) -> Option<Shortage> {
+    /// The shortage for which a claim waits, if it does.
+    fn problem(&self, promised: &Promised, claim: u64, bytes: u64) -> Option<Shortage> {
         let limit_bytes = self.limit_bytes?;
         let own_bytes = self.gauge.own_bytes()?;
         let wanted = own_bytes.saturating_add(promised.bytes).saturating_add(bytes);
-        (promised.claims > 0 && wanted > limit_bytes).then_some(Shortage { limit_bytes, own_bytes })
+        let is_short = !promised.running.is_empty() && wanted > limit_bytes;
+        let must_wait = is_short || promised.is_behind(claim);
+        must_wait.then_some(Shortage { limit_bytes, own_bytes })
+    }
+}
+
+impl Promised {
+    /// Whether a claim has to let an earlier one go first: only claims that came after that one
+    /// keep it waiting now.
+    fn is_behind(&self, claim: u64) -> bool {
+        let first = self.waiting.first().filter(|first| **first < claim);
+        first.is_some_and(|first| self.running.first().is_none_or(|running| running > first))
     }
 }
 
@@ -218,7 +239,9 @@ impl Drop for MemoryShare {
 impl Drop for Share<'_> {
     fn drop(&mut self) {
         let mut promised = self.budget.promised.lock();
-        promised.claims -= self.claims;
+        if let Some(claim) = self.claim {
+            promised.running.remove(&claim);
+        }
         promised.bytes = promised.bytes.saturating_sub(self.bytes);
         self.budget.given_back.notify_all();
     }
@@ -227,7 +250,7 @@ impl Drop for Share<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     #[derive(Debug, Clone, Default)]
     struct Told(Arc<AtomicU64>);
@@ -266,6 +289,39 @@ mod tests {
             assert!(second.join().unwrap());
         });
         assert!(!budget.is_waiting());
+    }
+
+    /// Goal: a claim that has to be alone is neither passed for ever nor holds others up while it
+    /// could not go on anyway.
+    #[test]
+    fn claims_pass_a_larger_one_until_it_waits_for_them_alone() {
+        let budget = MemoryBudget::new(Box::new(Told::default()), Some(1 << 30), 0);
+        let stopping = Stopping::default();
+        let share = |bytes| budget.share(bytes, &stopping).unwrap();
+        let wait_for = |waiting: usize| {
+            while budget.promised.lock().waiting.len() != waiting {
+                std::thread::yield_now();
+            }
+        };
+        let before = share(CLAIM_BYTES);
+        std::thread::scope(|scope| {
+            let large = scope.spawn(|| share(1 << 30));
+            wait_for(1);
+            let passing = share(CLAIM_BYTES);
+            drop(before);
+            let later = scope.spawn(|| share(CLAIM_BYTES));
+            while budget.promised.lock().waiting.len() < 2 {
+                assert!(!later.is_finished(), "it has passed as well");
+                std::thread::yield_now();
+            }
+            drop(passing);
+            let large = large.join().unwrap();
+            wait_for(1);
+            drop(large);
+            drop(later.join().unwrap());
+        });
+        let left = budget.promised.lock();
+        assert!(left.running.is_empty() && left.waiting.is_empty() && left.bytes == 0);
     }
 
     #[test]
