@@ -14,6 +14,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ingest::error::NOT_LOADED;
 use crate::ingest::reembed_runs::ReembedRun;
@@ -38,6 +39,8 @@ const PIECES: u64 = 64;
 const LAST_ROWS: u64 = 256;
 /// Missing rows under the lock beyond which it is given back once more.
 const LAST_ROWS_MAX: u64 = 4 * LAST_ROWS;
+/// Time for which they are embedded under the lock: deletions and uploads of the tenant wait.
+const LAST_TIME: Duration = Duration::from_secs(10);
 /// Passages of one call of the model.
 const SLICE_PASSAGES: usize = 256;
 
@@ -155,13 +158,14 @@ impl Ingest {
             (run.chunks, run.chunks_done) = (rows, rows - missing);
             run.message.clear();
         });
-        if missing <= LAST_ROWS {
-            return self.switch(tenant, collection, &**model, other, open);
+        if missing <= LAST_ROWS
+            && let Some(step) = self.switch(tenant, collection, &**model, other, open.clone())?
+        {
+            return Ok(step);
         }
         let piece =
             first_piece(&compared.missing, (rows / PIECES).clamp(PIECE_ROWS_MIN, PIECE_ROWS_MAX));
-        let piece =
-            self.build_piece(tenant, collection, &**model, Lane::Bulk, &piece, rows - missing)?;
+        let piece = self.build_piece(tenant, collection, &**model, None, &piece, rows - missing)?;
         let Some(piece) = piece else { return Ok(Step::Again) };
         let mut writer = collection.writer()?;
         let newest = writer.base();
@@ -179,7 +183,8 @@ impl Ingest {
         Ok(Step::Again)
     }
 
-    /// Embeds what is missing and switches, under the writer's lock.
+    /// Embeds what is missing and switches, under the writer's lock. Nothing where the model does
+    /// not embed it in [`LAST_TIME`]: then it is done without the lock first.
     fn switch(
         &self,
         tenant: &Tenant,
@@ -187,40 +192,48 @@ impl Ingest {
         model: &dyn Embedder,
         other: &OtherVectors,
         mut open: Vec<Arc<LiveSegment>>,
-    ) -> Result<Step, IngestError> {
+    ) -> Result<Option<Step>, IngestError> {
         let mut writer = collection.writer()?;
         let base = writer.base();
         if wanted(&base).is_none_or(|noted| noted.job != other.job) {
-            return Ok(Step::Canceled);
+            return Ok(Some(Step::Canceled));
         }
+        let context = RequestContext::with_limit(LAST_TIME);
         loop {
             let compared = base.compare(&open).map_err(CollectionError::from)?;
             if compared.missing.is_empty() {
                 break;
             }
             if compared.missing_rows > LAST_ROWS_MAX {
-                return Ok(Step::Again);
+                return Ok(Some(Step::Again));
             }
-            // Writers of this tenant wait for it, so it goes before documents.
             let piece = first_piece(&compared.missing, u64::MAX);
-            let piece = self.build_piece(tenant, collection, model, Lane::Answer, &piece, 0)?;
-            let Some(piece) = piece else { return Ok(Step::Again) };
+            let piece = self.build_piece(tenant, collection, model, Some(&context), &piece, 0);
+            let piece = match piece {
+                Err(IngestError::Embed(error)) => {
+                    tracing::debug!(%error, "the last chunks are embedded without the lock");
+                    return Ok(None);
+                }
+                piece => piece?,
+            };
+            let Some(piece) = piece else { return Ok(Some(Step::Again)) };
             let entry = SegmentEntry::fresh(piece.meta());
             open.push(Arc::new(LiveSegment::new(entry, piece, Default::default())));
         }
         writer.switch(&open, self.clock.now())?;
         self.record_head(collection)?;
-        Ok(Step::Switched)
+        Ok(Some(Step::Switched))
     }
 
     /// Embeds sources of one segment, and writes them with their new vectors. Nothing where the
-    /// server stops.
+    /// server stops. `last` bounds what is done under the writer's lock: writers of the tenant wait
+    /// for that, so it goes before documents.
     fn build_piece(
         &self,
         tenant: &Tenant,
         collection: &Collection,
         model: &dyn Embedder,
-        lane: Lane,
+        last: Option<&RequestContext>,
         piece: &[FoundSource<'_>],
         done_before: u64,
     ) -> Result<Option<Arc<Segment>>, IngestError> {
@@ -229,7 +242,8 @@ impl Ingest {
         for found in piece {
             passages.extend(passages_of(tenant, found).map_err(CollectionError::from)?);
         }
-        let context = RequestContext::default().of_tenant(collection.id());
+        let lane = if last.is_some() { Lane::Answer } else { Lane::Bulk };
+        let context = last.cloned().unwrap_or_default().of_tenant(collection.id());
         let mut vectors = Vec::with_capacity(passages.len());
         let mut sparse = Vec::new();
         for slice in passages.chunks(SLICE_PASSAGES) {

@@ -1,5 +1,7 @@
 //! Changing the embedding model of a tenant.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::json;
 
 use super::*;
@@ -7,7 +9,7 @@ use crate::ingest::{IngestError, NewMemory};
 use crate::query::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest, Retrieved};
 use crate::reembed::{ReembedAction, TenantReembed};
 use lodestone_embed::{EmbedError, EmbedStats, HashEmbedder, Lane};
-use lodestone_types::{Filter, RequestContext};
+use lodestone_types::{Filter, RequestContext, Stopped};
 
 const TOPICS: [&str; 6] = ["granite", "slate", "bread", "butter", "winter", "river"];
 
@@ -15,6 +17,8 @@ const TOPICS: [&str; 6] = ["granite", "slate", "bread", "butter", "winter", "riv
 #[derive(Debug)]
 struct Wide {
     inner: Arc<GatedEmbedder>,
+    /// It embeds nothing in time that somebody waits for; this counts calls that had no end.
+    endless: Option<Arc<AtomicUsize>>,
 }
 
 impl Wide {
@@ -53,6 +57,11 @@ impl Embedder for Wide {
         context: &RequestContext,
         texts: Vec<String>,
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        if let Some(endless) = self.endless.as_ref().filter(|_| lane == Lane::Answer) {
+            endless.fetch_add(usize::from(context.deadline().is_none()), Ordering::SeqCst);
+            let limit = Duration::from_secs(10);
+            return Err(EmbedError::Stopped(Stopped::DeadlineExceeded { limit }));
+        }
         let vectors = texts.iter().map(|text| Self::vector(text)).collect();
         self.inner.embed_within(lane, context, texts)?;
         Ok(vectors)
@@ -70,16 +79,20 @@ impl Embedder for Wide {
 /// An engine with a new model behind a gate and, unless `is_alone`, the one of before.
 fn with_wide(dir: &Path, clock: &Arc<ManualClock>, passes: u64, is_alone: bool) -> Wided {
     let gate = Arc::new(GatedEmbedder::with_passes(passes));
+    let wide = Wide { inner: Arc::clone(&gate), endless: None };
+    Wided { engine: start_with(wide, dir, clock, is_alone), gate }
+}
+
+fn start_with(wide: Wide, dir: &Path, clock: &Arc<ManualClock>, is_alone: bool) -> Arc<Engine> {
     let mut settings = Settings::new(dir.join("data"), "unused".into());
     settings.ingest_threads = 1;
-    let wide = Wide { inner: Arc::clone(&gate) };
     let mut components = Components::real(Arc::new(wide));
     components.clock = Arc::clone(clock) as Arc<dyn Clock>;
     components.disk = Arc::<StandInDisk>::default();
     if !is_alone {
         components.other_embedders = vec![Arc::new(GatedEmbedder::default())];
     }
-    Wided { engine: Engine::start(settings, components).unwrap(), gate }
+    Engine::start(settings, components).unwrap()
 }
 
 struct Wided {
@@ -257,4 +270,23 @@ fn kept_vectors_expire() {
     wait_for("the files to go", || (segments() == 1).then_some(()));
     submit(&engine, "next", "everywhere is snow", &Metadata::new());
     assert_eq!(settled(&engine, "next").status, JobStatus::Success);
+}
+
+/// Goal: writers of a tenant wait for the last vectors for a bounded time, and a model that is not
+/// done by then embeds them while they write.
+#[test]
+fn a_slow_model_does_not_keep_the_writers_lock() {
+    let rig = Rig::new();
+    rig.upload("doc", "everywhere is wind");
+    let clock = Arc::clone(&rig.clock);
+    let dir = rig.stop();
+    let endless = Arc::new(AtomicUsize::new(0));
+    let wide = Wide { inner: Arc::default(), endless: Some(Arc::clone(&endless)) };
+    let engine = start_with(wide, dir.path(), &clock, false);
+    order(&engine, ReembedAction::Start);
+    wait_for("the switch", || {
+        assert_eq!(endless.load(Ordering::SeqCst), 0, "a call under the lock has no end");
+        (state(&engine).run?.status == JobStatus::Success).then_some(())
+    });
+    assert_eq!(engine.stats(&grant(), &access(&engine)).unwrap().model.dimension, Some(96));
 }
