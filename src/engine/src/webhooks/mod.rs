@@ -7,7 +7,8 @@
 //!                                                        | sign, post, record the end
 //! ```
 //! An event is sent once or more: an attempt whose end was not recorded, as at a crash, is made
-//! again. Order, pauses and ends are rules of the catalog (`lodestone_catalog`, `deliveries`).
+//! again. While the catalog cannot record an end, it is kept in memory and nothing else is sent.
+//! Order, pauses and ends are rules of the catalog (`lodestone_catalog`, `deliveries`).
 //!
 //! No receiver delays another: an attempt takes ten seconds at most, a webhook has two of the
 //! threads at most and one while it fails, and as few webhooks may reach one tenant as leave half
@@ -17,6 +18,8 @@
 
 mod operations;
 mod signature;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +31,7 @@ use parking_lot::{Condvar, Mutex};
 
 pub use operations::TestedWebhook;
 
-use lodestone_catalog::{Attempt, Catalog, DueDelivery, NextDelivery, WebhookSecret};
+use lodestone_catalog::{Attempt, Catalog, CatalogError, DueDelivery, NextDelivery, WebhookSecret};
 use lodestone_metrics::{Counter, Gauge, Labelled, Registry};
 use lodestone_types::limits::WEBHOOK_SENDERS_MAX;
 use lodestone_types::{Clock, DeliveryState, IdSource, WebPost, WebUrl, WebhookClient};
@@ -50,6 +53,8 @@ pub(crate) struct Webhooks {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     senders: Mutex<Senders>,
+    /// Ends that the catalog could not record yet.
+    unrecorded: Mutex<Vec<Ended>>,
     /// Signalled when a sender ends, and at the stop.
     changed: Condvar,
     /// Webhooks that are being tested.
@@ -64,6 +69,15 @@ struct Senders {
     sending: HashMap<String, Vec<u64>>,
     count: usize,
     is_stopping: bool,
+}
+
+/// An attempt that has ended.
+#[derive(Debug)]
+struct Ended {
+    id: u64,
+    webhook: String,
+    event: String,
+    attempt: Attempt,
 }
 
 /// Measurements of webhooks.
@@ -128,6 +142,7 @@ impl Webhooks {
             clock: Arc::clone(clock),
             ids: Arc::clone(ids),
             senders: Mutex::default(),
+            unrecorded: Mutex::default(),
             changed: Condvar::new(),
             testing: Mutex::default(),
             meters: WebhookMeters::default(),
@@ -163,18 +178,33 @@ impl Webhooks {
     fn dispatch(self: &Arc<Self>) {
         let mut last = String::new();
         while let Some(sending) = self.wait_for_slot() {
-            match self.catalog.next_delivery(&last, &sending) {
+            match self.next(&last, &sending) {
                 Ok(NextDelivery::Due(due)) => {
                     last.clone_from(&due.webhook);
                     self.begin(*due);
                 }
                 Ok(NextDelivery::Wait(_)) => self.catalog.wait_for_deliveries(IDLE),
                 Err(error) => {
-                    tracing::warn!(%error, "events for webhooks cannot be read");
+                    tracing::warn!(%error, "events for webhooks wait for the catalog");
                     self.pause();
                 }
             }
         }
+    }
+
+    /// The next delivery, once every end is recorded: what has been sent would be due again.
+    fn next(
+        &self,
+        last: &str,
+        sending: &HashMap<String, Vec<u64>>,
+    ) -> Result<NextDelivery, CatalogError> {
+        let mut unrecorded = self.unrecorded.lock();
+        while let Some(ended) = unrecorded.last() {
+            self.record(ended)?;
+            unrecorded.pop();
+        }
+        drop(unrecorded);
+        self.catalog.next_delivery(last, sending)
     }
 
     /// Waits until one more attempt may be made; the attempts under way, or `None` at the stop.
@@ -214,20 +244,25 @@ impl Webhooks {
         let mut jitter = [0; 8];
         self.ids.fill(&mut jitter);
         let attempt = Attempt { status, problem, jitter: u64::from_le_bytes(jitter) };
-        match self.catalog.record_attempt(*id, attempt) {
-            Ok(None) => {}
-            Ok(Some(state)) => {
-                self.meters.attempted(state);
-                if state == DeliveryState::GivenUp {
-                    // Its address may hold a secret.
-                    tracing::warn!(webhook, event, "an event for a webhook was given up");
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, webhook, "an attempt for a webhook was not recorded");
-                self.pause();
+        let (webhook, event) = (webhook.clone(), event.clone());
+        let ended = Ended { id: *id, webhook, event, attempt };
+        if let Err(error) = self.record(&ended) {
+            let webhook = &ended.webhook;
+            tracing::warn!(%error, webhook, "an attempt for a webhook is recorded later");
+            self.unrecorded.lock().push(ended);
+        }
+    }
+
+    fn record(&self, ended: &Ended) -> Result<(), CatalogError> {
+        let Ended { id, webhook, event, attempt } = ended;
+        if let Some(state) = self.catalog.record_attempt(*id, attempt.clone())? {
+            self.meters.attempted(state);
+            if state == DeliveryState::GivenUp {
+                // Its address may hold a secret.
+                tracing::warn!(webhook, event, "an event for a webhook was given up");
             }
         }
+        Ok(())
     }
 
     /// Signs and sends one message.

@@ -1,0 +1,101 @@
+//! Attempts whose end the catalog cannot record at first.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use lodestone_catalog::job::{MetadataChange, NewJob};
+use lodestone_catalog::{CatalogLog, CatalogOptions, NewWebhook};
+use lodestone_io::store::testing::{Fault, FaultyBlobs, MemoryBlobs};
+use lodestone_types::{
+    BlockedReason, EventKind, Grant, KeyScope, ManualClock, PostFailure, RandomIds, Role,
+    SourceDetail, SourceId, SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
+};
+
+/// A receiver that takes everything, and counts.
+#[derive(Debug, Default)]
+struct Taking(AtomicUsize);
+
+impl WebhookClient for Taking {
+    fn permits(&self, _: &WebUrl) -> Result<(), BlockedReason> {
+        Ok(())
+    }
+
+    fn post(&self, _: &WebPost<'_>) -> Result<u16, PostFailure> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(200)
+    }
+}
+
+/// Has the event of a deletion become due.
+fn delete_a_source(catalog: &Catalog, tenant: &str, at: Timestamp) {
+    let id = TenantId::parse(tenant).unwrap();
+    let collection = catalog.create_tenant(id, TenantMode::Standard, None).unwrap().collection;
+    let (sub_tenant, source) = (SubTenantId::default_name(), SourceId::parse("doc").unwrap());
+    let job = NewJob {
+        collection,
+        sub_tenant: sub_tenant.clone(),
+        source: source.clone(),
+        kind: SourceKind::Text,
+        raw_key: "raw/doc".into(),
+        filename: String::new(),
+        url: String::new(),
+        content_type: String::new(),
+        size_bytes: 10,
+        content_hash: [7; 32],
+        tenant_metadata: MetadataChange::Keep,
+        document_metadata: MetadataChange::Keep,
+        known_version: None,
+        uploaded_at: at,
+        origin_at: None,
+        detail: SourceDetail::default(),
+    };
+    catalog.submit(job).unwrap();
+    catalog.cancel_sources(collection, &sub_tenant, &[source]).unwrap();
+}
+
+/// Goal: what was sent while the catalog could not be written is sent once, and nothing else is
+/// sent meanwhile. Method: the store of the catalog's log is away.
+#[test]
+fn an_end_that_cannot_be_recorded_is_kept_and_nothing_is_sent_meanwhile() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyBlobs::new(Arc::new(MemoryBlobs::default())));
+    let manual = Arc::new(ManualClock::new(Timestamp(1_750_000_000_000)));
+    let (clock, ids): (Arc<dyn Clock>, Arc<dyn IdSource>) = (manual.clone(), Arc::new(RandomIds));
+    let log = CatalogLog::open(store.clone(), ids.clone()).unwrap();
+    let (path, options) = (directory.path().join("catalog"), CatalogOptions::default());
+    let catalog = Catalog::open_with_log(&path, options, clock.clone(), ids.clone(), log).unwrap();
+    let client = Arc::<Taking>::default();
+    let webhooks = Webhooks::new(&catalog, client.clone(), &clock, &ids);
+    let admin = Grant::new("test", Role::Admin, KeyScope::AllTenants);
+    let new = NewWebhook {
+        url: WebUrl::parse("https://hooks.example/").unwrap(),
+        description: String::new(),
+        kinds: vec![EventKind::SourceDeleted],
+        scope: KeyScope::AllTenants,
+    };
+    let hook = catalog.create_webhook(&admin, new).unwrap().0;
+    delete_a_source(&catalog, "acme", manual.now());
+    delete_a_source(&catalog, "other", manual.now());
+    let next = || webhooks.next("", &HashMap::new());
+    let due = || match next().unwrap() {
+        NextDelivery::Due(due) => due,
+        wait => panic!("{wait:?}"),
+    };
+    let first = due();
+    store.set(|_, _| Fault::Before);
+    let is_made =
+        catalog.create_tenant(TenantId::parse("third").unwrap(), TenantMode::Standard, None);
+    assert!(is_made.is_err(), "the store of the log is away");
+    webhooks.attempt(&first);
+    manual.advance_millis(60_000);
+    assert!(next().is_err(), "neither this event nor another one is sent");
+    store.set(|_, _| Fault::None);
+    manual.advance_millis(60_000);
+    let second = due();
+    assert_ne!(second.id, first.id);
+    webhooks.attempt(&second);
+    assert!(matches!(next(), Ok(NextDelivery::Wait(_))));
+    assert_eq!(client.0.load(Ordering::SeqCst), 2, "each is sent once");
+    let (rows, _) = catalog.delivery_log(&admin, &hook.id, 10, None).unwrap();
+    assert!(rows.len() == 2 && rows.iter().all(|row| row.state == DeliveryState::Delivered));
+}
