@@ -134,15 +134,21 @@ impl BackupManifest {
         }
     }
 
-    /// The newest finished backup.
+    /// The newest finished backup that is wanted.
     ///
     /// # Errors
-    /// [`BackupError::Empty`]; as [`Self::read`].
-    pub fn newest(place: &dyn Place) -> Result<Self, BackupError> {
-        match place.names(BACKUPS)?.last() {
-            Some(id) => Self::read(place, id),
-            None => Err(BackupError::Empty { place: place.name() }),
+    /// [`BackupError::Empty`] where there is none; as [`Self::read`].
+    pub fn newest(
+        place: &dyn Place,
+        is_wanted: impl Fn(&Self) -> bool,
+    ) -> Result<Self, BackupError> {
+        for id in place.names(BACKUPS)?.iter().rev() {
+            let manifest = Self::read(place, id)?;
+            if is_wanted(&manifest) {
+                return Ok(manifest);
+            }
         }
+        Err(BackupError::Empty { place: place.name() })
     }
 }
 

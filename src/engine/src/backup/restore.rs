@@ -22,7 +22,7 @@ use lodestone_types::{CollectionId, RandomIds, Sequence, SystemClock, TenantId};
 /// The part of a backup that is restored.
 #[derive(Debug, Clone, Default)]
 pub struct RestoreOptions {
-    /// The backup; the newest where none is named.
+    /// The backup; where none is named, the newest, of the whole server unless a tenant is named.
     pub at: Option<String>,
     /// This tenant alone.
     pub tenant: Option<TenantId>,
@@ -41,10 +41,7 @@ pub fn restore(
     options: &RestoreOptions,
     data_dir: &Path,
 ) -> Result<(BackupManifest, Vec<String>), BackupError> {
-    let manifest = match &options.at {
-        Some(id) => BackupManifest::read(place, id)?,
-        None => BackupManifest::newest(place)?,
-    };
+    let manifest = chosen(place, options)?;
     let is_wanted = |entry: &&TenantEntry| {
         options.tenant.as_ref().is_none_or(|tenant| tenant.as_str() == entry.name)
     };
@@ -65,6 +62,31 @@ pub fn restore(
         None => tenants.iter().map(|tenant| tenant.name.clone()).collect(),
     };
     Ok((manifest, names))
+}
+
+/// The backup that is meant. One of a single tenant is never taken for all of the server.
+pub(super) fn chosen(
+    place: &dyn Place,
+    options: &RestoreOptions,
+) -> Result<BackupManifest, BackupError> {
+    if let Some(id) = &options.at {
+        return BackupManifest::read(place, id);
+    }
+    let newest = BackupManifest::newest(place, |_| true)?;
+    if newest.is_whole || options.tenant.is_some() {
+        return Ok(newest);
+    }
+    BackupManifest::newest(place, |made| made.is_whole).map_err(|error| match error {
+        BackupError::Empty { place } => {
+            let problem = format!(
+                "{place} holds backups of single tenants alone, the newest is {}: name one with \
+                 --at, or a tenant with --tenant",
+                newest.id
+            );
+            BackupError::Refused { problem }
+        }
+        error => error,
+    })
 }
 
 /// An empty directory beside `data_dir`, on the same file system.

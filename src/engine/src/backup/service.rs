@@ -112,10 +112,13 @@ impl Backups {
     }
 
     /// Looks at the location; with a schedule, sets the time of the next backup: a server that is
-    /// restarted often still makes them on time.
+    /// restarted often still makes them on time. One that lacks a tenant, or was made by a clock
+    /// that was ahead, is not the last one.
     fn look(self: &Arc<Self>, to: &Location, every: Option<Duration>) {
         let place = self.opener.open(to, self.pause());
-        let newest = place.and_then(|place| BackupManifest::newest(&*place));
+        let now = self.parts.clock.now().0;
+        let counts = |made: &BackupManifest| made.is_complete() && made.started_at <= now;
+        let newest = place.and_then(|place| BackupManifest::newest(&*place, counts));
         if let Err(BackupError::Bucket(error)) = &newest
             && !matches!(error, BucketError::Stopped)
         {

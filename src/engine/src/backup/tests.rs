@@ -1,11 +1,17 @@
 //! Lists and folders of backups.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
 use super::format::{BACKUPS, FileEntry, ListWriter, STARTED};
+use super::restore::chosen;
 use super::*;
+use crate::{Components, Engine, Settings};
+use lodestone_embed::HashEmbedder;
+use lodestone_types::{Clock, Grant, KeyScope, ManualClock, Role, Timestamp};
 
 fn put(place: &dyn Place, bytes: &[u8]) -> Object {
     let mut read = |at: u64, buffer: &mut [u8]| {
@@ -110,4 +116,61 @@ fn names_that_lead_out_of_the_directory_are_refused() {
     let at = |at: &str| RestoreOptions { at: Some(at.to_owned()), ..RestoreOptions::default() };
     let refused = restore(&place, &at("../lodestone-backups"), &root.path().join("data"));
     assert!(matches!(refused, Err(BackupError::Unknown { .. })));
+}
+
+/// Goal: a restore of everything takes the newest backup of everything, and where there is none
+/// says so.
+#[test]
+fn a_backup_of_one_tenant_is_not_taken_for_all_of_the_server() {
+    let root = tempfile::tempdir().unwrap();
+    let place = Folder::create(&root.path().join("backups")).unwrap();
+    let put = |made: &BackupManifest| place.put(BACKUPS, &made.id, &made.encode()).unwrap();
+    let single = |id: &str| BackupManifest { is_whole: false, ..manifest(id, Vec::new()) };
+    put(&single("20260103T000000.000Z"));
+    let options = RestoreOptions::default();
+    let refused = restore(&place, &options, &root.path().join("data")).unwrap_err();
+    assert!(matches!(refused, BackupError::Refused { .. }), "{refused}");
+    assert!(refused.to_string().contains("20260103T000000.000Z"), "{refused}");
+    let whole = manifest("20260102T000000.000Z", Vec::new());
+    put(&whole);
+    assert_eq!(chosen(&place, &options).unwrap(), whole);
+    let tenant = Some(TenantId::parse("acme").unwrap());
+    let of_tenant = RestoreOptions { tenant, ..RestoreOptions::default() };
+    assert_eq!(chosen(&place, &of_tenant).unwrap().id, "20260103T000000.000Z");
+}
+
+/// Goal: the schedule goes by complete backups of the whole server, and by none of a time to come.
+#[test]
+fn the_schedule_goes_by_complete_backups() {
+    const HOUR: u64 = 3_600_000;
+    let root = tempfile::tempdir().unwrap();
+    let to = root.path().join("backups");
+    let place = Folder::create(&to).unwrap();
+    let now = Timestamp(1_750_000_000_000);
+    let made = |hours_ago: i64| {
+        let started_at = now.0.saturating_add_signed(-hours_ago * HOUR as i64);
+        let id = super::format::id_of(Timestamp(started_at));
+        BackupManifest { started_at, ..manifest(&id, Vec::new()) }
+    };
+    let left_out = vec![LeftOut { tenant: "other".into(), reason: "damage".into() }];
+    let all = [
+        made(20),
+        BackupManifest { left_out, ..made(3) },
+        BackupManifest { is_whole: false, ..made(1) },
+        made(-50_000),
+    ];
+    for one in &all {
+        place.put(BACKUPS, &one.id, &one.encode()).unwrap();
+    }
+    drop(place);
+    let mut settings = Settings::new(root.path().join("data"), "unused".into());
+    settings.backups.backup_to = Some(Location::Folder(to));
+    settings.backups.backup_every = Some(Duration::from_secs(24 * 3600));
+    let mut components = Components::real(Arc::new(HashEmbedder));
+    components.clock = Arc::new(ManualClock::new(now)) as Arc<dyn Clock>;
+    let engine = Engine::start(settings, components).unwrap();
+    let admin = Grant::new("test", Role::Admin, KeyScope::AllTenants);
+    let next_at = engine.backup_state(&admin).unwrap().next_at;
+    assert_eq!(next_at, Some(now.plus_millis(4 * HOUR)), "24 hours after the one of before 20");
+    engine.shut_down();
 }
