@@ -14,7 +14,7 @@
 //! Client vectors have no original. They, and sources whose originals are damaged too, stay lost
 //! until somebody uploads them again, deletes them or brings a backup; nothing is dropped.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -28,12 +28,12 @@ use lodestone_catalog::job::Outcome;
 use lodestone_embed::Embedder;
 use lodestone_storage::collection::{AddedSegment, Collection, Edit, Snapshot};
 use lodestone_storage::segment::{NewSource, VectorKind};
-use lodestone_types::{CollectionId, Sequence, SourceRecord};
+use lodestone_types::{CollectionId, Sequence, SourceRecord, limits};
 
-/// Sources that were tried and cannot be built, so that they are not tried again and again. In
+/// Attempts at sources that could not be built, so that they are not tried again and again. In
 /// memory only: a restart tries once more, perhaps with the original back in place.
 #[derive(Debug, Default)]
-pub(super) struct GivenUp(Mutex<BTreeMap<CollectionId, BTreeSet<Sequence>>>);
+pub(super) struct GivenUp(Mutex<BTreeMap<CollectionId, BTreeMap<Sequence, u32>>>);
 
 impl GivenUp {
     fn add(&self, tenant: &Tenant, record: &SourceRecord, reason: &str) {
@@ -41,12 +41,31 @@ impl GivenUp {
         let (sub_tenant, source) = (&record.sub_tenant, &record.id);
         tracing::error!(%tenant, %collection, %sub_tenant, %source, reason,
             "a lost source stays lost");
-        self.0.lock().entry(collection).or_default().insert(record.sequence);
+        let mut all = self.0.lock();
+        all.entry(collection).or_default().insert(record.sequence, limits::ATTEMPTS_MAX);
+    }
+
+    /// Counts an attempt that failed for a reason which may pass.
+    fn add_fault(&self, tenant: &Tenant, record: &SourceRecord, reason: &str) {
+        let attempts = {
+            let mut all = self.0.lock();
+            let attempts = all.entry(tenant.collection).or_default();
+            let attempts = attempts.entry(record.sequence).or_default();
+            *attempts += 1;
+            *attempts
+        };
+        if attempts >= limits::ATTEMPTS_MAX {
+            self.add(tenant, record, reason);
+            return;
+        }
+        let (tenant, source) = (&tenant.id, &record.id);
+        tracing::warn!(%tenant, %source, attempts, reason, "a lost source is tried again");
     }
 
     fn has(&self, collection: CollectionId, record: &SourceRecord) -> bool {
         let all = self.0.lock();
-        all.get(&collection).is_some_and(|sequences| sequences.contains(&record.sequence))
+        let attempts = all.get(&collection).and_then(|tried| tried.get(&record.sequence));
+        attempts.is_some_and(|attempts| *attempts >= limits::ATTEMPTS_MAX)
     }
 }
 
@@ -57,7 +76,7 @@ pub(super) enum Round {
     Idle,
     /// Some sources are visible again, or are known to stay lost.
     Progress,
-    /// The model is overloaded, or the disk is full.
+    /// The model is overloaded, the disk is full, or a source could not be read now.
     Later,
 }
 
@@ -108,13 +127,17 @@ impl Ingest {
         let Some(tenant) = self.catalog.tenant_of(collection.id())? else {
             return Ok(Round::Idle);
         };
-        let mut drafts = Vec::with_capacity(chosen.len());
+        let (mut drafts, mut round) = (Vec::with_capacity(chosen.len()), Round::Progress);
         for record in chosen {
             match self.redraft_safely(&tenant, &*model, record) {
                 Ok(draft) => drafts.push(draft),
                 Err(Outcome::Released | Outcome::Published { .. }) => return Ok(Round::Later),
-                Err(Outcome::Rejected { message, .. } | Outcome::Faulted { message, .. }) => {
+                Err(Outcome::Rejected { message, .. }) => {
                     self.given_up.add(&tenant, record, &message);
+                }
+                Err(Outcome::Faulted { message, .. }) => {
+                    self.given_up.add_fault(&tenant, record, &message);
+                    round = Round::Later;
                 }
             }
         }
@@ -124,7 +147,7 @@ impl Ingest {
         if !sources.is_empty() {
             self.publish_rebuilt(&tenant, collection, &*model, &sources)?;
         }
-        Ok(Round::Progress)
+        Ok(round)
     }
 
     fn choose_lost<'a>(

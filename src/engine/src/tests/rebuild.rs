@@ -1,12 +1,15 @@
 //! Damaged segments while the engine runs: answers say so, and what was lost is built anew.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
 
 use super::*;
 use crate::ingest::Amendment;
 use crate::query::FullTextRequest;
+use lodestone_extract::ExtractError;
+use lodestone_types::limits::ATTEMPTS_MAX;
 
 pub(super) type Harm = fn(&Path);
 
@@ -246,4 +249,56 @@ fn lost_vectors_wait_for_their_owner() {
     assert_eq!((whole.segments_missing(), whole.needs_help()), (0, false));
     let found = rig.engine.vectors_by_id(&whole, &chunk).unwrap();
     assert_eq!(found, [Some(vec![1.0, 0.0])]);
+}
+
+/// A parser that cannot be started for documents with this word, so many times.
+#[derive(Debug)]
+struct NotStarted(&'static str, AtomicUsize);
+
+impl Parser for NotStarted {
+    fn parse(&self, format: Format, bytes: &[u8]) -> Parsed {
+        let is_meant = std::str::from_utf8(bytes).is_ok_and(|text| text.contains(self.0));
+        let less = |left: usize| left.checked_sub(1);
+        if is_meant && self.1.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
+            return Err(ExtractError::NoParser { problem: "out of processes".into() });
+        }
+        InProcess.parse(format, bytes)
+    }
+
+    fn draw(&self, format: Format, bytes: &[u8], drawing: &Drawing) -> Drawn {
+        InProcess.draw(format, bytes, drawing)
+    }
+}
+
+/// Goal: a parser that could not be started is no reason to give a source up before it has failed
+/// as often as a job may; others are built meanwhile.
+/// Method: each upload has the collection looked at once more.
+#[test]
+fn a_parser_that_cannot_be_started_is_tried_again() {
+    for faults in [ATTEMPTS_MAX as usize - 1, ATTEMPTS_MAX as usize] {
+        let rig = Rig::new();
+        rig.upload("plain", &text("plain"));
+        rig.upload("other", &text("other"));
+        let dir = rig.stop();
+        HARMS[2].1(&dir.path().join("data"));
+        let mut settings = Settings::new(dir.path().join("data"), "unused".into());
+        settings.ingest_threads = 1;
+        let mut components = Components::real(Arc::new(GatedEmbedder::default()));
+        components.parser = Arc::new(NotStarted("plain", AtomicUsize::new(faults)));
+        let engine = Engine::start(settings, components).unwrap();
+        wait_for("the other one", || {
+            engine.source(&access(&engine), &id("other")).unwrap().map(drop)
+        });
+        let mut uploads = 0;
+        let is_back = wait_for("the end of the attempts", || {
+            uploads += 1;
+            let name = format!("more-{uploads}");
+            submit(&engine, &name, "wakes the thread", &Metadata::new());
+            assert_eq!(settled(&engine, &name).status, JobStatus::Success);
+            let is_whole = access(&engine).segments_missing() == 0;
+            (is_whole || access(&engine).needs_help()).then_some(is_whole)
+        });
+        assert_eq!(is_back, faults < ATTEMPTS_MAX as usize, "{faults} faults");
+        engine.shut_down();
+    }
 }
