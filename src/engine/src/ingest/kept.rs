@@ -38,6 +38,7 @@ pub(super) struct KeptVectors(Mutex<HashSet<CollectionId>>);
 /// Kept vectors of one claim.
 #[derive(Debug)]
 pub(super) struct Kept<'a> {
+    all: &'a KeptVectors,
     store: &'a dyn BlobStore,
     embedder: &'a dyn Embedder,
     collection: CollectionId,
@@ -59,13 +60,14 @@ impl KeptVectors {
     /// The kept vectors of the jobs of a claim, from the first to the last of `jobs`. Files are
     /// looked for once after a start, and again after a claim that ended with work left.
     pub(super) fn open<'a>(
-        &self,
+        &'a self,
         store: &'a dyn BlobStore,
         embedder: &'a dyn Embedder,
         collection: CollectionId,
         jobs: (Sequence, Sequence),
     ) -> Kept<'a> {
         let mut kept = Kept {
+            all: self,
             store,
             embedder,
             collection,
@@ -88,16 +90,17 @@ impl KeptVectors {
     ///
     /// # Errors
     /// Errors of the catalog.
-    pub(super) fn close(&self, kept: Kept<'_>, catalog: &Catalog) -> Result<(), IngestError> {
-        let Kept { store, collection, older_keys, written, .. } = kept;
-        if older_keys.is_empty() && written.is_empty() {
+    pub(super) fn close(&self, mut kept: Kept<'_>, catalog: &Catalog) -> Result<(), IngestError> {
+        if kept.older_keys.is_empty() && kept.written.is_empty() {
             return Ok(());
         }
+        let collection = kept.collection;
         let oldest = catalog.oldest_unsettled(collection)?;
         let mut is_empty = true;
-        for key in older_keys.into_iter().chain(written) {
+        let written = std::mem::take(&mut kept.written);
+        for key in std::mem::take(&mut kept.older_keys).into_iter().chain(written) {
             let is_over = last_of(&key).is_none_or(|last| oldest.is_none_or(|job| last < job));
-            let is_deleted = is_over && store.delete(&key).is_ok();
+            let is_deleted = is_over && kept.store.delete(&key).is_ok();
             is_empty &= is_deleted;
         }
         let mut looked_for = self.0.lock();
@@ -177,6 +180,15 @@ impl Kept<'_> {
     }
 }
 
+impl Drop for Kept<'_> {
+    /// Has the files looked for of a claim that was not closed, as one that was not published.
+    fn drop(&mut self) {
+        if !self.written.is_empty() {
+            self.all.0.lock().remove(&self.collection);
+        }
+    }
+}
+
 fn directory(collection: CollectionId) -> String {
     format!("v1/c/{collection}/w")
 }
@@ -193,4 +205,26 @@ fn hash_of(passage: &str) -> PassageHash {
 /// The last job of the claim that a file belongs to.
 fn last_of(key: &Key) -> Option<Sequence> {
     key.as_str().rsplit('/').next()?.split('-').nth(1)?.parse().ok().map(Sequence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lodestone_embed::HashEmbedder;
+    use lodestone_io::store::testing::MemoryBlobs;
+    use uuid::Uuid;
+
+    /// Goal: a claim that fails after its vectors were made, as one that cannot be published, does
+    /// not make the next one embed them again.
+    #[test]
+    fn vectors_of_a_claim_that_failed_are_found() {
+        let (all, store) = (KeptVectors::default(), MemoryBlobs::default());
+        let (id, claim) = (CollectionId(Uuid::from_u128(7)), (Sequence(1), Sequence(1)));
+        let mut failed = all.open(&store, &HashEmbedder, id, claim);
+        assert_eq!(failed.vector("a passage"), None);
+        let vector = HashEmbedder::vector("a passage");
+        failed.keep([("a passage", &vector[..])].into_iter());
+        drop(failed);
+        assert_eq!(all.open(&store, &HashEmbedder, id, claim).vector("a passage"), Some(vector));
+    }
 }
