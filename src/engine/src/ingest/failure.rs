@@ -27,10 +27,19 @@ pub(super) fn is_final(job: &ClaimedJob, outcome: &Outcome) -> bool {
     }
 }
 
+/// Whether the catalog may take later what it has refused: not where the change may have happened,
+/// nor where another process writes. One that takes nothing before a restart is asked in vain.
+fn may_pass(error: &CatalogError) -> bool {
+    match error {
+        CatalogError::InDoubt { .. } | CatalogError::Fenced => false,
+        error => matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::Unavailable),
+    }
+}
+
 impl Ingest {
-    /// Settles jobs whose claim has failed. Where the disk is too full to note even that, or the
-    /// store of the catalog's log is away, the worker keeps them meanwhile: nobody else would ever
-    /// give them back.
+    /// Settles jobs whose claim has failed. Where the disk is too full to note even that, the store
+    /// of the catalog's log is away or another process holds the catalog's file for long, the
+    /// worker keeps them meanwhile: nobody else would ever give them back.
     pub(super) fn settle_when_there_is_room(
         &self,
         collection: CollectionId,
@@ -40,9 +49,7 @@ impl Ingest {
         loop {
             match self.catalog.settle(collection, settlements.to_vec(), None) {
                 Ok(_) => return,
-                Err(error @ (CatalogError::StorageFull | CatalogError::LogAway { .. }))
-                    if !self.stopping.is_set() =>
-                {
+                Err(error) if may_pass(&error) && !self.stopping.is_set() => {
                     if !has_waited {
                         tracing::warn!(%error, "a worker keeps its jobs meanwhile");
                     }
@@ -153,5 +160,23 @@ impl Ingest {
         drop(writer);
         self.look_after(collection);
         Ok(sources.into_iter().next().map(|source| source.record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the error of a transaction that another process kept from beginning is waited out;
+    /// what may have happened, or never will, is not done again.
+    #[test]
+    fn refusals_that_may_pass_are_told_from_those_that_will_not() {
+        let cause = || "database is locked".to_owned();
+        assert!(may_pass(&CatalogError::Poisoned { cause: cause() }));
+        assert!(may_pass(&CatalogError::LogAway { cause: cause() }));
+        assert!(may_pass(&CatalogError::StorageFull));
+        assert!(!may_pass(&CatalogError::InDoubt { cause: cause() }));
+        assert!(!may_pass(&CatalogError::Fenced));
+        assert!(!may_pass(&CatalogError::Corrupt { what: cause() }));
     }
 }
