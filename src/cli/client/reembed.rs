@@ -66,6 +66,10 @@ fn tenants(answer: &Value) -> impl Iterator<Item = &Value> {
 fn show_estimates(answer: &Value) {
     for tenant in tenants(answer) {
         let estimate = &tenant["estimate"];
+        if estimate.is_null() {
+            println!("{}: {}", cell(&tenant["tenant_id"]), cell(&tenant["reason"]));
+            continue;
+        }
         let of = |name: &str| cell(&estimate[name]);
         let rate = estimate["chunks_per_second"].as_f64().unwrap_or(0.0);
         let seconds = estimate["seconds"].as_f64().unwrap_or(0.0);

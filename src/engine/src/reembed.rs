@@ -23,7 +23,7 @@ pub enum ReembedAction {
 }
 
 /// State of the vectors of a tenant.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReembedState {
     /// Name of the model of its vectors, or its fingerprint where it is not loaded; none where
     /// there are no vectors.
@@ -43,12 +43,14 @@ pub struct ReembedState {
 pub struct TenantReembed {
     /// The tenant.
     pub tenant: TenantId,
-    /// Its vectors.
+    /// Its vectors; nothing of a tenant with a problem.
     pub state: ReembedState,
     /// The work on it, if there is or was any.
     pub run: Option<ReembedRun>,
     /// The work that it would be, where that was asked for.
     pub estimate: Option<ReembedEstimate>,
+    /// The reason for which the order could not be carried out; of a tenant that is not named.
+    pub problem: Option<String>,
 }
 
 impl Engine {
@@ -68,8 +70,9 @@ impl Engine {
     }
 
     /// Carries out an order about one tenant, or about every tenant of the key; returns their
-    /// states. New vectors are of the model `to`, by default the one that was chosen for the tenant
-    /// or else that of new tenants. Work goes on in the background.
+    /// states. Of many, one with an error does not hold the others up. New vectors are of the model
+    /// `to`, by default the one that was chosen for the tenant or else that of new tenants. Work
+    /// goes on in the background.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::Forbidden`] for a key that reaches only a
@@ -93,40 +96,56 @@ impl Engine {
         let mut states = Vec::with_capacity(tenants.len());
         for tenant in tenants {
             let tenant = Arc::new(tenant);
-            let collection = self.ingest.open(&tenant)?;
-            let chosen = self.models.chosen(tenant.embedding_model.as_deref()).map(|it| &**it);
-            let to = to.or(chosen);
-            let target = || to.ok_or_else(|| IngestError::chosen_not_loaded(&tenant));
-            let mut estimate = None;
-            match action {
-                None => {}
-                // One tenant whose model is missing does not hold the others up.
-                Some(ReembedAction::Estimate | ReembedAction::Start)
-                    if only.is_none() && to.is_none() => {}
-                Some(ReembedAction::Estimate) => {
-                    estimate =
-                        Some(self.ingest.estimate_reembed(&tenant, &collection, target()?)?);
+            match self.reembed_one(&tenant, only.is_some(), action, to) {
+                Err(error) if only.is_none() => {
+                    tracing::warn!(tenant = %tenant.id, %error, "an order about its vectors");
+                    let (id, problem) = (tenant.id.clone(), Some(error.to_string()));
+                    let (state, run, estimate) = Default::default();
+                    states.push(TenantReembed { tenant: id, state, run, estimate, problem });
                 }
-                Some(ReembedAction::Start) => {
-                    self.ingest.begin_reembed(&tenant, &collection, Some(target()?))?;
-                }
-                Some(ReembedAction::Back) => {
-                    let kept = collection.snapshot().manifest.other.is_some();
-                    if only.is_some() || kept {
-                        self.ingest.begin_reembed(&tenant, &collection, None)?;
-                    }
-                }
-                Some(ReembedAction::Discard) => {
-                    self.ingest.discard_other(&collection)?;
-                }
+                done => states.push(done?),
             }
-            self.ingest.note_reembed(&tenant, &collection);
-            let run = self.ingest.reembed_runs().into_iter();
-            let run = run.into_iter().find(|run| run.tenant.collection == tenant.collection);
-            let state = self.vectors_of(&tenant, &collection.snapshot().manifest);
-            states.push(TenantReembed { tenant: tenant.id.clone(), state, run, estimate });
         }
         Ok(states)
+    }
+
+    fn reembed_one(
+        &self,
+        tenant: &Arc<Tenant>,
+        is_named: bool,
+        action: Option<ReembedAction>,
+        to: Option<&dyn Embedder>,
+    ) -> Result<TenantReembed, EngineError> {
+        let collection = self.ingest.open(tenant)?;
+        let chosen = self.models.chosen(tenant.embedding_model.as_deref()).map(|it| &**it);
+        let to = to.or(chosen);
+        let target = || to.ok_or_else(|| IngestError::chosen_not_loaded(tenant));
+        let mut estimate = None;
+        match action {
+            None => {}
+            // One tenant whose model is missing does not hold the others up.
+            Some(ReembedAction::Estimate | ReembedAction::Start) if !is_named && to.is_none() => {}
+            Some(ReembedAction::Estimate) => {
+                estimate = Some(self.ingest.estimate_reembed(tenant, &collection, target()?)?);
+            }
+            Some(ReembedAction::Start) => {
+                self.ingest.begin_reembed(tenant, &collection, Some(target()?))?;
+            }
+            Some(ReembedAction::Back) => {
+                let kept = collection.snapshot().manifest.other.is_some();
+                if is_named || kept {
+                    self.ingest.begin_reembed(tenant, &collection, None)?;
+                }
+            }
+            Some(ReembedAction::Discard) => {
+                self.ingest.discard_other(&collection)?;
+            }
+        }
+        self.ingest.note_reembed(tenant, &collection);
+        let run = self.ingest.reembed_runs().into_iter();
+        let run = run.into_iter().find(|run| run.tenant.collection == tenant.collection);
+        let state = self.vectors_of(tenant, &collection.snapshot().manifest);
+        Ok(TenantReembed { tenant: tenant.id.clone(), state, run, estimate, problem: None })
     }
 
     fn vectors_of(&self, tenant: &Tenant, manifest: &Manifest) -> ReembedState {

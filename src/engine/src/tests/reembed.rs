@@ -290,3 +290,31 @@ fn a_slow_model_does_not_keep_the_writers_lock() {
     });
     assert_eq!(engine.stats(&grant(), &access(&engine)).unwrap().model.dimension, Some(96));
 }
+
+/// Goal: of all tenants, one whose data are damaged is named with its reason, and those behind it
+/// are worked on; asked for alone, it is an error.
+#[test]
+fn a_damaged_tenant_does_not_hold_others_up() {
+    let rig = Rig::new();
+    rig.upload("doc", "everywhere is wind");
+    let later = Scope { tenant: TenantId::parse("later").unwrap(), ..scope() };
+    drop(rig.engine.open_or_create(&grant(), &later).unwrap());
+    let collection = access(&rig.engine).tenant.collection.to_string();
+    let clock = Arc::clone(&rig.clock);
+    let dir = rig.stop();
+    let manifests = dir.path().join("data/v1/c").join(collection).join("m");
+    for manifest in std::fs::read_dir(manifests).unwrap() {
+        std::fs::write(manifest.unwrap().path(), b"other bytes").unwrap();
+    }
+    let Wided { engine, .. } = with_wide(dir.path(), &clock, u64::MAX, false);
+    for action in [None, Some(ReembedAction::Start)] {
+        let states = engine.reembed(&grant(), None, action, None).unwrap();
+        let named: Vec<_> = states.iter().map(|one| one.tenant.as_str()).collect();
+        assert_eq!(named, ["acme", "later"]);
+        let problem = states[0].problem.as_ref().expect("it is damaged");
+        assert!(problem.contains("manifest"), "{problem}");
+        assert!(states[1].problem.is_none() && states[1].state.is_current);
+        let alone = engine.reembed(&grant(), Some(&scope().tenant), action, None).unwrap_err();
+        assert_eq!(alone.to_string(), *problem);
+    }
+}

@@ -8,7 +8,7 @@ use crate::request::Call;
 use crate::routes::{Group, Route};
 use lodestone_engine::ingest::ReembedEstimate;
 use lodestone_engine::{ReembedAction, TenantReembed};
-use lodestone_types::Role;
+use lodestone_types::{JobStatus, Role};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -59,7 +59,8 @@ fn answer(states: Vec<TenantReembed>, message: &str) -> Json<ReembedStatus> {
 }
 
 fn view(of: TenantReembed) -> TenantVectors {
-    let TenantReembed { tenant, state, run, estimate } = of;
+    let TenantReembed { tenant, state, run, estimate, problem } = of;
+    let failed = problem.as_ref().map(|_| JobStatus::Errored);
     TenantVectors {
         tenant_id: tenant.to_string(),
         model: state.model,
@@ -67,10 +68,12 @@ fn view(of: TenantReembed) -> TenantVectors {
         other_model: state.other_model,
         other_bytes: state.other_bytes,
         kept_until: state.kept_until.map(|at| at.to_string()),
-        status: run.as_ref().map(|run| run.status.as_str().to_owned()),
+        status: failed
+            .or(run.as_ref().map(|run| run.status))
+            .map(|status| status.as_str().to_owned()),
         chunks_done: run.as_ref().map_or(0, |run| run.chunks_done),
         chunks: run.as_ref().map_or(0, |run| run.chunks),
-        reason: run.map(|run| run.message).unwrap_or_default(),
+        reason: problem.or(run.map(|run| run.message)).unwrap_or_default(),
         estimate: estimate.map(estimated),
     }
 }
