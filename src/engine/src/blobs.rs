@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
-
+use crate::ingest::stopping::Stopping;
 use crate::settings::{BucketSettings, InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 pub use copy::{CopiedStore, CopyProgress, copy_store};
@@ -64,7 +63,7 @@ impl OpenBlobs {
 pub(super) struct OpenBucket {
     pub(super) blobs: Arc<BucketBlobs>,
     /// Ends pauses between tries.
-    stop: Arc<Stop>,
+    stop: Arc<Stopping>,
     meters: Meters,
     /// Whether the bucket did not answer when it was last asked for a successor.
     is_away: AtomicBool,
@@ -72,26 +71,6 @@ pub(super) struct OpenBucket {
     since: Timestamp,
     /// None of a process that only reads.
     owner: Option<OwnerLease>,
-}
-
-#[derive(Debug, Default)]
-struct Stop {
-    is_set: Mutex<bool>,
-    set: Condvar,
-}
-
-impl Stop {
-    fn set(&self) {
-        *self.is_set.lock() = true;
-        self.set.notify_all();
-    }
-
-    /// Waits for a time, less once it is set; returns whether it is.
-    fn wait(&self, time: Duration) -> bool {
-        let mut is_set = self.is_set.lock();
-        self.set.wait_while_for(&mut is_set, |is_set| !*is_set, time);
-        *is_set
-    }
 }
 
 /// Measurements of a bucket and of the copies of its data.
@@ -206,7 +185,7 @@ pub(super) fn open(
             return Ok(OpenBlobs { blobs: Arc::new(HeldBlobs::new(local)), bucket: None });
         }
     };
-    let stop = Arc::new(Stop::default());
+    let stop = Arc::new(Stopping::default());
     let own = Arc::clone(&stop);
     let of = &settings.backups.bucket;
     let bucket = bucket(of, url, authorities, Box::new(move |time| own.wait(time)))?;

@@ -186,14 +186,6 @@ impl Engine {
         })
     }
 
-    /// Every source of a scope, in every state: newest upload first, then by id.
-    ///
-    /// # Errors
-    /// Errors of the catalog or the disk.
-    pub fn sources(&self, access: &TenantAccess) -> Result<Vec<SourceView>, EngineError> {
-        Ok(self.list_sources(access, None, None, None)?.sources)
-    }
-
     /// The number of sources of a scope, in every state.
     ///
     /// # Errors

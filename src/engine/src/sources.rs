@@ -201,7 +201,7 @@ impl Engine {
         Ok(page)
     }
 
-    fn jobs_within(
+    pub(super) fn jobs_within(
         &self,
         grant: &Grant,
         tenant: Option<&TenantId>,

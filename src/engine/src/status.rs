@@ -4,9 +4,7 @@
 //! is meant is opened: neither the number of tenants nor the damage of another one counts.
 
 use crate::query::SourceView;
-use crate::sources::sub_tenants_of;
 use crate::{Engine, EngineError, TenantAccess};
-use lodestone_catalog::JobScope;
 use lodestone_types::{Grant, Scope, SourceId, SubTenantId, TenantId};
 
 /// Tenants that are opened for a source at most because the catalog does not know all of their
@@ -41,10 +39,7 @@ impl Engine {
             let (tenant, sub_tenant) = (tenant.clone(), sub_tenant.clone());
             return self.status_in(grant, &Scope { tenant, sub_tenant }, id);
         }
-        let within = match tenant {
-            None => self.job_scope(&grant.scope)?,
-            Some(tenant) => self.jobs_of_tenant(grant, tenant)?,
-        };
+        let within = self.jobs_within(grant, tenant, None)?;
         let mut scopes = self.catalog.scopes_of(id, &within, sub_tenant)?;
         if tenant.is_some() {
             scopes.sort_by_key(|scope| !scope.sub_tenant.is_default());
@@ -109,12 +104,6 @@ impl Engine {
             scopes.extend(meant.map(|sub_tenant| Scope { tenant: tenant.clone(), sub_tenant }));
         }
         Ok(scopes)
-    }
-
-    fn jobs_of_tenant(&self, grant: &Grant, tenant: &TenantId) -> Result<JobScope, EngineError> {
-        let tenant = self.find_tenant(grant, tenant)?;
-        let reached = sub_tenants_of(&grant.scope, &tenant.id);
-        Ok(JobScope::Within(vec![(tenant.collection, reached)]))
     }
 
     /// Counts changes of the states of the jobs of a source, in any scope: accepted, ended,

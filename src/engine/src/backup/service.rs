@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use super::format::BackupManifest;
 use super::{
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::EngineError;
 use crate::ingest::Ingest;
+use crate::ingest::stopping::Stopping;
 use crate::settings::BackupSettings;
 use lodestone_catalog::{Catalog, Tenant};
 use lodestone_fetch::Authorities;
@@ -65,8 +66,7 @@ pub(crate) struct Backups {
     /// The last listing of a bucket.
     listed: Mutex<Vec<Listed>>,
     state: Mutex<BackupState>,
-    is_stopping: Mutex<bool>,
-    changed: Condvar,
+    stopping: Stopping,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -79,13 +79,13 @@ impl std::fmt::Debug for Backups {
 impl Backups {
     /// The backups of an engine.
     pub(crate) fn new(parts: BackupParts) -> Arc<Self> {
-        let (state, is_stopping, changed, threads) = Default::default();
+        let (state, stopping, threads) = Default::default();
         let opener = Opener {
             settings: parts.settings.bucket.clone(),
             authorities: parts.authorities.clone(),
         };
         let listed = Mutex::default();
-        Arc::new(Self { parts, opener, listed, state, is_stopping, changed, threads })
+        Arc::new(Self { parts, opener, listed, state, stopping, threads })
     }
 
     /// Starts the schedule, where the settings have one.
@@ -170,11 +170,7 @@ impl Backups {
 
     /// Waits; returns whether the server stops.
     fn wait(&self, time: Duration) -> bool {
-        let mut is_stopping = self.is_stopping.lock();
-        if !*is_stopping {
-            self.changed.wait_for(&mut is_stopping, time);
-        }
-        *is_stopping
+        self.stopping.wait(time)
     }
 
     /// Begins a backup into the location of the settings or one below it.
@@ -224,7 +220,7 @@ impl Backups {
 
     fn begin(&self) -> bool {
         let mut state = self.state.lock();
-        if state.running_since.is_some() || *self.is_stopping.lock() {
+        if state.running_since.is_some() || self.stopping.is_set() {
             return false;
         }
         state.running_since = Some(self.parts.clock.now());
@@ -336,8 +332,7 @@ impl Backups {
 
     /// Ends the one under way, which is then cut off, and the schedule.
     pub(crate) fn stop(&self) {
-        *self.is_stopping.lock() = true;
-        self.changed.notify_all();
+        self.stopping.set();
         let threads: Vec<_> = self.threads.lock().drain(..).collect();
         for thread in threads {
             if thread.join().is_err() {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Stop, bucket, check_data_dir, check_noted, owner_name};
+use super::{bucket, check_data_dir, check_noted, owner_name};
 use crate::EngineError;
+use crate::ingest::stopping::Stopping;
 use crate::settings::Settings;
 use lodestone_bucket::{OwnerLease, check_prefix};
 use lodestone_fetch::bucket::Bucket;
@@ -17,7 +18,7 @@ use lodestone_types::{IdSource, RandomIds};
 pub struct Standby {
     bucket: Arc<Bucket>,
     data: DataDir,
-    stop: Arc<Stop>,
+    stop: Arc<Stopping>,
 }
 
 impl Standby {
@@ -33,7 +34,7 @@ impl Standby {
         };
         let data = DataDir::open(&settings.data_dir, Arc::new(RealDisk))?;
         let noted = check_data_dir(settings, data.root())?;
-        let stop = Arc::new(Stop::default());
+        let stop = Arc::new(Stopping::default());
         let (of, own) = (&settings.backups.bucket, Arc::clone(&stop));
         let authorities = settings.tls.authorities()?;
         let bucket = bucket(of, url, &authorities, Box::new(move |time| own.wait(time)))?;

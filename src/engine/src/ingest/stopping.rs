@@ -22,12 +22,11 @@ impl Stopping {
         self.changed.notify_all();
     }
 
-    /// Waits for `time`, or less if the flag is set meanwhile.
-    pub(crate) fn wait(&self, time: Duration) {
+    /// Waits for `time`, or less if the flag is set meanwhile; returns whether it is.
+    pub(crate) fn wait(&self, time: Duration) -> bool {
         let mut is_set = self.is_set.lock();
-        if !*is_set {
-            self.changed.wait_for(&mut is_set, time);
-        }
+        self.changed.wait_while_for(&mut is_set, |is_set| !*is_set, time);
+        *is_set
     }
 }
 

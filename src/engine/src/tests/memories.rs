@@ -59,7 +59,7 @@ fn memories_outlive_the_catalog_and_make_no_sub_tenant() {
     assert_eq!(memories(&rig.engine), before);
     let (_, names) = rig.engine.sub_tenants(&grant(), &scope().tenant).unwrap();
     assert_eq!(names, [SubTenantId::default_name()]);
-    assert_eq!(rig.engine.sources(&access(&rig.engine)).unwrap().len(), 1);
+    assert_eq!(all_sources(&rig.engine, &access(&rig.engine)).len(), 1);
     add(&rig.engine, "doc", "replaced after it", None);
     assert_eq!(memories(&rig.engine)[0].content, "replaced after it", "sequences go on");
 }

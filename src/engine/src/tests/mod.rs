@@ -182,6 +182,11 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// The sources of a scope in every state.
+fn all_sources(engine: &Engine, access: &TenantAccess) -> Vec<SourceView> {
+    engine.list_sources(access, None, None, None).unwrap().sources
+}
+
 /// A source whose newest job has ended.
 fn settled(engine: &Engine, source: &str) -> SourceView {
     wait_for(source, || {

@@ -29,7 +29,7 @@ fn look(engine: &Engine) -> (Sight, usize) {
         found.into_iter().map(|c| (c.source.id.to_string(), c.index, c.text)).collect();
     chunks.sort();
     let objects = engine.stats(&grant(), &access).unwrap().objects;
-    let sight = Sight { sources: engine.sources(&access).unwrap(), chunks, objects };
+    let sight = Sight { sources: all_sources(engine, &access), chunks, objects };
     (sight, access.segments_missing())
 }
 

@@ -73,7 +73,7 @@ fn look(engine: &Engine) -> Sight {
         let scopes = names.into_iter().map(|name| {
             let access = at(engine, found.id.as_str(), name.as_str());
             let objects = engine.stats(&grant(), &access).unwrap().objects;
-            (name, engine.sources(&access).unwrap(), objects)
+            (name, all_sources(engine, &access), objects)
         });
         let scopes = scopes.collect();
         sight.push((found, scopes));
