@@ -1,16 +1,24 @@
 //! Memory that hostile bodies cost the whole process.
 
+#![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
+
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
 use crate::process::Server;
-use crate::{Installation, ask, settled, upload};
+use crate::process::patience::STILL;
+use crate::{Installation, KEY, ask, settled, upload};
 
 /// Bytes of the bodies to operations that take large ones.
 const LARGE: usize = 16 << 20;
 /// Bytes of the bodies to searches.
 const SMALL: usize = 1 << 20;
+/// Bytes of forms in which a parser finds nothing, and growth that they may cause.
+const FORM: usize = 128 << 20;
+const FORM_GROWTH_MAX: u64 = 32 << 20;
 /// Growth that a body may cause, in sizes of the largest one. As JSON values its zeros would take
 /// thirty-six.
 const GROWTH_MAX: u64 = 8;
@@ -80,4 +88,50 @@ fn a_body_costs_memory_by_its_size_whatever_it_holds() {
     assert!(peak(&server) - before < GROWTH_MAX * LARGE as u64);
     println!("{} MiB more after all", (peak(&server) - before) >> 20);
     assert_eq!(ask(&client, "GET", "/healthz", Value::Null)["status"], "ok");
+}
+
+/// Goal: a form in which the parser finds neither a boundary nor the end of a part's headers is
+/// refused while it is sent, and never in memory. Method: the client reads while it writes, as the
+/// answer comes before the end of the form.
+#[test]
+fn a_form_without_structure_is_refused_early() {
+    let Some(installation) = Installation::new("a_form_without_structure") else { return };
+    let (server, client) = installation.start();
+    client.file("/upload/batch_upload?tenant_id=acme", "a.txt", b"x", &[]).expect("an answer");
+    let before = peak(&server);
+    let path = "/upload/batch_upload?tenant_id=acme";
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: lodestone\r\nauthorization: Bearer {KEY}\r\n\
+         content-type: multipart/form-data; boundary=B\r\ncontent-length: {FORM}\r\n\r\n"
+    );
+    for begins in ["", "--B\r\ncontent-disposition: form-data; name=\"files\"\r\nx-long: "] {
+        let mut stream = TcpStream::connect(client.address).expect("a connection");
+        stream.set_read_timeout(Some(STILL)).expect("a time above zero");
+        stream.write_all(format!("{head}{begins}").as_bytes()).expect("the server reads");
+        let mut writing = stream.try_clone().expect("a second handle");
+        let said = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let piece = vec![b'x'; 64 << 10];
+                // Until the server closes the connection.
+                for _ in 0..(FORM - begins.len()) / piece.len() {
+                    if writing.write_all(&piece).is_err() {
+                        break;
+                    }
+                }
+            });
+            let mut said = [0; 2048];
+            let mut read = 0;
+            while !said[..read].ends_with(b"}") {
+                match stream.read(&mut said[read..]) {
+                    Ok(0) | Err(_) => break,
+                    Ok(bytes) => read += bytes,
+                }
+            }
+            String::from_utf8_lossy(&said[..read]).into_owned()
+        });
+        let is_refused = said.starts_with("HTTP/1.1 400") && said.contains("malformed_body");
+        assert!(is_refused && said.contains("131072 bytes"), "{said}");
+        let grown = peak(&server) - before;
+        assert!(grown < FORM_GROWTH_MAX, "{} MiB more", grown >> 20);
+    }
 }

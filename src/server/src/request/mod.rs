@@ -18,13 +18,14 @@
 //! - `items`, `inputs`: lists of objects; texts and token ids
 //! - `tree`, `compact`: values within bounds; a record as it came
 //! - `names`: names that an operation does not know
-//! - `multipart`: a form into texts and files
+//! - `multipart`: a form into texts and files; `feed`: its bytes on the way to the parser
 //! - `body`, `spool`: reading under limits, into memory or a file
 //! - `moment`: times as callers write them
 
 pub mod body;
 pub mod collections;
 mod compact;
+mod feed;
 pub mod field;
 pub mod fields;
 pub mod inputs;

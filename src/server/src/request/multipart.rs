@@ -1,18 +1,15 @@
 //! A multipart form into texts and files, part by part, in any order.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use axum::extract::multipart::Field as Part;
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart};
 use bytes::Bytes;
-use futures_util::stream;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Request};
-use parking_lot::Mutex;
 
 use crate::error::{ApiError, Location};
 use crate::request::body::BodyReader;
+use crate::request::feed::Feed;
 use crate::request::field::{Field, Kind};
 use crate::request::names::Unknown;
 use crate::request::spool::Spooler;
@@ -73,27 +70,14 @@ pub async fn read(
     content_type: HeaderValue,
     fields: &'static [&'static Field],
 ) -> Result<Form, ApiError> {
-    let spooler = reader.spooler();
-    let read_error: Arc<Mutex<Option<ApiError>>> = Arc::default();
-    let cell = Arc::clone(&read_error);
-    let pieces = stream::unfold((reader, cell), |(mut reader, cell)| async move {
-        match reader.next().await {
-            Ok(None) => None,
-            Ok(Some(data)) => Some((Ok(data), (reader, cell))),
-            Err(error) => {
-                let text = error.to_string();
-                *cell.lock() = Some(error);
-                Some((Err(std::io::Error::other(text)), (reader, cell)))
-            }
-        }
-    });
-    let mut request = Request::new(Body::from_stream(pieces));
+    let (spooler, feed) = (reader.spooler(), Feed::default());
+    let mut request = Request::new(Body::from_stream(feed.slices(reader)));
     request.headers_mut().insert(CONTENT_TYPE, content_type);
     // The reader counts the bytes already.
     DefaultBodyLimit::disable().apply(&mut request);
-    let form = read_parts(request, fields, &spooler).await;
-    // An error of the reader reaches the parser as a broken stream; report the cause instead.
-    match read_error.lock().take() {
+    let form = read_parts(request, fields, &spooler, &feed).await;
+    // An error of the feed reaches the parser as a broken stream; report the cause instead.
+    match feed.take_error() {
         Some(error) => Err(error),
         None => form,
     }
@@ -103,6 +87,7 @@ async fn read_parts(
     request: Request<Body>,
     fields: &'static [&'static Field],
     spooler: &Spooler,
+    feed: &Feed,
 ) -> Result<Form, ApiError> {
     let mut parts = Multipart::from_request(request, &())
         .await
@@ -111,24 +96,33 @@ async fn read_parts(
     let (mut count, mut text_bytes) = (0, 0);
     let mut texts = Vec::new();
     while let Some(part) = parts.next_field().await.map_err(|e| malformed(&e.body_text()))? {
+        feed.progress();
         count += 1;
         if count > PARTS_MAX {
             return Err(too_many_parts());
         }
-        let Some(name) = part.name().map(str::to_owned) else { continue };
+        let name = part.name().map(str::to_owned);
+        let mut pieces = Pieces { part, feed };
+        let Some(name) = name else {
+            pieces.skip().await?;
+            continue;
+        };
         let base = name.split('[').next().unwrap_or_default();
         let is_of_name = |field: &&&Field| {
             field.may_stand_in(Location::Form) && field.names().any(|name| name == base)
         };
         match fields.iter().find(is_of_name) {
-            None => form.unknown.add(Location::Form, &name),
+            None => {
+                form.unknown.add(Location::Form, &name);
+                pieces.skip().await?;
+            }
             Some(field) if matches!(field.kind, Kind::File | Kind::Files) => {
                 check_room(field, &form)?;
-                let file = read_file(field, part, spooler).await?;
+                let file = read_file(field, pieces, spooler).await?;
                 form.files.push((field.name.to_owned(), file));
             }
             Some(field) => {
-                let text = read_text(field, part, &mut text_bytes, spooler).await?;
+                let text = read_text(field, pieces, &mut text_bytes, spooler).await?;
                 texts.push((field, name, text));
             }
         }
@@ -138,6 +132,26 @@ async fn read_parts(
         form.texts.push((name, text_of(field, &text)?));
     }
     Ok(form)
+}
+
+/// A part, piece by piece.
+struct Pieces<'a> {
+    part: Part<'a>,
+    feed: &'a Feed,
+}
+
+impl Pieces<'_> {
+    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let piece = self.part.chunk().await.map_err(|error| malformed(&error.body_text()))?;
+        self.feed.progress();
+        Ok(piece)
+    }
+
+    /// Reads past it.
+    async fn skip(&mut self) -> Result<(), ApiError> {
+        while self.next().await?.is_some() {}
+        Ok(())
+    }
 }
 
 fn check_room(field: &Field, form: &Form) -> Result<(), ApiError> {
@@ -155,13 +169,13 @@ fn check_room(field: &Field, form: &Form) -> Result<(), ApiError> {
 
 async fn read_file(
     field: &Field,
-    mut part: Part<'_>,
+    mut pieces: Pieces<'_>,
     spooler: &Spooler,
 ) -> Result<UploadedFile, ApiError> {
-    let filename = clean_filename(part.file_name().unwrap_or_default());
-    let content_type = part.content_type().unwrap_or_default().to_owned();
+    let filename = clean_filename(pieces.part.file_name().unwrap_or_default());
+    let content_type = pieces.part.content_type().unwrap_or_default().to_owned();
     let mut bytes = spooler.begin();
-    while let Some(data) = part.chunk().await.map_err(|e| malformed(&e.body_text()))? {
+    while let Some(data) = pieces.next().await? {
         if bytes.len() + data.len() as u64 > limits::FILE_BYTES_MAX as u64 {
             let message = format!("a file may hold at most {} bytes", limits::FILE_BYTES_MAX);
             let error = ApiError::too_large("file_too_large", message);
@@ -174,12 +188,12 @@ async fn read_file(
 
 async fn read_text(
     field: &Field,
-    mut part: Part<'_>,
+    mut pieces: Pieces<'_>,
     text_bytes: &mut usize,
     spooler: &Spooler,
 ) -> Result<Bytes, ApiError> {
     let mut bytes = spooler.begin();
-    while let Some(data) = part.chunk().await.map_err(|e| malformed(&e.body_text()))? {
+    while let Some(data) = pieces.next().await? {
         *text_bytes += data.len();
         if *text_bytes > TEXT_BYTES_MAX {
             let message = format!("text parts may hold at most {TEXT_BYTES_MAX} bytes in all");
@@ -215,6 +229,8 @@ mod tests {
     use super::*;
     use crate::listen::pace::Pace;
     use crate::tests::support::Spools;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     static FILE: Field = Field::form("file", Kind::File, "a file").required();
@@ -222,9 +238,13 @@ mod tests {
     static FIELDS: &[&Field] = &[&FILE, &TENANT];
 
     async fn read_bytes(body: &[u8], bytes_max: usize) -> Result<Form, ApiError> {
+        read_body(Body::from(body.to_vec()), bytes_max).await
+    }
+
+    async fn read_body(body: Body, bytes_max: usize) -> Result<Form, ApiError> {
         let pace = Pace { window: Duration::from_secs(1), bytes_per_second_min: 0 };
-        let body = Body::from(body.to_vec());
-        let reader = BodyReader::new(body, None, bytes_max, pace, Spools::new().spooler());
+        let spools = Spools::new();
+        let reader = BodyReader::new(body, None, bytes_max, pace, spools.spooler());
         let content_type = HeaderValue::from_static("multipart/form-data; boundary=B");
         read(reader?, content_type, FIELDS).await
     }
@@ -248,6 +268,52 @@ mod tests {
         let half = &GOOD.as_bytes()[..GOOD.len() / 2];
         assert_eq!(read_bytes(half, 10_000).await.unwrap_err().reason(), "malformed_body");
         assert_eq!(read_bytes(b"{}", 10_000).await.unwrap_err().reason(), "malformed_body");
+    }
+
+    /// Goal: a form in which the parser finds nothing ends early, and is not held in memory until
+    /// then. Method: bodies without an end, of which is counted what was read.
+    #[tokio::test]
+    async fn a_form_without_structure_ends_early() {
+        let part = "--B\r\nContent-Disposition: form-data; name=\"file\"\r\n";
+        let unknown = format!("{part}\r\n{}", "x".repeat(1 << 20)).replace("file", "other");
+        let cases = [
+            String::new(),
+            part.to_owned(),
+            format!("{part}\r\nhello\r\n{part}"),
+            // What is read past is no reason to stop, and no excuse for what follows.
+            format!("{unknown}\r\n{part}"),
+        ];
+        for begins in cases {
+            let pulled = Arc::new(AtomicUsize::new(0));
+            let (count, begun) = (Arc::clone(&pulled), begins.len());
+            let pieces = std::iter::once(Bytes::from(begins))
+                .chain(std::iter::repeat(Bytes::from_static(&[b'x'; 10_000])))
+                .inspect(move |piece| _ = count.fetch_add(piece.len(), Ordering::Relaxed))
+                .map(Ok::<_, std::io::Error>);
+            let body = Body::from_stream(futures_util::stream::iter(pieces));
+            let error = read_body(body, 100 << 20).await.unwrap_err();
+            assert_eq!(error.reason(), "malformed_body");
+            assert!(error.to_string().contains("131072 bytes"), "{error}");
+            let in_vain = pulled.load(Ordering::Relaxed) - begun;
+            assert!(in_vain <= 300_000, "{in_vain} bytes were read in vain");
+        }
+    }
+
+    /// Goal: how a form is cut into pieces does not matter, and headers may be long.
+    #[tokio::test]
+    async fn any_pieces_give_the_same_form() {
+        let long = "a".repeat(60_000);
+        let mut form = format!("a preamble\r\n--B\r\nX-Long: {long}\r\n{}", &GOOD[5..]);
+        let file = "\r\nx".repeat(100_000);
+        form = form.replace("\r\n\r\nhello", &format!("\r\n\r\n{file}"));
+        for bytes in [1, 7, 60_000, form.len()] {
+            let pieces = form.as_bytes().chunks(bytes).map(Bytes::copy_from_slice);
+            let pieces: Vec<_> = pieces.map(Ok::<_, std::io::Error>).collect();
+            let read = read_body(Body::from_stream(futures_util::stream::iter(pieces)), 1 << 20);
+            let read = read.await.unwrap();
+            assert_eq!(read.texts, [("tenant_id".to_owned(), "acme".to_owned())]);
+            assert!(read.files[0].1.bytes == file, "in pieces of {bytes} bytes");
+        }
     }
 
     #[tokio::test]
