@@ -14,17 +14,22 @@ const GUESS_BYTES: usize = 256 << 10;
 
 /// Text of any origin.
 pub(super) fn text(bytes: &[u8]) -> String {
+    borrowed(bytes).into_owned()
+}
+
+/// The same, copied only where it is not the bytes as they are.
+pub(super) fn borrowed(bytes: &[u8]) -> Cow<'_, str> {
     decode(bytes, None)
 }
 
 /// HTML: `<meta charset>` counts where there is no mark.
 pub(super) fn html(bytes: &[u8]) -> String {
-    decode(bytes, declared(bytes, b"charset"))
+    decode(bytes, declared(bytes, b"charset")).into_owned()
 }
 
 /// XML: the declaration counts where there is no mark.
 pub(super) fn xml(bytes: &[u8]) -> String {
-    decode(bytes, declared(bytes, b"encoding"))
+    decode(bytes, declared(bytes, b"encoding")).into_owned()
 }
 
 /// Text in the encoding of this label, where that is given and known and fits.
@@ -36,9 +41,9 @@ pub(super) fn labelled(bytes: &[u8], label: Option<&str>) -> String {
     match encoding {
         // A multibyte encoding that is declared is meant, also where the bytes are ASCII.
         Some(encoding) if encoding != UTF_8 && marked(bytes).is_none() => {
-            normalise(encoding.decode_without_bom_handling(bytes).0)
+            normalise(encoding.decode_without_bom_handling(bytes).0).into_owned()
         }
-        _ => decode(bytes, None),
+        _ => text(bytes),
     }
 }
 
@@ -63,7 +68,7 @@ fn wide(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-fn decode(bytes: &[u8], declared: Option<&'static Encoding>) -> String {
+fn decode<'a>(bytes: &'a [u8], declared: Option<&'static Encoding>) -> Cow<'a, str> {
     let decoded = if let Some(encoding) = marked(bytes) {
         // Also drops the mark.
         encoding.decode(bytes).0
@@ -85,9 +90,9 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
 }
 
 /// LF line ends, and U+FFFD for U+0000.
-fn normalise(text: Cow<'_, str>) -> String {
+fn normalise(text: Cow<'_, str>) -> Cow<'_, str> {
     if !text.bytes().any(|b| b == b'\r' || b == 0) {
-        return text.into_owned();
+        return text;
     }
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -102,7 +107,7 @@ fn normalise(text: Cow<'_, str>) -> String {
             other => plain.push(other),
         }
     }
-    plain
+    plain.into()
 }
 
 /// The encoding that follows `keyword` and an equals sign in the head of the document. UTF-16 is
@@ -132,6 +137,13 @@ mod tests {
             "Subject: caf\u{E9}".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(text(&wide), "Subject: café");
         assert_eq!(marked(b"a\0b\0"), None);
+    }
+
+    #[test]
+    fn only_what_changes_is_copied() {
+        assert!(matches!(borrowed("{\"é\": 1}\n".as_bytes()), Cow::Borrowed(_)));
+        assert!(matches!(borrowed(b"\xEF\xBB\xBF{}"), Cow::Borrowed("{}")));
+        assert!(matches!(borrowed(b"{}\r\n"), Cow::Owned(text) if text == "{}\n"));
     }
 
     #[test]

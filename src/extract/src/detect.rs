@@ -110,12 +110,17 @@ pub fn detect(
         return Err(ExtractError::EmptyFile);
     }
     let format = format_of(filename, content_type, bytes)?;
-    // Two bytes of UTF-16 are one of Latin text.
-    let is_wide = || decode::marked(bytes).is_some_and(|encoding| encoding != encoding_rs::UTF_8);
-    let max = if format.is_plain() && is_wide() { 2 * TEXT_BYTES_MAX } else { TEXT_BYTES_MAX };
-    match format.is_plain() && bytes.len() > max {
+    match format.is_plain() && bytes.len() > text_bytes_max(bytes) {
         true => Err(outline::too_long()),
         false => Ok(format),
+    }
+}
+
+/// Bytes that a plain text may have. Two bytes of UTF-16 are one of Latin text.
+fn text_bytes_max(bytes: &[u8]) -> usize {
+    match decode::marked(bytes) {
+        Some(encoding) if encoding != encoding_rs::UTF_8 => 2 * TEXT_BYTES_MAX,
+        _ => TEXT_BYTES_MAX,
     }
 }
 
@@ -284,7 +289,24 @@ fn of_media_type(content_type: &str) -> Option<Format> {
     }
 }
 
-/// Whether a text without any other sign is JSON: an object or an array, valid to the end.
+/// Whether a text without any other sign is JSON: an object or an array, valid to the end. One that
+/// is refused for its length is not copied before.
 fn is_json(start: &str, bytes: &[u8]) -> bool {
-    start.starts_with(['{', '[']) && json::is_valid(&decode::text(bytes))
+    start.starts_with(['{', '['])
+        && bytes.len() <= text_bytes_max(bytes)
+        && json::is_valid(&decode::borrowed(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_beyond_the_limit_is_not_read_to_see_whether_it_is_json() {
+        let long = format!("[{}1]", " ".repeat(TEXT_BYTES_MAX));
+        assert!(!is_json("[", long.as_bytes()));
+        assert!(is_json("[", long[3..].replacen(' ', "[", 1).as_bytes()));
+        let wide: Vec<u8> = "[1, 2, 3, 4, 5]".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert!(is_json("[", &wide));
+    }
 }
