@@ -242,6 +242,39 @@ fn certificates_change_under_load() {
     assert!(asked.load(Ordering::SeqCst) >= 3 * CHANGES);
 }
 
+/// Goal: the address of an original is one that a client can follow: the server's own TLS is told
+/// without a proxy, and a proxy's word counts.
+#[test]
+fn the_url_of_an_original_is_one_with_tls() {
+    let test = "the_url_of_an_original_is_one_with_tls";
+    let Some(authority) = Authority::new(test) else { return };
+    let Some(secure) = Secure::start(test, &authority.certificate("a", 2)) else { return };
+    let agent = authority.agent();
+    let base = format!("https://{}", secure.address);
+    let post = |path: &str, body: &str, scheme: Option<&str>| -> serde_json::Value {
+        let mut asked = agent.post(format!("{base}{path}"));
+        asked = asked.header("authorization", format!("Bearer {KEY}"));
+        asked = asked.header("content-type", "application/json");
+        if let Some(scheme) = scheme {
+            asked = asked.header("x-forwarded-proto", scheme);
+        }
+        let text = asked.send(body).expect("an answer").body_mut().read_to_string();
+        serde_json::from_str(&text.expect("a text")).expect("JSON")
+    };
+    let text = r#"{"file_id": "lamps", "content": "Forty lamps."}"#;
+    post("/upload/upload_text?tenant_id=acme", text, None);
+    let fetch = r#"{"tenant_id": "acme", "file_id": "lamps", "return_content": false}"#;
+    let url = |scheme| {
+        let answer = post("/fetch/fetch_content", fetch, scheme);
+        answer["download_url"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    };
+    let own = url(None);
+    assert!(own.starts_with(&format!("{base}/fetch/download/")), "{own}");
+    let file = agent.get(&own).call().expect("an answer").body_mut().read_to_string();
+    assert_eq!(file.expect("a text"), "Forty lamps.");
+    assert!(url(Some("http")).starts_with("http://"), "the client is said to be without TLS");
+}
+
 /// Goal: clients that stop in a handshake are ended and hold nobody up; plain HTTP is told where
 /// to go; a server stops beside them.
 #[test]

@@ -49,6 +49,7 @@ impl Product {
             is_recording: settings.watch.collector().is_some(),
             change_delay: engine.followers_delay(),
             writer_name: engine.writer_name().map(|name| name.to_string()),
+            has_tls: certificates.is_some(),
             ..HttpSettings::default()
         };
         let (writer, peers) = (engine.way_to_writer(), engine.peers().cloned());

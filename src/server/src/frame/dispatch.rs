@@ -19,7 +19,9 @@ use crate::auth::{self, Authenticator};
 use crate::error::{ApiError, Condition, ErrorForm};
 use crate::forward::{Origin, Outgoing, Upstream, client_of, is_marked, require_name};
 use crate::frame::audit::{Act, Subject};
-use crate::frame::inputs::{base_url, headers_of, idempotency_of, path_of, query_of};
+use crate::frame::inputs::{
+    FORWARDED_PROTO, base_url, headers_of, idempotency_of, path_of, query_of,
+};
 use crate::frame::media::check_media;
 use crate::frame::outer::{KeyId, RequestId, Template};
 use crate::frame::placed::Placement;
@@ -41,6 +43,8 @@ pub(super) struct Shared<S> {
     pub pace: Pace,
     /// Time for which answers to changes are held back.
     pub change_delay: Duration,
+    /// Scheme of the listener.
+    pub scheme: HeaderValue,
     /// Name under which this server writes, for nodes that pass requests on.
     pub name: Option<String>,
     /// The server that writes, on a query node.
@@ -121,7 +125,9 @@ async fn answer<S>(
 where
     S: Clone + Send + Sync + 'static,
 {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    // As a proxy does, where there is none: a server that the request is passed on to cannot know.
+    parts.headers.entry(FORWARDED_PROTO).or_insert_with(|| shared.scheme.clone());
     let is_public =
         entry.is_some_and(|entry| entry.routes.iter().all(|route| route.spec.role.is_none()));
     let is_counted = parts.extensions.get::<Counted>().is_some();

@@ -1,8 +1,9 @@
 //! Parts of a request as its operation reads them.
 
 use axum::extract::{FromRequestParts, Path, Query};
-use http::HeaderMap;
+use http::header::HOST;
 use http::request::Parts;
+use http::{HeaderMap, HeaderName};
 
 use crate::error::{ApiError, Condition, Location};
 use crate::request::{Idempotency, Input};
@@ -10,6 +11,8 @@ use crate::routes::{RouteSpec, off_thread};
 
 /// Characters of an `Idempotency-Key` (API 5.15).
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+/// Scheme of the client's connection.
+pub(super) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 pub(super) fn query_of(parts: &Parts) -> Result<Vec<(String, String)>, ApiError> {
     match Query::<Vec<(String, String)>>::try_from_uri(&parts.uri) {
@@ -48,13 +51,13 @@ pub(super) async fn path_of(parts: &mut Parts) -> Result<Vec<(String, String)>, 
 
 /// Address of this server as the client sees it. The client's own claim goes back to it alone.
 pub(super) fn base_url(parts: &Parts, route: &str) -> String {
-    let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let header = |name: HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let is_host = |host: &&str| {
         let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b".-_:[]".contains(&b);
         !host.is_empty() && host.bytes().all(is_allowed)
     };
-    let Some(host) = header("host").filter(is_host) else { return String::new() };
-    let is_secure = header("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
+    let Some(host) = header(HOST).filter(is_host) else { return String::new() };
+    let is_secure = header(FORWARDED_PROTO).is_some_and(|scheme| scheme == "https");
     let scheme = if is_secure { "https" } else { "http" };
     let path = parts.uri.path().trim_end_matches('/');
     format!("{scheme}://{host}{}", path.strip_suffix(route).unwrap_or_default())

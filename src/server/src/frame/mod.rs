@@ -35,7 +35,7 @@ use axum::body::Body;
 use axum::routing::any;
 use axum::{Router, middleware};
 use bytes::Bytes;
-use http::{Extensions, HeaderMap, Request, StatusCode, Version};
+use http::{Extensions, HeaderMap, HeaderValue, Request, StatusCode, Version};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 
@@ -75,6 +75,8 @@ pub struct HttpSettings {
     pub change_delay: Duration,
     /// Name under which this server writes to a bucket, if it does.
     pub writer_name: Option<String>,
+    /// Whether clients connect with TLS.
+    pub has_tls: bool,
     /// Prefix of every path, for example `/lodestone`; empty for none.
     pub path_prefix: String,
     /// Whether each request is a line of the log; else it is one at the level debug.
@@ -131,6 +133,7 @@ where
     let path_prefix = settings.path_prefix.clone();
     let HttpSettings { pace, change_delay, .. } = settings;
     let name = settings.writer_name.clone();
+    let scheme = HeaderValue::from_static(if settings.has_tls { "https" } else { "http" });
     let writer = writer.map(Upstream::new);
     let placement = peers.zip(writer.as_ref());
     let placement = placement.map(|(peers, writer)| Placement::new(peers, writer));
@@ -140,6 +143,7 @@ where
         gate,
         pace,
         change_delay,
+        scheme,
         name,
         writer,
         placement,
