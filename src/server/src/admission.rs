@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 use crate::rate::RateLimiter;
@@ -73,7 +74,13 @@ pub struct Gate {
     pub spills: Arc<Spills>,
     /// The memory that inputs and answers draw from.
     pub memory: Arc<MemoryBudget>,
+    /// Places to wait for memory.
+    pub memory_waits: Semaphore,
 }
+
+/// Requests that wait for memory at once. Each holds one of the 512 threads (tokio's default) on
+/// which all work is done, and has no slot yet.
+pub const MEMORY_WAITS_MAX: usize = 64;
 
 impl Gate {
     /// Counts one request of a key.

@@ -36,10 +36,11 @@ use axum::routing::any;
 use axum::{Router, middleware};
 use bytes::Bytes;
 use http::{Extensions, HeaderMap, HeaderValue, Request, StatusCode, Version};
+use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 
-use crate::admission::{Admission, AdmissionSettings, Gate};
+use crate::admission::{Admission, AdmissionSettings, Gate, MEMORY_WAITS_MAX};
 use crate::auth::Authenticator;
 use crate::file_body::FromFile;
 use crate::forward::Upstream;
@@ -128,6 +129,7 @@ where
         admission: Admission::new(settings.admission),
         spills,
         memory,
+        memory_waits: Semaphore::new(MEMORY_WAITS_MAX),
     });
     let (keys_of_tools, gate_of_tools) = (Arc::clone(&keys), Arc::clone(&gate));
     let path_prefix = settings.path_prefix.clone();

@@ -373,10 +373,53 @@ fn memory_for(input: &Input, gate: &Gate) -> Result<MemoryShare, ApiError> {
 /// A share of memory. Blocks while others have it.
 ///
 /// # Errors
-/// 503 where others have it for long.
+/// 503 where others have it for long, and at once where many wait for it.
 pub(super) fn share_of(bytes: u64, gate: &Gate) -> Result<MemoryShare, ApiError> {
-    gate.memory.take(bytes, MEMORY_WAIT).ok_or_else(|| {
+    let waited = || {
+        let _place = gate.memory_waits.try_acquire().ok()?;
+        gate.memory.take(bytes, MEMORY_WAIT)
+    };
+    gate.memory.take(bytes, Duration::ZERO).or_else(waited).ok_or_else(|| {
         let message = "the server's memory-limit is in use by other large requests";
         ApiError::new(Condition::Unavailable, "overloaded", message)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::{Admission, AdmissionSettings, MEMORY_WAITS_MAX};
+    use crate::tests::support::Spools;
+    use lodestone_engine::ingest::MemoryBudget;
+    use lodestone_io::ProcessMemory;
+    use std::time::Instant;
+    use tokio::sync::Semaphore;
+
+    /// Goal: requests that wait for memory leave threads to others.
+    #[test]
+    fn where_many_wait_for_memory_the_next_is_refused_at_once() {
+        let gate = Gate {
+            limiter: None,
+            admission: Admission::new(AdmissionSettings::default()),
+            spills: Arc::clone(&Spools::new().spooler().spills),
+            memory: Arc::new(MemoryBudget::new(Box::new(ProcessMemory), Some(1 << 50), 0)),
+            memory_waits: Semaphore::new(MEMORY_WAITS_MAX),
+        };
+        // The process itself takes a part of the limit.
+        let held = share_of((1 << 50) - (1 << 41), &gate).unwrap();
+        let places = gate.memory_waits.try_acquire_many(MEMORY_WAITS_MAX as u32).unwrap();
+        drop(share_of(100, &gate).expect("no place is needed where there is memory"));
+        let begun = Instant::now();
+        assert_eq!(share_of(1 << 42, &gate).unwrap_err().reason(), "overloaded");
+        assert!(begun.elapsed() < MEMORY_WAIT, "it has waited");
+        drop(places);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| share_of(1 << 42, &gate));
+            while gate.memory_waits.available_permits() == MEMORY_WAITS_MAX {
+                std::thread::yield_now();
+            }
+            drop(held);
+            assert!(waiting.join().unwrap().is_ok());
+        });
+    }
 }
