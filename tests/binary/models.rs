@@ -131,6 +131,13 @@ fn an_installed_reranker_takes_part_in_accurate_searches() {
     let (is_done, told) =
         run(&["model", "install", "reranker", from, "--sha256", &hash, "--replace"], &to);
     assert!(is_done, "{told}");
+    let documents = installation.dir.path().join("documents");
+    std::fs::create_dir(&documents).expect("a directory");
+    std::fs::write(documents.join("config.json"), "{}").expect("a file");
+    let (is_done, told) = run(&["model", "install", "reranker", from, "--replace"], &documents);
+    assert!(!is_done && told.contains("holds no model"), "{told}");
+    assert_eq!(std::fs::read(documents.join("config.json")).expect("it is still there"), b"{}");
+    std::fs::remove_dir_all(&documents).expect("a directory");
     let entries = std::fs::read_dir(installation.dir.path()).expect("a directory").count();
     assert_eq!(entries, 2, "the source and the installed model, nothing beside them");
     let (is_listed, told) = run(&["model", "ls", "--model-dir", model], &to);

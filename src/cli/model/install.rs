@@ -172,13 +172,24 @@ fn install(
 }
 
 fn check_free(options: &InstallOptions, place: &Path) -> Result<(), String> {
-    match place.exists() && !options.replace {
-        true => {
-            let place = place.display();
-            Err(format!("{place} holds a model; --replace puts this in its place"))
+    let shown = place.display();
+    match (place.exists(), holds_model(place)) {
+        (true, false) => Err(format!(
+            "{shown} is there and holds no model (config.json with model.safetensors, \
+             modules.json, {NAME_FILE} or {ORIGIN_FILE}): nothing else is replaced"
+        )),
+        (true, true) if !options.replace => {
+            Err(format!("{shown} holds a model; --replace puts this in its place"))
         }
-        false => Ok(()),
+        _ => Ok(()),
     }
+}
+
+/// Whether a directory is one of a model, be that whole or not: it may be deleted for another.
+fn holds_model(place: &Path) -> bool {
+    let has = |name: &str| place.join(name).is_file();
+    let is_encoder = has("config.json") && has("model.safetensors");
+    is_encoder || ["modules.json", NAME_FILE, ORIGIN_FILE].into_iter().any(has)
 }
 
 /// The directory above a model's place.
