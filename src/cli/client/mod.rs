@@ -11,7 +11,7 @@
 mod archive;
 mod ask;
 pub mod connection;
-mod failure;
+pub mod failure;
 mod graph;
 mod import;
 mod jobs;

@@ -81,8 +81,7 @@ fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
     let state_path = state_path(options, &connection)?;
     let filters = Filters::new(&options.include, &options.exclude)?;
     let plan = plan::plan(&options.inputs, &filters, plan::FILES_MAX)?;
-    // A folder that has become empty leaves its sources to be deleted. One that is not there is an
-    // error of the plan: the disk that holds it may not be mounted.
+    // Of a folder that has become empty sources are deleted; one that is not there is a failure.
     if plan.items.is_empty() && plan.failures.is_empty() && !options.delete {
         return Err("nothing to send: the arguments name no file that is not left out".into());
     }
@@ -145,7 +144,7 @@ impl Run<'_> {
         let Plan { items, left_out, failures } = plan;
         let found = items.len();
         let gone = match (self.options.delete, self.state) {
-            (true, Some(state)) => delete::gone(state.entries(), &self.options.inputs, &items),
+            (true, Some(state)) => delete::confirmed(state.entries(), self.options, &items)?,
             _ => Vec::new(),
         };
         let tally = Tally::default();

@@ -29,6 +29,9 @@ pub struct IngestOptions {
     /// Delete sources that earlier runs sent from the named folders and whose files are gone.
     #[arg(long, conflicts_with = "no_state")]
     pub delete: bool,
+    /// Do not ask before sources of a folder are deleted that holds no file any more.
+    #[arg(long, requires = "delete")]
+    pub yes: bool,
     /// End when everything is accepted, before it is processed.
     #[arg(long)]
     pub no_wait: bool,
