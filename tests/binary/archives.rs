@@ -69,6 +69,26 @@ fn bytes_below(dir: &Path) -> u64 {
     files(dir).iter().map(|file| file.metadata().map_or(0, |found| found.len())).sum()
 }
 
+/// Goal: an export leaves alone what another one of the same name is writing.
+#[test]
+fn an_export_under_way_is_not_taken_over() {
+    let test = "an_export_under_way_is_not_taken_over";
+    let Some(installation) = Installation::new(test) else { return };
+    let (_server, client) = installation.start();
+    upload(&client, "d0", "A wall of granite.");
+    assert_eq!(settled(&client, "d0"), "success");
+    let (to, part) =
+        (installation.dir.path().join("a.jsonl"), installation.dir.path().join("a.jsonl.part"));
+    std::fs::write(&part, "of another").expect("a file");
+    let export = ["export", to.to_str().expect("UTF-8"), "--tenant", "acme"];
+    let run = verb(&client, &export).output().expect("it runs");
+    assert!(!run.status.success() && text(&run).contains("a.jsonl.part"), "{}", text(&run));
+    assert_eq!(std::fs::read(&part).expect("it is still there"), b"of another");
+    std::fs::remove_file(&part).expect("a file");
+    let run = verb(&client, &export).output().expect("it runs");
+    assert!(run.status.success() && to.exists() && !part.exists(), "{}", text(&run));
+}
+
 /// Goal: whenever the server is killed during an import, the tenant is there whole or not at all,
 /// and of one that is not there no file is left.
 #[test]

@@ -54,15 +54,16 @@ impl ClientVerb for ExportOptions {
             return Err(Failure::Usage(format!("{to} exists")));
         }
         let part = part_of(&self.to);
-        let written = write_whole(&connection, &path, &part);
+        let named = |error: io::Error| failed(&format!("{}: {error}", part.display()));
+        // Another export that is under way has it.
+        let file = File::options().read(true).write(true).create_new(true).open(&part);
+        let file = file.map_err(named)?;
+        let written = write_whole(&connection, &path, file, &named);
         let bytes = written.and_then(|bytes| {
-            fs::rename(&part, &self.to).map_err(|error| failed(&error))?;
+            publish(&part, &self.to).map_err(|error| failed(&format!("{to}: {error}")))?;
             Ok(bytes)
         });
-        let bytes = bytes.inspect_err(|_| {
-            // It may not have been made at all.
-            let _ = fs::remove_file(&part);
-        })?;
+        let bytes = bytes.inspect_err(|_| _ = fs::remove_file(&part))?;
         println!("{tenant}: {bytes} bytes in {to}");
         Ok(())
     }
@@ -78,10 +79,25 @@ fn part_of(to: &Path) -> PathBuf {
     to.with_file_name(name)
 }
 
-fn write_whole(connection: &Connection, path: &str, part: &Path) -> Result<u64, Failure> {
-    let named = |error: io::Error| failed(&format!("{}: {error}", part.display()));
-    let file = File::options().read(true).write(true).create_new(true).open(part);
-    let mut out = BufWriter::new(file.map_err(named)?);
+/// Gives a whole file its name, unless that is taken meanwhile.
+fn publish(part: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(part, to) {
+        Ok(()) => fs::remove_file(part),
+        // A file system without links.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !to.exists() => {
+            fs::rename(part, to)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn write_whole(
+    connection: &Connection,
+    path: &str,
+    file: File,
+    named: &dyn Fn(io::Error) -> Failure,
+) -> Result<u64, Failure> {
+    let mut out = BufWriter::new(file);
     connection.download(path, &mut out)?;
     let mut file = out.into_inner().map_err(|error| named(error.into_error()))?;
     file.sync_all().map_err(named)?;
@@ -135,4 +151,22 @@ pub fn import(connection: &Connection, from: &Path) -> Result<(), Failure> {
         println!("the vectors of the archive are of another model: the texts were embedded again");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_takes_no_name_that_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let (part, to) = (dir.path().join("a.part"), dir.path().join("a"));
+        fs::write(&part, "new").unwrap();
+        fs::write(&to, "old").unwrap();
+        assert_eq!(publish(&part, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&to).unwrap(), b"old");
+        fs::remove_file(&to).unwrap();
+        publish(&part, &to).unwrap();
+        assert_eq!((fs::read(&to).unwrap(), part.exists()), (b"new".to_vec(), false));
+    }
 }
