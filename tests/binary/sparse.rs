@@ -10,7 +10,7 @@ use crate::process::http::Client;
 use crate::process::lodestone;
 use crate::process::patience::Patience;
 use crate::reembed::{cli, put, text, wait_settled, words};
-use crate::{Installation, ask};
+use crate::{Installation, KEY, ask};
 
 /// Documents, each a segment of its own until they are merged.
 const DOCUMENTS: u64 = 12;
@@ -130,6 +130,15 @@ fn a_sparse_model_is_installed_filled_searched_killed_and_merged() {
     put(&client, "tenant_id=acme&sub_tenant_id=apart", "d3", &text(5, 120));
     wait_settled(&client, "tenant_id=acme&sub_tenant_id=apart", "d3");
     assert_eq!(results(&found(&client, "acme", &query)), left);
+
+    // Without a tenant all would be meant, and here nobody can be asked.
+    let address = format!("http://{}", client.address);
+    let mut all = lodestone(&["reembed", "--discard", "--server", &address, "--api-key", KEY]);
+    let run = all.output().expect("it runs");
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.code() == Some(2) && told.contains("of acme: --yes is needed"), "{told}");
+    let state = ask(&client, "GET", "/admin/reembed?tenant_id=acme", Value::Null);
+    assert!(state["tenants"][0]["other_model"].is_string(), "nothing was given up: {state}");
 
     // Merging copies the vectors, and no score changes.
     cli(&client, &["reembed", "--tenant", "acme", "--discard"]);

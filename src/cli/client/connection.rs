@@ -143,17 +143,26 @@ impl Connection {
 
     /// Sends a request, and shows the answer: for people by `show`, otherwise as it came.
     fn show(&self, request: &Request<'_>, show: impl FnOnce(&Value)) -> Result<(), Failure> {
-        let answer = self.open(request)?.whole().map_err(|error| self.lost(&error))?;
-        let json = serde_json::from_slice(&answer).map_err(|_| {
-            let problem = "the answer is no JSON; is it a Lodestone server?";
-            Failure::Failed(format!("{}: {problem}", self.server))
-        })?;
+        let (answer, json) = self.answer(request)?;
         if self.is_json {
             screen::print_json(&answer);
         } else {
             show(&json);
         }
         Ok(())
+    }
+
+    /// Sends a request; returns the whole answer, as it came and as JSON.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn answer(&self, request: &Request<'_>) -> Result<(Vec<u8>, Value), Failure> {
+        let answer = self.open(request)?.whole().map_err(|error| self.lost(&error))?;
+        let json = serde_json::from_slice(&answer).map_err(|_| {
+            let problem = "the answer is no JSON; is it a Lodestone server?";
+            Failure::Failed(format!("{}: {problem}", self.server))
+        })?;
+        Ok((answer, json))
     }
 
     /// Sends a request; returns when a good answer begins.

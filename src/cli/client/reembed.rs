@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use super::connection::Connection;
 use super::failure::Failure;
 use super::options::ServerOptions;
-use super::screen::{cell, moment, print_table};
+use super::screen::{cell, confirm, moment, print_table};
 use super::{ClientVerb, EXIT_CODES};
-use crate::cli::transport::query;
+use crate::cli::transport::{Request, query};
 
 /// Embed tenants anew with another model of the server, go back, or tell the progress; needs an
 /// admin key.
@@ -27,6 +27,9 @@ pub struct ReembedOptions {
     /// Give up the vectors that are not searched: those of before, or those being made.
     #[arg(long, conflicts_with_all = ["dry_run", "status", "back"])]
     discard: bool,
+    /// Do not ask before the vectors of all tenants are given up.
+    #[arg(long, requires = "discard")]
+    yes: bool,
     /// Name of the loaded model to move the tenant to [default: the model of new tenants].
     #[arg(long, value_name = "NAME", conflicts_with_all = ["status", "back", "discard"])]
     to: Option<String>,
@@ -42,6 +45,9 @@ impl ClientVerb for ReembedOptions {
             let pairs: Vec<(&str, &str)> = tenant.map(|id| ("tenant_id", id)).into_iter().collect();
             return connection.get(format!("/admin/reembed{}", query(&pairs)), show_states);
         }
+        if self.discard && tenant.is_none() {
+            self.confirm_all(&connection)?;
+        }
         let action = match (self.back, self.discard) {
             (true, _) => "back",
             (_, true) => "discard",
@@ -56,6 +62,23 @@ impl ClientVerb for ReembedOptions {
         }
         let show = if self.dry_run { show_estimates } else { show_states };
         connection.post("/admin/reembed", &body, show)
+    }
+}
+
+impl ReembedOptions {
+    /// Asks before the vectors of all tenants are discarded, and names them.
+    fn confirm_all(&self, connection: &Connection) -> Result<(), Failure> {
+        let (_, answer) =
+            connection.answer(&Request { path: "/admin/reembed".to_owned(), body: None })?;
+        let with_others = tenants(&answer).filter(|tenant| !tenant["other_model"].is_null());
+        let names: Vec<String> = with_others.map(|tenant| cell(&tenant["tenant_id"])).collect();
+        match names.is_empty() {
+            true => Ok(()),
+            false => {
+                let what = "give up the vectors that are not searched of";
+                confirm(&format!("{what} {}", names.join(", ")), self.yes)
+            }
+        }
     }
 }
 
