@@ -40,6 +40,12 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         Self { remembers_absence: true, ..self }
     }
 
+    /// Whether the cache answers for `key` without a read.
+    pub(super) fn holds(&self, key: &K) -> bool {
+        let state = self.state.read();
+        state.entries.contains_key(key) || state.absent.contains(key)
+    }
+
     /// The entry of `key`, read by `load` if it is missing.
     pub(super) fn get_or_load(
         &self,
@@ -140,7 +146,9 @@ mod tests {
         let cache: Cache<u32, u32> = Cache::new(8).remembering_absence();
         cache.get_or_load(&1, || Ok(Some(1))).unwrap();
         for key in 100..200 {
+            assert!(!cache.holds(&key));
             assert_eq!(cache.get_or_load(&key, || Ok(None)).unwrap(), None);
+            assert!(cache.holds(&key) && cache.holds(&1));
             assert_eq!(cache.get_or_load(&key, || unreachable!()).unwrap(), None);
             assert_eq!(cache.state.read().absent.len() as u32, (key - 100) % 8 + 1);
         }

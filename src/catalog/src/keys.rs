@@ -107,6 +107,11 @@ impl Catalog {
         Grant::new(OPERATOR_KEY_ID, Role::Admin, scope)
     }
 
+    /// Whether [`Self::authenticate`] answers for `key` from memory, without a read of the file.
+    pub fn is_key_at_hand(&self, key: &str) -> bool {
+        KeyText::parse(key).is_none_or(|text| self.inner.keys.holds(&text.id().to_owned()))
+    }
+
     /// Rights of the bearer of `key`.
     ///
     /// # Errors

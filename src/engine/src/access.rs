@@ -63,6 +63,11 @@ impl Engine {
         self.catalog.authenticate(key)
     }
 
+    /// Whether [`Self::authenticate`] answers for a key from memory; else it may block.
+    pub fn is_key_at_hand(&self, key: &str) -> bool {
+        self.catalog.is_key_at_hand(key)
+    }
+
     /// Opens an existing scope. `mode`, where given, must be the tenant's.
     ///
     /// # Errors

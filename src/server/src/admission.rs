@@ -76,7 +76,12 @@ pub struct Gate {
     pub memory: Arc<MemoryBudget>,
     /// Places to wait for memory.
     pub memory_waits: Semaphore,
+    /// Places to look a key up that is not in memory.
+    pub key_lookups: Arc<Semaphore>,
 }
+
+/// Keys that are looked up at once: half of the connections to the catalog.
+pub const KEY_LOOKUPS_MAX: usize = 2;
 
 /// Requests that wait for memory at once. Each holds one of the 512 threads (tokio's default) on
 /// which all work is done, and has no slot yet.

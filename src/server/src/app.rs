@@ -109,6 +109,10 @@ impl App {
 }
 
 impl Authenticator for App {
+    fn is_at_hand(&self, token: &str) -> bool {
+        self.engine.is_key_at_hand(token)
+    }
+
     fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure> {
         self.engine.authenticate(token).map_err(|failure| match failure {
             AuthError::Missing | AuthError::Invalid => AuthFailure::Invalid,

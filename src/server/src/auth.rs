@@ -1,9 +1,13 @@
 //! Authentication: the bearer token of a request, and the trait that checks keys.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use tokio::sync::Semaphore;
 
 use crate::error::{ApiError, Condition};
+use crate::routes::off_thread;
 use lodestone_types::{Grant, Role};
 
 /// Bytes of a token; longer ones are refused unread.
@@ -23,8 +27,12 @@ pub enum AuthFailure {
 }
 
 /// Check of API keys. Called on every request before anything of it is read, so an
-/// implementation answers from memory, in time that does not depend on how much of a key is right.
+/// implementation answers from memory wherever it can, in time that does not depend on how much of
+/// a key is right.
 pub trait Authenticator: Send + Sync {
+    /// Whether [`Self::authenticate`] answers for the token from memory; else it may block.
+    fn is_at_hand(&self, token: &str) -> bool;
+
     /// The grant of the key.
     ///
     /// # Errors
@@ -32,14 +40,32 @@ pub trait Authenticator: Send + Sync {
     fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure>;
 }
 
-/// The grant of a request.
+/// The grant of a request. A key that is not at hand is looked up off the async threads, and waits
+/// for a place among those `lookups`: strangers with made-up keys take no more threads than that.
 ///
 /// # Errors
 /// 401 for a missing, malformed, unknown, expired or revoked key (API 1.2); 503 while keys cannot
 /// be read.
-pub fn authenticate(keys: &dyn Authenticator, headers: &HeaderMap) -> Result<Grant, ApiError> {
+pub async fn authenticate(
+    keys: &Arc<dyn Authenticator>,
+    lookups: &Arc<Semaphore>,
+    headers: &HeaderMap,
+) -> Result<Grant, ApiError> {
     let token = bearer_token(headers)?;
-    keys.authenticate(token).map_err(|failure| match failure {
+    let granted = if keys.is_at_hand(token) {
+        keys.authenticate(token)
+    } else {
+        let place = Arc::clone(lookups).acquire_owned().await;
+        let place = place.expect("the places are never closed");
+        let (keys, token) = (Arc::clone(keys), token.to_owned());
+        off_thread(move || {
+            // Held until the look-up has ended, also where the client has gone.
+            let _place = place;
+            Ok(keys.authenticate(&token))
+        })
+        .await?
+    };
+    granted.map_err(|failure| match failure {
         AuthFailure::Invalid => invalid_key(),
         AuthFailure::Expired => unauthorized("expired_api_key", "the API key has expired"),
         AuthFailure::Behind => ApiError::at_writer(),
@@ -104,6 +130,10 @@ mod tests {
     use super::*;
     use http::HeaderValue;
     use lodestone_types::KeyScope;
+    use parking_lot::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::Receiver;
+    use std::time::Duration;
 
     fn reason_or_token(values: &[&[u8]]) -> String {
         let mut headers = HeaderMap::new();
@@ -130,6 +160,60 @@ mod tests {
         let longest = format!("Bearer {}", "a".repeat(TOKEN_BYTES_MAX - 7));
         assert_eq!(reason_or_token(&[longest.as_bytes()]), longest[7..]);
         assert_eq!(reason_or_token(&[format!("{longest}a").as_bytes()]), "invalid_api_key");
+    }
+
+    /// Knows `known` from memory, and of others nothing until it is told to go on.
+    struct Slow {
+        begun: AtomicUsize,
+        go_on: Mutex<Receiver<()>>,
+    }
+
+    impl Authenticator for Slow {
+        fn is_at_hand(&self, token: &str) -> bool {
+            token == "known"
+        }
+
+        fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure> {
+            if self.is_at_hand(token) {
+                return Ok(Grant::new("key", Role::Read, KeyScope::AllTenants));
+            }
+            self.begun.fetch_add(1, Ordering::SeqCst);
+            self.go_on.lock().recv_timeout(Duration::from_secs(60)).unwrap();
+            Err(AuthFailure::Invalid)
+        }
+    }
+
+    fn bearer(token: &str) -> HeaderMap {
+        let value = HeaderValue::try_from(format!("Bearer {token}")).unwrap();
+        HeaderMap::from_iter([(AUTHORIZATION, value)])
+    }
+
+    /// Goal: strangers' keys, each of which is looked up, hold up no async thread and no known key.
+    #[tokio::test]
+    async fn unknown_keys_wait_for_each_other_and_known_ones_do_not() {
+        let (tell, go_on) = std::sync::mpsc::channel();
+        let slow = Slow { begun: AtomicUsize::new(0), go_on: Mutex::new(go_on) };
+        let slow = Arc::new(slow);
+        let keys: Arc<dyn Authenticator> = Arc::clone(&slow) as _;
+        let lookups = Arc::new(Semaphore::new(1));
+        let strangers = [1, 2, 3].map(|number| {
+            let (keys, lookups) = (Arc::clone(&keys), Arc::clone(&lookups));
+            tokio::spawn(async move {
+                authenticate(&keys, &lookups, &bearer(&format!("stranger-{number}"))).await
+            })
+        });
+        while slow.begun.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(authenticate(&keys, &lookups, &bearer("known")).await.is_ok());
+        assert_eq!(lookups.available_permits(), 0);
+        assert_eq!(slow.begun.load(Ordering::SeqCst), 1, "the others have no thread yet");
+        for _ in 0..3 {
+            tell.send(()).unwrap();
+        }
+        for stranger in strangers {
+            assert_eq!(stranger.await.unwrap().unwrap_err().reason(), "invalid_api_key");
+        }
     }
 
     #[test]

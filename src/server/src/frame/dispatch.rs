@@ -135,7 +135,7 @@ where
     let peer = parts.extensions.get::<Arc<Peer>>().cloned();
     let admitted = match is_public {
         true => Ok(None),
-        false => admit(shared, &parts.headers, is_counted).map(Some),
+        false => admit(shared, &parts.headers, is_counted).await.map(Some),
     };
     let grant = match (admitted, &shared.writer) {
         // Whose the key is the server that writes knows.
@@ -318,8 +318,12 @@ async fn payload_of(
 }
 
 /// Key, then rate: both before anything is routed or read.
-fn admit<S>(shared: &Shared<S>, headers: &HeaderMap, is_counted: bool) -> Result<Grant, ApiError> {
-    let grant = auth::authenticate(&*shared.keys, headers)?;
+async fn admit<S>(
+    shared: &Shared<S>,
+    headers: &HeaderMap,
+    is_counted: bool,
+) -> Result<Grant, ApiError> {
+    let grant = auth::authenticate(&shared.keys, &shared.gate.key_lookups, headers).await?;
     if !is_counted {
         shared.gate.count(&grant.key_id)?;
     }

@@ -40,7 +40,7 @@ use tokio::sync::Semaphore;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 
-use crate::admission::{Admission, AdmissionSettings, Gate, MEMORY_WAITS_MAX};
+use crate::admission::{Admission, AdmissionSettings, Gate, KEY_LOOKUPS_MAX, MEMORY_WAITS_MAX};
 use crate::auth::Authenticator;
 use crate::file_body::FromFile;
 use crate::forward::Upstream;
@@ -130,6 +130,7 @@ where
         spills,
         memory,
         memory_waits: Semaphore::new(MEMORY_WAITS_MAX),
+        key_lookups: Arc::new(Semaphore::new(KEY_LOOKUPS_MAX)),
     });
     let (keys_of_tools, gate_of_tools) = (Arc::clone(&keys), Arc::clone(&gate));
     let path_prefix = settings.path_prefix.clone();

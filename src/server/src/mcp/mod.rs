@@ -102,7 +102,7 @@ impl Endpoint {
 
     async fn answered(&self, request: Request<Body>, id: &Arc<str>) -> Result<Response, ApiError> {
         let (mut parts, body) = request.into_parts();
-        let grant = auth::authenticate(&*self.keys, &parts.headers)?;
+        let grant = auth::authenticate(&self.keys, &self.gate.key_lookups, &parts.headers).await?;
         self.gate.count(&grant.key_id)?;
         let peer = parts.extensions.get::<Arc<Peer>>().cloned();
         if let Some(peer) = &peer {

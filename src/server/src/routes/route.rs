@@ -404,6 +404,7 @@ mod tests {
             spills: Arc::clone(&Spools::new().spooler().spills),
             memory: Arc::new(MemoryBudget::new(Box::new(ProcessMemory), Some(1 << 50), 0)),
             memory_waits: Semaphore::new(MEMORY_WAITS_MAX),
+            key_lookups: Arc::new(Semaphore::new(1)),
         };
         // The process itself takes a part of the limit.
         let held = share_of((1 << 50) - (1 << 41), &gate).unwrap();

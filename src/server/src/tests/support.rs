@@ -36,6 +36,10 @@ use lodestone_types::{Grant, ManualClock, Role, SeededIds};
 pub struct Keys;
 
 impl Authenticator for Keys {
+    fn is_at_hand(&self, _: &str) -> bool {
+        true
+    }
+
     fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure> {
         if token == "expired-key" {
             return Err(AuthFailure::Expired);
