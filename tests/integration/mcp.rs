@@ -51,7 +51,7 @@ fn without_a_key_nothing_is_told_or_read() {
         let request = request.header("authorization", format!("Bearer {KEY}"));
         assert_eq!(server.send(request.body(Body::empty()).unwrap()).status, 405, "{method}");
     }
-    let long = "x".repeat(lodestone_types::limits::BODY_BYTES_MAX + 1);
+    let long = "x".repeat(lodestone_types::limits::MCP_MESSAGE_BYTES_MAX + 1);
     let told = tell(&server, KEY, "", &json!({"jsonrpc": "2.0", "id": 1, "method": long}));
     told.error(413, "body_too_large");
     assert_eq!(tell(&server, KEY, "?tenant_id=a%20b", &json!({})).status, 400);

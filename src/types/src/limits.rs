@@ -13,17 +13,12 @@ pub const TEXT_BYTES_MAX: usize = 10 << 20;
 pub const BODY_BYTES_MAX_VECTORS: usize = 256 << 20;
 /// Bytes of a JSON body that carries text.
 pub const BODY_BYTES_MAX_TEXT: usize = 64 << 20;
-/// Bytes of a JSON body with the largest number of query vectors: 26 bytes a number, which is a
-/// 64-bit float with sign, 17 digits and exponent.
-pub const BODY_BYTES_MAX_QUERIES: usize = 8 << 20;
-/// Bytes of a JSON body that carries pages of a batch with their metadata.
-pub const BODY_BYTES_MAX_PAGES: usize = 16 << 20;
-/// Bytes of a JSON body that carries ids, the longest ones with every character escaped.
-pub const BODY_BYTES_MAX_IDS: usize = 4 << 20;
 /// Bytes of a JSON body that carries texts for the model: passages, documents, messages.
 pub const BODY_BYTES_MAX_INPUTS: usize = 8 << 20;
-/// Bytes of any other JSON body.
-pub const BODY_BYTES_MAX: usize = 1 << 20;
+/// Bytes of any other JSON body: pages of a batch with their metadata, query vectors, ids.
+pub const BODY_BYTES_MAX: usize = 16 << 20;
+/// Bytes of one message to the tools: a text that is added, with its escapes.
+pub const MCP_MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of all text parts of a form.
 pub const FORM_TEXT_BYTES_MAX: usize = 16 << 20;
 /// Items in one batch.
@@ -236,8 +231,10 @@ const _: () = assert!(WEB_HEAD_BYTES_MAX < WEBHOOK_WIRE_BYTES_MAX);
 const _: () = assert!(WEB_PAGE_BYTES_MAX < WEB_WIRE_BYTES_MAX);
 const _: () = assert!(WEB_PAGE_BYTES_MAX <= FILE_BYTES_MAX);
 const _: () = assert!(TEXT_BYTES_MAX <= BODY_BYTES_MAX_TEXT);
-const _: () = assert!(VECTOR_QUERIES_MAX * VECTOR_DIMENSION_MAX * 26 <= BODY_BYTES_MAX_QUERIES);
-const _: () = assert!(CHUNK_IDS_MAX * ID_BYTES_MAX < BODY_BYTES_MAX_IDS);
+// 26 bytes a number: a 64-bit float with sign, 17 digits and exponent.
+const _: () = assert!(VECTOR_QUERIES_MAX * VECTOR_DIMENSION_MAX * 26 <= BODY_BYTES_MAX);
+// 12 bytes a character: an escape for each half of a surrogate pair.
+const _: () = assert!(CHUNK_IDS_MAX * ID_CHARS_MAX * 12 < BODY_BYTES_MAX);
 const _: () = assert!(SOURCE_IDS_MAX <= CHUNK_IDS_MAX);
 const _: () = assert!(2 * BATCH_ITEMS_MAX * METADATA_BYTES_MAX < FORM_TEXT_BYTES_MAX);
 const _: () = assert!(FILTER_LIST_MAX < FILTER_VALUES_MAX);

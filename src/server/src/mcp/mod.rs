@@ -50,8 +50,6 @@ use lodestone_types::limits;
 
 /// The path.
 pub const PATH: &str = "/mcp";
-/// Bytes of one message: a text that is added, with its escapes.
-const MESSAGE_BYTES_MAX: usize = limits::BODY_BYTES_MAX;
 
 /// The operation is part of a request whose rate was counted.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +78,7 @@ impl Endpoint {
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
-            .with_max_request_body_bytes(MESSAGE_BYTES_MAX)
+            .with_max_request_body_bytes(limits::MCP_MESSAGE_BYTES_MAX)
             .disable_allowed_hosts()
             .disable_allowed_origins();
         let sessions = Arc::new(NeverSessionManager::default());
@@ -114,7 +112,7 @@ impl Endpoint {
                 let length = number(&parts.headers, CONTENT_LENGTH.as_str());
                 let (spills, owner) = (Arc::clone(&self.gate.spills), Arc::clone(&key_id));
                 let spooler = Spooler { spills, owner };
-                BodyReader::new(body, length, MESSAGE_BYTES_MAX, self.pace, spooler)?
+                BodyReader::new(body, length, limits::MCP_MESSAGE_BYTES_MAX, self.pace, spooler)?
                     .collect()
                     .await?
             }

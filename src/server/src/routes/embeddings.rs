@@ -51,7 +51,6 @@ pub fn routes() -> Vec<Route<App>> {
             Role::Write,
             "Delete vectors by chunk id, all at once",
         )
-        .json(limits::BODY_BYTES_MAX_IDS)
         .handle(blocking(delete)),
         Route::<App>::post(
             "/embeddings/search",
@@ -59,7 +58,6 @@ pub fn routes() -> Vec<Route<App>> {
             Role::Read,
             "Find the stored vectors nearest to one or several query vectors",
         )
-        .json(limits::BODY_BYTES_MAX_QUERIES)
         .handle(searching(search)),
         Route::<App>::post(
             "/embeddings/scroll",
@@ -74,7 +72,6 @@ pub fn routes() -> Vec<Route<App>> {
             Role::Read,
             "Get stored vectors by chunk id, bit for bit",
         )
-        .json(limits::BODY_BYTES_MAX_IDS)
         .handle(blocking(retrieve_by_ids)),
     ]
 }

@@ -14,13 +14,12 @@ use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::{Group, Route};
 use lodestone_engine::query::SourceView;
-use lodestone_types::{JobStatus, Role, SourceId, TenantMode, Timestamp, limits};
+use lodestone_types::{JobStatus, Role, SourceId, TenantMode, Timestamp};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
     let delete = |path| {
         Route::<App>::delete(path, Group::Deletion, Role::Write, "Delete sources")
-            .json(limits::BODY_BYTES_MAX_IDS)
             .handle(blocking(delete_sources))
     };
     let (group, read) = (Group::Listing, Role::Read);
@@ -30,7 +29,6 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::get("/list/sources", group, read, "List sources, newest first")
             .handle(blocking(list_sources)),
         Route::<App>::post("/list/sources_by_id", group, read, "Get sources by id")
-            .json(limits::BODY_BYTES_MAX_IDS)
             .handle(blocking(sources_by_id)),
         Route::<App>::post("/list/chunks", group, read, "List the chunks of a source in order")
             .handle(blocking(list_chunks)),

@@ -16,7 +16,7 @@ use crate::routes::{Group, Route};
 use lodestone_catalog::job::MetadataChange;
 use lodestone_engine::EngineError;
 use lodestone_engine::ingest::Submission;
-use lodestone_types::{Origin, Role, SourceId, SourceKind, TenantMode, WebUrl, limits};
+use lodestone_types::{Origin, Role, SourceId, SourceKind, TenantMode, WebUrl};
 
 /// The operations.
 pub fn routes() -> Vec<Route<App>> {
@@ -31,7 +31,6 @@ pub fn routes() -> Vec<Route<App>> {
         Route::<App>::post(
             "/upload/batch_scrape_webpage", group, write, "Fetch and index several web pages",
         )
-        .json(limits::BODY_BYTES_MAX_PAGES)
         .handle(blocking(batch_scrape)),
     ]
 }
