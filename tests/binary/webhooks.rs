@@ -423,3 +423,42 @@ fn a_job_is_followed_to_its_end() {
     let missing = client.call("GET", "/jobs/job_none/events", &Value::Null).expect("an answer");
     assert_eq!((missing.status, &missing.json()["reason"]), (404, &json!("job_not_found")));
 }
+
+/// Goal: a stream ends with an error when its key is revoked. Method: a job that waits behind
+/// others, whose stream has begun; whatever moves it next, or the heartbeat, finds no key.
+#[test]
+fn the_events_of_a_job_end_with_the_key() {
+    let Some(installation) = Installation::new("the_events_of_a_job_end") else { return };
+    let (_server, client) = installation.start_with(&[("LODESTONE_INGEST_THREADS", "1")]);
+    let made = json!({"name": "k", "role": "read", "tenants": [{"tenant_id": "acme"}]});
+    ask(&client, "POST", "/user/create_tenant?tenant_id=acme", Value::Null);
+    let made = ask(&client, "POST", "/admin/api_keys", made);
+    let text = |name: &str| made[name].as_str().unwrap_or_else(|| panic!("{name} of {made}"));
+    let (key, key_id) = (text("api_key"), text("key_id"));
+    for number in 0..20 {
+        let pears = format!("Number {number}: pears, and the months in which they ripen. ");
+        upload(&client, &format!("s{number}"), &pears.repeat(2000));
+    }
+    let jobs = ask(&client, "GET", "/jobs?tenant_id=acme", Value::Null);
+    let job = jobs["jobs"].as_array().expect("a list").iter().find(|job| job["file_id"] == "s19");
+    let job_id = job.and_then(|job| job["job_id"].as_str()).unwrap_or_else(|| panic!("{jobs}"));
+    let mut stream = TcpStream::connect(client.address).expect("a connection");
+    stream.set_read_timeout(Some(STILL)).expect("a time above zero");
+    let head = format!(
+        "GET /jobs/{job_id}/events HTTP/1.1\r\nhost: lodestone\r\nauthorization: Bearer {key}\r\n\
+         connection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).expect("the server reads");
+    let mut begun = Vec::new();
+    while !begun.windows(10).any(|bytes| bytes == b"event: job") {
+        let mut bytes = [0; 256];
+        let count = stream.read(&mut bytes).expect("an event");
+        assert!(count > 0, "{}", String::from_utf8_lossy(&begun));
+        begun.extend_from_slice(&bytes[..count]);
+    }
+    ask(&client, "DELETE", &format!("/admin/api_keys/{key_id}"), Value::Null);
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).expect("the stream ends by itself");
+    assert!(rest.contains("event: error") && rest.contains("invalid_api_key"), "{rest}");
+    assert!(!rest.contains("event: done"), "{rest}");
+}

@@ -129,22 +129,41 @@ impl Catalog {
         let parsed = KeyText::parse(key);
         let stored = match &parsed {
             None => None,
-            Some(text) => {
-                let id = text.id().to_owned();
-                let load = || self.read(|connection| read_stored(connection, &id));
-                let found = self.inner.keys.get_or_load(&id, load);
-                found.map_err(|source| AuthError::Storage { source })?
-            }
+            Some(text) => self.stored_key(text.id())?,
         };
         let given = hash(parsed.as_ref().map_or(key, KeyText::secret));
         let is_known = is_equal(stored.as_ref().map(|stored| &stored.secret_hash), &given);
         match stored {
             Some(stored) if is_known => {
-                let is_over = stored.expires_at.is_some_and(|end| end <= self.inner.clock.now());
-                if is_over { Err(AuthError::Expired) } else { Ok(stored.grant.clone()) }
+                self.require_unexpired(&stored)?;
+                Ok(stored.grant.clone())
             }
             _ => Err(AuthError::Invalid),
         }
+    }
+
+    /// Refuses a grant whose key has expired or was revoked since it was given.
+    ///
+    /// # Errors
+    /// [`AuthError`].
+    pub fn require_valid(&self, grant: &Grant) -> std::result::Result<(), AuthError> {
+        if &*grant.key_id == OPERATOR_KEY_ID {
+            return Ok(());
+        }
+        let stored = self.stored_key(&grant.key_id)?.ok_or(AuthError::Invalid)?;
+        self.require_unexpired(&stored)
+    }
+
+    fn stored_key(&self, id: &str) -> std::result::Result<Option<Arc<StoredKey>>, AuthError> {
+        let id = id.to_owned();
+        let load = || self.read(|connection| read_stored(connection, &id));
+        let found = self.inner.keys.get_or_load(&id, load);
+        found.map_err(|source| AuthError::Storage { source })
+    }
+
+    fn require_unexpired(&self, stored: &StoredKey) -> std::result::Result<(), AuthError> {
+        let is_over = stored.expires_at.is_some_and(|end| end <= self.inner.clock.now());
+        if is_over { Err(AuthError::Expired) } else { Ok(()) }
     }
 
     /// Makes an all-tenant admin key if there is no key at all, and returns it, once.

@@ -63,6 +63,14 @@ impl Engine {
         self.catalog.authenticate(key)
     }
 
+    /// Refuses a grant that has ended since it was given.
+    ///
+    /// # Errors
+    /// As [`Self::authenticate`].
+    pub fn require_valid(&self, grant: &Grant) -> Result<(), AuthError> {
+        self.catalog.require_valid(grant)
+    }
+
     /// Whether [`Self::authenticate`] answers for a key from memory; else it may block.
     pub fn is_key_at_hand(&self, key: &str) -> bool {
         self.catalog.is_key_at_hand(key)

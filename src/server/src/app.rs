@@ -114,15 +114,20 @@ impl Authenticator for App {
     }
 
     fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure> {
-        self.engine.authenticate(token).map_err(|failure| match failure {
-            AuthError::Missing | AuthError::Invalid => AuthFailure::Invalid,
-            AuthError::Expired => AuthFailure::Expired,
-            AuthError::Storage { source: CatalogError::Behind { .. } } => AuthFailure::Behind,
-            failure @ AuthError::Storage { .. } => {
-                tracing::error!(%failure, "a key could not be looked up");
-                AuthFailure::Unavailable
-            }
-        })
+        self.engine.authenticate(token).map_err(failure_of)
+    }
+}
+
+/// The failure of a key, which the log tells where it is none of its bearer.
+pub(crate) fn failure_of(error: AuthError) -> AuthFailure {
+    match error {
+        AuthError::Missing | AuthError::Invalid => AuthFailure::Invalid,
+        AuthError::Expired => AuthFailure::Expired,
+        AuthError::Storage { source: CatalogError::Behind { .. } } => AuthFailure::Behind,
+        failure @ AuthError::Storage { .. } => {
+            tracing::error!(%failure, "a key could not be looked up");
+            AuthFailure::Unavailable
+        }
     }
 }
 

@@ -65,15 +65,21 @@ pub async fn authenticate(
         })
         .await?
     };
-    granted.map_err(|failure| match failure {
-        AuthFailure::Invalid => invalid_key(),
-        AuthFailure::Expired => unauthorized("expired_api_key", "the API key has expired"),
-        AuthFailure::Behind => ApiError::at_writer(),
-        AuthFailure::Unavailable => {
-            let message = "API keys cannot be read now";
-            ApiError::new(Condition::Unavailable, "storage_unavailable", message)
+    granted.map_err(ApiError::from)
+}
+
+impl From<AuthFailure> for ApiError {
+    fn from(failure: AuthFailure) -> Self {
+        match failure {
+            AuthFailure::Invalid => invalid_key(),
+            AuthFailure::Expired => unauthorized("expired_api_key", "the API key has expired"),
+            AuthFailure::Behind => ApiError::at_writer(),
+            AuthFailure::Unavailable => {
+                let message = "API keys cannot be read now";
+                ApiError::new(Condition::Unavailable, "storage_unavailable", message)
+            }
         }
-    })
+    }
 }
 
 /// 403 unless the grant's role includes `role`.

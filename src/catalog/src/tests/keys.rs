@@ -102,13 +102,20 @@ fn revocation_and_expiry_work_at_once() {
     new.expires_at = Some(fixture.clock.now().plus_millis(1000));
     let short = make(&fixture, &operator, new);
     let long = make(&fixture, &operator, new_key(Role::Write, KeyScope::AllTenants));
-    grant_of(&fixture.catalog, short.expose());
-    grant_of(&fixture.catalog, long.expose());
+    let given = [&short, &long].map(|key| grant_of(&fixture.catalog, key.expose()));
+    for grant in [&given[0], &given[1], &operator] {
+        fixture.catalog.require_valid(grant).unwrap();
+    }
     fixture.clock.advance_millis(1000);
+    let failure = fixture.catalog.require_valid(&given[0]).unwrap_err();
+    assert!(matches!(failure, AuthError::Expired));
+    fixture.catalog.require_valid(&given[1]).unwrap();
     let failure = fixture.catalog.authenticate(short.expose()).unwrap_err();
     assert!(matches!(failure, AuthError::Expired));
     fixture.catalog.revoke_key(&operator, long.id()).unwrap();
     let failure = fixture.catalog.authenticate(long.expose()).unwrap_err();
+    assert!(matches!(failure, AuthError::Invalid));
+    let failure = fixture.catalog.require_valid(&given[1]).unwrap_err();
     assert!(matches!(failure, AuthError::Invalid));
     let again = fixture.catalog.revoke_key(&operator, long.id()).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::NotFound);

@@ -6,9 +6,9 @@
 //! ```
 //! A stream holds no slot and no thread while it waits; what it costs is its connection, of which
 //! there is a bound. It looks again at most ten times a second, however fast the job moves, and at
-//! the latest when a heartbeat is due, with the key's scope. When the client has gone nothing is
-//! left. Each event tells the whole state, so a client that comes back needs none that it missed:
-//! `Last-Event-ID` has no effect.
+//! the latest when a heartbeat is due, with the key's scope, and ends when the key was revoked or
+//! has expired. When the client has gone nothing is left. Each event tells the whole state, so a
+//! client that comes back needs none that it missed: `Last-Event-ID` has no effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tracing::Instrument;
 
 use axum::response::Response;
 
-use crate::app::App;
+use crate::app::{App, failure_of};
 use crate::dto::operations::{JobView, OneJob};
 use crate::error::{ApiError, Condition, ErrorForm};
 use crate::listen::{Stop, reached};
@@ -114,6 +114,10 @@ async fn tell(
         let before = last.take();
         let look = off_thread(move || {
             let grant = grant.ok_or_else(|| ApiError::internal("this route has no grant"))?;
+            if let Err(error) = engine.require_valid(&grant) {
+                let _ = sender.fail(&failure_of(error).into());
+                return Ok(None);
+            }
             // A client that has gone gets no last event; nothing else has to end for it.
             Ok(match engine.job(&grant, &id) {
                 Ok(row) if row.status.is_settled() => {
