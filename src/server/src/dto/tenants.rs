@@ -15,9 +15,7 @@ use crate::request::{Field, Fields, Kind, Request};
 use lodestone_catalog::TenantLimits;
 use lodestone_engine::TenantPlan;
 use lodestone_types::schema::SchemaError;
-use lodestone_types::{
-    FieldType, Metric, SchemaField, Scope, SubTenantId, TenantId, TenantSchema, limits,
-};
+use lodestone_types::{FieldType, Metric, SchemaField, Scope, TenantId, TenantSchema, limits};
 
 static SCHEMA: Field = Field::body(
     "tenant_metadata_schema",
@@ -272,17 +270,6 @@ pub struct SubTenantList {
     pub success: bool,
     /// Text for people.
     pub message: String,
-}
-
-impl SubTenantList {
-    /// The names in the order of the wire.
-    pub fn ordered(names: impl IntoIterator<Item = SubTenantId>) -> Vec<String> {
-        let mut names: Vec<SubTenantId> = names.into_iter().filter(|n| !n.is_default()).collect();
-        names.sort_unstable();
-        names.dedup();
-        let others = names.iter().map(|name| name.as_str().to_owned());
-        std::iter::once(SubTenantId::DEFAULT.to_owned()).chain(others).collect()
-    }
 }
 
 /// Answer to `tenant/stats`.

@@ -12,9 +12,7 @@ use crate::dto::keys::{CreateKey, KeyView, RevokeKey};
 use crate::dto::operations::ListJobs;
 use crate::dto::search::{FullTextSearch, Qna, Retrieve};
 use crate::dto::sources::{DeleteSources, FetchContent, ListSources, SourcesById};
-use crate::dto::tenants::{
-    CreateTenant, DeleteSubTenant, DeleteTenant, NamedTenant, SubTenantList, TenantStats,
-};
+use crate::dto::tenants::{CreateTenant, DeleteSubTenant, DeleteTenant, NamedTenant, TenantStats};
 use crate::dto::upload::{
     UpdateDocument, UpdateMetadata, UpdateText, UploadDocument, UploadText, VerifyProcessing,
 };
@@ -320,8 +318,6 @@ fn tenants() {
     assert!(read::<DeleteTenant>("tenant_id=t&confirm=t", json!({})).is_ok());
     assert_eq!(reason(read::<DeleteTenant>("tenant_id=t&confirm=u", json!({}))), "invalid_value");
     assert_eq!(reason(read::<NamedTenant>("", json!({}))), "missing_field");
-    let names = ["b", "default", "a"].map(|name| SubTenantId::parse(name).unwrap());
-    assert_eq!(SubTenantList::ordered(names), ["default", "a", "b"]);
 }
 
 #[test]

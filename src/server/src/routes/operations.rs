@@ -66,7 +66,7 @@ pub fn routes() -> Vec<Route<App>> {
 fn list_jobs(app: &App, call: &Call, request: ListJobs) -> Result<Json<JobList>, ApiError> {
     let ListJobs { tenant, sub_tenant, status, limit, cursor } = request;
     require_tenant(tenant.as_ref(), sub_tenant.as_ref())?;
-    let before = cursor.as_deref().map(read_cursor).transpose()?;
+    let before = cursor.as_deref().map(read_cursor).transpose()?.map(Sequence);
     let grant = call.grant()?;
     // They are of a whole tenant, few, and on the first page.
     let changes = match (&sub_tenant, before) {
@@ -102,10 +102,14 @@ fn require_tenant(
     Ok(())
 }
 
-fn read_cursor(cursor: &str) -> Result<Sequence, ApiError> {
-    // Sequences are stored as signed numbers.
-    let sequence = cursor.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
-    sequence.map(Sequence).ok_or_else(|| {
+/// The position in the catalog that a cursor is.
+///
+/// # Errors
+/// 400 `invalid_value` for anything else.
+pub(super) fn read_cursor(cursor: &str) -> Result<u64, ApiError> {
+    // Positions are stored as signed numbers.
+    let position = cursor.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
+    position.ok_or_else(|| {
         let problem = "is not the next_cursor of a page";
         ApiError::field("invalid_value", Location::Query, "cursor", problem)
     })

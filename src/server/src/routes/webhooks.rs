@@ -6,9 +6,10 @@ use crate::dto::webhooks::{
     ChangeWebhook, ChangedWebhook, CreateWebhook, CreatedWebhook, DeletedWebhook, Delivery,
     DeliveryList, ListDeliveries, OneWebhook, WebhookList, WebhookTest, WebhookView,
 };
-use crate::error::{ApiError, Location};
+use crate::error::ApiError;
 use crate::reply::Json;
 use crate::request::Call;
+use crate::routes::operations::read_cursor;
 use crate::routes::{Group, Route};
 use lodestone_catalog::{DeliveryRow, NewWebhook, Webhook};
 use lodestone_types::{EventKind, Role, WebhookState};
@@ -133,15 +134,6 @@ fn deliveries(
         success: true,
         message: "Successfully fetched deliveries".to_owned(),
     }))
-}
-
-fn read_cursor(cursor: &str) -> Result<u64, ApiError> {
-    // Positions are stored as signed numbers.
-    let position = cursor.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
-    position.ok_or_else(|| {
-        let problem = "is not the next_cursor of a page";
-        ApiError::field("invalid_value", Location::Query, "cursor", problem)
-    })
 }
 
 fn view(webhook: &Webhook) -> WebhookView {
