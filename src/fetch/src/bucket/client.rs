@@ -4,30 +4,22 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use ureq::http::{Request, Response, header};
-use ureq::{Agent, Body, Proxy};
+use ureq::{Agent, AsSendBody, Body, Proxy};
 
-use super::answers::{Listing, Problem};
-use super::credentials::{Credentials, Profile};
+use super::answers::Problem;
+use super::credentials::{Credentials, Profile, Variable};
+use super::limits::{self, ANSWER, CONNECT, SMALL_BYTES, STALL};
 use super::provider::{CredentialProvider, provider};
 use super::sign::{self, Unsigned};
 use super::url::{Store, is_loopback};
 use super::{BucketError, BucketOptions, BucketUrl, Pause};
 use crate::Authorities;
-use lodestone_types::Clock;
+use lodestone_types::{Clock, Timestamp};
 
-const CONNECT: Duration = Duration::from_secs(10);
-/// Time for an answer to go on; a store that puts many parts together sends spaces meanwhile.
-const ANSWER: Duration = Duration::from_secs(60);
-/// A body that does not move for so long is lost.
-const STALL: Duration = Duration::from_secs(30);
-/// Tries after the first one: 16 seconds of pauses in all.
-pub(super) const RETRIES: u32 = 6;
-const PAUSE_FIRST: Duration = Duration::from_millis(250);
-const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// A page of 1,000 keys of 1,024 characters, and more.
 const XML_BYTES_MAX: u64 = 8 << 20;
 /// Connections that wait for the next request.
@@ -84,6 +76,8 @@ pub(super) struct Ask<'a> {
     pub body: &'a [u8],
     /// Whether it must not come to the store twice: one without an answer is not repeated.
     pub is_once: bool,
+    /// Whether it and its answer are small: it is tried again soon, where no answer comes.
+    pub is_small: bool,
 }
 
 impl Ask<'_> {
@@ -118,7 +112,18 @@ impl Bucket {
         pause: Box<Pause>,
     ) -> Result<Self, BucketError> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let profile = Profile::read(&variable)?;
+        Self::with_variables(&variable, url, options, authorities, clock, pause)
+    }
+
+    fn with_variables(
+        variable: Variable<'_>,
+        url: BucketUrl,
+        options: &BucketOptions,
+        authorities: &Authorities,
+        clock: Arc<dyn Clock>,
+        pause: Box<Pause>,
+    ) -> Result<Self, BucketError> {
+        let profile = Profile::read(variable)?;
         let store = Store::of(&url, options, &profile)?;
         let agent = authorities
             .client(if is_loopback(&store.host) { None } else { Proxy::try_from_env() })
@@ -148,6 +153,11 @@ impl Bucket {
         format!("{} at {}", self.url, self.store.origin)
     }
 
+    /// The time, by the clock that its requests are signed with.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     /// Requests that were sent since it was opened, repeated ones included, by kind: as stores bill
     /// them, what begins, adds to or ends an object in parts is a `put`.
     pub fn requests(&self) -> impl Iterator<Item = (&'static str, u64)> {
@@ -159,35 +169,14 @@ impl Bucket {
         (self.pause)(time)
     }
 
-    /// Whether there is no object below the prefix.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn is_empty(&self) -> Result<bool, BucketError> {
-        self.holds_only(|_| false)
-    }
-
-    /// Whether all objects below the prefix have keys that are `known`, and are one page of a
-    /// listing at most.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn holds_only(&self, known: impl Fn(&str) -> bool) -> Result<bool, BucketError> {
-        let full = self.full_key("");
-        let query = vec![("list-type", "2"), ("prefix", &*full)];
-        let page: Listing = self.ask_xml(&Ask { method: "GET", query, ..Ask::default() })?;
-        let is_known = |one: &str| one.strip_prefix(&full).is_some_and(&known);
-        Ok(page.next.is_none() && page.contents.iter().all(|one| is_known(&one.key)))
-    }
-
     /// Sends a request, again where that may help. Answers other than 2xx, 404 and 412 are errors.
     pub(super) fn ask(&self, ask: &Ask<'_>) -> Result<Response<Body>, BucketError> {
-        let (mut tries, mut is_renewed) = (0, false);
+        let (mut tries, mut is_renewed, begun) = (0, false, Instant::now());
         loop {
             let (error, after) = match self.credentials.current() {
                 // Nothing was sent.
                 Err(problem) => (self.unreachable(ask, &problem), None),
-                Ok(credentials) => match self.send(ask, &credentials) {
+                Ok(credentials) => match self.send(ask, &credentials, tries) {
                     Ok(answer) => match answer.status().as_u16() {
                         200..=299 | 404 | 412 => return Ok(answer),
                         // A gateway tells that it has no answer.
@@ -213,7 +202,7 @@ impl Bucket {
                     Err(error) => (self.unreachable(ask, &error), None),
                 },
             };
-            if tries == RETRIES {
+            if !ask.is_tried_again(tries, begun) {
                 return Err(error);
             }
             tracing::debug!(%error, tries, "the request is repeated");
@@ -225,9 +214,7 @@ impl Bucket {
     /// Waits before another try, a half more or less, so that many clients do not come at once.
     pub(super) fn wait(&self, tries: u32, at_least: Option<Duration>) -> Result<(), BucketError> {
         let chance = RandomState::new().hash_one(tries) % 1000;
-        let usual = PAUSE_FIRST * 2_u32.pow(tries);
-        let pause = usual / 2 + usual.mul_f64(chance as f64 / 1000.0);
-        match (self.pause)(pause.max(at_least.unwrap_or_default()).min(PAUSE_MAX)) {
+        match (self.pause)(limits::pause(tries, at_least, chance as f64 / 1000.0)) {
             true => Err(BucketError::Stopped),
             false => Ok(()),
         }
@@ -237,6 +224,7 @@ impl Bucket {
         &self,
         ask: &Ask<'_>,
         credentials: &Credentials,
+        tries: u32,
     ) -> Result<Response<Body>, ureq::Error> {
         self.sent[ask.kind()].fetch_add(1, Ordering::Relaxed);
         let key = ask.key.map(|key| self.full_key(key)).unwrap_or_default();
@@ -254,10 +242,20 @@ impl Bucket {
         for (name, value) in headers {
             request = request.header(name, value);
         }
+        let answer = ask.answer_time(tries);
         match method {
-            "PUT" | "POST" => self.agent.run(request.body(ask.body)?),
-            _ => self.agent.run(request.body(())?),
+            "PUT" | "POST" => self.run(request.body(ask.body)?, answer),
+            _ => self.run(request.body(())?, answer),
         }
+    }
+
+    fn run(
+        &self,
+        request: Request<impl AsSendBody>,
+        answer: Duration,
+    ) -> Result<Response<Body>, ureq::Error> {
+        let limited = self.agent.configure_request(request).timeout_recv_response(Some(answer));
+        self.agent.run(limited.timeout_connect(Some(CONNECT.min(answer))).build())
     }
 
     pub(super) fn full_key(&self, key: &str) -> String {
@@ -333,7 +331,8 @@ impl Bucket {
             Condition::Tag(tag) => vec![("if-match", tag.to_owned())],
         };
         let is_once = matches!(condition, Condition::Absent);
-        let ask = Ask { method: "PUT", key: Some(key), headers, body, is_once, ..Ask::default() };
+        let (method, key, is_small) = ("PUT", Some(key), body.len() <= SMALL_BYTES);
+        let ask = Ask { method, key, headers, body, is_once, is_small, ..Ask::default() };
         let answer = self.ask(&ask)?;
         match (answer.status().as_u16(), condition) {
             // The object that should have this tag may be gone.
@@ -348,31 +347,9 @@ impl Bucket {
     /// # Errors
     /// Those of the store.
     pub fn tag(&self, key: &str) -> Result<Option<String>, BucketError> {
-        let ask = Ask { method: "HEAD", key: Some(key), ..Ask::default() };
+        let ask = Ask { method: "HEAD", key: Some(key), is_small: true, ..Ask::default() };
         let answer = self.ask(&ask)?;
         Ok(answer.status().is_success().then(|| tag_of(&answer)))
-    }
-
-    /// Every key that begins with `start`, and its length, ascending; keys are those below the
-    /// prefix.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn list(&self, start: &str) -> Result<Vec<(String, u64)>, BucketError> {
-        let full = self.full_key(start);
-        let cut = full.len() - start.len();
-        let (mut found, mut next) = (Vec::new(), None::<String>);
-        loop {
-            let mut query = vec![("list-type", "2"), ("prefix", &*full)];
-            query.extend(next.as_deref().map(|next| ("continuation-token", next)));
-            let page: Listing = self.ask_xml(&Ask { method: "GET", query, ..Ask::default() })?;
-            let keys = page.contents.into_iter().filter(|one| one.key.starts_with(&full));
-            found.extend(keys.map(|one| (one.key[cut..].to_owned(), one.size)));
-            match page.next {
-                Some(token) => next = Some(token),
-                None => return Ok(found),
-            }
-        }
     }
 
     /// Removes an object; one that is not there counts as removed.
@@ -380,7 +357,8 @@ impl Bucket {
     /// # Errors
     /// Those of the store.
     pub fn remove(&self, key: &str) -> Result<(), BucketError> {
-        self.ask(&Ask { method: "DELETE", key: Some(key), ..Ask::default() })?;
+        let (method, key, is_small) = ("DELETE", Some(key), true);
+        self.ask(&Ask { method, key, is_small, ..Ask::default() })?;
         Ok(())
     }
 }
@@ -393,3 +371,6 @@ pub(super) fn tag_of(answer: &Response<Body>) -> String {
 fn body_of(answer: Response<Body>) -> Result<String, ureq::Error> {
     answer.into_body().into_with_config().limit(XML_BYTES_MAX).read_to_string()
 }
+
+#[cfg(test)]
+mod tests;

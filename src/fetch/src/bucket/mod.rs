@@ -11,12 +11,14 @@
 //!
 //! - `url`: names of places; `credentials`: keys, region and endpoint; `roles`: services that give
 //!   credentials; `provider`: credentials that are renewed; `sign`: signatures
-//! - `client`: requests and their retries; `read`: objects that are read; `parts`: objects that are
-//!   sent in parts; `answers`: bodies in XML
+//! - `client`: requests and their retries; `limits`: their times; `read`: objects that are read;
+//!   `list`: listings; `parts`: objects that are sent in parts; `answers`: bodies in XML
 
 mod answers;
 mod client;
 mod credentials;
+mod limits;
+mod list;
 mod parts;
 mod provider;
 mod read;

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use ureq::http::header;
 
-use super::client::{Ask, RETRIES};
+use super::client::Ask;
+use super::limits::RETRIES;
 use super::{Bucket, BucketError};
 
 const BUFFER_BYTES: usize = 256 << 10;
@@ -17,7 +18,7 @@ impl Bucket {
     /// Those of the store.
     pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>, BucketError> {
         let mut bytes = Vec::new();
-        let length = self.read(key, &mut |piece| {
+        let length = self.read_range(key, 0..u64::MAX, true, &mut |piece| {
             bytes.extend_from_slice(piece);
             Ok::<_, BucketError>(())
         })?;
@@ -29,7 +30,7 @@ impl Bucket {
     /// # Errors
     /// Those of the store.
     pub fn len(&self, key: &str) -> Result<Option<u64>, BucketError> {
-        let ask = Ask { method: "HEAD", key: Some(key), ..Ask::default() };
+        let ask = Ask { method: "HEAD", key: Some(key), is_small: true, ..Ask::default() };
         let answer = self.ask(&ask)?;
         if !answer.status().is_success() {
             return Ok(None);
@@ -63,6 +64,16 @@ impl Bucket {
         range: Range<u64>,
         take: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<Option<u64>, E> {
+        self.read_range(key, range, false, take)
+    }
+
+    fn read_range<E: From<BucketError>>(
+        &self,
+        key: &str,
+        range: Range<u64>,
+        is_small: bool,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<Option<u64>, E> {
         let (mut at, mut end, mut tries) = (range.start, None, 0);
         let mut buffer = vec![0; BUFFER_BYTES];
         loop {
@@ -72,7 +83,8 @@ impl Bucket {
                 (_, end) => vec![("range", format!("bytes={at}-{}", end - 1))],
             };
             let is_part = !headers.is_empty();
-            let ask = Ask { method: "GET", key: Some(key), headers, ..Ask::default() };
+            let (method, key) = ("GET", Some(key));
+            let ask = Ask { method, key, headers, is_small, ..Ask::default() };
             let answer = self.ask(&ask)?;
             match answer.status().as_u16() {
                 404 => return Ok(self.absent(&ask, answer).map(|()| None)?),
