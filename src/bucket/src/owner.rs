@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::SharedStoreError;
 use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
+use lodestone_types::Timestamp;
 
 /// The object with the name of the process, outside of the blobs.
 pub(crate) const OWNER: &str = "owner";
@@ -47,11 +48,30 @@ struct Shared {
     changed: Condvar,
 }
 
+/// A moment by two clocks: the one stands still while a machine sleeps, the other may be set back.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    instant: Instant,
+    time: Timestamp,
+}
+
+impl Moment {
+    fn now(bucket: &Bucket) -> Self {
+        Self { instant: Instant::now(), time: bucket.now() }
+    }
+
+    /// Time since an earlier moment, by the clock that shows more.
+    fn since(self, earlier: Self) -> Duration {
+        let by_time = Duration::from_millis(self.time.0.saturating_sub(earlier.time.0));
+        self.instant.duration_since(earlier.instant).max(by_time)
+    }
+}
+
 /// The renewals so far.
 #[derive(Debug)]
 struct Renewals {
     /// Begin of the last one that was written.
-    renewed: Instant,
+    renewed: Moment,
     /// Begin of the one that is under way.
     begun: Option<Instant>,
     /// End of one that came so late that another process may have had the lease before.
@@ -81,7 +101,7 @@ pub struct LeaseView(Arc<Shared>);
 impl LeaseView {
     /// Whether the process still has the lease, as far as it knows: asks nobody.
     pub fn state(&self) -> LeaseState {
-        self.0.renewals.lock().state(Instant::now())
+        self.0.renewals.lock().state(Moment::now(&self.0.bucket))
     }
 
     /// Notes that no other process had begun to write at a look that began at `begun`.
@@ -91,14 +111,14 @@ impl LeaseView {
 }
 
 impl Renewals {
-    fn since(renewed: Instant) -> Self {
+    fn since(renewed: Moment) -> Self {
         let (begun, doubtful, is_lost, has_failed, is_over) = Default::default();
         Self { renewed, begun, doubtful, is_lost, has_failed, is_over }
     }
 
-    fn state(&self, now: Instant) -> LeaseState {
-        let is_slow = self.begun.is_some_and(|begun| now.duration_since(begun) > SLOW);
-        match now.duration_since(self.renewed) < SURE {
+    fn state(&self, now: Moment) -> LeaseState {
+        let is_slow = self.begun.is_some_and(|begun| now.instant.duration_since(begun) > SLOW);
+        match now.since(self.renewed) < SURE {
             _ if self.is_lost => LeaseState::Lost,
             true if self.doubtful.is_none() => LeaseState::Held,
             false if !self.has_failed && !is_slow => LeaseState::Lost,
@@ -107,10 +127,10 @@ impl Renewals {
     }
 
     /// Notes the end of a renewal that has found or written the name of this process.
-    fn succeed(&mut self, begun: Instant, now: Instant) {
+    fn succeed(&mut self, begun: Moment, now: Moment) {
         // It may have gone over the name of a successor.
-        if now.duration_since(self.renewed) >= SURE {
-            self.doubtful = Some(now);
+        if now.since(self.renewed) >= SURE {
+            self.doubtful = Some(now.instant);
         }
         self.renewed = begun;
     }
@@ -243,7 +263,7 @@ impl Drop for OwnerLease {
 impl Shared {
     fn new(bucket: &Arc<Bucket>, data: &Path, name: String) -> Self {
         let (bucket, own_file) = (Arc::clone(bucket), data.join(OWN_FILE));
-        let renewals = Mutex::new(Renewals::since(Instant::now()));
+        let renewals = Mutex::new(Renewals::since(Moment::now(&bucket)));
         let changed = Condvar::default();
         Self { bucket, own_file, name, renewals, changed }
     }
@@ -270,7 +290,7 @@ impl Shared {
             Holder::Own => Condition::None,
             Holder::Nobody | Holder::Other(_) => Condition::Absent,
         };
-        self.renewals.lock().renewed = Instant::now();
+        self.renewals.lock().renewed = Moment::now(&self.bucket);
         // A request that is repeated may be refused for what its first try has written.
         let is_claimed = matches!(self.write(0, condition)?, Put::Done(_))
             || self.bucket.get(OWNER)?.is_some_and(|held| self.is_own(&held));
@@ -321,14 +341,14 @@ impl Shared {
                 break;
             }
             count += 1;
-            let begun = Instant::now();
-            state.begun = Some(begun);
+            let begun = Moment::now(&self.bucket);
+            state.begun = Some(begun.instant);
             let renewed = MutexGuard::unlocked(&mut state, || self.renew(count));
             (state.begun, state.has_failed) = (None, renewed.is_err());
             match renewed {
                 Ok(true) => {
                     state.is_lost = false;
-                    state.succeed(begun, Instant::now());
+                    state.succeed(begun, Moment::now(&self.bucket));
                 }
                 Ok(false) => state.is_lost = true,
                 Err(error) => tracing::warn!(%error, "the owner's name could not be renewed"),
@@ -341,21 +361,41 @@ impl Shared {
 mod tests {
     use super::*;
 
-    fn after(renewed: Instant, seconds: u64) -> Instant {
-        renewed + Duration::from_secs(seconds)
+    fn start() -> Moment {
+        Moment { instant: Instant::now(), time: Timestamp(1_750_000_000_000) }
+    }
+
+    fn after(moment: Moment, seconds: u64) -> Moment {
+        let instant = moment.instant + Duration::from_secs(seconds);
+        Moment { instant, time: moment.time.plus_millis(seconds * 1000) }
+    }
+
+    /// Goal: a machine that was suspended has lost the lease when it wakes, although one of its
+    /// clocks stood still; one whose other clock was set back has not kept it by that.
+    #[test]
+    fn a_lease_ends_by_either_clock() {
+        let renewed = start();
+        let (renewals, later) = (Renewals::since(renewed), after(renewed, 20));
+        for now in [Moment { time: later.time, ..renewed }, Moment { time: Timestamp(0), ..later }] {
+            assert_eq!(renewals.state(now), LeaseState::Lost);
+        }
+        let mut renewals = renewals;
+        let woken = Moment { time: later.time, ..renewed };
+        renewals.succeed(woken, woken);
+        assert_eq!(renewals.state(woken), LeaseState::Unknown, "it may have a successor");
     }
 
     /// Goal: a process that renewed its name a moment ago has the lease; one that stood still has
     /// not, until it has renewed it; where the store fails nobody knows.
     #[test]
     fn a_lease_is_held_for_less_long_than_others_wait() {
-        let renewed = Instant::now();
+        let renewed = start();
         let fresh = || Renewals::since(renewed);
         assert!(SURE + RENEWAL <= GONE, "a renewal may fail before others may try");
         let state = |renewals: Renewals, seconds| renewals.state(after(renewed, seconds));
         assert_eq!(state(fresh(), 9), LeaseState::Held);
         assert_eq!(state(fresh(), 20), LeaseState::Lost, "it slept");
-        let trying = |at| Renewals { begun: Some(after(renewed, at)), ..fresh() };
+        let trying = |at| Renewals { begun: Some(after(renewed, at).instant), ..fresh() };
         assert_eq!(state(trying(5), 6), LeaseState::Held);
         assert_eq!(state(trying(19), 20), LeaseState::Lost, "it woke up, and asks");
         assert_eq!(state(trying(5), 12), LeaseState::Unknown, "the store is slow");
@@ -369,16 +409,16 @@ mod tests {
     /// is seen after it that nobody else writes.
     #[test]
     fn a_late_renewal_is_confirmed_before_it_counts() {
-        let renewed = Instant::now();
+        let renewed = start();
         let mut renewals = Renewals::since(renewed);
         renewals.succeed(after(renewed, 5), after(renewed, 6));
         assert_eq!(renewals.state(after(renewed, 7)), LeaseState::Held);
         renewals.succeed(after(renewed, 10), after(renewed, 30));
         renewals.succeed(after(renewed, 35), after(renewed, 36));
         assert_eq!(renewals.state(after(renewed, 37)), LeaseState::Unknown);
-        renewals.confirm(after(renewed, 35));
+        renewals.confirm(after(renewed, 35).instant);
         assert_eq!(renewals.state(after(renewed, 37)), LeaseState::Unknown, "it was looked before");
-        renewals.confirm(after(renewed, 37));
+        renewals.confirm(after(renewed, 37).instant);
         assert_eq!(renewals.state(after(renewed, 38)), LeaseState::Held);
     }
 }
