@@ -123,7 +123,8 @@ impl LogWatch {
         self.state.lock().clone()
     }
 
-    /// Looks at the entry after the newest own one: a successor's claim would be there.
+    /// Whether a successor has come: its claim is behind the newest own entry. `false` says that
+    /// none had when this began.
     pub(crate) fn check_fence(&self) -> Result<bool> {
         let (next, is_fenced) = {
             let state = self.state.lock();
@@ -132,13 +133,19 @@ impl LogWatch {
         if is_fenced {
             return Ok(true);
         }
-        let key = entry::key(next);
-        let Some(bytes) = get(&*self.store, &key)? else { return Ok(false) };
-        if !entry::is_of_other_format(&bytes) {
+        // One own entry may be stored that its writer has not noted yet. A second one was sent
+        // after the first was noted, so after this began.
+        for number in [next, next + 1] {
+            let key = entry::key(number);
+            let Some(bytes) = get(&*self.store, &key)? else { return Ok(false) };
+            if entry::is_of_other_format(&bytes) {
+                break;
+            }
             let found = Entry::decode(&bytes).map_err(|problem| damaged(&key, problem))?;
-            if found.label.claim == self.claim {
-                // The writer has just stored it.
-                return Ok(false);
+            match found.label.claim == self.claim {
+                true if number > next => return Ok(false),
+                true => {}
+                false => break,
             }
         }
         self.note(|state| state.is_fenced = true);

@@ -241,7 +241,8 @@ impl Ingest {
     }
 
     /// Deletes originals that neither a visible source nor a job refers to: a crash between storing
-    /// one and writing its job leaves such. Returns their number.
+    /// one and writing its job leaves such. Returns their number. A process that was succeeded
+    /// knows nothing of its successor's uploads, and deletes nothing.
     ///
     /// # Errors
     /// Errors of the disk or the catalog.
@@ -267,9 +268,16 @@ impl Ingest {
         for found in snapshot.all_sources() {
             referred.insert(found.record().map_err(CollectionError::from)?.raw_key);
         }
-        let orphans = old.iter().filter(|key| !referred.contains(key.as_str()));
+        let orphans: Vec<_> = old.iter().filter(|key| !referred.contains(key.as_str())).collect();
+        // Asked after the listing: all that is in it was put before any successor came.
+        if orphans.is_empty() || self.catalog.check_fence()? {
+            return Ok(0);
+        }
         let mut deleted = 0;
         for orphan in orphans {
+            if self.stopping.is_set() {
+                break;
+            }
             store.delete(orphan).map_err(CollectionError::from)?;
             deleted += 1;
         }

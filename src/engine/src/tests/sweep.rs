@@ -5,13 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::ingest::NewFile;
+use lodestone_catalog::{CatalogLog, CatalogOptions};
+use lodestone_embed::HashEmbedder;
 use lodestone_io::store::Key;
+use lodestone_io::store::testing::{FaultyBlobs, MemoryBlobs};
 use lodestone_storage::collection::uploads::{self, UploadLabel};
+use lodestone_types::{CollectionId, RandomIds};
 
 const HOUR: u64 = 3_600_000;
 
 /// An original as a crash before the writing of its job leaves it.
 fn orphan(engine: &Engine, at: Timestamp) -> Key {
+    orphan_in(&*engine.store, access(engine).tenant.collection, at)
+}
+
+fn orphan_in(store: &dyn BlobStore, collection: CollectionId, at: Timestamp) -> Key {
     let label = UploadLabel {
         sub_tenant: "default".into(),
         source: "never".into(),
@@ -24,8 +32,7 @@ fn orphan(engine: &Engine, at: Timestamp) -> Key {
         origin: Origin::default(),
         after: None,
     };
-    let collection = access(engine).tenant.collection;
-    uploads::put(&*engine.store, &*engine.ids, collection, &label, b"orphan").unwrap()
+    uploads::put(store, &RandomIds, collection, &label, b"orphan").unwrap()
 }
 
 fn exists(engine: &Engine, key: &Key) -> bool {
@@ -100,4 +107,69 @@ fn sweeps_and_uploads_do_not_meet() {
         assert_eq!(view.status, JobStatus::Success, "{}", view.message);
         engine.original(&access(engine), &view.record.id).unwrap();
     }
+}
+
+/// A process that writes to a shared store, the threads of its ingest not started.
+struct Process {
+    catalog: Catalog,
+    registry: Arc<Registry>,
+    ingest: Arc<Ingest>,
+}
+
+/// A process that takes `store` over.
+fn process_over(store: &Arc<dyn BlobStore>, dir: &Path, clock: &Arc<ManualClock>) -> Process {
+    let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    let data = Arc::new(DataDir::open(dir, Arc::new(RealDisk)).unwrap());
+    let options = CatalogOptions::default();
+    let log = CatalogLog::open(Arc::clone(store), Arc::clone(&ids)).unwrap();
+    let path = dir.join(CATALOG_NAME);
+    let catalog =
+        Catalog::open_with_log(&path, options, Arc::clone(&clock), Arc::clone(&ids), log).unwrap();
+    let epoch = catalog.log_claim();
+    let registry = Arc::new(Registry::new(Arc::clone(store), Arc::clone(&ids), epoch, 8));
+    let settings = Settings::new(dir.to_owned(), "unused".into());
+    let ingest = Arc::new(Ingest::new(IngestParts {
+        catalog: catalog.clone(),
+        registry: Arc::clone(&registry),
+        store: Arc::clone(store),
+        gauge: Arc::new(SpaceGauge::new(data, Arc::clone(&clock))),
+        models: Models::new(Arc::new(HashEmbedder), Vec::new()),
+        sparse: None,
+        parser: Arc::new(InProcess),
+        web: fetcher(&settings, &Authorities::default()),
+        clock,
+        ids,
+        workers: 1,
+        memory: budget_of(&settings),
+        nodes: None,
+        graph_reader: None,
+        reembed: settings.reembed.clone(),
+        scrub: settings.scrub,
+    }));
+    Process { catalog, registry, ingest }
+}
+
+fn make_tenant(catalog: &Catalog, name: &str) -> Arc<lodestone_catalog::Tenant> {
+    let name = TenantId::parse(name).unwrap();
+    catalog.create_tenant(name, TenantMode::Standard, None).unwrap()
+}
+
+/// Goal: a process that wakes hours after another one has taken over takes what that one was given
+/// for nothing that nobody refers to.
+#[test]
+fn a_process_that_was_succeeded_deletes_no_original() {
+    let store: Arc<dyn BlobStore> = Arc::new(FaultyBlobs::new(Arc::<MemoryBlobs>::default()));
+    let dirs = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let clock = Arc::new(ManualClock::new(START));
+    let sleeper = process_over(&store, dirs[0].path(), &clock);
+    let tenant = make_tenant(&sleeper.catalog, "acme");
+    let collection = sleeper.ingest.open(&tenant).unwrap();
+    orphan_in(&*store, tenant.collection, Timestamp(START.0 - 2 * HOUR));
+    assert_eq!(sleeper.ingest.sweep_originals(&collection).unwrap(), 1);
+    let _successor = process_over(&store, dirs[1].path(), &clock);
+    let given = orphan_in(&*store, tenant.collection, START);
+    clock.advance_millis(2 * HOUR);
+    assert_eq!(sleeper.ingest.sweep_originals(&collection).unwrap(), 0);
+    assert!(store.len(&given).is_ok());
 }

@@ -176,6 +176,26 @@ fn a_look_for_a_successor_tells_own_entries_from_others() {
     assert_eq!(looking.catalog.log_claim(), Some(1));
 }
 
+/// Goal: a successor that came behind an entry whose answer the writer still waits for is seen.
+#[test]
+fn a_successor_behind_an_own_entry_that_is_not_noted_is_seen() {
+    let machines = Machines::new(LogLimits::default());
+    let machine = machines.start();
+    let next = machine.state().entry + 1;
+    machine.tenant("a");
+    let own = machines.store.get(&entry::key(next)).unwrap();
+    let claim = machines.start().catalog.log_claim().unwrap();
+    let claim = machines.store.get(&entry::key(claim)).unwrap();
+    let other = Machines::new(LogLimits::default());
+    let looking = other.start();
+    assert_eq!(looking.state().entry + 1, next);
+    other.store.put(&entry::key(next), &own).unwrap();
+    other.store.put(&entry::key(next + 1), &own).unwrap();
+    assert!(!looking.catalog.check_fence().unwrap(), "its writer goes on");
+    other.store.put(&entry::key(next + 1), &claim).unwrap();
+    assert!(looking.catalog.check_fence().unwrap());
+}
+
 /// Goal: a process whose change is in doubt learns that it has a successor although nobody writes.
 #[test]
 fn a_process_in_doubt_notices_its_successor() {
