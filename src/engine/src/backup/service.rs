@@ -11,20 +11,24 @@ use super::{
     BackupError, Listed, Location, Opener, Pace, TakeOptions, TakeParts, list, prune, take,
 };
 use crate::EngineError;
-use crate::ingest::Ingest;
 use crate::ingest::stopping::Stopping;
+use crate::ingest::{Ingest, IngestError};
 use crate::settings::BackupSettings;
 use lodestone_catalog::{Catalog, Tenant};
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{BucketError, Pause};
 use lodestone_io::store::{DeletionHold, HeldBlobs};
 use lodestone_io::{Fullness, SpaceGauge, run_in_background};
+use lodestone_storage::collection::CollectionError;
 use lodestone_types::{Clock, Timestamp};
 
 /// Longest wait between two looks at the clock, which may be set.
 const LOOK: Duration = Duration::from_secs(30);
 /// Time after which a scheduled backup that failed is tried again.
 const RETRY: Duration = Duration::from_secs(600);
+
+/// Time between two looks whether a tenant is open that somebody else opens.
+const OPEN_PAUSE: Duration = Duration::from_secs(1);
 
 /// The parts of an engine that backups use.
 pub(crate) struct BackupParts {
@@ -260,7 +264,14 @@ impl Backups {
         keep: Option<usize>,
     ) -> Result<BackupManifest, BackupError> {
         let place = self.opener.create(to, self.pause())?;
-        let open = |tenant: &Tenant| Ok::<_, EngineError>(self.parts.ingest.open(tenant)?);
+        let open = |tenant: &Tenant| loop {
+            match self.parts.ingest.open(tenant) {
+                // Somebody else fetches it from a bucket.
+                Err(IngestError::Collection(CollectionError::Behind { .. }))
+                    if !self.wait(OPEN_PAUSE) => {}
+                opened => return Ok::<_, EngineError>(opened?),
+            }
+        };
         let pace = ServerPace { owner: self, began: Instant::now() };
         let parts = TakeParts {
             catalog: &self.parts.catalog,

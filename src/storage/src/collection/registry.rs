@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::collection::{Collection, CollectionError};
 use lodestone_compute::{ComputeBackend, SimdBackend};
@@ -15,6 +15,9 @@ use lodestone_types::{CollectionId, CommitHead, ErrorKind, IdSource};
 /// Time for which a listing of the open collections waits for the lock of one: longer than a
 /// look-up holds it, shorter than an opening may take.
 const SLOT_TIMEOUT: Duration = Duration::from_millis(10);
+/// Time after the begin of an opening for which others wait for it, where the files come from
+/// another machine: it may take minutes, and each that waits holds a thread.
+const OPEN_WAIT: Duration = Duration::from_secs(1);
 
 /// Opens collections and keeps the ones in use.
 #[derive(Debug)]
@@ -40,7 +43,19 @@ struct Slots {
 #[derive(Debug, Clone, Default)]
 struct Slot {
     collection: Arc<Mutex<Option<Arc<Collection>>>>,
+    /// Begin of the opening that is under way.
+    opening: Arc<Mutex<Option<Instant>>>,
     last_use: u64,
+}
+
+impl Slot {
+    /// Waits until the collection is open, or the caller is to open it; `None` where others open it
+    /// and need longer than `wait`.
+    fn lock(&self, wait: Option<Duration>) -> Option<MutexGuard<'_, Option<Arc<Collection>>>> {
+        let Some(wait) = wait else { return Some(self.collection.lock()) };
+        let opening = self.opening.lock().map_or(Duration::ZERO, |begun| begun.elapsed());
+        self.collection.try_lock_for(wait.saturating_sub(opening))
+    }
 }
 
 impl Registry {
@@ -70,6 +85,7 @@ impl Registry {
     ///
     /// # Errors
     /// As [`Collection::open`], and what `expected` and `opened` return. The next call tries again.
+    /// [`CollectionError::Behind`] where others have fetched it for a second, and need longer.
     pub fn get<E: From<CollectionError>>(
         &self,
         id: CollectionId,
@@ -77,10 +93,23 @@ impl Registry {
         opened: impl FnOnce(&Collection) -> Result<(), E>,
     ) -> Result<Arc<Collection>, E> {
         let slot = self.slot(id);
-        let mut held = slot.lock();
+        let wait = self.store.is_shared().then_some(OPEN_WAIT);
+        let mut held = slot.lock(wait).ok_or(CollectionError::Behind { collection: id })?;
         if let Some(collection) = &*held {
             return Ok(Arc::clone(collection));
         }
+        *slot.opening.lock() = Some(Instant::now());
+        let collection = self.open(id, expected, opened);
+        *slot.opening.lock() = None;
+        Ok(Arc::clone(held.insert(collection?)))
+    }
+
+    fn open<E: From<CollectionError>>(
+        &self,
+        id: CollectionId,
+        expected: impl FnOnce() -> Result<Option<CommitHead>, E>,
+        opened: impl FnOnce(&Collection) -> Result<(), E>,
+    ) -> Result<Arc<Collection>, E> {
         let (store, ids) = (Arc::clone(&self.store), Arc::clone(&self.ids));
         let found = match self.epoch {
             Some(epoch) => Collection::open(id, store, ids, epoch, expected()?),
@@ -92,7 +121,6 @@ impl Registry {
         };
         let collection = Arc::new(found?.with_backend(Arc::clone(&self.backend)));
         opened(&collection)?;
-        *held = Some(Arc::clone(&collection));
         Ok(collection)
     }
 
@@ -106,7 +134,7 @@ impl Registry {
         self.unopenable.lock().len()
     }
 
-    fn slot(&self, id: CollectionId) -> Arc<Mutex<Option<Arc<Collection>>>> {
+    fn slot(&self, id: CollectionId) -> Slot {
         let mut slots = self.slots.lock();
         slots.uses += 1;
         let now = slots.uses;
@@ -115,7 +143,7 @@ impl Registry {
         }
         let slot = slots.by_id.entry(id).or_default();
         slot.last_use = now;
-        Arc::clone(&slot.collection)
+        slot.clone()
     }
 
     /// Forgets the collection of a deleted tenant for good. Callers that still hold it continue, so

@@ -269,6 +269,37 @@ fn get(registry: &Registry, id: CollectionId) -> Result<Arc<Collection>, Collect
     registry.get(id, || Ok(None), |_| Ok(()))
 }
 
+/// Goal: a collection that is fetched from another machine for long holds nobody else: neither
+/// those who ask for it nor those who ask for others.
+#[test]
+fn nobody_waits_long_for_a_collection_that_is_fetched() {
+    let dir = CollectionDir::new();
+    let store = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let registry = registry(store, Some(1), 4);
+    let (begin, begun) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let registry = &registry;
+    std::thread::scope(move |scope| {
+        let opening = scope.spawn(move || {
+            let expected = || {
+                begin.send(()).unwrap();
+                ended.recv().unwrap();
+                Ok::<_, CollectionError>(None)
+            };
+            registry.get(numbered(1), expected, |_| Ok(()))
+        });
+        begun.recv().unwrap();
+        for _ in 0..2 {
+            let error = get(registry, numbered(1)).unwrap_err();
+            assert!(matches!(error, CollectionError::Behind { .. }), "{error}");
+        }
+        get(registry, numbered(2)).unwrap();
+        end.send(()).unwrap();
+        let opened = opening.join().unwrap().unwrap();
+        assert!(Arc::ptr_eq(&opened, &get(registry, numbered(1)).unwrap()));
+    });
+}
+
 /// Goal: whatever is opened meanwhile, who opens a collection is the one that the others wait for.
 #[test]
 fn a_collection_that_is_being_opened_is_not_closed() {
