@@ -192,7 +192,7 @@ impl Ingest {
         let now = self.clock.now();
         if sweep.waiting.is_empty() && now >= sweep.round_due_at {
             sweep.round_due_at = now.plus_millis(SWEEP_MILLIS);
-            sweep.waiting = self.catalog.tenants()?.into_iter().map(|tenant| tenant.id).collect();
+            sweep.waiting = self.tenants_to_sweep()?;
         }
         if now < sweep.next_due_at {
             return Ok(());
@@ -213,6 +213,19 @@ impl Ingest {
             tracing::info!(tenant = %name, deleted, "originals without a source deleted");
         }
         Ok(())
+    }
+
+    /// All tenants; of those in a bucket the open ones, since opening one fetches it whole, and
+    /// those whose sources the catalog does not know yet.
+    fn tenants_to_sweep(&self) -> Result<VecDeque<TenantId>, IngestError> {
+        let mut tenants = self.catalog.tenants()?;
+        if self.store.is_shared() {
+            let not_known = self.catalog.tenants_not_known()?;
+            tenants.retain(|tenant| {
+                self.registry.find(tenant.collection).is_some() || not_known.contains(&tenant.id)
+            });
+        }
+        Ok(tenants.into_iter().map(|tenant| tenant.id).collect())
     }
 
     /// Tells the catalog of the sources of a tenant of an earlier release, or of a rebuilt catalog.

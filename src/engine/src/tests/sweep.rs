@@ -173,3 +173,29 @@ fn a_process_that_was_succeeded_deletes_no_original() {
     assert_eq!(sleeper.ingest.sweep_originals(&collection).unwrap(), 0);
     assert!(store.len(&given).is_ok());
 }
+
+/// Goal: the hourly search opens no tenant of a bucket, which would be fetched whole, and looks
+/// through those that are open.
+#[test]
+fn tenants_of_a_bucket_are_not_opened_to_be_swept() {
+    let store: Arc<dyn BlobStore> = Arc::new(FaultyBlobs::new(Arc::<MemoryBlobs>::default()));
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(START));
+    let Process { catalog, registry, ingest } = process_over(&store, dir.path(), &clock);
+    let closed = make_tenant(&catalog, "a");
+    let open = make_tenant(&catalog, "b");
+    ingest.open(&open).unwrap();
+    let old = Timestamp(START.0 - 2 * HOUR);
+    orphan_in(&*store, closed.collection, old);
+    let orphan = orphan_in(&*store, open.collection, old);
+    let threads = ingest.start();
+    wait_for("the sweep of the open tenant", || {
+        // The one whose name comes first is looked at first.
+        clock.advance_millis(1000);
+        ingest.clear_deleted_tenants();
+        store.len(&orphan).is_err().then_some(())
+    });
+    assert!(registry.find(closed.collection).is_none());
+    ingest.stop();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
