@@ -101,6 +101,14 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
     /// [`StoreError::Io`]; some of the blobs may then be gone.
     fn delete_many(&self, keys: &[Key]) -> Result<(), StoreError>;
 
+    /// As [`Self::delete_many`], in any order, several at once where that is quicker.
+    ///
+    /// # Errors
+    /// As [`Self::delete_many`].
+    fn delete_unordered(&self, keys: &[Key]) -> Result<(), StoreError> {
+        self.delete_many(keys)
+    }
+
     /// Removes every blob that [`Self::list`] finds. No blob may be put there meanwhile.
     /// One fsync.
     ///

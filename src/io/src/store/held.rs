@@ -1,6 +1,6 @@
 //! A blob store whose deletions can be put off, so that a backup finds what it has listed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -9,15 +9,34 @@ use parking_lot::{Mutex, RwLock};
 use crate::store::{BlobStore, Key, StoreError, WriteBlob};
 use crate::{Created, FileSlice, MappedFile};
 
-/// A blob store that deletes nothing while a [`DeletionHold`] of it lives. What was to be deleted
-/// meanwhile goes in the order of the calls when the last hold is dropped. Deletions that were put
-/// off are lost with the process: the next start finds such files as it finds those of a crash.
+/// Blobs that are deleted at once where a hold may begin meanwhile: a second at a bucket.
+const SLICE: usize = 128;
+
+/// A blob store that deletes nothing that a [`DeletionHold`] of it keeps. What was to be deleted
+/// meanwhile goes in the order of the calls when no hold keeps it any more. After an error the rest
+/// waits for the end of the next hold: it may be the record of what could not be deleted. Deletions
+/// that were put off are lost with the process: the next start finds such files as it finds those
+/// of a crash.
 #[derive(Debug)]
 pub struct HeldBlobs {
     inner: Arc<dyn BlobStore>,
     /// Read while something is deleted, so that a hold begins between two deletions.
-    holds: RwLock<usize>,
+    holds: RwLock<Holds>,
     waiting: Mutex<Waiting>,
+}
+
+/// The holds that live, by their numbers.
+#[derive(Debug, Default)]
+struct Holds {
+    kept: BTreeMap<u64, Kept>,
+    next: u64,
+}
+
+#[derive(Debug)]
+enum Kept {
+    All,
+    /// Blobs whose keys begin with one of these.
+    Below(Vec<Key>),
 }
 
 #[derive(Debug, Default)]
@@ -32,22 +51,76 @@ enum Deletion {
     Prefix(Key),
 }
 
-/// Keeps every blob of a store in place until it is dropped.
+/// Keeps blobs of a store in place until it is dropped.
 #[derive(Debug)]
 pub struct DeletionHold {
     store: Arc<HeldBlobs>,
+    number: u64,
+}
+
+impl Holds {
+    fn keep(&self, deletion: &Deletion) -> bool {
+        self.kept.values().any(|kept| match kept {
+            Kept::All => true,
+            Kept::Below(prefixes) => prefixes.iter().any(|prefix| deletion.concerns(prefix)),
+        })
+    }
+}
+
+impl Deletion {
+    /// Whether it may delete something that begins with a prefix.
+    fn concerns(&self, kept: &Key) -> bool {
+        match self {
+            Self::One(key) => key.begins_with(kept),
+            Self::Prefix(prefix) => prefix.begins_with(kept) || kept.begins_with(prefix),
+        }
+    }
+}
+
+impl Waiting {
+    fn put_off(&mut self, deletion: Deletion) {
+        if self.known.insert(deletion.clone()) {
+            self.order.push(deletion);
+        }
+    }
+
+    /// Takes those out that no hold keeps.
+    fn due(&mut self, holds: &Holds) -> Vec<Deletion> {
+        let all = std::mem::take(self).order.into_iter();
+        let (kept, due) = all.partition(|deletion| holds.keep(deletion));
+        self.return_all(kept);
+        due
+    }
+
+    /// Has some wait again, before the others.
+    fn return_all(&mut self, deletions: Vec<Deletion>) {
+        let others = std::mem::take(self).order;
+        deletions.into_iter().chain(others).for_each(|deletion| self.put_off(deletion));
+    }
 }
 
 impl HeldBlobs {
     /// The blobs of `inner`.
     pub fn new(inner: Arc<dyn BlobStore>) -> Self {
-        Self { inner, holds: RwLock::new(0), waiting: Mutex::default() }
+        Self { inner, holds: RwLock::default(), waiting: Mutex::default() }
     }
 
-    /// Puts deletions off from now on. Waits for those that are under way.
+    /// Puts all deletions off from now on. Waits for those that are under way.
     pub fn hold(self: &Arc<Self>) -> DeletionHold {
-        *self.holds.write() += 1;
-        DeletionHold { store: Arc::clone(self) }
+        self.begin(Kept::All)
+    }
+
+    /// The same, for blobs below some prefixes alone.
+    pub fn hold_below(self: &Arc<Self>, prefixes: Vec<Key>) -> DeletionHold {
+        self.begin(Kept::Below(prefixes))
+    }
+
+    fn begin(self: &Arc<Self>, kept: Kept) -> DeletionHold {
+        let mut holds = self.holds.write();
+        let number = holds.next;
+        holds.next += 1;
+        holds.kept.insert(number, kept);
+        DeletionHold { store: Arc::clone(self), number }
     }
 
     /// Number of deletions that wait.
@@ -55,42 +128,37 @@ impl HeldBlobs {
         self.waiting.lock().order.len()
     }
 
-    fn delete_or_wait(
+    /// Carries a deletion out, or a part of it; returns false where it is put off instead.
+    fn unless_kept(
         &self,
-        deletions: impl Iterator<Item = Deletion>,
-        now: impl FnOnce() -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+        deletion: &Deletion,
+        carry_out: impl FnOnce() -> Result<(), StoreError>,
+    ) -> Result<bool, StoreError> {
         let holds = self.holds.read();
-        if *holds == 0 {
-            return now();
+        if holds.keep(deletion) {
+            self.waiting.lock().put_off(deletion.clone());
+            return Ok(false);
         }
-        let mut waiting = self.waiting.lock();
-        for deletion in deletions {
-            if waiting.known.insert(deletion.clone()) {
-                waiting.order.push(deletion);
-            }
-        }
-        Ok(())
+        carry_out().map(|()| true)
     }
 }
 
 impl Drop for DeletionHold {
     fn drop(&mut self) {
-        let mut holds = self.store.holds.write();
-        *holds -= 1;
-        if *holds > 0 {
-            return;
-        }
-        let Waiting { order, .. } = std::mem::take(&mut *self.store.waiting.lock());
+        let Self { store, number } = self;
+        let mut holds = store.holds.write();
+        holds.kept.remove(number);
+        let mut due = store.waiting.lock().due(&holds);
         drop(holds);
-        for deletion in order {
-            let deleted = match &deletion {
-                Deletion::One(key) => self.store.inner.delete(key),
-                Deletion::Prefix(prefix) => self.store.inner.delete_prefix(prefix),
+        let failed = due.iter().position(|deletion| {
+            let deleted = match deletion {
+                Deletion::One(key) => store.inner.delete(key),
+                Deletion::Prefix(prefix) => store.inner.delete_prefix(prefix),
             };
-            if let Err(error) = deleted {
-                tracing::warn!(%error, "a file that is not needed stays until the next start");
-            }
+            deleted.inspect_err(|error| tracing::warn!(%error, "deletions wait")).is_err()
+        });
+        if let Some(at) = failed {
+            store.waiting.lock().return_all(due.split_off(at));
         }
     }
 }
@@ -145,13 +213,34 @@ impl BlobStore for HeldBlobs {
     }
 
     fn delete_many(&self, keys: &[Key]) -> Result<(), StoreError> {
-        let deletions = keys.iter().cloned().map(Deletion::One);
-        self.delete_or_wait(deletions, || self.inner.delete_many(keys))
+        let holds = self.holds.read();
+        let (kept, free): (Vec<Key>, Vec<Key>) =
+            keys.iter().cloned().partition(|key| holds.keep(&Deletion::One(key.clone())));
+        let mut waiting = self.waiting.lock();
+        kept.into_iter().for_each(|key| waiting.put_off(Deletion::One(key)));
+        drop(waiting);
+        match free.is_empty() {
+            true => Ok(()),
+            false => self.inner.delete_many(&free),
+        }
     }
 
+    fn delete_unordered(&self, keys: &[Key]) -> Result<(), StoreError> {
+        self.delete_many(keys)
+    }
+
+    /// At a bucket in slices, which take long together: a hold does not wait for the last one.
     fn delete_prefix(&self, prefix: &Key) -> Result<(), StoreError> {
-        let deletion = std::iter::once(Deletion::Prefix(prefix.clone()));
-        self.delete_or_wait(deletion, || self.inner.delete_prefix(prefix))
+        let whole = Deletion::Prefix(prefix.clone());
+        if !self.inner.is_shared() {
+            return self.unless_kept(&whole, || self.inner.delete_prefix(prefix)).map(drop);
+        }
+        for slice in self.inner.list(prefix)?.chunks(SLICE) {
+            if !self.unless_kept(&whole, || self.inner.delete_unordered(slice))? {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -165,6 +254,12 @@ mod tests {
     fn held(root: &std::path::Path) -> Arc<HeldBlobs> {
         let data = DataDir::open(root, Arc::new(RealDisk)).unwrap();
         Arc::new(HeldBlobs::new(Arc::new(LocalBlobs::new(Arc::new(data)))))
+    }
+
+    fn bucket() -> (Arc<FaultyBlobs>, Arc<HeldBlobs>) {
+        let faulty = Arc::new(FaultyBlobs::new(Arc::new(MemoryBlobs::default())));
+        let store = Arc::new(HeldBlobs::new(Arc::clone(&faulty) as Arc<dyn BlobStore>));
+        (faulty, store)
     }
 
     #[test]
@@ -195,27 +290,84 @@ mod tests {
         assert_eq!(store.waiting(), 0);
     }
 
-    /// Goal: a deletion that fails when the hold ends keeps nobody from the rest, and is not tried
-    /// again by itself.
+    /// Goal: what follows a deletion that fails when the hold ends, and may be the record of what
+    /// was to go, waits for the end of the next hold.
     #[test]
-    fn a_deletion_that_fails_after_a_hold_leaves_the_blob() {
-        let faulty = Arc::new(FaultyBlobs::new(Arc::new(MemoryBlobs::default())));
-        let store = Arc::new(HeldBlobs::new(Arc::clone(&faulty) as Arc<dyn BlobStore>));
-        let keys = ["v1/a", "v1/b"].map(|name| Key::parse(name).unwrap());
+    fn after_a_deletion_that_fails_the_rest_waits_for_the_next_hold() {
+        let (faulty, store) = bucket();
+        let keys = ["v1/a", "v1/b", "v1/c"].map(|name| Key::parse(name).unwrap());
         for key in &keys {
             store.put(key, b"x").unwrap();
         }
         let hold = store.hold();
         store.delete_many(&keys).unwrap();
-        let failing = keys[0].clone();
+        let failing = keys[1].clone();
         faulty.set(move |call, key| match call == Call::Delete && *key == failing {
             true => Fault::Before,
             false => Fault::None,
         });
         drop(hold);
-        assert_eq!(store.get(&keys[0]).unwrap(), b"x");
-        assert!(store.get(&keys[1]).is_err());
-        assert_eq!(store.waiting(), 0);
-        assert!(store.delete(&keys[0]).is_err(), "without a hold its caller is told");
+        let left = || keys.each_ref().map(|key| store.get(key).is_ok());
+        assert_eq!((left(), store.waiting()), ([false, true, true], 2));
+        assert!(store.delete(&keys[1]).is_err(), "without a hold its caller is told");
+        faulty.set(|_, _| Fault::None);
+        drop(store.hold());
+        assert_eq!((left(), store.waiting()), ([false; 3], 0));
+    }
+
+    /// Goal: a hold of some blobs keeps nobody from deleting others.
+    #[test]
+    fn a_hold_of_a_prefix_keeps_what_is_below_it() {
+        let root = tempfile::tempdir().unwrap();
+        let store = held(root.path());
+        let key = |name: &str| Key::parse(name).unwrap();
+        let names = ["v1/c/a/x", "v1/c/ab/x", "v1/raw/a/x", "v1/raw/b/x"];
+        names.iter().for_each(|name| store.put(&key(name), b"x").unwrap());
+        let hold = store.hold_below(vec![key("v1/c/a"), key("v1/raw/a")]);
+        store.delete_many(&names.map(key)[..2]).unwrap();
+        store.delete_prefix(&key("v1/raw")).unwrap();
+        let left = || names.map(|name| store.get(&key(name)).is_ok());
+        assert_eq!((left(), store.waiting()), ([true, false, true, true], 2));
+        let all = store.hold();
+        drop(hold);
+        assert_eq!(store.waiting(), 2, "the other one keeps them");
+        drop(all);
+        assert_eq!((left(), store.waiting()), ([false; 4], 0));
+    }
+
+    /// Goal: a hold that begins during the deletion of many blobs of a bucket does not wait for
+    /// all of them. Method: it is begun by another thread, for which the deletion waits.
+    #[test]
+    fn a_hold_begins_during_a_large_deletion() {
+        let (faulty, store) = bucket();
+        let prefix = Key::parse("v1/raw/a").unwrap();
+        for number in 0..3 * SLICE {
+            store.put(&prefix.join(&number.to_string()).unwrap(), b"x").unwrap();
+        }
+        let (ask, asked) = std::sync::mpsc::channel();
+        let holder = Arc::clone(&store);
+        let held = std::thread::spawn(move || {
+            asked.recv().unwrap();
+            holder.hold()
+        });
+        let (watched, mut deletions) = (Arc::downgrade(&store), 0);
+        faulty.set(move |call, _| {
+            if call == Call::Delete {
+                deletions += 1;
+                let _ = ask.send(());
+                // The first slice ends once the hold waits for it.
+                let waits = || watched.upgrade().is_some_and(|it| it.holds.try_read().is_none());
+                while deletions == 1 && !waits() {
+                    std::thread::yield_now();
+                }
+            }
+            Fault::None
+        });
+        store.delete_prefix(&prefix).unwrap();
+        let hold = held.join().unwrap();
+        let left = store.list(&prefix).unwrap().len();
+        assert_eq!((left, store.waiting()), (2 * SLICE, 1));
+        drop(hold);
+        assert!(store.list(&prefix).unwrap().is_empty());
     }
 }

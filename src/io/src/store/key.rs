@@ -43,6 +43,12 @@ impl Key {
         &self.0
     }
 
+    /// Whether it is `prefix`, or has its components before others.
+    pub fn begins_with(&self, prefix: &Self) -> bool {
+        let rest = self.0.strip_prefix(&*prefix.0);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     /// The last component.
     pub fn last(&self) -> &str {
         self.0.rsplit('/').next().expect("a key has components")
