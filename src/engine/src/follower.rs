@@ -24,7 +24,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
-pub use peers::{Assignment, Peers};
+pub use peers::{Assignment, PeerEnd, Peers};
 use shares::Sharing;
 
 use crate::nodes::writer_at;

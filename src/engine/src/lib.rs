@@ -84,7 +84,7 @@ pub use blobs::{
 pub use components::Components;
 pub use device::{TakenDevice, open_cuda, take_device};
 pub use error::EngineError;
-pub use follower::{Assignment, Peers};
+pub use follower::{Assignment, PeerEnd, Peers};
 pub use health::{ComponentState, Health};
 pub use listing::{SourceCounts, SourcePage, Span};
 pub use lodestone_bucket::Probed;

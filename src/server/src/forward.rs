@@ -70,6 +70,8 @@ const PIECE_BYTES: usize = 64 << 10;
 /// between two looks at that.
 const LOST: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(1);
+/// Reason of the error where a server does not answer.
+pub(crate) const AWAY: &str = "writer_away";
 /// Outcome of a change after a request without an answer.
 const MAY_BE: &str = "a change that was asked for may have been made";
 /// Seconds after which a client may ask again.
@@ -387,7 +389,7 @@ fn away(outcome: &str) -> ApiError {
         "the server that writes does not answer: {outcome}; ask again when the readyz of this \
          node is well"
     );
-    unavailable("writer_away", &message)
+    unavailable(AWAY, &message)
 }
 
 #[cfg(test)]

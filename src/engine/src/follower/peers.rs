@@ -79,6 +79,17 @@ pub(super) enum Standing {
     Own,
 }
 
+/// The end of a request that another node was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerEnd {
+    /// It answered.
+    Answered,
+    /// It said that another one is to answer now.
+    Refused,
+    /// No answer came.
+    Lost,
+}
+
 impl Peers {
     /// The nodes at `urls`; this process answers as `own`. None is asked yet.
     ///
@@ -187,15 +198,17 @@ impl Peers {
         ranked
     }
 
-    /// Counts a request that another node answered, or that it failed: it is not asked again before
-    /// it was looked at.
-    pub fn note(&self, at: usize, has_answered: bool) {
-        if has_answered {
-            self.passed.inc();
-            return;
+    /// Counts a request that another node was asked for. One that does not answer is not asked
+    /// again before it was looked at.
+    pub fn note(&self, at: usize, end: PeerEnd) {
+        match end {
+            PeerEnd::Answered => self.passed.inc(),
+            PeerEnd::Refused => self.failed.inc(),
+            PeerEnd::Lost => {
+                self.failed.inc();
+                *self.peers[at].standing.lock() = Standing::Unusable;
+            }
         }
-        self.failed.inc();
-        *self.peers[at].standing.lock() = Standing::Unusable;
     }
 
     /// Starts looking at them.
@@ -260,7 +273,7 @@ impl Peers {
         registry.enter("query_nodes_usable", help, &self.usable);
         let help = "Requests that another query node answered, which has the tenant at hand";
         registry.enter("query_nodes_passed_total", help, &self.passed);
-        let help = "Requests that another query node failed; they were answered here";
+        let help = "Requests that another query node refused or lost; they were answered here";
         registry.enter("query_nodes_failed_total", help, &self.failed);
         if let Some(sharing) = &self.sharing {
             sharing.enter_meters(registry);
@@ -306,7 +319,11 @@ mod tests {
             assert_eq!(owner(&nodes[2], 2, &tenant(number)), *first);
         }
         assert!(counts.iter().all(|count| (900..1100).contains(count)), "{counts:?}");
-        nodes[0].note(2, false);
+        for end in [PeerEnd::Answered, PeerEnd::Refused] {
+            nodes[0].note(2, end);
+            assert_eq!(nodes[0].standings()[2], Standing::Other, "it is there");
+        }
+        nodes[0].note(2, PeerEnd::Lost);
         for (number, before) in owners.into_iter().enumerate() {
             let now = owner(&nodes[0], 0, &tenant(number));
             assert!(now == before || before == 2, "tenant {number}: {before} -> {now}");

@@ -219,12 +219,15 @@ impl ShareNodes for Peers {
             Failure::Busy => {}
             Failure::Lost(problem) => {
                 sharing.failed.inc();
+                // The time of the search may have been short: that says nothing of the node.
                 let problem = match problem.starts_with("timeout") {
                     true => "no answer in time",
-                    false => &problem,
+                    false => {
+                        *self.peers[node].standing.lock() = Standing::Unusable;
+                        &problem
+                    }
                 };
                 tracing::warn!(node = base, problem, "a query node gave no share of a search");
-                *self.peers[node].standing.lock() = Standing::Unusable;
                 *sharing.rests[node].lock() = Some(Instant::now() + LOST_REST);
             }
             Failure::Useless(problem) => {

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::admission::Gate;
 use crate::auth::{self, Authenticator};
 use crate::error::{ApiError, Condition, ErrorForm};
-use crate::forward::{Origin, Outgoing, Upstream, client_of, is_marked, require_name};
+use crate::forward::{AWAY, Origin, Outgoing, Upstream, client_of, is_marked, require_name};
 use crate::frame::audit::{Act, Subject};
 use crate::frame::inputs::{
     FORWARDED_PROTO, base_url, headers_of, idempotency_of, path_of, query_of,
@@ -281,7 +281,7 @@ where
         (Err(error), Some((writer, body))) if is_for_writer(&error, parts) => {
             let passed = shared.pass(writer, parts, Outgoing::Whole(body), origin).await;
             // Nothing was to be changed.
-            passed.map_err(|failed| if failed.reason() == "writer_away" { error } else { failed })
+            passed.map_err(|failed| if failed.reason() == AWAY { error } else { failed })
         }
         (Ok(response), _) if route.spec.effect == Effect::Visible => {
             // The slot is free again, and nothing but this request waits.

@@ -1,7 +1,7 @@
 //! Requests about a tenant that another query node has at hand.
 //!
 //! ```text
-//! tenant of the request -> its node (engine, `Peers`) -> passed on; 503 or no answer: done here
+//! tenant of the request -> its node (engine, `Peers`) -> passed on; [`ELSEWHERE`]: done here
 //!                                      '- no answer within a second: done here too, first one wins
 //! ```
 //! A tenant whose searches are shared out among the nodes is at hand on all of them, and answered
@@ -13,6 +13,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::{Body, to_bytes};
 use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
@@ -21,15 +22,21 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::error::ApiError;
-use crate::forward::{Origin, Outgoing, Upstream, is_marked};
+use crate::forward::{AWAY, Origin, Outgoing, Upstream, is_marked};
 use crate::request::Payload;
 use crate::routes::{PARSE_INLINE_BYTES_MAX, Place, RouteSpec, off_thread};
 use crate::sse;
-use lodestone_engine::{Assignment, Peers};
+use lodestone_engine::{Assignment, PeerEnd, Peers};
 use lodestone_types::TenantId;
 
 /// Time after which a search is done here beside the node that was asked.
 const HEDGE: Duration = Duration::from_secs(1);
+/// Reasons of a 503 with which another node says that it is not the one to answer now. With others
+/// this one could do no better.
+const ELSEWHERE: [&str; 4] = ["node_behind", "overloaded", "shutting_down", "standby"];
+/// Bytes of such an answer, and the time for them.
+const REFUSAL_BYTES_MAX: usize = 64 << 10;
+const REFUSAL: Duration = Duration::from_secs(1);
 /// Parameter with the tenant; a member of the body is named so too.
 const TENANT: &str = "tenant_id";
 
@@ -117,6 +124,8 @@ impl Placed<'_> {
         }
     }
 
+    /// The answer of a node; `None` where it does not answer, or is not the one to. Only a node
+    /// that does not answer is asked no more: what this process refuses by itself says nothing.
     async fn ask(
         &self,
         at: usize,
@@ -124,14 +133,37 @@ impl Placed<'_> {
         target: &str,
         origin: Origin,
     ) -> Option<Response> {
-        let Self { placement, body, .. } = self;
-        let body = body.clone();
-        let passed = placement.ways[at].pass(parts, target, Outgoing::Whole(body), origin).await;
-        // With 503 it does not know the newest state, or has too much to do.
-        let is_of_use = |answer: &Response| answer.status() != StatusCode::SERVICE_UNAVAILABLE;
-        let answer = passed.ok().filter(is_of_use);
-        placement.peers.note(at, answer.is_some());
+        let Self { placement: Placement { peers, ways }, body, .. } = self;
+        let passed = ways[at].pass(parts, target, Outgoing::Whole(body.clone()), origin).await;
+        let (end, answer) = match passed {
+            Ok(answer) => end_of(answer).await,
+            Err(error) if error.reason() == AWAY => (PeerEnd::Lost, None),
+            Err(error) => {
+                tracing::debug!(reason = error.reason(), "a request was not passed on");
+                return None;
+            }
+        };
+        peers.note(at, end);
         answer
+    }
+}
+
+/// The end of a request that a node has answered so, and the answer where it is of use.
+async fn end_of(answer: Response) -> (PeerEnd, Option<Response>) {
+    #[derive(Deserialize)]
+    struct Refusal {
+        reason: String,
+    }
+    if answer.status() != StatusCode::SERVICE_UNAVAILABLE {
+        return (PeerEnd::Answered, Some(answer));
+    }
+    let (head, body) = answer.into_parts();
+    let Ok(Ok(body)) = timeout(REFUSAL, to_bytes(body, REFUSAL_BYTES_MAX)).await else {
+        return (PeerEnd::Lost, None);
+    };
+    match serde_json::from_slice::<Refusal>(&body) {
+        Ok(Refusal { reason }) if ELSEWHERE.contains(&&*reason) => (PeerEnd::Refused, None),
+        _ => (PeerEnd::Answered, Some(Response::from_parts(head, Body::from(body)))),
     }
 }
 
@@ -163,7 +195,7 @@ mod tests {
 
     use std::future::{pending, ready};
 
-    use axum::body::Body;
+    use crate::error::Condition;
     use tokio::sync::oneshot;
 
     fn response(status: u16) -> Response {
@@ -206,6 +238,29 @@ mod tests {
         // Without a hedge nothing is begun here beside it.
         let mut alone = pin!(first_of(None, pending(), async { unreachable!("nobody asked") }));
         assert!(timeout(Duration::ZERO, alone.as_mut()).await.is_err());
+    }
+
+    /// Goal: what another node could do no better comes from the one that was asked; what says that
+    /// it is not the one to answer does not.
+    #[tokio::test]
+    async fn refusals_of_a_node_are_told_from_its_answers() {
+        let unavailable =
+            |body: String| Response::builder().status(503).body(Body::from(body)).unwrap();
+        for reason in ELSEWHERE {
+            let error = ApiError::new(Condition::Unavailable, reason, "later");
+            let (end, answer) = end_of(error.into_response("id")).await;
+            assert_eq!((end, answer.is_none()), (PeerEnd::Refused, true), "{reason}");
+        }
+        let damaged = ApiError::new(Condition::Unavailable, "data_damaged", "lost");
+        for body in [damaged.body("id").to_string(), "<html>".to_owned(), String::new()] {
+            let (end, answer) = end_of(unavailable(body.clone())).await;
+            let answer = answer.unwrap();
+            assert_eq!((end, answer.status().as_u16()), (PeerEnd::Answered, 503));
+            assert_eq!(to_bytes(answer.into_body(), REFUSAL_BYTES_MAX).await.unwrap(), body);
+        }
+        let cut = unavailable("x".repeat(REFUSAL_BYTES_MAX + 1));
+        assert_eq!(end_of(cut).await.0, PeerEnd::Lost);
+        assert_eq!(end_of(response(404)).await.0, PeerEnd::Answered);
     }
 
     #[test]
