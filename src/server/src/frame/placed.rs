@@ -168,7 +168,7 @@ async fn end_of(answer: Response) -> (PeerEnd, Option<Response>) {
 }
 
 /// The answer of another node, or that of `here` where it has none; the first of both where it has
-/// not begun after `hedge`.
+/// not begun after `hedge`. A failure here does not come before its answer.
 async fn first_of(
     hedge: Option<Duration>,
     there: impl Future<Output = Option<Response>>,
@@ -182,10 +182,21 @@ async fn first_of(
     match first {
         Ok(Some(response)) => Ok(response),
         Ok(None) => here.await,
-        Err(_late) => tokio::select! {
-            Some(response) = there => Ok(response),
-            outcome = here => outcome,
-        },
+        Err(_late) => {
+            let mut here = pin!(here);
+            tokio::select! {
+                answer = there.as_mut() => match answer {
+                    Some(response) => Ok(response),
+                    None => here.await,
+                },
+                outcome = here.as_mut() => match outcome {
+                    Err(error) if error.condition().row().0.is_server_error() => {
+                        there.await.ok_or(error)
+                    }
+                    outcome => outcome,
+                },
+            }
+        }
     }
 }
 
@@ -234,6 +245,29 @@ mod tests {
             };
             let expected = answer.unwrap_or(201);
             assert_eq!(first(Some(Duration::ZERO), there, here).await, expected);
+        }
+        // A failure here waits for the other node; a refusal of the request is the same there.
+        let failed = |condition| ready(Err(ApiError::new(condition, "x", "y")));
+        let (tell, told) = oneshot::channel::<()>();
+        let there = async {
+            let _ = told.await;
+            Some(response(202))
+        };
+        let here = async {
+            tell.send(()).unwrap();
+            failed(Condition::Unavailable).await
+        };
+        assert_eq!(first(Some(Duration::ZERO), there, here).await, 202);
+        for (there, condition) in [(None, Condition::Unavailable), (Some(()), Condition::Invalid)] {
+            let there = async {
+                match there {
+                    None => tokio::task::yield_now().await,
+                    Some(()) => pending().await,
+                }
+                None
+            };
+            let outcome = first_of(Some(Duration::ZERO), there, failed(condition)).await;
+            assert_eq!(outcome.unwrap_err().condition(), condition);
         }
         // Without a hedge nothing is begun here beside it.
         let mut alone = pin!(first_of(None, pending(), async { unreachable!("nobody asked") }));
