@@ -73,17 +73,29 @@ impl Write for Checked<'_> {
     }
 }
 
+/// Makes the file at `path` from the copy of the catalog in a store.
 pub(super) fn fetch_base(store: &dyn BlobStore, base: &Base, path: &Path) -> Result<()> {
     let key = Key::parse(&base.blob).map_err(|error| CatalogError::corrupt(error.to_string()))?;
-    let blob = store.open(&key).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => damaged(&key, "this copy of the catalog is missing"),
+    match unpack(store, &key, base, path) {
+        // What is damaged may be the copy of it on this machine alone.
+        Err(CatalogError::Corrupt { .. }) if store.forget_copy(&key) => {
+            fs::remove_file(path).map_err(local(path))?;
+            unpack(store, &key, base, path)
+        }
+        unpacked => unpacked,
+    }
+}
+
+fn unpack(store: &dyn BlobStore, key: &Key, base: &Base, path: &Path) -> Result<()> {
+    let blob = store.open(key).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => damaged(key, "this copy of the catalog is missing"),
         _ => away(error),
     })?;
     let file = File::create_new(path).map_err(local(path))?;
     let out = Checked { file: &file, hasher: Sha256::new(), bytes: 0, bytes_max: base.bytes };
     let broken = |error: io::Error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => CatalogError::StorageFull,
-        _ => damaged(&key, error),
+        _ => damaged(key, error),
     };
     let mut out = zstd::stream::write::Decoder::new(out).map_err(broken)?;
     let mut written = Ok(());
@@ -96,7 +108,7 @@ pub(super) fn fetch_base(store: &dyn BlobStore, base: &Base, path: &Path) -> Res
     written.and_then(|()| out.flush()).map_err(broken)?;
     let Checked { hasher, bytes, .. } = out.into_inner();
     if bytes != base.bytes || hex::encode(hasher.finalize()) != base.sha256 {
-        return Err(damaged(&key, "it has another length or hash than its entry says"));
+        return Err(damaged(key, "it has another length or hash than its entry says"));
     }
     Ok(())
 }

@@ -132,13 +132,32 @@ pub fn put(
     Ok(key)
 }
 
+/// Reads an original; a copy of it that is damaged is made again.
+fn read<T>(
+    store: &dyn BlobStore,
+    raw_key: &str,
+    read: impl Fn(&Key) -> Result<T, CollectionError>,
+) -> Result<T, CollectionError> {
+    let key = key_of(raw_key)?;
+    match read(&key) {
+        Err(error) if is_damage(&error) && store.forget_copy(&key) => {
+            tracing::warn!(%error, "a copy is fetched again");
+            read(&key)
+        }
+        read => read,
+    }
+}
+
 /// Reads an original back.
 ///
 /// # Errors
 /// [`CollectionError::BadUpload`] if the bytes do not match the hash in the name or the format;
 /// errors of the store.
 pub fn get(store: &dyn BlobStore, raw_key: &str) -> Result<Upload, CollectionError> {
-    let mut bytes = store.get(&key_of(raw_key)?)?;
+    read(store, raw_key, |key| decode(raw_key, store.get(key)?))
+}
+
+fn decode(raw_key: &str, mut bytes: Vec<u8>) -> Result<Upload, CollectionError> {
     check_hash(raw_key, Sha256::new_with_prefix(&bytes))?;
     let bad = |problem: &str| bad_upload(raw_key, problem);
     let (label, content_at) = sealed::read_label(FIRST_WORDS, &bytes).map_err(bad)?;
@@ -152,7 +171,24 @@ pub fn get(store: &dyn BlobStore, raw_key: &str) -> Result<Upload, CollectionErr
 /// # Errors
 /// [`CollectionError::BadUpload`] if the label is not one; errors of the store.
 pub fn open(store: &dyn BlobStore, raw_key: &str) -> Result<StoredUpload, CollectionError> {
-    let file = store.open(&key_of(raw_key)?)?;
+    read(store, raw_key, |key| open_file(raw_key, store.open(key)?))
+}
+
+/// As [`open`], and the content is read once and verified.
+///
+/// # Errors
+/// As [`open`] and [`StoredUpload::verify`].
+pub fn open_verified(
+    store: &dyn BlobStore,
+    raw_key: &str,
+) -> Result<StoredUpload, CollectionError> {
+    read(store, raw_key, |key| {
+        let stored = open_file(raw_key, store.open(key)?)?;
+        stored.verify(|_| {}).map(|()| stored)
+    })
+}
+
+fn open_file(raw_key: &str, file: FileSlice) -> Result<StoredUpload, CollectionError> {
     let bad = |problem: &str| bad_upload(raw_key, problem);
     let io = |error: IoError| CollectionError::from(StoreError::from(error));
     let mut head = vec![0; HEAD_BYTES];
@@ -182,9 +218,9 @@ pub fn verify_all(
     let verify = |of: usize| -> Result<Vec<(usize, CollectionError)>, CollectionError> {
         let mut failed = Vec::new();
         for (at, key) in raw_keys.iter().enumerate().skip(of).step_by(threads) {
-            match open(store, key).and_then(|stored| stored.verify(|_| {})) {
+            match open_verified(store, key) {
                 Err(error) if is_damage(&error) => failed.push((at, error)),
-                verified => verified?,
+                verified => drop(verified?),
             }
         }
         Ok(failed)
@@ -223,8 +259,10 @@ pub fn uploaded_at(key: &Key) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use lodestone_io::store::testing::MemoryBlobs;
+    use lodestone_io::store::testing::{FaultyBlobs, MemoryBlobs};
     use lodestone_types::RandomIds;
     use uuid::Uuid;
 
@@ -236,6 +274,42 @@ mod tests {
         let key = Key::parse(&format!("v1/raw/{collection}/{id}-{}", "0".repeat(32))).unwrap();
         assert_eq!(uploaded_at(&key), Some(at));
         assert_eq!(uploaded_at(&prefix(collection)), None);
+    }
+
+    /// Goal: of an original whose copy is damaged the one in the bucket is read.
+    #[test]
+    fn a_damaged_copy_of_an_original_is_fetched_again() {
+        let label = UploadLabel {
+            sub_tenant: String::new(),
+            source: "a".into(),
+            kind: "text".into(),
+            filename: String::new(),
+            content_type: String::new(),
+            uploaded_at: 1_757_402_409_727,
+            tenant_metadata: None,
+            document_metadata: None,
+            origin: Origin::default(),
+            after: None,
+        };
+        let memory = Arc::new(MemoryBlobs::default());
+        let id = CollectionId(Uuid::from_u128(7));
+        let key = put(&*memory, &RandomIds, id, &label, b"content").unwrap();
+        let sound = memory.get(&key).unwrap();
+        let copies = FaultyBlobs::new(Arc::clone(&memory) as Arc<dyn BlobStore>);
+        let (bucket, bytes) = (Arc::clone(&memory), sound.clone());
+        copies.set_copies(move |key| bucket.put(key, &bytes).is_ok());
+        let mut flipped = sound;
+        *flipped.last_mut().unwrap() ^= 1;
+        let damage = || memory.put(&key, &flipped).unwrap();
+        damage();
+        assert!(get(&*memory, key.as_str()).is_err(), "without copies it is damage");
+        assert_eq!(get(&copies, key.as_str()).unwrap().content, b"content");
+        damage();
+        assert_eq!(open_verified(&copies, key.as_str()).unwrap().content().len(), 7);
+        damage();
+        assert!(verify_all(&copies, &[key.as_str()]).unwrap().is_empty());
+        memory.put(&key, b"cut").unwrap();
+        assert_eq!(open(&copies, key.as_str()).unwrap().label, label);
     }
 
     /// Goal: an upload that is cut, or says of its label what cannot be, is damage; no memory is

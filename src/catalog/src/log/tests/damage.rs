@@ -39,6 +39,19 @@ fn written() -> (Machines, u64) {
     (machines, newest)
 }
 
+/// Goal: where the copy of a base on this machine is damaged the one in the bucket is read.
+#[test]
+fn a_damaged_copy_of_a_base_is_fetched_again() {
+    let (machines, _) = written();
+    let key = machines.store.list(&entry::bases()).unwrap().pop().unwrap();
+    let sound = machines.store.get(&key).unwrap();
+    machines.store.put(&key, &sound[..sound.len() - 1]).unwrap();
+    assert!(machines.restored().is_err(), "without copies it is damage");
+    let bucket = Arc::downgrade(&machines.store);
+    machines.store.set_copies(move |key| bucket.upgrade().unwrap().put(key, &sound).is_ok());
+    machines.restored().unwrap();
+}
+
 /// Goal: an entry whose checksum fits and that breaks a rule is refused by its key, by restores and
 /// by followers, and ends no thread.
 #[test]
