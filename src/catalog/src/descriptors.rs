@@ -53,7 +53,8 @@ fn directory() -> Key {
     Key::parse("v1/t").expect("a fixed name is a key")
 }
 
-fn key(collection: CollectionId) -> Key {
+/// Key of the descriptor of a tenant.
+pub fn key(collection: CollectionId) -> Key {
     directory().join(&collection.to_string()).expect("opaque ids make valid keys")
 }
 

@@ -14,13 +14,13 @@ use crate::EngineError;
 use crate::ingest::stopping::Stopping;
 use crate::ingest::{Ingest, IngestError};
 use crate::settings::BackupSettings;
-use lodestone_catalog::{Catalog, Tenant};
+use lodestone_catalog::{Catalog, Tenant, descriptors};
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{BucketError, Pause};
 use lodestone_io::store::{DeletionHold, HeldBlobs};
 use lodestone_io::{Fullness, SpaceGauge, run_in_background};
-use lodestone_storage::collection::CollectionError;
-use lodestone_types::{Clock, Timestamp};
+use lodestone_storage::collection::{CollectionError, layout, uploads};
+use lodestone_types::{Clock, CollectionId, Timestamp};
 
 /// Longest wait between two looks at the clock, which may be set.
 const LOOK: Duration = Duration::from_secs(30);
@@ -291,9 +291,11 @@ impl Backups {
         Ok(made)
     }
 
-    /// Keeps every file in place, as a backup does, until the hold is dropped.
-    pub(crate) fn hold(&self) -> DeletionHold {
-        self.parts.store.hold()
+    /// Keeps the files of a tenant in place until the hold is dropped, and last of all the record
+    /// that tells of them.
+    pub(crate) fn hold(&self, id: CollectionId) -> DeletionHold {
+        let files = [layout::collection_prefix(id), uploads::prefix(id), descriptors::key(id)];
+        self.parts.store.hold_below(files.to_vec())
     }
 
     /// The state.

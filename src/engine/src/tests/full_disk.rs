@@ -74,3 +74,35 @@ fn accepted_jobs_wait_for_room() {
     rig.fill(50);
     assert_eq!(settled(engine, "late").status, JobStatus::Success);
 }
+
+/// The receiver of an archive; the disk is full after its second line.
+struct Filling<'a> {
+    rig: &'a Rig,
+    lines: usize,
+}
+
+impl std::io::Write for Filling<'_> {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        self.lines += 1;
+        if self.lines == 2 {
+            self.rig.fill(92);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Goal: an export, for which deletions wait, ends soon where the disk fills, also within a source.
+#[test]
+fn an_export_is_given_up_on_a_full_disk() {
+    let rig = Rig::new();
+    rig.upload("doc", "everywhere is wind");
+    let export = rig.engine.export(&grant(), &scope().tenant, None).unwrap();
+    let mut out = Filling { rig: &rig, lines: 0 };
+    let error = export.write(&mut out).unwrap_err();
+    assert!(error.to_string().contains("given up"), "{error}");
+    assert_eq!(out.lines, 2, "the original and the chunks are missing");
+}
