@@ -51,7 +51,7 @@ pub fn bucket(prefix: &str) -> Arc<Bucket> {
 
 fn blobs(prefix: &str, root: &Path, copies_bytes_max: u64) -> BucketBlobs {
     let data = Arc::new(DataDir::open(root, Arc::new(RealDisk)).expect("a directory"));
-    BucketBlobs::open(bucket(prefix), data, copies_bytes_max).expect("blobs")
+    BucketBlobs::open(bucket(prefix), data, Some(copies_bytes_max)).expect("blobs")
 }
 
 /// Goal: what a directory of blobs promises a bucket of blobs promises, with copies and without.

@@ -14,6 +14,8 @@ use lodestone_io::{DataDir, FileSlice, IoError, MappedFile, Operation};
 
 /// Folder of the copies in the data directory.
 pub const CACHE_FOLDER: &str = "cache/blobs";
+/// Share that copies take of the space that is free or theirs, where no other is set.
+const COPIES_PERCENT: u64 = 80;
 /// Requests for different blobs that are under way at once, for one caller.
 const PARALLEL: usize = 8;
 
@@ -39,16 +41,23 @@ fn is_constant(key: &Key) -> bool {
 
 impl BucketBlobs {
     /// The blobs of a bucket, with copies of at most `copies_bytes_max` bytes, more where open
-    /// collections need it.
+    /// collections need it; without a number 80 percent of what is free and what copies have.
     ///
     /// # Errors
     /// Those of the folder of the copies.
     pub fn open(
         bucket: Arc<Bucket>,
         data: Arc<DataDir>,
-        copies_bytes_max: u64,
+        copies_bytes_max: Option<u64>,
     ) -> Result<Self, IoError> {
-        let cache = Cache::open(data.root().join(CACHE_FOLDER), copies_bytes_max)?;
+        let budget = |copies_bytes: u64| match copies_bytes_max {
+            Some(bytes) => Ok(bytes),
+            None => {
+                let free_bytes = data.disk().space(data.root())?.free_bytes;
+                Ok((free_bytes + copies_bytes) / 100 * COPIES_PERCENT)
+            }
+        };
+        let cache = Cache::open(data.root().join(CACHE_FOLDER), budget)?;
         Ok(Self { bucket, data, cache, has_copies: is_constant, only_reads: false })
     }
 
@@ -270,7 +279,11 @@ impl BlobStore for BucketBlobs {
         keys.iter().try_for_each(|key| self.remove(key))
     }
 
+    fn delete_unordered(&self, keys: &[Key]) -> Result<(), StoreError> {
+        in_parallel(keys, |key| self.remove(key))
+    }
+
     fn delete_prefix(&self, prefix: &Key) -> Result<(), StoreError> {
-        in_parallel(&self.list(prefix)?, |key| self.remove(key))
+        self.delete_unordered(&self.list(prefix)?)
     }
 }

@@ -59,18 +59,22 @@ struct CachedCopy {
 }
 
 impl Cache {
-    /// The copies below `root`, which is made if it is missing.
-    pub(crate) fn open(root: PathBuf, budget: u64) -> Result<Self, IoError> {
+    /// The copies below `root`, which is made if it is missing. `budget` gives the bytes that they
+    /// may have, and is told those that they have.
+    pub(crate) fn open(
+        root: PathBuf,
+        budget: impl FnOnce(u64) -> Result<u64, IoError>,
+    ) -> Result<Self, IoError> {
         fs::create_dir_all(&root)
             .map_err(|error| IoError::new(Operation::CreateDirectory, &root, error))?;
         let mut found = Vec::new();
         collect(&root, "", &mut found)?;
         found.sort_unstable_by_key(|(time, ..)| *time);
         let mut state = State::default();
-        state.counts.budget = budget;
         for (_, key, bytes) in found {
             state.insert(key, bytes);
         }
+        state.counts.budget = budget(state.counts.bytes)?;
         let cache = Self { root, state: Mutex::new(state), fetched: Condvar::new() };
         cache.make_room(&mut cache.state.lock());
         Ok(cache)
@@ -281,7 +285,7 @@ mod tests {
         }
 
         fn cache(&self, budget: u64) -> Cache {
-            Cache::open(self.root.path().join("blobs"), budget).unwrap()
+            Cache::open(self.root.path().join("blobs"), |_| Ok(budget)).unwrap()
         }
 
         /// A blob of a hundred bytes.
@@ -321,6 +325,17 @@ mod tests {
         fs::remove_dir_all(fixture.root.path().join("blobs/v1")).unwrap();
         fixture.map(&again, "a");
         assert_eq!(fixture.fetches(), 2, "a folder that was cleared is no damage");
+    }
+
+    /// Goal: what is full of copies is not taken for a full disk at the next start.
+    #[test]
+    fn the_budget_is_told_of_the_copies_that_are_there() {
+        let fixture = Fixture::new();
+        let cache = fixture.cache(1000);
+        ["a", "b"].iter().for_each(|name| drop(fixture.map(&cache, name)));
+        let again = Cache::open(fixture.root.path().join("blobs"), Ok).unwrap();
+        let counts = again.counts();
+        assert_eq!((counts.budget, counts.bytes, counts.copies), (200, 200, 2));
     }
 
     #[test]

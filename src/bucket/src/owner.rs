@@ -376,7 +376,8 @@ mod tests {
     fn a_lease_ends_by_either_clock() {
         let renewed = start();
         let (renewals, later) = (Renewals::since(renewed), after(renewed, 20));
-        for now in [Moment { time: later.time, ..renewed }, Moment { time: Timestamp(0), ..later }] {
+        for now in [Moment { time: later.time, ..renewed }, Moment { time: Timestamp(0), ..later }]
+        {
             assert_eq!(renewals.state(now), LeaseState::Lost);
         }
         let mut renewals = renewals;

@@ -39,8 +39,6 @@ const FIRST_DATA_LOOK: Duration = Duration::from_secs(1);
 const FIRST_DATA_LOOKS: u32 = 120;
 /// Bits of an epoch below the time of the mark: claims of the catalog's log.
 const CLAIM_BITS: u32 = 20;
-/// Share of the free space that copies may take, in percent.
-const CACHE_PERCENT: u64 = 80;
 
 /// The blobs of an engine.
 #[derive(Debug)]
@@ -205,10 +203,7 @@ pub(super) fn open(
         }
     };
     data.publish(&data.root().join(STORE_FILE), &mut |out| out.write_all(at.as_bytes()))?;
-    let budget = match settings.store.store_cache {
-        Some(bytes) => bytes,
-        None => data.disk().space(data.root())?.free_bytes / 100 * CACHE_PERCENT,
-    };
+    let budget = settings.store.store_cache;
     let blobs = BucketBlobs::open(Arc::clone(&bucket), Arc::clone(data), budget)?;
     let (blobs, owner) = match only_reads {
         true => (Arc::new(blobs.only_reading()), None),

@@ -121,7 +121,7 @@ fn to_bucket(
     let _owner = OwnerLease::take(bucket, data.root(), format!("{} {token}", process_name()))?;
     let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
     let remote: Arc<dyn BlobStore> =
-        Arc::new(BucketBlobs::open(Arc::clone(bucket), Arc::clone(&data), 0)?);
+        Arc::new(BucketBlobs::open(Arc::clone(bucket), Arc::clone(&data), Some(0))?);
     let log = CatalogLog::open(remote, Arc::clone(&ids))?;
     if !log.is_empty() {
         let place = bucket.url();
@@ -193,7 +193,7 @@ fn to_folder(
         return Err(refused(format!("{from} holds no data of a server")));
     }
     let owner = OwnerLease::take(bucket, data.root(), format!("{} {token}", process_name()))?;
-    let remote = Arc::new(BucketBlobs::open(Arc::clone(bucket), Arc::clone(&data), 0)?);
+    let remote = Arc::new(BucketBlobs::open(Arc::clone(bucket), Arc::clone(&data), Some(0))?);
     let log = CatalogLog::open(remote, Arc::new(RandomIds))?;
     if log.is_empty() {
         return Err(refused(format!("{} holds no data of a server", bucket.url())));

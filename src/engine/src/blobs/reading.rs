@@ -29,7 +29,7 @@ pub fn read_store(
         return Err(SharedStoreError::Unfit { place, problem }.into());
     }
     let data = Arc::new(DataDir::open(root, Arc::new(RealDisk))?);
-    let blobs = BucketBlobs::open(bucket, data, 0)?.with_copies_of(|_| false).only_reading();
+    let blobs = BucketBlobs::open(bucket, data, Some(0))?.with_copies_of(|_| false).only_reading();
     let store: Arc<dyn BlobStore> = Arc::new(blobs);
     let log = CatalogLog::open(Arc::clone(&store), Arc::new(RandomIds))?;
     Ok((store, log))

@@ -23,7 +23,8 @@ pub struct StoreSettings {
     #[arg(long, env = "LODESTONE_STORE", value_name = "URL")]
     pub store: Option<BucketUrl>,
     /// Bytes that copies of the bucket's data may take in the data directory, at least 64MiB; those
-    /// of collections that are open are kept beyond it [default: 80 percent of what is free].
+    /// of collections that are open are kept beyond it [default: 80 percent of what is free or
+    /// theirs].
     #[arg(long, env = "LODESTONE_STORE_CACHE", value_name = "BYTES", value_parser = parse_bytes)]
     pub store_cache: Option<u64>,
     /// The part of this process among several on one bucket.
