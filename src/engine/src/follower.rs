@@ -294,7 +294,10 @@ impl Follower {
         let id = collection.id();
         let refreshed = match self.catalog.head(id) {
             Ok(head) => collection.refresh(head),
-            Err(CatalogError::CollectionUnknown { .. }) => return self.registry.close(id),
+            Err(CatalogError::CollectionUnknown { .. }) => {
+                collection.forget_all();
+                return self.registry.close(id);
+            }
             Err(error) => return tracing::warn!(collection = %id, %error, "its head is not known"),
         };
         match refreshed {

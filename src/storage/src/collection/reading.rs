@@ -4,23 +4,29 @@
 //! missing were collected because a later version does without them, so that one is loaded. Nothing
 //! is ever written or deleted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use uuid::Uuid;
 
 use crate::collection::commit::REBASES_MAX;
 use crate::collection::manifest::Manifest;
 use crate::collection::open::{check_head, is_damage};
-use crate::collection::{Collection, CollectionError, Snapshot};
+use crate::collection::{Collection, CollectionError, Snapshot, layout};
 use lodestone_io::store::BlobStore;
-use lodestone_types::{CollectionId, CommitHead, IdSource};
+use lodestone_types::{CollectionId, CommitHead, IdSource, SegmentId};
 
 /// Time for which a reader waits while another one loads a version.
 const LOAD_WAIT: Duration = Duration::from_secs(1);
 /// Time for which a version is kept after the next one was loaded: a search that another process
 /// began in it ends sooner as a rule.
-const EARLIER: Duration = Duration::from_secs(3);
+pub(super) const EARLIER: Duration = Duration::from_secs(3);
 /// Versions that are kept so at most.
 const EARLIER_MAX: usize = 8;
+
+/// A version, and when the next one was loaded.
+type Earlier = (Instant, Arc<Snapshot>);
 
 impl Collection {
     /// Opens the newest version to read. `expected` is the newest commit that the catalog knows.
@@ -72,9 +78,37 @@ impl Collection {
         found.map(|(_, snapshot)| Arc::clone(snapshot))
     }
 
-    /// Gives up versions that were kept long enough, and with them files that no other one has.
+    /// Gives up versions that were kept long enough, and with them copies of files that no other
+    /// one has.
     pub fn forget_earlier(&self) {
-        self.earlier.lock().retain(|(replaced, _)| replaced.elapsed() < EARLIER);
+        let mut earlier = self.earlier.lock();
+        let is_due = |(replaced, _): &(Instant, _)| replaced.elapsed() >= EARLIER;
+        let (due, kept): (Vec<_>, Vec<_>) = earlier.drain(..).partition(is_due);
+        *earlier = kept;
+        self.give_up(&earlier, &due);
+    }
+
+    /// Forgets the copies of all segments: the collection is deleted.
+    pub fn forget_all(&self) {
+        let newest = self.snapshot();
+        let earlier = self.earlier.lock();
+        self.forget_copies(&BTreeSet::new(), &earlier);
+        self.forget_copies(&BTreeSet::new(), &[(Instant::now(), newest)]);
+    }
+
+    /// Forgets the copies of segments that only versions which are given up list.
+    fn give_up(&self, kept: &[Earlier], given_up: &[Earlier]) {
+        let newest = self.snapshot();
+        let listed = kept.iter().map(|(_, one)| one).chain([&newest]);
+        let listed = listed.flat_map(|one| one.manifest.all_segments().map(|entry| entry.id));
+        self.forget_copies(&listed.collect(), given_up);
+    }
+
+    fn forget_copies(&self, listed: &BTreeSet<Uuid>, of: &[Earlier]) {
+        let all = of.iter().flat_map(|(_, one)| one.manifest.all_segments());
+        for entry in all.filter(|entry| !listed.contains(&entry.id)) {
+            self.store.forget_copy(&layout::segment(self.id, SegmentId(entry.id)));
+        }
     }
 
     fn load_newest(&self, expected: Option<CommitHead>) -> Result<(), CollectionError> {
@@ -90,10 +124,11 @@ impl Collection {
             };
             let before = self.snapshot.swap(Arc::new(loaded));
             let mut earlier = self.earlier.lock();
-            if earlier.len() >= EARLIER_MAX {
-                earlier.remove(0);
-            }
             earlier.push((Instant::now(), before));
+            if earlier.len() > EARLIER_MAX {
+                let oldest = earlier.remove(0);
+                self.give_up(&earlier, &[oldest]);
+            }
             return Ok(());
         }
         Err(CollectionError::Behind { collection: self.id })

@@ -1,6 +1,7 @@
 //! Collections that another process writes to.
 
 use super::*;
+use crate::collection::reading::EARLIER;
 use lodestone_io::store::testing::{Call, Fault, FaultyBlobs};
 
 fn read(store: Arc<dyn BlobStore>) -> Collection {
@@ -59,6 +60,44 @@ fn a_reader_follows_and_changes_nothing() {
     assert_eq!(versions, [Some(newest), Some(now.manifest.version), None]);
     reader.refresh(wanted(&writer)).unwrap();
     assert!(Arc::ptr_eq(&again, &reader.snapshot()), "nothing is loaded twice");
+}
+
+/// Goal: copies of segments that were merged away, as those of deleted documents are, go with the
+/// last version that lists them; those that are searched stay.
+#[test]
+fn copies_of_given_up_segments_are_forgotten() {
+    let dir = CollectionDir::new();
+    let writer = dir.open();
+    let copies = Arc::new(FaultyBlobs::new(Arc::clone(&dir.store)));
+    let forgotten = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let noted = Arc::clone(&forgotten);
+    copies.set_copies(move |key| {
+        noted.lock().push(key.clone());
+        true
+    });
+    add(&writer, &[source("s", "a", 1, &["x"])]);
+    add(&writer, &[source("s", "b", 2, &["y"])]);
+    let reader = read(copies);
+    let keys = |collection: &Collection| -> Vec<_> {
+        let snapshot = collection.snapshot();
+        snapshot.segments.iter().map(|live| layout::segment(ID, live.segment.id())).collect()
+    };
+    let before = keys(&reader);
+    let base = writer.snapshot();
+    commit(&writer, &super::merging::replacement(&writer, &base, &[0, 1]));
+    reader.refresh(wanted(&writer)).unwrap();
+    let forget = || {
+        for (replaced, _) in reader.earlier.lock().iter_mut() {
+            *replaced = replaced.checked_sub(EARLIER).unwrap();
+        }
+        reader.forget_earlier();
+        std::mem::take(&mut *forgotten.lock())
+    };
+    reader.forget_earlier();
+    assert!(forgotten.lock().is_empty(), "others may search it yet");
+    assert_eq!((forget(), forget()), (before, Vec::new()));
+    reader.forget_all();
+    assert_eq!(*forgotten.lock(), keys(&reader));
 }
 
 #[test]
