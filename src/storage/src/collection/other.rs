@@ -278,7 +278,12 @@ impl Writer<'_> {
         let collection = self.collection.id;
         match self.collection.log.commit(&base.manifest, next) {
             Ok(Commit::Done) => Ok(()),
-            Ok(Commit::Conflict(_) | Commit::Fenced) => Err(CollectionError::Fenced { collection }),
+            // The next commit builds upon the other one.
+            Ok(Commit::Conflict(_)) => Err(CollectionError::Fenced { collection }),
+            Ok(Commit::Fenced) => {
+                self.poison();
+                Err(CollectionError::Fenced { collection })
+            }
             Err(error) => {
                 if error.leaves_doubt() && !error.can_be_settled() {
                     tracing::error!(%collection, %error, "commit failed: poisoned");

@@ -48,6 +48,17 @@ fn piece(collection: &Collection) -> Option<Vec<SegmentEntry>> {
     Some(entries)
 }
 
+/// Goal: who has a successor writes nothing more, whatever it was writing when it learns that.
+#[test]
+fn a_writer_that_is_fenced_with_other_vectors_is_poisoned() {
+    let dir = CollectionDir::new();
+    let late = filled(&dir);
+    commit(&dir.try_open(2, late.head()).unwrap(), &removing("s", "d"));
+    let error = late.writer().unwrap().set_other(None).unwrap_err();
+    assert!(matches!(error, CollectionError::Fenced { .. }), "{error}");
+    assert!(late.is_poisoned() && late.writer().is_err());
+}
+
 fn switch(collection: &Collection) -> Result<(), CollectionError> {
     let open = collection.open_other(&collection.snapshot().manifest).unwrap();
     collection.writer().unwrap().switch(&open, Timestamp(9))
