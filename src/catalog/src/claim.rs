@@ -204,9 +204,12 @@ fn next_collection(
     connection.first(sql, params![after, fetches(duty)], |cells| cells.next())
 }
 
-/// The jobs to take, oldest first. One that failed or was interrupted before is taken alone.
+/// The jobs to take, oldest first, with the bytes of their originals and metadata. One that failed
+/// or was interrupted before is taken alone.
 pub(super) const CHOOSE: &str =
-    "SELECT j.seq, j.size_bytes, j.attempts + j.interruptions > 0 FROM jobs j INDEXED BY jobs_ready
+    "SELECT j.seq, j.size_bytes + ifnull(octet_length(j.tenant_metadata), 0)
+        + ifnull(octet_length(j.document_metadata), 0), j.attempts + j.interruptions > 0
+     FROM jobs j INDEXED BY jobs_ready
      WHERE j.status = 'queued' AND j.not_before = 0 AND j.fetch = ?3 AND j.collection = ?1
        AND NOT EXISTS (SELECT 1 FROM jobs r INDEXED BY jobs_running
             WHERE r.status = 'in_progress' AND r.collection = j.collection

@@ -79,8 +79,10 @@ pub const APP_COLLECTIONS_MAX: usize = 100;
 pub const METADATA_BYTES_MAX: usize = 64 << 10;
 /// Values in all metadata maps of one request, names and members of lists included.
 pub const METADATA_VALUES_MAX: usize = 100_000;
-/// Nesting of a metadata map.
+/// Nesting of a metadata map, by maps, lists and dots in keys.
 pub const METADATA_DEPTH_MAX: usize = 8;
+/// Parts of all keys of a metadata map: a key has one more than it has dots.
+pub const METADATA_KEY_PARTS_MAX: usize = 4096;
 /// Characters of a metadata key.
 pub const METADATA_KEY_CHARS_MAX: usize = 128;
 /// Fields of a tenant schema.

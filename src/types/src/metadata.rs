@@ -24,6 +24,12 @@ pub enum InvalidMetadata {
         /// Levels allowed.
         max: usize,
     },
+    /// Its keys have too many parts.
+    #[error("has keys of more than {max} parts in all, which dots in them separate")]
+    TooManyParts {
+        /// Parts allowed.
+        max: usize,
+    },
     /// A key is too long or empty.
     #[error("has a key of {chars} characters, 1 to {max} are allowed")]
     BadKey {
@@ -34,12 +40,12 @@ pub enum InvalidMetadata {
     },
 }
 
-/// Checks size, depth and keys of a map.
+/// Checks size, depth and keys of a map. A dot in a key nests, as a map in a map does.
 ///
 /// # Errors
 /// [`InvalidMetadata`] names the limit that is exceeded.
 pub fn check(map: &Metadata) -> Result<(), InvalidMetadata> {
-    check_map(map, 1)?;
+    check_map(map, 1, &mut 0)?;
     let bytes = serde_json::to_vec(map).map_or(usize::MAX, |json| json.len());
     if bytes > limits::METADATA_BYTES_MAX {
         return Err(InvalidMetadata::TooLarge { bytes, max: limits::METADATA_BYTES_MAX });
@@ -47,7 +53,8 @@ pub fn check(map: &Metadata) -> Result<(), InvalidMetadata> {
     Ok(())
 }
 
-fn check_map(map: &Metadata, depth: usize) -> Result<(), InvalidMetadata> {
+/// `parts` is the number of parts of the keys that were checked before.
+fn check_map(map: &Metadata, depth: usize, parts: &mut usize) -> Result<(), InvalidMetadata> {
     if depth > limits::METADATA_DEPTH_MAX {
         return Err(InvalidMetadata::TooDeep { max: limits::METADATA_DEPTH_MAX });
     }
@@ -56,20 +63,28 @@ fn check_map(map: &Metadata, depth: usize) -> Result<(), InvalidMetadata> {
         if chars == 0 || chars > limits::METADATA_KEY_CHARS_MAX {
             return Err(InvalidMetadata::BadKey { chars, max: limits::METADATA_KEY_CHARS_MAX });
         }
-        check_value(value, depth + 1)?;
+        let dots = key.matches('.').count();
+        if depth + dots > limits::METADATA_DEPTH_MAX {
+            return Err(InvalidMetadata::TooDeep { max: limits::METADATA_DEPTH_MAX });
+        }
+        *parts += dots + 1;
+        if *parts > limits::METADATA_KEY_PARTS_MAX {
+            return Err(InvalidMetadata::TooManyParts { max: limits::METADATA_KEY_PARTS_MAX });
+        }
+        check_value(value, depth + dots + 1, parts)?;
     }
     Ok(())
 }
 
-fn check_value(value: &Value, depth: usize) -> Result<(), InvalidMetadata> {
+fn check_value(value: &Value, depth: usize, parts: &mut usize) -> Result<(), InvalidMetadata> {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
-        Value::Object(map) => check_map(map, depth),
+        Value::Object(map) => check_map(map, depth, parts),
         Value::Array(items) => {
             if depth > limits::METADATA_DEPTH_MAX {
                 return Err(InvalidMetadata::TooDeep { max: limits::METADATA_DEPTH_MAX });
             }
-            items.iter().try_for_each(|item| check_value(item, depth + 1))
+            items.iter().try_for_each(|item| check_value(item, depth + 1, parts))
         }
     }
 }
@@ -96,5 +111,16 @@ mod tests {
             deep = json!({ "a": deep });
         }
         assert_eq!(check(&map(deep)), Err(InvalidMetadata::TooDeep { max: 8 }));
+    }
+
+    #[test]
+    fn dots_nest_and_the_parts_of_all_keys_are_limited() {
+        assert_eq!(check(&map(json!({"a.b.c": {"d.e.f.g.h": 1}}))), Ok(()));
+        let too_deep = Err(InvalidMetadata::TooDeep { max: 8 });
+        assert_eq!(check(&map(json!({"a.b.c.d.e.f.g.h.i": 1}))), too_deep);
+        assert_eq!(check(&map(json!({"a.b.c": [{"d.e.f.g.h": 1}]}))), too_deep);
+        let keys = |count: usize| (0..count).map(|at| (format!("{at}.a"), json!(1))).collect();
+        assert_eq!(check(&keys(2048)), Ok(()));
+        assert_eq!(check(&keys(2049)), Err(InvalidMetadata::TooManyParts { max: 4096 }));
     }
 }

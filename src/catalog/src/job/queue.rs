@@ -76,7 +76,7 @@ pub struct FetchedOriginal {
 pub struct ClaimLimits {
     /// Jobs at most; at least 1 is taken.
     pub jobs: usize,
-    /// Bytes of originals at most; one job is taken whatever its size.
+    /// Bytes of originals and metadata at most; one job is taken whatever its size.
     pub bytes: u64,
 }
 

@@ -1,5 +1,6 @@
 //! A job on its way in, in a worker's hands, and as listings show it.
 
+use crate::rows::metadata_to_text;
 use lodestone_types::{
     CollectionId, Fault, JobStatus, Metadata, Progress, Sequence, SourceDetail, SourceId,
     SourceKind, SubTenantId, TenantId, Timestamp,
@@ -15,6 +16,11 @@ pub enum MetadataChange {
 }
 
 impl MetadataChange {
+    /// Bytes of the new map as JSON; 0 where it stays.
+    pub fn bytes(&self) -> u64 {
+        metadata_to_text(self).map_or(0, |text| text.len() as u64)
+    }
+
     /// The map after the change, where `stored` is the one of the visible version.
     pub fn applied_to(self, stored: &Metadata) -> Metadata {
         match self {
@@ -104,6 +110,13 @@ pub struct ClaimedJob {
     pub is_fetched: bool,
     /// Fields given with the upload.
     pub detail: SourceDetail,
+}
+
+impl ClaimedJob {
+    /// Bytes of its metadata as JSON.
+    pub fn metadata_bytes(&self) -> u64 {
+        self.tenant_metadata.bytes() + self.document_metadata.bytes()
+    }
 }
 
 /// A job as status and listings show it.

@@ -78,7 +78,8 @@ fn a_claim_is_bounded_and_oldest_first() {
     }
     let two = ClaimLimits { jobs: 2, bytes: u64::MAX };
     assert_eq!(fixture.claimed_sources(two), ["a", "b"]);
-    let few_bytes = ClaimLimits { jobs: 9, bytes: 25 };
+    // Each has an original and metadata of 10 bytes.
+    let few_bytes = ClaimLimits { jobs: 9, bytes: 45 };
     assert_eq!(fixture.claimed_sources(few_bytes), ["c", "d"]);
     let no_bytes = ClaimLimits { jobs: 0, bytes: 0 };
     assert_eq!(fixture.claimed_sources(no_bytes), ["e"], "one is taken whatever its size");

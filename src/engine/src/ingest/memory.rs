@@ -31,21 +31,27 @@ const CLAIM_BYTES: u64 = 32 << 20;
 /// Bytes taken for each byte of an original: itself, its text, its chunks, the passages of the
 /// model, and 1.5 KiB of vector for every 700 bytes of text.
 const BYTES_PER_BYTE: u64 = 7;
+/// Bytes taken for each byte of metadata: a part of a key, of two bytes, takes two entries of the
+/// columns under construction.
+const BYTES_PER_METADATA_BYTE: u64 = 200;
 /// Bytes that the process which reads a document takes: the program itself, then so many for each
 /// byte of the document, up to the limit that it cannot exceed.
 const PARSER_BYTES: u64 = 48 << 20;
 const PARSER_BYTES_PER_BYTE: u64 = 16;
 
-/// Bytes to reserve for a claim of originals of these sizes. They are read one after the other.
-pub(super) fn claim_bytes(originals: impl Iterator<Item = u64>) -> u64 {
-    let (mut all, mut largest) = (0_u64, 0);
-    for bytes in originals {
+/// Bytes to reserve for a claim of originals of these sizes, each with the bytes of its metadata.
+/// They are read one after the other.
+pub(super) fn claim_bytes(originals: impl Iterator<Item = (u64, u64)>) -> u64 {
+    let (mut all, mut all_metadata, mut largest) = (0_u64, 0_u64, 0);
+    for (bytes, metadata) in originals {
         all = all.saturating_add(bytes);
+        all_metadata = all_metadata.saturating_add(metadata);
         largest = bytes.max(largest);
     }
     let parser = PARSER_BYTES.saturating_add(largest.saturating_mul(PARSER_BYTES_PER_BYTE));
     CLAIM_BYTES
         .saturating_add(all.saturating_mul(BYTES_PER_BYTE))
+        .saturating_add(all_metadata.saturating_mul(BYTES_PER_METADATA_BYTE))
         .saturating_add(parser.min(MEMORY_BYTES_MAX))
 }
 
@@ -263,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_process_that_reads_the_largest_document_counts() {
-        let bytes = |originals: &[u64]| claim_bytes(originals.iter().copied());
+        let bytes = |originals: &[u64]| claim_bytes(originals.iter().map(|bytes| (*bytes, 0)));
         let small = bytes(&[1 << 10]);
         assert!(small > CLAIM_BYTES + PARSER_BYTES);
         // One at a time: the second costs its text, and no second process.
@@ -271,6 +277,8 @@ mod tests {
         let large = bytes(&[100 << 20]);
         assert_eq!(large, CLAIM_BYTES + (BYTES_PER_BYTE * (100 << 20)) + MEMORY_BYTES_MAX);
         assert_eq!(bytes(&[u64::MAX, u64::MAX]), u64::MAX);
+        let with_metadata = claim_bytes([(1 << 10, 1 << 16)].into_iter());
+        assert_eq!(with_metadata - small, BYTES_PER_METADATA_BYTE << 16);
     }
 
     #[test]

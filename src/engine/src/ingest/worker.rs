@@ -129,7 +129,8 @@ impl Ingest {
                 self.fetch(&collection, claim)?
             }
         };
-        let bytes = memory::claim_bytes(claimed.iter().map(|job| job.size_bytes));
+        let sizes = claimed.iter().map(|job| (job.size_bytes, job.metadata_bytes()));
+        let bytes = memory::claim_bytes(sizes);
         let Some(_memory) = self.memory.share(bytes, &self.stopping) else {
             let back = claimed.into_iter().map(|job| (job, Outcome::Released));
             return self.end(&tenant, &collection, back.chain(ended).collect());

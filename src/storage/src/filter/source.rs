@@ -51,26 +51,66 @@ impl From<FilterMap> for Root {
     }
 }
 
-/// One part of a path under construction.
-#[derive(Debug, Default)]
-pub(super) struct Node {
-    /// The rows of each value, by key.
-    pub(super) entries: BTreeMap<Vec<u8>, RoaringBitmap>,
-    /// The parts below.
-    pub(super) children: BTreeMap<String, Node>,
+/// The rows of a value under construction: few values have more than one run.
+#[derive(Debug)]
+pub(super) enum Rows {
+    Run(Range<u32>),
+    Bitmap(RoaringBitmap),
 }
 
-impl Node {
-    fn child(&mut self, part: &str) -> &mut Self {
-        self.children.entry(part.to_owned()).or_default()
+impl Rows {
+    fn add(&mut self, rows: &Range<u32>) {
+        match self {
+            Self::Run(run) if run.start <= rows.start && rows.end <= run.end => {}
+            Self::Run(run) if run.end == rows.start => run.end = rows.end,
+            Self::Run(run) => {
+                let mut bitmap = RoaringBitmap::from_iter(run.clone());
+                bitmap.insert_range(rows.clone());
+                *self = Self::Bitmap(bitmap);
+            }
+            Self::Bitmap(bitmap) => {
+                bitmap.insert_range(rows.clone());
+            }
+        }
+    }
+}
+
+/// The columns of all maps under construction. Two flat maps: a map of its own for each part took
+/// 1.6 KB for a part of one letter.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    /// The numbers of the parts of paths, by the number of the part or map above and their name.
+    pub(super) parts: BTreeMap<(u32, Box<str>), u32>,
+    /// The rows of each value, by the number of its part and its key.
+    pub(super) entries: BTreeMap<(u32, Box<[u8]>), Rows>,
+}
+
+impl Tree {
+    fn child(&mut self, parent: u32, name: &str) -> Node<'_> {
+        let next = (ROOTS + self.parts.len()) as u32;
+        let part = *self.parts.entry((parent, name.into())).or_insert(next);
+        Node { tree: self, part }
+    }
+
+    fn root(&mut self, root: Root) -> Node<'_> {
+        Node { tree: self, part: root as u32 }
+    }
+}
+
+/// One part of a path, or a map itself.
+struct Node<'a> {
+    tree: &'a mut Tree,
+    part: u32,
+}
+
+impl Node<'_> {
+    fn child(&mut self, name: &str) -> Node<'_> {
+        self.tree.child(self.part, name)
     }
 
     fn mark(&mut self, key: &[u8], rows: &Range<u32>) {
-        if let Some(marked) = self.entries.get_mut(key) {
-            marked.insert_range(rows.clone());
-        } else {
-            self.entries.insert(key.to_vec(), RoaringBitmap::from_iter(rows.clone()));
-        }
+        let entry = self.tree.entries.entry((self.part, key.into()));
+        entry.and_modify(|marked| marked.add(rows)).or_insert_with(|| Rows::Run(rows.clone()));
     }
 
     fn add_scalar(&mut self, key: &[u8], rows: &Range<u32>) {
@@ -104,7 +144,8 @@ impl Node {
             let mut node = self.child(first);
             for part in parts {
                 node.mark(key::PRESENT, rows);
-                node = node.child(part);
+                let Node { tree, part: above } = node;
+                node = tree.child(above, part);
             }
             node.add_value(value, rows);
         }
@@ -112,7 +153,7 @@ impl Node {
 
     /// A text of the source itself. An empty one is both `""`, as the wire shows it, and missing.
     fn add_system_text(&mut self, name: &str, text: &str, rows: &Range<u32>) {
-        let node = self.child(name);
+        let mut node = self.child(name);
         node.mark(&key::of_text(text), rows);
         node.mark(if text.is_empty() { key::NULL } else { key::PRESENT }, rows);
     }
@@ -122,7 +163,7 @@ impl Node {
         if texts.is_empty() {
             return;
         }
-        let node = self.child(name);
+        let mut node = self.child(name);
         node.mark(key::PRESENT, rows);
         for text in texts {
             node.add_scalar(&key::of_text(text), rows);
@@ -136,11 +177,11 @@ impl Node {
     }
 }
 
-/// Adds everything of one source to the trees of the maps, in the order of [`Root`].
-pub(super) fn add(roots: &mut [Node; ROOTS], source: &SourceRecord, rows: &Range<u32>) {
-    let [tenant, document, system, scope] = roots;
-    tenant.add_map(&source.tenant_metadata, rows);
-    document.add_map(&source.document_metadata, rows);
+/// Adds everything of one source.
+pub(super) fn add(tree: &mut Tree, source: &SourceRecord, rows: &Range<u32>) {
+    tree.root(Root::Tenant).add_map(&source.tenant_metadata, rows);
+    tree.root(Root::Document).add_map(&source.document_metadata, rows);
+    let mut system = tree.root(Root::System);
     system.add_system_text(SOURCE_ID, source.id.as_str(), rows);
     system.add_system_text("source_title", &source.title, rows);
     system.add_system_text("source_type", source.source_type(), rows);
@@ -149,17 +190,17 @@ pub(super) fn add(roots: &mut [Node; ROOTS], source: &SourceRecord, rows: &Range
     system.add_system_text("description", &source.description, rows);
     system.add_system_time("source_upload_time", source.uploaded_at, rows);
     system.add_system_time("source_last_updated_time", source.last_updated_at, rows);
+    let mut scope = tree.root(Root::Scope);
     scope.child(SUB_TENANT).mark(&key::of_text(source.sub_tenant.as_str()), rows);
 }
 
 /// Adds the payload of one row of client vectors: its metadata stands beside that of its source.
-pub(super) fn add_payload(roots: &mut [Node; ROOTS], payload: &RowPayload, row: u32) {
-    let [_, document, _, scope] = roots;
+pub(super) fn add_payload(tree: &mut Tree, payload: &RowPayload, row: u32) {
     let rows = row..row + 1;
     if let Some(metadata) = &payload.metadata {
-        document.add_map(metadata, &rows);
+        tree.root(Root::Document).add_map(metadata, &rows);
     }
     if let Some(id) = &payload.id {
-        scope.child(CHUNK_ID).mark(&key::of_text(id), &rows);
+        tree.root(Root::Scope).child(CHUNK_ID).mark(&key::of_text(id), &rows);
     }
 }

@@ -7,13 +7,13 @@ use roaring::RoaringBitmap;
 
 use crate::filter::format::{BITMAP_BYTES, COLUMN_BYTES, ENTRY_BYTES, HEADER_BYTES};
 use crate::filter::format::{MAGIC, VERSION};
-use crate::filter::source::{self, Node, ROOTS};
+use crate::filter::source::{self, ROOTS, Rows, Tree};
 use lodestone_types::{RowPayload, SourceRecord};
 
 /// Collects the sources of one segment and writes their columns.
 #[derive(Debug, Default)]
 pub struct ColumnsBuilder {
-    roots: [Node; ROOTS],
+    tree: Tree,
     rows: u32,
 }
 
@@ -30,27 +30,31 @@ impl ColumnsBuilder {
             return;
         }
         self.rows = self.rows.max(rows.end);
-        source::add(&mut self.roots, source, &rows);
+        source::add(&mut self.tree, source, &rows);
     }
 
     /// Adds the payload of one row, whose source has been added.
     pub fn add_payload(&mut self, row: u32, payload: &RowPayload) {
-        source::add_payload(&mut self.roots, payload, row);
+        source::add_payload(&mut self.tree, payload, row);
     }
 
     /// The bytes that [`crate::filter::Columns::open`] reads.
     pub fn finish(self) -> Vec<u8> {
         let mut writer = Writer::default();
+        let Tree { parts, mut entries } = self.tree;
         // Breadth first, so that columns come out in the order of (parent, name).
-        let mut parents: VecDeque<Node> = self.roots.into();
+        let mut parents: VecDeque<u32> = (0..ROOTS as u32).collect();
         let mut parent = 0;
-        while let Some(node) = parents.pop_front() {
-            for (name, mut child) in node.children {
-                writer.add_column(parent, &name);
-                for (key, rows) in std::mem::take(&mut child.entries) {
-                    writer.add_entry(&key, rows);
+        while let Some(number) = parents.pop_front() {
+            let first = |number: u32| (number, Box::<str>::default());
+            for ((_, name), part) in parts.range(first(number)..first(number + 1)) {
+                writer.add_column(parent, name);
+                let first = |number: u32| (number, Box::<[u8]>::default());
+                for ((_, key), rows) in entries.range_mut(first(*part)..first(part + 1)) {
+                    // What is written leaves the memory.
+                    writer.add_entry(key, std::mem::replace(rows, Rows::Run(0..0)));
                 }
-                parents.push_back(child);
+                parents.push_back(*part);
             }
             parent += 1;
         }
@@ -76,18 +80,26 @@ impl Writer {
         self.names.extend_from_slice(name.as_bytes());
     }
 
-    fn add_entry(&mut self, key: &[u8], mut rows: RoaringBitmap) {
-        let (Some(first), Some(last)) = (rows.min(), rows.max()) else { return };
-        if rows.len() == u64::from(last - first) + 1 {
-            push_row(&mut self.entries, &self.keys, first, last - first + 1);
-        } else {
-            let number = count(&self.offsets, BITMAP_BYTES);
-            push_row(&mut self.entries, &self.keys, number, 0);
-            self.offsets.extend_from_slice(&(self.bitmaps.len() as u64).to_le_bytes());
-            rows.optimize();
-            rows.serialize_into(&mut self.bitmaps).expect("a vector takes all bytes");
+    fn add_entry(&mut self, key: &[u8], rows: Rows) {
+        match rows {
+            Rows::Run(run) => {
+                push_row(&mut self.entries, &self.keys, run.start, run.end - run.start);
+            }
+            Rows::Bitmap(rows) => self.add_bitmap(rows),
         }
         self.keys.extend_from_slice(key);
+    }
+
+    fn add_bitmap(&mut self, mut rows: RoaringBitmap) {
+        let (Some(first), Some(last)) = (rows.min(), rows.max()) else { return };
+        if rows.len() == u64::from(last - first) + 1 {
+            return push_row(&mut self.entries, &self.keys, first, last - first + 1);
+        }
+        let number = count(&self.offsets, BITMAP_BYTES);
+        push_row(&mut self.entries, &self.keys, number, 0);
+        self.offsets.extend_from_slice(&(self.bitmaps.len() as u64).to_le_bytes());
+        rows.optimize();
+        rows.serialize_into(&mut self.bitmaps).expect("a vector takes all bytes");
     }
 
     fn finish(mut self, rows: u32) -> Vec<u8> {

@@ -9,7 +9,7 @@
 //! | lists, one-bit codes | 250 a row: twelve nearest groups, distances, the codes |
 //! | graph | six times its size: a table of its names, and the section twice |
 //! | sources | four times their size: records, their stored form, the section twice |
-//! | columns | eight times their size: a value that one row alone has takes three allocations |
+//! | columns | eight times their size: a value that one row alone has takes two allocations |
 //! | boxes, lines, contexts | their size twice |
 
 use crate::segment::Segment;
