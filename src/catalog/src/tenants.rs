@@ -171,12 +171,13 @@ impl Catalog {
     }
 
     /// The newest manifest that a settlement recorded, to be compared with the one found on
-    /// opening the collection.
+    /// opening the collection. That of a deleted tenant is not opened again.
     ///
     /// # Errors
     /// [`CatalogError::CollectionUnknown`], storage errors.
     pub fn head(&self, collection: CollectionId) -> Result<Option<CommitHead>> {
-        let sql = "SELECT head_version, head_nonce FROM tenants WHERE collection = ?1";
+        let sql = "SELECT head_version, head_nonce FROM tenants
+            WHERE collection = ?1 AND deleting = 0";
         self.read(|connection| {
             let head = connection.first(sql, [blob(collection)], |cells| {
                 let (version, nonce) =

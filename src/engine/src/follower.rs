@@ -296,7 +296,7 @@ impl Follower {
             Ok(head) => collection.refresh(head),
             Err(CatalogError::CollectionUnknown { .. }) => {
                 collection.forget_all();
-                return self.registry.close(id);
+                return drop(self.registry.close(id));
             }
             Err(error) => return tracing::warn!(collection = %id, %error, "its head is not known"),
         };

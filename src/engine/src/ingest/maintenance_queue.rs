@@ -27,6 +27,8 @@ struct Task {
 pub(super) struct Maintenance {
     waiting: Mutex<BTreeMap<CollectionId, Task>>,
     pub(super) has_deleted_tenants: AtomicBool,
+    /// Collections of deleted tenants that were held when they were closed.
+    held: Mutex<BTreeMap<CollectionId, Weak<Collection>>>,
     woken: Condvar,
     large: Mutex<LargeMerges>,
     woken_for_large: Condvar,
@@ -74,6 +76,9 @@ impl Maintenance {
         if !waiting.values().any(is_due) && !has_deleted_tenants && !stopping.is_set() {
             self.woken.wait_for(&mut waiting, ROUND);
         }
+        if !self.held.lock().is_empty() {
+            self.has_deleted_tenants.store(true, Ordering::SeqCst);
+        }
         let (due, later) =
             std::mem::take(&mut *waiting).into_iter().partition(|(_, task)| is_due(task));
         *waiting = later;
@@ -116,6 +121,20 @@ impl Maintenance {
         let mut large = self.large.lock();
         large.waiting.remove(&id);
         large.running != Some(id)
+    }
+
+    /// Whether anybody holds a collection of a deleted tenant, which the registry has closed. Then
+    /// [`Self::take`] has deleted tenants looked at again.
+    pub(super) fn is_held(&self, id: CollectionId, closed: Weak<Collection>) -> bool {
+        let mut held = self.held.lock();
+        if closed.strong_count() > 0 {
+            held.insert(id, closed);
+        }
+        let is_held = held.get(&id).is_some_and(|collection| collection.strong_count() > 0);
+        if !is_held {
+            held.remove(&id);
+        }
+        is_held
     }
 
     /// Ends the waits of the threads.

@@ -30,8 +30,8 @@ use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, E
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{
-    Extracted, Fault, Filter, Memory, Metadata, Origin, RequestContext, Sequence, SourceDetail,
-    SourceId, SourceKind, SourceRecord, SubTenantId, Timestamp, limits, memory,
+    Extracted, Fault, Memory, Metadata, Origin, RequestContext, Sequence, SourceDetail, SourceId,
+    SourceKind, SourceRecord, SubTenantId, Timestamp, limits,
 };
 
 const MILLIS_PER_SECOND: u64 = 1000;
@@ -105,22 +105,28 @@ impl Ingest {
         if added.is_empty() {
             return Ok(Vec::new());
         }
-        let (mut model, now) = (self.model_of(tenant, collection)?, self.clock.now());
+        let (model, now) = (self.model_of(tenant, collection)?, self.clock.now());
         let scope = sub_tenant.of_memories();
+        for memory in &added {
+            self.require_room_for_a_vector(tenant, collection, &scope, memory.id.as_ref())?;
+        }
         let prepare = |memory| self.prepare_memory(tenant, &*model, &scope, memory, now);
         let mut prepared: Vec<Prepared> =
             added.into_iter().map(prepare).collect::<Result<_, IngestError>>()?;
-        self.keep_originals(collection, sub_tenant, &mut prepared, now)?;
+        let kept = self.keep_originals(collection, sub_tenant, &mut prepared, now);
         let mut sources: Vec<NewSource> = prepared.into_iter().map(|one| one.source).collect();
-        while let Err(error) =
-            self.publish_memories(tenant, collection, &*model, sub_tenant, &mut sources)
-        {
-            let IngestError::Collection(CollectionError::OtherModel { .. }) = error else {
+        let published =
+            kept.and_then(|()| self.publish_with(tenant, collection, model, &mut sources));
+        match published {
+            Ok(()) => {}
+            // They may be referred to.
+            Err(error @ IngestError::OutcomeUnknown { .. }) => return Err(error),
+            Err(error) => {
+                let raw_keys: Vec<String> =
+                    sources.into_iter().map(|source| source.record.raw_key).collect();
+                self.delete_originals(&raw_keys);
                 return Err(error);
-            };
-            // The tenant was switched to another model meanwhile.
-            model = self.model_of(tenant, collection)?;
-            self.embed_again(tenant, &*model, &mut sources)?;
+            }
         }
         let stored = |source: &NewSource| {
             let memory = Memory::of(&source.record).expect("made of a memory");
@@ -290,12 +296,29 @@ impl Ingest {
         Ok(())
     }
 
+    /// Publishes memories, embedded anew where the tenant is switched to another model meanwhile.
+    fn publish_with(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        mut model: Arc<dyn Embedder>,
+        sources: &mut [NewSource],
+    ) -> Result<(), IngestError> {
+        while let Err(error) = self.publish_memories(tenant, collection, &*model, sources) {
+            let IngestError::Collection(CollectionError::OtherModel { .. }) = error else {
+                return Err(error);
+            };
+            model = self.model_of(tenant, collection)?;
+            self.embed_again(tenant, &*model, sources)?;
+        }
+        Ok(())
+    }
+
     fn publish_memories(
         &self,
         tenant: &Tenant,
         collection: &Arc<Collection>,
         model: &dyn Embedder,
-        sub_tenant: &SubTenantId,
         sources: &mut [NewSource],
     ) -> Result<(), IngestError> {
         let mut writer = collection.writer()?;
@@ -309,8 +332,8 @@ impl Ingest {
             let older = snapshot.record(&record.sub_tenant, &record.id)?;
             record.version = older.map_or(1, |older| older.version + 1);
             // This creates the sub-tenant that the client named (API 1.3).
-            record.sequence =
-                self.catalog.reserve_sequence(collection.id(), sub_tenant, &record.id)?;
+            let (id, scope) = (collection.id(), &record.sub_tenant.named());
+            record.sequence = self.catalog.reserve_sequence(id, scope, &record.id)?;
         }
         let segment = collection.build(model.dimension(), VectorKind::F16, sources)?;
         let edit = Edit {
@@ -348,45 +371,4 @@ impl Ingest {
             false => Ok(()),
         }
     }
-
-    /// Removes expired memories. They are invisible already; this frees their disk space. Returns
-    /// their number.
-    ///
-    /// # Errors
-    /// Errors of the disk or the catalog.
-    pub fn remove_expired_memories(
-        &self,
-        collection: &Arc<Collection>,
-    ) -> Result<usize, IngestError> {
-        let filter = memory::expired(self.clock.now());
-        if expired_memories(&collection.snapshot(), &filter)?.is_empty() {
-            return Ok(0);
-        }
-        let mut writer = collection.writer()?;
-        let remove_sources = expired_memories(&writer.base(), &filter)?;
-        let outcome = writer.commit(&Edit { remove_sources, ..Edit::default() })?;
-        self.record_head(collection)?;
-        drop(writer);
-        self.delete_originals(&outcome.orphaned_uploads);
-        Ok(outcome.removed.len())
-    }
-}
-
-/// Memories of every sub-tenant that pass `filter`. Documents may hold a key of the same name.
-fn expired_memories(
-    snapshot: &Snapshot,
-    filter: &Filter,
-) -> Result<Vec<(SubTenantId, SourceId)>, CollectionError> {
-    let mut expired = Vec::new();
-    for live in &snapshot.segments {
-        let segment = &live.segment;
-        let passing = segment.matching(filter)? - &live.dead.rows;
-        for source in live.sources_of(&passing) {
-            let record = segment.record(source)?;
-            if record.kind == SourceKind::Memory {
-                expired.push((record.sub_tenant, record.id));
-            }
-        }
-    }
-    Ok(expired)
 }

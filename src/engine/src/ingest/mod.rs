@@ -23,7 +23,7 @@
 //! - `files`: files that no sub-tenant searches yet
 //! - `import`: a tenant built from an archive, visible in one step
 //! - `turns`: workers shared among tenants; `room`: limits of their vectors; `described`: changes
-//!   of tenants themselves
+//!   of tenants themselves; `expiry`: the end of memories
 //! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
@@ -42,6 +42,7 @@ mod delete;
 mod described;
 mod embed;
 mod error;
+mod expiry;
 mod failure;
 mod files;
 mod import;

@@ -13,10 +13,13 @@ impl Ingest {
     /// Errors of the disk or the catalog; the next start goes on.
     pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
         for id in self.catalog.collections_pending_delete()? {
-            self.registry.close(id);
             if !self.maintenance.give_up_large(id) | !self.reembeds.forget(id) {
                 // Files that a merge or a re-embedding writes later would stay: its thread calls
                 // again when it is done.
+                continue;
+            }
+            // So would those of a request that began before the deletion.
+            if self.maintenance.is_held(id, self.registry.close(id)) {
                 continue;
             }
             descriptors::mark_deleted(&*self.store, id)?;

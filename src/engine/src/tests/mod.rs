@@ -2,6 +2,7 @@
 
 mod amendments;
 mod client_vectors;
+mod deletion;
 mod fairness;
 mod files;
 mod full_disk;

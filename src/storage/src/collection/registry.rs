@@ -2,7 +2,7 @@
 //! are too many.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -146,11 +146,14 @@ impl Registry {
         slot.clone()
     }
 
-    /// Forgets the collection of a deleted tenant for good. Callers that still hold it continue, so
-    /// opening it anew could mistake files that are being written for left-over ones.
-    pub fn close(&self, id: CollectionId) {
-        self.slots.lock().by_id.remove(&id);
+    /// Forgets the collection of a deleted tenant for good; waits for whoever opens it now. Callers
+    /// that still hold it continue and may write files, as long as what is returned can be
+    /// upgraded. Opening it anew could mistake those for left-over ones.
+    pub fn close(&self, id: CollectionId) -> Weak<Collection> {
+        let slot = self.slots.lock().by_id.remove(&id);
+        let held = slot.and_then(|slot| slot.collection.lock().take());
         self.unopenable.lock().remove(&id);
+        held.as_ref().map(Arc::downgrade).unwrap_or_default()
     }
 
     /// A collection, where it is open and not just being opened.

@@ -1,0 +1,50 @@
+//! The end of memories that are kept for a time only.
+
+use std::sync::Arc;
+
+use crate::ingest::{Ingest, IngestError};
+use lodestone_storage::collection::{Collection, CollectionError, Edit, Snapshot};
+use lodestone_types::{Filter, SourceId, SourceKind, SubTenantId, memory};
+
+impl Ingest {
+    /// Removes expired memories. They are invisible already; this frees their disk space. Returns
+    /// their number.
+    ///
+    /// # Errors
+    /// Errors of the disk or the catalog.
+    pub fn remove_expired_memories(
+        &self,
+        collection: &Arc<Collection>,
+    ) -> Result<usize, IngestError> {
+        let filter = memory::expired(self.clock.now());
+        if expired_memories(&collection.snapshot(), &filter)?.is_empty() {
+            return Ok(0);
+        }
+        let mut writer = collection.writer()?;
+        let remove_sources = expired_memories(&writer.base(), &filter)?;
+        let outcome = writer.commit(&Edit { remove_sources, ..Edit::default() })?;
+        self.record_head(collection)?;
+        drop(writer);
+        self.delete_originals(&outcome.orphaned_uploads);
+        Ok(outcome.removed.len())
+    }
+}
+
+/// Memories of every sub-tenant that pass `filter`. Documents may hold a key of the same name.
+fn expired_memories(
+    snapshot: &Snapshot,
+    filter: &Filter,
+) -> Result<Vec<(SubTenantId, SourceId)>, CollectionError> {
+    let mut expired = Vec::new();
+    for live in &snapshot.segments {
+        let segment = &live.segment;
+        let passing = segment.matching(filter)? - &live.dead.rows;
+        for source in live.sources_of(&passing) {
+            let record = segment.record(source)?;
+            if record.kind == SourceKind::Memory {
+                expired.push((record.sub_tenant, record.id));
+            }
+        }
+    }
+    Ok(expired)
+}

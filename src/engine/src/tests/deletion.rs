@@ -1,0 +1,63 @@
+//! Deleted tenants and the requests that began before.
+
+use std::path::PathBuf;
+
+use super::rebuild::files;
+use super::*;
+use crate::ingest::NewMemory;
+use lodestone_catalog::descriptors;
+use lodestone_storage::collection::uploads::{self, UploadLabel};
+use lodestone_types::{CollectionId, ErrorKind};
+
+fn tenant(engine: &Engine, name: &str) -> (TenantId, CollectionId) {
+    let id = TenantId::parse(name).unwrap();
+    let plan = TenantPlan::default();
+    let made = engine.create_tenant(&grant(), Some(id.clone()), TenantMode::Standard, None, plan);
+    (id, made.unwrap().collection)
+}
+
+fn is_described(engine: &Engine, id: CollectionId) -> bool {
+    descriptors::read(&*engine.store, id).unwrap().is_some()
+}
+
+/// Goal: what a request writes that began before the deletion of its tenant goes with the tenant;
+/// else its files would stay, and without their descriptor a lost catalog could not be rebuilt.
+/// Method: two tenants without requests are deleted after it, so one round at least has met it.
+#[test]
+fn a_deletion_waits_for_the_requests_that_began_before() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    let held = access(engine);
+    let acme = held.tenant.collection;
+    let others = ["first", "second"].map(|name| tenant(engine, name));
+    engine.delete_tenant(&grant(), &held.tenant.id).unwrap();
+    for (name, id) in others {
+        engine.delete_tenant(&grant(), &name).unwrap();
+        wait_for("the end of a tenant", || (!is_described(engine, id)).then_some(()));
+    }
+    assert!(is_described(engine, acme));
+
+    let added = NewMemory { content: "Nora likes slate.".into(), ..NewMemory::default() };
+    let refused = engine.add_memory(&held, added, None).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotFound);
+    let originals = rig.dir.path().join("data/v1/raw");
+    assert_eq!(files(&originals, ""), [] as [PathBuf; 0], "nothing is kept of it");
+    let label = UploadLabel {
+        sub_tenant: "default".into(),
+        source: "late".into(),
+        kind: "text".into(),
+        filename: String::new(),
+        content_type: String::new(),
+        uploaded_at: START.0,
+        tenant_metadata: None,
+        document_metadata: None,
+        origin: Origin::default(),
+        after: None,
+    };
+    uploads::put(&*engine.store, &*engine.ids, acme, &label, b"late").unwrap();
+    assert_eq!(engine.ingest.open(&held.tenant).unwrap_err().kind(), refused.kind());
+    drop(held);
+    engine.ingest.clear_deleted_tenants();
+    wait_for("the end of the tenant", || (!is_described(engine, acme)).then_some(()));
+    assert_eq!(files(&originals, ""), [] as [PathBuf; 0]);
+}
