@@ -41,7 +41,8 @@ impl Catalog {
                 remove_source_jobs(connection, collection, &sub_tenant, source, &mut canceled)?;
                 let was_known = known::forget(connection, collection, &sub_tenant, source)?;
                 let had_job = canceled.sequences.len() > before;
-                if was_known || had_job {
+                // Nobody is told of memories.
+                if (was_known || had_job) && !sub_tenant.is_of_memories() {
                     let event = outbox::deleted(collection, &sub_tenant, source.as_str());
                     teller.tell(connection, event)?;
                 }

@@ -3,7 +3,8 @@
 //!
 //! A source becomes known with the sequence of its acceptance, before it is visible, and is
 //! forgotten when it is deleted. A crash in between leaves one that is not there: who finds it
-//! looks at its collection anyway.
+//! looks at its collection anyway. Memories are known in scopes of their own, which no look-up
+//! returns; they say that their tenant is not empty.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
@@ -19,8 +20,8 @@ use lodestone_types::{CollectionId, Scope, Sequence, SourceId, SubTenantId, Tena
 const SCOPES_MAX: i64 = 100;
 
 impl Catalog {
-    /// The scopes within `scope` that know a source, most recently accepted first, at most 100;
-    /// with `only`, those of a sub-tenant of that name.
+    /// The scopes of documents and vectors within `scope` that know a source, most recently
+    /// accepted first, at most 100; with `only`, those of a sub-tenant of that name.
     pub fn scopes_of(
         &self,
         source: &SourceId,
@@ -128,6 +129,7 @@ fn find(
         "SELECT k.seq, t.name, k.sub_tenant
          FROM known_sources k JOIN tenants t ON t.collection = k.collection
          WHERE k.source = ?1 AND (?3 IS NULL OR k.sub_tenant = ?3) AND t.deleting = 0 {condition}
+            AND k.sub_tenant NOT GLOB '!*'
          ORDER BY k.seq DESC LIMIT ?2"
     );
     connection.all(&sql, params_from_iter(values), |cells| {

@@ -13,7 +13,8 @@ use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId, Timestamp};
 
 impl Catalog {
     /// Takes the next sequence for a source that is made without a job (vectors, memories), and
-    /// creates its sub-tenant if needed. Durable, so that no later operation gets the same one.
+    /// creates its sub-tenant if needed. Durable, so that no later operation gets the same one. A
+    /// memory is known in the scope of memories: a document may have the same id.
     ///
     /// # Errors
     /// [`CatalogError::CollectionUnknown`], storage errors.
@@ -27,7 +28,7 @@ impl Catalog {
         let source = source.clone();
         self.write(move |connection| {
             tenants::require(connection, collection)?;
-            ensure(connection, collection, &name, now)?;
+            ensure(connection, collection, &name.named(), now)?;
             let sequence = sequences::take(connection)?;
             known::add(connection, collection, &name, &source, sequence)?;
             Ok(sequence)
@@ -92,6 +93,7 @@ impl Catalog {
         }
         let mut raw_keys = self.remove_settled_jobs(collection, name)?;
         self.forget_sub_tenant(collection, name)?;
+        self.forget_sub_tenant(collection, &name.of_memories())?;
         let name = name.clone();
         let mut canceled = self.write_telling(move |connection, teller| {
             if !exists(connection, collection, &name)? {

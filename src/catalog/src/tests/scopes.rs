@@ -1,8 +1,8 @@
 //! Tenants and sub-tenants.
 
 use super::*;
-use crate::{CatalogError, RestoredTenant, TenantLimits};
-use lodestone_types::CommitHead;
+use crate::{CatalogError, JobScope, RestoredTenant, Retry, TenantLimits};
+use lodestone_types::{CommitHead, Scope};
 use lodestone_types::{ErrorKind, FieldType, SchemaField, TenantSchema};
 
 fn schema() -> TenantSchema {
@@ -94,6 +94,33 @@ fn sub_tenants_come_with_the_first_write() {
     fixture.catalog.reserve_sequence(collection, &sub("c"), &source("v")).unwrap();
     let names = fixture.catalog.sub_tenants(collection).unwrap();
     assert_eq!(names, ["default", "b", "c", "x"].map(sub));
+}
+
+/// Goal: a memory of the id of a document is another source for retries, look-ups and deletions,
+/// also where it was found in a rebuilt catalog's segments.
+#[test]
+fn memories_are_known_apart_from_documents() {
+    let fixture = Fixture::new();
+    let (catalog, of) = (&fixture.catalog, fixture.tenant("a").collection);
+    let (name, memories) = (sub("x"), sub("x").of_memories());
+    let known = |id: &str| catalog.scopes_of(&source(id), &JobScope::Everywhere, None).unwrap();
+    catalog.reserve_sequence(of, &memories, &source("s")).unwrap();
+    catalog.add_known(of, vec![(memories.clone(), source("m"), Sequence(1), None)]).unwrap();
+    assert_eq!((known("s"), known("m")), (Vec::new(), Vec::new()));
+    assert!(!catalog.is_empty(of).unwrap() && catalog.sub_tenant_exists(of, &name).unwrap());
+
+    let job = NewJob { sub_tenant: name.clone(), ..fixture.job(of, "s") };
+    let job = catalog.submit(job).unwrap().sequence;
+    fixture.claim().unwrap();
+    let (fault, message) = (Fault::CorruptFile, String::new());
+    fixture.settle(of, job, Outcome::Rejected { fault, message });
+    catalog.reserve_sequence(of, &memories, &source("s")).unwrap();
+    assert_eq!(catalog.retry(job).unwrap(), Retry::Open, "no later upload has replaced it");
+    catalog.cancel_sources(of, &memories, &[source("s"), source("m")]).unwrap();
+    assert_eq!(known("s"), [Scope { tenant: tenant("a"), sub_tenant: name.clone() }]);
+    catalog.reserve_sequence(of, &memories, &source("s")).unwrap();
+    catalog.delete_sub_tenant(of, &name).unwrap();
+    assert!(catalog.is_empty(of).unwrap());
 }
 
 #[test]

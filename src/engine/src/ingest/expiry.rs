@@ -1,7 +1,9 @@
 //! The end of memories that are kept for a time only.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::ingest::maintenance::KNOWN_PER_STEP;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_storage::collection::{Collection, CollectionError, Edit, Snapshot};
 use lodestone_types::{Filter, SourceId, SourceKind, SubTenantId, memory};
@@ -24,6 +26,15 @@ impl Ingest {
         let remove_sources = expired_memories(&writer.base(), &filter)?;
         let outcome = writer.commit(&Edit { remove_sources, ..Edit::default() })?;
         self.record_head(collection)?;
+        let mut removed: BTreeMap<SubTenantId, Vec<SourceId>> = BTreeMap::new();
+        for (scope, id) in &outcome.removed {
+            removed.entry(scope.clone()).or_default().push(id.clone());
+        }
+        for (scope, ids) in removed {
+            for part in ids.chunks(KNOWN_PER_STEP) {
+                self.catalog.cancel_sources(collection.id(), &scope, part)?;
+            }
+        }
         drop(writer);
         self.delete_originals(&outcome.orphaned_uploads);
         Ok(outcome.removed.len())

@@ -34,7 +34,7 @@ const SWEEP_MILLIS: u64 = 3_600_000;
 /// Time between two tenants, so that idle ones are not all opened at once.
 const SWEEP_PAUSE_MILLIS: u64 = 1000;
 /// Sources that the catalog is told of in one step.
-const KNOWN_PER_STEP: usize = 1000;
+pub(super) const KNOWN_PER_STEP: usize = 1000;
 
 /// The tenants that are still to be swept in this round.
 #[derive(Debug, Default)]

@@ -332,7 +332,7 @@ impl Ingest {
             let older = snapshot.record(&record.sub_tenant, &record.id)?;
             record.version = older.map_or(1, |older| older.version + 1);
             // This creates the sub-tenant that the client named (API 1.3).
-            let (id, scope) = (collection.id(), &record.sub_tenant.named());
+            let (id, scope) = (collection.id(), &record.sub_tenant);
             record.sequence = self.catalog.reserve_sequence(id, scope, &record.id)?;
         }
         let segment = collection.build(model.dimension(), VectorKind::F16, sources)?;
