@@ -324,6 +324,15 @@ impl Catalog {
         self.inner.log.as_ref().map_or(Ok(false), |log| log.check_fence())
     }
 
+    /// Makes everything durable that this process has committed, changes in doubt included.
+    ///
+    /// # Errors
+    /// [`CatalogError::LogAway`]; [`CatalogError::Fenced`] or [`CatalogError::Poisoned`] where it
+    /// never will be; storage errors.
+    pub fn confirm(&self) -> Result<()> {
+        self.write(|_| Ok(()))
+    }
+
     /// Runs `body` in a transaction that is durable when this returns `Ok`.
     pub(super) fn write<T, F>(&self, body: F) -> Result<T>
     where

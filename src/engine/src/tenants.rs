@@ -198,7 +198,12 @@ impl Engine {
         }
         self.gauge.make_room();
         let changing = self.ingest.hold_tenants();
-        let collection = self.catalog.begin_delete_tenant(&tenant.id).map_err(absent)?;
+        let begun = self.catalog.begin_delete_tenant(&tenant.id);
+        if matches!(begun, Err(CatalogError::InDoubt { .. })) {
+            // It is deleted here as soon as it is known that it was.
+            self.ingest.clear_deleted_tenants();
+        }
+        let collection = begun.map_err(absent)?;
         // Before the answer: a deleted tenant must not come back with a rebuilt catalog.
         let marked = descriptors::mark_deleted(&*self.store, collection);
         drop(changing);

@@ -10,24 +10,38 @@ impl Ingest {
     /// Deletes the files of tenants that were deleted. Readers that still use them keep theirs.
     ///
     /// # Errors
-    /// Errors of the disk or the catalog; the next start goes on.
+    /// Errors of the disk or the catalog, after the others were dealt with; the next start goes on.
     pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
-        for id in self.catalog.collections_pending_delete()? {
-            if !self.maintenance.give_up_large(id) | !self.reembeds.forget(id) {
-                // Files that a merge or a re-embedding writes later would stay: its thread calls
-                // again when it is done.
-                continue;
-            }
-            // So would those of a request that began before the deletion.
-            if self.maintenance.is_held(id, self.registry.close(id)) {
-                continue;
-            }
-            descriptors::mark_deleted(&*self.store, id)?;
-            self.delete_files(id)?;
-            self.catalog.finish_delete_collection(id)?;
-            descriptors::remove(&*self.store, id)?;
+        let doomed = self.catalog.collections_pending_delete()?;
+        if doomed.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        // A deletion may be in doubt: another process that has taken over may have the tenant.
+        self.catalog.confirm()?;
+        let mut outcome = Ok(());
+        for id in doomed {
+            if let Err(error) = self.finish_deleted_tenant(id) {
+                tracing::warn!(collection = %id, %error, "a deleted tenant is not cleared yet");
+                outcome = Err(error);
+            }
+        }
+        outcome
+    }
+
+    fn finish_deleted_tenant(&self, id: CollectionId) -> Result<(), IngestError> {
+        if !self.maintenance.give_up_large(id) | !self.reembeds.forget(id) {
+            // Files that a merge or a re-embedding writes later would stay: its thread calls
+            // again when it is done.
+            return Ok(());
+        }
+        // So would those of a request that began before the deletion.
+        if self.maintenance.is_held(id, self.registry.close(id)) {
+            return Ok(());
+        }
+        descriptors::mark_deleted(&*self.store, id)?;
+        self.delete_files(id)?;
+        self.catalog.finish_delete_collection(id)?;
+        Ok(descriptors::remove(&*self.store, id)?)
     }
 
     pub(super) fn delete_files(&self, id: CollectionId) -> Result<(), CollectionError> {

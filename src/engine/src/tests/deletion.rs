@@ -61,3 +61,19 @@ fn a_deletion_waits_for_the_requests_that_began_before() {
     wait_for("the end of the tenant", || (!is_described(engine, acme)).then_some(()));
     assert_eq!(files(&originals, ""), [] as [PathBuf; 0]);
 }
+
+/// Goal: a deleted tenant that cannot be cleared does not keep the others.
+#[test]
+fn a_tenant_that_cannot_be_cleared_holds_up_no_other() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    let mut tenants = ["first", "second"].map(|name| tenant(engine, name));
+    tenants.sort_by_key(|(_, id)| *id);
+    let [(damaged, first), (name, second)] = tenants;
+    let descriptor = rig.dir.path().join("data/v1/t").join(first.to_string());
+    std::fs::write(&descriptor, "damaged").unwrap();
+    assert!(engine.delete_tenant(&grant(), &damaged).is_err());
+    engine.delete_tenant(&grant(), &name).unwrap();
+    wait_for("the end of the second", || (!is_described(engine, second)).then_some(()));
+    assert!(descriptor.exists());
+}

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::*;
 use crate::job::{ClaimLimits, Duty};
-use lodestone_types::{ErrorKind, JobStatus, SubTenantId};
+use lodestone_types::{ErrorKind, JobStatus, SubTenantId, TenantId};
 
 fn is_there(rows: &Rows, name: &str) -> bool {
     rows["jobs"].iter().any(|row| row.contains(&format!("raw/{name}")))
@@ -60,6 +60,26 @@ fn a_store_that_is_away_leaves_one_change_in_doubt_and_refuses_the_rest() {
     let rows = machines.restored().unwrap();
     assert_eq!(rows, machine.rows());
     assert!(is_there(&rows, "doubt") && is_there(&rows, "after") && !is_there(&rows, "refused"));
+}
+
+/// Goal: whoever carries out a change learns first whether it is in the store.
+#[test]
+fn a_change_in_doubt_is_confirmed_by_the_store_alone() {
+    let machines = Machines::new(SMALL);
+    let machine = machines.start();
+    let collection = machine.tenant("a");
+    away(&machines);
+    let error = machine.catalog.begin_delete_tenant(&TenantId::parse("a").unwrap()).unwrap_err();
+    assert!(matches!(error, CatalogError::InDoubt { .. }), "{error}");
+    assert_eq!(machine.catalog.collections_pending_delete().unwrap(), [collection]);
+    for _ in 0..3 {
+        let error = machine.catalog.confirm().unwrap_err();
+        assert!(matches!(error, CatalogError::LogAway { .. }), "{error}");
+        machine.clock.advance_millis(1000);
+    }
+    back(&machines);
+    machine.catalog.confirm().unwrap();
+    assert_eq!(machines.restored().unwrap(), machine.rows());
 }
 
 #[test]
