@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
-use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+use rusqlite::ffi::{SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE};
 
 use lodestone_io::store::StoreError;
 use lodestone_types::{CollectionId, ErrorKind, SubTenantId, TenantId};
@@ -161,8 +161,9 @@ pub enum CatalogError {
         /// Bytes kept at most.
         max: usize,
     },
-    /// The disk is full. Nothing was changed, and the catalog can still be used.
-    #[error("the disk is full")]
+    /// The disk is full, or refuses what is written. Nothing was changed, and the catalog can still
+    /// be used.
+    #[error("the disk is full, or a quota is used up")]
     StorageFull,
     /// An earlier error makes writing unsafe until the catalog is opened again.
     #[error("the catalog refuses writes since a failure: {cause}")]
@@ -309,8 +310,10 @@ impl From<rusqlite::Error> for CatalogError {
             // A column of another type than the schema says.
             return Self::Sqlite { source };
         };
-        // The shared-memory index grows by a write as well: a full disk, not a broken one.
-        if error.code == ErrorCode::DiskFull || error.extended_code == SQLITE_IOERR_SHMSIZE {
+        // Every write that the system refuses is undone as one on a full disk is: that beyond a
+        // quota, and the growth of the shared-memory index. Only a failed sync leaves doubt.
+        let refused = [SQLITE_IOERR_WRITE, SQLITE_IOERR_SHMSIZE];
+        if error.code == ErrorCode::DiskFull || refused.contains(&error.extended_code) {
             return Self::StorageFull;
         }
         match error.code {

@@ -125,14 +125,18 @@ fn after_a_failed_commit_nothing_is_written_until_reopened() {
 }
 
 #[test]
-fn an_io_error_poisons() {
+fn a_failed_sync_poisons_and_a_refused_write_does_not() {
     let fixture = Fixture::new();
-    let io_error = || {
-        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_WRITE);
-        CatalogError::from(rusqlite::Error::SqliteFailure(code, None))
+    let fail = |code: i32| {
+        fixture.catalog.write(move |_| -> Result<(), CatalogError> {
+            let code = rusqlite::ffi::Error::new(code);
+            Err(rusqlite::Error::SqliteFailure(code, None).into())
+        })
     };
-    let failed: Result<(), _> = fixture.catalog.write(move |_| Err(io_error()));
-    assert!(matches!(failed, Err(CatalogError::Io { .. })));
+    let refused = fail(rusqlite::ffi::SQLITE_IOERR_WRITE);
+    assert!(matches!(refused, Err(CatalogError::StorageFull)));
+    fixture.catalog.write(|_| Ok(())).unwrap();
+    assert!(matches!(fail(rusqlite::ffi::SQLITE_IOERR_FSYNC), Err(CatalogError::Io { .. })));
     assert!(fixture.catalog.write(|_| Ok(())).is_err());
 }
 

@@ -238,6 +238,7 @@ fn errors_of_sqlite_keep_their_kind() {
     let kinds = [
         (ffi::SQLITE_FULL, ErrorKind::StorageFull),
         (ffi::SQLITE_IOERR_SHMSIZE, ErrorKind::StorageFull),
+        (ffi::SQLITE_IOERR_WRITE, ErrorKind::StorageFull),
         (ffi::SQLITE_IOERR_FSYNC, ErrorKind::Unavailable),
         (ffi::SQLITE_BUSY, ErrorKind::Unavailable),
         (ffi::SQLITE_CANTOPEN, ErrorKind::Unavailable),
