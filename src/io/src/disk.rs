@@ -83,6 +83,20 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// The system's; the caller must not try again (see [`IoError::must_poison`]).
     fn sync_dir(&self, path: &Path) -> Result<(), IoError>;
 
+    /// Makes a change of names in this directory, then as [`Self::sync_dir`]. The descriptor of the
+    /// sync is taken before the change: a process without a free one changes nothing.
+    ///
+    /// # Errors
+    /// The error of `change`; as [`Self::sync_dir`].
+    fn sync_dir_after(
+        &self,
+        path: &Path,
+        change: &mut dyn FnMut() -> Result<(), IoError>,
+    ) -> Result<(), IoError> {
+        change()?;
+        self.sync_dir(path)
+    }
+
     /// Makes everything on the file system of `path` durable, as it is visible now.
     fn sync_file_system(&self, path: &Path) -> Result<(), IoError>;
 
@@ -194,7 +208,16 @@ impl Disk for RealDisk {
     }
 
     fn sync_dir(&self, path: &Path) -> Result<(), IoError> {
+        self.sync_dir_after(path, &mut || Ok(()))
+    }
+
+    fn sync_dir_after(
+        &self,
+        path: &Path,
+        change: &mut dyn FnMut() -> Result<(), IoError>,
+    ) -> Result<(), IoError> {
         let directory = File::open(path).map_err(|e| IoError::new(Operation::Open, path, e))?;
+        change()?;
         directory.sync_all().map_err(|e| IoError::new(Operation::SyncDirectory, path, e))
     }
 
@@ -275,6 +298,23 @@ mod tests {
         assert!(!disk.exists(&at("a")).unwrap());
         assert!(disk.free_bytes(directory.path()).unwrap() > 0);
         disk.sync_file_system(directory.path()).unwrap();
+    }
+
+    /// Goal: the sync takes its descriptor before the change, and without one nothing changes.
+    /// Method: a change that takes the directory's name away.
+    #[test]
+    fn a_change_is_made_only_when_its_sync_has_what_it_needs() {
+        let root = tempfile::tempdir().unwrap();
+        let [from, to] = ["a", "b"].map(|name| root.path().join(name));
+        RealDisk.create_dir(&from).unwrap();
+        let mut changes = 0;
+        let mut change = || {
+            changes += 1;
+            RealDisk.rename(&from, &to)
+        };
+        RealDisk.sync_dir_after(&from, &mut change).unwrap();
+        assert!(RealDisk.sync_dir_after(&from, &mut change).is_err());
+        assert_eq!(changes, 1);
     }
 
     #[test]

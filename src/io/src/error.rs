@@ -218,6 +218,16 @@ impl IoError {
     }
 }
 
+impl IoError {
+    /// Whether what failed comes before a published file gets its name, so that nothing was
+    /// published: as where a process has no free descriptor.
+    pub fn precedes_a_name(&self) -> bool {
+        use Operation::{Create, CreateDirectory, Inspect, Open, Write};
+        let Self::Failed { operation, .. } = self else { return false };
+        matches!(operation, Create | CreateDirectory | Inspect | Open | Write)
+    }
+}
+
 impl Operation {
     /// Whether this is one of the three barriers.
     pub fn is_sync(self) -> bool {
@@ -252,7 +262,9 @@ mod tests {
         assert!(raised(Operation::SyncDirectory, libc::ENOSPC).must_poison());
         assert!(!raised(Operation::SyncFile, libc::ENOSPC).must_poison());
         assert!(!raised(Operation::Write, libc::EIO).must_poison());
-        assert!(!raised(Operation::Open, libc::EMFILE).must_poison(), "no sync was tried");
+        let no_descriptor = raised(Operation::Open, libc::EMFILE);
+        assert!(!no_descriptor.must_poison() && no_descriptor.precedes_a_name());
+        assert!(!raised(Operation::Link, libc::EIO).precedes_a_name());
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Drop for TemporaryFile<'_> {
 }
 
 impl TemporaryFile<'_> {
-    fn move_to(mut self, target: &Path) -> Result<(), IoError> {
+    fn move_to(&mut self, target: &Path) -> Result<(), IoError> {
         self.owner.disk.rename(&self.path, target)?;
         self.is_moved = true;
         Ok(())
@@ -58,9 +58,9 @@ impl DataDir {
         self.check_not_poisoned()?;
         let directory = self.directory_of(target);
         self.ensure_directories(&BTreeSet::from([directory]))?;
-        let (temporary, length) = self.write_temporary(write)?;
-        temporary.move_to(target)?;
-        self.watch(self.disk.sync_dir(directory))?;
+        let (mut temporary, length) = self.write_temporary(write)?;
+        let mut publish = || temporary.move_to(target);
+        self.watch(self.disk.sync_dir_after(directory, &mut publish))?;
         Ok(length)
     }
 
@@ -78,7 +78,7 @@ impl DataDir {
             let (temporary, _) = self.write_temporary(&mut |out| out.write_all(contents))?;
             written.push((temporary, target));
         }
-        for (temporary, target) in written {
+        for (mut temporary, target) in written {
             temporary.move_to(target)?;
         }
         self.sync_directories(&directories)
@@ -103,13 +103,15 @@ impl DataDir {
             return Ok(Created::Exists);
         }
         let (temporary, _) = self.write_temporary(write)?;
-        let created = match self.disk.hard_link(&temporary.path, target) {
-            Ok(()) => Created::Won,
-            Err(IoError::AlreadyExists { .. }) => Created::Exists,
-            Err(error) => return Err(error),
+        let mut created = Created::Won;
+        let mut create = || match self.disk.hard_link(&temporary.path, target) {
+            Err(IoError::AlreadyExists { .. }) => {
+                created = Created::Exists;
+                Ok(())
+            }
+            linked => linked,
         };
-        drop(temporary);
-        self.watch(self.disk.sync_dir(directory))?;
+        self.watch(self.disk.sync_dir_after(directory, &mut create))?;
         Ok(created)
     }
 

@@ -121,6 +121,13 @@ impl Disk for StandInDisk {
     fn sync_dir(&self, path: &Path) -> Result<(), IoError> {
         RealDisk.sync_dir(path)
     }
+    fn sync_dir_after(
+        &self,
+        path: &Path,
+        change: &mut dyn FnMut() -> Result<(), IoError>,
+    ) -> Result<(), IoError> {
+        RealDisk.sync_dir_after(path, change)
+    }
     fn sync_file_system(&self, path: &Path) -> Result<(), IoError> {
         RealDisk.sync_file_system(path)
     }

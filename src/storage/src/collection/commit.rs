@@ -80,7 +80,7 @@ impl Writer<'_> {
     /// Makes `edit` durable and visible. Returns what it removed.
     ///
     /// # Errors
-    /// `StorageFull` if the disk filled before the commit point, errors of reading the visible
+    /// Errors of the disk before the commit point but failed syncs, errors of reading the visible
     /// sources, and damage of a segment that the edit was made from: nothing has changed then.
     /// [`CollectionError::OtherModel`] where the vectors are not of the model of the others.
     /// After any other error the collection is poisoned: it refuses writes, and reads continue with

@@ -138,11 +138,12 @@ pub enum CollectionError {
 
 impl CollectionError {
     /// Whether, after a commit ended with this error, it is unknown what is durable. It is known if
-    /// the disk was full and no sync failed: then nothing was published.
+    /// no sync failed and nothing was published: the disk was full, or a file was not even made.
     pub(super) fn leaves_doubt(&self) -> bool {
         match self {
             Self::Store(StoreError::Io(error)) => {
-                error.must_poison() || error.kind() != ErrorKind::StorageFull
+                let is_full = error.kind() == ErrorKind::StorageFull;
+                error.must_poison() || !(is_full || error.precedes_a_name())
             }
             _ => true,
         }

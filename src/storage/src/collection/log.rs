@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::collection::{CollectionError, Manifest, layout};
-use lodestone_io::store::{BlobStore, Created};
+use lodestone_io::store::{BlobStore, Created, StoreError};
 use lodestone_types::{CollectionId, ErrorKind};
 
 /// Result of an attempt to commit.
@@ -82,6 +82,12 @@ impl CommitLog {
         let still_base = match self.read(collection, base.version) {
             Ok(found) => found.nonce == base.nonce,
             Err(error) if error.kind() == ErrorKind::NotFound => false,
+            // No other process writes to a directory: it is locked.
+            Err(_) if !self.store.is_shared() => true,
+            Err(CollectionError::Store(StoreError::Io(error))) => {
+                // The manifest is there. The next writer finds out whose it is.
+                return Err(StoreError::Remote { problem: error.to_string() }.into());
+            }
             Err(error) => return Err(error),
         };
         if still_base {

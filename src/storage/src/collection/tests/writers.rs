@@ -66,21 +66,23 @@ pub(super) fn on_crash_disk() -> (CollectionDir, Arc<CrashDisk>) {
     (CollectionDir::on(root, dynamic, &path), disk)
 }
 
-/// Goal: a full disk refuses the commit, changes nothing, and once there is free space the same
-/// collection goes on; nothing of the failed attempts stays.
+/// Goal: a disk that is full, or does not take a file, refuses the commit, changes nothing, and
+/// later the same collection goes on; nothing of the failed attempts stays.
 #[test]
-fn a_full_disk_is_no_poison() {
-    for nth in 0..3 {
+fn a_refused_write_is_no_poison() {
+    let kinds =
+        [(FaultKind::Full, ErrorKind::StorageFull), (FaultKind::Device, ErrorKind::Internal)];
+    for (nth, (fault, kind)) in (0..3).flat_map(|nth| kinds.map(|kind| (nth, kind))) {
         let (dir, disk) = on_crash_disk();
         let collection = dir.open();
         add(&collection, &[source("s", "a", 1, &["x"]), source("s", "b", 2, &["y"])]);
         let edit = adding(&collection, &[source("s", "a", 3, &["z"])]);
-        disk.inject(Fault::Write(disk.writes() + nth), FaultKind::Full);
+        disk.inject(Fault::Write(disk.writes() + nth), fault);
         let result = collection.writer().unwrap().commit(&edit);
         // Tombstones and manifest are two files; a third is not written.
         assert_eq!(result.is_err(), nth < 2);
         if let Err(error) = result {
-            assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+            assert_eq!(error.kind(), kind, "{error}");
             assert_eq!(sequences(&collection), owned(&[("a", 1), ("b", 2)]));
             commit(&collection, &edit);
         }
@@ -89,6 +91,20 @@ fn a_full_disk_is_no_poison() {
         collection.collect_garbage().unwrap();
         assert_eq!((dir.count("m/"), dir.count("s/"), dir.count("d/")), (1, 2, 1));
     }
+}
+
+/// Goal: in a directory, which is locked, a commit whose file has its name is one, whatever cannot
+/// be read after that.
+#[test]
+fn a_base_that_cannot_be_read_leaves_no_doubt_in_a_directory() {
+    let dir = CollectionDir::new();
+    let collection = dir.open();
+    add(&collection, &[source("s", "a", 1, &["x"])]);
+    let version = collection.head().unwrap().version;
+    dir.store.put(&layout::manifest(ID, version), b"damaged").unwrap();
+    add(&collection, &[source("s", "b", 2, &["y"])]);
+    assert!(!collection.is_poisoned());
+    assert_eq!(sequences(&dir.open()), owned(&[("a", 1), ("b", 2)]));
 }
 
 #[test]
