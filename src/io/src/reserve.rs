@@ -20,7 +20,8 @@ const FREE_BYTES_TO_MAKE: u64 = 4 * BYTES as u64;
 const FREE_FILES_TO_MAKE: u64 = 1024;
 
 impl DataDir {
-    /// Makes the reserve if it is not there and there is room for it. One fsync where it is made.
+    /// Makes the reserve if it is not there, or not whole, and there is room for it. One fsync
+    /// where it is made.
     ///
     /// # Errors
     /// [`IoError::Poisoned`] or the system's; nothing is left of it then.
@@ -29,16 +30,22 @@ impl DataDir {
         let space = disk.space(self.root())?;
         let has_room =
             space.free_bytes >= FREE_BYTES_TO_MAKE && space.free_files >= FREE_FILES_TO_MAKE;
-        if !has_room || disk.exists(&reserve.join(BYTES_NAME))? {
+        let bytes = reserve.join(BYTES_NAME);
+        let is_there = disk.exists(&bytes)?;
+        if !has_room || (is_there && disk.len(&bytes)? == BYTES as u64) {
             return Ok(());
         }
         self.check_not_poisoned()?;
+        if is_there {
+            // A process that was killed has left a part.
+            disk.remove(&bytes)?;
+        }
         let made = (|| {
             make_directory(&**disk, &reserve)?;
             for number in 0..FILES {
                 make_directory(&**disk, &reserve.join(number.to_string()))?;
             }
-            self.watch(disk.write_new(&reserve.join(BYTES_NAME), &mut write_noise))
+            self.watch(disk.write_new(&bytes, &mut write_noise))
         })();
         made.map(drop).inspect_err(|_| drop(give_up(&**disk, self.root())))
     }
@@ -138,6 +145,17 @@ mod tests {
     }
 
     const AMPLE: Space = Space { total_bytes: 1 << 40, free_bytes: 1 << 39, free_files: 1 << 20 };
+
+    /// Goal: a reserve whose making was cut off by a kill is made whole.
+    #[test]
+    fn a_part_of_a_reserve_does_not_pass_for_it() {
+        let (root, _disk, data) = pretended(AMPLE);
+        data.keep_reserve().unwrap();
+        let bytes = root.path().join("reserve/bytes");
+        std::fs::write(&bytes, "a part").unwrap();
+        data.keep_reserve().unwrap();
+        assert_eq!(std::fs::metadata(&bytes).unwrap().len(), BYTES as u64);
+    }
 
     /// Goal: a file system that tells no sizes is not taken for a full one.
     #[test]
