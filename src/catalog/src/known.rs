@@ -154,6 +154,22 @@ pub(super) fn add(
     )
 }
 
+/// Whether the newest acceptance of a source is this one.
+pub(super) fn is_newest(
+    connection: &Connection,
+    collection: CollectionId,
+    sub_tenant: &SubTenantId,
+    source: &SourceId,
+    sequence: Sequence,
+) -> Result<bool> {
+    let (source, sub_tenant) = (source.as_str(), sub_tenant.as_str());
+    connection.any(
+        "SELECT 1 FROM known_sources
+         WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3 AND seq = ?4",
+        params![source, blob(collection), sub_tenant, sequence.0 as i64],
+    )
+}
+
 /// Forgets a source inside a transaction; returns whether it was known.
 pub(super) fn forget(
     connection: &Connection,

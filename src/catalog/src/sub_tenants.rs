@@ -60,6 +60,30 @@ impl Catalog {
         })
     }
 
+    /// Takes back what [`Self::reserve_batch`] has counted for a batch that was not stored, unless
+    /// it was accepted anew since. The bytes `held` of a version that stays count again.
+    pub fn release_batch(
+        &self,
+        collection: CollectionId,
+        sub_tenant: &SubTenantId,
+        source: &SourceId,
+        sequence: Sequence,
+        held: Option<u64>,
+    ) -> Result<()> {
+        let (name, source) = (sub_tenant.clone(), source.clone());
+        self.write(move |connection| {
+            if !known::is_newest(connection, collection, &name, &source, sequence)? {
+                return Ok(());
+            }
+            match held {
+                None => known::forget(connection, collection, &name, &source).map(drop),
+                Some(bytes) => {
+                    Place { collection, sub_tenant: &name }.set(connection, &source, bytes)
+                }
+            }
+        })
+    }
+
     /// The sub-tenants of a collection: `default` first, then ascending.
     pub fn sub_tenants(&self, collection: CollectionId) -> Result<Vec<SubTenantId>> {
         let sql = "SELECT name FROM sub_tenants WHERE collection = ?1 ORDER BY name";

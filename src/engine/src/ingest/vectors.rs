@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ingest::{Ingest, IngestError};
-use lodestone_catalog::Tenant;
+use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_storage::collection::{
     AddedSegment, Collection, CollectionError, Edit, Snapshot, Writer,
 };
@@ -77,7 +77,6 @@ impl Ingest {
         vectors: NewVectors,
     ) -> Result<AcceptedVectors, IngestError> {
         self.require_room_for_content()?;
-        let dimension = self.fixed_dimension(tenant, &vectors.rows[0])?;
         let now = self.clock.now();
         let batch = match batch {
             Some(batch) => batch,
@@ -85,6 +84,8 @@ impl Ingest {
         };
         let writer = collection.writer()?;
         let snapshot = writer.base();
+        let dimension = vectors.rows[0].len();
+        let is_first = self.require_width(tenant, dimension)?;
         let older = snapshot.record(sub_tenant, &batch)?;
         require_free_ids(collection, &snapshot, sub_tenant, &batch, &vectors)?;
         let rows = vectors.into_rows()?;
@@ -105,17 +106,39 @@ impl Ingest {
             )
         };
         let accepted = AcceptedVectors { batch, rows: rows.len(), overwritten: older.is_some() };
-        self.publish_batch(collection, writer, dimension, record, rows)
-            .map_err(|error| error.about(&accepted.batch))?;
-        Ok(accepted)
+        let batch = &accepted.batch;
+        let fixed = match is_first {
+            true => self.catalog.fix_dimension(id, dimension as u32).map(drop),
+            false => Ok(()),
+        };
+        let stored = fixed.map_err(IngestError::from);
+        let stored =
+            stored.and_then(|()| self.publish_batch(collection, writer, dimension, record, rows));
+        match stored.map_err(|error| error.about(batch)) {
+            Ok(()) => Ok(accepted),
+            Err(error @ IngestError::OutcomeUnknown { .. }) => Err(error),
+            Err(error) => {
+                let held = older.map(|older| older.size_bytes);
+                let released = self.catalog.release_batch(id, sub_tenant, batch, sequence, held);
+                if let Err(error) = released {
+                    tracing::warn!(%error, "a batch that was not stored stays counted");
+                }
+                Err(error)
+            }
+        }
     }
 
-    fn fixed_dimension(&self, tenant: &Tenant, first: &[f32]) -> Result<usize, IngestError> {
-        let expected = self.catalog.fix_dimension(tenant.collection, first.len() as u32)? as usize;
-        let received = first.len();
-        match expected == received {
-            true => Ok(expected),
-            false => Err(IngestError::DimensionMismatch { expected, received }),
+    /// Refuses vectors of another width than the tenant's. Returns whether it has none yet. The
+    /// caller holds the writer's lock.
+    fn require_width(&self, tenant: &Tenant, received: usize) -> Result<bool, IngestError> {
+        let collection = tenant.collection;
+        let now = self.catalog.tenant_of(collection)?;
+        let now = now.ok_or(CatalogError::CollectionUnknown { collection })?;
+        match now.dimension.map(|width| width as usize) {
+            Some(expected) if expected != received => {
+                Err(IngestError::DimensionMismatch { expected, received })
+            }
+            known => Ok(known.is_none()),
         }
     }
 

@@ -11,6 +11,8 @@ use crate::query::{StoredVector, VectorParts, VectorScroll, VectorSearch};
 use lodestone_storage::filter::parse_for_vectors;
 use lodestone_types::{ErrorKind, Filter, Metric};
 
+/// The number of the error of a full disk.
+const ENOSPC: i32 = 28;
 const WIDTH: usize = 6;
 const ALL_PARTS: VectorParts = VectorParts { metadata: true, vector: true };
 
@@ -307,4 +309,31 @@ fn pages_are_complete_while_others_write() {
     assert!(seen.values().all(|times| *times == 1));
     let staying = (0..12).flat_map(|n| (0..7).map(move |at| format!("stays {n}_{at}")));
     staying.for_each(|chunk| assert_eq!(seen.get(&chunk), Some(&1), "{chunk}"));
+}
+
+/// Goal: an upload that is refused or fails leaves the width of the tenant open, and nothing that
+/// counts towards its limits. Method: a bad key, then a full disk before the commit point.
+#[test]
+fn an_upload_that_is_not_stored_is_not_counted() {
+    let rig = Rig::new();
+    let engine = &rig.engine;
+    let access = tenant_of_vectors(engine);
+    let upload =
+        |batch: &str, vectors: NewVectors| engine.upload_vectors(&access, Some(id(batch)), vectors);
+    let used = || engine.usage(&grant(), &access.tenant.id).unwrap().allowance.used;
+    let none = used();
+    let metadata = Some(vec![Some(map(json!({"": 1})))]);
+    let refused = NewVectors { metadata, ..NewVectors::from(vec![vec![1.0; 4]]) };
+    assert_eq!(upload("a", refused).unwrap_err().kind(), ErrorKind::Invalid);
+    upload("a", vec![vec![1.0; 2]].into()).unwrap();
+    let other = upload("a", vec![vec![1.0; 3]].into()).unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::Invalid);
+    let before = used();
+    assert!(before != none);
+    rig.disk.refuse_links(ENOSPC);
+    for batch in ["a", "b"] {
+        let error = upload(batch, vec![vec![1.0; 2]; 9].into()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+        assert_eq!(used(), before);
+    }
 }
