@@ -18,9 +18,9 @@ use crate::segment::{
 };
 use lodestone_compute::{ComputeBackend, FullRows, SimdBackend};
 use lodestone_io::BlockHasher;
-use lodestone_io::store::{BlobStore, Key};
+use lodestone_io::store::{BlobStore, Key, StoreError};
 use lodestone_text::SparseModelId;
-use lodestone_types::{CollectionId, SegmentId, SourceRecord};
+use lodestone_types::{CollectionId, ErrorKind, SegmentId, SourceRecord};
 
 /// Properties of a segment file that its collection binds in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,7 +145,7 @@ fn write_feed(
         vector_kind: shape.vector_kind,
         has_payloads: feed.has_payloads(),
     };
-    let scratch = || store.scratch().map_err(io::Error::other);
+    let scratch = || store.scratch().map_err(of_scratch);
     let mut failure = None;
     let mut checksum = 0;
     let written = store.put_with(key, &mut |file| {
@@ -323,6 +323,13 @@ fn write_vectors(
     Ok(out.write(&norms_bytes)?)
 }
 
+/// The error of a file that could not be made: a full disk stays one, so that jobs wait for room.
+fn of_scratch(error: StoreError) -> io::Error {
+    let is_full = error.kind() == ErrorKind::StorageFull;
+    let kind = if is_full { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
+    io::Error::new(kind, error)
+}
+
 /// Sections one after the other, hashed on their way to the file.
 struct SectionWriter<'a> {
     file: BlockHasher<&'a mut dyn Write>,
@@ -359,5 +366,23 @@ impl<'a> SectionWriter<'a> {
         let (bytes, hash) = Footer { sections: self.sections, checksums }.encode(offset);
         file.write_all(&bytes)?;
         Ok(hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use lodestone_io::{IoError, Operation};
+
+    #[test]
+    fn a_scratch_file_without_room_is_a_full_disk() {
+        let of = |kind: io::ErrorKind| {
+            of_scratch(IoError::new(Operation::Create, Path::new("tmp/1"), kind.into()).into())
+        };
+        assert_eq!(of(io::ErrorKind::StorageFull).kind(), io::ErrorKind::StorageFull);
+        assert_eq!(of(io::ErrorKind::QuotaExceeded).kind(), io::ErrorKind::StorageFull);
+        assert_eq!(of(io::ErrorKind::PermissionDenied).kind(), io::ErrorKind::Other);
     }
 }
