@@ -163,7 +163,7 @@ pub enum CatalogError {
     },
     /// The disk is full, or refuses what is written. Nothing was changed, and the catalog can still
     /// be used.
-    #[error("the disk is full, or a quota is used up")]
+    #[error("the disk takes nothing more: it is full, a quota is used up, or it fails")]
     StorageFull,
     /// An earlier error makes writing unsafe until the catalog is opened again.
     #[error("the catalog refuses writes since a failure: {cause}")]
