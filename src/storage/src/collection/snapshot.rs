@@ -210,16 +210,11 @@ impl Snapshot {
         sub_tenant: &SubTenantId,
         chunk_id: &str,
     ) -> Result<Option<FoundChunk<'_>>, SegmentError> {
-        // Ids are stored in one normal form.
-        let Ok(name) = SourceId::parse(chunk_id) else { return Ok(None) };
-        for live in &self.segments {
-            for row in live.segment.rows_named(name.as_str())? - &live.dead.rows {
-                let source = live.segment.source_of(RowId(row));
-                if live.segment.source_key(source).0 == sub_tenant.as_str() {
-                    let found = FoundSource { live, source };
-                    return Ok(Some(FoundChunk { found, row: RowId(row) }));
-                }
-            }
+        // Ids are stored in one normal form. A derived one may be longer than one of its own.
+        if let Ok(name) = SourceId::parse(chunk_id)
+            && let Some(found) = self.find_own_chunk(sub_tenant, &name)?
+        {
+            return Ok(Some(found));
         }
         let Some((batch, index)) = split_chunk_id(chunk_id) else { return Ok(None) };
         let Some(found) = self.find(sub_tenant, &batch) else { return Ok(None) };
@@ -232,6 +227,24 @@ impl Snapshot {
         let is_dead = found.live.dead.rows.contains(row.0);
         let has_own_id = segment.has_chunk_ids() && segment.payload(row)?.id.is_some();
         Ok((!is_dead && !has_own_id).then_some(FoundChunk { found, row }))
+    }
+
+    /// The client vector that was given this id.
+    fn find_own_chunk(
+        &self,
+        sub_tenant: &SubTenantId,
+        name: &SourceId,
+    ) -> Result<Option<FoundChunk<'_>>, SegmentError> {
+        for live in &self.segments {
+            for row in live.segment.rows_named(name.as_str())? - &live.dead.rows {
+                let source = live.segment.source_of(RowId(row));
+                if live.segment.source_key(source).0 == sub_tenant.as_str() {
+                    let found = FoundSource { live, source };
+                    return Ok(Some(FoundChunk { found, row: RowId(row) }));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Every visible source of a sub-tenant, in no promised order.

@@ -174,7 +174,8 @@ fn client_vectors_are_found_by_their_own_id_or_by_batch_and_index() {
     let own = RowPayload { id: Some("own".into()), metadata: None }.to_text();
     let mut batch = source("s", "b", 1, &["", own.as_str(), "", ""]);
     batch.record.kind = SourceKind::Embeddings;
-    add(&collection, &[batch]);
+    let long = "é".repeat(256);
+    add(&collection, &[batch, source("s", &long, 2, &[""])]);
     let (sub_tenant, id) = named("s", "b");
     let remove_chunks = vec![(sub_tenant, id, vec![2])];
     commit(&collection, &Edit { remove_chunks, ..Edit::default() });
@@ -186,6 +187,9 @@ fn client_vectors_are_found_by_their_own_id_or_by_batch_and_index() {
     assert_eq!(place("s", "b_0"), Some(("b".to_owned(), 0, RowId(0))));
     assert_eq!(place("s", "own"), Some(("b".to_owned(), 1, RowId(1))));
     assert_eq!(place("s", "b_3"), Some(("b".to_owned(), 3, RowId(3))));
+    let derived = format!("{long}_0");
+    let found = place("s", &derived).map(|(batch, index, _)| (batch, index));
+    assert_eq!(found, Some((long, 0)), "longer than any own id");
     let (too_long, no_id) = ("x".repeat(5000), "");
     for (sub_tenant, absent) in [
         ("s", no_id),
