@@ -157,7 +157,7 @@ fn file_items(
     ids_field: &'static Field,
     is_new: bool,
 ) -> Result<Vec<FileItem>, ApiError> {
-    let files = fields.files(&FILES);
+    let files = fields.files(&FILES)?;
     if files.is_empty() {
         return Err(missing(&FILES));
     }

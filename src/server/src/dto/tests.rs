@@ -198,6 +198,33 @@ fn batches_pair_files_with_ids_and_metadata() {
     assert_eq!(update(&[("source_ids", "[\"x\", \"y\", \"z\"]")]).unwrap().items.len(), 3);
 }
 
+/// The order in which indexed parts come does not matter.
+#[test]
+fn indexed_parts_stand_at_their_index() {
+    let files = [("files[1]", "b.txt", "2"), ("files[0]", "a.txt", "1")];
+    let update = |texts: &[(&str, &str)]| read_form::<BatchUpdate>("tenant_id=t", texts, &files);
+    let ids = [("source_ids[1]", "b"), ("source_ids[0]", "a")];
+    let titles = [("title[1]", "B"), ("title[0]", "A")];
+    for (item, (id, name, title)) in update(&[ids, titles].concat())
+        .unwrap()
+        .items
+        .into_iter()
+        .zip([("a", "a.txt", "A"), ("b", "b.txt", "B")])
+    {
+        assert_eq!(item.id.unwrap().unwrap().as_str(), id);
+        assert_eq!((item.file.filename.as_str(), item.origin.detail.title.as_str()), (name, title));
+    }
+    for bad in [["[0]", "[7]"], ["[0]", "[0]"], ["[0]", ""], ["[]", "[0]"], ["[x]", "[0]"]] {
+        let names = bad.map(|index| format!("ids{index}"));
+        let error = update(&[(&names[0], "a"), (&names[1], "b")]).unwrap_err();
+        assert_eq!(error.reason(), "invalid_value", "{bad:?}");
+        let message = "source_ids of 2 parts must have the indexes [0] to [1]";
+        assert_eq!(error.message(), message);
+    }
+    let files = [("files[0]", "a.txt", "1"), ("files[2]", "b.txt", "2")];
+    assert_eq!(reason(read_form::<BatchUpload>("tenant_id=t", &[], &files)), "invalid_value");
+}
+
 /// A name that is not read would give a key more than was meant.
 #[test]
 fn a_mistyped_name_in_a_key_is_no_wider_key() {

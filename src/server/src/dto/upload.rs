@@ -139,7 +139,7 @@ impl Request for UploadDocument {
 }
 
 fn one_file(fields: &mut Fields) -> Result<UploadedFile, ApiError> {
-    let file = fields.files(&FILE).pop().ok_or_else(|| missing(&FILE))?;
+    let file = fields.files(&FILE)?.pop().ok_or_else(|| missing(&FILE))?;
     if file.bytes.is_empty() {
         return Err(ApiError::field("empty_file", Location::Form, "file", "is empty"));
     }

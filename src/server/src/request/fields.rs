@@ -246,37 +246,60 @@ impl Fields {
     }
 
     /// The uploaded files under the field's name, in order.
-    pub fn files(&mut self, field: &Field) -> Vec<UploadedFile> {
-        let (of_name, others) = std::mem::take(&mut self.form.files)
-            .into_iter()
-            .partition::<Vec<_>, _>(|(name, _)| name == field.name);
+    ///
+    /// # Errors
+    /// 400 `invalid_value` for indexes that leave a gap or come twice.
+    pub fn files(&mut self, field: &Field) -> Result<Vec<UploadedFile>, ApiError> {
+        let files = std::mem::take(&mut self.form.files);
+        let (of_name, others) = files.into_iter().partition(|(part, _)| base(part) == field.name);
         self.form.files = others;
-        of_name.into_iter().map(|(_, file)| file).collect()
+        in_order(field, of_name)
     }
 
     /// The text parts of a form named `name`, `name[]` or `name[0]`, `name[1]` and on, in order,
     /// for the one name of the field that occurs.
     ///
     /// # Errors
-    /// 400 `conflicting_values` for several names with different parts.
+    /// 400 `conflicting_values` for several names with different parts; `invalid_value` for indexes
+    /// that leave a gap or come twice.
     pub fn form_texts(&self, field: &Field) -> Result<Vec<String>, ApiError> {
-        let of_name = |name: &str| {
-            let is_of_name = |part: &str| {
-                part.strip_prefix(name).is_some_and(|rest| {
-                    let index = rest.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-                    rest.is_empty() || index.is_some_and(|i| i.bytes().all(|b| b.is_ascii_digit()))
-                })
-            };
-            let parts = self.form.texts.iter().filter(|(part, _)| is_of_name(part));
-            parts.map(|(_, text)| text.clone()).collect::<Vec<_>>()
-        };
-        let mut lists = field.names().map(of_name).filter(|list| !list.is_empty());
-        let first = lists.next().unwrap_or_default();
-        match lists.all(|list| list == first) {
-            true => Ok(first),
-            false => Err(conflict(field, Location::Form)),
+        let mut found: Option<Vec<String>> = None;
+        for name in field.names() {
+            let of_name = self.form.texts.iter().filter(|(part, _)| base(part) == name);
+            let list = in_order(field, of_name.cloned().collect())?;
+            match &found {
+                _ if list.is_empty() => {}
+                Some(earlier) if *earlier != list => return Err(conflict(field, Location::Form)),
+                _ => found = Some(list),
+            }
         }
+        Ok(found.unwrap_or_default())
     }
+}
+
+/// The name of a part without its index.
+pub(super) fn base(part: &str) -> &str {
+    part.split('[').next().unwrap_or_default()
+}
+
+/// Parts of one name by the index in it, or as they came where none has one.
+fn in_order<T>(field: &Field, parts: Vec<(String, T)>) -> Result<Vec<T>, ApiError> {
+    let index = |part: &str| match &part[base(part).len()..] {
+        "" | "[]" => None,
+        index => {
+            let digits = index.strip_prefix('[').and_then(|index| index.strip_suffix(']'));
+            Some(digits.and_then(|digits| digits.parse().ok()).unwrap_or(usize::MAX))
+        }
+    };
+    let mut parts: Vec<_> = parts.into_iter().map(|(part, value)| (index(&part), value)).collect();
+    parts.sort_by_key(|(index, _)| *index);
+    let has_indexes = parts.iter().any(|(index, _)| index.is_some());
+    if parts.iter().enumerate().any(|(at, (index, _))| *index != has_indexes.then_some(at)) {
+        let last = parts.len() - 1;
+        let problem = format!("of {} parts must have the indexes [0] to [{last}]", parts.len());
+        return Err(wrong(field, Location::Form, &problem));
+    }
+    Ok(parts.into_iter().map(|(_, value)| value).collect())
 }
 
 impl Item {

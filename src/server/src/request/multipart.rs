@@ -11,6 +11,7 @@ use crate::error::{ApiError, Location};
 use crate::request::body::BodyReader;
 use crate::request::feed::Feed;
 use crate::request::field::{Field, Kind};
+use crate::request::fields::base;
 use crate::request::names::Unknown;
 use crate::request::spool::Spooler;
 use lodestone_types::limits;
@@ -38,7 +39,7 @@ pub struct UploadedFile {
 pub struct Form {
     /// Text parts, in order.
     pub texts: Vec<(String, String)>,
-    /// File parts by the name of their field, in order.
+    /// File parts by the name of their field and their index, in order.
     pub files: Vec<(String, UploadedFile)>,
     /// Names of parts that no field documents; the parts were read past.
     pub unknown: Unknown,
@@ -107,9 +108,8 @@ async fn read_parts(
             pieces.skip().await?;
             continue;
         };
-        let base = name.split('[').next().unwrap_or_default();
         let is_of_name = |field: &&&Field| {
-            field.may_stand_in(Location::Form) && field.names().any(|name| name == base)
+            field.may_stand_in(Location::Form) && field.names().any(|known| known == base(&name))
         };
         match fields.iter().find(is_of_name) {
             None => {
@@ -119,7 +119,8 @@ async fn read_parts(
             Some(field) if matches!(field.kind, Kind::File | Kind::Files) => {
                 check_room(field, &form)?;
                 let file = read_file(field, pieces, spooler).await?;
-                form.files.push((field.name.to_owned(), file));
+                let index = &name[base(&name).len()..];
+                form.files.push((format!("{}{index}", field.name), file));
             }
             Some(field) => {
                 let text = read_text(field, pieces, &mut text_bytes, spooler).await?;
@@ -159,7 +160,7 @@ fn check_room(field: &Field, form: &Form) -> Result<(), ApiError> {
         Kind::Files => limits::BATCH_ITEMS_MAX,
         _ => 1,
     };
-    let of_field = form.files.iter().filter(|(name, _)| name == field.name).count();
+    let of_field = form.files.iter().filter(|(part, _)| base(part) == field.name).count();
     if of_field < max {
         return Ok(());
     }

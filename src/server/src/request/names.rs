@@ -10,6 +10,7 @@ use strsim::osa_distance;
 
 use crate::error::{ApiError, Location};
 use crate::request::field::Field;
+use crate::request::fields::base;
 
 /// Names the header that lists what was ignored.
 pub const IGNORED_HEADER: &str = "x-ignored-parameters";
@@ -119,12 +120,12 @@ pub struct Rules {
 
 /// Whether a field documents `name` at `location`. Parts of a form may carry an index.
 pub fn is_known(name: &str, location: Location, fields: &[&Field]) -> bool {
-    let base = match location {
-        Location::Form => name.split('[').next().unwrap_or_default(),
+    let name = match location {
+        Location::Form => base(name),
         _ => name,
     };
     let fields = fields.iter().filter(|field| field.may_stand_in(location));
-    fields.flat_map(|field| field.names()).any(|known| known == base)
+    fields.flat_map(|field| field.names()).any(|known| known == name)
 }
 
 /// The reason for refusing a name, if there is one.

@@ -58,7 +58,7 @@ impl Request for CreateFile {
         &[&FILE, &PURPOSE, &EXPIRES_AFTER, &TENANT_HEADER, &SUB_TENANT_HEADER];
 
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
-        let file = fields.files(&FILE).pop().ok_or_else(|| missing(&FILE))?;
+        let file = fields.files(&FILE)?.pop().ok_or_else(|| missing(&FILE))?;
         let purpose = fields.choice(&PURPOSE)?.ok_or_else(|| missing(&PURPOSE))?.to_owned();
         // Its members come as parts of their own: `expires_after[anchor]`.
         let base = |name: &str| name.split('[').next() == Some(EXPIRES_AFTER.name);
