@@ -30,12 +30,9 @@ pub enum AppProblem {
         /// Description of the error.
         problem: String,
     },
-    /// A member of another type.
-    #[error("content or attachments: {problem}")]
-    Malformed {
-        /// Description of the error.
-        problem: String,
-    },
+    /// A member of another type, or twice.
+    #[error("content and attachments must be objects of texts, with each member once")]
+    Malformed,
 }
 
 #[derive(Deserialize)]
@@ -74,8 +71,7 @@ pub(super) struct Part {
 /// # Errors
 /// [`AppProblem`].
 pub(super) fn parts(original: &[u8]) -> Result<Vec<Part>, AppProblem> {
-    let record: Record = serde_json::from_slice(original)
-        .map_err(|error| AppProblem::Malformed { problem: error.to_string() })?;
+    let record: Record = serde_json::from_slice(original).map_err(|_| AppProblem::Malformed)?;
     let mut parts = Vec::new();
     let mut add = |format, bytes: Vec<u8>, heading: &str| {
         if !bytes.trim_ascii().is_empty() {
@@ -192,7 +188,7 @@ mod tests {
         let bad = json!({"content": {"csv_base64": "%%"}});
         assert!(matches!(read(bad), Err(AppProblem::NotBase64 { part: "csv_base64", .. })));
         let bad = json!({"content": {"text": 7}});
-        assert!(matches!(read(bad), Err(AppProblem::Malformed { .. })));
+        assert!(matches!(read(bad), Err(AppProblem::Malformed)));
     }
 
     #[test]

@@ -49,31 +49,59 @@ static COLLECTIONS: Field = Field::body(
     "Collections of the record; returned as `source_collection`.",
 );
 
-static CONTENT: Field =
-    Field::body("content", Kind::Any { schema: content_schema }, "Parts of the text.");
-static ATTACHMENTS: Field =
-    Field::body("attachments", Kind::Any { schema: attachments_schema }, "Attached files.");
+static CONTENT: Field = Field::body(
+    "content",
+    Kind::Parts {
+        members: &[&TEXT, &MARKDOWN, &HTML_BASE64, &CSV_BASE64, &FILES, &LAYOUT],
+        is_list: false,
+    },
+    "Parts of the text.",
+);
+static TEXT: Field = Field::body("text", PART, "Plain text; read where the others are absent.");
+static MARKDOWN: Field = Field::body("markdown", PART, "Markdown; comes before the others.");
+static HTML_BASE64: Field = Field::body("html_base64", PART, "HTML in base64; before `text`.");
+static CSV_BASE64: Field = Field::body("csv_base64", PART, "CSV in base64; added to the text.");
+static FILES: Field =
+    Field::body("files", Kind::Any { schema: list_schema }, "Stored, not interpreted.");
+static LAYOUT: Field =
+    Field::body("layout", Kind::Any { schema: any_schema }, "Stored, not interpreted.");
 
-fn content_schema() -> Value {
-    let text = json!({"type": "string"});
-    json!({
-        "type": "object",
-        "properties": {
-            "text": text, "markdown": text, "html_base64": text, "csv_base64": text,
-            "files": {"type": "array"}, "layout": {},
-        },
-    })
+static ATTACHMENTS: Field = Field::body(
+    "attachments",
+    Kind::Parts {
+        members: &[
+            &ATTACHMENT_ID, &ATTACHMENT_URL, &ATTACHMENT_TITLE, &CONTENT_TYPE, &CONTENT_URL, &MISC,
+            &ATTACHMENT_CONTENT,
+        ],
+        is_list: true,
+    },
+    "Attached files.",
+);
+static ATTACHMENT_ID: Field = Field::body("id", STORED, "Stored.");
+static ATTACHMENT_URL: Field = Field::body("url", STORED, "Stored; nothing is fetched from it.");
+static ATTACHMENT_TITLE: Field = Field::body("title", PART, "Heading of its text.");
+static CONTENT_TYPE: Field = Field::body("content_type", STORED, "Stored.");
+static CONTENT_URL: Field =
+    Field::body("content_url", STORED, "Stored; nothing is fetched from it.");
+static MISC: Field =
+    Field::body("misc", Kind::Any { schema: any_schema }, "Stored, not interpreted.");
+static ATTACHMENT_CONTENT: Field = Field::body("content", PART, "Text, added to the record's.");
+
+/// Text that is read with the record: its bytes are those of the whole record.
+const PART: Kind = Kind::Text { chars_max: limits::FILE_BYTES_MAX, is_filled: false };
+/// Text that is stored with the record, whatever its type.
+const STORED: Kind = Kind::Any { schema: text_schema };
+
+fn text_schema() -> Value {
+    json!({"type": "string"})
 }
 
-fn attachments_schema() -> Value {
-    let text = json!({"type": "string"});
-    json!({"type": "array", "items": {
-        "type": "object",
-        "properties": {
-            "id": text, "url": text, "title": text, "content_type": text, "content_url": text,
-            "misc": {}, "content": text,
-        },
-    }})
+fn list_schema() -> Value {
+    json!({"type": "array"})
+}
+
+fn any_schema() -> Value {
+    json!({})
 }
 
 /// `POST /upload/upload_app_sources`.
@@ -134,6 +162,8 @@ fn origin(fields: &mut Fields) -> Result<Origin, ApiError> {
             "invalid_value", COLLECTIONS.location, "collections", &problem,
         ));
     }
+    fields.parts(&CONTENT)?;
+    fields.parts(&ATTACHMENTS)?;
     let meta = fields.metadata(&META)?;
     let changed_at = fields.moment(&TIMESTAMP)?;
     let detail = SourceDetail { collections, meta, source_time: changed_at, ..detail };

@@ -116,6 +116,13 @@ pub enum Kind {
         /// The JSON schema.
         schema: fn() -> Value,
     },
+    /// An object, or a list of objects, of which only names and types of members are looked at.
+    Parts {
+        /// Fields of an object.
+        members: &'static [&'static Field],
+        /// Whether it is a list of objects.
+        is_list: bool,
+    },
     /// A list of vectors.
     Rows,
     /// One vector or a list of vectors.
@@ -182,6 +189,7 @@ impl Kind {
             Self::Objects { item, min, max } => {
                 array(object_schema(item.iter().copied()), min, max)
             }
+            Self::Parts { members, is_list } => parts_schema(members, is_list),
             Self::Any { schema } | Self::Json { schema, .. } => schema(),
             Self::Number { min, max } => {
                 json!({"type": "number", "minimum": min, "maximum": max})
@@ -205,6 +213,12 @@ impl Kind {
             }
         }
     }
+}
+
+/// The schema of an object with these members, or of a list of such objects.
+fn parts_schema(members: &[&Field], is_list: bool) -> Value {
+    let object = object_schema(members.iter().copied());
+    if is_list { json!({"type": "array", "items": object}) } else { object }
 }
 
 /// The schema of up to `max` texts: alone or as token ids of up to `tokens_max`, else in objects.

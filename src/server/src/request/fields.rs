@@ -245,6 +245,17 @@ impl Fields {
         }
     }
 
+    /// Parts that another reader reads.
+    ///
+    /// # Errors
+    /// 400 for a name that looks like a mistake, or another type.
+    pub fn parts(&mut self, field: &Field) -> Result<(), ApiError> {
+        match self.body.take(field.name) {
+            Some(Member::Refused(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// The uploaded files under the field's name, in order.
     ///
     /// # Errors

@@ -138,16 +138,12 @@ impl<'de> Visitor<'de> for ItemSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Item, A::Error> {
-        let Self { field, seed } = self;
+        let seed = self.seed;
         let mut body = seed.visit_map(map)?;
         let unknown = std::mem::take(&mut body.unknown);
-        // A record is stored with whatever it holds.
-        let ignored = match field.is_whole {
-            true => Ok(Vec::new()),
-            false => unknown.checked(seed.fields, seed.reading.rules),
-        };
+        let ignored = unknown.checked(seed.fields, seed.reading.rules);
         let body = ignored.map(|ignored| {
-            body.ignored = ignored;
+            body.ignored.extend(ignored);
             body
         });
         Ok(Item { body, text: Vec::new() })

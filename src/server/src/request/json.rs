@@ -21,6 +21,7 @@ use crate::request::field::{Field, Kind};
 use crate::request::inputs::{Inputs, InputsSeed};
 use crate::request::items::ItemsVisitor;
 use crate::request::names::{Rules, Unknown};
+use crate::request::parts::PartsSeed;
 use crate::request::tree::{self, Allowance};
 use crate::request::vectors::{ReasonCell, Vectors, VectorsSeed};
 
@@ -54,8 +55,24 @@ pub enum Member {
     Items(Vec<Item>),
     /// Texts, or texts as tokens.
     Inputs(Inputs),
+    /// Names in an object or a list of objects that are ignored; another reader reads the rest.
+    Parts(Vec<String>),
     /// The error that waits until the field is asked for.
     Refused(ApiError),
+}
+
+impl Member {
+    /// Names in it that are ignored.
+    fn ignored(&self) -> Vec<String> {
+        match self {
+            Self::Items(items) => {
+                let bodies = items.iter().filter_map(|item| item.body.as_ref().ok());
+                bodies.flat_map(|body| body.ignored.iter().cloned()).collect()
+            }
+            Self::Parts(names) => names.clone(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// One entry of a list of objects.
@@ -111,8 +128,8 @@ pub fn parse(bytes: &[u8], fields: &[&Field], reading: &Reading) -> Result<JsonB
     let whole = fields.iter().find(|field| field.is_whole);
     let parsed = match whole {
         Some(field) => seed.member(field, &mut deserializer).map(|member| {
-            let members = vec![(field.name, member)];
-            JsonBody { members, ..JsonBody::default() }
+            let ignored = member.ignored();
+            JsonBody { members: vec![(field.name, member)], ignored, ..JsonBody::default() }
         }),
         None => seed.deserialize(&mut deserializer),
     };
@@ -207,6 +224,11 @@ impl BodySeed<'_> {
                     read.map(|inputs| inputs.map_or(Member::Value(Value::Null), Member::Inputs));
                 Ok(member.unwrap_or_else(Member::Refused))
             }
+            Kind::Parts { .. } => {
+                let (kind, name, rules) = (field.kind, field.name, reading.rules);
+                let looked = PartsSeed { kind, name, rules }.deserialize(deserializer)?;
+                Ok(looked.map_or_else(Member::Refused, Member::Parts))
+            }
             Kind::Any { .. } => {
                 deserializer.deserialize_ignored_any(IgnoredAny)?;
                 Ok(Member::Value(Value::Null))
@@ -242,11 +264,8 @@ impl<'de> Visitor<'de> for BodySeed<'_> {
             match named.find(|(known, _)| *known == name) {
                 Some((known, field)) => {
                     let member = map.next_value_seed(MemberSeed { field, seed: self })?;
-                    if let Member::Items(items) = &member {
-                        let bodies = items.iter().filter_map(|item| item.body.as_ref().ok());
-                        let names = bodies.flat_map(|body| body.ignored.iter());
-                        body.ignored.extend(names.map(|name| format!("{known}.{name}")));
-                    }
+                    let names = member.ignored().into_iter();
+                    body.ignored.extend(names.map(|name| format!("{known}.{name}")));
                     body.add(known, member);
                 }
                 None => {
@@ -429,10 +448,11 @@ mod tests {
     #[test]
     fn a_whole_field_is_the_body_itself() {
         static WHOLE: Field = LIST.whole();
-        let mut body = read(r#"[{"text": "x", "tex" : [0]}, 2]"#, &[&WHOLE]).unwrap();
+        let mut body = read(r#"[{"text": "x", "far" : [0]}, 2, {"tex": "x"}]"#, &[&WHOLE]).unwrap();
+        assert_eq!(body.ignored, ["far"]);
         let Some(Member::Items(items)) = body.take("list") else { unreachable!("a list") };
-        assert_eq!(items[0].text, br#"{"text":"x","tex":[0]}"#);
-        assert!(items[0].body.is_ok() && items[1].body.is_err());
+        assert_eq!(items[0].text, br#"{"text":"x","far":[0]}"#);
+        assert!(items[0].body.is_ok() && items[1].body.is_err() && items[2].body.is_err());
         assert!(read(" ", &[&WHOLE]).unwrap().take("list").is_none());
         for bad in ["{}", r#"{"list": []}"#, "[1", "[] x", "null", "7"] {
             assert_eq!(read(bad, &[&WHOLE]).err(), Some("malformed_body"), "{bad}");

@@ -16,6 +16,7 @@
 //! - `json`, `vectors`: a JSON body into members; number arrays into one flat buffer
 //! - `npy`: numpy files into the same buffer
 //! - `items`, `inputs`: lists of objects; texts and token ids
+//! - `parts`: objects that another reader reads
 //! - `tree`, `compact`: values within bounds; a record as it came
 //! - `names`: names that an operation does not know
 //! - `multipart`: a form into texts and files; `feed`: its bytes on the way to the parser
@@ -35,6 +36,7 @@ pub mod moment;
 pub mod multipart;
 pub mod names;
 mod npy;
+mod parts;
 pub mod scalars;
 pub mod spool;
 pub mod tree;

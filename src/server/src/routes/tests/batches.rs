@@ -97,3 +97,44 @@ async fn texts_stand_alone_too() {
     let none = json!({"items": []});
     server.post(path, none).await.fails(400, "invalid_value");
 }
+
+#[tokio::test]
+async fn a_record_tells_of_names_that_nobody_reads() {
+    let server = Server::start();
+    let path = "/upload/upload_app_sources?tenant_id=acme";
+    let records = json!([
+        {"content": {"text": "kept", "colour": 1}, "shape": 2,
+         "attachments": [{"content": "x", "misc": {"colour": 3}, "weight": 4}]},
+        {"content": {"text": "x"}, "timestmp": 1_577_836_800},
+        {"content": {"text": "x"}, "tenant_foo": 1},
+        {"content": {"text": "x", "markdwn": "y"}},
+        {"content": {"text": "x"}, "attachments": [{}, {"contnt": "y"}]},
+        {"content": "x"},
+        {"content": {"text": 7}},
+        {"attachments": [{"content": ["x"]}]},
+    ]);
+    let sent = server.send("POST", path).json(records.clone()).answer().await;
+    let names = ["attachments.weight", "content.colour", "shape"];
+    assert_eq!(sent.header("x-ignored-parameters"), names.join(", "));
+    let body = sent.ok();
+    assert_eq!(body["ignored_parameters"], json!(names));
+    assert_eq!(body["uploaded_count"], 1);
+    let failed = body["failed"].as_array().unwrap();
+    let expected = [
+        ("unknown_parameter", "timestmp"),
+        ("unknown_parameter", "tenant_foo"),
+        ("unknown_parameter", "content.markdwn"),
+        ("unknown_parameter", "attachments[1].contnt"),
+        ("invalid_value", "content must be a JSON object"),
+        ("invalid_value", "content.text must be a string"),
+        ("invalid_value", "attachments[0].content must be a string"),
+    ];
+    assert_eq!(failed.len(), expected.len());
+    for (item, (reason, begins)) in failed.iter().zip(expected) {
+        assert_eq!(item["reason"], reason, "{item}");
+        assert!(item["message"].as_str().unwrap().starts_with(begins), "{item}");
+    }
+    let strict = server.send("POST", path).json(records).with_header("prefer", "handling=strict");
+    let body = strict.answer().await.fails(400, "batch_failed");
+    assert_eq!(body["failed"].as_array().unwrap().len(), 8);
+}
