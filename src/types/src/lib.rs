@@ -35,7 +35,8 @@
 //! - `chunk`: one searchable piece and its position in the source
 //! - `document`: text and structure of an extracted document; `geometry`: its lines on the pages
 //! - `language`: language tags
-//! - `metadata`: free-form maps and their limits; `schema`: a tenant's declared keys
+//! - `metadata`: free-form maps and their limits; `schema`: a tenant's declared keys; `datetime`:
+//!   times among their values
 //! - `filter`: the syntax tree of metadata filters (API 5.3)
 //! - `job`: states of processing and the legal moves between them (API 4.10)
 //! - `head`: the identity of a commit
@@ -78,6 +79,7 @@ pub mod access;
 pub mod chunk;
 pub mod clock;
 mod context;
+mod datetime;
 pub mod document;
 pub mod error;
 pub mod filter;

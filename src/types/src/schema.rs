@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::datetime::is_datetime;
 use crate::{Metadata, limits};
 
 /// The declared type of a metadata key.
@@ -17,8 +18,20 @@ pub enum FieldType {
     Boolean,
     /// An array of strings.
     Array,
-    /// An RFC 3339 text or epoch seconds.
+    /// A date, an RFC 3339 text or epoch seconds.
     Datetime,
+}
+
+impl std::fmt::Display for FieldType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::String => "a string",
+            Self::Number => "a number",
+            Self::Boolean => "a boolean",
+            Self::Array => "an array of strings",
+            Self::Datetime => "a date (2026-03-01), an RFC 3339 time or epoch seconds",
+        })
+    }
 }
 
 /// One declared key of `tenant_metadata`.
@@ -72,7 +85,7 @@ pub enum SchemaError {
         key: String,
     },
     /// A stored value has another type than the one declared.
-    #[error("tenant_metadata.{key} must be a {expected:?} as the tenant's schema declares")]
+    #[error("tenant_metadata.{key} must be {expected}, as the tenant's schema declares")]
     WrongType {
         /// The key.
         key: String,
@@ -133,7 +146,7 @@ impl TenantSchema {
                 FieldType::String => value.is_string(),
                 FieldType::Number => value.is_number(),
                 FieldType::Boolean => value.is_boolean(),
-                FieldType::Datetime => value.is_string() || value.is_number(),
+                FieldType::Datetime => value.is_number() || value.as_str().is_some_and(is_datetime),
                 FieldType::Array => {
                     value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
                 }
@@ -187,12 +200,20 @@ mod tests {
 
     #[test]
     fn declared_values_keep_their_type() {
-        let fields = vec![field("n", FieldType::Number), field("tags", FieldType::Array)];
+        let fields = vec![
+            field("n", FieldType::Number),
+            field("tags", FieldType::Array),
+            field("at", FieldType::Datetime),
+        ];
         let schema = TenantSchema { fields };
         let check = |value: Value| schema.check_values(value.as_object().unwrap());
         assert_eq!(check(json!({"n": 1, "tags": ["a"], "free": {}})), Ok(()));
         assert_eq!(check(json!({"n": null})), Ok(()));
         assert!(check(json!({"n": "1"})).is_err());
         assert!(check(json!({"tags": [1]})).is_err());
+        assert_eq!(check(json!({"at": "2026-03-01"})), Ok(()));
+        assert_eq!(check(json!({"at": 1_757_402_409.727})), Ok(()));
+        let error = check(json!({"at": "yesterday"})).unwrap_err().to_string();
+        assert!(error.starts_with("tenant_metadata.at must be a date"), "{error}");
     }
 }

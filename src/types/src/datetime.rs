@@ -1,0 +1,97 @@
+//! Times that a text in metadata may be.
+
+/// Whether a text is a time: epoch seconds, a date (`2026-03-01`), or a date and a time of day as
+/// RFC 3339 writes them, with or without seconds and zone.
+pub(crate) fn is_datetime(text: &str) -> bool {
+    let (date, time) = match text.find(['T', 't', ' ']) {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    };
+    is_decimal(text) || (is_date(date) && time.is_none_or(is_time))
+}
+
+/// The number that so many digits are.
+fn number(text: &str, digits: usize) -> Option<u32> {
+    let is_plain = text.len() == digits && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
+}
+
+/// `1757402409.727`, also before 1970.
+fn is_decimal(text: &str) -> bool {
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let text = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    is_digits(whole) && is_digits(fraction)
+}
+
+/// `YYYY-MM-DD`, a day of the calendar.
+fn is_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let [year, month, day] = parts[..] else { return false };
+    let (Some(year), Some(month), Some(day)) = (number(year, 4), number(month, 2), number(day, 2))
+    else {
+        return false;
+    };
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 => 28 + u32::from(is_leap),
+        _ => 0,
+    };
+    (1..=days).contains(&day)
+}
+
+/// A time of day and a zone or none.
+fn is_time(text: &str) -> bool {
+    let (clock, zone) = text.split_at(text.find(['Z', 'z', '+', '-']).unwrap_or(text.len()));
+    let is_zone = match zone.split_at_checked(1) {
+        None => true,
+        Some(("Z" | "z", rest)) => rest.is_empty(),
+        Some((_, offset)) => offset.len() == "00:00".len() && is_clock(offset),
+    };
+    is_zone && is_clock(clock)
+}
+
+/// `HH:MM`, `HH:MM:SS` or `HH:MM:SS.fraction`.
+fn is_clock(text: &str) -> bool {
+    let mut parts = text.splitn(3, ':');
+    let mut is_below =
+        |max| parts.next().and_then(|part| number(part, 2)).is_some_and(|number| number < max);
+    if !is_below(24) || !is_below(60) {
+        return false;
+    }
+    parts.next().is_none_or(|part| {
+        let (second, fraction) = part.split_once('.').unwrap_or((part, "0"));
+        let is_fraction = !fraction.is_empty() && fraction.bytes().all(|b| b.is_ascii_digit());
+        // A minute with a leap second has 61.
+        number(second, 2).is_some_and(|second| second <= 60) && is_fraction
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_from_other_texts() {
+        for good in [
+            "2026-03-01", "2024-02-29", "2000-02-29", "1902-12-31", "2026-03-01T08:30",
+            "2026-03-01T08:30:00", "2026-03-01 08:30:60.25", "2026-03-01T08:30:00Z",
+            "2026-03-01t08:30:00.5z", "2026-03-01T08:30+02:00", "2026-03-01T08:30:00-11:30",
+            "1757402409.727", "1757402409", "0", "-86400.5",
+        ] {
+            assert!(is_datetime(good), "{good}");
+        }
+        for bad in [
+            "", "yesterday", "2026-13-45", "2026-00-01", "2026-04-31", "2026-02-29", "1900-02-29",
+            "2026-3-1", "2026-03", "2026-03-01T", "2026-03-01T24:00", "2026-03-01T08:60",
+            "2026-03-01T08:30:61", "2026-03-01T08:30:00.", "2026-03-01T08",
+            "2026-03-01T08:30+2:00", "2026-03-01T08:30Zx", "2026-03-01T08:30+02:00:00",
+            "2026-03-01T08:30+25:00", " 5", "5 ", "1e9", "inf", "0x10", "-", ".5", "5.",
+            "2026-03-01é08:30", "01.03.2026",
+        ] {
+            assert!(!is_datetime(bad), "{bad}");
+        }
+    }
+}
