@@ -350,6 +350,18 @@ async fn responses_are_compressed_when_asked_but_streams_never() {
             assert_eq!(answer.header("content-encoding"), coded, "{path}");
         }
     }
+    // Refusing everything is no reason to lose the answer: the work behind it is done.
+    for (accepted, coded) in [
+        ("identity;q=0", None),
+        ("*;q=0", None),
+        ("deflate, identity;q=0, *;q=0", None),
+        ("gzip;q=0.5, identity;q=0", Some("gzip")),
+        ("br;q=0.001, *;q=0", Some("br")),
+    ] {
+        let request = Request::get("/openapi.json").header("accept-encoding", accepted);
+        let answer = rig.send(request.body(Body::empty()).unwrap()).await;
+        assert_eq!((answer.status.as_u16(), answer.header("content-encoding")), (200, coded));
+    }
     let answer = rig.get("/stream", Some("read-key")).await;
     assert_eq!(answer.header("content-type"), Some("text/event-stream"));
     assert_eq!(answer.text, "id: 1\nevent: done\ndata: {}\n\n");

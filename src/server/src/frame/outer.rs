@@ -13,9 +13,9 @@ use axum::extract::State;
 use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN,
-    VARY,
+    ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_METHOD, Entry, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request};
 use tracing::Instrument;
@@ -30,6 +30,8 @@ const ACCESS: &str = "lodestone_access";
 /// Name of the header with the id of a request.
 pub(crate) const REQUEST_ID_HEADER: &str = "x-request-id";
 const REQUEST_ID_CHARS_MAX: usize = 128;
+/// No coding, where no other one is acceptable.
+const LAST_CHOICE: HeaderValue = HeaderValue::from_static("identity;q=0.001");
 
 /// The id of a request; an extension of the request.
 #[derive(Debug, Clone)]
@@ -76,6 +78,7 @@ pub async fn outer(
     // Probes and scrapes come every few seconds: their traces would bury the others.
     let is_unwanted = !trace.is_sampled() || is_probe(request.uri().path());
     let span = trace.span(&id, outer.is_recording && is_unwanted);
+    admit_identity(request.headers_mut());
     let origin = allowed_origin(&outer.cors_origins, request.headers());
     let is_preflight =
         method == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
@@ -115,6 +118,16 @@ pub async fn outer(
     }
     drop(inside);
     response
+}
+
+/// Lets an answer go out as it is where a client refuses that (`identity;q=0`, `*;q=0`) and takes
+/// no other coding that is known: when the answer is there, its work has been done.
+fn admit_identity(headers: &mut HeaderMap) {
+    if let Entry::Occupied(mut entry) = headers.entry(ACCEPT_ENCODING) {
+        // The first word about a coding counts.
+        let values: Vec<_> = entry.insert_mult(LAST_CHOICE).collect();
+        values.into_iter().for_each(|value| entry.append(value));
+    }
 }
 
 /// Whether a path is asked for every few seconds by machines.
