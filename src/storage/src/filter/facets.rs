@@ -4,7 +4,7 @@ use roaring::RoaringBitmap;
 
 use crate::filter::format::EntryRows;
 use crate::filter::key;
-use crate::filter::source::{Root, is_system_key};
+use crate::filter::source::{Root, is_system_key, is_system_time};
 use crate::filter::{Columns, FilterError};
 
 /// Values of a key, each with the number of rows that carry it.
@@ -54,10 +54,12 @@ impl Columns {
         if among.is_empty() {
             return Ok(());
         }
+        let is_time = root == Root::System && is_system_time(path);
         let mut looked_at = 0;
         for entry in self.entries_of(self.column(root, path)) {
             let key = self.tables.key(entry);
-            if key == key::PRESENT || key == key::NULL {
+            let is_second_form = is_time && key::text_bytes(key).is_none();
+            if key == key::PRESENT || key == key::NULL || is_second_form {
                 continue;
             }
             looked_at += 1;

@@ -28,6 +28,11 @@ pub(super) fn is_system_key(path: &str) -> bool {
     SYSTEM_KEYS.contains(&path)
 }
 
+/// Whether a system key is a time, which stands as text and as number.
+pub(super) fn is_system_time(path: &str) -> bool {
+    matches!(path, "source_upload_time" | "source_last_updated_time")
+}
+
 /// The maps that columns belong to; the numbers are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -28,6 +28,10 @@ fn rows_are_counted_by_value() {
     assert_eq!(count("n", &all, 1), (vec!["1 1".to_owned()], 2));
     assert_eq!(count("none", &all, 9), (Vec::new(), 0));
     assert_eq!(count("source_id", &all, 9).0.len(), 4);
+    // Filters find a time by text and by number; it is one value.
+    let times = columns.value_counts("source_upload_time", &bitmap([0, 2]), 9, 20).unwrap().counts;
+    let shown = ["1757402409.727", "1757402409.729"].map(|time| (time.to_owned(), 1));
+    assert_eq!(times, shown);
 }
 
 /// A value is counted only where one of the rows that are asked about has it, however its rows are
