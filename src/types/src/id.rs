@@ -18,6 +18,11 @@ pub struct InvalidIdentifier {
     pub problem: &'static str,
 }
 
+/// A name in the form in which names are stored and compared: Unicode NFC.
+pub fn normalized(name: &str) -> String {
+    name.nfc().collect()
+}
+
 fn check_length(field: &'static str, name: &str) -> Result<(), InvalidIdentifier> {
     if name.is_empty() {
         return Err(InvalidIdentifier { field, problem: "must not be empty" });
@@ -88,7 +93,7 @@ macro_rules! user_name {
                 field: &'static str,
                 name: &str,
             ) -> Result<Self, InvalidIdentifier> {
-                let name: String = name.nfc().collect();
+                let name = normalized(name);
                 $check(field, &name)?;
                 Ok(Self(name.into()))
             }

@@ -6,8 +6,9 @@ use roaring::RoaringBitmap;
 
 use crate::filter::format::EntryRows;
 use crate::filter::reader::{bitmap_of, insert};
-use crate::filter::source::{Root, is_system_key};
+use crate::filter::source::{Root, SOURCE_ID, is_system_key};
 use crate::filter::{Columns, FilterError, key};
+use lodestone_types::id::normalized;
 use lodestone_types::{Comparison, Condition, Filter, FilterMap, FilterValue};
 
 // Chosen by `benches/filter_columns.rs`; answers do not depend on them.
@@ -103,7 +104,8 @@ impl Columns {
         comparison: &Comparison,
     ) -> Result<RoaringBitmap, FilterError> {
         let column = self.column(root, path);
-        match comparison {
+        let of_ids = (root == Root::System && path == SOURCE_ID).then(|| of_ids(comparison));
+        match of_ids.as_ref().unwrap_or(comparison) {
             Comparison::AnyOf(values) => self.any_of(column, values),
             Comparison::NoneOf(values) => Ok(self.all() - self.any_of(column, values)?),
             Comparison::Exists(true) => self.union(self.entry(column, key::PRESENT)),
@@ -202,5 +204,23 @@ impl Columns {
 
     fn all(&self) -> RoaringBitmap {
         bitmap_of(0..u64::from(self.rows()))
+    }
+}
+
+/// A comparison with ids in the form in which they are stored.
+fn of_ids(comparison: &Comparison) -> Comparison {
+    let stored = |value: &FilterValue| match value {
+        FilterValue::Text(text) if !text.is_ascii() => FilterValue::Text(normalized(text)),
+        value => value.clone(),
+    };
+    let all = |values: &[FilterValue]| values.iter().map(stored).collect();
+    match comparison {
+        Comparison::AnyOf(values) => Comparison::AnyOf(all(values)),
+        Comparison::NoneOf(values) => Comparison::NoneOf(all(values)),
+        Comparison::Exists(exists) => Comparison::Exists(*exists),
+        Comparison::Greater(value) => Comparison::Greater(stored(value)),
+        Comparison::GreaterOrEqual(value) => Comparison::GreaterOrEqual(stored(value)),
+        Comparison::Less(value) => Comparison::Less(stored(value)),
+        Comparison::LessOrEqual(value) => Comparison::LessOrEqual(stored(value)),
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{bitmap, documents, one_row_each, opened, rows, source, written};
 use crate::filter::{Columns, FilterError, parse, sources};
-use lodestone_types::{ErrorKind, Filter, SourceId, SubTenantId};
+use lodestone_types::{ErrorKind, Filter, SourceId, SourceRecord, SubTenantId};
 
 fn document(value: Value) -> Filter {
     parse(None, value.as_object(), None).unwrap().for_schema(None).unwrap().clone()
@@ -12,6 +12,32 @@ fn document(value: Value) -> Filter {
 
 fn system(value: &Value) -> Filter {
     parse(None, None, value.as_object()).unwrap().for_schema(None).unwrap().clone()
+}
+
+/// Ids are compared after Unicode NFC, in whichever map the filter names them; other values and a
+/// document's own key of that name are not.
+#[test]
+fn ids_are_compared_in_their_normal_form() {
+    let id = |number, id: &str, document| SourceRecord {
+        id: SourceId::parse(id).unwrap(),
+        ..source(number, json!({}), document)
+    };
+    let columns = opened(&one_row_each(vec![
+        id(0, "caf\u{e9}", json!({})),
+        id(1, "other", json!({"source_id": "caf\u{e9}", "v": "caf\u{e9}"})),
+    ]));
+    let decomposed = "cafe\u{301}";
+    for (value, expected) in [
+        (json!(decomposed), vec![0]),
+        (json!({"$in": [decomposed, 7]}), vec![0]),
+        (json!({"$ne": decomposed}), vec![1]),
+        (json!({"$gte": decomposed, "$lte": decomposed}), vec![0]),
+    ] {
+        let filter = json!({"source_id": value});
+        assert_eq!(rows(&columns, &system(&filter)), expected, "{filter}");
+    }
+    assert_eq!(rows(&columns, &document(json!({"source_id": decomposed}))), [0]);
+    assert_eq!(rows(&columns, &document(json!({"v": decomposed}))), Vec::<u32>::new());
 }
 
 #[test]
