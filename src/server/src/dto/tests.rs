@@ -362,6 +362,12 @@ fn vectors_and_chunk_ids() {
     };
     assert_eq!(repeated("1.0").unwrap().vectors.names, ["b_1", "b_0"]);
     assert_eq!(reason(repeated("3")), "conflicting_values");
+    let spelled = |value: &str| {
+        let body = format!("{{\"embeddings\": {{\"\u{e9}_0\": [1], \"e\u{301}_0\": [{value}]}}}}");
+        read_payload::<UpdateEmbeddings>("tenant_id=t", Payload::Json(body.into()))
+    };
+    assert_eq!(spelled("1").unwrap().vectors.names, ["\u{e9}_0"]);
+    assert_eq!(reason(spelled("2")), "conflicting_values");
     let search = |max: Value| {
         read::<SearchEmbeddings>(
             "",

@@ -4,13 +4,14 @@
 //! 200 MB. Here a number becomes four bytes while the text is read, and every limit of API 5.16 is
 //! checked at the row that breaks it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::error::{ApiError, Location};
 use crate::request::field::{Field, Kind};
+use lodestone_types::id::normalized;
 use lodestone_types::limits;
 
 /// Client vectors of one request: rows of one width, one after the other.
@@ -40,18 +41,15 @@ impl Vectors {
         self.values.is_empty()
     }
 
-    /// The rows of a field, each name once.
+    /// The rows of a field, each name once; two that are one after Unicode NFC are the same.
     ///
     /// # Errors
     /// 400 `conflicting_values` for a name with two different rows.
     pub fn each_name_once(self, field: &Field) -> Result<Self, ApiError> {
-        if self.names.iter().collect::<HashSet<_>>().len() == self.len() {
-            return Ok(self);
-        }
-        let mut first: HashMap<&str, &[f32]> = HashMap::with_capacity(self.len());
+        let mut first: HashMap<String, &[f32]> = HashMap::with_capacity(self.len());
         let mut once = Self { dimension: self.dimension, ..Self::default() };
         for (name, row) in self.names.iter().zip(self.rows()) {
-            match first.insert(name, row) {
+            match first.insert(normalized(name), row) {
                 None => {
                     once.names.push(name.clone());
                     once.values.extend_from_slice(row);
