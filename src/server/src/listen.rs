@@ -112,7 +112,8 @@ impl Default for ListenSettings {
             header_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(75),
             headers_max: 64,
-            header_bytes_max: 16 << 10,
+            // A query of 1,000 ids of 40 characters.
+            header_bytes_max: 64 << 10,
             pace: Pace::default(),
             connections_max: 1024,
             connections_per_address_max: 256,

@@ -68,11 +68,12 @@ async fn slow_and_silent_connections_are_closed() {
 #[tokio::test]
 async fn large_headers_are_431() {
     let server = start(Rig::new().router, |_| {}).await;
-    let large = format!("GET /open HTTP/1.1\r\nx: {}\r\n\r\n", "a".repeat(40_000));
+    let large = format!("GET /open HTTP/1.1\r\nx: {}\r\n\r\n", "a".repeat(70_000));
     assert!(exchange(&server, large.as_bytes()).await.starts_with("HTTP/1.1 431"));
     let many = format!("GET /open HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(65));
     assert!(exchange(&server, many.as_bytes()).await.starts_with("HTTP/1.1 431"));
-    let within = CLOSE.replace("host: x", &format!("x: {}", "a".repeat(15_000)));
+    let ids = format!("source_ids={}&", "a".repeat(40)).repeat(1000);
+    let within = CLOSE.replace("/open", &format!("/open?{ids}"));
     assert!(exchange(&server, within.as_bytes()).await.starts_with("HTTP/1.1 200"));
 }
 
