@@ -286,6 +286,8 @@ fn listings_come_in_pages_in_both_directions() {
         let both = format!("{path}?after={0}&before={0}", all[0]);
         client.call("GET", &both, &Value::Null).error(400, "conflicting_values");
     }
+    let refused = client.call("GET", "/files?after=file-none", &Value::Null);
+    assert_eq!(refused.error(400, "invalid_value")["error"]["param"], "after");
     assert_eq!(ids(&client.get("/files?purpose=vision"), "id"), Vec::<String>::new());
     assert_eq!(client.get("/files?purpose=assistants&limit=3")["has_more"], true);
     let of_state = |state: &str| ids(&client.get(&format!("{in_store}?filter={state}")), "id");

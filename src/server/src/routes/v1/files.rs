@@ -7,7 +7,7 @@
 use crate::app::{App, blocking};
 use crate::dto::v1::SUB_TENANT_HEADER;
 use crate::dto::v1::files::{CreateFile, FileView, ListFiles, OneFile};
-use crate::dto::v1::pages::{DeletedObject, Page};
+use crate::dto::v1::pages::{Cursor, DeletedObject, Page};
 use crate::error::{ApiError, Condition, Location};
 use crate::reply::Bare;
 use crate::request::Call;
@@ -16,6 +16,7 @@ use crate::routes::v1::tenant_of;
 use crate::routes::{Group, Route};
 use lodestone_catalog::{FilePage, StoredFile};
 use lodestone_engine::ingest::NewFile;
+use lodestone_types::random::wire_id_time;
 use lodestone_types::{Grant, KeyScope, Role, Scope, SourceId, SubTenantId, TenantId, limits};
 
 /// The operations.
@@ -103,6 +104,11 @@ fn list(app: &App, call: &Call, request: ListFiles) -> Result<Bare<Page<FileView
     let tenant = tenant_of(grant, tenant.as_ref())?;
     let after = after.map(|id| SourceId::parse_field("after", &id)).transpose();
     let after = after.map_err(|error| ApiError::from(error).at(Location::Query, "after"))?;
+    // One that was deleted since the page before still has its place: ids sort by time.
+    let is_id = |id: &SourceId| id.as_str().strip_prefix("file-").and_then(wire_id_time).is_some();
+    if let Some(other) = after.as_ref().filter(|id| !is_id(id)) {
+        return Err(Cursor::After(other.to_string()).unknown());
+    }
     let page = FilePage { sub_tenants: None, purpose, after, is_ascending, limit };
     let (files, has_more) = app.engine.files(grant, &tenant, page)?;
     let views = files.into_iter().map(view).collect();
