@@ -176,6 +176,7 @@ fn file_items(
         files.into_iter().zip(ids).zip(maps).zip(origins)
     {
         let id = match is_new {
+            _ if file.is_too_large => Err(UploadedFile::too_large(&FILES)),
             true => id.and_then(|id| chosen_id(id, document_metadata.as_ref())),
             false => id,
         };

@@ -54,7 +54,9 @@ fn read_form<R: Request>(
     let texts = texts.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
     let file = |(name, filename, text): &(&str, &str, &'static str)| {
         let (filename, content_type) = ((*filename).to_owned(), String::new());
-        ((*name).to_owned(), UploadedFile { filename, content_type, bytes: (*text).into() })
+        let is_too_large = *text == "too large";
+        let bytes = (*text).into();
+        ((*name).to_owned(), UploadedFile { filename, content_type, bytes, is_too_large })
     };
     let form = Form { texts, files: files.iter().map(file).collect(), ..Form::default() };
     read_payload(query, Payload::Form(form))
@@ -223,6 +225,14 @@ fn indexed_parts_stand_at_their_index() {
     }
     let files = [("files[0]", "a.txt", "1"), ("files[2]", "b.txt", "2")];
     assert_eq!(reason(read_form::<BatchUpload>("tenant_id=t", &[], &files)), "invalid_value");
+}
+
+#[test]
+fn a_file_that_is_too_large_fails_alone() {
+    let files = [("files", "a", "1"), ("files", "b", "too large")];
+    let request: BatchUpload = read_form("tenant_id=t", &[], &files).unwrap();
+    let reasons = request.items.iter().map(|item| item.id.as_ref().map_err(ApiError::reason));
+    assert_eq!(reasons.collect::<Vec<_>>(), [Ok(&None), Err("file_too_large")]);
 }
 
 /// A name that is not read would give a key more than was meant.

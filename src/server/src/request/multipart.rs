@@ -24,7 +24,7 @@ const TEXT_BYTES_MAX: usize = limits::FORM_TEXT_BYTES_MAX;
 const FILENAME_CHARS_MAX: usize = 255;
 
 /// An uploaded file. A large one is in a temporary file, which is mapped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UploadedFile {
     /// Its name without path parts and control characters; empty when none was sent.
     pub filename: String,
@@ -32,6 +32,16 @@ pub struct UploadedFile {
     pub content_type: String,
     /// Its bytes.
     pub bytes: Bytes,
+    /// Whether it was larger than a file may be: its bytes were read past. Only of several files.
+    pub is_too_large: bool,
+}
+
+impl UploadedFile {
+    /// 413 for a file that is larger than a file may be.
+    pub fn too_large(field: &Field) -> ApiError {
+        let message = format!("a file may hold at most {} bytes", limits::FILE_BYTES_MAX);
+        ApiError::too_large("file_too_large", message).at(Location::Form, field.name)
+    }
 }
 
 /// The parts of a form.
@@ -178,13 +188,18 @@ async fn read_file(
     let mut bytes = spooler.begin();
     while let Some(data) = pieces.next().await? {
         if bytes.len() + data.len() as u64 > limits::FILE_BYTES_MAX as u64 {
-            let message = format!("a file may hold at most {} bytes", limits::FILE_BYTES_MAX);
-            let error = ApiError::too_large("file_too_large", message);
-            return Err(error.at(Location::Form, field.name));
+            if !matches!(field.kind, Kind::Files) {
+                return Err(UploadedFile::too_large(field));
+            }
+            // The files beside it are none the worse for it.
+            pieces.skip().await?;
+            let (bytes, is_too_large) = (Bytes::new(), true);
+            return Ok(UploadedFile { filename, content_type, bytes, is_too_large });
         }
         bytes.push(data).await?;
     }
-    Ok(UploadedFile { filename, content_type, bytes: bytes.finish().await? })
+    let bytes = bytes.finish().await?;
+    Ok(UploadedFile { filename, content_type, bytes, is_too_large: false })
 }
 
 async fn read_text(
@@ -236,7 +251,8 @@ mod tests {
 
     static FILE: Field = Field::form("file", Kind::File, "a file").required();
     static TENANT: Field = Field::query("tenant_id", Kind::Identifier, "the tenant");
-    static FIELDS: &[&Field] = &[&FILE, &TENANT];
+    static FILES: Field = Field::form("files", Kind::Files, "files");
+    static FIELDS: &[&Field] = &[&FILE, &TENANT, &FILES];
 
     async fn read_bytes(body: &[u8], bytes_max: usize) -> Result<Form, ApiError> {
         read_body(Body::from(body.to_vec()), bytes_max).await
@@ -325,6 +341,27 @@ mod tests {
         let twice = format!("{part}{part}--B--\r\n");
         let error = read_bytes(twice.as_bytes(), 10_000).await.unwrap_err();
         assert_eq!(error.reason(), "too_many_items");
+    }
+
+    /// Of several files one that is too large is read past, and the others are kept.
+    #[tokio::test]
+    async fn one_file_of_several_may_be_too_large() {
+        let head = |name: &str, filename: &str| {
+            let disposition = format!("form-data; name=\"{name}\"; filename=\"{filename}\"");
+            Bytes::from(format!("--B\r\nContent-Disposition: {disposition}\r\n\r\n"))
+        };
+        let read = |name: &'static str| {
+            let large = std::iter::repeat_n(Bytes::from_static(&[b'x'; 1 << 20]), 101);
+            let rest = [Bytes::from("\r\n"), head("files", "b"), Bytes::from("b\r\n--B--\r\n")];
+            let pieces = std::iter::once(head(name, "a")).chain(large).chain(rest);
+            let pieces = futures_util::stream::iter(pieces.map(Ok::<_, std::io::Error>));
+            read_body(Body::from_stream(pieces), limits::BATCH_BYTES_MAX)
+        };
+        let form = read("files").await.unwrap();
+        let files: Vec<_> = form.files.iter().map(|(_, file)| file).collect();
+        assert_eq!((files[0].is_too_large, files[0].bytes.len()), (true, 0));
+        assert_eq!((files[1].is_too_large, &files[1].bytes[..]), (false, &b"b"[..]));
+        assert_eq!(read("file").await.unwrap_err().reason(), "file_too_large");
     }
 
     #[test]

@@ -107,7 +107,7 @@ pub(super) fn file_submission(
     tenant_metadata: MetadataChange,
     document_metadata: MetadataChange,
 ) -> Submission {
-    let UploadedFile { filename, content_type, bytes } = file;
+    let UploadedFile { filename, content_type, bytes, is_too_large: _ } = file;
     Submission {
         source,
         kind: SourceKind::File,
