@@ -262,14 +262,19 @@ impl ApiError {
         self
     }
 
-    /// Says in which member the fields stand: `question` becomes `history[0].question`.
+    /// Says in which member the fields stand: `question` becomes `history[0].question`, and a list
+    /// itself its entry.
     #[must_use]
     pub fn within(mut self, member: &str) -> Self {
         for (_, field) in &mut self.0.errors {
+            let place = match member.strip_prefix(field.as_str()) {
+                Some(rest) if rest.is_empty() || rest.starts_with('[') => member.to_owned(),
+                _ => format!("{member}.{field}"),
+            };
             if self.0.message.starts_with(field.as_str()) {
-                self.0.message = format!("{member}.{}", self.0.message);
+                self.0.message.replace_range(..field.len(), &place);
             }
-            *field = format!("{member}.{field}");
+            *field = place;
         }
         self
     }

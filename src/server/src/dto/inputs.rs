@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::request::fields::missing;
+use crate::request::fields::{each, missing};
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind};
 use lodestone_types::{Metadata, Scope, SourceId, TenantId, limits};
@@ -121,7 +121,7 @@ pub(super) fn batch_items<T>(
     read: impl Fn(Item) -> Result<BatchItem<T>, ApiError>,
 ) -> Result<Vec<BatchItem<T>>, ApiError> {
     let items = fields.items(field)?.ok_or_else(|| missing(field))?;
-    let items = items.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let items = each(field, items, read)?;
     check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
     Ok(items)
 }

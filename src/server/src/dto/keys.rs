@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::ApiError;
-use crate::request::fields::missing;
+use crate::request::fields::{each, missing, place};
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::access::{KeyScope, TenantGrant};
+use lodestone_types::id::InvalidIdentifier;
 use lodestone_types::{Role, SubTenantId, Timestamp, limits};
 
 /// Tenants that one key may list.
@@ -73,7 +74,7 @@ impl Request for CreateKey {
 /// The tenants that a request lists; all of them where it does not.
 pub(super) fn scope(fields: &mut Fields) -> Result<KeyScope, ApiError> {
     let Some(items) = fields.items(&TENANTS)? else { return Ok(KeyScope::AllTenants) };
-    Ok(KeyScope::Tenants(items.into_iter().map(tenant_grant).collect::<Result<_, _>>()?))
+    Ok(KeyScope::Tenants(each(&TENANTS, items, tenant_grant)?))
 }
 
 fn tenant_grant(item: Item) -> Result<TenantGrant, ApiError> {
@@ -82,8 +83,15 @@ fn tenant_grant(item: Item) -> Result<TenantGrant, ApiError> {
     let Some(names) = fields.texts(&SUB_TENANTS)? else {
         return Ok(TenantGrant { tenant, sub_tenants: None });
     };
-    let names = names.iter().map(|name| SubTenantId::parse_optional(Some(name)));
-    Ok(TenantGrant { tenant, sub_tenants: Some(names.collect::<Result<_, _>>()?) })
+    let parse = |(at, name): (usize, &String)| {
+        let wrong = |error: InvalidIdentifier| {
+            let (reason, location) = ("invalid_identifier", SUB_TENANTS.location);
+            ApiError::field(reason, location, &place(&SUB_TENANTS, at), error.problem)
+        };
+        SubTenantId::parse_optional(Some(name)).map_err(wrong)
+    };
+    let sub_tenants = names.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
+    Ok(TenantGrant { tenant, sub_tenants: Some(sub_tenants) })
 }
 
 /// `DELETE /admin/api_keys/{key_id}`.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::dto::inputs::{SUB_TENANT_QUERY, TENANT_QUERY, query_scope, source_id};
 use crate::error::{ApiError, Location};
-use crate::request::fields::{is_blank, missing, wrong};
+use crate::request::fields::{each, is_blank, missing, wrong};
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{Memory, Metadata, Scope, SourceId, limits};
@@ -126,7 +126,7 @@ impl Request for AddMemory {
         let scope = query_scope(fields)?;
         let text = fields.text(&CONTENT)?;
         let pairs: Option<Vec<Exchange>> = match fields.items(&PAIRS)? {
-            Some(items) => Some(items.into_iter().map(Exchange::read).collect::<Result<_, _>>()?),
+            Some(items) => Some(each(&PAIRS, items, Exchange::read)?),
             None => None,
         };
         let life_seconds = fields.integer(&EXPIRY)?;

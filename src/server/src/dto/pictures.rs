@@ -7,7 +7,7 @@ use crate::dto::inputs::{
     OTHER_THAN_FILE_ID, SUB_TENANT_BODY, TENANT_BODY, body_scope, required_source_id,
 };
 use crate::error::ApiError;
-use crate::request::fields::missing;
+use crate::request::fields::{missing, place};
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_extract::Drawing;
@@ -86,8 +86,8 @@ impl Request for PageImage {
         fields.choice(&FORMAT)?;
         let mut marks = Vec::new();
         for (at, item) in fields.items(&HIGHLIGHT)?.unwrap_or_default().into_iter().enumerate() {
-            let place = || format!("{}[{at}]", HIGHLIGHT.name);
-            let (on, area) = mark(item).map_err(|error| error.within(&place()))?;
+            let within = |error: ApiError| error.within(&place(&HIGHLIGHT, at));
+            let (on, area) = mark(item).map_err(within)?;
             if on.is_none_or(|on| on == u64::from(page)) {
                 marks.push(area);
             }

@@ -5,6 +5,7 @@ use crate::dto::filters::{
 };
 use crate::dto::inputs::{SUB_TENANT_BODY, TENANT_BODY, body_scope};
 use crate::error::ApiError;
+use crate::request::fields::each;
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_engine::answer::generate::{Sampling, Tools};
@@ -218,12 +219,7 @@ fn read_conversation(fields: &mut Fields) -> Result<Conversation, ApiError> {
         let question = fields.required_text(&PAST_QUESTION)?;
         Ok((question, fields.text(&PAST_ANSWER)?.unwrap_or_default()))
     };
-    let items = fields.items(&HISTORY)?.unwrap_or_default().into_iter().enumerate();
-    let turns = items.map(|(at, item)| {
-        let place = || format!("{}[{at}]", HISTORY.name);
-        turn(item).map_err(|error: ApiError| error.within(&place()))
-    });
-    let turns = turns.collect::<Result<Vec<_>, ApiError>>()?;
+    let turns = each(&HISTORY, fields.items(&HISTORY)?.unwrap_or_default(), turn)?;
     match (session, turns.is_empty()) {
         (Some(_), false) => {
             let problem = "and session_id are given both; one of them is enough";

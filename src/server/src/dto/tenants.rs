@@ -9,7 +9,7 @@ use crate::dto::tenant_limits::{
     MAX_BYTES, MAX_REQUESTS, MAX_SOURCES, MAX_VECTORS, MAX_WORKERS, tenant_limits,
 };
 use crate::error::{ApiError, Location};
-use crate::request::fields::{missing, wrong};
+use crate::request::fields::{each, missing, wrong};
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_catalog::TenantLimits;
@@ -164,8 +164,7 @@ impl Request for CreateTenant {
         if items.is_empty() {
             return Ok(Self { tenant, schema: None, plan });
         }
-        let declared: Vec<_> = items.into_iter().map(schema_field).collect::<Result<_, _>>()?;
-        let schema = TenantSchema { fields: declared };
+        let schema = TenantSchema { fields: each(&SCHEMA, items, schema_field)? };
         schema.validate().map_err(|error| {
             let reason = match error {
                 SchemaError::Reserved { .. } => "reserved_key",

@@ -3,12 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::dto::answers::{QnaMetadata, QnaResponse, SearchMetadata, SourcesEvent, StartEvent};
+use crate::dto::apps::UploadAppSources;
 use crate::dto::batch::{BatchResult, BatchUpdate, BatchUpload, BatchUploadText};
 use crate::dto::chunks::{Chunk, QnaChunk, layout};
 use crate::dto::embeddings::{
     EmbeddingHits, NamedChunks, ScoredChunk, SearchEmbeddings, UpdateEmbeddings, UploadEmbeddings,
 };
 use crate::dto::keys::{CreateKey, KeyView, RevokeKey};
+use crate::dto::memories::AddMemory;
 use crate::dto::operations::ListJobs;
 use crate::dto::search::{FullTextSearch, Qna, Retrieve};
 use crate::dto::sources::{DeleteSources, FetchContent, ListSources, SourcesById};
@@ -16,6 +18,7 @@ use crate::dto::tenants::{CreateTenant, DeleteSubTenant, DeleteTenant, NamedTena
 use crate::dto::upload::{
     UpdateDocument, UpdateMetadata, UpdateText, UploadDocument, UploadText, VerifyProcessing,
 };
+use crate::dto::web::BatchScrapeWebpage;
 use crate::error::{ApiError, ErrorForm};
 use crate::request::names::Handling;
 use crate::request::{Form, Input, Payload, Request, UploadedFile};
@@ -233,6 +236,45 @@ fn a_file_that_is_too_large_fails_alone() {
     let request: BatchUpload = read_form("tenant_id=t", &[], &files).unwrap();
     let reasons = request.items.iter().map(|item| item.id.as_ref().map_err(ApiError::reason));
     assert_eq!(reasons.collect::<Vec<_>>(), [Ok(&None), Err("file_too_large")]);
+}
+
+/// Goal: an error tells the entry of a list that it is about, in `detail.errors` and its message.
+#[test]
+fn errors_name_the_entry_of_a_list() {
+    fn named<R>(read: Result<R, ApiError>) -> String {
+        let body = read.err().expect("a refused request").body("r");
+        let field = body["detail"]["errors"][0]["field"].as_str().expect("a field").to_owned();
+        assert!(body["message"].as_str().unwrap().starts_with(&field), "{body}");
+        field
+    }
+    let (text, bad) = (json!({"content": "x"}), json!({"content": "x", "document_metadata": 7}));
+    let body = json!({"items": [text, bad]});
+    let name = named(read::<BatchUploadText>("tenant_id=t", body));
+    assert_eq!(name, "items[1].document_metadata");
+    let name = named(read::<UploadAppSources>("tenant_id=t", json!([{}, {"tenant_metadata": 7}])));
+    assert_eq!(name, "[1].tenant_metadata");
+    let pages = json!({"items": [{}, {"tenant_metadata": 7}]});
+    assert_eq!(named(read::<BatchScrapeWebpage>("tenant_id=t", pages)), "items[1].tenant_metadata");
+    let pair = json!({"user": "a", "assistant": "b"});
+    let pairs = json!({"user_assistant_pairs": [pair, {"user": 7, "assistant": "b"}]});
+    assert_eq!(named(read::<AddMemory>("tenant_id=t", pairs)), "user_assistant_pairs[1].user");
+    let key = json!({"key": "a", "type": "string"});
+    let schema = json!({"tenant_metadata_schema": [key, {"key": "b", "type": "text"}]});
+    assert_eq!(named(read::<CreateTenant>("", schema)), "tenant_metadata_schema[1].type");
+    for (tenants, expected) in [
+        (json!([{"tenant_id": "a"}, {"tenant_id": "/"}]), "tenants[1].tenant_id"),
+        (json!([{"tenant_id": "a"}, 7]), "tenants[1]"),
+        (json!([{"tenant_id": "a", "sub_tenant_ids": ["x", "/"]}]), "tenants[0].sub_tenant_ids[1]"),
+    ] {
+        let body = json!({"name": "n", "role": "read", "tenants": tenants});
+        assert_eq!(named(read::<CreateKey>("", body)), expected);
+    }
+    let ids = json!({"tenant_id": "t", "source_ids": ["a", "b/c"]});
+    assert_eq!(named(read::<DeleteSources>("", ids)), "source_ids[1]");
+    let files = [("files", "a", "1"), ("files", "b", "2")];
+    let maps = [("document_metadata", "[{}, 7]")];
+    let name = named(read_form::<BatchUpload>("tenant_id=t", &maps, &files));
+    assert_eq!(name, "document_metadata[1]");
 }
 
 /// A name that is not read would give a key more than was meant.

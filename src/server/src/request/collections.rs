@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::error::{ApiError, Location};
 use crate::request::field::{Field, Kind};
-use crate::request::fields::{Fields, Given, conflict, misread, missing, wrong};
+use crate::request::fields::{Fields, Given, conflict, misread, missing, place, wrong};
 use crate::request::inputs::Inputs;
 use crate::request::json::{self, Member};
 use lodestone_types::metadata::{self, InvalidMetadata};
@@ -49,9 +49,13 @@ impl Fields {
     /// As [`Self::texts`], and 400 `invalid_identifier`.
     pub fn source_ids(&mut self, field: &Field) -> Result<Option<Vec<SourceId>>, ApiError> {
         let Some(texts) = self.texts(field)? else { return Ok(None) };
-        let parse = |text: &String| SourceId::parse_field(field.name, text);
-        let ids: Result<Vec<_>, _> = texts.iter().map(parse).collect();
-        ids.map(Some).map_err(|error| ApiError::from(error).at(field.location, field.name))
+        let parse = |(at, text): (usize, &String)| {
+            SourceId::parse(text).map_err(|error| {
+                let (reason, place) = ("invalid_identifier", place(field, at));
+                ApiError::field(reason, field.location, &place, error.problem)
+            })
+        };
+        texts.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>().map(Some)
     }
 
     /// A metadata map within the limits of API 5.16.
@@ -134,9 +138,11 @@ impl Fields {
         let read = |item| match item {
             Value::Null => Ok(None),
             Value::Object(map) => checked_metadata(field, location, map).map(Some),
-            _ => Err(wrong(field, location, "must hold JSON objects only")),
+            _ => Err(wrong(field, location, "must be a JSON object")),
         };
-        items.into_iter().map(read).collect()
+        let read =
+            |(at, item)| read(item).map_err(|error: ApiError| error.within(&place(field, at)));
+        items.into_iter().enumerate().map(read).collect()
     }
 
     /// The entries of a list in the text of a form part, whatever their types.

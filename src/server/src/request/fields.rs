@@ -323,6 +323,25 @@ impl Item {
     }
 }
 
+/// Reads the entries of a list of objects; an error names the entry.
+///
+/// # Errors
+/// The first one.
+pub fn each<T>(
+    field: &Field,
+    items: Vec<Item>,
+    read: impl Fn(Item) -> Result<T, ApiError>,
+) -> Result<Vec<T>, ApiError> {
+    let read = |(at, item)| read(item).map_err(|error| error.within(&place(field, at)));
+    items.into_iter().enumerate().map(read).collect()
+}
+
+/// The name of an entry of a list in errors: `items[1]`, or `[1]` where the body is the list.
+pub fn place(field: &Field, at: usize) -> String {
+    let list = if field.is_whole { "" } else { field.name };
+    format!("{list}[{at}]")
+}
+
 /// Whether a text shows nothing: white space, control and invisible characters alone.
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || c.is_control() || is_invisible(c))

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::error::{ApiError, Location};
 use crate::request::compact;
 use crate::request::field::Field;
+use crate::request::fields::place;
 use crate::request::json::{BodySeed, Item, Member};
 
 /// Visits of scalars that all become what `of_scalar` says.
@@ -72,7 +73,7 @@ impl<'de> Visitor<'de> for ItemsVisitor<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Member, A::Error> {
         let Self { field, max, seed } = self;
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(ItemSeed { field, seed })? {
+        while let Some(item) = seq.next_element_seed(ItemSeed { field, at: items.len(), seed })? {
             items.push(item);
             if items.len() > max {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
@@ -86,16 +87,18 @@ impl<'de> Visitor<'de> for ItemsVisitor<'_> {
     }
 }
 
-/// Reads one entry of a list of objects.
+/// Reads entry `at` of a list of objects.
 struct ItemSeed<'a> {
     field: &'a Field,
+    at: usize,
     seed: BodySeed<'a>,
 }
 
 impl ItemSeed<'_> {
     fn of_scalar(&self) -> Item {
-        let problem = "has an entry that is not a JSON object";
-        let error = ApiError::field("invalid_value", Location::Body, self.field.name, problem);
+        let place = place(self.field, self.at);
+        let problem = "must be a JSON object";
+        let error = ApiError::field("invalid_value", Location::Body, &place, problem);
         Item { body: Err(error), text: Vec::new() }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::tools::{Exchange, TOOL_CALL_ID, TOOL_CALLS};
 use crate::error::{ApiError, Location};
-use crate::request::fields::{is_blank, missing, wrong};
+use crate::request::fields::{is_blank, missing, place, wrong};
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind};
 use lodestone_types::limits;
@@ -76,7 +76,7 @@ pub(super) fn read_messages(fields: &mut Fields) -> Result<Messages, ApiError> {
     let mut turns: Vec<(usize, String, String)> = Vec::new();
     let mut exchange = Exchange::default();
     for (at, item) in items.into_iter().enumerate() {
-        let within = |error: ApiError| error.within(&format!("{}[{at}]", MESSAGES.name));
+        let within = |error: ApiError| error.within(&place(&MESSAGES, at));
         let Message { role, text, calls, result_of } = message(item).map_err(within)?;
         match (role, turns.last_mut()) {
             ("user", _) if !is_blank(&text) => {

@@ -12,7 +12,7 @@ use super::{
     BATCH_ID, CHUNKING, FILE_ID, FILE_IDS_DOC, TENANT_HEADER, VECTOR_STORE_ID, attributes,
 };
 use crate::error::{ApiError, Location};
-use crate::request::fields::missing;
+use crate::request::fields::{each, missing};
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{Metadata, SourceId, limits};
 
@@ -186,13 +186,7 @@ impl Request for CreateBatch {
                 .into_iter()
                 .map(|file_id| TakenFile { file_id, attributes: attributes.clone() })
                 .collect(),
-            (None, Some(items)) => {
-                let read = |(at, item): (usize, crate::request::json::Item)| {
-                    let file = item.fields().and_then(|mut fields| taken_file(&mut fields));
-                    file.map_err(|error| error.within(&format!("{}[{at}]", FILES.name)))
-                };
-                items.into_iter().enumerate().map(read).collect::<Result<_, _>>()?
-            }
+            (None, Some(items)) => each(&FILES, items, |item| taken_file(&mut item.fields()?))?,
         };
         // A file stands in a batch once.
         let mut seen = HashSet::new();
