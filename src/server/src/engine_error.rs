@@ -158,7 +158,9 @@ fn ingest(error: IngestError) -> ApiError {
         IngestError::ChunkIdTaken { .. } => {
             conflict("chunk_id_exists", message).at(Location::Body, "ids")
         }
-        IngestError::DimensionMismatch { .. } => ApiError::invalid("dimension_mismatch", message),
+        IngestError::DimensionMismatch { .. } => {
+            ApiError::invalid("dimension_mismatch", message).at(Location::Body, "embeddings")
+        }
         IngestError::ModelMismatch { .. } => conflict("model_mismatch", message),
         IngestError::ReembedRefused { .. } => conflict("reembed_refused", message),
         IngestError::OutcomeUnknown { id, .. } => outcome_unknown(id.as_ref()).caused_by(message),
@@ -179,7 +181,9 @@ fn query(error: QueryError) -> ApiError {
                 None => answer,
             }
         }
-        QueryError::DimensionMismatch { .. } => ApiError::invalid("dimension_mismatch", message),
+        QueryError::DimensionMismatch { .. } => {
+            ApiError::invalid("dimension_mismatch", message).at(Location::Body, "embeddings")
+        }
         QueryError::Embed(error) => embed(&error),
         QueryError::Collection(error) => collection(&error),
         QueryError::Stopped(stopped) => stopped.into(),

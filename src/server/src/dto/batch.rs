@@ -177,7 +177,7 @@ fn file_items(
     {
         let id = match is_new {
             _ if file.is_too_large => Err(UploadedFile::too_large(&FILES)),
-            true => id.and_then(|id| chosen_id(id, document_metadata.as_ref())),
+            true => id.and_then(|id| chosen_id(id, document_metadata.as_ref(), Location::Form)),
             false => id,
         };
         let (id, mut origin) = match origin {
@@ -187,7 +187,7 @@ fn file_items(
         origin.detail.keeps = !is_new;
         items.push(FileItem { file, id, tenant_metadata, document_metadata, origin });
     }
-    check_distinct(items.iter().filter_map(|item| item.id.as_ref().ok()?.as_ref()))?;
+    check_distinct(ids_field, items.iter().map(|item| item.id.as_ref().ok()?.as_ref()))?;
     Ok(items)
 }
 

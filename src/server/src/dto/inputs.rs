@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::error::ApiError;
-use crate::request::fields::{each, missing};
+use crate::error::{ApiError, Location};
+use crate::request::fields::{each, missing, place};
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind};
 use lodestone_types::{Metadata, Scope, SourceId, TenantId, limits};
@@ -101,7 +101,7 @@ impl<T> BatchItem<T> {
         let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
         let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
         let id = source_id(&mut fields, id);
-        let id = id.and_then(|id| chosen_id(id, document_metadata.as_ref()));
+        let id = id.and_then(|id| chosen_id(id, document_metadata.as_ref(), Location::Body));
         let (name, content) = read(&mut fields);
         let (id, content) = match id {
             Ok(id) => (id, content),
@@ -122,7 +122,7 @@ pub(super) fn batch_items<T>(
 ) -> Result<Vec<BatchItem<T>>, ApiError> {
     let items = fields.items(field)?.ok_or_else(|| missing(field))?;
     let items = each(field, items, read)?;
-    check_distinct(items.iter().filter_map(|item| item.id.as_ref()))?;
+    check_distinct(field, items.iter().map(|item| item.id.as_ref()))?;
     Ok(items)
 }
 
@@ -152,28 +152,36 @@ pub(super) fn required_source_id(fields: &mut Fields, field: &Field) -> Result<S
 }
 
 /// The id of an upload: its own, else a non-empty string `document_metadata.file_id`, else none.
+/// The map stood at `location`.
 pub(super) fn chosen_id(
     file_id: Option<SourceId>,
     document_metadata: Option<&Metadata>,
+    location: Location,
 ) -> Result<Option<SourceId>, ApiError> {
     match document_metadata.and_then(|map| map.get("file_id")) {
         Some(Value::String(id)) if file_id.is_none() && !id.is_empty() => {
-            Ok(Some(SourceId::parse_field("document_metadata.file_id", id)?))
+            let name = "document_metadata.file_id";
+            let id = SourceId::parse_field(name, id);
+            id.map(Some).map_err(|error| ApiError::from(error).at(location, name))
         }
         _ => Ok(file_id),
     }
 }
 
-/// Refuses a batch in which an id occurs twice.
+/// Refuses a batch in which an id occurs twice. The entries of `field` have these ids, or none.
 ///
 /// # Errors
-/// `duplicate_id` names the id.
-pub(super) fn check_distinct<'a>(ids: impl Iterator<Item = &'a SourceId>) -> Result<(), ApiError> {
+/// `duplicate_id` names the id and the second entry.
+pub(super) fn check_distinct<'a>(
+    field: &Field,
+    ids: impl Iterator<Item = Option<&'a SourceId>>,
+) -> Result<(), ApiError> {
     let mut seen = HashSet::new();
-    for id in ids {
-        if !seen.insert(id) {
+    for (at, id) in ids.enumerate() {
+        if let Some(id) = id.filter(|id| !seen.insert(*id)) {
             let message = format!("the id {id} occurs twice in one batch");
-            return Err(ApiError::invalid("duplicate_id", message));
+            let error = ApiError::invalid("duplicate_id", message);
+            return Err(error.at(field.location, &place(field, at)));
         }
     }
     Ok(())

@@ -25,8 +25,10 @@ use crate::request::{Form, Input, Payload, Request, UploadedFile};
 use crate::routes::qna::{AnswerStream, Voice};
 use crate::sse;
 use crate::tests::support::Spools;
+use lodestone_engine::EngineError;
+use lodestone_engine::ingest::IngestError;
 use lodestone_engine::qna::Conversation;
-use lodestone_engine::query::{Alpha, Mode};
+use lodestone_engine::query::{Alpha, Mode, QueryError};
 use lodestone_text::Operator;
 use lodestone_types::access::KeyScope;
 use lodestone_types::{ChunkPlace, JobStatus, PageRef, Role, SubTenantId, Timestamp};
@@ -275,6 +277,28 @@ fn errors_name_the_entry_of_a_list() {
     let maps = [("document_metadata", "[{}, 7]")];
     let name = named(read_form::<BatchUpload>("tenant_id=t", &maps, &files));
     assert_eq!(name, "document_metadata[1]");
+}
+
+#[test]
+fn faults_of_values_name_their_field() {
+    fn named<R>(read: Result<R, ApiError>) -> String {
+        let body = read.err().expect("a refused request").body("r");
+        body["detail"]["errors"][0]["field"].as_str().expect("a field").to_owned()
+    }
+    let bad = json!({"content": "x", "document_metadata": {"file_id": "a/b"}});
+    assert_eq!(named(read::<UploadText>("tenant_id=t", bad)), "document_metadata.file_id");
+    let text = json!({"content": "x", "file_id": "a"});
+    let twice = json!({"items": [text, {"content": "y", "file_id": "b"}, text]});
+    assert_eq!(named(read::<BatchUploadText>("tenant_id=t", twice)), "items[2]");
+    let files = [("files", "a", "1"), ("files", "b", "2")];
+    let ids = [("file_ids", "[\"x\", \"x\"]")];
+    assert_eq!(named(read_form::<BatchUpload>("tenant_id=t", &ids, &files)), "file_ids[1]");
+    let (expected, received) = (2, 3);
+    let of_search = EngineError::from(QueryError::DimensionMismatch { expected, received });
+    let of_upload = EngineError::from(IngestError::DimensionMismatch { expected, received });
+    for error in [of_search, of_upload] {
+        assert_eq!(named::<()>(Err(error.into())), "embeddings");
+    }
 }
 
 /// A name that is not read would give a key more than was meant.

@@ -63,7 +63,7 @@ impl Request for UploadText {
         let file_id = source_id(fields, &FILE_ID_BODY)?;
         let tenant_metadata = fields.metadata(&TENANT_METADATA)?;
         let document_metadata = fields.metadata(&DOCUMENT_METADATA)?;
-        let file_id = chosen_id(file_id, document_metadata.as_ref())?;
+        let file_id = chosen_id(file_id, document_metadata.as_ref(), Location::Body)?;
         let origin = given::origin(fields, &given::BODY)?;
         Ok(Self { scope, content, file_id, tenant_metadata, document_metadata, origin })
     }
@@ -131,7 +131,7 @@ impl Request for UploadDocument {
         let file_id = source_id(fields, &FILE_ID_FORM)?;
         let tenant_metadata = fields.metadata(&TENANT_METADATA_FORM)?;
         let document_metadata = fields.metadata(&DOCUMENT_METADATA_FORM)?;
-        let file_id = chosen_id(file_id, document_metadata.as_ref())?;
+        let file_id = chosen_id(file_id, document_metadata.as_ref(), Location::Form)?;
         let origin = given::origin(fields, &given::FORM)?;
         let file = one_file(fields)?;
         Ok(Self { scope, file, file_id, tenant_metadata, document_metadata, origin })

@@ -60,7 +60,7 @@ impl Request for ScrapeWebpage {
         let id = source_id(fields, &FILE_ID)?;
         let tenant_metadata = fields.metadata(&TENANT_MAP)?;
         let document_metadata = fields.metadata(&DOCUMENT_MAP)?;
-        let id = chosen_id(id, document_metadata.as_ref())?;
+        let id = chosen_id(id, document_metadata.as_ref(), DOCUMENT_MAP.location)?;
         Ok(Self { scope, url, id, tenant_metadata, document_metadata })
     }
 }
