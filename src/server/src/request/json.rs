@@ -20,7 +20,7 @@ use crate::error::{ApiError, Location};
 use crate::request::field::{Field, Kind};
 use crate::request::inputs::{Inputs, InputsSeed};
 use crate::request::items::ItemsVisitor;
-use crate::request::names::{Rules, Unknown};
+use crate::request::names::{Rules, Unknown, inside};
 use crate::request::parts::PartsSeed;
 use crate::request::tree::{self, Allowance};
 use crate::request::vectors::{ReasonCell, Vectors, VectorsSeed};
@@ -265,7 +265,7 @@ impl<'de> Visitor<'de> for BodySeed<'_> {
                 Some((known, field)) => {
                     let member = map.next_value_seed(MemberSeed { field, seed: self })?;
                     let names = member.ignored().into_iter();
-                    body.ignored.extend(names.map(|name| format!("{known}.{name}")));
+                    body.ignored.extend(names.map(|name| inside(known, &name)));
                     body.add(known, member);
                 }
                 None => {

@@ -263,9 +263,7 @@ impl Input {
         (fields.query, fields.path, fields.headers) = (self.query, self.path, self.headers);
         ignored.append(&mut fields.body.ignored);
         ignored.extend(fields.without_effect());
-        ignored.sort_unstable();
-        ignored.dedup();
-        ignored.truncate(names::NAMES_MAX);
+        names::cut(&mut ignored);
         Ok((fields, ignored))
     }
 

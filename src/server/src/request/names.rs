@@ -18,7 +18,9 @@ pub const IGNORED_HEADER: &str = "x-ignored-parameters";
 pub const IGNORED_MEMBER: &str = "ignored_parameters";
 
 /// Unknown names of one request that are looked at; those beyond are ignored without being named.
-pub(super) const NAMES_MAX: usize = 32;
+const NAMES_MAX: usize = 32;
+/// Stands last in a list of ignored names for those beyond.
+const MORE: &str = "...";
 /// Characters of a name that are kept.
 const NAME_CHARS_MAX: usize = 64;
 /// Names of at most so many letters are similar at one edit, longer ones at two.
@@ -62,23 +64,26 @@ impl Handling {
 
 /// Names that came and are not documented where they stood, each once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Unknown(Vec<(Location, String)>);
+pub struct Unknown {
+    names: Vec<(Location, String)>,
+    has_more: bool,
+}
 
 impl Unknown {
     /// Adds a name.
     pub fn add(&mut self, location: Location, name: &str) {
-        if self.0.len() >= NAMES_MAX {
-            return;
-        }
         let entry = (location, name.chars().take(NAME_CHARS_MAX).collect());
-        if !self.0.contains(&entry) {
-            self.0.push(entry);
+        match self.names.contains(&entry) {
+            true => {}
+            false if self.names.len() >= NAMES_MAX => self.has_more = true,
+            false => self.names.push(entry),
         }
     }
 
     /// Adds those that were found elsewhere.
     pub fn join(&mut self, others: Self) {
-        others.0.iter().for_each(|(location, name)| self.add(*location, name));
+        others.names.iter().for_each(|(location, name)| self.add(*location, name));
+        self.has_more |= others.has_more;
     }
 
     /// Adds those of `names` that no field documents at `location`.
@@ -100,12 +105,13 @@ impl Unknown {
     /// # Errors
     /// 400 `unknown_parameter` for a name that `rules` refuse, with the name that may be meant.
     pub fn checked(self, fields: &[&Field], rules: Rules) -> Result<Vec<String>, ApiError> {
-        for (location, name) in &self.0 {
+        for (location, name) in &self.names {
             if let Some(problem) = problem(name, *location, fields, rules) {
                 return Err(ApiError::field("unknown_parameter", *location, name, &problem));
             }
         }
-        Ok(self.0.into_iter().map(|(_, name)| name).collect())
+        let more = self.has_more.then(|| MORE.to_owned());
+        Ok(self.names.into_iter().map(|(_, name)| name).chain(more).collect())
     }
 }
 
@@ -152,6 +158,23 @@ fn problem(name: &str, location: Location, fields: &[&Field], rules: Rules) -> O
         (None, _) if is_address => Some("is no parameter of this operation".to_owned()),
         (None, _) => None,
     }
+}
+
+/// Sorts ignored names, each once, and cuts what is beyond their number.
+pub(super) fn cut(names: &mut Vec<String>) {
+    names.sort_unstable();
+    names.dedup();
+    let count = names.len();
+    names.retain(|name| name != MORE);
+    if count > names.len() || count > NAMES_MAX {
+        names.truncate(NAMES_MAX);
+        names.push(MORE.to_owned());
+    }
+}
+
+/// An ignored name in the member `outer`.
+pub(super) fn inside(outer: &str, name: &str) -> String {
+    if name == MORE { MORE.to_owned() } else { format!("{outer}.{name}") }
 }
 
 /// The value of the header that lists ignored names.
@@ -240,8 +263,18 @@ mod tests {
         for number in 0..1000 {
             unknown.add(Location::Body, &format!("{number}{}", "é".repeat(1000)));
         }
-        let names = unknown.checked(FIELDS, Rules::default()).unwrap();
-        assert_eq!((names.len(), names[0].chars().count()), (NAMES_MAX, NAME_CHARS_MAX));
+        let mut names = unknown.checked(FIELDS, Rules::default()).unwrap();
+        assert_eq!((names.len(), names[0].chars().count()), (NAMES_MAX + 1, NAME_CHARS_MAX));
+        let mut inner: Vec<String> = names.iter().map(|name| inside("list", name)).collect();
+        for names in [&mut names, &mut inner] {
+            cut(names);
+            assert_eq!((names.len(), names[NAMES_MAX].as_str()), (NAMES_MAX + 1, MORE));
+        }
+        let mut few: Vec<String> = (0..NAMES_MAX).map(|number| number.to_string()).collect();
+        let mut many = [few.clone(), vec!["x".to_owned()]].concat();
+        cut(&mut few);
+        cut(&mut many);
+        assert_eq!((few.len(), &few[NAMES_MAX - 1], &many[NAMES_MAX][..]), (32, &"9".into(), MORE));
         assert!(header(&names).to_str().is_ok());
         assert_eq!(header(&["a,b".to_owned(), "c\n".to_owned()]), "a%2Cb, c%0A");
     }

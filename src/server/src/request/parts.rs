@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use crate::error::{ApiError, Location};
 use crate::request::field::Kind;
-use crate::request::names::{NAMES_MAX, Rules, Unknown};
+use crate::request::names::{self, Rules, Unknown};
 
 /// Looks at the value of one field, which is called `name` in errors.
 pub(super) struct PartsSeed<'a> {
@@ -88,9 +88,7 @@ impl<'de> Visitor<'de> for PartsSeed<'_> {
                 Some(Ok(names)) => ignored.extend(names),
                 Some(Err(error)) => refused = refused.or(Some(error)),
             }
-            ignored.sort_unstable();
-            ignored.dedup();
-            ignored.truncate(NAMES_MAX);
+            names::cut(&mut ignored);
         }
         Ok(refused.map_or(Ok(ignored), Err))
     }
