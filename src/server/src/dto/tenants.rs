@@ -9,7 +9,7 @@ use crate::dto::tenant_limits::{
     MAX_BYTES, MAX_REQUESTS, MAX_SOURCES, MAX_VECTORS, MAX_WORKERS, tenant_limits,
 };
 use crate::error::{ApiError, Location};
-use crate::request::fields::{each, missing, wrong};
+use crate::request::fields::{each, missing, place, wrong};
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_catalog::TenantLimits;
@@ -166,13 +166,17 @@ impl Request for CreateTenant {
         }
         let schema = TenantSchema { fields: each(&SCHEMA, items, schema_field)? };
         schema.validate().map_err(|error| {
-            let reason = match error {
-                SchemaError::Reserved { .. } => "reserved_key",
-                SchemaError::Duplicate { .. } => "schema_violation",
-                SchemaError::TooManyFields { .. } => "too_many_items",
-                _ => "invalid_value",
+            let (reason, key) = match &error {
+                SchemaError::Reserved { key } => ("reserved_key", key.as_str()),
+                SchemaError::Duplicate { key } => ("schema_violation", key.as_str()),
+                SchemaError::BadKey { key } => ("invalid_value", key.as_str()),
+                SchemaError::TooManyFields { .. } => ("too_many_items", ""),
+                SchemaError::WrongType { .. } => ("invalid_value", ""),
             };
-            ApiError::invalid(reason, error.to_string()).at(Location::Body, SCHEMA.name)
+            // Of two with one key the second is the wrong one.
+            let at = schema.fields.iter().rposition(|field| field.key == key);
+            let name = at.map_or(SCHEMA.name.to_owned(), |at| place(&SCHEMA, at));
+            ApiError::invalid(reason, error.to_string()).at(Location::Body, &name)
         })?;
         Ok(Self { tenant, schema: Some(schema), plan })
     }

@@ -293,6 +293,11 @@ fn faults_of_values_name_their_field() {
     let files = [("files", "a", "1"), ("files", "b", "2")];
     let ids = [("file_ids", "[\"x\", \"x\"]")];
     assert_eq!(named(read_form::<BatchUpload>("tenant_id=t", &ids, &files)), "file_ids[1]");
+    let key = |key: &str| json!({"key": key, "type": "string"});
+    for wrong in ["a", "source_id", "_x", "1"] {
+        let schema = json!({"tenant_metadata_schema": [key("b"), key("a"), key(wrong)]});
+        assert_eq!(named(read::<CreateTenant>("", schema)), "tenant_metadata_schema[2]");
+    }
     let (expected, received) = (2, 3);
     let of_search = EngineError::from(QueryError::DimensionMismatch { expected, received });
     let of_upload = EngineError::from(IngestError::DimensionMismatch { expected, received });
