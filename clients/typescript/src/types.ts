@@ -1770,21 +1770,34 @@ export interface UploadBatchUploadTextRequest {
 }
 
 export interface UploadUploadAppSourcesBodyItemContent {
+  /** Plain text; read where the others are absent. */
   text?: string;
+  /** Markdown; comes before the others. */
   markdown?: string;
+  /** HTML in base64; before `text`. */
   html_base64?: string;
+  /** CSV in base64; added to the text. */
   csv_base64?: string;
+  /** Stored, not interpreted. */
   files?: Array<unknown>;
+  /** Stored, not interpreted. */
   layout?: unknown;
 }
 
 export interface UploadUploadAppSourcesBodyItemAttachmentsItem {
+  /** Stored. */
   id?: string;
+  /** Stored; nothing is fetched from it. */
   url?: string;
+  /** Heading of its text. */
   title?: string;
+  /** Stored. */
   content_type?: string;
+  /** Stored; nothing is fetched from it. */
   content_url?: string;
+  /** Stored, not interpreted. */
   misc?: unknown;
+  /** Text, added to the record's. */
   content?: string;
 }
 
