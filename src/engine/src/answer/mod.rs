@@ -36,8 +36,9 @@
 //!   footnotes; `tables`: rows under their header; `keyed`: lines `name: value`
 //! - `words`: the words that give a question its form; `question`: what it wants; `several`:
 //!   whether that is several things; `sides`: the two that it compares
-//! - `values`: days, numbers; `ranges`: those that hold them; `evaluate`: the row with the
-//!   largest value, totals; `conditions`: bounds that a question sets to values
+//! - `values`: days, numbers; `ranges`: those that hold them; `extremes`: which of several is
+//!   asked for; `evaluate`: the row that has it, totals; `conditions`: bounds that a question sets
+//!   to values; `states`: rows that are not finished
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
 //!   `form`: what speaks for a passage beside its words; `terms`: those of a question and a text,
 //!   and their weights; `synonyms`: other words for them; `abbreviations`: those that a text
@@ -98,6 +99,7 @@ mod siblings;
 mod sides;
 mod snippet;
 mod sources;
+mod states;
 mod stops;
 mod stream;
 mod subject;

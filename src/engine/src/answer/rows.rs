@@ -10,20 +10,11 @@ use crate::answer::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::answer::conditions::unbound;
 use crate::answer::evaluate::{columns, extreme_rows, total_of};
 use crate::answer::question::{MEANS, SUMS, Wanted};
+use crate::answer::states;
 use crate::answer::terms::{is_common, terms};
-use crate::answer::values::days;
-use crate::answer::words::{contains, entries, is_entry, spaced};
+use crate::answer::words::{contains, entries, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Names of columns with the state of a row, and first words of the state of one that is finished.
-const STATES: &str = "\
-    status|state|done|result|stand|zustand|stato|état|statut|estado|situación|erledigt|progress";
-const DONE: &str = "\
-    closed|done|finished|completed|complete|fixed|solved|resolved|cancelled|canceled|rejected|yes|\
-    paid|settled|ended|erledigt|geschlossen|abgeschlossen|behoben|bezahlt|ja|fermé|clos|terminé|\
-    résolu|payé|oui|cerrado|terminado|resuelto|pagado|hecho|sí";
-/// Values of a column that tells the end of what has none yet.
-const UNDONE: &str = "no|not|open|pending|none|never|nein|offen|non|ouvert|abierto";
 /// A row of those that are selected is this much less relevant than a sentence at most.
 const SELECTED_DROP_MAX: f32 = 0.2;
 /// Confidence that a row needs that is computed with.
@@ -34,26 +25,6 @@ const SIDE_WEIGHT: usize = 4;
 const SELECTED_MAX: usize = 20;
 /// A further row that holds as much of the question is this much less relevant at most.
 const ROW_DROP_MAX: f32 = 0.1;
-
-/// Whether a row has a column that tells its state, or when it was finished.
-pub(super) fn tells_state(row: &[Cell]) -> bool {
-    row.len() > 1 && row.iter().any(|cell| is_state(cell) || is_end(cell))
-}
-
-fn is_state(cell: &Cell) -> bool {
-    is_entry(STATES, &cell.name)
-}
-
-/// Whether a value tells that, or when, its row was finished: "closed: 2025-03-01", "paid: no".
-fn is_end(cell: &Cell) -> bool {
-    let first = first_word(cell);
-    cell.name.split(['_', ' ']).any(|word| is_entry(DONE, word))
-        && (is_entry(DONE, first) || is_entry(UNDONE, first) || !days(&cell.value).is_empty())
-}
-
-fn first_word(cell: &Cell) -> &str {
-    cell.value.unicode_words().next().unwrap_or_default()
-}
 
 impl Choice<'_> {
     /// Of a whole table the rows that hold what the question says and nothing above the table does;
@@ -347,21 +318,9 @@ impl Choice<'_> {
 
     /// The rows whose state says that they are not finished, where those are asked for.
     fn open_rows(&self, first: usize) -> Option<Vec<usize>> {
-        if !self.question.selects_open() {
-            return None;
-        }
-        let mut mates = self.mates(first);
-        let cell = |at: usize, is_one: fn(&Cell) -> bool| {
-            self.candidate(at).cells.iter().find(|cell| is_one(cell)).map(first_word)
-        };
-        let has = |is_one| mates.iter().any(|at| cell(*at, is_one).is_some());
-        let (has_state, has_ends) = (has(is_state), has(is_end));
-        // Without a state a row is open while nothing tells when it was finished.
-        mates.retain(|at| match has_state {
-            true => cell(*at, is_state).is_some_and(|word| !is_entry(DONE, word)),
-            false => cell(*at, is_end).is_none_or(|word| is_entry(UNDONE, word)),
-        });
-        (has_state || has_ends).then_some(mates)
+        let mates = self.mates(first);
+        let open = self.question.selects_open().then(|| states::open(&self.cells(&mates)))??;
+        Some(open.into_iter().map(|at| mates[at]).collect())
     }
 
     /// The row of each side of a comparison, where the question names them and both are in the
