@@ -7,12 +7,11 @@ use std::ops::Range;
 use crate::answer::blocks::Cell;
 use crate::answer::evaluate::columns;
 use crate::answer::qualities::{Quality, scaled, size, unit};
-use crate::answer::question::EITHER;
-use crate::answer::terms::{is_common, terms};
+use crate::answer::terms::terms;
 use crate::answer::values::{
     Day, Quantity, days, has_money, is_currency, measure, quantities, year,
 };
-use crate::answer::words::{entries, is_entry, spaced};
+use crate::answer::words::{entries, spaced};
 
 /// Phrases directly before a number or day, by what they want of a value. Longest first where one
 /// ends another.
@@ -60,24 +59,14 @@ const TIMES: &[(Relation, &str)] = &[
     ),
     (Relation::From, "since|seit dem|seit|depuis le|depuis|desde el|desde"),
 ];
+/// Words before a phrase, or before a verb before it, that turn it.
+const NOT: &str = "not|no|nicht|pas";
 /// Conditions of a question at most.
 const CONDITIONS_MAX: usize = 8;
 /// Words between the phrase and the number.
 const ARTICLES: &[&str] = &["the", "end", "of", "£", "$", "€"];
 /// Last day of a month, whichever it is.
 const MONTH_END: u32 = 31;
-
-/// Words before what is left out, those of them that say nothing else, and those that end it.
-const EXCLUSIONS: &str = "not|nicht|no";
-const OTHERS_THAN: &str = "\
-    except|except for|excluding|other than|apart from|besides|aside from|außer|sauf|hormis|\
-    excepto|además de";
-const EXCLUSION_ENDS: &str = "\
-    and|but|that|which|who|is|are|was|were|has|have|had|can|may|must|will|does|do|did|should|und|\
-    aber|ist|sind|hat|haben|et|mais|est|sont|y|pero|es|son";
-/// Words before "not" that say what may not be done.
-const MODALS: &str = "should|must|may|can|could|shall|need|dare|ought";
-const EXCLUDED_WORDS_MAX: usize = 6;
 
 /// Relation of a value to a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +76,19 @@ enum Relation {
     Under,
     UpTo,
     Exactly,
+}
+
+impl Relation {
+    /// The relation that holds where this one does not.
+    fn denied(self) -> Self {
+        match self {
+            Self::Over => Self::UpTo,
+            Self::From => Self::Under,
+            Self::Under => Self::From,
+            Self::UpTo => Self::Over,
+            Self::Exactly => Self::Exactly,
+        }
+    }
 }
 
 /// A bound that a question sets to a value.
@@ -193,38 +195,6 @@ fn single(question: &str) -> Vec<Condition> {
     of_days.chain(of_numbers).take(CONDITIONS_MAX).collect()
 }
 
-/// The terms of what a question leaves out.
-pub(super) fn left_out(question: &str) -> BTreeSet<String> {
-    behind(question, entries(EXCLUSIONS).chain(entries(OTHERS_THAN)))
-}
-
-/// The terms of what a question asks others than: "who besides Ada".
-pub(super) fn others_than(question: &str) -> BTreeSet<String> {
-    behind(question, entries(OTHERS_THAN))
-}
-
-/// The terms of the words behind the last of some phrases, up to where another part begins.
-fn behind<'p>(question: &str, phrases: impl Iterator<Item = &'p str>) -> BTreeSet<String> {
-    let words = spaced(question);
-    let behind = phrases.filter_map(|word| {
-        let (before, behind) = words.split_once(&format!(" {word} "))?;
-        // "No. 12" is a number.
-        let next = behind.split(' ').next().unwrap_or_default();
-        let is_number = word == "no" && next.contains(|c: char| c.is_ascii_digit());
-        (!is_number).then_some((before, behind))
-    });
-    // "Who should not swim" leaves out nothing.
-    let is_modal =
-        |before: &str| before.rsplit(' ').next().is_some_and(|last| is_entry(MODALS, last));
-    let behind = behind.filter(|(before, _)| !is_modal(before));
-    let behind = behind.map(|(_, behind)| behind).min_by_key(|behind| behind.len());
-    let words = behind.unwrap_or_default().split_whitespace();
-    let words = words.take_while(|word| !is_entry(EXCLUSION_ENDS, word));
-    let words =
-        words.take(EXCLUDED_WORDS_MAX).filter(|word| !is_common(word) && !is_entry(EITHER, word));
-    words.flat_map(terms).collect()
-}
-
 /// A question without its conditions.
 pub(super) fn unbound(question: &str, conditions: &[Condition]) -> String {
     let mut places: Vec<&Range<usize>> = conditions.iter().map(|one| &one.bytes).collect();
@@ -262,6 +232,16 @@ fn bound_before(
     let found = phrases
         .iter()
         .find_map(|(relation, list)| entries(list).find_map(ends).map(|start| (*relation, start)));
+    // "Not longer than 15 m", "do not cost more than 15".
+    let found = found.map(|(relation, start)| {
+        let before = lower[..start].trim_end();
+        let without_verb = before.rsplit_once(' ').map_or("", |(before, _)| before);
+        let denied = [before, without_verb].into_iter().find_map(|before| {
+            let rest = entries(NOT).find_map(|word| before.strip_suffix(word))?;
+            (!rest.ends_with(char::is_alphanumeric)).then_some(rest.len())
+        });
+        denied.map_or((relation, start), |start| (relation.denied(), start))
+    });
     // Lower case may change the length of a text.
     found.filter(|(_, start)| question.is_char_boundary(*start))
 }
@@ -439,6 +419,9 @@ mod tests {
             Some(vec![1])
         );
         assert_eq!(met("Which pumps cost £300 or more?"), Some(vec![0, 1]));
+        assert_eq!(met("Which pumps do not lift more than 25 m?"), Some(vec![0, 1]));
+        assert_eq!(met("Which pumps are not higher than 25 m?"), Some(vec![0, 1]));
+        assert_eq!(met("Which pumps were not bought before 2021?"), Some(vec![1, 2]));
         assert_eq!(met("Which pumps were bought on 30 June 2021?"), None);
     }
 }

@@ -1,5 +1,7 @@
 //! Lines `name: value`: records, settings, the head of a mail.
 
+use crate::answer::sentences;
+
 /// Bounds of a name.
 struct Limits {
     chars: usize,
@@ -58,7 +60,7 @@ fn keyed_line(indent: usize, content: &str, limits: &Limits) -> Option<KeyedLine
         && key.split(' ').count() <= limits.words
         && key.starts_with(|c: char| c.is_alphanumeric() || c == '"')
         && key.chars().all(is_name)
-        && !key.contains(". ");
+        && sentences::pieces(key).len() == 1;
     is_key.then(|| KeyedLine {
         key: key.trim_matches('"').to_owned(),
         value: value.to_owned(),
@@ -96,6 +98,10 @@ mod tests {
         assert_eq!(keys("Name: Ada\nRoom: 12\nThat is all."), ["Name", "Room"]);
         assert_eq!(keys("server:\n  port: 80 # x\nother = 2"), ["server", "port", "other"]);
         assert_eq!(keys("as_of: 2025-04-01"), ["as_of"]);
+        let short = ["No.", "Max. guests", "Price (incl. VAT)", "Ref. no."];
+        let lines: Vec<String> = short.iter().map(|name| format!("{name}: 1")).collect();
+        assert_eq!(keys(&lines.join("\n")), short);
+        assert!(keys("It was late. Then: nobody.\nAda: she left.").is_empty());
         let rota = "from: 9 June\nto: 16 June\non call (Mon 06:00 to Mon 06:00): Ada";
         assert_eq!(keys(rota)[2], "on call (Mon 06:00 to Mon 06:00)");
         assert_eq!(keys("alarm: 7\nline stops?: yes\nfirst: lock")[1], "line stops?");

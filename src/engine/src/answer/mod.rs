@@ -38,7 +38,7 @@
 //!   whether that is several things; `sides`: the two that it compares
 //! - `values`: days, numbers; `ranges`: those that hold them; `extremes`: which of several is
 //!   asked for; `evaluate`: the row that has it, totals; `conditions`: bounds that a question sets
-//!   to values; `states`: rows that are not finished
+//!   to values; `exclusions`: what it leaves out; `states`: rows that are not finished
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
 //!   `form`: what speaks for a passage beside its words; `terms`: those of a question and a text,
 //!   and their weights; `synonyms`: other words for them; `abbreviations`: those that a text
@@ -74,6 +74,7 @@ mod editions;
 mod error;
 mod evaluate;
 mod evidence;
+mod exclusions;
 mod extract;
 mod extremes;
 mod foreign;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::answer::blocks::Form;
 use crate::answer::candidates::Shape;
-use crate::answer::conditions::{Condition, conditions, left_out, others_than, unbound};
+use crate::answer::conditions::{Condition, conditions, unbound};
+use crate::answer::exclusions::{left_out, others_than};
 use crate::answer::extremes::{Extreme, extreme, rank};
 use crate::answer::form::ENDED;
 use crate::answer::measures::Measure;

@@ -9,7 +9,7 @@ const NEVER_LAST: &[&str] = &[
     "dr", "mr", "mrs", "ms", "prof", "st", "vs", "e.g", "i.e", "al", "cf", "ca", "approx", "gen",
     "sen", "rep", "gov", "lt", "col", "sgt", "hr", "bzw", "z.b", "d.h", "u.a", "sr", "sra", "mme",
     "bspw", "vgl", "capt", "cmdr", "rev", "hon", "messrs", "mt", "ft", "viz", "incl", "excl",
-    "ggf", "evtl", "inkl", "mlle", "p.ej", "v",
+    "ggf", "evtl", "inkl", "mlle", "p.ej", "v", "ref", "refs",
 ];
 /// Abbreviations that a number follows.
 const BEFORE_NUMBER: &[&str] = &[

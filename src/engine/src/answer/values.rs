@@ -53,6 +53,8 @@ const MULTIPLES: [(f64, &str); 3] = [
     (1e9, "billion|billions|milliarde|milliarden|mrd|milliard|milliards"),
 ];
 const MULTIPLES_OF_MONEY: [(f64, &str); 3] = [(1e3, "k"), (1e6, "m|mn"), (1e9, "bn")];
+const HOURS: &str = "h|hr|hrs|hour|hours|std|stunde|stunden|heure|heures|hora|horas";
+const MINUTES: &str = "m|min|mins|minute|minutes|minuten|minutos";
 /// Words before a number below zero.
 const MINUS: &[&str] = &["minus", "Minus", "moins", "menos"];
 /// Words before a month, and the years that two digits behind it may mean.
@@ -221,17 +223,10 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
             at += 1;
             continue;
         }
-        let mut end = at;
-        while end < bytes.len()
-            && (bytes[end].is_ascii_digit()
-                || (matches!(bytes[end], b'.' | b',')
-                    && bytes.get(end + 1).is_some_and(u8::is_ascii_digit)))
-        {
-            end += 1;
-        }
         let start = signed_start(text, at);
         let before = text[..start].trim_end().chars().next_back();
         let currency = before.filter(|c| matches!(c, '£' | '$' | '€'));
+        let end = number_end(text, at, currency.is_some());
         let (mut unit, mut last) = word_behind(text, end);
         let (factor, last_of_number) = (multiple(&unit, currency.is_some()), last);
         if factor.is_some() {
@@ -250,7 +245,43 @@ pub(super) fn quantities(text: &str) -> Vec<Quantity> {
         }
         at = end.max(at + 1);
     }
-    found
+    joined(text, found)
+}
+
+/// The end of the number that begins at a byte: digits with marks between them; of money a space
+/// before three digits too.
+fn number_end(text: &str, at: usize, is_money: bool) -> usize {
+    let bytes = text.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let mut end = at;
+    loop {
+        let is_thousands = || is_money && (end + 1..end + 4).all(is_digit) && !is_digit(end + 4);
+        match bytes.get(end) {
+            Some(byte) if byte.is_ascii_digit() => end += 1,
+            Some(b'.' | b',') if is_digit(end + 1) => end += 1,
+            Some(b' ') if is_thousands() => end += 1,
+            _ => return end,
+        }
+    }
+}
+
+/// Quantities, of which hours with the minutes behind them are one: "2 h 30 min".
+fn joined(text: &str, found: Vec<Quantity>) -> Vec<Quantity> {
+    let mut all: Vec<Quantity> = Vec::with_capacity(found.len());
+    for one in found {
+        match all.last_mut() {
+            Some(hours)
+                if is_entry(HOURS, &hours.unit)
+                    && is_entry(MINUTES, &one.unit)
+                    && text[hours.bytes.end..one.bytes.start].trim().is_empty() =>
+            {
+                hours.value = hours.value * 60.0 + one.value;
+                (hours.unit, hours.bytes.end) = (one.unit, one.bytes.end);
+            }
+            _ => all.push(one),
+        }
+    }
+    all
 }
 
 /// The word or sign behind a byte in lower case, and its end; empty where none is near.
@@ -391,6 +422,10 @@ mod tests {
         assert_eq!(values(signed), [-40.0, -20.0, -3.0, 10.0, 20.0, 5.0, 6.0, 7.0, 2025.0, 4.0]);
         assert_eq!(values("£1.2 million, £3k, 2 Mio. Euro, 3 m"), [1.2e6, 3e3, 2e6, 3.0]);
         assert_eq!(values("1.500 €, EUR 1.250, 1.500 kg, 0.125 €"), [1500.0, 1250.0, 1.5, 0.125]);
+        assert_eq!(
+            values("2 h 30 min, 5 hours 15 minutes, 3 h, £1 900, 7 200"),
+            [150.0, 315.0, 3.0, 1900.0, 7.0, 200.0]
+        );
         let measured = ["10 am", "9:30 pm", "12 a.m.", "14:00", "£18 (£16 members)", "2 + 1"];
         let minutes = [Some(600.0), Some(1290.0), Some(0.0), Some(840.0), Some(18.0), None];
         assert_eq!(measured.map(measure), minutes);
