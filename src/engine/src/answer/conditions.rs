@@ -11,20 +11,17 @@ use crate::answer::terms::terms;
 use crate::answer::values::{
     Day, Quantity, days, has_money, is_currency, measure, quantities, year,
 };
-use crate::answer::words::{entries, spaced};
+use crate::answer::words::{entries, is_entry, spaced};
+use unicode_segmentation::UnicodeSegmentation;
 
 /// Phrases directly before a number or day, by what they want of a value. Longest first where one
 /// ends another.
 const BOUNDS: &[(Relation, &str)] = &[
     (
         Relation::UpTo,
-        "not more than|no more than|no later than|at most|up to|maximum|höchstens|bis zu|maximal|\
-         au plus|jusqu'à|como máximo|hasta",
+        "at most|up to|maximum|höchstens|bis zu|maximal|au plus|jusqu'à|como máximo|hasta",
     ),
-    (
-        Relation::From,
-        "not less than|no less than|at least|minimum|mindestens|au moins|al menos|como mínimo",
-    ),
+    (Relation::From, "at least|minimum|mindestens|au moins|al menos|como mínimo"),
     (Relation::Exactly, "exactly|precisely|genau|exactement|exactamente"),
     (
         Relation::Over,
@@ -59,8 +56,9 @@ const TIMES: &[(Relation, &str)] = &[
     ),
     (Relation::From, "since|seit dem|seit|depuis le|depuis|desde el|desde"),
 ];
-/// Words before a phrase, or before a verb before it, that turn it.
+/// Words before a phrase that turn it, and those of them that do before its verb.
 const NOT: &str = "not|no|nicht|pas";
+const NOT_OF_VERBS: &str = "not|nicht|pas";
 /// Conditions of a question at most.
 const CONDITIONS_MAX: usize = 8;
 /// Words between the phrase and the number.
@@ -153,6 +151,9 @@ fn between(question: &str) -> Option<[Condition; 2]> {
     bounds.windows(2).find_map(|two| {
         let [(low_bytes, low), (high_bytes, high)] = two else { return None };
         let (_, start) = bound_before(question, low_bytes.start, &[(Relation::From, BETWEEN)])?;
+        if denied_before(question, start).is_some() {
+            return None;
+        }
         let (_, and) = bound_before(question, high_bytes.start, &[(Relation::UpTo, AND)])?;
         let is_all = question.get(low_bytes.end..and)?.trim().is_empty();
         let low = match (low, high) {
@@ -174,7 +175,7 @@ fn between(question: &str) -> Option<[Condition; 2]> {
 fn single(question: &str) -> Vec<Condition> {
     let found = days(question);
     let of_days = found.iter().filter_map(|(bytes, day)| {
-        let (relation, start) = bound_before(question, bytes.start, TIMES)?;
+        let (relation, start) = relation_before(question, bytes.start, TIMES)?;
         Some(Condition { relation, bound: Bound::Day(*day), bytes: start..bytes.end })
     });
     let of_numbers = numbers(question, &found).into_iter().filter_map(|one| {
@@ -182,11 +183,11 @@ fn single(question: &str) -> Vec<Condition> {
         let of_year =
             year.filter(|_| one.unit.is_empty() || !one.unit.contains(['€', '£', '$', '%']));
         let in_time = of_year.and_then(|year| {
-            let (relation, start) = bound_before(question, one.bytes.start, TIMES)?;
+            let (relation, start) = relation_before(question, one.bytes.start, TIMES)?;
             Some((relation, start, Bound::Year(year)))
         });
         let (relation, start, bound) = in_time.or_else(|| {
-            let (relation, start) = bound_before(question, one.bytes.start, BOUNDS)
+            let (relation, start) = relation_before(question, one.bytes.start, BOUNDS)
                 .or_else(|| Some((bound_behind(question, one.bytes.end)?, one.bytes.start)))?;
             Some((relation, start, Bound::Number { value: one.value, unit: one.unit.clone() }))
         })?;
@@ -232,18 +233,33 @@ fn bound_before(
     let found = phrases
         .iter()
         .find_map(|(relation, list)| entries(list).find_map(ends).map(|start| (*relation, start)));
-    // "Not longer than 15 m", "do not cost more than 15".
-    let found = found.map(|(relation, start)| {
-        let before = lower[..start].trim_end();
-        let without_verb = before.rsplit_once(' ').map_or("", |(before, _)| before);
-        let denied = [before, without_verb].into_iter().find_map(|before| {
-            let rest = entries(NOT).find_map(|word| before.strip_suffix(word))?;
-            (!rest.ends_with(char::is_alphanumeric)).then_some(rest.len())
-        });
-        denied.map_or((relation, start), |start| (relation.denied(), start))
-    });
     // Lower case may change the length of a text.
     found.filter(|(_, start)| question.is_char_boundary(*start))
+}
+
+/// The relation that a phrase before a byte tells, and the byte where it begins; of "not longer
+/// than" and "do not cost more than" with what turns it.
+fn relation_before(
+    question: &str,
+    at: usize,
+    phrases: &[(Relation, &str)],
+) -> Option<(Relation, usize)> {
+    let (relation, start) = bound_before(question, at, phrases)?;
+    let denied = denied_before(question, start).map(|start| (relation.denied(), start));
+    Some(denied.unwrap_or((relation, start)))
+}
+
+/// The byte of the word that turns the phrase which begins at a byte: directly before it, or before
+/// the verb before it. "No" stands before nouns too, as in "with no guide over 20".
+fn denied_before(question: &str, at: usize) -> Option<usize> {
+    let mut words = question[..at].unicode_word_indices().rev();
+    let is_denial = |word: &str, list: &str| {
+        let word = word.to_lowercase().replace('\u{2019}', "'");
+        is_entry(list, &word) || word.ends_with("n't")
+    };
+    let last = words.next().filter(|(_, word)| is_denial(word, NOT));
+    let denial = last.or_else(|| words.next().filter(|(_, word)| is_denial(word, NOT_OF_VERBS)));
+    denial.map(|(start, _)| start)
 }
 
 /// The relation that the phrase behind a number, or behind the word that follows it, tells.
@@ -422,6 +438,10 @@ mod tests {
         assert_eq!(met("Which pumps do not lift more than 25 m?"), Some(vec![0, 1]));
         assert_eq!(met("Which pumps are not higher than 25 m?"), Some(vec![0, 1]));
         assert_eq!(met("Which pumps were not bought before 2021?"), Some(vec![1, 2]));
+        assert_eq!(met("Which pumps don't lift more than 25 m?"), Some(vec![0, 1]));
+        assert_eq!(met("Which pumps lift no less than 25 m?"), Some(vec![1, 2]));
+        assert_eq!(met("Which pumps with no lid lift over 25 m?"), Some(vec![2]));
+        assert!(conditions("Which pumps do not lift between 12 and 30 m?").is_empty());
         assert_eq!(met("Which pumps were bought on 30 June 2021?"), None);
     }
 }
