@@ -1,5 +1,7 @@
 //! Times that a text in metadata may be.
 
+use time::{Date, Month};
+
 /// Whether a text is a time: epoch seconds, a date (`2026-03-01`), or a date and a time of day as
 /// RFC 3339 writes them, with or without seconds and zone.
 pub(crate) fn is_datetime(text: &str) -> bool {
@@ -28,18 +30,11 @@ fn is_decimal(text: &str) -> bool {
 fn is_date(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let [year, month, day] = parts[..] else { return false };
-    let (Some(year), Some(month), Some(day)) = (number(year, 4), number(month, 2), number(day, 2))
-    else {
-        return false;
+    let date = || {
+        let month = Month::try_from(number(month, 2)? as u8).ok()?;
+        Date::from_calendar_date(number(year, 4)? as i32, month, number(day, 2)? as u8).ok()
     };
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + u32::from(is_leap),
-        _ => 0,
-    };
-    (1..=days).contains(&day)
+    date().is_some()
 }
 
 /// A time of day and a zone or none.
