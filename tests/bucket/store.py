@@ -63,14 +63,12 @@ class Faulty:
         if path == "/uploads":
             uploads = s3_backends[ACCOUNT]["aws"].buckets[BUCKET].multiparts
             return self.answer(start, str(len(uploads)).encode())
-        if "HTTP_IF_NONE_MATCH" in environ and self.conditions != "kept":
+        writes_over = "HTTP_IF_NONE_MATCH" in environ and self.conditions != "kept"
+        if writes_over:
             objects, key = self.objects(path)
             if self.conditions == "racy" and key in objects:
                 return self.answer(start, b"<Error><Code>PreconditionFailed</Code></Error>", "412 Precondition Failed")
             time.sleep(0.02)
-            with self.lock:
-                if key in objects:
-                    objects.pop(key)
         # One at a time: the counters of moto are not for several threads.
         with self.lock:
             self.seen += 1
@@ -83,6 +81,9 @@ class Faulty:
                     # Done, and nobody is told.
                     list(self.store(environ, lambda *head: None))
                 return self.answer(start, b"<Error><Code>SlowDown</Code></Error>", "503 Slow Down")
+            if writes_over and key in objects:
+                # With the new one under the same lock: nobody finds the name gone in between.
+                objects.pop(key)
             return self.store(environ, start)
 
     def keys(self, seconds):
