@@ -25,9 +25,9 @@ def sync(source):
 
 def models(api):
     """`models.py`: one TypedDict or alias a type."""
-    parts = [MARK + '"""Types of requests and results."""\n\nfrom typing import Any, BinaryIO, Literal, NotRequired, TypedDict\n']
-    parts.append('# Content of a file: bytes or an open file, alone or after its name.\n'
-                 "FileInput = bytes | BinaryIO | tuple[str, bytes | BinaryIO]\n")
+    parts = [MARK + '"""Types of requests and results."""\n\nfrom pathlib import Path\nfrom typing import Any, BinaryIO, Literal, NotRequired, TypedDict\n']
+    parts.append('# A file: its path, or its content (bytes or an open file) alone or after its name.\n'
+                 "FileInput = Path | bytes | BinaryIO | tuple[str, bytes | BinaryIO]\n")
     ordered, types = {}, dict(api.types)
     while types:  # an alias is evaluated at once, so its references stand above it
         for name, schema in list(types.items()):

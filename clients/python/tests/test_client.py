@@ -92,11 +92,13 @@ def test_files_of_every_kind_arrive(client: Client, tenant: str, tmp_path: Path)
     path = tmp_path / "open.txt"
     path.write_text("An open file.")
     with path.open("rb") as opened:
-        forms = [opened, io.BytesIO(b"In memory."), b"Bytes.", ("named.txt", b"Named.")]
+        forms = [opened, io.BytesIO(b"In memory."), b"Bytes.", ("named.txt", b"Named."), path]
         for number, form in enumerate(forms):
             client.upload.upload_document(tenant_id=tenant, file_id=str(number), file=form, document_metadata={"n": 1})
-    sources = client.wait(tenant, ["0", "1", "2", "3"])
-    assert {source["title"] for source in sources} >= {"open.txt", "named.txt"}
+        with pytest.raises(TypeError, match="file is a str"):
+            client.upload.upload_document(tenant_id=tenant, file=str(path))
+    sources = client.wait(tenant, ["0", "1", "2", "3", "4"])
+    assert sorted(source["title"] for source in sources if "." in source["title"]) == ["named.txt", *["open.txt"] * 2]
     assert all(source["document_metadata"] == {"n": 1} for source in sources)
     assert client.fetch.fetch_content(tenant_id=tenant, file_id="2")["file_content"] == "Bytes."
     signed = client.fetch.fetch_content(tenant_id=tenant, file_id="3", return_content=False)

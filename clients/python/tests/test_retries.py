@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from lodestone_client import (
+    APIError,
     AsyncClient,
     Client,
     ConnectionFailed,
@@ -157,3 +158,29 @@ def test_a_stream_without_its_end_is_an_error(text: str, error: type[Exception])
 def test_answers_of_a_proxy_are_errors_too(pauses: list[float]) -> None:
     with pytest.raises(ServiceUnavailableError, match="try later"):
         search(Script(httpx.Response(503, text="try later")).client(retries=0))
+    with pytest.raises(APIError, match="please sign in"):
+        search(Script(httpx.Response(200, text="please sign in")).client(retries=0))
+    garbled = httpx.Response(200, stream=httpx.ByteStream(b"no gzip"), headers={"content-encoding": "gzip"})
+    with pytest.raises(ConnectionFailed):
+        search(Script(garbled).client(retries=0))
+
+
+def test_a_wait_may_take_longer_than_the_time_limit_of_a_call() -> None:
+    source = {"id": "a", "status": "queued"}
+    answers = [
+        {"sources": [source], "not_found": []},
+        {},
+        {"sources": [{**source, "status": "success"}], "not_found": []},
+    ]
+    script = Script(*[httpx.Response(200, json=answer) for answer in answers])
+    assert [source["id"] for source in script.client(timeout=1).wait("t", "a")] == ["a"]
+    assert script.requests[1].url.params["wait"] == "20"
+    assert script.requests[1].extensions["timeout"]["read"] == 21
+
+
+def test_a_key_may_end_in_a_line_break_and_a_server_has_a_scheme() -> None:
+    script = Script(httpx.Response(200, json=OK))
+    search(Client("http://server", "key\n", http=httpx.Client(transport=httpx.MockTransport(script))))
+    assert script.requests[0].headers["authorization"] == "Bearer key"
+    with pytest.raises(ValueError, match="http"):
+        Client("127.0.0.1:8080", "key")

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import httpx
 
-from lodestone_client.errors import APIError
+from lodestone_client.errors import APIError, error_of_response
 
 USER_AGENT = "lodestone-client-python/0.1.0"
 BACK_OFF_SECONDS = 0.5
@@ -74,7 +74,7 @@ class Settings:
     """Address, key and defaults of a client."""
 
     server: str
-    api_key: str | None
+    api_key: str
     timeout: float
     retries: int
 
@@ -84,7 +84,10 @@ class Settings:
         server = server or os.environ.get("LODESTONE_SERVER")
         if not server:
             raise ValueError("server is missing: pass it or set LODESTONE_SERVER")
-        key = api_key or os.environ.get("LODESTONE_API_KEY")
+        if not server.startswith(("http://", "https://")):
+            raise ValueError(f"server must begin with http:// or https://, not {server}")
+        # A key that was read from a file ends in a line break, which a header may not hold.
+        key = (api_key or os.environ.get("LODESTONE_API_KEY") or "").strip()
         return cls(server=server.rstrip("/"), api_key=key, timeout=timeout, retries=retries)
 
 
@@ -159,9 +162,14 @@ def _body(media: str | None, sent: Mapping[str, Any]) -> dict[str, Any]:
 
 def _files(value: Any) -> list[Any]:
     """Files with their names: bytes alone have none."""
-    if not isinstance(value, list):
-        value = [value]
-    return [("file", each) if isinstance(each, bytes) else each for each in value]
+    files = []
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, str):
+            raise TypeError("file is a str: pass pathlib.Path(...) for a path, or (name, content) for a text")
+        if isinstance(each, Path):
+            each = (each.name, each.read_bytes())
+        files.append(("file", each) if isinstance(each, bytes) else each)
+    return files
 
 
 def _form_text(value: Any) -> str:
@@ -191,9 +199,12 @@ def npy_files(rows: Any, rows_max: int) -> Iterator[tuple[int, bytes]]:
 
 
 def read_answer(operation: Operation, response: httpx.Response) -> Any:
-    """The result of a successful answer."""
+    """The result of a successful answer; one that is no JSON comes from a proxy."""
     if operation.result == "json":
-        return response.json()
+        try:
+            return response.json()
+        except ValueError as cause:
+            raise error_of_response(response) from cause
     return response.text if operation.result == "text" else response.content
 
 

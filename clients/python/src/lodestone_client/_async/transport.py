@@ -50,7 +50,7 @@ class AsyncTransport:
                         await response.aread()
                     finally:
                         await response.aclose()
-            except httpx.TransportError as cause:
+            except httpx.RequestError as cause:
                 error = ConnectionFailed(f"{operation.method} {operation.path}: {cause or type(cause).__name__}")
                 error.__cause__ = cause
                 delay = request.delay(attempt, None)

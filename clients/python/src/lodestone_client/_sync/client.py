@@ -84,13 +84,13 @@ class Client(Operations):
         timeout: float | None = None,
         on_source: Callable[[Source], None] | None = None,
     ) -> list[Source]:
-        """Waits until sources are processed and returns them; `on_source` sees each as it ends.
+        """Waits until sources, or one, are processed and returns them; `on_source` sees each as it ends.
 
         Raises `ProcessingFailed` where a source ended in an error or is gone, `WaitTimeout` after
         `timeout` seconds.
         """
         end = None if timeout is None else time.monotonic() + timeout
-        pending = list(dict.fromkeys(file_ids))
+        pending = list(dict.fromkeys([file_ids] if isinstance(file_ids, str) else file_ids))
         ended: dict[str, Source] = {}
         missing: list[str] = []
         while pending:
@@ -111,12 +111,15 @@ class Client(Operations):
             left = WAIT_SECONDS if end is None else end - time.monotonic()
             if left <= 0:
                 raise WaitTimeout(pending)
+            seconds = min(WAIT_SECONDS, math.ceil(left))
+            limit = self._transport.settings.timeout
             try:
                 self.upload.verify_processing(
                     file_id=pending[0],
                     tenant_id=tenant_id,
                     sub_tenant_id=sub_tenant_id or "default",
-                    wait=min(WAIT_SECONDS, math.ceil(left)),
+                    wait=seconds,
+                    options=Options(timeout=limit and limit + seconds),
                 )
             except NotFoundError:
                 continue  # the look-up says which are gone

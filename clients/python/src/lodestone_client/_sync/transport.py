@@ -51,7 +51,7 @@ class Transport:
                         response.read()
                     finally:
                         response.close()
-            except httpx.TransportError as cause:
+            except httpx.RequestError as cause:
                 error = ConnectionFailed(f"{operation.method} {operation.path}: {cause or type(cause).__name__}")
                 error.__cause__ = cause
                 delay = request.delay(attempt, None)
