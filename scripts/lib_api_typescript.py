@@ -12,7 +12,7 @@ SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean
 def types(api):
     """`types.ts`: an interface or alias a type."""
     parts = [MARK, "/** Content of a file, alone or with its name. */",
-             "export type FileInput = Blob | Uint8Array | { name: string; content: Blob | Uint8Array };\n"]
+             "export type FileInput = Blob | Uint8Array | { name: string; content: Blob | Uint8Array | string };\n"]
     parts += [declaration(name, schema) for name, schema in api.types.items()]
     return "\n".join(parts)
 

@@ -34,7 +34,7 @@ export class Client extends Operations {
   }
 
   /**
-   * Waits until sources are processed and returns them. Throws `ProcessingFailed` where a source ended in an error or is gone,
+   * Waits until sources, or one, are processed and returns them. Throws `ProcessingFailed` where a source ended in an error or is gone,
    * `WaitTimeout` after `timeoutMs`.
    */
   async wait(tenantId: string, fileIds: Iterable<string>, options: WaitOptions = {}): Promise<Source[]> {
@@ -43,7 +43,7 @@ export class Client extends Operations {
     const end = options.timeoutMs === undefined ? Infinity : performance.now() + options.timeoutMs;
     const ended = new Map<string, Source>();
     const missing: string[] = [];
-    let pending = [...new Set(fileIds)];
+    let pending = [...new Set(typeof fileIds === "string" ? [fileIds] : fileIds)];
     while (pending.length > 0) {
       const answer = await this.listing.sourcesById({ ...scope, source_ids: pending.slice(0, LOOKED_UP_IDS) }, call);
       missing.push(...answer.not_found);
@@ -59,7 +59,7 @@ export class Client extends Operations {
       if (left <= 0) throw new WaitTimeout(pending);
       try {
         const wait = Math.min(WAIT_SECONDS, Math.ceil(left / 1000));
-        await this.upload.verifyProcessing({ ...scope, file_id: first, wait }, call);
+        await this.upload.verifyProcessing({ ...scope, file_id: first, wait }, { ...call, timeoutMs: wait * 1000 + this.sender.timeoutMs });
       } catch (error) {
         // The look-up says which are gone.
         if (!(error instanceof APIError && error.status === 404)) throw error;

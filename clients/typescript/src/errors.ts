@@ -66,9 +66,8 @@ export class APIError extends LodestoneError {
     this.retryAfter = /^\d+$/.test(after) ? Number(after) : null;
   }
 
-  /** The error for an answer that is none of success; it may come from a proxy. */
-  static async of(response: Response): Promise<APIError> {
-    const text = await response.text();
+  /** The error for an answer, of which `text` is the body; it may come from a proxy. */
+  static of(response: Response, text: string): APIError {
     let body: unknown = null;
     try {
       body = JSON.parse(text);

@@ -21,8 +21,8 @@ export interface ClientSettings {
   retries?: number;
   /** A fetch of your own, such as one that uses a proxy. */
   fetch?: typeof fetch;
-  /** Waits between attempts. */
-  pause?: (ms: number) => Promise<void>;
+  /** Waits between attempts, at most until a call is aborted. */
+  pause?: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
 /** Settings of one call, in place of the client's. */
@@ -62,29 +62,37 @@ export interface Operation {
 /** One server. */
 export class Transport {
   readonly retries: number;
+  readonly timeoutMs: number;
   private readonly server: string;
   private readonly apiKey: string | undefined;
-  private readonly timeoutMs: number;
   private readonly fetch: typeof fetch;
-  private readonly pause: (ms: number) => Promise<void>;
+  private readonly pause: (ms: number, signal?: AbortSignal) => Promise<void>;
 
   constructor(settings: ClientSettings) {
     const environment = (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env ?? {};
     const server = settings.server ?? environment["LODESTONE_SERVER"];
     if (!server) throw new TypeError("server is missing: pass it or set LODESTONE_SERVER");
+    // A page may name a path of its own origin.
+    if (!/^(https?:\/\/|\/)/.test(server)) throw new TypeError(`server must begin with http:// or https://, not ${server}`);
     this.server = server.replace(/\/+$/, "");
-    this.apiKey = settings.apiKey ?? environment["LODESTONE_API_KEY"];
+    this.apiKey = (settings.apiKey ?? environment["LODESTONE_API_KEY"])?.trim();
     this.timeoutMs = settings.timeoutMs ?? 60_000;
     this.retries = settings.retries ?? 3;
     this.fetch = settings.fetch ?? ((...call) => fetch(...call));
-    this.pause = settings.pause ?? ((ms) => new Promise((resolve) => setTimeout(resolve, ms)));
+    this.pause = settings.pause ?? pause;
   }
 
   /** The result of an operation. */
   async call<T>(operation: Operation, request: object, options: Options = {}): Promise<T> {
     return this.send(operation, request, options, async (response) => {
-      if (operation.result === "text") return (await response.text()) as T;
-      return (operation.result === "bytes" ? await response.blob() : await response.json()) as T;
+      if (operation.result === "bytes") return (await response.blob()) as T;
+      const text = await response.text();
+      if (operation.result === "text") return text as T;
+      try {
+        return JSON.parse(text) as T;
+      } catch {
+        throw APIError.of(response, text); // an answer of a proxy
+      }
     });
   }
 
@@ -97,30 +105,31 @@ export class Transport {
     // A question in a session adds a turn to it, so it is not asked twice.
     const isSafe = operation.retry && !(operation.streams && sent["session_id"] != null);
     for (let attempt = 0; ; attempt++) {
+      const content = body();
       const limit = new AbortController();
       const abort = () => limit.abort(options.signal?.reason);
       if (options.signal?.aborted) abort();
       options.signal?.addEventListener("abort", abort);
       const timer = setTimeout(() => limit.abort(new Error("no answer in time")), options.timeoutMs ?? this.timeoutMs);
-      let problem: APIError | ConnectionFailed;
+      let outcome: { response: Response; result: T } | APIError | ConnectionFailed;
       try {
-        const response = await this.fetch(url, { method: operation.method, headers, body: body(), signal: limit.signal });
-        if (response.ok) {
-          options.onResponse?.(response);
-          return await read(response);
-        }
-        problem = await APIError.of(response);
+        const response = await this.fetch(url, { method: operation.method, headers, body: content, signal: limit.signal });
+        outcome = response.ok ? { response, result: await read(response) } : APIError.of(response, await response.text());
       } catch (cause) {
         if (options.signal?.aborted) throw cause;
-        const reason = limit.signal.aborted ? limit.signal.reason : cause;
-        problem = new ConnectionFailed(`${operation.method} ${operation.path}: ${reason}`, { cause });
+        const reason = limit.signal.aborted ? limit.signal.reason : reasonOf(cause);
+        outcome = cause instanceof APIError ? cause : new ConnectionFailed(`${operation.method} ${operation.path}: ${reason}`, { cause });
       } finally {
         clearTimeout(timer);
         options.signal?.removeEventListener("abort", abort);
       }
-      const delay = isSafe && attempt < retries ? delayOf(attempt, problem) : null;
-      if (delay === null) throw problem;
-      await this.pause(delay);
+      if (!(outcome instanceof Error)) {
+        options.onResponse?.(outcome.response);
+        return outcome.result;
+      }
+      const delay = isSafe && attempt < retries ? delayOf(attempt, outcome) : null;
+      if (delay === null) throw outcome;
+      await this.pause(delay, options.signal);
     }
   }
 
@@ -208,6 +217,24 @@ export class Transport {
   }
 }
 
+function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, signal?.aborted ? 0 : ms);
+    signal?.addEventListener("abort", end);
+  });
+}
+
+/** Why no answer came: "fetch failed" alone says nothing, the cause of Node does. */
+function reasonOf(cause: unknown): string {
+  const inner = (cause as { cause?: { message?: string; code?: string } }).cause;
+  return inner ? `${cause}: ${inner.message || inner.code}` : String(cause);
+}
+
 /** An idempotency key. Node 18 and pages without TLS have no `crypto.randomUUID`. */
 function randomKey(): string {
   return Array.from({ length: 4 }, () => Math.random().toString(36).slice(2)).join("-");
@@ -231,8 +258,11 @@ function formOf(fields: Record<string, unknown>): FormData {
       continue;
     }
     for (const file of (Array.isArray(value) ? value : [value]) as FileInput[]) {
-      const named = "content" in file ? file : { name: (file as { name?: string }).name ?? "file", content: file };
+      const isNamed = typeof file === "object" && "content" in file;
+      const named = isNamed ? file : { name: (file as { name?: string }).name ?? "file", content: file };
       const { content } = named;
+      const isContent = typeof content === "string" ? isNamed : content instanceof Blob || "byteLength" in content;
+      if (!isContent) throw new TypeError(`${name}: a Blob, bytes, or one of these with its name is needed; fs.openAsBlob opens a path`);
       form.append(name, content instanceof Blob ? content : new Blob([content as Uint8Array<ArrayBuffer>]), named.name);
     }
   }

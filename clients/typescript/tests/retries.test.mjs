@@ -73,6 +73,47 @@ test("a stream without its end is an error", async () => {
   }
 });
 
+test("what the caller did wrong is neither repeated nor hidden", async () => {
+  const { client, sent } = scripted([Response.json({}), Response.json({})]);
+  for (const file of ["plan.txt", new ReadableStream(), { name: "plan.txt", content: new ReadableStream() }])
+    await assert.rejects(client.upload.uploadDocument({ tenant_id: "t", file }), TypeError);
+  assert.equal(sent.length, 0);
+  const onResponse = () => {
+    throw new RangeError("mine");
+  };
+  await assert.rejects(client.operations.healthz({ onResponse }), RangeError);
+  assert.equal(sent.length, 1);
+  assert.throws(() => new Client({ server: "127.0.0.1:8080" }), /http/);
+});
+
+test("a failure says why, and an answer of a proxy is told", async () => {
+  const refused = new TypeError("fetch failed", { cause: Object.assign(new Error(), { code: "ECONNREFUSED" }) });
+  await assert.rejects(search(scripted([refused], { retries: 0 }).client), /ECONNREFUSED/);
+  const { client, sent } = scripted([new Response("please sign in")]);
+  await assert.rejects(search(client), (error) => error instanceof APIError && /please sign in/.test(error.message));
+  assert.equal(sent.length, 1);
+});
+
+test("a wait for one source may take longer than the time limit of a call", async (context) => {
+  const answer = (status) => Response.json({ sources: [{ id: "a", status }], not_found: [] });
+  const { client } = scripted([answer("queued"), Response.json({}), answer("success")], { timeoutMs: 1000 });
+  const timers = context.mock.method(globalThis, "setTimeout");
+  const sources = await client.wait("t", "a");
+  assert.deepEqual(sources.map((source) => source.id), ["a"]);
+  assert.deepEqual(timers.mock.calls.map((call) => call.arguments[1]), [1000, 21_000, 1000]);
+});
+
+test("a signal ends the wait for the next attempt", async () => {
+  const controller = new AbortController();
+  const fetch = async (_, { signal }) => {
+    signal.throwIfAborted();
+    setImmediate(() => controller.abort());
+    return unavailable(503, "queue_full", { "retry-after": "60" });
+  };
+  const client = new Client({ server: "http://server", fetch });
+  await assert.rejects(client.operations.healthz({ signal: controller.signal }), { name: "AbortError" });
+});
+
 test("a time limit and a signal end a call", async () => {
   const hang = (_, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   const client = new Client({ server: "http://server", fetch: hang, retries: 0 });
