@@ -1,4 +1,5 @@
-//! `Dockerfile.cuda` without Docker: it copies files that are there, from stages that it has.
+//! `Dockerfile.cuda` without Docker: it copies files that are there, from stages that it has. And
+//! what `deploy/` says, without a cluster.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -80,4 +81,23 @@ fn settings_in_deploy_are_known() {
         }
     }
     assert!(seen.len() >= 8, "{seen:?}");
+}
+
+/// Goal: a cluster that admits only pods of the standard "restricted" admits these.
+#[test]
+fn pods_meet_the_restricted_standard() {
+    let file = root().join("deploy/kubernetes/lodestone.yaml");
+    let text = fs::read_to_string(file).expect("the manifests");
+    let pods = text.split("\n---\n").filter(|one| one.contains("\n  template:"));
+    let mut seen = 0;
+    for pod in pods {
+        for rule in [
+            "runAsNonRoot: true", "seccompProfile: {type: RuntimeDefault}",
+            "allowPrivilegeEscalation: false", "capabilities: {drop: [ALL]}",
+        ] {
+            assert_eq!(pod.matches(rule).count(), 1, "{rule} in {pod}");
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 3);
 }
