@@ -18,6 +18,7 @@ from lodestone_client import (
     Client,
     ConflictError,
     InvalidRequestError,
+    LimitReachedError,
     NotFoundError,
     Options,
     PermissionDeniedError,
@@ -157,6 +158,9 @@ def test_errors_carry_code_fields_and_request_id(client: Client, tenant: str) ->
     with pytest.raises(PermissionDeniedError):
         Client(api_key=reader["api_key"]).upload.upload_text(tenant_id=tenant, content="x")
     client.admin.delete_api_keys(key_id=reader["key_id"])
+    client.admin.create_tenant_limits(tenant_id=tenant, max_sources=0)
+    with pytest.raises(LimitReachedError, match="limit_reached"):
+        client.upload.upload_text(tenant_id=tenant, content="x")
 
 
 def test_nothing_of_the_api_is_hidden(client: Client, tenant: str) -> None:

@@ -112,6 +112,10 @@ class ServerError(APIError):
     """5xx: a fault of the server."""
 
 
+class LimitReachedError(APIError):
+    """507: the tenant may not store more; `message` names the limit."""
+
+
 class ServiceUnavailableError(ServerError):
     """503: queue or disk full, starting, or the outcome is unknown."""
 
@@ -126,6 +130,7 @@ _OF_STATUS: dict[int, type[APIError]] = {
     415: UnsupportedMediaTypeError,
     429: RateLimitedError,
     503: ServiceUnavailableError,
+    507: LimitReachedError,
 }
 
 
