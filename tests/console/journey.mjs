@@ -361,7 +361,42 @@ try {
   await go(limited, "Sources");
   await limited.locator("input[type=file][multiple]").setInputFiles(write({ "no.txt": "no" }));
   await limited.getByText("This key may read only").waitFor();
+
+  // --- what fails is told: a deletion, an answer that breaks off, a key that is revoked ----------
+  await limited.locator("tbody tr").first().getByRole("button", { name: /^Delete / }).click();
+  await limited.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await limited.locator(".banner", { hasText: "needs the role write" }).waitFor();
+  await go(limited, "Ask");
+  const half = "event: token\ndata: {\"delta\": \"Half an\"}\n\n";
+  await limited.route("**/search/qna", (route) => route.fulfill({ contentType: "text/event-stream", body: half }));
+  await limited.getByLabel("Question").fill(QUESTION.text);
+  await limited.keyboard.press("Enter");
+  const broken = limited.locator(".turn").first();
+  await broken.getByRole("alert").getByText("broke off").waitFor();
+  await limited.unroute("**/search/qna");
+  await broken.getByRole("button", { name: "Ask again" }).click();
+  await broken.locator(".answer", { hasText: QUESTION.words }).waitFor();
+  const { api_keys: keys } = await call(port, "GET", "/admin/api_keys");
+  await broken.locator(".cite").first().click();
+  await limited.getByRole("dialog").locator("mark").first().waitFor();
+  await call(port, "DELETE", `/admin/api_keys/${keys.find((key) => key.name === "reader").key_id}`);
+  await limited.getByRole("button", { name: "Download the original" }).click();
+  await limited.locator(".banner", { hasText: "The key has expired or was revoked" }).waitFor();
+
+  // --- nothing stays in the tab of who has signed out --------------------------------------------
+  await signIn(limited);
+  await limited.getByRole("combobox", { name: "Tenant", exact: true }).selectOption("workshop");
+  await limited.locator(".turn").first().waitFor();
+  assert.equal(await limited.locator(".banner").count(), 0);
+  await limited.getByRole("button", { name: "Sign out" }).click();
+  await limited.waitForURL(`${origin}/`);
+  assert.deepEqual(await limited.evaluate(() => Object.values({ ...sessionStorage })), ["", "", ""]);
+  await signIn(limited);
+  await limited.getByRole("combobox", { name: "Tenant", exact: true }).selectOption("workshop");
+  await limited.getByLabel("Question").waitFor();
+  assert.equal(await limited.locator(".turn").count(), 0);
   await limited.close();
+  step("what fails is told, and signing out leaves nothing");
 
   // --- a citation into a file of each format ----------------------------------------------------
   await call(port, "POST", "/user/create_tenant?tenant_id=formats", {});

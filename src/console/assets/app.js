@@ -172,7 +172,11 @@ function stored() {
 }
 
 function showFrame() {
-  const leave = () => update({ key: "", isAdmin: null, tenant: "", subTenant: "", mode: "standard" });
+  const leave = () => {
+    update({ key: "", isAdmin: null, tenant: "", subTenant: "", mode: "standard" });
+    // Questions, answers and names of files leave the memory of the tab too.
+    location.replace(location.pathname);
+  };
   const skip = h("button", { class: "skip", onclick: () => main.focus() }, "Skip to the page");
   fill(root, skip,
     h("header", { class: "top" }, h("a", { class: "brand", href: address("ask") }, "Lodestone"), tenantPicker(),
@@ -183,6 +187,7 @@ function showFrame() {
 async function start() {
   if (!state.key) {
     leaving.abort();
+    for (const dialog of document.querySelectorAll("dialog")) dialog.close();
     document.title = "Lodestone";
     const refused = await followLink();
     // Then the new key has shown the frame.
@@ -208,6 +213,13 @@ listen("mode", show);
 listen("isAdmin", showNavigation);
 listen("connection", showBanner);
 listen("warning", showBanner);
+// What a button began and nothing has caught, such as a deletion that is refused.
+window.addEventListener("unhandledrejection", (event) => {
+  event.preventDefault();
+  const { reason } = event;
+  // Who is signed out has been told why.
+  if (state.key && reason?.name !== "AbortError") update({ warning: reason instanceof Error ? reason.message : String(reason) });
+});
 window.addEventListener("hashchange", () => {
   if (state.key) show();
   else if (location.hash.startsWith("#sign-in=")) start();

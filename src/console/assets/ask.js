@@ -113,13 +113,17 @@ function noDocuments(then, isWanted, leaving) {
  * @param {any} request
  */
 function makeTurn(request) {
-  const answer = h("div", { class: "answer", "aria-live": "polite", "aria-busy": "true" }, h("span", { class: "muted" }, "Reading…"));
+  const answer = h("div", { class: "answer", "aria-live": "polite" });
   const below = h("div");
   const stop = new AbortController();
   const stopButton = h("button", { class: "quiet", type: "button", onclick: () => stop.abort() }, "Stop");
-  const node = h("article", { class: "card turn" }, h("div", { class: "row between" }, h("h2", {}, request.question), stopButton), answer, below);
+  const head = h("div", { class: "row between" }, h("h2", {}, request.question));
+  const node = h("article", { class: "card turn" }, head, answer, below);
 
   async function run() {
+    answer.setAttribute("aria-busy", "true");
+    fill(answer, h("span", { class: "muted" }, "Reading…"));
+    head.append(stopButton);
     /** @type {Told} */
     let told = { answer: "", sources: [], chunks: [] };
     let isDrawn = true;
@@ -143,7 +147,8 @@ function makeTurn(request) {
         }
       }
       showAnswer(answer, told);
-      if (told.answer === "" && !below.hasChildNodes()) throw new Error("The answer broke off. Ask again.");
+      // Below stands what came with the end.
+      if (!below.hasChildNodes()) throw new Error("The answer broke off. Ask again.");
     } catch (error) {
       if (told.answer === "") fill(answer);
       if (stop.signal.aborted) fill(below, h("p", { class: "muted" }, "Stopped."));

@@ -44,7 +44,7 @@ export function login(refused) {
     fill(message, h("p", { class: "muted" }, "Asking the server…"));
     try {
       await call("GET", "jobs", { query: { limit: 1 }, key });
-      update({ key });
+      update({ key, warning: "" });
     } catch (error) {
       const isWrong = error instanceof ApiError && error.status === 401;
       fill(message, problem(isWrong ? "The server does not know this key, or it has expired." : error));
