@@ -31,7 +31,7 @@ class Operation:
     @property
     def retry(self):
         """Whether it may be repeated: it changes nothing, or sets a state, or carries a key."""
-        return self.role in (None, "read") or self.method in ("PATCH", "DELETE") or self.keyed
+        return self.role in (None, "read") or self.method in ("GET", "PATCH", "DELETE") or self.keyed
 
     @property
     def keyed(self):

@@ -96,6 +96,7 @@ def test_other_answers_are_final(answer: httpx.Response, pauses: list[float]) ->
 
 CALLS: dict[str, tuple[int, Callable[[Client], Any]]] = {
     "search": (2, search),
+    "list": (2, lambda client: client.admin.list()),
     "deletion": (2, lambda client: client.deletion.delete_source(tenant_id="t", source_ids=["a"])),
     "update": (2, lambda client: client.upload.update_text(tenant_id="t", source_id="a", content="c")),
     "upload": (2, lambda client: client.upload.upload_text(tenant_id="t", content="c")),

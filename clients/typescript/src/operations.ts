@@ -8,7 +8,7 @@ export class AdminOperations {
 
   /** Export a tenant as JSON Lines. */
   exportTenant(request: models.AdminExportTenantRequest, options?: Options): Promise<Blob> {
-    return this.transport.call({method: "GET", path: "/tenant/export", query: ["tenant_id", "sub_tenant_id"], result: "bytes"}, request, options);
+    return this.transport.call({method: "GET", path: "/tenant/export", query: ["tenant_id", "sub_tenant_id"], result: "bytes", retry: true}, request, options);
   }
 
   /** Make a tenant from an export. */
@@ -23,7 +23,7 @@ export class AdminOperations {
 
   /** List the tenants within the key's scope. */
   list(options?: Options): Promise<models.TenantList> {
-    return this.transport.call({method: "GET", path: "/tenant/list"}, {}, options);
+    return this.transport.call({method: "GET", path: "/tenant/list", retry: true}, {}, options);
   }
 
   /** Delete a tenant. */
@@ -38,7 +38,7 @@ export class AdminOperations {
 
   /** List API keys, without their secrets. */
   getApiKeys(options?: Options): Promise<models.KeyList> {
-    return this.transport.call({method: "GET", path: "/admin/api_keys"}, {}, options);
+    return this.transport.call({method: "GET", path: "/admin/api_keys", retry: true}, {}, options);
   }
 
   /** Revoke an API key. */
@@ -53,7 +53,7 @@ export class AdminOperations {
 
   /** List webhooks, without their secrets. */
   getWebhooks(options?: Options): Promise<models.WebhookList> {
-    return this.transport.call({method: "GET", path: "/admin/webhooks"}, {}, options);
+    return this.transport.call({method: "GET", path: "/admin/webhooks", retry: true}, {}, options);
   }
 
   /** Pause a webhook or make it active. */
@@ -68,12 +68,12 @@ export class AdminOperations {
 
   /** List the deliveries of a webhook, newest first. */
   deliveries(request: models.AdminDeliveriesRequest, options?: Options): Promise<models.DeliveryList> {
-    return this.transport.call({method: "GET", path: "/admin/webhooks/{webhook_id}/deliveries", query: ["limit", "cursor"]}, request, options);
+    return this.transport.call({method: "GET", path: "/admin/webhooks/{webhook_id}/deliveries", query: ["limit", "cursor"], retry: true}, request, options);
   }
 
   /** List the deliveries of a webhook, newest first: all pages, one after the other. */
   iterateDeliveries(request: models.AdminDeliveriesRequest, options?: Options): AsyncGenerator<models.Delivery> {
-    return this.transport.pages({method: "GET", path: "/admin/webhooks/{webhook_id}/deliveries", query: ["limit", "cursor"]}, request, options, "deliveries");
+    return this.transport.pages({method: "GET", path: "/admin/webhooks/{webhook_id}/deliveries", query: ["limit", "cursor"], retry: true}, request, options, "deliveries");
   }
 
   /** Send a test message to a webhook and tell its result. */
@@ -88,7 +88,7 @@ export class AdminOperations {
 
   /** List backups and tell their state. */
   getBackups(options?: Options): Promise<models.BackupStatus> {
-    return this.transport.call({method: "GET", path: "/admin/backups"}, {}, options);
+    return this.transport.call({method: "GET", path: "/admin/backups", retry: true}, {}, options);
   }
 
   /** Change the embedding model of tenants, or measure what that would be. */
@@ -98,7 +98,7 @@ export class AdminOperations {
 
   /** Tell the embedding models of tenants and the progress of changes. */
   getReembed(request: models.AdminGetReembedRequest = {}, options?: Options): Promise<models.ReembedStatus> {
-    return this.transport.call({method: "GET", path: "/admin/reembed", query: ["tenant_id"]}, request, options);
+    return this.transport.call({method: "GET", path: "/admin/reembed", query: ["tenant_id"], retry: true}, request, options);
   }
 }
 

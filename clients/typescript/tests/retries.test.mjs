@@ -42,6 +42,7 @@ test("other answers are final", async () => {
 
 const calls = {
   search: [2, search],
+  list: [2, (client) => client.admin.list()],
   deletion: [2, (client) => client.deletion.deleteSource({ tenant_id: "t", source_ids: ["a"] })],
   upload: [2, (client) => client.upload.uploadDocument({ tenant_id: "t", file: Buffer.from("content") })],
   question: [2, (client) => client.search.qna({ tenant_id: "t", question: "q" })],

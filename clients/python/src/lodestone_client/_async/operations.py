@@ -21,7 +21,7 @@ class AsyncAdminOperations:
         tenant_id: The tenant.
         sub_tenant_id: Sub-tenant; absent and empty mean `default`.
         """
-        answer: bytes = await self._transport.call(Operation("GET", "/tenant/export", query=["tenant_id", "sub_tenant_id"], result="bytes"), request, options)
+        answer: bytes = await self._transport.call(Operation("GET", "/tenant/export", query=["tenant_id", "sub_tenant_id"], result="bytes", retry=True), request, options)
         return answer
 
     async def import_tenant(self, *, options: Options | None = None, **request: Unpack[models.AdminImportTenantRequest]) -> models.ImportedTenant:
@@ -48,7 +48,7 @@ class AsyncAdminOperations:
 
     async def list(self, *, options: Options | None = None) -> models.TenantList:
         """List the tenants within the key's scope."""
-        answer: models.TenantList = await self._transport.call(Operation("GET", "/tenant/list"), {}, options)
+        answer: models.TenantList = await self._transport.call(Operation("GET", "/tenant/list", retry=True), {}, options)
         return answer
 
     async def delete(self, *, options: Options | None = None, **request: Unpack[models.AdminDeleteRequest]) -> models.TenantOutcome:
@@ -73,7 +73,7 @@ class AsyncAdminOperations:
 
     async def get_api_keys(self, *, options: Options | None = None) -> models.KeyList:
         """List API keys, without their secrets."""
-        answer: models.KeyList = await self._transport.call(Operation("GET", "/admin/api_keys"), {}, options)
+        answer: models.KeyList = await self._transport.call(Operation("GET", "/admin/api_keys", retry=True), {}, options)
         return answer
 
     async def delete_api_keys(self, *, options: Options | None = None, **request: Unpack[models.AdminDeleteApiKeysRequest]) -> models.RevokedKey:
@@ -97,7 +97,7 @@ class AsyncAdminOperations:
 
     async def get_webhooks(self, *, options: Options | None = None) -> models.WebhookList:
         """List webhooks, without their secrets."""
-        answer: models.WebhookList = await self._transport.call(Operation("GET", "/admin/webhooks"), {}, options)
+        answer: models.WebhookList = await self._transport.call(Operation("GET", "/admin/webhooks", retry=True), {}, options)
         return answer
 
     async def update_webhooks(self, *, options: Options | None = None, **request: Unpack[models.AdminUpdateWebhooksRequest]) -> models.ChangedWebhook:
@@ -124,12 +124,12 @@ class AsyncAdminOperations:
         limit: Entries per page.
         cursor: `next_cursor` of the previous page.
         """
-        answer: models.DeliveryList = await self._transport.call(Operation("GET", "/admin/webhooks/{webhook_id}/deliveries", query=["limit", "cursor"]), request, options)
+        answer: models.DeliveryList = await self._transport.call(Operation("GET", "/admin/webhooks/{webhook_id}/deliveries", query=["limit", "cursor"], retry=True), request, options)
         return answer
 
     async def iter_deliveries(self, *, options: Options | None = None, **request: Unpack[models.AdminDeliveriesRequest]) -> AsyncIterator[models.Delivery]:
         """List the deliveries of a webhook, newest first: all pages, one after the other."""
-        async for item in self._transport.pages(Operation("GET", "/admin/webhooks/{webhook_id}/deliveries", query=["limit", "cursor"]), request, options, "deliveries"):
+        async for item in self._transport.pages(Operation("GET", "/admin/webhooks/{webhook_id}/deliveries", query=["limit", "cursor"], retry=True), request, options, "deliveries"):
             yield item
 
     async def test(self, *, options: Options | None = None, **request: Unpack[models.AdminTestRequest]) -> models.WebhookTest:
@@ -154,7 +154,7 @@ class AsyncAdminOperations:
 
     async def get_backups(self, *, options: Options | None = None) -> models.BackupStatus:
         """List backups and tell their state."""
-        answer: models.BackupStatus = await self._transport.call(Operation("GET", "/admin/backups"), {}, options)
+        answer: models.BackupStatus = await self._transport.call(Operation("GET", "/admin/backups", retry=True), {}, options)
         return answer
 
     async def create_reembed(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateReembedRequest]) -> models.ReembedStatus:
@@ -173,7 +173,7 @@ class AsyncAdminOperations:
 
         tenant_id: The tenant.
         """
-        answer: models.ReembedStatus = await self._transport.call(Operation("GET", "/admin/reembed", query=["tenant_id"]), request, options)
+        answer: models.ReembedStatus = await self._transport.call(Operation("GET", "/admin/reembed", query=["tenant_id"], retry=True), request, options)
         return answer
 
 
