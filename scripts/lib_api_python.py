@@ -11,7 +11,7 @@ SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 # Words of async sources and what they are in sync ones.
 SYNC = [
     (r"\basync (def|with|for)\b", r"\1"), (r"\bawait ", ""), (r"\bAsync(?=[A-Z])", ""), (r"__a(enter|exit)__", r"__\1__"),
-    (r"\ba(close|read|iter_lines)\b", r"\1"), (r"\basyncio\b", "time"), (r"\b_async\b", "_sync"),
+    (r"\ba(close|read|iter_text)\b", r"\1"), (r"\basyncio\b", "time"), (r"\b_async\b", "_sync"),
 ]
 
 

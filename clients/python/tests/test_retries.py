@@ -156,6 +156,14 @@ def test_a_stream_without_its_end_is_an_error(text: str, error: type[Exception])
         next(stream)
 
 
+def test_an_event_may_come_in_pieces_and_hold_line_separators() -> None:
+    text = ': comment\r\n\r\nevent: done\r\ndata: {"answer": "a\u2028b\x85c"}\r\n\r\n'
+    pieces = [bytes([byte]) for byte in text.encode()]
+    script = Script(httpx.Response(200, content=iter(pieces)))
+    [event] = script.client().search.qna_stream(tenant_id="t", question="q")
+    assert event.data == {"answer": "a\u2028b\x85c"}
+
+
 def test_answers_of_a_proxy_are_errors_too(pauses: list[float]) -> None:
     with pytest.raises(ServiceUnavailableError, match="try later"):
         search(Script(httpx.Response(503, text="try later")).client(retries=0))

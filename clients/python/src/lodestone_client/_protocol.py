@@ -209,23 +209,24 @@ def read_answer(operation: Operation, response: httpx.Response) -> Any:
 
 
 class EventReader:
-    """Puts lines of an event stream together to events."""
+    """Puts pieces of an event stream together to events."""
 
     def __init__(self) -> None:
-        self._fields: dict[str, str] = {}
+        self._rest = ""
 
-    def feed(self, line: str) -> Event | None:
-        """The event that an empty line ends. Lines that begin with a colon are comments."""
-        if line:
-            name, _, value = line.partition(":")
-            value = value.removeprefix(" ")
-            known = self._fields.get(name)
-            self._fields[name] = f"{known}\n{value}" if name == "data" and known is not None else value
-            return None
-        fields, self._fields = self._fields, {}
-        if "data" not in fields:
-            return None
-        return Event(fields.get("id", ""), fields.get("event", "message"), json.loads(fields["data"]))
+    def feed(self, text: str) -> Iterator[Event]:
+        """The events that end in a piece."""
+        # Not by the lines of httpx: those end at U+2028 and its like too, which stand in texts.
+        *blocks, self._rest = (self._rest + text).replace("\r\n", "\n").split("\n\n")
+        for block in blocks:
+            fields: dict[str, str] = {}
+            for line in block.split("\n"):
+                name, _, value = line.partition(":")
+                value = value.removeprefix(" ")
+                known = fields.get(name)
+                fields[name] = f"{known}\n{value}" if name == "data" and known is not None else value
+            if "data" in fields:
+                yield Event(fields.get("id", ""), fields.get("event", "message"), json.loads(fields["data"]))
 
 
 @dataclass

@@ -77,16 +77,14 @@ class AsyncTransport:
         response = await self.send(operation, {**parameters, "stream": True}, options, is_stream=True)
         reader = EventReader()
         try:
-            async for line in response.aiter_lines():
-                event = reader.feed(line)
-                if event is None:
-                    continue
-                if event.event == "error":
-                    status = 503 if event.data.get("error_code") == "SERVICE_UNAVAILABLE" else 500
-                    raise error_of(status, event.data, response.headers)
-                yield event
-                if event.event == "done":
-                    return
+            async for text in response.aiter_text():
+                for event in reader.feed(text):
+                    if event.event == "error":
+                        status = 503 if event.data.get("error_code") == "SERVICE_UNAVAILABLE" else 500
+                        raise error_of(status, event.data, response.headers)
+                    yield event
+                    if event.event == "done":
+                        return
         except httpx.TransportError as cause:
             raise StreamInterrupted(f"{operation.path}: {cause or type(cause).__name__}") from cause
         finally:
