@@ -189,7 +189,9 @@ def test_a_wait_may_take_longer_than_the_time_limit_of_a_call() -> None:
 
 def test_a_key_may_end_in_a_line_break_and_a_server_has_a_scheme() -> None:
     script = Script(httpx.Response(200, json=OK))
-    search(Client("http://server", "key\n", http=httpx.Client(transport=httpx.MockTransport(script))))
+    client = Client("http://server", "key\n", http=httpx.Client(transport=httpx.MockTransport(script)))
+    search(client)
+    assert "key" not in repr(client._transport.settings).replace("api_key", "")
     assert script.requests[0].headers["authorization"] == "Bearer key"
     with pytest.raises(ValueError, match="http"):
         Client("127.0.0.1:8080", "key")

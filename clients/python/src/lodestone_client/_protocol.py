@@ -74,7 +74,7 @@ class Settings:
     """Address, key and defaults of a client."""
 
     server: str
-    api_key: str
+    api_key: str = field(repr=False)
     timeout: float
     retries: int
 
