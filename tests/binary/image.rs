@@ -83,21 +83,24 @@ fn settings_in_deploy_are_known() {
     assert!(seen.len() >= 8, "{seen:?}");
 }
 
-/// Goal: a cluster that admits only pods of the standard "restricted" admits these.
+/// Goal: a cluster that admits only pods of the standard "restricted" admits these, and gives none
+/// of them a key of its own.
 #[test]
 fn pods_meet_the_restricted_standard() {
-    let file = root().join("deploy/kubernetes/lodestone.yaml");
-    let text = fs::read_to_string(file).expect("the manifests");
-    let pods = text.split("\n---\n").filter(|one| one.contains("\n  template:"));
+    let files = super::files(&root().join("deploy/kubernetes"));
+    let texts: Vec<_> = files.iter().map(|file| fs::read_to_string(file).expect("text")).collect();
+    let documents = texts.iter().flat_map(|text| text.split("\n---\n"));
+    let pods = documents.filter(|one| one.contains("\n  template:"));
     let mut seen = 0;
     for pod in pods {
         for rule in [
             "runAsNonRoot: true", "seccompProfile: {type: RuntimeDefault}",
             "allowPrivilegeEscalation: false", "capabilities: {drop: [ALL]}",
+            "automountServiceAccountToken: false",
         ] {
             assert_eq!(pod.matches(rule).count(), 1, "{rule} in {pod}");
         }
         seen += 1;
     }
-    assert_eq!(seen, 3);
+    assert_eq!(seen, 4);
 }
