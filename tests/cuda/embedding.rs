@@ -97,6 +97,16 @@ impl Fixture {
         Some(Self::new(files, inner, UNCHECKED))
     }
 
+    /// Loses the device; the next batch opens another and brings the weights there.
+    fn lose_and_reopen(&self) {
+        self.faults.is_loss.store(true, Ordering::SeqCst);
+        self.faults.calls_left.store(0, Ordering::SeqCst);
+        assert!(!self.ask(&[text(2, 1)]));
+        self.faults.is_loss.store(false, Ordering::SeqCst);
+        self.faults.calls_left.store(usize::MAX, Ordering::SeqCst);
+        self.clock.advance_millis(10_000);
+    }
+
     /// Asks both; says whether the device answered. What the CPU answers must be the CPU's bits.
     fn ask(&self, texts: &[String]) -> bool {
         let before = self.model.stats();
@@ -306,20 +316,21 @@ fn a_lost_device_is_left_alone_for_a_while() {
     }
 }
 
-/// A device that came back, and fails while the weights go there: the next batch brings them.
+/// A device that came back, and fails once while the weights go there or are checked: they are
+/// brought again after a pause.
 #[test]
 fn a_copy_of_the_weights_may_fail() {
     let files = files(&KINDS[3]);
-    let Some(fixture) = Fixture::emulated("a_copy_of_the_weights_may_fail", &files) else { return };
+    let Some(inner) = emulated::device() else {
+        let reason = "g++ or the emulator's sources are missing";
+        return skip("a_copy_of_the_weights_may_fail", reason, "REQUIRE_EMULATOR");
+    };
+    let fixture = Fixture::new(&files, inner, DeviceLimits { check_tokens: 20, ..UNCHECKED });
     let texts = [text(2, 1)];
     let mut failed = 0;
     for call in (0..).step_by(6) {
-        fixture.faults.is_loss.store(true, Ordering::SeqCst);
-        fixture.faults.calls_left.store(0, Ordering::SeqCst);
-        assert!(!fixture.ask(&texts));
-        fixture.faults.is_loss.store(false, Ordering::SeqCst);
+        fixture.lose_and_reopen();
         fixture.faults.calls_left.store(call, Ordering::SeqCst);
-        fixture.clock.advance_millis(10_000);
         let by_device = fixture.ask(&texts);
         let left = fixture.faults.calls_left.swap(usize::MAX, Ordering::SeqCst);
         assert_eq!(by_device, left != usize::MAX, "call {call}");
@@ -327,10 +338,28 @@ fn a_copy_of_the_weights_may_fail() {
             break;
         }
         failed += 1;
+        fixture.clock.advance_millis(30_000);
         assert!(fixture.ask(&texts), "brought again after call {call} failed");
     }
-    // 28 tensors are memory and a copy each, and a batch follows.
-    assert!(failed > 56 / 6, "{failed}");
+    // 28 tensors are memory and a copy each, two checks and a batch follow.
+    assert!(failed > (56 + 3 * 20) / 6, "{failed}");
+}
+
+/// A device without memory for the weights is not asked for it again by every batch.
+#[test]
+fn a_model_that_does_not_fit_is_left_alone_for_a_while() {
+    let files = files(&KINDS[3]);
+    let test = "a_model_that_does_not_fit_is_left_alone_for_a_while";
+    let Some(fixture) = Fixture::emulated(test, &files) else { return };
+    let texts = [text(2, 1)];
+    fixture.lose_and_reopen();
+    fixture.faults.is_full.store(true, Ordering::SeqCst);
+    assert!(!fixture.ask(&texts));
+    fixture.faults.is_full.store(false, Ordering::SeqCst);
+    fixture.clock.advance_millis(29_999);
+    assert!(!fixture.ask(&texts), "it would fit, but nobody asks for the memory");
+    fixture.clock.advance_millis(1);
+    assert!(fixture.ask(&texts));
 }
 
 /// A batch that was gathered for a device is cut for the CPU, and nothing is lost of it.

@@ -3,8 +3,14 @@
 //! Entries are known by the identity of their segment, which never changes its bytes. The first
 //! request reserves the place of one and has it uploaded; requests meanwhile get
 //! [`DeviceError::Uploading`] and fall back to the CPU, since an upload takes longer than any
-//! search there. An entry is evicted only if nobody asked for it while the new one was asked for
-//! several times: a working set beyond the budget must not be uploaded over and over.
+//! search there.
+//!
+//! An entry is evicted only for one that is asked for again `PATIENCE_MILLIS` after its first
+//! request, and only if nobody asked for it in between: a working set beyond the budget must not be
+//! uploaded over and over.
+//!
+//! A device without memory for an upload is full: for [`MEMORY_PAUSE_MILLIS`] nothing is uploaded
+//! but in the place of what is evicted.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -15,9 +21,12 @@ use parking_lot::Mutex;
 
 use crate::cuda::DeviceError;
 use crate::cuda::counters::Counters;
+use lodestone_types::{Clock, Timestamp};
 
-/// Requests for an absent entry before others are evicted for it.
-const ASKS_BEFORE_EVICTION: u64 = 8;
+/// Pause before a device that had no memory for something is asked for as much again.
+pub const MEMORY_PAUSE_MILLIS: u64 = 30_000;
+/// Time after which others are evicted for an entry that is still asked for.
+const PATIENCE_MILLIS: u64 = 10_000;
 /// Absent entries whose requests are counted.
 const WAITING_MAX: usize = 4096;
 
@@ -41,6 +50,7 @@ type Content = Arc<dyn Any + Send + Sync>;
 /// Segment data on the device.
 pub struct DeviceCache {
     budget_bytes: u64,
+    clock: Arc<dyn Clock>,
     counters: Arc<Counters>,
     state: Mutex<State>,
 }
@@ -49,6 +59,9 @@ struct State {
     entries: BTreeMap<CacheKey, Entry>,
     waiting: BTreeMap<CacheKey, Waiter>,
     used_bytes: u64,
+    /// Bytes that were there when the device had no memory for more, and until when they are the
+    /// budget.
+    full: Option<(u64, Timestamp)>,
     /// Counts requests, in place of time.
     tick: u64,
 }
@@ -60,17 +73,19 @@ struct Entry {
     content: Option<Content>,
 }
 
+/// First request for an absent entry.
+#[derive(Clone, Copy)]
 struct Waiter {
-    since: u64,
-    asks: u64,
+    tick: u64,
+    at: Timestamp,
 }
 
 impl DeviceCache {
     /// Nothing yet, of at most `budget_bytes`.
-    pub fn new(budget_bytes: u64, counters: Arc<Counters>) -> Self {
+    pub fn new(budget_bytes: u64, clock: Arc<dyn Clock>, counters: Arc<Counters>) -> Self {
         let (entries, waiting) = (BTreeMap::new(), BTreeMap::new());
-        let state = State { entries, waiting, used_bytes: 0, tick: 0 };
-        Self { budget_bytes, counters, state: Mutex::new(state) }
+        let state = State { entries, waiting, used_bytes: 0, full: None, tick: 0 };
+        Self { budget_bytes, clock, counters, state: Mutex::new(state) }
     }
 
     /// The entry under `key`, or the place of an absent one, which is to take `bytes`.
@@ -85,6 +100,7 @@ impl DeviceCache {
     ) -> Result<Found<T>, DeviceError> {
         // Evicted entries are freed after the lock is.
         let evicted;
+        let now = self.clock.now();
         {
             let mut state = self.state.lock();
             state.tick += 1;
@@ -96,7 +112,8 @@ impl DeviceCache {
                 return Ok(Found::There(content));
             }
             let out_of_memory = DeviceError::OutOfMemory { bytes: bytes as usize };
-            evicted = state.evict_for(key, bytes, self.budget_bytes).ok_or(out_of_memory)?;
+            let budget = state.budget(self.budget_bytes, now);
+            evicted = state.evict_for(key, bytes, budget, now).ok_or(out_of_memory)?;
             state.used_bytes += bytes;
             state.entries.insert(key, Entry { bytes, last_used: tick, content: None });
         }
@@ -120,6 +137,21 @@ impl DeviceCache {
             Found::There(content) => Ok(content),
             Found::Reserved(reservation) => reservation.fill(upload),
         }
+    }
+
+    /// Whether a place that was reserved for `bytes` is still within the budget.
+    fn admits(&self, bytes: u64) -> Result<(), DeviceError> {
+        let state = self.state.lock();
+        let fits = state.used_bytes <= state.budget(self.budget_bytes, self.clock.now());
+        fits.then_some(()).ok_or(DeviceError::OutOfMemory { bytes: bytes as usize })
+    }
+
+    /// Takes note that the device had no memory for an upload.
+    fn is_full(&self) {
+        let mut state = self.state.lock();
+        let there = state.entries.values().filter(|entry| entry.content.is_some());
+        let bytes = there.map(|entry| entry.bytes).sum();
+        state.full = Some((bytes, self.clock.now().plus_millis(MEMORY_PAUSE_MILLIS)));
     }
 }
 
@@ -145,12 +177,17 @@ impl Reservation {
     /// Uploads the entry.
     ///
     /// # Errors
-    /// The error of `upload`.
+    /// The error of `upload`; [`DeviceError::OutOfMemory`] where the device was found full since.
     pub fn fill<T: Any + Send + Sync>(
         mut self,
         upload: impl FnOnce() -> Result<T, DeviceError>,
     ) -> Result<Arc<T>, DeviceError> {
-        let content = Arc::new(upload()?);
+        self.cache.admits(self.bytes)?;
+        let content = Arc::new(upload().inspect_err(|error| {
+            if matches!(error, DeviceError::OutOfMemory { .. }) {
+                self.cache.is_full();
+            }
+        })?);
         self.content = Some(Arc::clone(&content) as Content);
         match self.key {
             (_, Part::Mask(_)) => self.cache.counters.kept_mask(),
@@ -179,8 +216,20 @@ impl Drop for Reservation {
 }
 
 impl State {
+    /// Bytes that entries may take: `whole`, or what was there when the device was found full.
+    fn budget(&self, whole: u64, now: Timestamp) -> u64 {
+        let full = self.full.filter(|(_, until)| now < *until);
+        full.map_or(whole, |(bytes, _)| bytes.min(whole))
+    }
+
     /// Evicts entries so that `bytes` more fit into `budget`; `None` if they cannot.
-    fn evict_for(&mut self, key: CacheKey, bytes: u64, budget: u64) -> Option<Vec<Content>> {
+    fn evict_for(
+        &mut self,
+        key: CacheKey,
+        bytes: u64,
+        budget: u64,
+        now: Timestamp,
+    ) -> Option<Vec<Content>> {
         if bytes > budget {
             return None;
         }
@@ -192,16 +241,15 @@ impl State {
         if self.waiting.len() >= WAITING_MAX {
             self.waiting.clear();
         }
-        let tick = self.tick;
-        let waiting = self.waiting.entry(key).or_insert(Waiter { since: tick, asks: 0 });
-        waiting.asks += 1;
-        let since = waiting.since;
-        if waiting.asks < ASKS_BEFORE_EVICTION {
+        let first = Waiter { tick: self.tick, at: now };
+        let Waiter { tick, at } = *self.waiting.entry(key).or_insert(first);
+        if now < at.plus_millis(PATIENCE_MILLIS) {
             return None;
         }
-        // A new count either way: entries in use until now may be idle from now on.
+        // Entries in use until now may be idle from now on.
+        self.waiting.insert(key, first);
+        let victims = self.idle_since(tick, missing)?;
         self.waiting.remove(&key);
-        let victims = self.idle_since(since, missing)?;
         Some(victims.into_iter().filter_map(|key| self.remove_idle(key)).collect())
     }
 
@@ -250,13 +298,20 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use lodestone_types::ManualClock;
 
     fn key(id: u128) -> CacheKey {
         (id, Part::T1)
     }
 
+    fn cache_and_clock(budget_bytes: u64) -> (Arc<DeviceCache>, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::default());
+        let cache = DeviceCache::new(budget_bytes, Arc::clone(&clock) as _, Arc::default());
+        (Arc::new(cache), clock)
+    }
+
     fn cache(budget_bytes: u64) -> Arc<DeviceCache> {
-        Arc::new(DeviceCache::new(budget_bytes, Arc::default()))
+        cache_and_clock(budget_bytes).0
     }
 
     fn holds(cache: &DeviceCache, id: u128) -> bool {
@@ -274,22 +329,47 @@ mod tests {
 
     #[test]
     fn the_budget_holds_and_idle_rows_make_place() {
-        let cache = cache(100);
+        let (cache, clock) = cache_and_clock(100);
         assert!(ask(&cache, 1, 60) && ask(&cache, 2, 40));
         assert!(!ask(&cache, 3, 101), "never fits");
-        // Rows in demand stay, however often others are asked for.
+        // Rows in demand stay, however often and for how long others are asked for.
         for _ in 0..50 {
             assert!(ask(&cache, 1, 60) && ask(&cache, 2, 40));
             assert!(!ask(&cache, 3, 30));
+            clock.advance_millis(PATIENCE_MILLIS);
         }
-        // Idle entries are evicted, and no more of them than needed.
-        for _ in 1..ASKS_BEFORE_EVICTION {
+        // Idle entries are evicted, no more of them than needed, and not by a burst of requests.
+        for _ in 0..50 {
             assert!(ask(&cache, 2, 40) && holds(&cache, 1));
             assert!(!ask(&cache, 4, 30));
         }
+        clock.advance_millis(PATIENCE_MILLIS);
         assert!(ask(&cache, 2, 40) && ask(&cache, 4, 30));
         assert!(!holds(&cache, 1) && holds(&cache, 2));
         assert_eq!((used_bytes(&cache), cache.counters.get("gpu_evictions")), (70, 1));
+    }
+
+    /// Nothing is uploaded to a full device before its pause is over, not even what had its place
+    /// reserved before, except in the place of what nobody uses.
+    #[test]
+    fn a_full_device_is_left_alone_for_a_while() {
+        let (cache, clock) = cache_and_clock(100);
+        assert!(ask(&cache, 1, 40));
+        let Ok(Found::Reserved(waiting)) = cache.find::<u128>(key(2), 20) else { panic!("absent") };
+        let full = DeviceError::OutOfMemory { bytes: 30 };
+        assert_eq!(cache.get::<u128>(key(3), 30, || Err(full.clone())), Err(full));
+        let never = || -> Result<u128, DeviceError> { panic!("an upload to a full device") };
+        assert!(waiting.fill(never).is_err());
+        for id in [2, 3] {
+            assert!(cache.get(key(id), 20, never).is_err());
+        }
+        assert!(ask(&cache, 1, 40) && used_bytes(&cache) == 40);
+        clock.advance_millis(PATIENCE_MILLIS);
+        assert!(cache.get(key(2), 20, never).is_err(), "asked for since: another wait");
+        clock.advance_millis(PATIENCE_MILLIS);
+        assert!(ask(&cache, 2, 20) && !holds(&cache, 1), "in the place of idle rows");
+        clock.advance_millis(MEMORY_PAUSE_MILLIS - 2 * PATIENCE_MILLIS);
+        assert!(ask(&cache, 3, 80) && ask(&cache, 2, 20), "another try");
     }
 
     #[test]

@@ -57,22 +57,33 @@ impl ResidentRows {
     /// As `Device::allocate` and `Queue::upload`.
     pub fn upload(rows: &VectorRows<'_>, workspace: &mut Workspace) -> Result<Self, DeviceError> {
         let (codes, scales, residuals) = rows.columns();
-        let mut copy = |bytes: &[u8]| {
-            let buffer = workspace.device().allocate(bytes.len())?;
-            workspace.queue.upload(&buffer, 0, bytes)?;
-            Ok(buffer)
-        };
-        let resident = Self {
-            numbers: Numbers::Codes,
-            rows: rows.len() as u32,
-            stride: rows.stride() as u32,
-            codes: copy(bytemuck::cast_slice(codes))?,
-            scales: copy(bytemuck::cast_slice(scales))?,
-            residuals: copy(bytemuck::cast_slice(residuals))?,
-        };
+        let (count, stride) = (rows.len(), rows.stride());
+        let resident = Self::allocate(Numbers::Codes, count, stride, workspace)?;
+        let copies: [(&Buffer, &[u8]); 3] = [
+            (&resident.codes, bytemuck::cast_slice(codes)),
+            (&resident.scales, bytemuck::cast_slice(scales)),
+            (&resident.residuals, bytemuck::cast_slice(residuals)),
+        ];
+        for (buffer, bytes) in copies {
+            workspace.queue.upload(buffer, 0, bytes)?;
+        }
         // Runs in other queues use it next.
         workspace.queue.synchronise()?;
         Ok(resident)
+    }
+
+    /// All memory for so many rows, before anything is copied: it may not be there.
+    pub(super) fn allocate(
+        numbers: Numbers,
+        rows: usize,
+        stride: usize,
+        workspace: &Workspace,
+    ) -> Result<Self, DeviceError> {
+        let of = |bytes: usize| workspace.device().allocate(rows * bytes);
+        let factors = size_of::<f32>();
+        let (codes, scales, residuals) = (of(stride)?, of(factors)?, of(factors)?);
+        let (rows, stride) = (rows as u32, stride as u32);
+        Ok(Self { numbers, rows, stride, codes, scales, residuals })
     }
 }
 
@@ -93,13 +104,15 @@ impl ActiveDevice {
     fn new(
         device: Arc<dyn Device>,
         limits: &ManagerLimits,
+        clock: &Arc<dyn Clock>,
         counters: &Arc<Counters>,
     ) -> Result<Self, DeviceError> {
         let budget = match limits.budget_bytes {
             Some(bytes) => bytes,
             None => device.memory()?.free_bytes / BUDGET_SHARE.1 * BUDGET_SHARE.0,
         };
-        let cache = |bytes| Arc::new(DeviceCache::new(bytes, Arc::clone(counters)));
+        let cache =
+            |bytes| Arc::new(DeviceCache::new(bytes, Arc::clone(clock), Arc::clone(counters)));
         let (cache, masks) = (cache(budget), cache(budget / MASKS_SHARE));
         let (uploads, lost) = (Uploads::default(), OnceLock::new());
         let (workspaces, counters) = (Mutex::default(), Arc::clone(counters));
@@ -279,9 +292,14 @@ impl DeviceManager {
         counters: Arc<Counters>,
         check: Check,
     ) -> Result<Self, DeviceError> {
-        let active = fresh(&*source, &limits, &counters, check)?;
+        let active = fresh(&*source, &limits, &clock, &counters, check)?;
         let state = Mutex::new(State::Active(Arc::new(active)));
         Ok(Self { source, clock, limits, counters, check, state })
+    }
+
+    /// The time by which devices are tried again.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// The device. The first call after a pause opens a new one; other calls get an error
@@ -307,8 +325,8 @@ impl DeviceManager {
                 }
             }
         };
-        let opened = fresh(&*self.source, &self.limits, &self.counters, self.check);
-        let opened = opened.map(Arc::new);
+        let Self { source, limits, clock, counters, check, .. } = self;
+        let opened = fresh(&**source, limits, clock, counters, *check).map(Arc::new);
         let mut state = self.state.lock();
         match &opened {
             Ok(active) => {
@@ -357,10 +375,11 @@ impl DeviceManager {
 fn fresh(
     source: &dyn DeviceSource,
     limits: &ManagerLimits,
+    clock: &Arc<dyn Clock>,
     counters: &Arc<Counters>,
     check: Check,
 ) -> Result<ActiveDevice, DeviceError> {
-    let active = ActiveDevice::new(source.open()?, limits, counters)?;
+    let active = ActiveDevice::new(source.open()?, limits, clock, counters)?;
     check(&active)?;
     Ok(active)
 }

@@ -114,7 +114,7 @@ impl ResidentRows {
             return Err(DeviceError::Shape { kernel: "search", rule: "rows of f16" });
         };
         let (count, stride) = (rows.len(), Numbers::F16.stride(rows.dimension()));
-        let codes = workspace.device().allocate(count * stride)?;
+        let resident = Self::allocate(Numbers::F16, count, stride, workspace)?;
         let rows_at_once = (STAGED_VALUES * size_of::<u16>() / stride).max(1);
         let (mut staged, mut offset) = (Vec::new(), 0);
         for run in halves.chunks(rows_at_once * rows.dimension()) {
@@ -124,17 +124,13 @@ impl ResidentRows {
                 staged.extend_from_slice(row);
                 staged.resize(until, 0_u16);
             }
-            workspace.queue.upload(&codes, offset, bytemuck::cast_slice(&staged))?;
+            workspace.queue.upload(&resident.codes, offset, bytemuck::cast_slice(&staged))?;
             offset += size_of_val(&*staged);
         }
-        let mut filled = |value: f32| {
-            let buffer = workspace.device().allocate(count * size_of::<f32>())?;
-            workspace.queue.upload(&buffer, 0, bytemuck::cast_slice(&vec![value; count]))?;
-            Ok(buffer)
-        };
-        let (scales, residuals) = (filled(1.0)?, filled(0.0)?);
+        for (buffer, value) in [(&resident.scales, 1.0_f32), (&resident.residuals, 0.0)] {
+            workspace.queue.upload(buffer, 0, bytemuck::cast_slice(&vec![value; count]))?;
+        }
         workspace.queue.synchronise()?;
-        let (rows, stride) = (count as u32, stride as u32);
-        Ok(Self { numbers: Numbers::F16, rows, stride, codes, scales, residuals })
+        Ok(resident)
     }
 }

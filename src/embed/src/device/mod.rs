@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! forward --(device there?)-- no -------------------------------------> CPU, batch by batch
-//!            '- yes -> weights: copied to the device once
+//!            '- yes -> weights: copied to the device once -- error ------> CPU for a pause
 //!                      check: some passages beside the CPU -- wrong ----> CPU from now on
 //!                      stream: a queue of work with scratch memory of its size class
 //!                      forward: every layer launched, vectors copied back
@@ -52,10 +52,11 @@ use crate::device::weights::{DeviceWeights, HostWeights};
 use crate::forward::{BatchPolicy, Forward};
 use crate::weights::Weights;
 use lodestone_compute::cuda::DeviceError;
+use lodestone_compute::cuda::cache::MEMORY_PAUSE_MILLIS;
 use lodestone_compute::cuda::encoder::{HEADS, HIDDEN_MAX, Packed, WIDTH_STEP};
 use lodestone_compute::cuda::manager::{ActiveDevice, DeviceManager};
 use lodestone_compute::cuda::workspace::Scratch;
-use lodestone_types::limits;
+use lodestone_types::{Timestamp, limits};
 
 /// Smallest cosine between a device's vector and the CPU's.
 pub const COSINE_MIN: f32 = 0.9999;
@@ -141,6 +142,8 @@ enum DeviceState {
     #[default]
     Absent,
     Ready(Arc<Resident>),
+    /// Not brought to this device before some moment: there was no memory, or another error.
+    Paused(Arc<ActiveDevice>, DeviceError, Timestamp),
     /// This device computes something else.
     Refused(Arc<ActiveDevice>, DeviceError),
 }
@@ -220,7 +223,7 @@ impl DeviceBert {
     fn refusal(&self) -> Option<DeviceError> {
         match &*self.state.lock() {
             DeviceState::Refused(_, reason) => Some(reason.clone()),
-            DeviceState::Ready(_) | DeviceState::Absent => None,
+            DeviceState::Ready(_) | DeviceState::Absent | DeviceState::Paused(..) => None,
         }
     }
 
@@ -228,6 +231,7 @@ impl DeviceBert {
     fn resident(&self) -> Result<Arc<Resident>, DeviceError> {
         let active = self.device.manager.active()?;
         let mut state = self.state.lock();
+        let now = self.device.manager.now();
         match &*state {
             DeviceState::Ready(resident) if Arc::ptr_eq(&resident.active, &active) => {
                 return Ok(Arc::clone(resident));
@@ -235,22 +239,36 @@ impl DeviceBert {
             DeviceState::Refused(refused, reason) if Arc::ptr_eq(refused, &active) => {
                 return Err(reason.clone());
             }
-            DeviceState::Ready(_) | DeviceState::Refused(..) | DeviceState::Absent => {}
+            DeviceState::Paused(paused, reason, until)
+                if Arc::ptr_eq(paused, &active) && now < *until =>
+            {
+                return Err(reason.clone());
+            }
+            _ => *state = DeviceState::Absent,
         }
-        *state = DeviceState::Absent;
-        let uploaded = self.weights.upload(active.device());
-        let weights = uploaded.inspect_err(|error| self.device.manager.report(&active, error))?;
-        let fresh = Arc::new(Resident { active, weights, streams: Mutex::default() });
-        let run = |batch: &[&[u32]]| self.run(&fresh, batch, &mut || {});
-        let tokens = self.device.limits.check_tokens;
-        let checked = check(&self.config, self.fallback.bert(), tokens, &run);
-        *state = match &checked {
-            Ok(()) => DeviceState::Ready(Arc::clone(&fresh)),
-            // The next batch may succeed.
-            Err(DeviceError::Lost { .. } | DeviceError::OutOfMemory { .. }) => DeviceState::Absent,
-            Err(error) => DeviceState::Refused(Arc::clone(&fresh.active), error.clone()),
+        let brought = self.bring(&active);
+        *state = match &brought {
+            Ok(resident) => DeviceState::Ready(Arc::clone(resident)),
+            Err(error @ DeviceError::NoDevice { .. }) => {
+                DeviceState::Refused(active, error.clone())
+            }
+            Err(error) => {
+                let until = self.device.manager.now().plus_millis(MEMORY_PAUSE_MILLIS);
+                DeviceState::Paused(active, error.clone(), until)
+            }
         };
-        checked.map(|()| fresh)
+        brought
+    }
+
+    /// Copies the model to a device, and checks what it computes there.
+    fn bring(&self, active: &Arc<ActiveDevice>) -> Result<Arc<Resident>, DeviceError> {
+        let uploaded = self.weights.upload(active.device());
+        let weights = uploaded.inspect_err(|error| self.device.manager.report(active, error))?;
+        let (active, streams) = (Arc::clone(active), Mutex::default());
+        let fresh = Arc::new(Resident { active, weights, streams });
+        let run = |batch: &[&[u32]]| self.run(&fresh, batch, &mut || {});
+        check(&self.config, self.fallback.bert(), self.device.limits.check_tokens, &run)?;
+        Ok(fresh)
     }
 
     /// The vectors of a batch as the device computes them.
