@@ -16,7 +16,7 @@ use std::sync::Arc;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use lodestone_compute::cuda::manager::{ActiveDevice, ResidentRows};
-use lodestone_compute::cuda::numbers::HalfQuery;
+use lodestone_compute::cuda::numbers::{HalfQuery, Numbers};
 use lodestone_compute::cuda::search::search;
 use lodestone_compute::cuda::{CudaBackend, assign};
 use lodestone_compute::kmeans::Centroids;
@@ -102,7 +102,8 @@ fn assigned(group: &mut Group<'_>, rows: &VectorRows<'_>, device: Option<&Active
         });
     });
     let Some(device) = device else { return };
-    let resident = device.with_workspace(|workspace| ResidentRows::upload(rows, workspace));
+    let resident =
+        device.with_workspace(|workspace| ResidentRows::upload(rows, Numbers::Codes, workspace));
     let resident = resident.expect("there is enough memory");
     group.bench_function("assign/cuda", |bencher| {
         bencher.iter(|| {
@@ -142,7 +143,8 @@ fn halves(
 ) {
     let Some(device) = device else { return };
     let bounded = BoundedQuery { query, bound: ErrorBound::likely(query, rows) };
-    let resident = device.with_workspace(|workspace| ResidentRows::upload_halves(rows, workspace));
+    let resident =
+        device.with_workspace(|workspace| ResidentRows::upload(rows, Numbers::F16, workspace));
     let resident = resident.expect("there is enough memory");
     for count in [1, 256] {
         let queries = vec![HalfQuery::new(&bounded).query; count];

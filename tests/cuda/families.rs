@@ -6,6 +6,7 @@ use crate::cases::{Asked, Case, Chosen, Data};
 use crate::{emulated, oracle, skip};
 use lodestone_compute::cuda::encode::{OneBitSlots, encode_one_bit};
 use lodestone_compute::cuda::manager::ResidentRows;
+use lodestone_compute::cuda::numbers::Numbers;
 use lodestone_compute::cuda::workspace::{Scratch, Workspace};
 use lodestone_compute::cuda::{Device, assign};
 use lodestone_compute::kmeans::Centroids;
@@ -105,7 +106,7 @@ fn check_points_are_assigned_as_on_the_cpu(workspace: &mut Workspace) {
         for nearest in [1, 3] {
             let mut wanted = Vec::new();
             points.assign(&rows, &listed, nearest, |_, best| wanted.push(best.to_vec()));
-            let resident = ResidentRows::upload(&rows, workspace).unwrap();
+            let resident = ResidentRows::upload(&rows, Numbers::Codes, workspace).unwrap();
             let nearest_of = |workspace: &mut Workspace, listed: &[u32]| -> Vec<_> {
                 let got = assign::assign(workspace, &resident, listed, &points, nearest).unwrap();
                 got.rows().map(<[_]>::to_vec).collect()

@@ -65,7 +65,7 @@ fn check_search(workspace: &mut Workspace, case: &Case) {
     let asked = Asked::new(case, 7);
     let columns = columns_in_f16(&asked);
     let rows = columns.view();
-    let resident = ResidentRows::upload_halves(&rows, workspace).unwrap();
+    let resident = ResidentRows::upload(&rows, Numbers::F16, workspace).unwrap();
     let queries: Vec<HalfQuery> = asked.bounded(&rows).iter().map(HalfQuery::new).collect();
     let sent: Vec<DeviceQuery> = queries.iter().map(|half| half.query.clone()).collect();
     let found = search(workspace, &resident, &sent, asked.selection(), case.k).unwrap();
@@ -163,10 +163,12 @@ fn launches_over_halves_stay_inside_their_buffers() {
             let (rows, is_certain) = (600, false);
             let case = Case { dimension, rows, queries, k: 4, data, chosen, is_certain };
             let asked = Asked::new(&case, 5);
-            assert!(ResidentRows::upload_halves(&asked.columns.view(), &mut workspace).is_err());
+            assert!(
+                ResidentRows::upload(&asked.columns.view(), Numbers::F16, &mut workspace).is_err()
+            );
             let columns = columns_in_f16(&asked);
             let rows = columns.view();
-            let resident = ResidentRows::upload_halves(&rows, &mut workspace).unwrap();
+            let resident = ResidentRows::upload(&rows, Numbers::F16, &mut workspace).unwrap();
             let halves = |bounded| HalfQuery::new(bounded).query;
             let sent: Vec<_> = asked.bounded(&rows).iter().map(halves).collect();
             search(&mut workspace, &resident, &sent, Selection::All, 4).unwrap();

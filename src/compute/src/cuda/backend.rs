@@ -8,6 +8,7 @@ use crate::cuda::counters::Counters;
 use crate::cuda::device::DeviceSource;
 use crate::cuda::held::{DeviceRows, encoded};
 use crate::cuda::manager::{Check, DeviceManager, ManagerLimits};
+use crate::cuda::numbers::Numbers;
 use crate::cuda::request::{RowsKey, SearchRequest};
 use crate::cuda::search::{K_MAX, STRIDE_MAX};
 use crate::cuda::{DeviceError, DeviceMemory};
@@ -176,7 +177,9 @@ impl ComputeBackend for CudaBackend {
     ) -> bool {
         let pays = self.pays(rows, queries, passing, k);
         let identity = rows.identity().filter(|_| pays);
-        let held = |identity| self.manager.run(|device| device.resident(identity, rows)).is_ok();
+        let held = |identity| {
+            self.manager.run(|device| device.resident(identity, rows, Numbers::Codes)).is_ok()
+        };
         identity.is_some_and(held)
     }
 

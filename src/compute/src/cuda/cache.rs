@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 
 use crate::cuda::DeviceError;
 use crate::cuda::counters::Counters;
+use crate::cuda::numbers::Numbers;
 use lodestone_types::{Clock, Timestamp};
 
 /// Pause before a device that had no memory for something is asked for as much again.
@@ -33,10 +34,8 @@ const WAITING_MAX: usize = 4096;
 /// Part of a segment that an entry holds, always of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Codes, scales and residuals.
-    T1,
-    /// The originals, as f16.
-    T2,
+    /// T1, or T2 as f16.
+    Rows(Numbers),
     /// The rows of the mask of this identity.
     Mask(u64),
 }
@@ -301,7 +300,7 @@ mod tests {
     use lodestone_types::ManualClock;
 
     fn key(id: u128) -> CacheKey {
-        (id, Part::T1)
+        (id, Part::Rows(Numbers::Codes))
     }
 
     fn cache_and_clock(budget_bytes: u64) -> (Arc<DeviceCache>, Arc<ManualClock>) {

@@ -9,7 +9,7 @@ use crate::cuda::assign::assign;
 use crate::cuda::batcher::DeviceQuery;
 use crate::cuda::held::encoded;
 use crate::cuda::manager::{ActiveDevice, ResidentRows};
-use crate::cuda::numbers::HalfQuery;
+use crate::cuda::numbers::{HalfQuery, Numbers};
 use crate::cuda::request::best_hits;
 use crate::cuda::search::search;
 use crate::kmeans::Centroids;
@@ -66,7 +66,7 @@ fn check_dimension(device: &ActiveDevice, dimension: usize) -> Result<(), Device
         let asked: Vec<DeviceQuery> = queries.iter().map(DeviceQuery::new).collect();
         for selection in selections {
             let found = device.with_workspace(|workspace| {
-                let resident = ResidentRows::upload(&rows, workspace)?;
+                let resident = ResidentRows::upload(&rows, Numbers::Codes, workspace)?;
                 search(workspace, &resident, &asked, selection, K)
             })?;
             let wanted = SimdBackend.candidates(&rows, &queries, selection, K).map_err(refused)?;
@@ -97,7 +97,7 @@ fn check_builds(device: &ActiveDevice, rows: &VectorRows<'_>) -> Result<(), Devi
     rotation.apply(&units[..dimension], &mut reference);
     let lists = [ListUnits { reference: &reference, units: &units }];
     let (nearest, blocks) = device.with_workspace(|workspace| {
-        let resident = ResidentRows::upload(rows, workspace)?;
+        let resident = ResidentRows::upload(rows, Numbers::Codes, workspace)?;
         let nearest = assign(workspace, &resident, &listed, &points, NEAREST)?;
         Ok((nearest, encoded(workspace, &rotation, &lists)?))
     })?;
@@ -121,7 +121,7 @@ fn check_halves(
     let halves = |bounded| HalfQuery::new(bounded).query;
     let asked: Vec<DeviceQuery> = queries.iter().map(halves).collect();
     let found = device.with_workspace(|workspace| {
-        let resident = ResidentRows::upload_halves(rows, workspace)?;
+        let resident = ResidentRows::upload(rows, Numbers::F16, workspace)?;
         search(workspace, &resident, &asked, Selection::All, K)
     })?;
     let all: Vec<RowId> = (0..rows.len() as u32).map(RowId).collect();

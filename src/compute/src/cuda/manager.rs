@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::cuda::cache::{CacheKey, DeviceCache, Found, Part};
+use crate::cuda::cache::{DeviceCache, Found, Part};
 use crate::cuda::chosen::ChosenRows;
 use crate::cuda::counters::Counters;
 use crate::cuda::device::DeviceSource;
@@ -43,48 +43,6 @@ pub struct ResidentRows {
     pub scales: Buffer,
     /// One f32 a row.
     pub residuals: Buffer,
-}
-
-impl ResidentRows {
-    /// Bytes that T1 takes.
-    pub fn bytes_of(rows: &VectorRows<'_>) -> u64 {
-        (rows.len() * rows.scan_bytes_per_row()) as u64
-    }
-
-    /// Copies T1 to the device.
-    ///
-    /// # Errors
-    /// As `Device::allocate` and `Queue::upload`.
-    pub fn upload(rows: &VectorRows<'_>, workspace: &mut Workspace) -> Result<Self, DeviceError> {
-        let (codes, scales, residuals) = rows.columns();
-        let (count, stride) = (rows.len(), rows.stride());
-        let resident = Self::allocate(Numbers::Codes, count, stride, workspace)?;
-        let copies: [(&Buffer, &[u8]); 3] = [
-            (&resident.codes, bytemuck::cast_slice(codes)),
-            (&resident.scales, bytemuck::cast_slice(scales)),
-            (&resident.residuals, bytemuck::cast_slice(residuals)),
-        ];
-        for (buffer, bytes) in copies {
-            workspace.queue.upload(buffer, 0, bytes)?;
-        }
-        // Runs in other queues use it next.
-        workspace.queue.synchronise()?;
-        Ok(resident)
-    }
-
-    /// All memory for so many rows, before anything is copied: it may not be there.
-    pub(super) fn allocate(
-        numbers: Numbers,
-        rows: usize,
-        stride: usize,
-        workspace: &Workspace,
-    ) -> Result<Self, DeviceError> {
-        let of = |bytes: usize| workspace.device().allocate(rows * bytes);
-        let factors = size_of::<f32>();
-        let (codes, scales, residuals) = (of(stride)?, of(factors)?, of(factors)?);
-        let (rows, stride) = (rows as u32, stride as u32);
-        Ok(Self { numbers, rows, stride, codes, scales, residuals })
-    }
 }
 
 /// A device in use.
@@ -125,7 +83,8 @@ impl ActiveDevice {
         &*self.device
     }
 
-    /// T1 of the rows on the device, uploaded if it is not there.
+    /// T1 of the rows on the device, or T2 as f16. Absent ones are uploaded, in the background if
+    /// they have an owner.
     ///
     /// # Errors
     /// [`DeviceError::Uploading`], [`DeviceError::OutOfMemory`], or errors of the device.
@@ -133,48 +92,26 @@ impl ActiveDevice {
         self: &Arc<Self>,
         identity: u128,
         rows: &VectorRows<'_>,
-    ) -> Result<Arc<ResidentRows>, DeviceError> {
-        let bytes = ResidentRows::bytes_of(rows);
-        self.brought((identity, Part::T1), bytes, rows, ResidentRows::upload)
-    }
-
-    /// The same of T2, as f16.
-    ///
-    /// # Errors
-    /// As [`Self::resident`].
-    pub fn resident_halves(
-        self: &Arc<Self>,
-        identity: u128,
-        rows: &VectorRows<'_>,
-    ) -> Result<Arc<ResidentRows>, DeviceError> {
-        let bytes = ResidentRows::bytes_of_halves(rows);
-        self.brought((identity, Part::T2), bytes, rows, ResidentRows::upload_halves)
-    }
-
-    /// Rows on the device. Absent ones are uploaded, in the background if they have an owner.
-    fn brought(
-        self: &Arc<Self>,
-        key: CacheKey,
-        bytes: u64,
-        rows: &VectorRows<'_>,
-        upload: fn(&VectorRows<'_>, &mut Workspace) -> Result<ResidentRows, DeviceError>,
+        numbers: Numbers,
     ) -> Result<Arc<ResidentRows>, DeviceError> {
         if let Some(error) = self.lost.get() {
             return Err(error.clone());
         }
-        let reservation = match self.cache.find(key, bytes)? {
+        let key = (identity, Part::Rows(numbers));
+        let reservation = match self.cache.find(key, ResidentRows::bytes_of(rows, numbers))? {
             Found::There(rows) => return Ok(rows),
             Found::Reserved(reservation) => reservation,
         };
         let Some(owner) = rows.owner() else {
-            return reservation.fill(|| self.with_workspace(|workspace| upload(rows, workspace)));
+            return reservation
+                .fill(|| self.with_workspace(|w| ResidentRows::upload(rows, numbers, w)));
         };
         let device = Arc::clone(self);
         self.uploads.start(Box::new(move || {
             let brought = reservation.fill(|| {
                 let (action, reason) = ("copy rows", "they are damaged".to_owned());
                 let rows = owner.rows().ok_or(DeviceError::Refused { action, reason })?;
-                device.with_workspace(|workspace| upload(&rows, workspace))
+                device.with_workspace(|w| ResidentRows::upload(&rows, numbers, w))
             });
             if let Err(error) = brought {
                 tracing::debug!(%error, "a segment was not brought to the GPU");

@@ -19,6 +19,8 @@
 //!   18 units of 2^-23, two steps of 8 included: below 2^-22 a component.
 //! - To this comes what the exact score itself loses (`ErrorBound::rounding`).
 
+use std::borrow::Cow;
+
 use half::f16;
 
 use crate::cuda::DeviceError;
@@ -36,7 +38,7 @@ const LOST_A_COMPONENT: f32 = 1.0 / (1 << 22) as f32;
 const STAGED_VALUES: usize = 8 << 20;
 
 /// Number format of rows and queries. The tables of kernels are in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Numbers {
     /// i8, as T1 has them.
     Codes,
@@ -96,41 +98,69 @@ impl HalfQuery {
 }
 
 impl ResidentRows {
-    /// Bytes that T2 takes as f16.
-    pub fn bytes_of_halves(rows: &VectorRows<'_>) -> u64 {
-        let factors = 2 * size_of::<f32>();
-        rows.len() as u64 * (Numbers::F16.stride(rows.dimension()) + factors) as u64
+    /// Bytes that rows take on a device.
+    pub fn bytes_of(rows: &VectorRows<'_>, numbers: Numbers) -> u64 {
+        (rows.len() * (numbers.stride(rows.dimension()) + 2 * size_of::<f32>())) as u64
     }
 
-    /// Copies T2, which is f16, to the device, in rows padded to whole chunks.
+    /// Copies T1 to the device, or T2, which is f16.
     ///
     /// # Errors
     /// [`DeviceError::Shape`] for T2 in f32; as `Device::allocate` and `Queue::upload`.
-    pub fn upload_halves(
+    pub fn upload(
         rows: &VectorRows<'_>,
+        numbers: Numbers,
         workspace: &mut Workspace,
     ) -> Result<Self, DeviceError> {
-        let FullRows::F16(halves) = rows.full() else {
-            return Err(DeviceError::Shape { kernel: "search", rule: "rows of f16" });
+        let (count, stride) = (rows.len(), numbers.stride(rows.dimension()));
+        // All of it before anything is copied: there may not be so much.
+        let allocate = |bytes: usize| workspace.device().allocate(count * bytes);
+        let (codes, factors) = (allocate(stride)?, size_of::<f32>());
+        let (scales, residuals) = (allocate(factors)?, allocate(factors)?);
+        let (rows_here, stride) = (count as u32, stride as u32);
+        let resident = Self { numbers, rows: rows_here, stride, codes, scales, residuals };
+        let copies = match (numbers, rows.full()) {
+            (Numbers::Codes, _) => {
+                let (codes, scales, residuals) = rows.columns();
+                workspace.queue.upload(&resident.codes, 0, bytemuck::cast_slice(codes))?;
+                [Cow::Borrowed(scales), Cow::Borrowed(residuals)]
+            }
+            (Numbers::F16, FullRows::F16(halves)) => {
+                resident.upload_padded(halves, rows.dimension(), workspace)?;
+                [Cow::Owned(vec![1.0; count]), Cow::Owned(vec![0.0; count])]
+            }
+            (Numbers::F16, FullRows::F32 { .. }) => {
+                return Err(DeviceError::Shape { kernel: "search", rule: "rows of f16" });
+            }
         };
-        let (count, stride) = (rows.len(), Numbers::F16.stride(rows.dimension()));
-        let resident = Self::allocate(Numbers::F16, count, stride, workspace)?;
-        let rows_at_once = (STAGED_VALUES * size_of::<u16>() / stride).max(1);
+        for (buffer, factors) in [&resident.scales, &resident.residuals].into_iter().zip(&copies) {
+            workspace.queue.upload(buffer, 0, bytemuck::cast_slice(factors))?;
+        }
+        // Runs in other queues use it next.
+        workspace.queue.synchronise()?;
+        Ok(resident)
+    }
+
+    /// Copies halves in rows padded to whole chunks.
+    fn upload_padded(
+        &self,
+        halves: &[u16],
+        dimension: usize,
+        workspace: &mut Workspace,
+    ) -> Result<(), DeviceError> {
+        let padded = self.stride as usize / size_of::<u16>();
+        let rows_at_once = (STAGED_VALUES / padded).max(1);
         let (mut staged, mut offset) = (Vec::new(), 0);
-        for run in halves.chunks(rows_at_once * rows.dimension()) {
+        for run in halves.chunks(rows_at_once * dimension) {
             staged.clear();
-            for row in run.chunks_exact(rows.dimension()) {
-                let until = staged.len() + stride / size_of::<u16>();
+            for row in run.chunks_exact(dimension) {
+                let until = staged.len() + padded;
                 staged.extend_from_slice(row);
                 staged.resize(until, 0_u16);
             }
-            workspace.queue.upload(&resident.codes, offset, bytemuck::cast_slice(&staged))?;
+            workspace.queue.upload(&self.codes, offset, bytemuck::cast_slice(&staged))?;
             offset += size_of_val(&*staged);
         }
-        for (buffer, value) in [(&resident.scales, 1.0_f32), (&resident.residuals, 0.0)] {
-            workspace.queue.upload(buffer, 0, bytemuck::cast_slice(&vec![value; count]))?;
-        }
-        workspace.queue.synchronise()?;
-        Ok(resident)
+        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use crate::cuda::backend::CudaBackend;
 use crate::cuda::batcher::{Candidate, DeviceCandidates, DeviceQuery};
 use crate::cuda::chosen::ChosenRows;
 use crate::cuda::manager::ActiveDevice;
-use crate::cuda::numbers::HalfQuery;
+use crate::cuda::numbers::{HalfQuery, Numbers};
 use crate::cuda::search::{search, search_chosen};
 use crate::{BoundedQuery, ComputeError, ErrorBound, FullRows, Selection, VectorRows};
 use lodestone_types::{Hit, RowId, by_rank};
@@ -73,7 +73,7 @@ impl CudaBackend {
         request: &SearchRequest<'_>,
     ) -> Result<Vec<DeviceCandidates>, DeviceError> {
         let SearchRequest { rows, identity, selection, k, .. } = *request;
-        let resident = device.resident(identity, rows)?;
+        let resident = device.resident(identity, rows, Numbers::Codes)?;
         let queries: Vec<DeviceQuery> = request.queries.iter().map(DeviceQuery::new).collect();
         let kept = kept_rows(device, identity, selection)?;
         let run = |queries: &[DeviceQuery], k: usize, requests: usize| {
@@ -106,7 +106,7 @@ impl CudaBackend {
         }
         let halves: Vec<HalfQuery> = request.queries.iter().map(HalfQuery::new).collect();
         let queries: Vec<DeviceQuery> = halves.iter().map(|half| half.query.clone()).collect();
-        let resident = device.resident_halves(identity, rows)?;
+        let resident = device.resident(identity, rows, Numbers::F16)?;
         self.counters.ran(1);
         let kept = kept_rows(device, identity, selection)?;
         let found = device.with_workspace(|workspace| match &kept {
