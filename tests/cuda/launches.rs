@@ -161,6 +161,22 @@ fn a_mask_stays_on_the_device() {
     }
 }
 
+/// Answers that cannot be are none: the check of a start finds such a device, and the CPU answers.
+#[test]
+fn answers_that_cannot_be_are_none() {
+    let asked = Asked::new(&PLAIN, 3);
+    let rows = asked.columns.view().with_identity(1);
+    let queries = asked.bounded(&rows);
+    let wanted = SimdBackend.candidates(&rows, &queries, asked.selection(), PLAIN.k).unwrap();
+    // A total, the first row of a query and their number, as three words.
+    for words in [[u32::MAX, 1, 1], [1000, 1, 0], [1, u32::MAX, 0], [7, 7, u32::MAX]] {
+        let (backend, memory) = backend(CARDS[1]);
+        *memory.answer.lock().unwrap() = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let got = backend.candidates(&rows, &queries, asked.selection(), PLAIN.k).unwrap();
+        assert_eq!(got, wanted, "{words:?}");
+    }
+}
+
 /// The recording device has no page-locked memory: searches go on without, and operators can see
 /// it.
 #[test]

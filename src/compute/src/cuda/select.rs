@@ -162,7 +162,8 @@ impl Answers<'_> {
         let queue = &mut *workspace.queue;
         queue.download(self.buffer, 0, bytemuck::cast_slice_mut(&mut words))?;
         let here = words.len();
-        let total = words[0][0] as usize;
+        // No faulty device may have this read beyond its memory, or the host's.
+        let total = (words[0][0] as usize).min(self.queries * self.rows_max);
         if head + total > here {
             words.resize(head + total, [0; 3]);
             let rest = bytemuck::cast_slice_mut(&mut words[here..]);
@@ -172,8 +173,8 @@ impl Answers<'_> {
         let rows: &[Candidate] = bytemuck::cast_slice(rows);
         let found = ranges.iter().map(|&[first, count, _]| {
             let (first, count) = (first as usize, count as usize);
-            let own = (count <= self.rows_max).then(|| &rows[first..first + count])?;
-            Some(own.to_vec())
+            let own = (count <= self.rows_max).then(|| rows.get(first..first + count))?;
+            own.map(<[Candidate]>::to_vec)
         });
         Ok(found.collect())
     }
