@@ -175,6 +175,7 @@ fn is_fatal(error: sys::CUresult) -> bool {
             | E::CUDA_ERROR_CONTEXT_IS_DESTROYED
             | E::CUDA_ERROR_ECC_UNCORRECTABLE
             | E::CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | E::CUDA_ERROR_CONTAINED
             | E::CUDA_ERROR_ILLEGAL_ADDRESS
             | E::CUDA_ERROR_LAUNCH_TIMEOUT
             | E::CUDA_ERROR_LAUNCH_FAILED
@@ -184,6 +185,7 @@ fn is_fatal(error: sys::CUresult) -> bool {
             | E::CUDA_ERROR_MISALIGNED_ADDRESS
             | E::CUDA_ERROR_INVALID_ADDRESS_SPACE
             | E::CUDA_ERROR_INVALID_PC
+            | E::CUDA_ERROR_MPS_CLIENT_TERMINATED
             | E::CUDA_ERROR_EXTERNAL_DEVICE
             | E::CUDA_ERROR_UNKNOWN
     )
@@ -214,6 +216,26 @@ impl Drop for Card {
             }));
         if let Ok(Err(error)) = released {
             tracing::warn!(error = %said(&error), "the device's context was not released");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_after_which_every_call_fails_end_the_card() {
+        use sys::CUresult as E;
+        for error in [
+            E::CUDA_ERROR_ILLEGAL_ADDRESS,
+            E::CUDA_ERROR_CONTAINED,
+            E::CUDA_ERROR_MPS_CLIENT_TERMINATED,
+        ] {
+            assert!(is_fatal(error), "{error:?}");
+        }
+        for error in [E::CUDA_ERROR_OUT_OF_MEMORY, E::CUDA_ERROR_INVALID_VALUE] {
+            assert!(!is_fatal(error), "{error:?}");
         }
     }
 }
