@@ -6,69 +6,54 @@
 // A key has all of it: the ordered score above the complement of the point. Blocks that look at
 // different points for one row meet in an atomic maximum, so no result depends on their order.
 //
-//   nearest P points: P launches, each finds the greatest keys below those of the one before; keys
+//   nearest P points: P rounds, each finds the greatest keys below those of the one before; keys
 //   lie by position in the list, so that the caller brings home no others
 //   two levels: 1. rows against coarse points, P times; 2. the rows near each coarse point, listed,
 //   against the points behind it
 //
-// Kernels  assign_N        for N = 256, 128, 64, 32 rows an item
+// Kernels  assign_N        for N = 256, 128, 64, 32 rows of the list a block
 //          assign_next_N   the same, of keys below those of the round before; N = 128, 32
 // Params   AssignParams
-// Block    256 threads; grid: y = items (first_item on), x = parts that the points are cut
-//          in (1 where items fill the machine).
+// Block    256 threads; grid: y = rows / N, rounded up, x = parts that the points are cut in (1
+//          where the rows fill the machine).
 // Shared   N * stride + 8,192 * STAGES + 4,096 bytes (STAGES: 3 for N = 256, otherwise 4).
 // Does     2 * rows * points * stride operations. A tile's scores cost about 1,000 clocks beside
 //          4,900 of mma.sync (batch.cu): 1M x 384 against 4,096 points: 3.1 T, 3.1 ms; 50 % of what
 //          mma.sync reaches is passed, of what wgmma would it is not.
-// Built    ptxas 13.0 for sm_90, no spills: 236 registers for 256 rows, 158 for 128, 108 for 64, 78
-//          for 32; assign_next 194 and 80.
-
-struct AssignItem {
-    u32 first_row;    // Of the list.
-    u32 rows;         // At most N.
-    u32 first_point;
-    u32 points;
-};
+// Built    ptxas 13.0 for sm_90a, no spills: 234 registers for 256 rows, 149 for 128, 103 for 64,
+//          68 for 32; assign_next 166 and 78.
 
 struct AssignParams {
     const i8 *codes;          // [rows][stride]
-    const u32 *listed;        // rows; items are runs of this list
+    const u32 *listed;        // [wanted]
     const i8 *point_codes;    // [points][stride]
     const f32 *point_scales;  // [points]
-    const AssignItem *items;  // [first_item + grid y]
-    u64 *best;                // [rounds][listed], zeroed before: ordered(score) << 32 | ~point
+    const u64 *before;        // [wanted], keys of the round before; assign_next
+    u64 *best;                // [wanted], zeroed before: ordered(score) << 32 | ~point
     u32 stride;
-    u32 first_item;
+    u32 points;
     u32 wanted;               // Rows of the list.
-    u32 round;                // From 1 on for assign_next.
+    u32 unused;
 };
 
-struct ItemRows {
+struct ListedRows {
     typedef Codes Numbers;
     const AssignParams &p;
     u32 count, stride;
     const i8 *zeros;
-    u32 first;
-    DEVICE_MEMBER u32 row(u32 position) const {
-        return p.listed[first + position];
-    }
+    const u32 *listed;
     DEVICE_MEMBER const i8 *codes(u32 position) const {
-        return p.codes + (u64)row(position) * stride;
+        return p.codes + (u64)listed[position] * stride;
     }
 };
 
-struct ItemPoints {
+struct Points {
     typedef Codes Numbers;
     u32 count, stride;
     const i8 *zeros;
     DEVICE_MEMBER const i8 *codes(u32 position) const { return zeros + (u64)position * stride; }
     DEVICE_MEMBER u32 next(u32 tile) const { return tile; }
 };
-
-// The greatest key that a round found for a row of the list.
-DEVICE u64 *best_key(const AssignParams &p, u32 round, u32 position) {
-    return p.best + (u64)round * p.wanted + position;
-}
 
 DEVICE u64 key_of(f32 score, u32 point) { return (u64)ordered(score) << 32 | ~point; }
 // Below the key of every point.
@@ -90,14 +75,14 @@ struct TilePoints {
 // Raises the best keys of this warp's rows by one tile of points.
 template <u32 FRAGMENTS, u32 TILES, bool HAS_LIMIT>
 DEVICE void raise(const AssignParams &p, const Part<Codes, FRAGMENTS, TILES> &part,
-                  const TilePoints<FRAGMENTS> &points, const ItemRows &rows, u64 *keys) {
+                  const TilePoints<FRAGMENTS> &points, u32 first_row, u64 *keys) {
     const u32 lane = thread_in_block() % WARP;
 #pragma unroll
     for (u32 column = 0; column < 2 * TILES; column++) {
         u32 kept = part.first_kept + column / 2 * 8 + 2 * (lane % 4) + column % 2;
         f32 threshold = from_ordered((u32)(keys[kept] >> 32)), best = -INFINITE;
         u64 limit = ~(u64)0;
-        if (HAS_LIMIT && kept < rows.count) limit = *best_key(p, p.round - 1, rows.first + kept);
+        if (HAS_LIMIT && first_row + kept < p.wanted) limit = p.before[first_row + kept];
         u32 point = 0;
 #pragma unroll
         for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
@@ -120,39 +105,37 @@ DEVICE void raise(const AssignParams &p, const Part<Codes, FRAGMENTS, TILES> &pa
 template <u32 KEPT, u32 FRAGMENTS, u32 TILES, u32 STAGES, bool HAS_LIMIT>
 DEVICE void assign(const AssignParams &p) {
     const u32 across = KEPT / (8 * TILES), down = threads_in_block() / WARP / across;
-    const AssignItem item = p.items[p.first_item + block_in_grid_y()];
-    const i8 *first_point = p.point_codes + (u64)item.first_point * p.stride;
+    const u32 first_row = block_in_grid_y() * KEPT, count = smaller(KEPT, p.wanted - first_row);
     u8 *stages = shared_memory();
     u8 *kept = stages + STAGES * STAGE_BYTES;
     u64 *keys = (u64 *)(kept + KEPT * p.stride);  // [down][KEPT]
     for (u32 at = thread_in_block(); at < down * KEPT; at += threads_in_block()) keys[at] = NO_KEY;
-    const ItemRows rows = {p, item.rows, p.stride, first_point, item.first_row};
-    const ItemPoints points = {item.points, p.stride, first_point};
+    const ListedRows rows = {p, count, p.stride, p.point_codes, p.listed + first_row};
+    const Points points = {p.points, p.stride, p.point_codes};
     bring_kept<KEPT>(rows, kept, 0);
     TilePoints<FRAGMENTS> lane_points;
     auto before = [&](const Part<Codes, FRAGMENTS, TILES> &part, u32 tile) {
-        u32 first = tile * TILE_ROWS + part.first_row + thread_in_block() % WARP / 4;
-        lane_points.first = item.first_point + first;
+        lane_points.first = tile * TILE_ROWS + part.first_row + thread_in_block() % WARP / 4;
 #pragma unroll
         for (u32 at = 0; at < 2 * FRAGMENTS; at++) {
-            bool has = first + 8 * at < item.points;
+            u32 point = lane_points.first + 8 * at;
             lane_points.scales[at] =
-                has ? p.point_scales[lane_points.first + 8 * at] : from_bits(0x7fc00000u);
+                point < p.points ? p.point_scales[point] : from_bits(0x7fc00000u);
         }
     };
     auto after = [&](const Part<Codes, FRAGMENTS, TILES> &part, u32) {
         u64 *own = keys + thread_in_block() / WARP / across * KEPT;
-        raise<FRAGMENTS, TILES, HAS_LIMIT>(p, part, lane_points, rows, own);
+        raise<FRAGMENTS, TILES, HAS_LIMIT>(p, part, lane_points, first_row, own);
     };
     multiply_tiles<STAGES, KEPT, FRAGMENTS, TILES>(points, stages, kept, before, [] {}, after);
     block_barrier();
-    if (thread_in_block() >= KEPT || thread_in_block() >= item.rows) return;
+    if (thread_in_block() >= count) return;
     u64 best = NO_KEY;
     for (u32 part = 0; part < down; part++) {
         u64 key = keys[part * KEPT + thread_in_block()];
         best = key > best ? key : best;
     }
-    if (best > NO_KEY) atomic_max(best_key(p, p.round, item.first_row + thread_in_block()), best);
+    if (best > NO_KEY) atomic_max(p.best + first_row + thread_in_block(), best);
 }
 
 KERNEL(256, 1) __global__ void assign_256(const AssignParams p) { assign<256, 4, 8, 3, false>(p); }

@@ -301,12 +301,6 @@ struct alignas(8) FoundRow {
     i32 dot;
 };
 
-// A row that may be among the best k, with its estimate as ComputeBackend::scan gives it.
-struct alignas(8) KeptRow {
-    u32 row;
-    f32 estimate;
-};
-
 // Number formats of rows and queries: codes of a byte, or f16. Fragments of 32 bytes, and so
 // chunks and shared memory, lie alike for both; only the product differs.
 struct Codes {

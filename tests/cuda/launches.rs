@@ -2,8 +2,13 @@
 
 use std::sync::Arc;
 
+use lodestone_compute::cuda::assign::assign;
+use lodestone_compute::cuda::manager::ResidentRows;
+use lodestone_compute::cuda::numbers::Numbers;
+use lodestone_compute::cuda::workspace::{Scratch, Workspace};
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
-use lodestone_compute::{ComputeBackend, SimdBackend};
+use lodestone_compute::kmeans::Centroids;
+use lodestone_compute::{ComputeBackend, FullKind, SimdBackend, VectorColumns};
 use lodestone_types::ManualClock;
 
 use crate::cases::{Asked, Case, Chosen, Data};
@@ -201,4 +206,32 @@ fn a_product_fills_the_card_once() {
     let collect = sent.iter().find(|launch| launch.kernel.contains("batch_collect")).unwrap();
     assert_eq!(collect.grid, [66, 4, 1]);
     assert!(collect.shared_bytes > 100 << 10);
+}
+
+/// A grid has 65,535 blocks in its second direction: the next launch goes on where one ended.
+#[test]
+fn a_long_list_is_assigned_in_several_launches() {
+    const ROWS: usize = 65_535 * 32;
+    // The widest rows, of which 32 fit a block.
+    const WIDTH: usize = 3024;
+    let device = Recording::new(CARDS[1].0, 200 << 10);
+    let memory = Arc::clone(&device.memory);
+    let mut workspace = Workspace::new(Arc::new(device), Scratch::Exact).unwrap();
+    let mut columns = VectorColumns::new(WIDTH, FullKind::F16).unwrap();
+    columns.push(&[1.0; WIDTH]).unwrap();
+    let rows = ResidentRows::upload(&columns.view(), Numbers::Codes, &mut workspace).unwrap();
+    let points = Centroids::new(&vec![vec![1.0; WIDTH]; 2], WIDTH);
+    memory.take();
+    assign(&mut workspace, &rows, &vec![0; ROWS + 5], &points, 2).unwrap();
+    let (sent, _) = memory.take();
+    let rounds: Vec<_> = sent.iter().map(|launch| (launch.kernel, launch.grid[1])).collect();
+    let next = "assign_next_32";
+    assert_eq!(rounds, [("assign_32", 65_535), ("assign_32", 1), (next, 65_535), (next, 1)]);
+    let place = |launch: usize, extent: usize| sent[launch].extents[extent].address as usize;
+    // Rows of the list, and keys of the round.
+    assert_eq!(place(1, 1) - place(0, 1), 4 * ROWS);
+    assert_eq!(place(1, 4) - place(0, 4), 8 * ROWS);
+    // The second round reads the keys of the first, and writes its own.
+    assert_eq!((place(2, 4), place(3, 4)), (place(0, 4), place(1, 4)));
+    assert_eq!(place(2, 5) - place(2, 4), 8 * (ROWS + 5));
 }

@@ -5,13 +5,9 @@
 
 namespace {
 
-struct AssignItem {
-    uint32_t first_row, rows, first_point, points;
-};
-
 struct AssignParams {
-    uint64_t codes, listed, point_codes, point_scales, items, best;
-    uint32_t stride, first_item, wanted, round;
+    uint64_t codes, listed, point_codes, point_scales, before, best;
+    uint32_t stride, points, wanted, unused;
 };
 
 uint64_t key_of(float score, uint32_t point) {
@@ -25,7 +21,7 @@ unsigned shared_bytes(uint32_t width, uint32_t stride) {
     return width * stride + 8192 * (width == 256 ? 3 : 4) + 4096;
 }
 
-// Random items, lists and cuts of the points; then the `nearest` next ones where there is a kernel.
+// Random lists and cuts of the points; then the `nearest` next ones where there is a kernel.
 void assigned(uint32_t width, uint32_t dimension, uint32_t count, uint32_t points,
               uint32_t nearest, uint32_t cuts, uint32_t seed) {
     Random random(seed);
@@ -35,41 +31,32 @@ void assigned(uint32_t width, uint32_t dimension, uint32_t count, uint32_t point
     std::vector<uint32_t> listed(count);
     for (uint32_t i = 0; i < count; i++) listed[i] = i;
     std::shuffle(listed.begin(), listed.end(), random);
-    std::vector<AssignItem> items;
     std::vector<std::vector<uint64_t>> expected(count);
-    for (uint32_t first = 0; first < count;) {
-        uint32_t size = std::min(count - first, 1 + below(random, width));
-        // The first items look at all points, the others at a run of them.
-        uint32_t from = items.size() < 2 ? 0 : below(random, points);
-        uint32_t length = items.size() < 2 ? points : 1 + below(random, points - from);
-        items.push_back(AssignItem{first, size, from, length});
-        for (uint32_t i = first; i < first + size; i++) {
-            uint32_t row = listed[i];
-            for (uint32_t point = from; point < from + length; point++) {
-                float score = (float)rows.dot(row, centres, point) * centres.scales[point];
-                expected[row].push_back(key_of(score, point));
-            }
-            std::sort(expected[row].rbegin(), expected[row].rend());
+    for (uint32_t row = 0; row < count; row++) {
+        for (uint32_t point = 0; point < points; point++) {
+            float score = (float)rows.dot(row, centres, point) * centres.scales[point];
+            expected[row].push_back(key_of(score, point));
         }
-        first += size;
+        std::sort(expected[row].rbegin(), expected[row].rend());
     }
     OnDevice<int8_t> codes(rows.codes), point_codes(centres.codes);
     OnDevice<float> scales(centres.scales);
     OnDevice<uint32_t> on_list(listed);
-    OnDevice<AssignItem> on_items(items);
     OnDevice<uint64_t> best(std::vector<uint64_t>((size_t)nearest * count, 0));
     emulated_order(seed % 2 == 0 ? 0 : seed);
     for (uint32_t round = 0; round < nearest; round++) {
-        AssignParams params{codes.at, on_list.at, point_codes.at, scales.at, on_items.at,
-                            best.at, rows.stride, 0, count, round};
+        uint64_t own = best.at + (uint64_t)round * count * 8;
+        AssignParams params{codes.at, on_list.at, point_codes.at, scales.at,
+                            round == 0 ? 0 : own - count * 8, own, rows.stride, points, count, 0};
         char kernel[32];
         snprintf(kernel, sizeof kernel, round == 0 ? "assign_%u" : "assign_next_%u", width);
-        launch(kernel, cuts, (unsigned)items.size(), 256, shared_bytes(width, rows.stride), params);
+        unsigned down = (count + width - 1) / width;
+        launch(kernel, cuts, down, 256, shared_bytes(width, rows.stride), params);
         if (failures > 0) break;
         auto keys = best.download();
         for (uint32_t at = 0; at < count; at++) {
-            const auto &own = expected[listed[at]];
-            uint64_t wanted = round < own.size() ? own[round] : 0;
+            const auto &all = expected[listed[at]];
+            uint64_t wanted = round < all.size() ? all[round] : 0;
             uint64_t key = keys[(size_t)round * count + at];
             expect(key == wanted, "%s: row %u of %u, d %u: %llx for %llx", kernel, listed[at],
                    count, dimension, (unsigned long long)key, (unsigned long long)wanted);

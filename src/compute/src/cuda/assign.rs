@@ -1,7 +1,5 @@
 //! G4 and G6, assignment: the points nearest to each row (kernels/assign.cu).
 
-use std::sync::Arc;
-
 use bytemuck::{Pod, Zeroable};
 
 use crate::RankKey;
@@ -17,25 +15,15 @@ const THREADS: u32 = 256;
 const STAGE_BYTES: usize = 8192;
 /// Shared memory of the best keys.
 const KEY_BYTES: usize = 4096;
-/// Items of one launch: the second direction of a grid.
-const ITEMS_MAX: usize = 65_535;
+/// Blocks of one launch in the second direction of its grid.
+const DOWN_MAX: usize = 65_535;
 
-/// Rows of an item, stages of points on their way, the kernel.
+/// Rows of a block, stages of points on their way, the kernel.
 const KERNELS: [(usize, usize, &str); 4] =
     [(256, 3, "assign_256"), (128, 4, "assign_128"), (64, 4, "assign_64"), (32, 4, "assign_32")];
 /// The same for the points after those found before.
 const NEXT_KERNELS: [(usize, usize, &str); 2] =
     [(128, 4, "assign_next_128"), (32, 4, "assign_next_32")];
-
-/// `AssignItem` of kernels/assign.cu.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-struct AssignItem {
-    first_row: u32,
-    rows: u32,
-    first_point: u32,
-    points: u32,
-}
 
 /// `AssignParams` of kernels/assign.cu.
 #[repr(C)]
@@ -45,12 +33,12 @@ struct AssignParams {
     listed: u64,
     point_codes: u64,
     point_scales: u64,
-    items: u64,
+    before: u64,
     best: u64,
     stride: u32,
-    first_item: u32,
+    points: u32,
     wanted: u32,
-    round: u32,
+    unused: u32,
 }
 
 /// The `nearest` points of each listed row, best first, ties to the lower point; fewer where there
@@ -110,14 +98,6 @@ pub fn assign(
     Ok(found)
 }
 
-/// A kernel that fits the card, and its items on the device.
-struct Chosen {
-    kernel: &'static str,
-    shared_bytes: usize,
-    items: Arc<Buffer>,
-    count: usize,
-}
-
 /// An assignment on the device.
 struct OnDevice<'a> {
     rows: &'a ResidentRows,
@@ -131,78 +111,61 @@ struct OnDevice<'a> {
 }
 
 impl OnDevice<'_> {
-    /// Sends a launch for each round and `ITEMS_MAX` items.
+    /// Sends the launches of each round.
     fn launch(&self, workspace: &mut Workspace) -> Result<(), DeviceError> {
         let (_, rounds) = self.best;
-        let first = self.choose(workspace, &KERNELS, "items")?;
-        // Before anything runs: the memory that had this name may be freed.
-        let next = match rounds {
-            1 => None,
-            _ => Some(self.choose(workspace, &NEXT_KERNELS, "next items")?),
-        };
-        self.launch_round(workspace, &first, 0)?;
-        next.iter().try_for_each(|next| {
-            (1..rounds).try_for_each(|round| self.launch_round(workspace, next, round))
-        })
+        (0..rounds).try_for_each(|round| self.launch_round(workspace, round))
     }
 
+    /// Rows of a block, shared memory and name of the kernel of a round that fits the card.
     fn choose(
         &self,
-        workspace: &mut Workspace,
-        kernels: &[(usize, usize, &'static str)],
-        slot: &'static str,
-    ) -> Result<Chosen, DeviceError> {
-        let most = workspace.device().traits().shared_bytes_max as usize;
-        let shared = |kept: usize, stages: usize| {
+        most: usize,
+        round: usize,
+    ) -> Result<(usize, usize, &'static str), DeviceError> {
+        let kernels = if round == 0 { &KERNELS[..] } else { &NEXT_KERNELS };
+        let shared = |(kept, stages, _): &(usize, usize, &str)| {
             kept * self.rows.stride as usize + stages * STAGE_BYTES + KEY_BYTES
         };
-        let fitting = kernels.iter().find(|(kept, stages, _)| shared(*kept, *stages) <= most);
-        let (kept, stages, kernel) = *fitting.unwrap_or(&kernels[kernels.len() - 1]);
-        let shared_bytes = shared(kept, stages);
+        let fitting = kernels.iter().find(|kernel| shared(kernel) <= most);
+        let chosen = fitting.unwrap_or(&kernels[kernels.len() - 1]);
+        let (kept, _, kernel) = *chosen;
+        let shared_bytes = shared(chosen);
         LaunchBuilder::new(kernel)
             .check(shared_bytes <= most, "rows that fit into shared memory")?;
-        let (_, wanted) = self.listed;
-        let item = |first: usize| AssignItem {
-            first_row: first as u32,
-            rows: kept.min(wanted - first) as u32,
-            first_point: 0,
-            points: self.points as u32,
-        };
-        let items: Vec<AssignItem> = (0..wanted).step_by(kept).map(item).collect();
-        let count = items.len();
-        let items = workspace.filled(slot, bytemuck::cast_slice(&items))?;
-        Ok(Chosen { kernel, shared_bytes, items, count })
+        Ok((kept, shared_bytes, kernel))
     }
 
-    fn launch_round(
-        &self,
-        workspace: &mut Workspace,
-        chosen: &Chosen,
-        round: usize,
-    ) -> Result<(), DeviceError> {
-        let Self { rows, listed: (listed, wanted), codes, scales, points, .. } = *self;
-        let (best, rounds) = self.best;
+    fn launch_round(&self, workspace: &mut Workspace, round: usize) -> Result<(), DeviceError> {
+        let Self { rows, listed: (listed, wanted), codes, scales, points, best: (best, _) } = *self;
         let (count, stride) = (rows.rows as usize, rows.stride as usize);
-        for first in (0..chosen.count).step_by(ITEMS_MAX) {
-            let mut builder = LaunchBuilder::new(chosen.kernel);
-            builder.check(u32::try_from(wanted).is_ok() && round < rounds, "rows of 32 bits")?;
+        let traits = workspace.device().traits();
+        let multiprocessors = traits.multiprocessors as usize;
+        let (kept, shared_bytes, kernel) = self.choose(traits.shared_bytes_max as usize, round)?;
+        for first in (0..wanted).step_by(DOWN_MAX * kept) {
+            let here = (wanted - first).min(DOWN_MAX * kept);
+            let place = |round: usize| (round * wanted + first) * size_of::<u64>();
+            let mut builder = LaunchBuilder::new(kernel);
+            builder.check(u32::try_from(wanted).is_ok(), "rows of 32 bits")?;
             let params = AssignParams {
                 codes: builder.reads::<i8>(&rows.codes, count * stride)?,
-                listed: builder.reads::<u32>(listed, wanted)?,
+                listed: builder.reads_behind::<u32>(listed, first * size_of::<u32>(), here)?,
                 point_codes: builder.reads::<i8>(codes, points * stride)?,
                 point_scales: builder.reads::<f32>(scales, points)?,
-                items: builder.reads::<AssignItem>(&chosen.items, chosen.count)?,
-                best: builder.writes::<u64>(best, rounds.saturating_mul(wanted))?,
+                before: match round {
+                    0 => 0,
+                    _ => builder.reads_behind::<u64>(best, place(round - 1), here)?,
+                },
+                best: builder.writes_behind::<u64>(best, place(round), here)?,
                 stride: rows.stride,
-                first_item: first as u32,
-                wanted: wanted as u32,
-                round: round as u32,
+                points: points as u32,
+                wanted: here as u32,
+                unused: 0,
             };
-            let down = ITEMS_MAX.min(chosen.count - first);
-            let multiprocessors = workspace.device().traits().multiprocessors as usize;
+            let down = here.div_ceil(kept);
             let parts = (multiprocessors / down).clamp(1, points.div_ceil(128));
-            let (grid, shared_bytes) = ([parts as u32, down as u32], chosen.shared_bytes);
-            let shape = LaunchShape { grid, threads: THREADS, shared_bytes };
+            let shape =
+                LaunchShape { grid: [parts as u32, down as u32], threads: THREADS, shared_bytes };
             builder.launch(&mut *workspace.queue, shape, &params)?;
         }
         Ok(())

@@ -62,6 +62,16 @@ impl LaunchBuilder {
         self.take::<T>(buffer, 0, count, true)
     }
 
+    /// The same of those behind the first `offset` bytes.
+    pub(super) fn writes_behind<T>(
+        &mut self,
+        buffer: &Buffer,
+        offset: usize,
+        count: usize,
+    ) -> Result<u64, DeviceError> {
+        self.take::<T>(buffer, offset, count, true)
+    }
+
     fn take<T>(
         &mut self,
         buffer: &Buffer,

@@ -44,7 +44,7 @@ pub(super) struct QueryFactors {
     pub(super) unused: f32,
 }
 
-/// `FoundRow` and `KeptRow` of kernels/: a row, and the product of its codes or its estimate.
+/// `FoundRow` of kernels/device.cuh: a row, and the product of its numbers.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 pub(super) struct FoundRow {
