@@ -173,18 +173,31 @@ impl Model {
     }
 }
 
+/// The vectors of texts behind their prompts, by the workers of a queue.
+pub(super) fn embed(
+    queue: &Queue,
+    read: (&Tokeniser, &Prompts),
+    lane: Lane,
+    context: &RequestContext,
+    texts: Vec<(Role, String)>,
+) -> Result<Vec<Vec<f32>>, EmbedError> {
+    let reply = queue.call(context, texts.len());
+    let submitted = submit(queue, read, lane, texts, &reply);
+    submitted.and_then(|()| reply.wait()).inspect_err(|_| queue.abandon(&reply))
+}
+
 /// Tokenises texts behind their prompts in the caller's thread and hands them to the queue in
 /// groups of a batch: the workers start while the rest is tokenised, and with full batches.
-pub(super) fn submit(
+fn submit(
     queue: &Queue,
     (tokeniser, prompts): (&Tokeniser, &Prompts),
     lane: Lane,
-    texts: impl Iterator<Item = (Role, String)>,
+    texts: Vec<(Role, String)>,
     reply: &Arc<Reply>,
 ) -> Result<(), EmbedError> {
     let mut group = Vec::new();
     let mut tokens = 0;
-    for (index, (role, text)) in texts.enumerate() {
+    for (index, (role, text)) in texts.into_iter().enumerate() {
         let ids = match prompts.of(role) {
             "" => tokeniser.ids(&text)?,
             _ => tokeniser.ids(&prompts.before(role, &text))?,
@@ -258,11 +271,8 @@ impl Embedder for Model {
         context: &RequestContext,
         texts: Vec<(Role, String)>,
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let reply = self.queue.call(context, texts.len());
         let read = (&self.known.tokeniser, &self.known.prompts);
-        let submitted = submit(&self.queue, read, lane, texts.into_iter(), &reply);
-        let vectors = submitted.and_then(|()| reply.wait());
-        let vectors = vectors.inspect_err(|_| self.queue.abandon(&reply))?;
+        let vectors = embed(&self.queue, read, lane, context, texts)?;
         let Some(width) = self.known.cut else { return Ok(vectors) };
         let cut = |mut vector: Vec<f32>| {
             vector.truncate(width);

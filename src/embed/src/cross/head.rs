@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::EmbedError;
-use crate::config::{self, Activation, Family, ModelConfig, Pooling, parsed};
+use crate::config::{Activation, Family, ModelConfig, Pooling, parsed};
 use crate::elementwise::{self, Norm};
-use crate::modern;
+use crate::modern::{self, HeadConfig};
 use crate::weights::Weights;
 
 /// Architectures that `config.json` of a cross-encoder may name.
@@ -32,15 +32,6 @@ struct RawHead {
     architectures: Vec<String>,
     id2label: Option<serde_json::Map<String, Value>>,
     num_labels: Option<usize>,
-}
-
-/// Those that matter for the head of ModernBERT.
-#[derive(Debug, Deserialize)]
-struct RawModernHead {
-    classifier_pooling: Option<String>,
-    classifier_activation: Option<Value>,
-    #[serde(default)]
-    classifier_bias: bool,
 }
 
 /// Labels of the classifier that a `config.json` describes: one, relevance, or two, of which the
@@ -104,14 +95,10 @@ impl Head {
                 (Pooling::First, Some(pooler), "classifier.out_proj")
             }
             Family::Modern(modern) => {
-                let raw: RawModernHead = parsed(raw)?;
-                let name = "classifier_activation";
-                let usual = Ok(Activation::Gelu);
-                let activation = raw.classifier_activation.as_ref();
+                let raw: HeadConfig = parsed(raw)?;
                 let pooler = Pooler::Normed {
                     dense: dense("head.dense", raw.classifier_bias)?,
-                    activation: activation
-                        .map_or(usual, |value| config::activation(name, value))?,
+                    activation: raw.activation()?,
                     norm: modern::norm(config, modern, weights, "head.norm")?,
                 };
                 (modern_pooling(raw.classifier_pooling)?, Some(pooler), "classifier")

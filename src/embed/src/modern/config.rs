@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::EmbedError;
-use crate::config::{Family, ModelConfig, Pooling, activation, parsed};
+use crate::config::{Activation, Family, ModelConfig, Pooling, activation, parsed};
 
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
@@ -89,6 +89,28 @@ fn global_theta() -> f64 {
 
 fn local_theta() -> Option<f64> {
     Some(10_000.0)
+}
+
+/// The fields of `config.json` that matter for what stands behind the encoder.
+#[derive(Debug, Deserialize)]
+pub(crate) struct HeadConfig {
+    pub classifier_pooling: Option<String>,
+    classifier_activation: Option<Value>,
+    #[serde(default)]
+    pub classifier_bias: bool,
+    #[serde(default = "yes")]
+    pub decoder_bias: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl HeadConfig {
+    pub fn activation(&self) -> Result<Activation, EmbedError> {
+        let named = self.classifier_activation.as_ref();
+        named.map_or(Ok(Activation::Gelu), |value| activation("classifier_activation", value))
+    }
 }
 
 impl ModernConfig {

@@ -21,7 +21,7 @@ mod config;
 mod layer;
 mod rotation;
 
-pub(crate) use config::ModernConfig;
+pub(crate) use config::{HeadConfig, ModernConfig};
 pub(crate) use layer::norm;
 pub(crate) use rotation::Rotation;
 

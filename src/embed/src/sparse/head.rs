@@ -7,28 +7,11 @@
 //! ```
 //! A decoder that the file lacks has the weights of the word table: the two are tied.
 
-use serde::Deserialize;
-use serde_json::Value;
-
 use crate::EmbedError;
-use crate::config::{self, Activation, Family, ModelConfig, parsed};
+use crate::config::{Activation, Family, ModelConfig, parsed};
 use crate::elementwise::{self, Norm};
-use crate::modern;
+use crate::modern::{self, HeadConfig};
 use crate::weights::{Dense, Weights};
-
-/// The fields of `config.json` that matter for the head of ModernBERT.
-#[derive(Debug, Deserialize)]
-struct RawModernHead {
-    classifier_activation: Option<Value>,
-    #[serde(default)]
-    classifier_bias: bool,
-    #[serde(default = "yes")]
-    decoder_bias: bool,
-}
-
-fn yes() -> bool {
-    true
-}
 
 /// The layers behind the encoder.
 #[derive(Debug)]
@@ -80,14 +63,10 @@ impl Head {
                 .load(config, weights)?,
             },
             Family::Modern(modern) => {
-                let raw: RawModernHead = parsed(raw)?;
-                let activation = raw.classifier_activation.as_ref();
-                let activation = activation
-                    .map(|value| config::activation("classifier_activation", value))
-                    .transpose()?;
+                let raw: HeadConfig = parsed(raw)?;
                 Self {
                     dense: dense("head.dense", raw.classifier_bias)?,
-                    activation: activation.unwrap_or(Activation::Gelu),
+                    activation: raw.activation()?,
                     norm: modern::norm(config, modern, weights, "head.norm")?,
                     decoder: Decoder {
                         name: "decoder",

@@ -23,7 +23,7 @@ use crate::config::{ModelConfig, Pooling};
 use crate::files::{ModelFiles, PROMPTS};
 use crate::fingerprints::fingerprint;
 use crate::forward::Forward;
-use crate::model::{BOUNDS, check_prompts, submit};
+use crate::model::{self, BOUNDS, check_prompts};
 use crate::precision::{Arithmetic, Precision};
 use crate::prompts::{Prompts, Role};
 use crate::queue::Queue;
@@ -158,11 +158,8 @@ impl SparseModel {
         context: &RequestContext,
         texts: Vec<(Role, String)>,
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let reply = self.queue.call(context, texts.len());
         let read = (&self.tokeniser, &self.prompts);
-        let submitted = submit(&self.queue, read, lane, texts.into_iter(), &reply);
-        let vectors = submitted.and_then(|()| reply.wait());
-        vectors.inspect_err(|_| self.queue.abandon(&reply))
+        model::embed(&self.queue, read, lane, context, texts)
     }
 
     /// As [`crate::Embedder::close`].
