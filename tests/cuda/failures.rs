@@ -166,6 +166,22 @@ fn a_lost_device_is_left_alone_for_a_while() {
 }
 
 #[test]
+fn a_panic_while_a_device_is_opened_is_a_fallback() {
+    let test = "a_panic_while_a_device_is_opened_is_a_fallback";
+    let Some(fixture) = Fixture::new(test, 1 << 20) else { return };
+    fixture.faults.is_loss.store(true, Ordering::SeqCst);
+    fixture.faults.calls_left.store(0, Ordering::SeqCst);
+    assert!(!fixture.ask(1));
+    fixture.faults.calls_left.store(usize::MAX, Ordering::SeqCst);
+    fixture.faults.is_panicking.store(true, Ordering::SeqCst);
+    fixture.clock.advance_millis(10_000);
+    assert!(!fixture.ask(1));
+    fixture.faults.is_panicking.store(false, Ordering::SeqCst);
+    fixture.clock.advance_millis(20_000);
+    assert!(fixture.ask(1), "opened again");
+}
+
+#[test]
 fn rows_without_identity_stay_with_the_cpu() {
     let Some(fixture) = Fixture::new("rows_without_identity_stay_with_the_cpu", 1 << 20) else {
         return;

@@ -223,6 +223,8 @@ pub struct Faults {
     pub is_full: AtomicBool,
     /// Whether there is a device to open.
     pub is_gone: AtomicBool,
+    /// Whether opening it panics.
+    pub is_panicking: AtomicBool,
     /// Times that it was opened.
     pub opened: AtomicUsize,
 }
@@ -277,6 +279,7 @@ pub struct Faulty {
 
 impl DeviceSource for Faulty {
     fn open(&self) -> Result<Arc<dyn Device>, DeviceError> {
+        assert!(!self.faults.is_panicking.load(Ordering::SeqCst), "on purpose");
         if self.faults.is_gone.load(Ordering::SeqCst) {
             return Err(DeviceError::NoDevice { reason: "it is gone".to_owned() });
         }

@@ -1,6 +1,7 @@
 //! The device manager: opens the device, and opens it again some time after it was lost.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -263,7 +264,11 @@ impl DeviceManager {
             }
         };
         let Self { source, limits, clock, counters, check, .. } = self;
-        let opened = fresh(&**source, limits, clock, counters, *check).map(Arc::new);
+        let open = || fresh(&**source, limits, clock, counters, *check).map(Arc::new);
+        // Nobody else would open it ever after a panic.
+        let opened = catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| {
+            Err(DeviceError::NoDevice { reason: "opening the GPU panicked".to_owned() })
+        });
         let mut state = self.state.lock();
         match &opened {
             Ok(active) => {
