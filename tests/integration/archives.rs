@@ -176,6 +176,32 @@ fn sealed(archive: &[u8]) -> Vec<u8> {
     format!("{}{end}\n", &text[..at]).into_bytes()
 }
 
+/// Goal: what a release stored that did not limit dots in keys can be taken over, while uploads are
+/// held to the limit.
+#[test]
+fn keys_with_more_dots_than_uploads_may_have_are_imported() {
+    let server = filled();
+    let archive = String::from_utf8(export(&server, "acme")).unwrap();
+    let key = (0..20).map(|part| part.to_string()).collect::<Vec<_>>().join(".");
+    let mut lines: Vec<Value> =
+        archive.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_page = |line: &&mut Value| line["file_id"] == "s3";
+    let line = lines.iter_mut().find(of_page).expect("the source is archived");
+    line["document_metadata"] = json!({"page": 3, &key: "deep"});
+    let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    import(&server, "dotted", &sealed(lines.as_bytes())).ok();
+    import(&server, "dotted-again", &export(&server, "dotted")).ok();
+    let filter = json!({"tenant_id": "dotted-again", "query": sentence(3),
+        "document_metadata": {&key: "deep"}});
+    let chunks = server.post("/search/retrieve", filter).ok()["chunks"].clone();
+    let sources: Vec<&Value> =
+        chunks.as_array().unwrap().iter().map(|chunk| &chunk["source_id"]).collect();
+    assert!(!sources.is_empty() && sources.iter().all(|source| **source == "s3"), "{chunks}");
+    let body = json!({"content": "x", "document_metadata": {key: "deep"}});
+    let refused = server.post("/upload/upload_text?tenant_id=acme", body);
+    assert_eq!(refused.status, 400, "{}", refused.json());
+}
+
 /// Wherever it is cut, an archive is refused as cut, and nothing is there.
 #[test]
 fn a_cut_archive_is_refused_as_cut() {

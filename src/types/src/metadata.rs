@@ -40,51 +40,88 @@ pub enum InvalidMetadata {
     },
 }
 
+/// Counts in a map, of which each key and value is an entry of the columns for filters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Nesting by maps, lists and dots in keys.
+    pub depth: usize,
+    /// Parts of all keys: a key has one more than it has dots.
+    pub key_parts: usize,
+    /// Values that are no map and no list, members of lists included.
+    pub values: usize,
+}
+
 /// Checks size, depth and keys of a map. A dot in a key nests, as a map in a map does.
 ///
 /// # Errors
 /// [`InvalidMetadata`] names the limit that is exceeded.
 pub fn check(map: &Metadata) -> Result<(), InvalidMetadata> {
-    check_map(map, 1, &mut 0)?;
-    let bytes = serde_json::to_vec(map).map_or(usize::MAX, |json| json.len());
-    if bytes > limits::METADATA_BYTES_MAX {
-        return Err(InvalidMetadata::TooLarge { bytes, max: limits::METADATA_BYTES_MAX });
+    let counts = check_stored(map)?;
+    if counts.depth > limits::METADATA_DEPTH_MAX {
+        return Err(InvalidMetadata::TooDeep { max: limits::METADATA_DEPTH_MAX });
+    }
+    if counts.key_parts > limits::METADATA_KEY_PARTS_MAX {
+        return Err(InvalidMetadata::TooManyParts { max: limits::METADATA_KEY_PARTS_MAX });
     }
     Ok(())
 }
 
-/// `parts` is the number of parts of the keys that were checked before.
-fn check_map(map: &Metadata, depth: usize, parts: &mut usize) -> Result<(), InvalidMetadata> {
+/// Checks a map that a server has stored. Release 0.1.0 did not limit dots in keys.
+///
+/// # Errors
+/// As [`check`], but for dots in keys.
+pub fn check_stored(map: &Metadata) -> Result<Counts, InvalidMetadata> {
+    let mut counts = Counts::default();
+    check_map(map, 1, 0, &mut counts)?;
+    let bytes = serde_json::to_vec(map).map_or(usize::MAX, |json| json.len());
+    if bytes > limits::METADATA_BYTES_MAX {
+        return Err(InvalidMetadata::TooLarge { bytes, max: limits::METADATA_BYTES_MAX });
+    }
+    Ok(counts)
+}
+
+/// `depth` is that of the map without the `dots` in the keys above it.
+fn check_map(
+    map: &Metadata,
+    depth: usize,
+    dots: usize,
+    counts: &mut Counts,
+) -> Result<(), InvalidMetadata> {
     if depth > limits::METADATA_DEPTH_MAX {
         return Err(InvalidMetadata::TooDeep { max: limits::METADATA_DEPTH_MAX });
     }
+    counts.depth = counts.depth.max(depth + dots);
     for (key, value) in map {
         let chars = key.chars().count();
         if chars == 0 || chars > limits::METADATA_KEY_CHARS_MAX {
             return Err(InvalidMetadata::BadKey { chars, max: limits::METADATA_KEY_CHARS_MAX });
         }
-        let dots = key.matches('.').count();
-        if depth + dots > limits::METADATA_DEPTH_MAX {
-            return Err(InvalidMetadata::TooDeep { max: limits::METADATA_DEPTH_MAX });
-        }
-        *parts += dots + 1;
-        if *parts > limits::METADATA_KEY_PARTS_MAX {
-            return Err(InvalidMetadata::TooManyParts { max: limits::METADATA_KEY_PARTS_MAX });
-        }
-        check_value(value, depth + dots + 1, parts)?;
+        let own = key.matches('.').count();
+        counts.depth = counts.depth.max(depth + dots + own);
+        counts.key_parts += own + 1;
+        check_value(value, depth + 1, dots + own, counts)?;
     }
     Ok(())
 }
 
-fn check_value(value: &Value, depth: usize, parts: &mut usize) -> Result<(), InvalidMetadata> {
+fn check_value(
+    value: &Value,
+    depth: usize,
+    dots: usize,
+    counts: &mut Counts,
+) -> Result<(), InvalidMetadata> {
     match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
-        Value::Object(map) => check_map(map, depth, parts),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            counts.values += 1;
+            Ok(())
+        }
+        Value::Object(map) => check_map(map, depth, dots, counts),
         Value::Array(items) => {
             if depth > limits::METADATA_DEPTH_MAX {
                 return Err(InvalidMetadata::TooDeep { max: limits::METADATA_DEPTH_MAX });
             }
-            items.iter().try_for_each(|item| check_value(item, depth + 1, parts))
+            counts.depth = counts.depth.max(depth + dots);
+            items.iter().try_for_each(|item| check_value(item, depth + 1, dots, counts))
         }
     }
 }
@@ -122,5 +159,19 @@ mod tests {
         let keys = |count: usize| (0..count).map(|at| (format!("{at}.a"), json!(1))).collect();
         assert_eq!(check(&keys(2048)), Ok(()));
         assert_eq!(check(&keys(2049)), Err(InvalidMetadata::TooManyParts { max: 4096 }));
+        assert_eq!(check(&map(json!({"a.b.c.d.e.f.g": [[1]]}))), too_deep);
+    }
+
+    #[test]
+    fn dots_of_what_is_stored_are_counted_and_not_limited() {
+        let dotted = map(json!({"a.b.c.d.e.f.g.h.i": [1, {"j.k": null}]}));
+        let counts = Counts { depth: 12, key_parts: 11, values: 2 };
+        assert_eq!(check_stored(&dotted), Ok(counts));
+        assert!(check_stored(&(0..2049).map(|at| (format!("{at}.a"), json!(1))).collect()).is_ok());
+        let mut deep = json!(1);
+        for _ in 0..9 {
+            deep = json!({ "a": deep });
+        }
+        assert_eq!(check_stored(&map(deep)), Err(InvalidMetadata::TooDeep { max: 8 }));
     }
 }

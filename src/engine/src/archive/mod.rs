@@ -26,5 +26,7 @@ mod rules;
 
 pub use error::ArchiveError;
 pub use export::Export;
+#[cfg(test)]
+pub(crate) use format::SourceLine;
 pub use import::Imported;
 pub(crate) use reader::ArchivedSource;

@@ -33,6 +33,8 @@ pub struct ArchivedSource {
     pub original: Option<Vec<u8>>,
     /// Its chunks.
     pub rows: Vec<NewRow>,
+    /// Bytes that its metadata takes in the columns of a segment under construction.
+    pub column_bytes: u64,
 }
 
 /// Sums over a whole archive.
@@ -46,7 +48,7 @@ pub struct Checked {
     pub sub_tenants: Vec<SubTenantId>,
     /// The last line.
     pub end: End,
-    /// Bytes of the lines of the largest source.
+    /// Bytes of the lines of the largest source, and of its columns under construction.
     pub source_bytes_max: u64,
     /// The highest sequence of a source.
     pub sequence_max: u64,
@@ -109,7 +111,7 @@ pub fn read(
                 checked.end.sources += 1;
                 checked.end.chunks += source.rows.len() as u64;
                 checked.end.original_bytes += source.line.original_bytes;
-                let bytes = (reader.at - begins_at) as u64;
+                let bytes = (reader.at - begins_at) as u64 + source.column_bytes;
                 checked.source_bytes_max = checked.source_bytes_max.max(bytes);
                 see(source)?;
             }
@@ -240,9 +242,10 @@ impl<'a> Reader<'a> {
         if !is_listed && !sub_tenant.named().is_default() {
             return refused(self, &"its sub_tenant_id is in no line above");
         }
-        if let Err(problem) = check_source(&line) {
-            return refused(self, &problem);
-        }
+        let mut column_bytes = match check_source(&line) {
+            Ok(bytes) => bytes,
+            Err(problem) => return refused(self, &problem),
+        };
         let begins_at = self.at;
         let original = self.original(&line)?;
         let dimension = match (checked.head.dimension, line.chunks) {
@@ -261,7 +264,8 @@ impl<'a> Reader<'a> {
                 }
             };
             let row = new_row(*chunk, dimension, checked.mode);
-            let row = row.map_err(|problem| self.refused("chunk", &problem))?;
+            let (row, bytes) = row.map_err(|problem| self.refused("chunk", &problem))?;
+            column_bytes += bytes;
             if rows.last().is_some_and(|last| last.index >= row.index) {
                 return Err(self.refused("chunk", &"its index does not ascend"));
             }
@@ -271,7 +275,7 @@ impl<'a> Reader<'a> {
                 return Err(self.refused("chunk", &problem));
             }
         }
-        Ok(ArchivedSource { line, sub_tenant, id, kind, original, rows })
+        Ok(ArchivedSource { line, sub_tenant, id, kind, original, rows, column_bytes })
     }
 
     fn original(&mut self, line: &SourceLine) -> Result<Option<Vec<u8>>, ArchiveError> {

@@ -6,6 +6,7 @@ use lodestone_types::{
 };
 
 use super::format::{ChunkLine, SourceLine, decode_vector};
+use crate::ingest;
 
 /// The end of the year 9999 in milliseconds.
 const TIME_MAX: u64 = 253_402_300_799_999;
@@ -39,15 +40,19 @@ pub(super) fn names_of(line: &SourceLine, mode: TenantMode) -> Result<Names, Str
     Ok((sub_tenant, id, kind))
 }
 
-/// Checks maps and numbers of a source; an error is the broken rule.
-pub(super) fn check_source(line: &SourceLine) -> Result<(), String> {
+/// Checks maps and numbers of a source, and gives the bytes that its maps take in columns; an
+/// error is the broken rule.
+pub(super) fn check_source(line: &SourceLine) -> Result<u64, String> {
+    let mut column_bytes = 0;
     let maps = [
         ("tenant_metadata", Some(&line.tenant_metadata)),
         ("document_metadata", Some(&line.document_metadata)),
         ("detail.meta", line.detail.meta.as_ref()),
     ];
     for (name, map) in maps {
-        map.map_or(Ok(()), metadata::check).map_err(|error| format!("{name} {error}"))?;
+        let Some(map) = map else { continue };
+        let counts = metadata::check_stored(map).map_err(|error| format!("{name} {error}"))?;
+        column_bytes += ingest::column_bytes(counts);
     }
     let times = [line.uploaded_at, line.last_updated_at];
     if times.iter().any(|time| *time > TIME_MAX) {
@@ -57,36 +62,40 @@ pub(super) fn check_source(line: &SourceLine) -> Result<(), String> {
         return Err(format!("sequence is {}, 1 to {SEQUENCE_MAX} are allowed", line.sequence));
     }
     match (1..=VERSION_MAX).contains(&line.version) {
-        true => Ok(()),
+        true => Ok(column_bytes),
         false => Err(format!("version is {}, 1 to {VERSION_MAX} are allowed", line.version)),
     }
 }
 
-/// The text of a client vector is what the client gave with it.
-fn check_payload(text: &str, chars: u32) -> Result<(), String> {
+/// The text of a client vector is what the client gave with it. Gives the bytes that its map takes
+/// in columns.
+fn check_payload(text: &str, chars: u32) -> Result<u64, String> {
     let payload = RowPayload::parse(text)
         .map_err(|error| format!("its text is no payload of a vector: {error}"))?;
     if chars != 0 || payload.to_text() != text {
         return Err("its text is no payload of a vector, which has chars 0".to_owned());
     }
-    if let Some(metadata) = &payload.metadata {
-        metadata::check(metadata).map_err(|error| format!("its metadata {error}"))?;
+    let mut column_bytes = 0;
+    if let Some(map) = &payload.metadata {
+        let counts =
+            metadata::check_stored(map).map_err(|error| format!("its metadata {error}"))?;
+        column_bytes = ingest::column_bytes(counts);
     }
     match payload.id.map(|id| (SourceId::parse(&id), id)) {
         Some((Ok(parsed), id)) if parsed.as_str() != id => {
             Err("its id is not in its normal form".to_owned())
         }
         Some((Err(error), _)) => Err(error.to_string()),
-        Some((Ok(_), _)) | None => Ok(()),
+        Some((Ok(_), _)) | None => Ok(column_bytes),
     }
 }
 
-/// The row of a chunk; an error is the broken rule.
+/// The row of a chunk, and the bytes that its map takes in columns; an error is the broken rule.
 pub(super) fn new_row(
     chunk: ChunkLine<'_>,
     dimension: usize,
     mode: TenantMode,
-) -> Result<NewRow, String> {
+) -> Result<(NewRow, u64), String> {
     let ChunkLine { index, text, start, page_start, chars, page, context, .. } = chunk;
     let ChunkLine { boxes, lines, graph, vector, .. } = chunk;
     if index > INDEX_MAX || boxes.len() > BOXES_MAX || lines.len() > BOXES_MAX {
@@ -94,13 +103,13 @@ pub(super) fn new_row(
     }
     let is_of_vectors = mode.is_embeddings();
     let characters = text.chars().count();
-    match is_of_vectors {
+    let column_bytes = match is_of_vectors {
         true => check_payload(&text, chars)?,
         false if text.is_empty() || characters != chars as usize => {
             return Err(format!("its text has {characters} characters, chars says {chars}"));
         }
-        false => {}
-    }
+        false => 0,
+    };
     if start.checked_add(chars).is_none() || page_start.checked_add(chars).is_none() {
         return Err("start or page_start is beyond any text".to_owned());
     }
@@ -124,5 +133,6 @@ pub(super) fn new_row(
     let graph = graph.graph(&text)?;
     let place = ChunkPlace { document_start: start, page_start, chars, page };
     let (text, context) = (text.into_owned(), context.into_owned());
-    Ok(NewRow { index, text, place, boxes, lines, context, graph, vector, sparse: None })
+    let row = NewRow { index, text, place, boxes, lines, context, graph, vector, sparse: None };
+    Ok((row, column_bytes))
 }

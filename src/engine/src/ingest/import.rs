@@ -21,9 +21,9 @@ use lodestone_types::{
     CollectionId, RequestContext, Sequence, SourceRecord, SubTenantId, TenantMode, Timestamp,
 };
 
-/// Rows of one segment; a source is never divided.
+/// Rows of one segment, and sources without rows; a source is never divided.
 const SEGMENT_ROWS: usize = 8192;
-/// Bytes of text and vectors of one segment.
+/// Bytes of text, vectors and columns under construction of one segment.
 const SEGMENT_BYTES: usize = 32 << 20;
 /// Passages that are embedded together.
 const SLICE_PASSAGES: usize = 256;
@@ -83,7 +83,7 @@ impl<'a> NewTenant<'a> {
     /// # Errors
     /// Errors of the disk or the model.
     pub(crate) fn add(&mut self, source: ArchivedSource) -> Result<(), IngestError> {
-        let ArchivedSource { line, sub_tenant, id, kind, original, rows } = source;
+        let ArchivedSource { line, sub_tenant, id, kind, original, rows, column_bytes } = source;
         let mut raw_key = String::new();
         if let (Some(mut label), Some(content)) = (line.upload, original) {
             self.ingest.require_room_for_content()?;
@@ -122,8 +122,9 @@ impl<'a> NewTenant<'a> {
         }
         let width = source.rows.first().map_or(0, |row| row.vector.len() * size_of::<f32>());
         let text: usize = source.rows.iter().map(|row| row.text.len() + width).sum();
-        self.waiting_rows += source.rows.len();
-        self.waiting_bytes += text;
+        // A source without rows takes memory too.
+        self.waiting_rows += source.rows.len().max(1);
+        self.waiting_bytes += text + column_bytes as usize;
         self.waiting.push(source);
         match self.waiting_rows >= SEGMENT_ROWS || self.waiting_bytes >= SEGMENT_BYTES {
             true => self.build(),
@@ -250,5 +251,63 @@ impl Drop for NewTenant<'_> {
             }
         }
         self.ingest.importing.lock().remove(&id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::SourceLine;
+    use crate::tests::Rig;
+    use lodestone_types::{Metadata, SourceDetail, SourceId, SourceKind, TenantId};
+
+    /// Goal: what waits to be written is bounded by its sources and by their metadata, too.
+    #[test]
+    fn segments_are_cut_by_sources_and_by_metadata() {
+        let rig = Rig::new();
+        let ingest = &rig.engine.ingest;
+        let id = TenantId::parse("imported").unwrap();
+        let tenant = ingest.catalog.fresh_tenant(id, TenantMode::Standard, None);
+        let model = Arc::clone(ingest.models.chosen(None).unwrap());
+        let mut building = NewTenant::begin(ingest, tenant, model, false).unwrap();
+        let mut add = |number: usize, column_bytes: u64| {
+            let line = SourceLine {
+                sub_tenant_id: "default".to_owned(),
+                file_id: number.to_string(),
+                kind: "text".to_owned(),
+                title: String::new(),
+                description: String::new(),
+                filename: String::new(),
+                url: String::new(),
+                content_type: String::new(),
+                size_bytes: 0,
+                tenant_metadata: Metadata::new(),
+                document_metadata: Metadata::new(),
+                uploaded_at: 0,
+                last_updated_at: 0,
+                version: 1,
+                sequence: number as u64 + 1,
+                detail: SourceDetail::default(),
+                upload: None,
+                original_bytes: 0,
+                chunks: 0,
+            };
+            let source = ArchivedSource {
+                id: SourceId::parse(&line.file_id).unwrap(),
+                sub_tenant: SubTenantId::default_name(),
+                kind: SourceKind::Text,
+                original: None,
+                rows: Vec::new(),
+                column_bytes,
+                line,
+            };
+            building.add(source).unwrap();
+            (building.segments.len(), building.waiting.len())
+        };
+        let last = (0..=SEGMENT_ROWS).map(|number| add(number, 0)).last();
+        assert_eq!(last, Some((1, 1)));
+        let most = SEGMENT_BYTES as u64 - 1;
+        assert_eq!(add(SEGMENT_ROWS + 1, most), (1, 2));
+        assert_eq!(add(SEGMENT_ROWS + 2, 1), (2, 0));
     }
 }

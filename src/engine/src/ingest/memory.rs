@@ -23,6 +23,7 @@ use crate::ingest::Stopping;
 use lodestone_extract::PIXELS_MAX;
 use lodestone_extract::sandbox::MEMORY_BYTES_MAX;
 use lodestone_io::MemoryGauge;
+use lodestone_types::metadata;
 
 /// Time between two looks of a waiting worker at the memory of the process.
 const LOOK: Duration = Duration::from_millis(100);
@@ -31,9 +32,10 @@ const CLAIM_BYTES: u64 = 32 << 20;
 /// Bytes taken for each byte of an original: itself, its text, its chunks, the passages of the
 /// model, and 1.5 KiB of vector for every 700 bytes of text.
 const BYTES_PER_BYTE: u64 = 7;
-/// Bytes taken for each byte of metadata: a part of a key, of two bytes, takes two entries of the
-/// columns under construction.
-const BYTES_PER_METADATA_BYTE: u64 = 200;
+/// Bytes of an entry of the columns under construction: a value, or half a part of a key.
+const BYTES_PER_ENTRY: u64 = 200;
+/// Bytes taken for each byte of metadata: a part of a key, of two bytes, takes two entries.
+const BYTES_PER_METADATA_BYTE: u64 = BYTES_PER_ENTRY;
 /// Bytes that the process which reads a document takes: the program itself, then so many for each
 /// byte of the document, up to the limit that it cannot exceed.
 const PARSER_BYTES: u64 = 48 << 20;
@@ -53,6 +55,11 @@ pub(super) fn claim_bytes(originals: impl Iterator<Item = (u64, u64)>) -> u64 {
         .saturating_add(all.saturating_mul(BYTES_PER_BYTE))
         .saturating_add(all_metadata.saturating_mul(BYTES_PER_METADATA_BYTE))
         .saturating_add(parser.min(MEMORY_BYTES_MAX))
+}
+
+/// Bytes of columns under construction that a metadata map takes at most.
+pub(crate) fn column_bytes(counts: metadata::Counts) -> u64 {
+    (2 * counts.key_parts + counts.values) as u64 * BYTES_PER_ENTRY
 }
 
 /// Bytes of each pixel of a picture: with an alpha channel, without, and as a file.

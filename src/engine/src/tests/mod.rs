@@ -68,8 +68,8 @@ impl Parser for SlowParser {
 }
 
 /// An engine over a directory that outlives it.
-struct Rig {
-    engine: Arc<Engine>,
+pub(crate) struct Rig {
+    pub(crate) engine: Arc<Engine>,
     disk: Arc<StandInDisk>,
     gate: Arc<GatedEmbedder>,
     clock: Arc<ManualClock>,
@@ -77,7 +77,7 @@ struct Rig {
 }
 
 impl Rig {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let clock = Arc::new(ManualClock::new(START));
         Self::on(tempfile::tempdir().unwrap(), Arc::default(), clock)
     }
