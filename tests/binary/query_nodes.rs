@@ -4,6 +4,7 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use crate::process::http::{Client, Failure, Reply};
 use crate::process::patience::Patience;
 use crate::process::{Server, lodestone};
 use crate::s3::Store;
-use crate::{Installation, KEY, ask, found, settled, upload};
+use crate::{Installation, KEY, ask, files, found, settled, upload};
 
 const PLACE: &str = "s3://backups/data/prod";
 
@@ -184,6 +185,56 @@ fn what_is_told_by_one_node_holds_on_every_node() {
     // A third of 81 searches was sent to the writer. Nodes pass some on where the store is slow.
     let asked = writer.metric(at_writer) - before;
     assert!((21.0..=54.0).contains(&asked), "{asked} searches of the nodes' clients");
+}
+
+/// Copies of files of a tenant on the disk of a node.
+fn copies(installation: &Installation) -> Vec<String> {
+    let root = installation.data().join("cache/blobs/v1");
+    let name = |path: PathBuf| path.strip_prefix(&root).ok().map(|name| name.display().to_string());
+    let names = files(&root).into_iter().filter_map(name);
+    names.filter(|name| name.starts_with("c/") || name.starts_with("raw/")).collect()
+}
+
+/// Goal: of a deleted document and of a deleted tenant no copy is left on the disk of any machine:
+/// of those that had it open, and of one that was away meanwhile.
+#[test]
+fn copies_of_what_is_deleted_go_everywhere() {
+    let test = "copies_of_what_is_deleted_go_everywhere";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let (one, two) = (another(&installation), another(&installation));
+    let port = free_port();
+    let writer = Node::writer(&store, installation, port);
+    let away = node_with_saffron(&writer, &store, one, port);
+    let node = Node::query(&store, two, port);
+    for node in [&away, &node] {
+        assert_eq!(found(&node.client, "saffron"), ["a"]);
+        let body = json!({"tenant_id": "acme", "file_id": "a"});
+        let fetched = ask(&node.client, "POST", "/fetch/fetch_content", body);
+        assert_eq!(fetched["file_content"], "The saffron market opens on Tuesdays.");
+        let copies = copies(&node.installation);
+        for folder in ["c/", "raw/"] {
+            assert!(copies.iter().any(|name| name.starts_with(folder)), "{copies:?}");
+        }
+    }
+    let Node { server, installation: cache, .. } = away;
+    server.kill();
+    let gone = |installation: &Installation, folder: &str| {
+        let mut patience = Patience::new();
+        while copies(installation).iter().any(|name| name.starts_with(folder)) {
+            assert!(!patience.is_over(()), "copies are left: {:?}", copies(installation));
+        }
+    };
+    upload(&writer.client, "b", "The granite quarry closed in 1988.");
+    assert_eq!(settled(&writer.client, "b"), "success");
+    assert_eq!(found(&node.client, "granite"), ["b"]);
+    delete(&writer.client, "a");
+    gone(&node.installation, "raw/");
+    ask(&writer.client, "DELETE", "/tenant/delete?tenant_id=acme&confirm=acme", Value::Null);
+    gone(&writer.installation, "");
+    gone(&node.installation, "");
+    assert!(!copies(&cache).is_empty());
+    gone(&Node::query(&store, cache, port).installation, "");
 }
 
 /// Goal: nodes that are killed, lose their disk or sleep for long never answer from the past; while

@@ -1,5 +1,6 @@
 //! The blob store of a bucket.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -191,6 +192,14 @@ impl BlobStore for BucketBlobs {
 
     fn forget_copy(&self, key: &Key) -> bool {
         self.cache.forget(key)
+    }
+
+    fn copied_prefixes(&self) -> BTreeSet<Key> {
+        self.cache.prefixes()
+    }
+
+    fn copies_below(&self, prefix: &Key) -> Vec<Key> {
+        self.cache.below(prefix)
     }
 
     fn put_with(&self, key: &Key, write: &mut WriteBlob<'_>) -> Result<u64, StoreError> {

@@ -4,7 +4,7 @@
 //! restart. Those that were used least recently go first; those that are mapped stay, because the
 //! disk would not get their bytes back, so a budget below what open collections need is exceeded.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Weak;
@@ -155,7 +155,9 @@ impl Cache {
             state.fetching.remove(key);
             self.fetched.notify_all();
             let (temporary, bytes) = result?;
-            self.place(&mut state, key, &temporary, bytes)?;
+            self.place(&mut state, key, &temporary, bytes).inspect_err(|_| {
+                let _ = fs::remove_file(&temporary);
+            })?;
             is_fetched = true;
         }
     }
@@ -189,6 +191,19 @@ impl Cache {
             self.remove(&mut state, key);
         }
         is_known
+    }
+
+    /// The first three components of the names of all copies.
+    pub(crate) fn prefixes(&self) -> BTreeSet<Key> {
+        let state = self.state.lock();
+        let names: BTreeSet<&str> = state.copies.keys().map(|key| prefix(key.as_str())).collect();
+        names.into_iter().filter_map(|name| Key::parse(name).ok()).collect()
+    }
+
+    /// The keys of copies below a prefix.
+    pub(crate) fn below(&self, prefix: &Key) -> Vec<Key> {
+        let state = self.state.lock();
+        state.copies.keys().filter(|key| key.begins_with(prefix)).cloned().collect()
     }
 
     fn make_room(&self, state: &mut State) {
@@ -243,6 +258,10 @@ impl State {
             self.by_use.insert(self.uses, key.clone());
         }
     }
+}
+
+fn prefix(name: &str) -> &str {
+    name.match_indices('/').nth(2).map_or(name, |(end, _)| &name[..end])
 }
 
 /// The files below a directory whose names are keys, with the times at which they came.
@@ -353,6 +372,20 @@ mod tests {
         assert_eq!(cache.counts().evictions, 2);
         // One larger than the budget stays while it is the newest: it was asked for.
         assert_eq!(fixture.cache(50).counts().copies, 1);
+    }
+
+    #[test]
+    fn copies_are_listed_by_prefix() {
+        let fixture = Fixture::new();
+        let cache = fixture.cache(1000);
+        ["a/s/1", "a/s/2", "ab/s/1"].iter().for_each(|name| drop(fixture.map(&cache, name)));
+        assert_eq!(cache.prefixes(), BTreeSet::from([key("a"), key("ab")]));
+        let mut below = cache.below(&key("a"));
+        below.sort_unstable();
+        assert_eq!(below, [key("a/s/1"), key("a/s/2")]);
+        below.iter().for_each(|key| assert!(cache.forget(key)));
+        assert_eq!(cache.prefixes(), BTreeSet::from([key("ab")]));
+        assert_eq!(fixture.cache(1000).counts().copies, 1, "their files are gone too");
     }
 
     #[test]

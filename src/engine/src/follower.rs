@@ -12,9 +12,11 @@
 //!
 //! - `peers`: the other nodes, and the tenants that each of them answers for; `joining`: becoming
 //!   one of them; `shares`: searches that they share
+//! - `refreshing`: the thread "refresh"
 
 mod joining;
 mod peers;
+mod refreshing;
 mod shares;
 
 use std::sync::Arc;
@@ -34,17 +36,15 @@ use crate::settings::{InvalidSetting, Settings};
 use crate::{Engine, EngineError};
 use lodestone_bucket::BucketBlobs;
 use lodestone_catalog::job::JobRow;
-use lodestone_catalog::{Catalog, CatalogError, FollowState, Tenant};
+use lodestone_catalog::{Catalog, FollowState, Tenant};
 use lodestone_fetch::forward::Addresses;
 use lodestone_fetch::{Authorities, Forwarder};
 use lodestone_metrics::Gauge;
 use lodestone_storage::collection::{Collection, Registry};
-use lodestone_types::{ErrorKind, IdSource, JobStatus};
+use lodestone_types::{IdSource, JobStatus};
 
 /// Time between two looks at the log: a few of them may be lost before a process is behind.
 const LOOK: Duration = Duration::from_millis(500);
-/// Time after which versions that were replaced are looked through, for those to be given up.
-const FORGET: Duration = Duration::from_secs(3);
 /// Time between two looks at the process that writes.
 const WRITER_LOOK: Duration = Duration::from_secs(1);
 /// Looks in a row that fail before it is taken for lost.
@@ -268,45 +268,6 @@ impl Follower {
             if signals.is_stopping {
                 return;
             }
-        }
-    }
-
-    fn refresh(&self) {
-        loop {
-            let mut signals = self.signals.lock();
-            let is_idle = |signals: &mut Signals| !signals.has_changes && !signals.is_stopping;
-            self.changed.wait_while_for(&mut signals, is_idle, FORGET);
-            if signals.is_stopping {
-                return;
-            }
-            let has_changes = std::mem::take(&mut signals.has_changes);
-            drop(signals);
-            for collection in self.registry.open_collections() {
-                if has_changes {
-                    self.bring_up_to_date(&collection);
-                }
-                collection.forget_earlier();
-            }
-        }
-    }
-
-    fn bring_up_to_date(&self, collection: &Collection) {
-        let id = collection.id();
-        let refreshed = match self.catalog.head(id) {
-            Ok(head) => collection.refresh(head),
-            Err(CatalogError::CollectionUnknown { .. }) => {
-                collection.forget_all();
-                return drop(self.registry.close(id));
-            }
-            Err(error) => return tracing::warn!(collection = %id, %error, "its head is not known"),
-        };
-        match refreshed {
-            Ok(()) => {}
-            // Its tenant is being deleted, or a request loads it.
-            Err(error) if error.kind() == ErrorKind::Unavailable => {
-                tracing::debug!(collection = %id, %error, "not brought up to date");
-            }
-            Err(error) => tracing::error!(collection = %id, %error, "not brought up to date"),
         }
     }
 

@@ -36,6 +36,7 @@ mod backups;
 mod blobs;
 mod budgets;
 mod components;
+mod copies;
 mod device;
 mod error;
 mod files;

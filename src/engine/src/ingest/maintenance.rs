@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::copies;
 use crate::ingest::rebuild::Round;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_embed::Embedder;
@@ -193,6 +194,9 @@ impl Ingest {
         if sweep.waiting.is_empty() && now >= sweep.round_due_at {
             sweep.round_due_at = now.plus_millis(SWEEP_MILLIS);
             sweep.waiting = self.tenants_to_sweep()?;
+            // Asked in this order: one that is imported is in the catalog when it is so no more.
+            let imported = self.importing.lock().clone();
+            copies::forget_deleted(&*self.store, &self.catalog, &imported)?;
         }
         if now < sweep.next_due_at {
             return Ok(());
@@ -209,6 +213,7 @@ impl Ingest {
         }
         self.expire_other(&collection)?;
         let deleted = self.sweep_originals(&collection)?;
+        copies::forget_originals(&*self.store, &self.catalog, &collection)?;
         if deleted > 0 {
             tracing::info!(tenant = %name, deleted, "originals without a source deleted");
         }
@@ -270,17 +275,8 @@ impl Ingest {
         if old.is_empty() {
             return Ok(0);
         }
-        // Jobs first: one that leaves the queue meanwhile is in the snapshot that is read after it.
-        let mut referred = self.catalog.raw_keys(collection.id())?;
-        let snapshot = collection.snapshot();
-        if snapshot.unknown_segments() > 0 {
-            return Ok(0);
-        }
-        let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
-        referred.extend(lost.map(|record| record.raw_key.clone()));
-        for found in snapshot.all_sources() {
-            referred.insert(found.record().map_err(CollectionError::from)?.raw_key);
-        }
+        let referred = copies::referred_originals(&self.catalog, collection)?;
+        let Some(referred) = referred else { return Ok(0) };
         let orphans: Vec<_> = old.iter().filter(|key| !referred.contains(key.as_str())).collect();
         // Asked after the listing: all that is in it was put before any successor came.
         if orphans.is_empty() || self.catalog.check_fence()? {

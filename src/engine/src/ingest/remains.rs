@@ -1,5 +1,6 @@
 //! The remains of deleted tenants, and the descriptors of the others.
 
+use crate::copies;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::CatalogError;
 use lodestone_catalog::descriptors;
@@ -48,6 +49,7 @@ impl Ingest {
         for prefix in [layout::collection_prefix(id), uploads::prefix(id)] {
             self.store.delete_prefix(&prefix)?;
         }
+        copies::forget(&*self.store, id);
         Ok(())
     }
 

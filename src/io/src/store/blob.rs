@@ -1,5 +1,6 @@
 //! The blob store as a component.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
@@ -30,6 +31,16 @@ pub trait BlobStore: Send + Sync + fmt::Debug {
     /// damaged; returns whether there was one, so that it is worth reading again.
     fn forget_copy(&self, _key: &Key) -> bool {
         false
+    }
+
+    /// The prefixes of three components below which blobs have such copies, as `v1/c/x`.
+    fn copied_prefixes(&self) -> BTreeSet<Key> {
+        BTreeSet::new()
+    }
+
+    /// The blobs below a prefix that have such copies, whether they are still there or not.
+    fn copies_below(&self, _prefix: &Key) -> Vec<Key> {
+        Vec::new()
     }
 
     /// Stores a blob, replacing one of that name in a single step. Two fsyncs.

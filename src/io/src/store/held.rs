@@ -1,6 +1,6 @@
 //! A blob store whose deletions can be put off, so that a backup finds what it has listed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::sync::Arc;
 
@@ -174,6 +174,14 @@ impl BlobStore for HeldBlobs {
 
     fn forget_copy(&self, key: &Key) -> bool {
         self.inner.forget_copy(key)
+    }
+
+    fn copied_prefixes(&self) -> BTreeSet<Key> {
+        self.inner.copied_prefixes()
+    }
+
+    fn copies_below(&self, prefix: &Key) -> Vec<Key> {
+        self.inner.copies_below(prefix)
     }
 
     fn put_with(&self, key: &Key, write: &mut WriteBlob<'_>) -> Result<u64, StoreError> {

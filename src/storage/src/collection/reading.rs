@@ -88,24 +88,13 @@ impl Collection {
         self.give_up(&earlier, &due);
     }
 
-    /// Forgets the copies of all segments: the collection is deleted.
-    pub fn forget_all(&self) {
-        let newest = self.snapshot();
-        let earlier = self.earlier.lock();
-        self.forget_copies(&BTreeSet::new(), &earlier);
-        self.forget_copies(&BTreeSet::new(), &[(Instant::now(), newest)]);
-    }
-
     /// Forgets the copies of segments that only versions which are given up list.
     fn give_up(&self, kept: &[Earlier], given_up: &[Earlier]) {
         let newest = self.snapshot();
         let listed = kept.iter().map(|(_, one)| one).chain([&newest]);
         let listed = listed.flat_map(|one| one.manifest.all_segments().map(|entry| entry.id));
-        self.forget_copies(&listed.collect(), given_up);
-    }
-
-    fn forget_copies(&self, listed: &BTreeSet<Uuid>, of: &[Earlier]) {
-        let all = of.iter().flat_map(|(_, one)| one.manifest.all_segments());
+        let listed: BTreeSet<Uuid> = listed.collect();
+        let all = given_up.iter().flat_map(|(_, one)| one.manifest.all_segments());
         for entry in all.filter(|entry| !listed.contains(&entry.id)) {
             self.store.forget_copy(&layout::segment(self.id, SegmentId(entry.id)));
         }
