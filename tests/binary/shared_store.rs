@@ -296,11 +296,20 @@ fn a_damaged_copy_is_fetched_again() {
     server.kill();
     let copies = segments_in(&installation.data());
     assert_eq!(copies.len(), 1);
-    let mut bytes = fs::read(&copies[0]).expect("a copy");
-    bytes.iter_mut().skip(4096).for_each(|byte| *byte ^= 0x5a);
-    fs::write(&copies[0], &bytes).expect("it is written");
+    let originals = files(&installation.data().join("cache/blobs/v1/raw"));
+    assert_eq!(originals.len(), 1);
+    for copy in [&copies[0], &originals[0]] {
+        let mut bytes = fs::read(copy).expect("a copy");
+        // Behind the head of a segment, and the end of the content of an original.
+        let sound = 4096.min(bytes.len() - 8);
+        bytes.iter_mut().skip(sound).for_each(|byte| *byte ^= 0x5a);
+        fs::write(copy, &bytes).expect("it is written");
+    }
     let (server, client) = installation.start_with(&pairs(&variables));
     assert_eq!(found(&client, "saffron"), ["a"]);
+    let body = json!({"tenant_id": "acme", "file_id": "a"});
+    let fetched = ask(&client, "POST", "/fetch/fetch_content", body);
+    assert_eq!(fetched["file_content"], "The saffron market opens on Tuesdays.");
     let state = ask(&client, "GET", "/readyz", Value::Null);
     assert_eq!(state["components"]["index"], "ok", "{state}");
     server.kill();

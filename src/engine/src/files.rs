@@ -59,7 +59,7 @@ impl Engine {
         Ok((files, has_more))
     }
 
-    /// Opens the original of a file; its content is not read.
+    /// Opens the original of a file, verified.
     ///
     /// # Errors
     /// Damage.

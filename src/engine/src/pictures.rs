@@ -125,13 +125,16 @@ impl Engine {
     /// [`PictureError`]; damage.
     pub fn draw(
         &self,
-        original: &Original,
+        original: &mut Original,
         drawing: &Drawing,
     ) -> Result<Arc<PagePicture>, EngineError> {
         let memory = self.memory.take(drawing_bytes(original.len()), MEMORY_WAIT);
         let _memory = memory.ok_or(PictureError::NoMemory)?;
-        let mut bytes = Vec::with_capacity(original.len() as usize);
-        original.verify(|piece| bytes.extend_from_slice(piece))?;
+        let len = original.len() as usize;
+        let bytes = self.read_original(original, |bytes: &mut Vec<u8>, piece| {
+            bytes.reserve_exact(len.saturating_sub(bytes.len()));
+            bytes.extend_from_slice(piece);
+        })?;
         let drawn = self.pictures.parser.draw(Format::Pdf, &bytes, drawing);
         let picture = Arc::new(drawn.map_err(PictureError::from)?);
         self.pictures.keep(Kept {

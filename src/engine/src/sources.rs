@@ -29,7 +29,7 @@ pub struct Original {
 }
 
 impl Original {
-    /// The content; [`Self::verify`] says whether it is what was stored.
+    /// The content; [`Engine::read_original`] says whether it is what was stored.
     pub fn content(&self) -> Option<&FileSlice> {
         self.stored.as_ref().map(StoredUpload::content)
     }
@@ -42,18 +42,6 @@ impl Original {
     /// Whether it has no content.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Reads the content once, piece by piece, compares it with its hash, and gives it to `see` on
-    /// the way.
-    ///
-    /// # Errors
-    /// Damage.
-    pub fn verify(&self, see: impl FnMut(&[u8])) -> Result<(), EngineError> {
-        match &self.stored {
-            Some(stored) => Ok(stored.verify(see)?),
-            None => Ok(()),
-        }
     }
 }
 
@@ -180,6 +168,22 @@ impl Engine {
         }
         let collection = access.tenant.collection;
         Err(CollectionError::Unsettled { collection, look_ups: LOOK_UPS_MAX }.into())
+    }
+
+    /// Reads the content once, piece by piece, compares it with its hash, and gives it to `see` on
+    /// the way. A copy that is damaged is fetched again, and read from its start.
+    ///
+    /// # Errors
+    /// Damage.
+    pub fn read_original<T: Default>(
+        &self,
+        original: &mut Original,
+        see: impl Fn(&mut T, &[u8]),
+    ) -> Result<T, EngineError> {
+        match &mut original.stored {
+            Some(stored) => Ok(stored.read(&*self.store, see)?),
+            None => Ok(T::default()),
+        }
     }
 
     /// Jobs of the scopes that a key reaches.

@@ -266,8 +266,18 @@ impl Run<'_> {
         Ok((list.finish()?, bytes))
     }
 
-    /// Copies a file; `None` for a list of sources that an older release did not write.
+    /// Copies a file; `None` for a list of sources that an older release did not write. Where a
+    /// local copy of an original is damaged, the one in the bucket is copied.
     fn copy(&mut self, key: &Key) -> Result<Option<Object>, BackupError> {
+        match self.copy_once(key) {
+            Err(BackupError::Damaged { .. }) if self.parts.store.forget_copy(key) => {
+                self.copy_once(key)
+            }
+            copied => copied,
+        }
+    }
+
+    fn copy_once(&mut self, key: &Key) -> Result<Option<Object>, BackupError> {
         let file: FileSlice = match self.parts.store.open(key) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound && key.as_str().contains("/r/") => {

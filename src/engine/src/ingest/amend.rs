@@ -120,8 +120,7 @@ impl Ingest {
             let problem = "it cannot be read to its end".to_owned();
             IngestError::from(CollectionError::BadUpload { key: raw_key.clone(), problem })
         };
-        let stored = uploads::open(&*self.store, raw_key)?;
-        stored.verify(|_| {})?;
+        let stored = uploads::open_verified(&*self.store, raw_key)?;
         let key = Key::parse(raw_key).expect("it was opened by this name");
         let file = self.store.map(&key).map_err(CollectionError::from)?;
         let content_at = file.len().checked_sub(stored.content().len() as usize);

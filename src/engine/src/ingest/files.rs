@@ -73,12 +73,12 @@ impl Ingest {
         }
     }
 
-    /// Opens the original of a file; its content is not read.
+    /// Opens the original of a file, verified.
     ///
     /// # Errors
     /// Damage.
     pub fn open_file(&self, file: &StoredFile) -> Result<StoredUpload, IngestError> {
-        Ok(uploads::open(&*self.store, &file.raw_key)?)
+        Ok(uploads::open_verified(&*self.store, &file.raw_key)?)
     }
 
     /// The bytes of a file, verified.

@@ -146,8 +146,8 @@ impl Ingest {
     }
 
     fn read_original(&self, key: &Key) -> Result<(), CollectionError> {
-        let stored = uploads::open(&*self.store, key.as_str())?;
-        stored.verify(|piece| {
+        let mut stored = uploads::open(&*self.store, key.as_str())?;
+        stored.read(&*self.store, |(): &mut (), piece| {
             self.go_on(piece.len() as u64);
         })
     }

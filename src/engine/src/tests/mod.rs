@@ -150,6 +150,11 @@ fn id(text: &str) -> SourceId {
     SourceId::parse(text).unwrap()
 }
 
+fn content_of(engine: &Engine, original: &mut Original) -> Vec<u8> {
+    let gather = |content: &mut Vec<u8>, piece: &[u8]| content.extend_from_slice(piece);
+    engine.read_original(original, gather).unwrap()
+}
+
 fn map(value: Value) -> Metadata {
     value.as_object().unwrap().clone()
 }

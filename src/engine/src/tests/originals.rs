@@ -3,6 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::backup::{Folder, TakeOptions, TakeParts, Unpaced, take};
+use lodestone_catalog::Tenant;
+use lodestone_io::store::HeldBlobs;
+use lodestone_io::store::testing::FaultyBlobs;
 
 /// Goal: a replacement that is published between look-up and read, so that the old file is gone,
 /// is no error. Method: the disk publishes one just before each of the first two reads.
@@ -29,10 +33,9 @@ fn an_original_is_found_although_it_is_replaced_meanwhile() {
             wait_for("the end of the old file", || (!path.exists()).then_some(()));
         }
     });
-    let original = rig.engine.original(&access(&rig.engine), &id("doc")).unwrap();
+    let mut original = rig.engine.original(&access(&rig.engine), &id("doc")).unwrap();
     assert_eq!(reads.load(Ordering::SeqCst), 3, "two were gone, the third is read");
-    let mut content = Vec::new();
-    original.verify(|piece| content.extend_from_slice(piece)).unwrap();
+    let content = content_of(&rig.engine, &mut original);
     assert_eq!((&content[..], original.record.version), (&b"version after 1"[..], 3));
     assert!(!first.exists());
 }
@@ -48,4 +51,32 @@ fn an_original_that_is_lost_is_damage_and_not_absence() {
     assert_eq!(error.kind(), lodestone_types::ErrorKind::Corrupt, "{error}");
     let error = rig.engine.original(&access, &id("other")).unwrap_err();
     assert!(matches!(error, EngineError::SourceNotFound { .. }), "{error}");
+}
+
+/// Goal: an original of which the bucket has the bytes whole is in a backup, although the copy on
+/// the disk is damaged.
+#[test]
+fn a_damaged_copy_leaves_no_tenant_out_of_a_backup() {
+    let rig = Rig::new();
+    rig.upload("doc", "everywhere is snow");
+    let record = rig.engine.original(&access(&rig.engine), &id("doc")).unwrap().record;
+    let path = rig.engine.data.root().join(&record.raw_key);
+    let sound = std::fs::read(&path).unwrap();
+    let mut damaged = sound.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    let copies = FaultyBlobs::new(Arc::clone(&rig.engine.store));
+    copies.set_copies(move |_| std::fs::write(&path, &sound).is_ok());
+    let open = |tenant: &Tenant| Ok(rig.engine.ingest.open(tenant)?);
+    let parts = TakeParts {
+        catalog: &rig.engine.catalog,
+        open: &open,
+        store: &Arc::new(HeldBlobs::new(Arc::new(copies))),
+        clock: &*rig.clock,
+        pace: &Unpaced,
+    };
+    let to = tempfile::tempdir().unwrap();
+    let place = Folder::create(to.path()).unwrap();
+    let made = take(&parts, &place, &TakeOptions::default()).unwrap();
+    assert!(made.is_complete(), "{:?}", made.left_out);
 }

@@ -152,9 +152,8 @@ fn accepted_uploads_outlive_the_catalog() {
     let seen = settled(&rig.engine, "seen");
     assert_eq!((seen.status, seen.record.version), (JobStatus::Success, 2));
     for source in ["late", "seen"] {
-        let original = rig.engine.original(&access(&rig.engine), &id(source)).unwrap();
-        let mut content = Vec::new();
-        original.verify(|piece| content.extend_from_slice(piece)).unwrap();
+        let mut original = rig.engine.original(&access(&rig.engine), &id(source)).unwrap();
+        let content = content_of(&rig.engine, &mut original);
         assert_eq!(content, b"everywhere is snow");
     }
 }
@@ -175,9 +174,8 @@ fn a_clock_that_was_set_back_changes_no_order() {
     let rig = rig.restart(GatedEmbedder::default(), lose_catalog);
     for source in ["seen", "late"] {
         assert_eq!(settled(&rig.engine, source).status, JobStatus::Success);
-        let original = rig.engine.original(&access(&rig.engine), &id(source)).unwrap();
-        let mut content = Vec::new();
-        original.verify(|piece| content.extend_from_slice(piece)).unwrap();
+        let mut original = rig.engine.original(&access(&rig.engine), &id(source)).unwrap();
+        let content = content_of(&rig.engine, &mut original);
         assert_eq!(content, b"everywhere is snow", "{source}");
     }
 }

@@ -56,7 +56,7 @@ fn fetch_content(app: &App, call: &Call, request: FetchContent) -> Result<Fetche
     let grant = call.grant()?;
     let access = app.engine.open(grant, &scope, Some(TenantMode::Standard))?;
     let original = app.engine.original(&access, &file_id);
-    let original = original.map_err(|error| lookup_error(&access, error))?;
+    let mut original = original.map_err(|error| lookup_error(&access, error))?;
     let mut answer = FetchedContent {
         file_id: file_id.to_string(),
         success: true,
@@ -70,10 +70,12 @@ fn fetch_content(app: &App, call: &Call, request: FetchContent) -> Result<Fetche
     };
     let mut coding = None;
     if return_content {
-        let found = judge(&original)?;
+        let found = judge(app, &mut original)?;
         if found.0 == Coding::Base64 {
             answer.encoding = "base64".to_owned();
         }
+        // A copy that was fetched again may have another length.
+        answer.size_bytes = original.len();
         coding = Some(found);
     } else {
         let key_id = grant.key_id.to_string();
@@ -88,19 +90,24 @@ fn fetch_content(app: &App, call: &Call, request: FetchContent) -> Result<Fetche
 }
 
 /// Verifies an original, and finds the coding in which JSON can hold it, with its length there.
-fn judge(original: &Original) -> Result<(Coding, u64), ApiError> {
-    let (mut pieces, mut is_text, mut text_bytes) = (TextPieces::default(), true, 0);
-    original.verify(|piece| {
-        if !is_text {
+fn judge(app: &App, original: &mut Original) -> Result<(Coding, u64), ApiError> {
+    #[derive(Default)]
+    struct Seen {
+        pieces: TextPieces,
+        is_binary: bool,
+        text_bytes: u64,
+    }
+    let seen = app.engine.read_original(original, |seen: &mut Seen, piece| {
+        if seen.is_binary {
             return;
         }
-        match pieces.text_of(piece) {
-            Some(text) => text_bytes += json_text_len(&text),
-            None => is_text = false,
+        match seen.pieces.text_of(piece) {
+            Some(text) => seen.text_bytes += json_text_len(&text),
+            None => seen.is_binary = true,
         }
     })?;
-    Ok(match is_text && pieces.is_whole() {
-        true => (Coding::JsonText, text_bytes),
+    Ok(match !seen.is_binary && seen.pieces.is_whole() {
+        true => (Coding::JsonText, seen.text_bytes),
         false => (Coding::Base64, base64_len(original.len())),
     })
 }
@@ -181,8 +188,8 @@ fn claimed(app: &App, claim: Claim) -> Result<(TenantAccess, Original), ApiError
         Some(_) => with_pages(app, &access, &source),
     };
     match found {
-        Ok(original) if drawing.is_none() => {
-            original.verify(|_| ())?;
+        Ok(mut original) if drawing.is_none() => {
+            app.engine.read_original(&mut original, |(): &mut (), _| ())?;
             Ok((access, original))
         }
         // Drawing verifies it.

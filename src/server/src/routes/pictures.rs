@@ -90,7 +90,7 @@ pub(super) async fn drawn(
     app: App,
     call: &Call,
     access: &TenantAccess,
-    original: Original,
+    mut original: Original,
     drawing: Drawing,
 ) -> Result<PageImageReply, ApiError> {
     if let Some(picture) = app.engine.recent_picture(&original, &drawing) {
@@ -98,7 +98,7 @@ pub(super) async fn drawn(
     }
     let turn = app.turn_to_draw(call, &app.search_context(), access).await?;
     off_thread(move || {
-        let picture = app.engine.draw(&original, &drawing);
+        let picture = app.engine.draw(&mut original, &drawing);
         drop(turn);
         Ok(PageImageReply::Picture(picture?))
     })

@@ -77,17 +77,36 @@ pub struct StoredUpload {
 }
 
 impl StoredUpload {
-    /// The content; [`Self::verify`] says whether it is what was stored.
+    /// The content; [`Self::read`] says whether it is what was stored.
     pub fn content(&self) -> &FileSlice {
         &self.content
     }
 
     /// Reads the file once, piece by piece, compares it with the hash in its name, and gives the
-    /// content to `see` on the way.
+    /// content to `see` on the way. A copy that is damaged is made again, and read from its start.
     ///
     /// # Errors
     /// [`CollectionError::BadUpload`] if it does not match; errors of the store.
-    pub fn verify(&self, mut see: impl FnMut(&[u8])) -> Result<(), CollectionError> {
+    pub fn read<T: Default>(
+        &mut self,
+        store: &dyn BlobStore,
+        see: impl Fn(&mut T, &[u8]),
+    ) -> Result<T, CollectionError> {
+        let read = |stored: &Self| {
+            let mut seen = T::default();
+            stored.verify(|piece| see(&mut seen, piece)).map(|()| seen)
+        };
+        match read(self) {
+            Err(error) if is_damage(&error) && store.forget_copy(&key_of(&self.raw_key)?) => {
+                tracing::warn!(%error, "a copy is fetched again");
+                *self = open(store, &self.raw_key)?;
+                read(self)
+            }
+            read => read,
+        }
+    }
+
+    fn verify(&self, mut see: impl FnMut(&[u8])) -> Result<(), CollectionError> {
         let mut hash = Sha256::new();
         let mut label_left = self.file.len() - self.content.len();
         let read = self.file.pieces(|piece| {
@@ -177,15 +196,14 @@ pub fn open(store: &dyn BlobStore, raw_key: &str) -> Result<StoredUpload, Collec
 /// As [`open`], and the content is read once and verified.
 ///
 /// # Errors
-/// As [`open`] and [`StoredUpload::verify`].
+/// As [`open`] and [`StoredUpload::read`].
 pub fn open_verified(
     store: &dyn BlobStore,
     raw_key: &str,
 ) -> Result<StoredUpload, CollectionError> {
-    read(store, raw_key, |key| {
-        let stored = open_file(raw_key, store.open(key)?)?;
-        stored.verify(|_| {}).map(|()| stored)
-    })
+    let mut stored = open(store, raw_key)?;
+    stored.read(store, |(): &mut (), _| {})?;
+    Ok(stored)
 }
 
 fn open_file(raw_key: &str, file: FileSlice) -> Result<StoredUpload, CollectionError> {
@@ -308,6 +326,12 @@ mod tests {
         assert_eq!(open_verified(&copies, key.as_str()).unwrap().content().len(), 7);
         damage();
         assert!(verify_all(&copies, &[key.as_str()]).unwrap().is_empty());
+        // What was read of the damaged copy does not count.
+        damage();
+        let mut stored = open(&copies, key.as_str()).unwrap();
+        let gather = |content: &mut Vec<u8>, piece: &[u8]| content.extend_from_slice(piece);
+        assert!(stored.read(&*memory, gather).is_err());
+        assert_eq!(stored.read(&copies, gather).unwrap(), b"content");
         memory.put(&key, b"cut").unwrap();
         assert_eq!(open(&copies, key.as_str()).unwrap().label, label);
     }
