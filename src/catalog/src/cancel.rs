@@ -3,12 +3,11 @@
 use rusqlite::{Connection, params};
 
 use super::error::Result;
+use super::outbox::Teller;
 use super::rows::{Cells, Statements, blob};
+use super::steps::ROWS_PER_STEP;
 use super::{Catalog, known, outbox};
 use lodestone_types::{CollectionId, JobStatus, Sequence, SourceId, SubTenantId};
-
-/// Rows in one step of a long removal, so that others write in between.
-pub(super) const ROWS_PER_STEP: i64 = 1000;
 
 /// Jobs that a cancellation removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,34 +54,53 @@ impl Catalog {
             }
             Ok(canceled)
         })?;
-        self.inner.stages.cancel(&canceled.sequences);
-        self.inner.job_watchers.wake(&canceled.sequences);
+        self.end_canceled(&canceled);
         for source in sources {
             self.inner.changes.note(source.as_str());
         }
         Ok(canceled)
     }
 
-    /// Removes settled jobs of a sub-tenant in steps, so that the deletion of the rest in one
-    /// transaction is short. Returns the keys of their originals.
-    pub(super) fn remove_settled_jobs(
+    /// Removes the jobs of a sub-tenant in steps. Those that run go before those that wait: where
+    /// it ends in between, the newer one of a source is left.
+    pub(super) fn remove_sub_tenant_jobs(
         &self,
         collection: CollectionId,
         sub_tenant: &SubTenantId,
-    ) -> Result<Vec<String>> {
-        let mut raw_keys = Vec::new();
-        loop {
+    ) -> Result<Canceled> {
+        let mut canceled = Canceled::default();
+        for states in ["'success', 'errored'", "'in_progress'", "'queued'"] {
             let name = sub_tenant.clone();
-            let removed = self.write(move |connection| {
-                let settled = "AND status IN ('success', 'errored') LIMIT ?3";
-                remove_in_sub_tenant(connection, collection, &name, settled)
+            let step = move |connection: &Connection, teller: &mut Teller| {
+                let removed =
+                    remove_in_sub_tenant(connection, collection, &name, states, ROWS_PER_STEP)?;
+                if removed.had_open {
+                    teller.tell_drained(connection, collection)?;
+                }
+                Ok((removed.sequences.len(), removed))
+            };
+            self.in_steps(step, |removed| {
+                self.end_canceled(&removed);
+                canceled.add(removed);
             })?;
-            let is_last = (removed.sequences.len() as i64) < ROWS_PER_STEP;
-            raw_keys.extend(removed.raw_keys);
-            if is_last {
-                return Ok(raw_keys);
-            }
         }
+        Ok(canceled)
+    }
+
+    /// Has whoever works on removed jobs, or waits for them, notice.
+    pub(super) fn end_canceled(&self, canceled: &Canceled) {
+        self.inner.stages.cancel(&canceled.sequences);
+        self.inner.job_watchers.wake(&canceled.sequences);
+    }
+}
+
+impl Canceled {
+    pub(super) fn add(&mut self, other: Self) {
+        let Self { existed, raw_keys, sequences, had_open } = other;
+        self.existed.extend(existed);
+        self.raw_keys.extend(raw_keys);
+        self.sequences.extend(sequences);
+        self.had_open |= had_open;
     }
 }
 
@@ -99,39 +117,21 @@ fn remove_source_jobs(
     connection.each(sql, scope, |cells| take_removed(cells, canceled))
 }
 
-/// Removes what is left of a sub-tenant's jobs inside a transaction.
-pub(super) fn remove_sub_tenant_jobs(
+/// Removes so many jobs of a sub-tenant in some states inside a transaction.
+pub(super) fn remove_in_sub_tenant(
     connection: &Connection,
     collection: CollectionId,
     sub_tenant: &SubTenantId,
-) -> Result<Canceled> {
-    let every = "AND status IN ('queued', 'in_progress', 'success', 'errored') LIMIT ?3";
-    let mut canceled = Canceled::default();
-    loop {
-        let step = remove_in_sub_tenant(connection, collection, sub_tenant, every)?;
-        let is_last = (step.sequences.len() as i64) < ROWS_PER_STEP;
-        canceled.had_open |= step.had_open;
-        canceled.raw_keys.extend(step.raw_keys);
-        canceled.sequences.extend(step.sequences);
-        if is_last {
-            return Ok(canceled);
-        }
-    }
-}
-
-fn remove_in_sub_tenant(
-    connection: &Connection,
-    collection: CollectionId,
-    sub_tenant: &SubTenantId,
-    condition: &str,
+    states: &str,
+    limit: i64,
 ) -> Result<Canceled> {
     let sql = format!(
         "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs
-            WHERE collection = ?1 AND sub_tenant = ?2 {condition})
+            WHERE collection = ?1 AND sub_tenant = ?2 AND status IN ({states}) LIMIT ?3)
          RETURNING seq, raw_key, status"
     );
     let mut canceled = Canceled::default();
-    let scope = params![blob(collection), sub_tenant.as_str(), ROWS_PER_STEP];
+    let scope = params![blob(collection), sub_tenant.as_str(), limit];
     connection.each(&sql, scope, |cells| take_removed(cells, &mut canceled))?;
     Ok(canceled)
 }

@@ -122,14 +122,18 @@ impl Catalog {
     }
 }
 
-/// Removes the files of a sub-tenant inside a transaction; returns the keys of their originals.
+/// Removes so many files of a sub-tenant inside a transaction; returns the keys of their originals.
 pub(super) fn remove_of_sub_tenant(
     connection: &Connection,
     collection: CollectionId,
     sub_tenant: &SubTenantId,
+    limit: i64,
 ) -> Result<Vec<String>> {
-    let sql = "DELETE FROM files WHERE collection = ?1 AND sub_tenant = ?2 RETURNING raw_key";
-    connection.all(sql, params![blob(collection), sub_tenant.as_str()], |cells| cells.next())
+    let sql = "DELETE FROM files WHERE collection = ?1 AND id IN
+            (SELECT id FROM files WHERE collection = ?1 AND sub_tenant = ?2 LIMIT ?3)
+        RETURNING raw_key";
+    let values = params![blob(collection), sub_tenant.as_str(), limit];
+    connection.all(sql, values, |cells| cells.next())
 }
 
 fn read_file(cells: &mut Cells<'_>) -> Result<StoredFile> {

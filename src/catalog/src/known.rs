@@ -10,7 +10,6 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 
 use super::Catalog;
-use super::cancel::ROWS_PER_STEP;
 use super::error::Result;
 use super::listing::{JobScope, among};
 use super::rows::{Statements, blob};
@@ -75,8 +74,7 @@ impl Catalog {
         })
     }
 
-    /// Forgets the sources of a sub-tenant, and events of them, in steps as
-    /// [`Self::remove_settled_jobs`] does.
+    /// Forgets the sources of a sub-tenant, events of them and conversations, in steps.
     pub(super) fn forget_sub_tenant(
         &self,
         collection: CollectionId,
@@ -88,20 +86,14 @@ impl Catalog {
                  WHERE collection = ?1 AND sub_tenant = ?2 LIMIT ?3)",
             "deliveries WHERE id IN
                 (SELECT id FROM deliveries WHERE collection = ?1 AND sub_tenant = ?2 LIMIT ?3)",
+            "sessions WHERE id IN
+                (SELECT id FROM sessions WHERE collection = ?1 AND sub_tenant = ?2 LIMIT ?3)",
+            "file_batches WHERE collection = ?1 AND sub_tenant = ?2 AND id IN
+                (SELECT id FROM file_batches WHERE collection = ?1 AND sub_tenant = ?2 LIMIT ?3)",
         ];
-        for table in tables {
-            let step = || {
-                let name = sub_tenant.clone();
-                self.write(move |connection| {
-                    connection.changed(
-                        &format!("DELETE FROM {table}"),
-                        params![blob(collection), name.as_str(), ROWS_PER_STEP],
-                    )
-                })
-            };
-            while step()? == ROWS_PER_STEP as usize {}
-        }
-        Ok(())
+        let scope =
+            [Value::Blob(blob(collection).to_vec()), Value::Text(sub_tenant.as_str().to_owned())];
+        tables.iter().try_for_each(|table| self.delete_in_steps(table, &scope))
     }
 
     /// Notes that every source of a collection is known.

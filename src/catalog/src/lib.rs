@@ -106,6 +106,7 @@ mod rows;
 mod sequences;
 mod sessions;
 mod settle;
+mod steps;
 mod sub_tenants;
 mod submit;
 mod tenants;

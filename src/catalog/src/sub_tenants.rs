@@ -7,7 +7,9 @@ use super::Catalog;
 use super::allowance::Place;
 use super::cancel::{self, Canceled};
 use super::error::{CatalogError, Result};
+use super::outbox::Teller;
 use super::rows::{Statements, blob};
+use super::steps::{ALL_ROWS, ROWS_PER_STEP};
 use super::{files, known, sequences, tenants};
 use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId, Timestamp};
 
@@ -101,9 +103,10 @@ impl Catalog {
         self.read(|connection| exists(connection, collection, name))
     }
 
-    /// Removes a sub-tenant with its jobs, files and conversations. The caller has removed its
-    /// rows from the collection before and holds the collection's lock, so that a crash in between
-    /// leaves a sub-tenant that can be deleted again, never data without one.
+    /// Removes a sub-tenant with its jobs, files and conversations, in steps so that others write
+    /// in between; the sub-tenant itself last, with what has come meanwhile. The caller has removed
+    /// its rows from the collection before and holds the collection's lock, so that a crash in
+    /// between leaves a sub-tenant that can be deleted again, never data without one.
     ///
     /// # Errors
     /// [`CatalogError::SubTenantProtected`], [`CatalogError::SubTenantUnknown`], storage errors.
@@ -115,16 +118,24 @@ impl Catalog {
         if name.is_default() {
             return Err(CatalogError::SubTenantProtected);
         }
-        let mut raw_keys = self.remove_settled_jobs(collection, name)?;
+        let mut canceled = self.remove_sub_tenant_jobs(collection, name)?;
         self.forget_sub_tenant(collection, name)?;
         self.forget_sub_tenant(collection, &name.of_memories())?;
+        let own = name.clone();
+        let files = move |connection: &Connection, _: &mut Teller| {
+            let removed = files::remove_of_sub_tenant(connection, collection, &own, ROWS_PER_STEP)?;
+            Ok((removed.len(), removed))
+        };
+        self.in_steps(files, |removed| canceled.raw_keys.extend(removed))?;
         let name = name.clone();
-        let mut canceled = self.write_telling(move |connection, teller| {
+        let rest = self.write_telling(move |connection, teller| {
             if !exists(connection, collection, &name)? {
                 return Err(CatalogError::SubTenantUnknown { sub_tenant: name });
             }
-            let mut canceled = cancel::remove_sub_tenant_jobs(connection, collection, &name)?;
-            let files = files::remove_of_sub_tenant(connection, collection, &name)?;
+            let states = "'queued', 'in_progress', 'success', 'errored'";
+            let mut canceled =
+                cancel::remove_in_sub_tenant(connection, collection, &name, states, ALL_ROWS)?;
+            let files = files::remove_of_sub_tenant(connection, collection, &name, ALL_ROWS)?;
             canceled.raw_keys.extend(files);
             let tables = [
                 "sessions WHERE sub_tenant", "known_sources WHERE sub_tenant",
@@ -140,10 +151,8 @@ impl Catalog {
             }
             Ok(canceled)
         })?;
-        self.inner.stages.cancel(&canceled.sequences);
-        self.inner.job_watchers.wake(&canceled.sequences);
-        raw_keys.append(&mut canceled.raw_keys);
-        canceled.raw_keys = raw_keys;
+        self.end_canceled(&rest);
+        canceled.add(rest);
         Ok(canceled)
     }
 }

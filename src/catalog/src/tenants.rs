@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
@@ -233,7 +234,6 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::CollectionInUse`] unless it is a pending delete; storage errors.
     pub fn finish_delete_collection(&self, collection: CollectionId) -> Result<()> {
-        const ROWS_PER_STEP: i64 = 1000;
         let tables = [
             "jobs WHERE seq IN (SELECT seq FROM jobs WHERE collection = ?1 LIMIT ?2)",
             "known_sources WHERE (source, collection, sub_tenant) IN
@@ -257,15 +257,10 @@ impl Catalog {
             "tenant_limits WHERE collection = ?1 AND ?2 > 0",
             "tenants WHERE collection = ?1 AND ?2 > 0",
         ];
-        for table in tables {
-            let step = move |connection: &Connection| {
-                require_pending_delete(connection, collection)?;
-                let sql = format!("DELETE FROM {table}");
-                connection.changed(&sql, params![blob(collection), ROWS_PER_STEP])
-            };
-            while self.write(step)? == ROWS_PER_STEP as usize {}
-        }
-        Ok(())
+        // A deletion is never taken back.
+        self.read(|connection| require_pending_delete(connection, collection))?;
+        let id = [Value::Blob(blob(collection).to_vec())];
+        tables.iter().try_for_each(|table| self.delete_in_steps(table, &id))
     }
 
     /// Restores a tenant of a lost catalog from the files of its collection.

@@ -6,10 +6,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
 use super::Catalog;
-use super::cancel::ROWS_PER_STEP;
 use super::error::{CatalogError, Result};
 use super::keys::{in_order, insert_scope, read_tenant_grant};
 use super::rows::{Cells, Statements};
@@ -177,16 +177,8 @@ impl Catalog {
             "deliveries WHERE id IN (SELECT id FROM deliveries WHERE webhook = ?1 LIMIT ?2)",
             "webhooks WHERE id = ?1 AND ?2 > 0",
         ];
-        for table in tables {
-            let step = || {
-                let id = id.to_owned();
-                self.write(move |connection| {
-                    connection.changed(&format!("DELETE FROM {table}"), params![id, ROWS_PER_STEP])
-                })
-            };
-            while step()? == ROWS_PER_STEP as usize {}
-        }
-        Ok(())
+        let id = [Value::Text(id.to_owned())];
+        tables.iter().try_for_each(|table| self.delete_in_steps(table, &id))
     }
 }
 

@@ -544,7 +544,7 @@ fn a_long_log_is_removed_in_steps() {
     let of = fixture.tenant("acme").collection;
     let hook = fixture.hook_for(within(&[("acme", None)]), &EventKind::ALL);
     fixture.end(of, "a", PUBLISHED);
-    let more = 2 * crate::cancel::ROWS_PER_STEP + 5;
+    let more = 2 * crate::steps::ROWS_PER_STEP + 5;
     let fill = format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {more})
          INSERT INTO deliveries (webhook, event, kind, collection, sub_tenant, source, body,
