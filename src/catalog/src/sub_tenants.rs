@@ -16,54 +16,37 @@ use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId, Timestamp};
 impl Catalog {
     /// Takes the next sequence for a source that is made without a job (vectors, memories), and
     /// creates its sub-tenant if needed. Durable, so that no later operation gets the same one. A
-    /// memory is known in the scope of memories: a document may have the same id.
+    /// memory is known in the scope of memories: a document may have the same id. The `bytes` of a
+    /// batch of vectors are counted.
     ///
     /// # Errors
-    /// [`CatalogError::CollectionUnknown`], storage errors.
+    /// [`CatalogError::CollectionUnknown`], with bytes [`CatalogError::TenantLimit`]; storage
+    /// errors.
     pub fn reserve_sequence(
         &self,
         collection: CollectionId,
         sub_tenant: &SubTenantId,
         source: &SourceId,
-    ) -> Result<Sequence> {
-        let (name, now) = (sub_tenant.clone(), self.inner.clock.now());
-        let source = source.clone();
-        self.write(move |connection| {
-            tenants::require(connection, collection)?;
-            ensure(connection, collection, &name.named(), now)?;
-            let sequence = sequences::take(connection)?;
-            known::add(connection, collection, &name, &source, sequence)?;
-            Ok(sequence)
-        })
-    }
-
-    /// As [`Self::reserve_sequence`], for a batch of vectors of `bytes`, which is counted.
-    ///
-    /// # Errors
-    /// [`CatalogError::TenantLimit`]; as [`Self::reserve_sequence`].
-    pub fn reserve_batch(
-        &self,
-        collection: CollectionId,
-        sub_tenant: &SubTenantId,
-        source: &SourceId,
-        bytes: u64,
+        bytes: Option<u64>,
     ) -> Result<Sequence> {
         let (name, now) = (sub_tenant.clone(), self.inner.clock.now());
         let (source, defaults) = (source.clone(), self.inner.options.tenant_limits);
         self.write(move |connection| {
             tenants::require(connection, collection)?;
             let place = Place { collection, sub_tenant: &name };
-            place.require(connection, Some(&source), bytes, defaults)?;
-            ensure(connection, collection, &name, now)?;
+            if let Some(bytes) = bytes {
+                place.require(connection, Some(&source), bytes, defaults)?;
+            }
+            ensure(connection, collection, &name.named(), now)?;
             let sequence = sequences::take(connection)?;
             known::add(connection, collection, &name, &source, sequence)?;
-            place.set(connection, &source, bytes)?;
+            bytes.map_or(Ok(()), |bytes| place.set(connection, &source, bytes))?;
             Ok(sequence)
         })
     }
 
-    /// Takes back what [`Self::reserve_batch`] has counted for a batch that was not stored, unless
-    /// it was accepted anew since. The bytes `held` of a version that stays count again.
+    /// Takes back what [`Self::reserve_sequence`] has counted for a batch that was not stored,
+    /// unless it was accepted anew since. The bytes `held` of a version that stays count again.
     pub fn release_batch(
         &self,
         collection: CollectionId,

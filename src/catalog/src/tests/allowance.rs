@@ -58,7 +58,7 @@ fn a_refusal_names_limit_and_use_and_changes_nothing() {
     submit(&fixture, of, "b", 40).unwrap();
     let refused = submit(&fixture, of, "c", 0).unwrap_err();
     assert!(refused.contains("limit of 2 sources is reached: it has 2"), "{refused}");
-    let batch = fixture.catalog.reserve_batch(of, &sub("default"), &source("v"), 1);
+    let batch = fixture.catalog.reserve_sequence(of, &sub("default"), &source("v"), Some(1));
     assert!(matches!(batch, Err(CatalogError::TenantLimit { limit: "sources", max: 2, .. })));
     let other = fixture.tenant("b").collection;
     submit(&fixture, other, "a", 1 << 30).unwrap();
@@ -101,8 +101,8 @@ fn limits_survive_a_restart_and_end_with_their_tenant() {
     let of = fixture.tenant("a").collection;
     fixture.catalog.set_tenant_limits(of, limits(5, None)).unwrap();
     submit(&fixture, of, "a", 10).unwrap();
-    fixture.catalog.reserve_batch(of, &sub("x"), &source("v"), 8).unwrap();
-    fixture.catalog.reserve_sequence(of, &sub("x"), &source("memory")).unwrap();
+    fixture.catalog.reserve_sequence(of, &sub("x"), &source("v"), Some(8)).unwrap();
+    fixture.catalog.reserve_sequence(of, &sub("x"), &source("memory"), None).unwrap();
     let fixture = fixture.reopen();
     let allowance = fixture.catalog.allowance(of).unwrap();
     assert_eq!((allowance.own, allowance.limits), (limits(5, None), limits(5, 1000)));

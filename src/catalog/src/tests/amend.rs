@@ -235,11 +235,11 @@ fn numbers_from_elsewhere_are_not_given_again() {
     assert_eq!(catalog.newest_sequence().unwrap(), Sequence(70));
     assert_eq!(fixture.submit(of, "u").sequence, Sequence(71));
     assert_eq!(catalog.oldest_unsettled(of).unwrap(), Some(first));
-    let batch = catalog.reserve_batch(of, &sub("x"), &source("v"), 12).unwrap();
+    let batch = catalog.reserve_sequence(of, &sub("x"), &source("v"), Some(12)).unwrap();
     assert_eq!((batch, fixture.used(of).bytes), (Sequence(72), 42));
     let limits = TenantLimits { bytes: Some(50), ..TenantLimits::default() };
     catalog.set_tenant_limits(of, limits).unwrap();
-    let refused = catalog.reserve_batch(of, &sub("y"), &source("w"), 9).unwrap_err();
+    let refused = catalog.reserve_sequence(of, &sub("y"), &source("w"), Some(9)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
     assert_eq!(catalog.newest_sequence().unwrap(), batch, "no number was taken");
     assert!(!catalog.sub_tenant_exists(of, &sub("y")).unwrap());
@@ -304,7 +304,7 @@ fn a_removal_that_was_cut_off_is_finished_by_the_next() {
 fn what_takes_several_steps_is_removed_whole() {
     let fixture = Fixture::new();
     let of = fixture.tenant("a").collection;
-    fixture.catalog.reserve_sequence(of, &sub("x"), &source("v")).unwrap();
+    fixture.catalog.reserve_sequence(of, &sub("x"), &source("v"), None).unwrap();
     let rows = 2 * ROWS_PER_STEP + 5;
     let fill = || {
         for status in ["success", "errored", "queued"] {

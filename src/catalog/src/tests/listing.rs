@@ -57,7 +57,7 @@ fn a_source_is_found_wherever_the_key_may_look() {
     let mut inner = fixture.job(a, "s");
     inner.sub_tenant = sub("x");
     fixture.catalog.submit(inner).unwrap();
-    fixture.catalog.reserve_sequence(b, &sub("y"), &source("s")).unwrap();
+    fixture.catalog.reserve_sequence(b, &sub("y"), &source("s"), None).unwrap();
     let places = |scope: &JobScope| {
         let scopes = fixture.catalog.scopes_of(&source("s"), scope, None).unwrap();
         let place = |scope: &Scope| format!("{}/{}", scope.tenant, scope.sub_tenant);

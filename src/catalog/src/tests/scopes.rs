@@ -56,7 +56,7 @@ fn a_deleted_tenant_is_invisible_and_its_name_is_free() {
     let job = fixture.submit(old, "running");
     fixture.claim().unwrap();
     fixture.submit(old, "waiting");
-    fixture.catalog.reserve_sequence(old, &sub("x"), &source("v")).unwrap();
+    fixture.catalog.reserve_sequence(old, &sub("x"), &source("v"), None).unwrap();
     assert_eq!(fixture.catalog.begin_delete_tenant(&tenant("a")).unwrap(), old);
     let again = fixture.catalog.begin_delete_tenant(&tenant("a")).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::NotFound);
@@ -90,8 +90,8 @@ fn sub_tenants_come_with_the_first_write() {
     let mut job = fixture.job(collection, "s");
     job.sub_tenant = sub("x");
     fixture.catalog.submit(job).unwrap();
-    fixture.catalog.reserve_sequence(collection, &sub("b"), &source("v")).unwrap();
-    fixture.catalog.reserve_sequence(collection, &sub("c"), &source("v")).unwrap();
+    fixture.catalog.reserve_sequence(collection, &sub("b"), &source("v"), None).unwrap();
+    fixture.catalog.reserve_sequence(collection, &sub("c"), &source("v"), None).unwrap();
     let names = fixture.catalog.sub_tenants(collection).unwrap();
     assert_eq!(names, ["default", "b", "c", "x"].map(sub));
 }
@@ -104,7 +104,7 @@ fn memories_are_known_apart_from_documents() {
     let (catalog, of) = (&fixture.catalog, fixture.tenant("a").collection);
     let (name, memories) = (sub("x"), sub("x").of_memories());
     let known = |id: &str| catalog.scopes_of(&source(id), &JobScope::Everywhere, None).unwrap();
-    catalog.reserve_sequence(of, &memories, &source("s")).unwrap();
+    catalog.reserve_sequence(of, &memories, &source("s"), None).unwrap();
     catalog.add_known(of, vec![(memories.clone(), source("m"), Sequence(1), None)]).unwrap();
     assert_eq!((known("s"), known("m")), (Vec::new(), Vec::new()));
     assert!(!catalog.is_empty(of).unwrap() && catalog.sub_tenant_exists(of, &name).unwrap());
@@ -114,11 +114,11 @@ fn memories_are_known_apart_from_documents() {
     fixture.claim().unwrap();
     let (fault, message) = (Fault::CorruptFile, String::new());
     fixture.settle(of, job, Outcome::Rejected { fault, message });
-    catalog.reserve_sequence(of, &memories, &source("s")).unwrap();
+    catalog.reserve_sequence(of, &memories, &source("s"), None).unwrap();
     assert_eq!(catalog.retry(job).unwrap(), Retry::Open, "no later upload has replaced it");
     catalog.cancel_sources(of, &memories, &[source("s"), source("m")]).unwrap();
     assert_eq!(known("s"), [Scope { tenant: tenant("a"), sub_tenant: name.clone() }]);
-    catalog.reserve_sequence(of, &memories, &source("s")).unwrap();
+    catalog.reserve_sequence(of, &memories, &source("s"), None).unwrap();
     catalog.delete_sub_tenant(of, &name).unwrap();
     assert!(catalog.is_empty(of).unwrap());
 }
@@ -153,7 +153,7 @@ fn reserved_sequences_and_jobs_share_one_order() {
         let next = match n % 2 {
             0 => {
                 let name = sub("default");
-                fixture.catalog.reserve_sequence(collection, &name, &source("v")).unwrap()
+                fixture.catalog.reserve_sequence(collection, &name, &source("v"), None).unwrap()
             }
             _ => fixture.submit(collection, "s").sequence,
         };

@@ -58,7 +58,7 @@ fn an_idle_session_is_over() {
 fn sessions_go_with_their_sub_tenant_and_tenant() {
     let fixture = Fixture::new();
     let a = fixture.tenant("a").collection;
-    fixture.catalog.reserve_sequence(a, &sub("x"), &source("v")).unwrap();
+    fixture.catalog.reserve_sequence(a, &sub("x"), &source("v"), None).unwrap();
     ask(&fixture, a, ("x", "s"), "q");
     ask(&fixture, a, ("default", "s"), "q");
     fixture.catalog.delete_sub_tenant(a, &sub("x")).unwrap();

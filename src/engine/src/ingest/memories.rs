@@ -333,7 +333,7 @@ impl Ingest {
             record.version = older.map_or(1, |older| older.version + 1);
             // This creates the sub-tenant that the client named (API 1.3).
             let (id, scope) = (collection.id(), &record.sub_tenant);
-            record.sequence = self.catalog.reserve_sequence(id, scope, &record.id)?;
+            record.sequence = self.catalog.reserve_sequence(id, scope, &record.id, None)?;
         }
         let segment = collection.build(model.dimension(), VectorKind::F16, sources)?;
         let edit = Edit {

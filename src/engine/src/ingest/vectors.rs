@@ -92,7 +92,7 @@ impl Ingest {
         self.room(tenant, &snapshot)?.take(&snapshot, sub_tenant, &batch, rows.len())?;
         let size_bytes = (rows.len() * dimension * size_of::<f32>()) as u64;
         let id = collection.id();
-        let sequence = self.catalog.reserve_batch(id, sub_tenant, &batch, size_bytes)?;
+        let sequence = self.catalog.reserve_sequence(id, sub_tenant, &batch, Some(size_bytes))?;
         let record = SourceRecord {
             title: batch.as_str().to_owned(),
             size_bytes,
@@ -183,7 +183,7 @@ impl Ingest {
         }
         let now = self.clock.now();
         let record = found.record().map_err(CollectionError::from)?;
-        let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, &batch)?;
+        let sequence = self.catalog.reserve_sequence(collection.id(), sub_tenant, &batch, None)?;
         let version = record.version + 1;
         let record = SourceRecord { version, sequence, last_updated_at: now, ..record };
         self.publish_batch(collection, writer, expected, record, rows)

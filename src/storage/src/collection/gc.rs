@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use uuid::Uuid;
 
-use crate::collection::{Collection, CollectionError, Manifest, layout};
+use crate::collection::{Collection, CollectionError, layout};
 use crate::segment::Segment;
 use lodestone_io::store::Key;
 use lodestone_types::{CollectionId, SegmentId};
@@ -79,18 +79,11 @@ impl Collection {
             return None;
         }
         let snapshot = self.snapshot();
-        let listed = self.listed(&snapshot.manifest);
+        let listed = snapshot.manifest.files();
         let mut pending_deletes = self.pending_deletes.lock();
-        pending_deletes.retain(|pending| !listed.contains(&pending.key));
+        pending_deletes.retain(|pending| listed.binary_search(&pending.key).is_err());
         let (free, held) = pending_deletes.drain(..).partition(PendingDelete::is_free);
         *pending_deletes = held;
         Some((snapshot.manifest.version, free))
-    }
-
-    fn listed(&self, manifest: &Manifest) -> BTreeSet<Key> {
-        let files =
-            manifest.all_segments().map(|entry| layout::segment(self.id, SegmentId(entry.id)));
-        let dead = manifest.all_segments().filter_map(|entry| entry.tombstones.as_ref());
-        files.chain(dead.map(|file| layout::tombstone(self.id, file.id))).collect()
     }
 }

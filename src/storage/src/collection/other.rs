@@ -139,14 +139,6 @@ impl Snapshot {
             .collect();
         Ok((alive.len() == visible.len()).then_some(alive))
     }
-
-    fn find_named(&self, sub_tenant: &str, id: &str) -> Option<FoundSource<'_>> {
-        self.segments.iter().rev().find_map(|live| {
-            let source = live.segment.find_source_named(sub_tenant, id)?;
-            let is_dead = live.dead.sources.contains(source);
-            (!is_dead).then_some(FoundSource { live, source })
-        })
-    }
 }
 
 impl Collection {

@@ -193,8 +193,13 @@ impl Snapshot {
 
     /// A visible source.
     pub fn find(&self, sub_tenant: &SubTenantId, id: &SourceId) -> Option<FoundSource<'_>> {
+        self.find_named(sub_tenant.as_str(), id.as_str())
+    }
+
+    /// As [`Self::find`], for names as [`Segment::source_key`] returns them.
+    pub(super) fn find_named(&self, sub_tenant: &str, id: &str) -> Option<FoundSource<'_>> {
         self.segments.iter().rev().find_map(|live| {
-            let source = live.segment.find_source(sub_tenant, id)?;
+            let source = live.segment.find_source_named(sub_tenant, id)?;
             let is_dead = live.dead.sources.contains(source);
             (!is_dead).then_some(FoundSource { live, source })
         })
