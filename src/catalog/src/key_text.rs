@@ -1,22 +1,25 @@
 //! The text of an API key: `lsk_<id>_<secret><check>`.
 //!
 //! ```text
-//! lsk_  0123456789abcdef  _  43 characters of base 62   6 characters of base 62
-//!       id: 64 random bits   secret: 256 random bits    CRC-32 of everything before it
+//! lsk_  key_01kb3z...  _  43 characters of base 62   6 characters of base 62
+//!       id: 30 characters secret: 256 random bits    CRC-32 of everything before it
 //! ```
-//! Fixed widths. The check lets scanners for leaked secrets, and this reader, distinguish a key
-//! from other text and from a cut or mistyped key; it is no protection.
+//! Fixed widths; keys of the first release have an id of 16 hexadecimal digits. The check lets
+//! scanners for leaked secrets, and this reader, distinguish a key from other text and from a cut
+//! or mistyped key; it is no protection.
 
 use std::fmt;
 
-use lodestone_types::IdSource;
+use lodestone_types::{IdSource, Timestamp};
 
 const PREFIX: &str = "lsk_";
-const ID_CHARS: usize = 16;
+const ID_PREFIX: &str = "key_";
+/// Characters of an id, and of one that the first release made.
+const ID_CHARS: [usize; 2] = [30, 16];
 const SECRET_CHARS: usize = 43;
 const CHECK_CHARS: usize = 6;
-/// Characters of a key.
-const KEY_CHARS: usize = PREFIX.len() + ID_CHARS + 1 + SECRET_CHARS + CHECK_CHARS;
+/// Characters of a key but its id.
+const OTHER_CHARS: usize = PREFIX.len() + 1 + SECRET_CHARS + CHECK_CHARS;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// A whole key. It prints as its id only, so that it cannot slip into a log.
@@ -31,13 +34,12 @@ impl KeyText {
 
     /// The public part.
     pub fn id(&self) -> &str {
-        &self.0[PREFIX.len()..PREFIX.len() + ID_CHARS]
+        &self.0[PREFIX.len()..][..self.0.len() - OTHER_CHARS]
     }
 
     /// The part whose hash is stored.
     pub(super) fn secret(&self) -> &str {
-        let start = PREFIX.len() + ID_CHARS + 1;
-        &self.0[start..start + SECRET_CHARS]
+        &self.0[PREFIX.len() + self.id().len() + 1..][..SECRET_CHARS]
     }
 
     /// Whether a text has the form of a key, and so is one of this catalog, or was, or is one of
@@ -47,25 +49,29 @@ impl KeyText {
     }
 
     /// A fresh key.
-    pub(super) fn generate(ids: &dyn IdSource) -> Self {
-        let mut id = [0; ID_CHARS / 2];
+    pub(super) fn generate(ids: &dyn IdSource, now: Timestamp) -> Self {
         let mut secret = [0; 32];
-        ids.fill(&mut id);
         ids.fill(&mut secret);
-        let mut text = format!("{PREFIX}{}_{}", hex::encode(id), base62(&secret, SECRET_CHARS));
+        Self::of(&ids.wire_id(ID_PREFIX, now), &secret)
+    }
+
+    /// The key of an id and a secret of 32 bytes.
+    pub(super) fn of(id: &str, secret: &[u8]) -> Self {
+        debug_assert!(ID_CHARS.contains(&id.len()));
+        let mut text = format!("{PREFIX}{id}_{}", base62(secret, SECRET_CHARS));
         let check = base62(&crc32(text.as_bytes()).to_be_bytes(), CHECK_CHARS);
         text.push_str(&check);
-        debug_assert_eq!(text.len(), KEY_CHARS);
         Self(text)
     }
 
     /// Reads a key; `None` where the text is none.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let is_shaped = text.len() == KEY_CHARS && text.is_ascii() && text.starts_with(PREFIX);
-        if !is_shaped || text.as_bytes()[PREFIX.len() + ID_CHARS] != b'_' {
+        let id_chars = text.len().checked_sub(OTHER_CHARS)?;
+        let is_shaped = ID_CHARS.contains(&id_chars) && text.is_ascii() && text.starts_with(PREFIX);
+        if !is_shaped || text.as_bytes()[PREFIX.len() + id_chars] != b'_' {
             return None;
         }
-        let (body, check) = text.split_at(KEY_CHARS - CHECK_CHARS);
+        let (body, check) = text.split_at(text.len() - CHECK_CHARS);
         let is_whole = check == base62(&crc32(body.as_bytes()).to_be_bytes(), CHECK_CHARS);
         is_whole.then(|| Self(text.to_owned()))
     }
@@ -124,29 +130,45 @@ mod tests {
         assert_eq!(base62(&[255; 32], 43).len(), 43);
     }
 
+    /// A key of now, and one of the first release.
+    fn keys() -> [KeyText; 2] {
+        let new = KeyText::generate(&SeededIds::new(1), Timestamp(1_757_402_409_727));
+        [new, KeyText::of("0123456789abcdef", &[7; 32])]
+    }
+
+    #[test]
+    fn an_id_is_sorted_by_time() {
+        let at = |now| KeyText::generate(&SeededIds::new(1), Timestamp(now)).id().to_owned();
+        let (first, second) = (at(1_757_402_409_727), at(1_757_402_409_728));
+        assert!(first.starts_with("key_") && first.len() == 30 && first < second, "{first}");
+    }
+
     #[test]
     fn a_key_is_read_back_and_any_single_change_is_noticed() {
-        let key = KeyText::generate(&SeededIds::new(1));
-        let text = key.expose();
-        assert_eq!(KeyText::parse(text), Some(key.clone()));
-        assert_eq!((key.id(), key.secret()), (&text[4..20], &text[21..64]));
-        assert!(KeyText::has_form(text) && !KeyText::has_form(&text[1..]));
-        for position in 0..text.len() {
-            let mut changed = text.as_bytes().to_vec();
-            changed[position] = if changed[position] == b'a' { b'b' } else { b'a' };
-            let changed = String::from_utf8(changed).unwrap();
-            assert_eq!(KeyText::parse(&changed), None, "{position}");
+        for key in keys() {
+            let text = key.expose();
+            assert_eq!(KeyText::parse(text), Some(key.clone()));
+            assert_eq!(format!("lsk_{}_{}", key.id(), key.secret()), text[..text.len() - 6]);
+            assert_eq!(key.secret().len(), 43);
+            assert!(KeyText::has_form(text) && !KeyText::has_form(&text[1..]));
+            for position in 0..text.len() {
+                let mut changed = text.as_bytes().to_vec();
+                changed[position] = if changed[position] == b'a' { b'b' } else { b'a' };
+                let changed = String::from_utf8(changed).unwrap();
+                assert_eq!(KeyText::parse(&changed), None, "{position}");
+            }
+            for length in 0..text.len() {
+                assert_eq!(KeyText::parse(&text[..length]), None);
+            }
+            assert_eq!(KeyText::parse(&format!("{text} ")), None);
+            assert_eq!(KeyText::parse(&"é".repeat(text.len() / 2)), None);
         }
-        for length in 0..text.len() {
-            assert_eq!(KeyText::parse(&text[..length]), None);
-        }
-        assert_eq!(KeyText::parse(&format!("{text} ")), None);
-        assert_eq!(KeyText::parse(&"é".repeat(KEY_CHARS / 2)), None);
     }
 
     #[test]
     fn a_key_does_not_print_its_secret() {
-        let key = KeyText::generate(&SeededIds::new(1));
-        assert_eq!(format!("{key:?}"), format!("KeyText({}, ...)", key.id()));
+        for key in keys() {
+            assert_eq!(format!("{key:?}"), format!("KeyText({}, ...)", key.id()));
+        }
     }
 }

@@ -204,9 +204,9 @@ impl Catalog {
 
     fn fresh_key(&self, new: NewKey) -> CreatedKey {
         let NewKey { name, role, scope, expires_at } = new;
-        let text = KeyText::generate(&*self.inner.ids);
-        let id = text.id().to_owned();
         let created_at = self.inner.clock.now();
+        let text = KeyText::generate(&*self.inner.ids, created_at);
+        let id = text.id().to_owned();
         let scope = in_order(scope);
         CreatedKey { info: KeyInfo { id, name, role, scope, expires_at, created_at }, text }
     }
