@@ -353,3 +353,43 @@ fn a_context_list_does_not_reach_into_another_scope() {
     assert_eq!(passing(&server, &json!({"context_list": ["n", "o"]})), "");
     assert_eq!(passing(&server, &json!({"context_list": ["n"], "sub_tenant_id": "north"})), "n");
 }
+
+/// A filter that lets nothing pass because of the types of its values says so in each search.
+#[test]
+fn values_of_another_type_than_the_stored_are_told() {
+    let server = orchard();
+    let field = "document_metadata.price";
+    let told = format!("{field} is compared with texts and its values are numbers");
+    let filter = json!({"document_metadata": {"price": {"$lt": "2"}}});
+    let check = |warnings: &Value| {
+        let warning = &warnings[0];
+        assert_eq!(warning["code"], "filter_type_mismatch", "{warnings}");
+        assert_eq!(warning["field"], field, "{warnings}");
+        assert!(warning["message"].as_str().expect("a text").starts_with(&told), "{warnings}");
+    };
+    for search in ["retrieve", "qna"] {
+        check(&server.ask(search, "apples", &filter).ok()["metadata"]["warnings"]);
+    }
+    let faceted = with(filter.clone(), &json!({"facets": []}));
+    check(&server.ask("full-text-search", "apples", &faceted).ok()["warnings"]);
+    let list = server.ask("full-text-search", "apples", &filter);
+    let header = list.headers["x-lodestone-warnings"].to_str().expect("ASCII");
+    assert!(header.starts_with(&told), "{header}");
+}
+
+/// Nothing is told where the type is stored, or where another sub-tenant alone has such values.
+#[test]
+fn types_are_told_of_nothing_else() {
+    let server = orchard();
+    server.index_items("acme", "other", &[json!({"file_id": "x", "content": "apples of x"})]);
+    for (changes, expected) in [
+        (json!({"document_metadata": {"price": "1"}}), 1),
+        (json!({"document_metadata": {"price": 7}}), 0),
+        (json!({"document_metadata": {"price": "1"}, "sub_tenant_id": "other"}), 0),
+    ] {
+        let found = server.ask("retrieve", "apples", &changes).ok();
+        assert_eq!(found["chunks"], json!([]), "{changes}");
+        let warnings = found["metadata"]["warnings"].as_array().expect("a list");
+        assert_eq!(warnings.len(), expected, "{changes}");
+    }
+}

@@ -62,6 +62,22 @@ fn without_a_key_nothing_is_told_or_read() {
 }
 
 #[test]
+fn a_filter_of_another_type_than_the_values_is_told() {
+    let server = TestServer::start();
+    let lamps = json!({"file_id": "lamps", "content": "Forty lamps hang in the hall.",
+        "document_metadata": {"year": 2024}});
+    server.index_items("acme", "default", &[lamps]);
+    for (tool, name) in [("search", "query"), ("ask", "question")] {
+        for (year, told) in [(json!("2024"), true), (json!(2024), false)] {
+            let arguments = json!({name: "lamps", "filter": {"year": year}});
+            let found = call(&server, KEY, "?tenant_id=acme", tool, arguments);
+            let warning = &found["result"]["structuredContent"]["warnings"][0];
+            assert_eq!(warning.is_string(), told, "{found}");
+        }
+    }
+}
+
+#[test]
 fn a_key_has_the_tools_of_its_role_and_the_tenants_of_its_scope() {
     let server = TestServer::start();
     server.index("acme", "default", "lamps", "Forty lamps hang in the northern hall.");

@@ -124,6 +124,11 @@ fn filters_read_the_metadata_of_each_vector() {
         assert_eq!(found["chunk_ids"], expected, "{filter}");
         let page = ask(&server, "/embeddings/scroll", json!({"filter": filter})).ok();
         assert_eq!(json!(ids(&page, "chunks")), expected, "{filter}");
+        assert_eq!((found.get("warnings"), page.get("warnings")), (None, None), "{filter}");
+    }
+    for path in ["/embeddings/search", "/embeddings/scroll"] {
+        let found = ask(&server, path, json!({"embeddings": [1, 0], "filter": {"n": "1"}})).ok();
+        assert_eq!(found["warnings"][0]["field"], "filter.n", "{found}");
     }
     for path in ["/embeddings/search", "/embeddings/scroll"] {
         let body = json!({"embeddings": [1, 0], "filter": {"n": {"$near": 1}}});

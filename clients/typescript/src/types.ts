@@ -472,6 +472,8 @@ it meanwhile. Null while it works. */
   degraded_message: string | null;
   /** Parameters that were sent and have no effect. */
   ignored_parameters: Array<string>;
+  /** Why a filter may have let nothing pass; empty where something was found. */
+  warnings: Array<SearchWarning>;
 }
 
 export interface CandidateCounts {
@@ -520,6 +522,15 @@ most of any segment. */
   patience: number;
 }
 
+export interface SearchWarning {
+  /** `filter_type_mismatch`: the values of the key have another type than those of the filter. */
+  code: string;
+  /** The field of the request. */
+  field: string;
+  /** Text for people. */
+  message: string;
+}
+
 export type FoundChunks = Array<Chunk> | FacetedChunks;
 
 export interface FacetedChunks {
@@ -533,6 +544,8 @@ export interface FacetedChunks {
   total: number;
   /** The `offset` of the next page; null on the last. */
   next_offset: number | null;
+  /** Why a filter may have let nothing pass; absent where there is nothing to tell. */
+  warnings?: Array<SearchWarning>;
 }
 
 export type ValueCounts = Record<string, number>;
@@ -733,6 +746,8 @@ it meanwhile. Null while it works. */
   degraded_message: string | null;
   /** Parameters that were sent and have no effect. */
   ignored_parameters: Array<string>;
+  /** Why a filter may have let nothing pass; empty where something was found. */
+  warnings: Array<SearchWarning>;
   /** Words of the question that occur nowhere here and were read as others that do; never numbers
 or codes. Empty where a generator reads the question. */
   corrections: Array<Correction>;
@@ -839,6 +854,8 @@ export interface EmbeddingHits {
   message: string;
   /** One list a query vector, in order. */
   results: Array<Array<ScoredChunk>>;
+  /** Why the filter may have let nothing pass; absent where there is nothing to tell. */
+  warnings?: Array<SearchWarning>;
 }
 
 export interface ScoredChunk {
@@ -861,6 +878,8 @@ export interface EmbeddingPage {
   success: boolean;
   /** Text for people. */
   message: string;
+  /** Why the filter may have let nothing pass; absent where there is nothing to tell. */
+  warnings?: Array<SearchWarning>;
 }
 
 export interface ListedVector {

@@ -7,13 +7,14 @@ use std::time::Instant;
 use crate::ingest::{AcceptedVectors, IngestError, NewVectors};
 use crate::meters::Leg;
 use crate::query::{
-    FoundWords, FullTextRequest, QueryError, RetrieveRequest, Retrieved, VectorHit, VectorPage,
-    VectorScroll, VectorSearch,
+    FoundWords, FullTextRequest, QueryError, RetrieveRequest, Retrieved, TypeMismatch, VectorHit,
+    VectorPage, VectorScroll, VectorSearch,
 };
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_embed::SparseModel;
 use lodestone_storage::collection::{Collection, Snapshot};
+use lodestone_storage::filter::RequestFilter;
 use lodestone_types::{ErrorKind, RequestContext, SourceId, Triplet};
 
 impl Engine {
@@ -142,6 +143,23 @@ impl Engine {
         self.meters.ended(Leg::FullText, begun);
         self.tell_slow(access, "full_text", begun);
         Ok(found)
+    }
+
+    /// The conditions of a filter that match nothing because of the types of their values, for
+    /// searches that found nothing.
+    ///
+    /// # Errors
+    /// As [`crate::query::Query::mismatches`].
+    pub fn mismatches(
+        &self,
+        access: &TenantAccess,
+        filter: &RequestFilter,
+    ) -> Result<Vec<TypeMismatch>, EngineError> {
+        let TenantAccess { tenant, sub_tenant, context, .. } = access;
+        let schema = tenant.schema.as_ref();
+        self.read(access, |snapshot| {
+            self.query.mismatches(context, snapshot, sub_tenant, schema, filter)
+        })
     }
 
     /// The statements of sources.

@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::BodyExt;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,11 @@ use lodestone_engine::ingest::MemoryShare;
 
 /// Names the header that tells of an answer over damaged data (API 8.20).
 pub const DEGRADED_HEADER: &str = "x-lodestone-degraded";
+/// Names the header that lists warnings, separated by commas.
+pub const WARNINGS_HEADER: &str = "x-lodestone-warnings";
+
+/// Characters of a warning that do not stand for themselves in the header.
+const IN_WARNING: &AsciiSet = &CONTROLS.add(b'%').add(b',');
 
 /// A successful outcome.
 pub trait Reply: Send + 'static {
@@ -62,12 +68,15 @@ pub struct Json<T> {
     pub status: StatusCode,
     /// Names of parameters that were ignored.
     pub ignored: Vec<String>,
+    /// Warnings of a body that may be a bare array.
+    pub warnings: Vec<String>,
 }
 
 impl<T> Json<T> {
     /// A complete answer.
     pub fn new(body: T) -> Self {
-        Self { body, degraded: Vec::new(), status: StatusCode::OK, ignored: Vec::new() }
+        let (degraded, ignored, warnings) = Default::default();
+        Self { body, degraded, status: StatusCode::OK, ignored, warnings }
     }
 
     /// The same answer, telling what it lacks.
@@ -75,6 +84,12 @@ impl<T> Json<T> {
     pub fn with_degraded(mut self, degraded: Vec<String>) -> Self {
         self.degraded = degraded;
         self
+    }
+
+    /// The same answer with warnings in a header.
+    #[must_use]
+    pub fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
     }
 
     /// The same body with status 503: not ready.
@@ -102,6 +117,7 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Json<T> {
         let mut response = json_response(json.into());
         *response.status_mut() = self.status;
         tell_degraded(response.headers_mut(), &self.degraded);
+        tell_warnings(response.headers_mut(), &self.warnings);
         Ok(response)
     }
 }
@@ -198,6 +214,17 @@ pub(super) fn tell_degraded(headers: &mut HeaderMap, degraded: &[String]) {
     {
         headers.insert(DEGRADED_HEADER, value);
     }
+}
+
+/// Sets the header of warnings, if there are any.
+fn tell_warnings(headers: &mut HeaderMap, warnings: &[String]) {
+    if warnings.is_empty() {
+        return;
+    }
+    let encoded: Vec<String> =
+        warnings.iter().map(|text| utf8_percent_encode(text, IN_WARNING).to_string()).collect();
+    let value = HeaderValue::try_from(encoded.join(", "));
+    headers.insert(WARNINGS_HEADER, value.expect("percent-encoded text is plain ASCII"));
 }
 
 /// A JSON text made beforehand.

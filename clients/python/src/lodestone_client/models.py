@@ -194,6 +194,14 @@ class VectorRecall(TypedDict):
     patience: int
 
 
+class SearchWarning(TypedDict):
+    """Something about a request that explains why nothing was found."""
+
+    code: str
+    field: str
+    message: str
+
+
 ValueCounts = dict[str, int]
 
 
@@ -1307,6 +1315,7 @@ class SearchMetadata(TypedDict):
     degraded: list[str]
     degraded_message: str | None
     ignored_parameters: list[str]
+    warnings: list[SearchWarning]
 
 
 class QnaChunk(TypedDict):
@@ -1366,6 +1375,7 @@ class EmbeddingHits(TypedDict):
     success: bool
     message: str
     results: list[list[ScoredChunk]]
+    warnings: NotRequired[list[SearchWarning]]
 
 
 class EmbeddingPage(TypedDict):
@@ -1375,6 +1385,7 @@ class EmbeddingPage(TypedDict):
     next_cursor: str | None
     success: bool
     message: str
+    warnings: NotRequired[list[SearchWarning]]
 
 
 class MemoryList(TypedDict):
@@ -1579,6 +1590,7 @@ class FacetedChunks(TypedDict):
     facets_left_out: dict[str, int]
     total: int
     next_offset: int | None
+    warnings: NotRequired[list[SearchWarning]]
 
 
 class QnaMetadata(TypedDict):
@@ -1606,6 +1618,7 @@ class QnaMetadata(TypedDict):
     degraded: list[str]
     degraded_message: str | None
     ignored_parameters: list[str]
+    warnings: list[SearchWarning]
     corrections: list[Correction]
     conflict: bool
     language: str | None

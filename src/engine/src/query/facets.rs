@@ -8,6 +8,7 @@ use roaring::RoaringBitmap;
 use crate::query::QueryError;
 use crate::query::legs::SegmentScope;
 use crate::query::request::Facet;
+use lodestone_storage::segment::SegmentError;
 use lodestone_types::RequestContext;
 
 /// Values of a key in the answer.
@@ -29,7 +30,8 @@ pub(super) fn count(
     let (mut left, mut unread) = (COUNTED_MAX, 0);
     for (segment, rows) in segments.iter().zip(matching) {
         context.check()?;
-        let found = segment.live.segment.value_counts(key, rows, left, BYTES_MAX)?;
+        let columns = segment.live.segment.columns();
+        let found = columns.value_counts(key, rows, left, BYTES_MAX).map_err(SegmentError::from)?;
         left = left.saturating_sub(found.counts.len());
         unread += found.unread;
         for (value, count) in found.counts {

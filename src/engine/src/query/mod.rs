@@ -22,7 +22,8 @@
 //!   `sparse`: the sparse leg; `side_by_side`: all on several threads;
 //!   `condense`: filters that are repeated
 //! - `ranking`: candidates, their features, their order
-//! - `facets`: counts of metadata values over what matches
+//! - `facets`: counts of metadata values over what matches; `mismatch`: conditions that match
+//!   nothing because of the types of their values
 //! - `steer`: moving the query vector towards memories and first results
 //! - `rerank`: verdicts of the reranker on the first candidates
 //! - `graph`: links, paths and statements of the results
@@ -48,6 +49,7 @@ mod join;
 mod legs;
 mod listing;
 mod memories;
+mod mismatch;
 mod passages;
 mod plan;
 mod ranking;
@@ -70,6 +72,7 @@ use std::sync::Arc;
 pub use error::QueryError;
 pub use legs::VectorEffort;
 pub use listing::SourceView;
+pub use lodestone_storage::filter::TypeMismatch;
 pub use memories::{FoundMemory, MemoryRequest, NearMemory, memories, memory_count};
 pub use passages::{Passage, Passages};
 pub use request::{

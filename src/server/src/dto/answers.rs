@@ -56,6 +56,17 @@ pub struct StageTimings {
     pub total: f64,
 }
 
+/// Something about a request that explains why nothing was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SearchWarning {
+    /// `filter_type_mismatch`: the values of the key have another type than those of the filter.
+    pub code: String,
+    /// The field of the request.
+    pub field: String,
+    /// Text for people.
+    pub message: String,
+}
+
 /// `metadata` of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SearchMetadata {
@@ -106,6 +117,8 @@ pub struct SearchMetadata {
     pub degraded_message: Option<String>,
     /// Parameters that were sent and have no effect.
     pub ignored_parameters: Vec<String>,
+    /// Why a filter may have let nothing pass; empty where something was found.
+    pub warnings: Vec<SearchWarning>,
 }
 
 /// Share of the near vectors that a search finds which leaves rows unread.

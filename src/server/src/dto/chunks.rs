@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use crate::dto::answers::SearchWarning;
 use crate::dto::graph::ExtraContext;
 use lodestone_types::{ChunkPlace, Metadata, PageArea, PageBox, PageRef, limits};
 
@@ -260,6 +261,9 @@ pub struct FacetedChunks {
     pub total: u64,
     /// The `offset` of the next page; null on the last.
     pub next_offset: Option<usize>,
+    /// Why a filter may have let nothing pass; absent where there is nothing to tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<SearchWarning>,
 }
 
 /// Values with their counts, most frequent first.

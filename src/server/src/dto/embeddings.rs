@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::dto::answers::SearchWarning;
 use crate::dto::inputs::{
     FILE_ID_BODY, SUB_TENANT_BODY, SUB_TENANT_QUERY, TENANT_BODY, TENANT_QUERY, body_scope,
     query_scope, source_id,
@@ -326,6 +327,9 @@ pub struct EmbeddingPage {
     pub success: bool,
     /// Text for people.
     pub message: String,
+    /// Why the filter may have let nothing pass; absent where there is nothing to tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<SearchWarning>,
 }
 
 /// Answer to `embeddings/search`.
@@ -341,6 +345,9 @@ pub struct EmbeddingHits {
     pub message: String,
     /// One list a query vector, in order.
     pub results: Vec<Vec<ScoredChunk>>,
+    /// Why the filter may have let nothing pass; absent where there is nothing to tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<SearchWarning>,
 }
 
 impl EmbeddingHits {
@@ -363,7 +370,8 @@ impl EmbeddingHits {
         };
         let (chunk_ids, scores): (Vec<_>, Vec<_>) = merged.into_iter().take(max_chunks).unzip();
         let message = format!("{} vectors found", chunk_ids.len());
-        Self { chunk_ids, scores, success: true, message, results }
+        let warnings = Vec::new();
+        Self { chunk_ids, scores, success: true, message, results, warnings }
     }
 }
 

@@ -681,6 +681,7 @@ fn answer(text: &str) -> QnaResponse {
         degraded: Vec::new(),
         degraded_message: None,
         ignored_parameters: Vec::new(),
+        warnings: Vec::new(),
     };
     let metadata = QnaMetadata {
         search,

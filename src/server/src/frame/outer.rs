@@ -93,7 +93,8 @@ pub async fn outer(
     if let Some(origin) = origin {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         let exposed = HeaderValue::from_static(
-            "x-request-id, traceparent, retry-after, x-lodestone-degraded, x-ignored-parameters",
+            "x-request-id, traceparent, retry-after, x-lodestone-degraded, x-lodestone-warnings, \
+             x-ignored-parameters",
         );
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }

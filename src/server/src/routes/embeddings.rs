@@ -17,6 +17,7 @@ use crate::error::{ApiError, Location};
 use crate::reply::Json;
 use crate::request::{Call, Vectors};
 use crate::routes::once::{Once, once};
+use crate::routes::search_warnings::warnings_of_vectors;
 use crate::routes::{Group, Route};
 use lodestone_engine::ingest::NewVectors;
 use lodestone_engine::query::{QueryError, StoredVector, VectorHit, VectorScroll, VectorSearch};
@@ -167,7 +168,8 @@ fn search(
         ScoredChunk { chunk_id, score, metadata, embedding: vector }
     };
     let results = found.into_iter().map(|hits| hits.into_iter().map(scored).collect()).collect();
-    let hits = EmbeddingHits::merge(results, max_chunks);
+    let mut hits = EmbeddingHits::merge(results, max_chunks);
+    hits.warnings = warnings_of_vectors(app, &access, search.filter, hits.chunk_ids.len());
     Ok(Json::new(hits).with_degraded(degraded(&access)))
 }
 
@@ -181,7 +183,8 @@ fn scroll(
     let ScrollEmbeddings { filter, limit, cursor, parts, .. } = input;
     let after = cursor.filter(|cursor| !cursor.is_empty());
     let after = after.map(|cursor| read_cursor(&access, &cursor)).transpose()?;
-    let page = app.engine.scroll_vectors(&access, &VectorScroll { filter, after, limit, parts })?;
+    let scroll = VectorScroll { filter, after, limit, parts };
+    let page = app.engine.scroll_vectors(&access, &scroll)?;
     let last = page.vectors.last().filter(|_| page.has_more);
     let next_cursor = last.map(|last| write_cursor(&access, &last.batch, last.index));
     let listed = |stored: StoredVector| {
@@ -190,7 +193,8 @@ fn scroll(
     };
     let chunks: Vec<ListedVector> = page.vectors.into_iter().map(listed).collect();
     let message = format!("{} vectors listed", chunks.len());
-    let body = EmbeddingPage { chunks, next_cursor, success: true, message };
+    let warnings = warnings_of_vectors(app, &access, scroll.filter, chunks.len());
+    let body = EmbeddingPage { chunks, next_cursor, success: true, message, warnings };
     Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 

@@ -30,7 +30,8 @@
 //! - `web`: pages of the web
 //! - `sources`: listing, looking up and deleting; `fetch`: originals; `pictures`: pages
 //! - `graph`: relations of sources and results
-//! - `search`, `qna`: searches and answers; `chunks_out`: chunks of the engine for the wire
+//! - `search`, `qna`: searches and answers; `chunks_out`: chunks of the engine for the wire;
+//!   `search_warnings`: what they tell of filters that let nothing pass
 //! - `embeddings`: client vectors; `memories`: personal memories
 //! - `archives`: tenants out and in
 //! - `v1`: the interface of OpenAI
@@ -55,6 +56,7 @@ pub mod qna;
 pub mod reembed;
 mod route;
 pub mod search;
+mod search_warnings;
 pub mod sources;
 pub mod tenants;
 pub mod upload;

@@ -33,6 +33,7 @@ use crate::request::Call;
 use crate::routes::chunks_out::{citation, explanation, qna_chunks, qna_source};
 use crate::routes::graph::{graph_relations, relate};
 use crate::routes::search::{completed, metadata_of};
+use crate::routes::search_warnings::warnings;
 use crate::routes::{Group, Route, off_thread};
 use crate::sse::{self, Disconnected, EventStream};
 use crate::turns::Turn;
@@ -256,8 +257,10 @@ impl Asked {
         let QnaAnswer { text, quotes, grounds, mut generation, answer_ms, total_ms, .. } = answer;
         let mut search = metadata_of(call, &input.request, &grounds.retrieved);
         search.completed_query = completed(&input.request.query, &grounds.question);
-        let access = self.open().ok();
-        search.degraded_message = access.and_then(|access| app.engine.model_failure(&access));
+        if let Ok(access) = self.open() {
+            search.degraded_message = app.engine.model_failure(&access);
+            search.warnings = warnings(app, &access, &input.request.filter, search.returned);
+        }
         search.timings_ms.answer = input.ai_generation.then_some(answer_ms);
         // With the time of a generator to understand the question.
         search.timings_ms.total = total_ms;

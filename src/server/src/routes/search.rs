@@ -13,6 +13,7 @@ use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::chunks_out::{chunk, explanation};
 use crate::routes::graph::{graph_relations, relate};
+use crate::routes::search_warnings::warnings;
 use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::TenantAccess;
 use lodestone_engine::query::{Alpha, FoundWords, Mode, RetrieveRequest, Retrieved};
@@ -101,7 +102,8 @@ fn found(
     let found = app.engine.retrieve(access, &request)?;
     let degraded_message = app.engine.model_failure(access);
     let metadata = metadata_of(call, &request, &found);
-    let metadata = SearchMetadata { completed_query, degraded_message, ..metadata };
+    let warnings = warnings(app, access, &request.filter, found.chunks.len());
+    let metadata = SearchMetadata { completed_query, degraded_message, warnings, ..metadata };
     let graph_relations = graph_relations(&found);
     let relations = found.relations;
     let shown = |found: RetrievedChunk| {
@@ -134,8 +136,11 @@ fn full_text_search(
         Chunk { highlights, ..chunk(found) }
     };
     let chunks: Vec<Chunk> = chunks.into_iter().map(shown).collect();
+    let warnings = warnings(app, &access, &request.filter, chunks.len());
+    let told = warnings.iter().map(|warning| warning.message.clone()).collect();
+    let reply = |body| Json::new(body).with_degraded(degraded(&access)).with_warnings(told);
     let Some(total) = total.filter(|_| has_facets) else {
-        return Ok(Json::new(FoundChunks::List(chunks)).with_degraded(degraded(&access)));
+        return Ok(reply(FoundChunks::List(chunks)));
     };
     let end = request.offset + chunks.len();
     let left_out = facets.iter().filter(|facet| facet.left_out > 0);
@@ -145,8 +150,9 @@ fn full_text_search(
         total,
         next_offset: (!chunks.is_empty() && (end as u64) < total).then_some(end),
         chunks,
+        warnings,
     };
-    Ok(Json::new(FoundChunks::Page(page)).with_degraded(degraded(&access)))
+    Ok(reply(FoundChunks::Page(page)))
 }
 
 /// Places of the words of the query in a text, in characters.
@@ -215,6 +221,7 @@ pub(super) fn metadata_of(
         degraded: degradations(found, request.mode),
         degraded_message: None,
         ignored_parameters: call.ignored.to_vec(),
+        warnings: Vec::new(),
     }
 }
 

@@ -61,7 +61,7 @@
 //! - `key`: values as bytes whose order is theirs; exact numbers
 //! - `source`: the columns and values of a source
 //! - `format`: the tables above; `writer`: makes them; `reader`: checks them and looks up
-//! - `facets`: counts of the values of a key
+//! - `facets`: counts of the values of a key; `mismatch`: values of another type than the stored
 //! - `matching`: evaluates a filter; `canonical`: its key; `error`: errors
 
 mod canonical;
@@ -70,6 +70,7 @@ mod facets;
 mod format;
 mod key;
 mod matching;
+mod mismatch;
 mod parse;
 mod reader;
 mod source;
@@ -80,6 +81,7 @@ mod writer;
 pub use canonical::canonical;
 pub use error::FilterError;
 pub use facets::ValueCounts;
+pub use mismatch::{TypeMismatch, ValueType, mismatches};
 pub use parse::{RequestFilter, parse, parse_for_vectors, sources};
 pub use reader::Columns;
 pub use writer::ColumnsBuilder;

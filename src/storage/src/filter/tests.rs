@@ -3,6 +3,7 @@
 mod columns;
 mod damage;
 mod facets;
+mod mismatch;
 mod oracle;
 mod parse;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use roaring::RoaringBitmap;
 
-use crate::filter::{Columns, ValueCounts};
+use crate::filter::Columns;
 use crate::segment::boxes::BoxTable;
 use crate::segment::contexts::ContextTable;
 use crate::segment::format::{
@@ -381,17 +381,8 @@ impl Segment {
         Ok(self.columns.matching(filter, self.header.rows)?)
     }
 
-    /// Counts rows by the value of a metadata key, as [`Columns::value_counts`].
-    ///
-    /// # Errors
-    /// [`SegmentError::Filter`] if a stored bitmap is malformed.
-    pub fn value_counts(
-        &self,
-        path: &str,
-        among: &RoaringBitmap,
-        values_max: usize,
-        bytes_max: usize,
-    ) -> Result<ValueCounts, SegmentError> {
-        Ok(self.columns.value_counts(path, among, values_max, bytes_max)?)
+    /// The columns that filters read.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
     }
 }

@@ -114,6 +114,9 @@ struct FoundPassage {
 struct SearchOutput {
     /// Best first.
     passages: Vec<FoundPassage>,
+    /// Why the filter may have let nothing pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 async fn search(session: Session, input: SearchInput) -> Result<SearchOutput, Refusal> {
@@ -131,7 +134,12 @@ async fn search(session: Session, input: SearchInput) -> Result<SearchOutput, Re
         confidence: chunk["confidence"].as_f64().unwrap_or_default(),
         url: filled(&chunk["source_url"]),
     };
-    Ok(SearchOutput { passages: list(&found["chunks"]).iter().map(passage).collect() })
+    let passages = list(&found["chunks"]).iter().map(passage).collect();
+    Ok(SearchOutput { passages, warnings: warnings(&found) })
+}
+
+fn warnings(found: &Value) -> Vec<String> {
+    list(&found["metadata"]["warnings"]).iter().map(|told| text(&told["message"])).collect()
 }
 
 fn narrow(body: &mut Value, filter: Option<Map<String, Value>>, files: Option<Vec<String>>) {
@@ -184,6 +192,9 @@ struct AskOutput {
     citations: Vec<Citation>,
     /// Whether documents contradict each other on this, and the answer tells both.
     conflict: bool,
+    /// Why the filter may have let nothing pass.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 async fn ask(session: Session, input: AskInput) -> Result<AskOutput, Refusal> {
@@ -206,6 +217,7 @@ async fn ask(session: Session, input: AskInput) -> Result<AskOutput, Refusal> {
         answer: text(&found["answer"]),
         citations: list(&found["citations"]).iter().map(citation).collect(),
         conflict: found["metadata"]["conflict"] == true,
+        warnings: warnings(&found),
     })
 }
 

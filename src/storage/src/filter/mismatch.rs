@@ -1,0 +1,183 @@
+//! Conditions that match nothing because their values have another type than all stored ones.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use roaring::RoaringBitmap;
+
+use crate::filter::format::EntryRows;
+use crate::filter::key;
+use crate::filter::source::{Root, is_system_key, is_system_time};
+use crate::filter::{Columns, FilterError};
+use lodestone_types::{Comparison, Condition, Filter, FilterMap, FilterValue};
+
+/// A type of values that is compared with its like alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ValueType {
+    /// True and false.
+    Bool,
+    /// Numbers.
+    Number,
+    /// Texts.
+    Text,
+    /// Times that the system gives, as number or as text.
+    Time,
+}
+
+impl fmt::Display for ValueType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bool => "booleans",
+            Self::Number => "numbers",
+            Self::Text => "texts",
+            Self::Time => "epoch seconds",
+        })
+    }
+}
+
+/// A condition whose values have another type than every stored value of its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeMismatch {
+    /// The map that it reads.
+    pub map: FilterMap,
+    /// Keys joined by dots.
+    pub path: String,
+    /// Types of its values.
+    pub given: BTreeSet<ValueType>,
+    /// Types of the stored values.
+    pub stored: BTreeSet<ValueType>,
+}
+
+/// The conditions of a filter that match none of some rows of segments because of the types of
+/// their values. `$ne` and `$nin` are none of them: what has another type passes.
+///
+/// # Errors
+/// [`FilterError::Damaged`] if a bitmap is.
+pub fn mismatches(
+    filter: &Filter,
+    segments: &[(&Columns, &RoaringBitmap)],
+) -> Result<Vec<TypeMismatch>, FilterError> {
+    let mut found = Vec::new();
+    collect(filter, segments, &mut found)?;
+    Ok(found)
+}
+
+fn collect(
+    filter: &Filter,
+    segments: &[(&Columns, &RoaringBitmap)],
+    found: &mut Vec<TypeMismatch>,
+) -> Result<(), FilterError> {
+    match filter {
+        Filter::All => {}
+        Filter::Is(condition) => {
+            let mismatch = mismatch(condition, segments)?;
+            found.extend(mismatch.filter(|mismatch| !found.contains(mismatch)));
+        }
+        Filter::And(parts) | Filter::Or(parts) => {
+            for part in parts {
+                collect(part, segments, found)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn mismatch(
+    condition: &Condition,
+    segments: &[(&Columns, &RoaringBitmap)],
+) -> Result<Option<TypeMismatch>, FilterError> {
+    let Condition { map, path, comparison } = condition;
+    let roots: &[Root] = match (map, is_system_key(path)) {
+        (FilterMap::System, true) => &[Root::System],
+        (FilterMap::System, false) => &[Root::Document, Root::Tenant],
+        (map, true) => &[(*map).into(), Root::System],
+        (map, false) => &[(*map).into()],
+    };
+    let given = types_of(comparison, is_system_time(path));
+    if given.is_empty() {
+        return Ok(None);
+    }
+    let mut stored = BTreeSet::new();
+    for (columns, rows) in segments {
+        for root in roots {
+            columns.add_types(*root, path, rows, &mut stored)?;
+        }
+        if !stored.is_disjoint(&given) {
+            return Ok(None);
+        }
+    }
+    let is_known = !stored.is_empty();
+    Ok(is_known.then(|| TypeMismatch { map: *map, path: path.clone(), given, stored }))
+}
+
+/// Types of the values that a comparison asks for; none where it can match whatever is stored.
+fn types_of(comparison: &Comparison, is_time: bool) -> BTreeSet<ValueType> {
+    let values = match comparison {
+        Comparison::AnyOf(values) => values.as_slice(),
+        Comparison::NoneOf(_) | Comparison::Exists(_) => &[],
+        Comparison::Greater(value)
+        | Comparison::GreaterOrEqual(value)
+        | Comparison::Less(value)
+        | Comparison::LessOrEqual(value) => std::slice::from_ref(value),
+    };
+    if values.contains(&FilterValue::Null) {
+        return BTreeSet::new();
+    }
+    let mut types = BTreeSet::new();
+    for value in values {
+        let (own, is_seconds) = match value {
+            FilterValue::Null => continue,
+            FilterValue::Bool(_) => (ValueType::Bool, false),
+            FilterValue::Number(_) => (ValueType::Number, true),
+            FilterValue::Text(text) => (ValueType::Text, text.parse::<f64>().is_ok()),
+        };
+        types.insert(own);
+        if is_time && is_seconds {
+            types.insert(ValueType::Time);
+        }
+    }
+    types
+}
+
+impl Columns {
+    /// Adds the types of the values that rows of `among` have at a path.
+    fn add_types(
+        &self,
+        root: Root,
+        path: &str,
+        among: &RoaringBitmap,
+        types: &mut BTreeSet<ValueType>,
+    ) -> Result<(), FilterError> {
+        let entries = self.entries_of(self.column(root, path));
+        let is_time = root == Root::System && is_system_time(path);
+        for (stored, sample) in [
+            (ValueType::Bool, key::of_bool(false)),
+            (ValueType::Number, key::of_number(&0.into())),
+            (ValueType::Text, key::of_text("")),
+        ] {
+            let stored = if is_time { ValueType::Time } else { stored };
+            let start = self.lower_bound(&entries, &key::start_of_type(&sample));
+            let end = self.lower_bound(&entries, &key::end_of_type(&sample));
+            for entry in start..end {
+                if types.contains(&stored) {
+                    break;
+                }
+                if self.is_held(entry, among)? {
+                    types.insert(stored);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one of some rows has the value of an entry.
+    fn is_held(&self, entry: usize, among: &RoaringBitmap) -> Result<bool, FilterError> {
+        Ok(match self.tables.rows_of(entry) {
+            // Never empty: no rows are a bitmap.
+            EntryRows::Run(rows) => {
+                among.range_cardinality(rows.start as u32..=(rows.end - 1) as u32) > 0
+            }
+            EntryRows::Bitmap(number) => !self.bitmap(number)?.is_disjoint(among),
+        })
+    }
+}
