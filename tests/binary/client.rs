@@ -85,6 +85,17 @@ fn documents_are_found_asked_about_listed_and_deleted() {
     let cited = answer.lines().last().expect("a citation");
     assert!(cited.starts_with("[1] ") && cited.ends_with("(parking)"), "{answer}");
 
+    for nothing in [
+        &["ask", "Who won the match in Lisbon?"][..],
+        &["ask", "Who won the match in Lisbon?", "--json"],
+        &["search", "parking", "--sub-tenant", "empty"],
+        &["search", "parking", "--sub-tenant", "empty", "--json"],
+    ] {
+        let (code, told, error) = output(&mut verb(&installation, &client, nothing));
+        assert!(code == Some(5) && error.contains("nothing was found"), "{nothing:?}: {error}");
+        assert_eq!(told.starts_with('{'), nothing.contains(&"--json"), "{told}");
+    }
+
     let listed = run(&["sources", "ls"]);
     assert!(listed.starts_with("parking\tsuccess\ttext\t1\t20"), "{listed}");
     let shown = run(&["sources", "show", "parking"]);

@@ -10,7 +10,7 @@ use super::connection::Connection;
 use super::failure::Failure;
 use super::options::ServerOptions;
 use super::screen::{cell, lines};
-use super::{ClientVerb, EXIT_CODES};
+use super::{ClientVerb, EXIT_CODES_OF_SEARCHES};
 use crate::cli::print_text;
 use crate::cli::transport::{Payload, Request};
 
@@ -18,7 +18,7 @@ const PATH: &str = "/search/qna";
 
 /// Ask a question; the answer rests on the documents and names them.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = EXIT_CODES_OF_SEARCHES)]
 pub struct AskOptions {
     /// The question.
     question: String,
@@ -41,18 +41,27 @@ impl ClientVerb for AskOptions {
             "stream": !connection.is_json,
         });
         let body = connection.body(members)?;
-        if connection.is_json {
-            return connection.post(PATH, &body, |_| ());
-        }
         let request = Request { path: PATH.to_owned(), body: Some(Payload::Json(&body)) };
-        let opened = connection.open(&request)?;
-        let done = read_events(BufReader::new(opened.body), &|delta| print_text(&lines(delta)))?;
-        print_text("\n");
-        for line in citations(&done) {
-            println!("{line}");
+        let answer = match connection.is_json {
+            true => connection.show(&request, |_| ())?,
+            false => told(&connection, &request)?,
+        };
+        match citations(&answer).is_empty() {
+            true => Err(Failure::NothingFound),
+            false => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// Prints an answer as it is written, and its citations.
+fn told(connection: &Connection, request: &Request<'_>) -> Result<Value, Failure> {
+    let opened = connection.open(request)?;
+    let done = read_events(BufReader::new(opened.body), &|delta| print_text(&lines(delta)))?;
+    print_text("\n");
+    for line in citations(&done) {
+        println!("{line}");
+    }
+    Ok(done)
 }
 
 /// Reads the events of a stream (API 5.4); returns the data of the last one, `done`.

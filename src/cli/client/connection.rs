@@ -117,7 +117,7 @@ impl Connection {
     /// # Errors
     /// [`Failure`].
     pub fn get(&self, path: String, show: impl FnOnce(&Value)) -> Result<(), Failure> {
-        self.show(&Request { path, body: None }, show)
+        self.show(&Request { path, body: None }, show).map(drop)
     }
 
     /// Asks with POST.
@@ -130,7 +130,7 @@ impl Connection {
         body: &Value,
         show: impl FnOnce(&Value),
     ) -> Result<(), Failure> {
-        self.show(&Request { path: path.into(), body: Some(Payload::Json(body)) }, show)
+        self.show(&Request { path: path.into(), body: Some(Payload::Json(body)) }, show).map(drop)
     }
 
     /// Asks with DELETE.
@@ -138,18 +138,21 @@ impl Connection {
     /// # Errors
     /// [`Failure`].
     pub fn delete(&self, path: String, show: impl FnOnce(&Value)) -> Result<(), Failure> {
-        self.show(&Request { path, body: Some(Payload::Delete) }, show)
+        self.show(&Request { path, body: Some(Payload::Delete) }, show).map(drop)
     }
 
     /// Sends a request, and shows the answer: for people by `show`, otherwise as it came.
-    fn show(&self, request: &Request<'_>, show: impl FnOnce(&Value)) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn show(&self, request: &Request<'_>, show: impl FnOnce(&Value)) -> Result<Value, Failure> {
         let (answer, json) = self.answer(request)?;
         if self.is_json {
             screen::print_json(&answer);
         } else {
             show(&json);
         }
-        Ok(())
+        Ok(json)
     }
 
     /// Sends a request; returns the whole answer, as it came and as JSON.

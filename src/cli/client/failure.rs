@@ -17,6 +17,9 @@ pub enum Failure {
     /// The key is missing, not valid, or may not do this.
     #[error("{0}")]
     NotAllowed(String),
+    /// The documents hold nothing of what was asked for.
+    #[error("nothing was found")]
+    NothingFound,
 }
 
 impl Failure {
@@ -27,6 +30,7 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::NotFound(_) => 3,
             Self::NotAllowed(_) => 4,
+            Self::NothingFound => 5,
         }
     }
 
@@ -37,6 +41,7 @@ impl Failure {
             Self::Usage(_) => Self::Usage(words),
             Self::NotFound(_) => Self::NotFound(words),
             Self::NotAllowed(_) => Self::NotAllowed(words),
+            Self::NothingFound => Self::NothingFound,
         }
     }
 

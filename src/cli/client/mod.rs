@@ -48,6 +48,11 @@ use failure::Failure;
 /// Appended to the help of each verb.
 const EXIT_CODES: &str = "Exit code 0: done; 1: failed; 2: wrong usage; 3: not found; \
                           4: no valid key, or one that may not do this.";
+/// The same of searches and questions.
+const EXIT_CODES_OF_SEARCHES: &str = concat!(
+    "Exit code 0: done; 1: failed; 2: wrong usage; 3: tenant not found; ",
+    "4: no valid key, or one that may not do this; 5: nothing was found."
+);
 
 /// A verb that asks a server.
 pub trait ClientVerb {

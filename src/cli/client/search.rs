@@ -7,11 +7,12 @@ use super::connection::Connection;
 use super::failure::Failure;
 use super::options::ServerOptions;
 use super::screen::{cell, one_line, print_table};
-use super::{ClientVerb, EXIT_CODES};
+use super::{ClientVerb, EXIT_CODES_OF_SEARCHES};
+use crate::cli::transport::{Payload, Request};
 
 /// Find passages by meaning and words together.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = EXIT_CODES_OF_SEARCHES)]
 pub struct SearchOptions {
     /// The query.
     query: String,
@@ -30,11 +31,18 @@ impl ClientVerb for SearchOptions {
         let connection = Connection::new(&self.server)?;
         let mode = if self.accurate { "accurate" } else { "fast" };
         let members = json!({"query": self.query, "max_chunks": self.limit, "mode": mode});
-        connection.post("/search/retrieve", &connection.body(members)?, |answer| {
-            let rows = answer["chunks"].as_array().into_iter().flatten().map(row).collect();
-            print_table(&["SCORE", "SOURCE", "TITLE", "PAGE", "PASSAGE"], rows);
-            lacking(&answer["metadata"]).iter().for_each(|line| eprintln!("note: {line}"));
-        })
+        let body = connection.body(members)?;
+        let path = "/search/retrieve".to_owned();
+        let answer =
+            connection.show(&Request { path, body: Some(Payload::Json(&body)) }, |answer| {
+                let rows = answer["chunks"].as_array().into_iter().flatten().map(row).collect();
+                print_table(&["SCORE", "SOURCE", "TITLE", "PAGE", "PASSAGE"], rows);
+                lacking(&answer["metadata"]).iter().for_each(|line| eprintln!("note: {line}"));
+            })?;
+        match answer["chunks"].as_array().is_none_or(Vec::is_empty) {
+            true => Err(Failure::NothingFound),
+            false => Ok(()),
+        }
     }
 }
 
