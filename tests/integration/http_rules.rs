@@ -2,8 +2,8 @@
 //! content.
 
 use axum::body::Body;
-use http::Request;
 use http::request::Builder;
+use http::{HeaderMap, Request};
 use serde_json::{Value, json};
 
 use crate::contract::{check_error, operations};
@@ -102,8 +102,17 @@ fn options_answers_preflights_of_configured_origins_only() {
     let good = preflight(ORIGIN, "");
     assert_eq!(good.status, 200);
     assert_eq!(good.headers["access-control-allow-origin"], ORIGIN);
-    let allowed = good.headers["access-control-allow-headers"].to_str().unwrap();
-    assert!(allowed.contains("authorization") && allowed.contains("content-type"), "{allowed}");
+    let names = |headers: &HeaderMap, list: &str| -> Vec<String> {
+        headers[list].to_str().unwrap().split(", ").map(str::to_owned).collect()
+    };
+    let allowed = names(&good.headers, "access-control-allow-headers");
+    for name in ["authorization", "content-type", "mcp-protocol-version", "x-lodestone-tenant"] {
+        assert!(allowed.contains(&name.to_owned()), "{name}: {allowed:?}");
+    }
+    let exposed = names(&good.headers, "access-control-expose-headers");
+    for name in ["x-lodestone-warnings", "x-ignored-parameters", "x-page-width"] {
+        assert!(exposed.contains(&name.to_owned()), "{name}: {exposed:?}");
+    }
     for origin in ["https://app.example.evil", "http://app.example", "null", "*"] {
         let bad = preflight(origin, KEY);
         check_error(&bad, origin);

@@ -94,7 +94,7 @@ pub async fn outer(
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         let exposed = HeaderValue::from_static(
             "x-request-id, traceparent, retry-after, x-lodestone-degraded, x-lodestone-warnings, \
-             x-ignored-parameters",
+             x-ignored-parameters, x-page-count, x-page-height, x-page-width",
         );
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     }
@@ -161,7 +161,9 @@ fn preflight() -> Response {
     let methods = HeaderValue::from_static("GET, HEAD, POST, PATCH, DELETE");
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
     let names = HeaderValue::from_static(
-        "authorization, content-type, idempotency-key, prefer, traceparent, x-request-id",
+        "authorization, content-type, idempotency-key, last-event-id, mcp-method, mcp-name, \
+         mcp-protocol-version, prefer, traceparent, x-lodestone-sub-tenant, x-lodestone-tenant, \
+         x-request-id",
     );
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
