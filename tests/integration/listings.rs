@@ -215,7 +215,7 @@ fn a_deleted_source_is_gone_at_once() {
             server.call("DELETE", path, body).ok()
         };
         let deleted = delete();
-        assert_eq!(deleted["message"], "Deleted");
+        assert_eq!(deleted["message"], "Memory deleted successfully");
         assert_eq!((&deleted["deleted"], &deleted["deleted_count"]), (&json!(["a"]), &json!(1)));
         assert_eq!(deleted["not_found"], json!(["unknown"]));
         let stats = server.get("/tenant/stats?tenant_id=acme").ok();

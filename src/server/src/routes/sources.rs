@@ -67,7 +67,7 @@ fn delete_sources(
     let (deleted, not_found) = (names(found.deleted), names(found.not_found));
     let message = match deleted.is_empty() {
         true => "nothing was deleted: no source matched the given ids",
-        false => "Deleted",
+        false => "Memory deleted successfully",
     };
     let deleted_count = deleted.len();
     let message = message.to_owned();
