@@ -222,6 +222,10 @@ fn numpy_files_are_stored_bit_for_bit() {
     assert!((found["scores"][0].as_f64().unwrap() - 1.0).abs() < 1e-5);
     let named = upload_npy(&server, "", NPY, npy("<f4", 1, 4, (0..4).map(value))).ok();
     assert!(named["file_id"].as_str().unwrap().starts_with("emb_"));
+    let two = || npy("<f4", 2, 4, (0..8).map(value));
+    let own = upload_npy(&server, "&file_id=own&ids=one&ids=two", NPY, two()).ok();
+    assert_eq!(own["chunk_ids"], json!(["one", "two"]));
+    upload_npy(&server, "&ids=three", NPY, two()).error(400, "count_mismatch");
     let again = upload_npy(&server, "&file_id=bulk", NPY, file.clone()).ok();
     assert_eq!(again["overwritten"], json!(true));
     let zeros = |count: usize| std::iter::repeat_n(0.0, count);
@@ -250,5 +254,5 @@ fn numpy_files_are_stored_bit_for_bit() {
         .unwrap();
     server.send(request).error(415, "unsupported_media_type");
     let sources = server.get("/list/sources?tenant_id=v").ok();
-    assert_eq!(list(&sources, "sources").len(), 2);
+    assert_eq!(list(&sources, "sources").len(), 3);
 }

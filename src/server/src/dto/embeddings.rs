@@ -42,7 +42,8 @@ static IDS: Field = Field::body(
     "ids",
     Kind::Texts { min: 1, max: limits::VECTOR_ROWS_MAX },
     "A chunk id of your own for each row, by the rules of source ids; unique in the sub-tenant.",
-);
+)
+.anywhere();
 static ROW_METADATA: Field = Field::body(
     "metadata",
     Kind::MetadataRows,
