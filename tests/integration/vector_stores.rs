@@ -334,11 +334,14 @@ fn filters_are_translated_and_what_is_none_is_named() {
         expected.sort();
         assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{filters}");
     }
+    let search = format!("/vector_stores/{store}/search");
+    let told = client.call("POST", &search, &json!({"query": "x", "filters": eq("n", json!("1"))}));
+    let told = told.headers["x-lodestone-warnings"].to_str().expect("ASCII");
+    assert!(told.starts_with("filters.n is compared with texts"), "{told}");
     let mut deep = eq("n", json!(1));
     for _ in 0..40 {
         deep = json!({"type": "and", "filters": [deep]});
     }
-    let search = format!("/vector_stores/{store}/search");
     for filters in [
         json!({"type": "like", "key": "n", "value": 1}),
         json!({"type": "eq", "key": "n", "value": {"$gt": 1}}),

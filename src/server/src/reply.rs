@@ -129,6 +129,8 @@ pub struct Bare<T> {
     pub body: T,
     /// Parts that the answer lacks because they are quarantined.
     pub degraded: Vec<String>,
+    /// Warnings, which the header alone tells.
+    pub warnings: Vec<String>,
     /// Memory that the body takes, held until it is written.
     pub held: Option<MemoryShare>,
 }
@@ -136,7 +138,7 @@ pub struct Bare<T> {
 impl<T> Bare<T> {
     /// A complete answer.
     pub fn new(body: T) -> Self {
-        Self { body, degraded: Vec::new(), held: None }
+        Self { body, degraded: Vec::new(), warnings: Vec::new(), held: None }
     }
 }
 
@@ -146,7 +148,8 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Bare<T> {
     }
 
     fn into_response(self) -> Result<Response, ApiError> {
-        Json::new(self.body).with_degraded(self.degraded).into_response()
+        let Self { body, degraded, warnings, held: _ } = self;
+        Json::new(body).with_degraded(degraded).with_warnings(warnings).into_response()
     }
 }
 

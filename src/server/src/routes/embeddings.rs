@@ -17,13 +17,15 @@ use crate::error::{ApiError, Location};
 use crate::reply::Json;
 use crate::request::{Call, Vectors};
 use crate::routes::once::{Once, once};
-use crate::routes::search_warnings::warnings_of_vectors;
+use crate::routes::search_warnings::warnings_of;
 use crate::routes::{Group, Route};
 use lodestone_engine::ingest::NewVectors;
 use lodestone_engine::query::{QueryError, StoredVector, VectorHit, VectorScroll, VectorSearch};
 use lodestone_engine::{EngineError, TenantAccess};
 use lodestone_types::{RequestContext, Role, TenantMode, derived_chunk_id, limits};
 
+/// The member that holds a filter.
+const FILTER: &str = "filter";
 const MODE: Option<TenantMode> = Some(TenantMode::EMBEDDINGS);
 
 /// The operations.
@@ -169,7 +171,8 @@ fn search(
     };
     let results = found.into_iter().map(|hits| hits.into_iter().map(scored).collect()).collect();
     let mut hits = EmbeddingHits::merge(results, max_chunks);
-    hits.warnings = warnings_of_vectors(app, &access, search.filter, hits.chunk_ids.len());
+    hits.warnings =
+        warnings_of(app, &access, (FILTER, &search.filter.into()), hits.chunk_ids.len());
     Ok(Json::new(hits).with_degraded(degraded(&access)))
 }
 
@@ -193,7 +196,7 @@ fn scroll(
     };
     let chunks: Vec<ListedVector> = page.vectors.into_iter().map(listed).collect();
     let message = format!("{} vectors listed", chunks.len());
-    let warnings = warnings_of_vectors(app, &access, scroll.filter, chunks.len());
+    let warnings = warnings_of(app, &access, (FILTER, &scroll.filter.into()), chunks.len());
     let body = EmbeddingPage { chunks, next_cursor, success: true, message, warnings };
     Ok(Json::new(body).with_degraded(degraded(&access)))
 }

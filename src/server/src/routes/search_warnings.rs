@@ -1,11 +1,11 @@
-//! What searches that found nothing tell of their filters.
+//! Warnings of searches that found nothing, about the types of values in their filters.
 
 use crate::app::App;
 use crate::dto::answers::SearchWarning;
 use lodestone_engine::TenantAccess;
 use lodestone_engine::query::TypeMismatch;
 use lodestone_storage::filter::{RequestFilter, ValueType};
-use lodestone_types::{Filter, FilterMap, limits};
+use lodestone_types::{FilterMap, limits};
 
 /// Warnings of one answer.
 const WARNINGS_MAX: usize = 8;
@@ -26,14 +26,14 @@ pub(super) fn warnings(
     told(app, access, filter, found, map)
 }
 
-/// The same of a filter of vectors.
-pub(super) fn warnings_of_vectors(
+/// The same of a filter that is one member of its request.
+pub(super) fn warnings_of(
     app: &App,
     access: &TenantAccess,
-    filter: Filter,
+    (name, filter): (&'static str, &RequestFilter),
     found: usize,
 ) -> Vec<SearchWarning> {
-    told(app, access, &filter.into(), found, |_| "filter")
+    told(app, access, filter, found, |_| name)
 }
 
 fn told(

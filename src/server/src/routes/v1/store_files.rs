@@ -228,7 +228,7 @@ fn content(
     };
     let object = "vector_store.file_content.page";
     let body = StoreFileText { object, data, has_more: next_page.is_some(), next_page };
-    Ok(Bare { degraded: degraded(&access), held: Some(held), body })
+    Ok(Bare { degraded: degraded(&access), held: Some(held), ..Bare::new(body) })
 }
 
 /// A source as a file of its vector store.

@@ -11,6 +11,7 @@ use crate::error::ApiError;
 use crate::reply::Bare;
 use crate::request::Call;
 use crate::routes::search::searched;
+use crate::routes::search_warnings::warnings_of;
 use crate::routes::v1::vector_stores::scope_of;
 use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest};
@@ -51,6 +52,8 @@ async fn search(app: App, call: Call, input: SearchStore) -> Result<Bare<StoreRe
     };
     searched(app, call, scope, mode, move |app, _, access| {
         let found = app.engine.retrieve(access, &request)?;
+        let filter = ("filters", &request.filter);
+        let warnings = warnings_of(app, access, filter, found.chunks.len());
         let body = StoreResults {
             object: "vector_store.search_results.page",
             search_query: query,
@@ -58,7 +61,8 @@ async fn search(app: App, call: Call, input: SearchStore) -> Result<Bare<StoreRe
             has_more: false,
             next_page: None,
         };
-        Ok(Bare { degraded: degraded(access), ..Bare::new(body) })
+        let warnings = warnings.into_iter().map(|warning| warning.message).collect();
+        Ok(Bare { degraded: degraded(access), warnings, ..Bare::new(body) })
     })
     .await
 }
