@@ -28,8 +28,20 @@ pub fn open<'a>(words: &str, bytes: &'a [u8]) -> Result<&'a [u8], &'static str> 
     let (line, body) = split_line(bytes)?;
     match line == first_line(words, body).as_bytes() {
         true => Ok(body),
+        false if later_format(words, bytes).is_some() => {
+            Err("it has a later format than this release reads: upgrade")
+        }
         false => Err("the first line does not match the body's length and hash"),
     }
+}
+
+/// The number at the end of a file's words, where they are those of a later format than `words`.
+pub fn later_format(words: &str, bytes: &[u8]) -> Option<u32> {
+    let (name, own) = words.rsplit_once(' ')?;
+    let rest = bytes.strip_prefix(name.as_bytes())?.strip_prefix(b" ")?;
+    let digits = rest.split(|byte| *byte == b' ').next()?;
+    let found: u32 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    own.parse().is_ok_and(|own: u32| found > own).then_some(found)
 }
 
 /// The bytes of a labelled file.
@@ -81,6 +93,12 @@ mod tests {
             assert!(open("lodestone test 1", &bad).is_err(), "byte {position}");
             assert!(open("lodestone test 1", &bytes[..position]).is_err());
         }
+        assert_eq!(later_format("lodestone test 1", &bytes), None);
+        assert_eq!(later_format("lodestone test 2", &bytes), None, "an earlier one");
+        assert_eq!(later_format("lodestone other 1", &bytes), None);
+        let later = seal("lodestone test 12", b"body");
+        assert_eq!(later_format("lodestone test 1", &later), Some(12));
+        assert!(open("lodestone test 1", &later).unwrap_err().contains("later format"));
         let bytes = label("lodestone test 1", b"{}", b"content");
         assert_eq!(bytes, b"lodestone test 1 2\n{}content");
         let (found, content) = read_label("lodestone test 1", &bytes).unwrap();

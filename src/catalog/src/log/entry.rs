@@ -22,6 +22,8 @@ const BASES: &str = "v1/catalog.base";
 /// First words of an entry, up to the number of its format.
 const FORMATS: &str = "lodestone catalog log ";
 const WORDS: &str = "lodestone catalog log 1";
+/// The number at their end.
+const LOG_FORMAT: i64 = 1;
 const LABEL_WORDS: &str = "entry";
 /// Compresses pages to about a quarter, faster than a network takes them.
 pub(super) const COMPRESSION_LEVEL: i32 = 1;
@@ -160,6 +162,19 @@ pub(super) fn base_key(claim: u64, ids: &dyn IdSource) -> Key {
 /// The claim under which a copy of the file was made.
 pub(super) fn claim_of_base(key: &Key) -> Option<u64> {
     key.last().split_once('-')?.0.parse().ok()
+}
+
+/// The error of the bytes at `key`, which are no entry by a rule: one of a later format is not
+/// damaged.
+pub(super) fn refused(key: &Key, bytes: &[u8], rule: impl std::fmt::Display) -> CatalogError {
+    match sealed::later_format(WORDS, bytes) {
+        Some(found) => CatalogError::TooNew {
+            path: key.as_str().into(),
+            found: found.into(),
+            supported: LOG_FORMAT,
+        },
+        None => damaged(key, rule),
+    }
 }
 
 /// The error of an entry, or of a copy of the file, that breaks a rule.

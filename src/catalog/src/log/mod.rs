@@ -95,7 +95,7 @@ use entry::{Kind, Label};
 use limits::LogLimits;
 use lodestone_io::store::BlobStore;
 use lodestone_types::{Clock, IdSource};
-use reader::{FETCHES, Plan, fetch, label_at, newest, numbers};
+use reader::{FETCHES, Plan, claim_of, fetch, newest, numbers};
 use ship::Start;
 
 /// Times that a restore begins anew because the log was shortened under its hands.
@@ -119,10 +119,7 @@ impl CatalogLog {
     pub fn open(store: Arc<dyn BlobStore>, ids: Arc<dyn IdSource>) -> Result<Self> {
         let newest = newest(&*store)?;
         if let Some((_, label)) = &newest {
-            let claim = match label.kind {
-                Kind::Claim { .. } => Some(label.clone()),
-                Kind::Frames(_) | Kind::Base(_) => label_at(&*store, label.claim)?,
-            };
+            let claim = claim_of(&*store, label)?;
             let key = entry::key(label.claim);
             let Some(Label { kind: Kind::Claim { format, .. }, .. }) = claim else {
                 return Err(entry::damaged(&key, "there is no claim of this number"));

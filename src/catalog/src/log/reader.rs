@@ -31,12 +31,20 @@ pub(super) fn get(store: &dyn BlobStore, key: &Key) -> Result<Option<Vec<u8>>> {
 pub(super) fn entry_at(store: &dyn BlobStore, number: u64) -> Result<Option<Entry>> {
     let key = entry::key(number);
     let Some(bytes) = get(store, &key)? else { return Ok(None) };
-    Entry::decode(&bytes).map(Some).map_err(|problem| damaged(&key, problem))
+    Entry::decode(&bytes).map(Some).map_err(|problem| entry::refused(&key, &bytes, problem))
 }
 
 /// The label of an entry, if there is one of this number.
 pub(super) fn label_at(store: &dyn BlobStore, number: u64) -> Result<Option<Label>> {
     Ok(entry_at(store, number)?.map(|entry| entry.label))
+}
+
+/// The claim under which an entry was written.
+pub(super) fn claim_of(store: &dyn BlobStore, label: &Label) -> Result<Option<Label>> {
+    match label.kind {
+        Kind::Claim { .. } => Ok(Some(label.clone())),
+        Kind::Frames(_) | Kind::Base(_) => label_at(store, label.claim),
+    }
 }
 
 /// The numbers of all entries, ascending.

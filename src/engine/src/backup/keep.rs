@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::format::{BACKUPS, FileEntry, STARTED, read_files, read_list};
+use super::format::{BACKUPS, FileEntry, STARTED, read_files};
 use super::place::{Object, Place};
 use super::{BackupError, BackupManifest};
 
@@ -158,9 +158,8 @@ pub fn prune(place: &dyn Place, keep: usize) -> Result<Pruned, BackupError> {
     for manifest in &kept {
         needed.extend(manifest.lists().map(|object| object.sha256.clone()));
         for tenant in &manifest.tenants {
-            read_list(place, &tenant.files, |line| {
-                let entry: Option<FileEntry> = serde_json::from_value(line).ok();
-                needed.extend(entry.map(|entry| entry.1.sha256));
+            read_files(place, &tenant.files, |FileEntry(_, object)| {
+                needed.insert(object.sha256);
                 Ok(())
             })?;
         }

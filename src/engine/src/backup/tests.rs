@@ -97,6 +97,34 @@ fn pruning_removes_what_no_kept_backup_needs() {
     assert!(check(&place, None).unwrap().problems.is_empty());
 }
 
+/// Goal: pruning removes nothing where a kept backup may need what this release does not know of: a
+/// manifest, or a line of a list, of a later one.
+#[test]
+fn pruning_beside_a_backup_of_a_later_release_removes_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let place = Folder::create(root.path()).unwrap();
+    let (known, newer) = ("20260101T000000.000Z", "20260102T000000.000Z");
+    let object = put(&place, b"of the later release");
+    place.put(BACKUPS, known, &manifest(known, Vec::new()).encode()).unwrap();
+    let mut store = |bytes: &[u8]| Ok(put(&place, bytes));
+    let mut list = ListWriter::new(&mut store);
+    list.add(&serde_json::json!({"name": "v1/c/x", "parts": [object.sha256]})).unwrap();
+    let files = list.finish().unwrap();
+    let body = manifest(newer, files).encode();
+    let line_of_later = prune_refused(&place, newer, &body);
+    assert!(line_of_later.contains("list of files"), "{line_of_later}");
+    let later = lodestone_io::sealed::seal("lodestone backup 9", b"of another shape");
+    let told = prune_refused(&place, newer, &later);
+    assert!(told.contains("later format") && told.contains(newer), "{told}");
+    assert!(place.object_len(&object.sha256).unwrap().is_some());
+    assert_eq!(place.names(BACKUPS).unwrap(), [known, newer]);
+}
+
+fn prune_refused(place: &dyn Place, id: &str, manifest: &[u8]) -> String {
+    place.put(BACKUPS, id, manifest).unwrap();
+    prune(place, 1).unwrap_err().to_string()
+}
+
 /// Goal: names in a backup that lead elsewhere are refused, and nothing is written.
 #[test]
 fn names_that_lead_out_of_the_directory_are_refused() {

@@ -157,6 +157,11 @@ impl CollectionError {
         matches!(error, StoreError::Remote { .. } | StoreError::Missing { .. })
     }
 
+    /// Whether a later release has written what cannot be read: it is not damaged.
+    pub fn is_too_new(&self) -> bool {
+        matches!(self, Self::TooNew { .. } | Self::Segment(SegmentError::TooNew { .. }))
+    }
+
     /// The caller's remedy.
     pub fn kind(&self) -> ErrorKind {
         match self {

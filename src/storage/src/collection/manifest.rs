@@ -160,6 +160,9 @@ impl Manifest {
             version,
             problem: problem.to_owned(),
         };
+        if let Some(needed) = sealed::later_format(FIRST_WORDS, bytes) {
+            return Err(CollectionError::TooNew { collection, needed, ours: READER_VERSION });
+        }
         let body = sealed::open(FIRST_WORDS, bytes).map_err(bad)?;
         let malformed = |error: serde_json::Error| bad(&error.to_string());
         // First and alone: the other fields of a newer version may have other shapes.
@@ -224,6 +227,9 @@ mod tests {
         manifest.min_reader = 2;
         let error = Manifest::decode(&manifest.encode(), collection, 1).unwrap_err();
         assert!(matches!(error, CollectionError::TooNew { needed: 2, ours: 1, .. }));
+        let later = sealed::seal("lodestone manifest 3", b"of another shape");
+        let error = Manifest::decode(&later, collection, 1).unwrap_err();
+        assert!(matches!(error, CollectionError::TooNew { needed: 3, ours: 1, .. }));
     }
 
     #[test]

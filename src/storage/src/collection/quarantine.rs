@@ -12,7 +12,7 @@ use parking_lot::MutexGuard;
 
 use crate::collection::manifest::SegmentEntry;
 use crate::collection::snapshot::{LiveSegment, Snapshot};
-use crate::collection::source_list::{ListedSource, SourceList};
+use crate::collection::source_list::{self, ListedSource, SourceList};
 use crate::collection::{Collection, CollectionError, WriterState, layout};
 use crate::segment::{Segment, TombstoneSet};
 use lodestone_io::store::Key;
@@ -138,6 +138,13 @@ impl Collection {
     fn read_list(&self, entry: &SegmentEntry) -> Result<SourceList, CollectionError> {
         let segment = SegmentId(entry.id);
         let bytes = self.store.get(&layout::source_list(self.id, segment))?;
+        if let Some(needed) = SourceList::later_format(&bytes) {
+            return Err(CollectionError::TooNew {
+                collection: self.id,
+                needed,
+                ours: source_list::FORMAT,
+            });
+        }
         SourceList::decode(&bytes, self.id, entry)
             .map_err(|problem| CollectionError::BadList { segment, problem })
     }
@@ -181,6 +188,8 @@ impl Collection {
         for live in &seen.segments {
             match self.read_list(&live.entry) {
                 Ok(_) => {}
+                // The release that has written it may know more of the sources than this one.
+                Err(error) if error.is_too_new() => {}
                 Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
                     missing.push(live);
                 }

@@ -31,6 +31,9 @@ pub struct Registry {
     slots: Mutex<Slots>,
     /// Collections that were damaged when they were last to be opened.
     unopenable: Mutex<BTreeSet<CollectionId>>,
+    /// Collections of which a later release had written the newest version, when that was last
+    /// asked for.
+    too_new: Mutex<BTreeSet<CollectionId>>,
 }
 
 #[derive(Debug, Default)]
@@ -69,9 +72,9 @@ impl Registry {
         open_max: usize,
     ) -> Self {
         let backend = Arc::new(SimdBackend);
-        let (slots, unopenable) = Default::default();
+        let (slots, unopenable, too_new) = Default::default();
         let epoch = epoch.into();
-        Self { store, ids, backend, epoch, open_max, slots, unopenable }
+        Self { store, ids, backend, epoch, open_max, slots, unopenable, too_new }
     }
 
     /// The registry, with another backend for merges than the processor.
@@ -119,6 +122,7 @@ impl Registry {
             Err(error) if error.kind() == ErrorKind::Corrupt => self.unopenable.lock().insert(id),
             _ => self.unopenable.lock().remove(&id),
         };
+        self.note_format(id, found.as_ref().err());
         let collection = Arc::new(found?.with_backend(Arc::clone(&self.backend)));
         opened(&collection)?;
         Ok(collection)
@@ -132,6 +136,25 @@ impl Registry {
     /// Number of collections that could not be opened for damage when they were last asked for.
     pub fn unopenable(&self) -> usize {
         self.unopenable.lock().len()
+    }
+
+    /// Notes whether the newest version of a collection could be read, and tells once of one that
+    /// a later release has written.
+    pub fn note_format(&self, id: CollectionId, error: Option<&CollectionError>) {
+        match error {
+            Some(error) if error.is_too_new() => {
+                if self.too_new.lock().insert(id) {
+                    tracing::error!(collection = %id, %error, "of a later release: upgrade");
+                }
+            }
+            Some(_) => {}
+            None => drop(self.too_new.lock().remove(&id)),
+        }
+    }
+
+    /// Number of collections of which a later release has written the newest version.
+    pub fn too_new(&self) -> usize {
+        self.too_new.lock().len()
     }
 
     fn slot(&self, id: CollectionId) -> Slot {
@@ -153,6 +176,7 @@ impl Registry {
         let slot = self.slots.lock().by_id.remove(&id);
         let held = slot.and_then(|slot| slot.collection.lock().take());
         self.unopenable.lock().remove(&id);
+        self.too_new.lock().remove(&id);
         held.as_ref().map(Arc::downgrade).unwrap_or_default()
     }
 

@@ -22,6 +22,8 @@ use lodestone_types::{
 };
 
 const FIRST_WORDS: &str = "lodestone sources 1";
+/// The number at their end.
+pub(super) const FORMAT: u32 = 1;
 /// zstd's own default.
 const LEVEL: i32 = 3;
 /// Bytes of an unpacked body at most: two million sources of one chunk each, with metadata of half
@@ -131,6 +133,11 @@ impl SourceList {
         let json = serde_json::to_vec(&stored).expect("plain data always prints");
         let body = zstd::bulk::compress(&json, LEVEL).expect("zstd packs any bytes");
         sealed::seal(FIRST_WORDS, &body)
+    }
+
+    /// The format of a list, where a later release has written it.
+    pub(super) fn later_format(bytes: &[u8]) -> Option<u32> {
+        sealed::later_format(FIRST_WORDS, bytes)
     }
 
     /// Reads the file of the segment that `entry` lists.

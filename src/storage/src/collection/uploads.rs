@@ -12,6 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use crate::collection::CollectionError;
 use crate::collection::open::is_damage;
@@ -21,6 +22,8 @@ use lodestone_types::random::wire_id_time;
 use lodestone_types::{CollectionId, IdSource, Metadata, Origin, Timestamp};
 
 const FIRST_WORDS: &str = "lodestone upload 1";
+/// The number at their end.
+const FORMAT: u32 = 1;
 const HASH_DIGITS: usize = 32;
 /// Bytes read at first: the first line, and as a rule the label.
 const HEAD_BYTES: usize = 4096;
@@ -179,6 +182,7 @@ pub fn get(store: &dyn BlobStore, raw_key: &str) -> Result<Upload, CollectionErr
 fn decode(raw_key: &str, mut bytes: Vec<u8>) -> Result<Upload, CollectionError> {
     check_hash(raw_key, Sha256::new_with_prefix(&bytes))?;
     let bad = |problem: &str| bad_upload(raw_key, problem);
+    require_own_format(raw_key, &bytes)?;
     let (label, content_at) = sealed::read_label(FIRST_WORDS, &bytes).map_err(bad)?;
     let label = serde_json::from_slice(label).map_err(|error| bad(&error.to_string()))?;
     let content = bytes.split_off(content_at);
@@ -212,6 +216,7 @@ fn open_file(raw_key: &str, file: FileSlice) -> Result<StoredUpload, CollectionE
     let mut head = vec![0; HEAD_BYTES];
     let read = file.read_at(0, &mut head).map_err(io)?;
     head.truncate(read);
+    require_own_format(raw_key, &head)?;
     let range = sealed::label_range(FIRST_WORDS, &head).map_err(bad)?;
     if range.len() > LABEL_BYTES_MAX || range.end as u64 > file.len() {
         return Err(bad("the label is cut"));
@@ -258,6 +263,14 @@ fn key_of(raw_key: &str) -> Result<Key, CollectionError> {
     Key::parse(raw_key).map_err(|_| bad_upload(raw_key, "the name is not a key"))
 }
 
+/// Refuses an original that a later release has stored: it is not damaged.
+fn require_own_format(raw_key: &str, head: &[u8]) -> Result<(), CollectionError> {
+    let Some(needed) = sealed::later_format(FIRST_WORDS, head) else { return Ok(()) };
+    let collection = raw_key.split('/').nth(2).and_then(|name| Uuid::try_parse(name).ok());
+    let collection = CollectionId(collection.unwrap_or_default());
+    Err(CollectionError::TooNew { collection, needed, ours: FORMAT })
+}
+
 fn bad_upload(raw_key: &str, problem: &str) -> CollectionError {
     CollectionError::BadUpload { key: raw_key.to_owned(), problem: problem.to_owned() }
 }
@@ -282,7 +295,6 @@ mod tests {
     use super::*;
     use lodestone_io::store::testing::{FaultyBlobs, MemoryBlobs};
     use lodestone_types::RandomIds;
-    use uuid::Uuid;
 
     #[test]
     fn the_time_can_be_read_from_the_name() {
@@ -292,6 +304,21 @@ mod tests {
         let key = Key::parse(&format!("v1/raw/{collection}/{id}-{}", "0".repeat(32))).unwrap();
         assert_eq!(uploaded_at(&key), Some(at));
         assert_eq!(uploaded_at(&prefix(collection)), None);
+    }
+
+    /// Goal: an original that a later release has stored is not damaged, which would end its job.
+    #[test]
+    fn an_original_of_a_later_release_is_told_from_a_damaged_one() {
+        let store = MemoryBlobs::default();
+        for (words, is_later) in [("lodestone upload 9", true), ("lodestone upload x", false)] {
+            let bytes = sealed::label(words, b"{}", b"content");
+            let hash = hex::encode(Sha256::digest(&bytes));
+            let collection = CollectionId(Uuid::from_u128(7));
+            let name = format!("v1/raw/{collection}/a-{}", &hash[..HASH_DIGITS]);
+            store.put(&Key::parse(&name).unwrap(), &bytes).unwrap();
+            assert_eq!(get(&store, &name).unwrap_err().is_too_new(), is_later, "{words}");
+            assert_eq!(open(&store, &name).unwrap_err().is_too_new(), is_later, "{words}");
+        }
     }
 
     /// Goal: of an original whose copy is damaged the one in the bucket is read.

@@ -72,6 +72,11 @@ impl TombstoneSet {
         if hash.to_le_bytes() != end || hash != checksum {
             return Err(damaged("the file does not match its hash"));
         }
+        let needed = u32::from_le_bytes([body[8], body[9], body[10], body[11]]);
+        if &body[..8] == MAGIC && needed > VERSION {
+            let segment = segment.to_string();
+            return Err(SegmentError::TooNew { segment, needed, ours: VERSION });
+        }
         let is_ours = &body[..8] == MAGIC
             && body[8..12] == VERSION.to_le_bytes()
             && &body[16..32] == collection.0.as_bytes()

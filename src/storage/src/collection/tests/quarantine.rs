@@ -4,8 +4,9 @@ use super::recovery::{flip, two_segments};
 use super::*;
 use crate::collection::draft::Draft;
 use crate::collection::source_list::SourceList;
-use lodestone_io::StandInDisk;
+use crate::segment::TombstoneSet;
 use lodestone_io::store::testing::{Fault, FaultyBlobs};
+use lodestone_io::{StandInDisk, sealed};
 
 /// Segment 1 holds `a` and the dead `b`, segment 2 holds `c`. The first is harmed and reopened.
 fn harmed(dir: &CollectionDir) -> (Collection, SegmentId) {
@@ -222,6 +223,40 @@ fn lists_that_are_missing_or_damaged_are_written_anew() {
     dir.store.delete(&layout::source_list(ID, ids[0])).unwrap();
     assert_eq!(collection.snapshot().segments.len(), 1);
     assert_eq!(collection.repair_source_lists().unwrap(), 1);
+}
+
+/// Goal: what a later release has written is refused as that, never as damage, and stays as it is.
+#[test]
+fn lists_tombstones_and_manifests_of_a_later_release_are_left_alone() {
+    let dir = CollectionDir::new();
+    let collection = two_segments(&dir);
+    let entries = collection.snapshot().manifest.segments.clone();
+    let (first, second) = (SegmentId(entries[0].id), SegmentId(entries[1].id));
+    let later = sealed::seal("lodestone sources 9", b"of another shape");
+    dir.store.put(&layout::source_list(ID, second), &later).unwrap();
+    assert_eq!(collection.repair_source_lists().unwrap(), 0);
+    assert_eq!(dir.store.get(&layout::source_list(ID, second)).unwrap(), later);
+    assert!(without_list(&collection).unwrap_err().is_too_new());
+
+    // The hash of tombstones is in the manifest: decoded under the one that they have.
+    let dead = entries[0].tombstones.as_ref().unwrap();
+    let mut bytes = dir.store.get(&layout::tombstone(ID, dead.id)).unwrap();
+    bytes[8] = 9;
+    let end = bytes.len() - 8;
+    let hash = lodestone_io::checksum(&bytes[..end]);
+    bytes[end..].copy_from_slice(&hash.to_le_bytes());
+    let error = TombstoneSet::decode(&bytes, ID, first, hash).unwrap_err();
+    assert!(CollectionError::from(error).is_too_new());
+
+    let key = layout::manifest(ID, collection.snapshot().manifest.version);
+    drop(collection);
+    let before = dir.store.list(&layout::collection_prefix(ID)).unwrap();
+    dir.store.put(&key, &sealed::seal("lodestone manifest 9", b"of another shape")).unwrap();
+    let registry = Registry::new(Arc::clone(&dir.store), Arc::clone(&dir.ids), 9, 10);
+    let get = || registry.get(ID, || Ok::<_, CollectionError>(None), |_| Ok(()));
+    assert!(get().unwrap_err().is_too_new());
+    assert_eq!((registry.too_new(), registry.unopenable()), (1, 0));
+    assert_eq!(dir.store.list(&layout::collection_prefix(ID)).unwrap(), before);
 }
 
 /// Goal: a list is of its segment, not only whole.
