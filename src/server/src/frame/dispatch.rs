@@ -141,6 +141,9 @@ where
         // Whose the key is the server that writes knows.
         (Err(error), Some(writer)) if is_for_writer(&error, &parts) => {
             let spec = &find_route(entry, &parts.method)?.spec;
+            if spec.place == Place::Itself {
+                return Err(error);
+            }
             let reader = open_body(shared, spec, spec.body_bytes_max, &parts.headers, body, None)?;
             let body = reader.map_or(Outgoing::Nothing, Outgoing::Unread);
             let from = peer.as_ref().map(|peer| peer.address());
@@ -157,7 +160,7 @@ where
     let from = peer.as_ref().map(|peer| peer.address());
     let audited = grant.clone();
     // One that is passed on is logged by the server that writes.
-    let is_own = shared.writer.is_none() || route.spec.place == Place::Anywhere;
+    let is_own = shared.writer.is_none() || route.spec.place != Place::Writer;
     let headers = parts.headers.clone();
     let audited = audited.as_ref().filter(|_| is_own);
     let act = Act::begin(&route.spec, audited, request_id, from, client_of(&headers));

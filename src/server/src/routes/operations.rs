@@ -45,6 +45,7 @@ pub fn routes() -> Vec<Route<App>> {
         .handle(blocking(retry_job)),
         Route::<App>::get("/metrics", Group::Operations, Role::Read, "Metrics for Prometheus")
             .without_slot()
+            .of_itself()
             .handle(metrics),
         Route::<App>::get(
             "/metrics/hour",
@@ -53,6 +54,7 @@ pub fn routes() -> Vec<Route<App>> {
             "The last hour, minute by minute",
         )
         .without_slot()
+        .of_itself()
         .handle(last_hour),
         Route::<App>::public("/healthz", "Report whether the process runs")
             .handle(|app: App, _: Call, (): ()| async move { Ok(Json::new(alive(&app))) }),

@@ -48,6 +48,8 @@ pub enum Media {
 pub enum Place {
     /// The one that is asked.
     Anywhere,
+    /// The same, as the operation tells of that process: no other one can answer for it.
+    Itself,
     /// The one that writes: the operation changes something, or tells what that one alone knows.
     Writer,
 }
@@ -129,7 +131,7 @@ pub struct RouteDraft {
     media: Media,
     body_bytes_max: usize,
     takes_slot: bool,
-    is_at_writer: bool,
+    place: Option<Place>,
     effect: Option<Effect>,
     summary: &'static str,
 }
@@ -197,7 +199,7 @@ impl<S: Send + 'static> Route<S> {
             media,
             body_bytes_max,
             takes_slot: true,
-            is_at_writer: false,
+            place: None,
             effect: None,
             summary,
         }
@@ -287,7 +289,13 @@ impl RouteDraft {
     /// At the server that writes, although it changes nothing: others do not know it, or not yet.
     #[must_use]
     pub fn at_writer(self) -> Self {
-        Self { is_at_writer: true, ..self }
+        Self { place: Some(Place::Writer), ..self }
+    }
+
+    /// At the server that is asked and no other one, as it tells of that.
+    #[must_use]
+    pub fn of_itself(self) -> Self {
+        Self { place: Some(Place::Itself), ..self }
     }
 
     /// With work that is done after the answer.
@@ -321,10 +329,10 @@ impl RouteDraft {
             (true, Group::Upload) => Effect::Queued,
             (true, _) => Effect::Visible,
         });
-        let place = match is_mutation || role == Some(Role::Admin) || self.is_at_writer {
+        let place = self.place.unwrap_or(match is_mutation || role == Some(Role::Admin) {
             true => Place::Writer,
             false => Place::Anywhere,
-        };
+        });
         let reader: Reader<S> = Arc::new(move |input| {
             let Parsed { request, ignored, tenant } = input.read::<R>(is_mutation)?;
             let handler = handler.clone();

@@ -29,8 +29,6 @@ fn operations_that_a_query_node_answers() {
         "GET /docs",
         "GET /healthz",
         "GET /list/sources",
-        "GET /metrics",
-        "GET /metrics/hour",
         "GET /readyz",
         "GET /tenant/stats",
         "GET /tenant/sub_tenant_ids",
@@ -60,6 +58,8 @@ fn operations_that_a_query_node_answers() {
         "POST /v1/vector_stores/{vector_store_id}/search",
     ];
     assert_eq!(listed(|spec| spec.place == Place::Anywhere), expected);
+    let of_itself = listed(|spec| spec.place == Place::Itself);
+    assert_eq!(of_itself, ["GET /metrics", "GET /metrics/hour"], "what is told of one process");
 }
 
 /// A new change has to be put here, or its answer waits until the query nodes show it.
