@@ -2,6 +2,7 @@
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -270,6 +271,19 @@ fn uploads_wait_while_it_fails_and_searches_go_by_words() {
     let output = server.kill();
     assert!(output.contains("the embedding server answers again"), "{output}");
     assert!(!output.contains(KEY_THERE));
+}
+
+/// Goal: one that hangs does not keep `/readyz` from answering before a load balancer gives up.
+#[test]
+fn readiness_does_not_wait_for_one_that_hangs() {
+    let place = Place::new(Way::Well);
+    let (_server, client) =
+        place.start(&["--embedding-dimension", "16", "--embedding-query-timeout", "60"]);
+    place.turn(Way::IsSlow);
+    let begun = Instant::now();
+    let (status, ready) = text_of(&client, "/readyz");
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    assert!(status == 200 && ready.contains("within two seconds"), "{ready}");
 }
 
 /// A text that the server refuses fails alone; one that is too long for it is read as far as it

@@ -1,6 +1,7 @@
 //! Health of the parts, for load balancers and operators.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -8,11 +9,14 @@ use crate::Engine;
 use lodestone_catalog::CatalogError;
 use lodestone_embed::{EmbedError, Embedder, Lane};
 use lodestone_io::Fullness;
-use lodestone_types::{CollectionId, Timestamp};
+use lodestone_types::{CollectionId, RequestContext, Timestamp};
 
 /// Time for which a probe of the model is reused: a probe costs computation, and any client may
 /// ask for it.
 const PROBE_MILLIS: u64 = 5000;
+
+/// Time for the answer of a model: load balancers wait for a few seconds at most.
+const PROBE_TIME: Duration = Duration::from_secs(2);
 
 /// The last probe of the model.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +129,8 @@ impl Engine {
 
     fn probe_models(&self) -> Result<(), EmbedError> {
         let probe = |model: &Arc<dyn Embedder>| {
-            model.embed(Lane::Query, vec!["ready".to_owned()]).map(drop)
+            let context = RequestContext::with_limit(PROBE_TIME);
+            model.embed_within(Lane::Query, &context, vec!["ready".to_owned()]).map(drop)
         };
         // One that is away would be loaded for it.
         self.models.all().filter(|model| model.is_loaded()).try_for_each(probe)
@@ -140,7 +145,11 @@ impl Engine {
             return probe.state;
         }
         let state = match self.probe_models() {
+            // One that has too much to do is no worse off than the others.
             Ok(()) | Err(EmbedError::Overloaded { .. }) => ComponentState::Usable,
+            Err(EmbedError::Stopped(_)) => {
+                ComponentState::Degraded("the model has not answered within two seconds")
+            }
             Err(EmbedError::Remote { .. }) => ComponentState::Degraded(
                 "the embedding server fails: searches go by words only, and uploads wait",
             ),
