@@ -93,9 +93,12 @@ fn a_node_does_the_work_while_it_is_there() {
     let ready = ask(&client, "GET", "/readyz", Value::Null);
     let state = ready["components"]["index"].as_str().expect("a state").to_owned();
     assert!(state.contains("ingest node"), "{state}");
+    let named = format!("ingest_node_usable{{node=\"http://127.0.0.1:{port}\"}}");
+    assert_eq!(metric(&client, &named), 0.0);
 
     let (_second, _) = node(&installation, port);
     until_usable(&client, 1.0);
+    assert_eq!(metric(&client, &named), 1.0);
     take_in(&client, "marble");
     assert_eq!((metric(&client, BY_NODE), metric(&client, HERE)), (5.0, 3.0));
     assert_eq!(score_of(&client, "at-node"), score_of(&client, "here"), "vectors are the same");

@@ -8,7 +8,7 @@
 //! - `shared_store`: data in a bucket, through lost machines and a failing store; `s3`: the store;
 //!   `verified_buckets`: what `lodestone verify` finds there; `roles`: its keys expire
 //! - `query_nodes`: further processes that answer from the bucket; `ingest_nodes`: those that parse
-//!   and embed for another
+//!   and embed for another; `later_release`: data of a later one
 //! - `sockets`: slow clients, event streams
 //! - `memory`: hostile clients and a small machine
 //! - `models`: a reranker installed, listed and used; `hub`: models from a model hub; `published`:
@@ -53,6 +53,7 @@ mod image;
 mod importers;
 mod ingest;
 mod ingest_nodes;
+mod later_release;
 mod lifecycle;
 mod memory;
 mod memory_group;

@@ -305,6 +305,16 @@ fn a_node_that_does_not_know_the_newest_state_passes_searches_on() {
     let port = free_port();
     let writer = Node::writer(&store, installation, port);
     let node = node_with_saffron(&writer, &store, elsewhere, port);
+    let body = json!({"name": "prometheus", "role": "read"});
+    let made = ask(&node.client, "POST", "/admin/api_keys", body);
+    let key = made["api_key"].as_str().expect("a key").to_owned();
+    let scraper = Client { key, ..node.client.clone() };
+    let scraped = |status: u16| {
+        let reply = scraper.call("GET", "/metrics", &Value::Null).expect("an answer");
+        assert_eq!(reply.status, status, "{}", String::from_utf8_lossy(&reply.body));
+        String::from_utf8(reply.body).expect("UTF-8")
+    };
+    assert!(scraped(200).contains("query_node_age_milliseconds"));
     store.fail(1);
     let mut patience = Patience::new();
     while node.metric("query_node_age_milliseconds") < 2000.0 {
@@ -314,11 +324,29 @@ fn a_node_that_does_not_know_the_newest_state_passes_searches_on() {
     let state = ask(&node.client, "GET", "/readyz", Value::Null);
     let told = state["components"]["storage"].as_str().unwrap_or_default().to_owned();
     assert!(told.contains("newest state"), "{state}");
+    assert!(scraped(503).contains("node_behind"), "never the numbers of another process");
     writer.server.kill();
     let reply = search(&node.client, "saffron");
     assert_eq!(reply.status, 503, "{}", reply.json());
+    let state = ready_with(&node.client, 503, "may not answer by itself");
+    assert_eq!(state["status"], "unavailable", "{state}");
     store.fail(0);
     assert_eq!(found_again(&node.client), ["a"]);
+    ready_with(&node.client, 200, "searches go on");
+}
+
+/// Asks a node about its storage until the status and the words are as wanted.
+fn ready_with(client: &Client, status: u16, words: &str) -> Value {
+    let mut patience = Patience::new();
+    loop {
+        let reply = client.call("GET", "/readyz", &Value::Null).expect("an answer");
+        let state = reply.json();
+        let told = state["components"]["storage"].as_str().unwrap_or_default().to_owned();
+        if reply.status == status && told.contains(words) {
+            return state;
+        }
+        assert!(!patience.is_over(told), "{state}");
+    }
 }
 
 /// Asks a node until it has passed a request on, to a process that it may not know yet.
@@ -491,8 +519,13 @@ fn a_tenant_is_at_hand_on_one_node() {
     }
     nodes[2].signal(Signal::CONT);
     let mut nodes = nodes.into_iter();
-    let first = nodes.next().expect("the first");
-    nodes.for_each(|node| drop(node.server.kill()));
+    let mut first = nodes.next().expect("the first");
+    let end = |node: Node| {
+        let url = format!("http://{}", node.client.address);
+        node.server.kill();
+        url
+    };
+    let lost: Vec<String> = nodes.map(end).collect();
     for tenant in 0..TENANTS {
         assert_eq!(finds(&first, tenant, if tenant == 0 { 2 } else { 1 }).0, 1);
     }
@@ -500,4 +533,16 @@ fn a_tenant_is_at_hand_on_one_node() {
     while first.metric("query_nodes_usable") != 1.0 {
         assert!(!patience.is_over(()), "lost nodes are never noticed");
     }
+    let named = |url: &str| format!("query_node_answers{{node=\"{url}\"}}");
+    assert_eq!(first.metric(&named(&format!("http://{}", first.client.address))), 1.0);
+    for url in lost {
+        let mut patience = Patience::new();
+        while first.metric(&named(&url)) != 0.0 {
+            assert!(!patience.is_over(()), "{url}");
+        }
+        assert!(first.server.output().contains(&url), "{url}");
+    }
+    let state = ask(&first.client, "GET", "/readyz", Value::Null);
+    let told = state["components"]["index"].as_str().unwrap_or_default();
+    assert!(state["status"] == "ok" && told.contains("query_node_answers"), "{state}");
 }

@@ -40,6 +40,8 @@ pub struct FollowState {
     pub is_waited_for: bool,
     /// The error of the last look at the log.
     pub last_error: Option<String>,
+    /// Whether that was the format of a later release.
+    pub is_later: bool,
 }
 
 /// State of a catalog that follows another process.
@@ -57,6 +59,7 @@ struct Seen {
     /// machine sleeps, the other may be set back.
     began: (Instant, Timestamp),
     last_error: Option<String>,
+    is_later: bool,
 }
 
 impl Seen {
@@ -86,7 +89,8 @@ impl Catalog {
         let follower = LogFollower::start(log, path)?;
         let (entry, writer) = (follower.last(), follower.writer());
         let is_waited_for = follower.waits();
-        let seen = Seen { entry, writer, is_waited_for, began, last_error: None };
+        let (last_error, is_later) = Default::default();
+        let seen = Seen { entry, writer, is_waited_for, began, last_error, is_later };
         let following = Following { follower: Mutex::new(follower), seen: Mutex::new(seen) };
         Ok(Self::assembled(Parts {
             path,
@@ -112,12 +116,23 @@ impl Catalog {
         let caught_up = self.follow_to_end(&mut follower);
         let mut seen = following.seen.lock();
         seen.last_error = caught_up.as_ref().err().map(ToString::to_string);
+        seen.is_later = matches!(caught_up, Err(CatalogError::TooNew { .. }));
         if caught_up.is_ok() {
             (seen.entry, seen.writer) = (follower.last(), follower.writer());
             seen.is_waited_for = follower.waits();
             seen.began = began;
         }
         caught_up
+    }
+
+    /// Whether the process of this name writes to the log that this catalog follows, also where it
+    /// is of a later release, of which nothing else is read.
+    ///
+    /// # Errors
+    /// Those of reading the log.
+    pub fn is_written_by(&self, name: Uuid) -> Result<bool> {
+        let Some(following) = &self.inner.following else { return Ok(false) };
+        Ok(following.follower.lock().newest_writer()? == Some(name))
     }
 
     fn follow_to_end(&self, follower: &mut LogFollower) -> Result<bool> {
@@ -171,6 +186,7 @@ impl Catalog {
             age_millis: seen.age_millis(&*self.inner.clock),
             is_waited_for: seen.is_waited_for,
             last_error: seen.last_error.clone(),
+            is_later: seen.is_later,
         })
     }
 

@@ -12,12 +12,14 @@
 //!
 //! - `peers`: the other nodes, and the tenants that each of them answers for; `joining`: becoming
 //!   one of them; `shares`: searches that they share
-//! - `refreshing`: the thread "refresh"
+//! - `refreshing`: the thread "refresh"; `writer`: the process that writes, and what this one lacks
+//!   without it
 
 mod joining;
 mod peers;
 mod refreshing;
 mod shares;
+mod writer;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -29,7 +31,6 @@ use uuid::Uuid;
 pub use peers::{Assignment, PeerEnd, Peers};
 use shares::Sharing;
 
-use crate::nodes::writer_at;
 use crate::opening::Opened;
 use crate::query::shares::ShareNodes;
 use crate::settings::{InvalidSetting, Settings};
@@ -37,18 +38,14 @@ use crate::{Engine, EngineError};
 use lodestone_bucket::BucketBlobs;
 use lodestone_catalog::job::JobRow;
 use lodestone_catalog::{Catalog, FollowState, Tenant};
+use lodestone_fetch::Authorities;
 use lodestone_fetch::forward::Addresses;
-use lodestone_fetch::{Authorities, Forwarder};
 use lodestone_metrics::Gauge;
-use lodestone_storage::collection::{Collection, Registry};
+use lodestone_storage::collection::{Collection, CollectionError, Registry};
 use lodestone_types::{IdSource, JobStatus};
 
 /// Time between two looks at the log: a few of them may be lost before a process is behind.
 const LOOK: Duration = Duration::from_millis(500);
-/// Time between two looks at the process that writes.
-const WRITER_LOOK: Duration = Duration::from_secs(1);
-/// Looks in a row that fail before it is taken for lost.
-const WRITER_FAILURES: u32 = 2;
 
 /// The threads that follow.
 #[derive(Debug)]
@@ -167,76 +164,11 @@ impl Follower {
         self.writer_usable.set(u64::from(self.writer.current().unusable_for().is_none()));
     }
 
-    /// A problem of this node, for operators.
-    pub(super) fn problem(&self) -> Option<&'static str> {
-        let state = self.catalog.follow_state()?;
-        Some(match (state.is_waited_for, self.catalog.require_current().is_ok()) {
-            (false, _) => {
-                "the process that writes was started without --with-query-nodes: what this node is \
-                 asked goes there"
-            }
-            (true, false) => {
-                "this node does not know the newest state, as the bucket does not answer: what it \
-                 is asked goes to the process that writes"
-            }
-            (true, true) if self.writer.current().unusable_for().is_some() => {
-                "the process that writes does not answer, or is another one: searches go on"
-            }
-            (true, true) => return None,
-        })
-    }
-
     /// Pauses; returns whether the process is to end.
     fn pause(&self, time: Duration) -> bool {
         let mut signals = self.signals.lock();
         self.changed.wait_while_for(&mut signals, |signals| !signals.is_stopping, time);
         signals.is_stopping
-    }
-
-    fn watch_writer(&self) {
-        let (mut failures, mut is_told) = (0, false);
-        loop {
-            match self.find_writer() {
-                Ok(()) => {
-                    if is_told {
-                        let writer = self.writer.current().base();
-                        tracing::info!(writer, "the process that writes answers again");
-                    }
-                    (failures, is_told) = (0, false);
-                    self.writer.current().note(None);
-                }
-                Err(problem) => {
-                    failures += 1;
-                    if failures >= WRITER_FAILURES {
-                        if !is_told {
-                            tracing::warn!(%problem, "nothing is passed on to the one that writes");
-                        }
-                        is_told = true;
-                        self.writer.current().note(Some(problem));
-                    }
-                }
-            }
-            if self.pause(WRITER_LOOK) {
-                return;
-            }
-        }
-    }
-
-    fn find_writer(&self) -> Result<(), String> {
-        self.writer.find(|way| self.look_for_writer(way))
-    }
-
-    /// Whether the process at the address is the one that this one follows; else the reason.
-    fn look_for_writer(&self, way: &Forwarder) -> Result<(), String> {
-        let name = writer_at(way)?;
-        let is_followed = || self.catalog.follow_state().is_some_and(|state| state.writer == name);
-        // It may have taken over just now.
-        if is_followed() || self.catalog.catch_up().is_ok() && is_followed() {
-            way.note_name(name.to_string());
-            return Ok(());
-        }
-        let base = way.base();
-        Err(format!("{base} writes other data than those in the bucket that this node follows"))
     }
 
     fn follow(&self) {
@@ -277,13 +209,25 @@ impl Follower {
         Some(Arc::clone(peers) as _)
     }
 
-    /// The collection of a tenant, with all that anybody was told of.
+    /// The collection of a tenant, with all that anybody was told of. One whose newest version a
+    /// later release has written is left to the process that writes.
     fn open(&self, tenant: &Tenant) -> Result<Arc<Collection>, EngineError> {
         self.catalog.require_current()?;
-        let head = || Ok::<_, EngineError>(self.catalog.head(tenant.collection)?);
-        let collection = self.registry.get(tenant.collection, head, |_| Ok(()))?;
-        collection.refresh(head()?)?;
-        Ok(collection)
+        let collection = tenant.collection;
+        let head = || Ok::<_, EngineError>(self.catalog.head(collection)?);
+        let open = || {
+            let open = self.registry.get(collection, head, |_| Ok(()))?;
+            let refreshed = open.refresh(head()?);
+            self.registry.note_format(collection, refreshed.as_ref().err());
+            refreshed?;
+            Ok(open)
+        };
+        open().map_err(|error| match error {
+            EngineError::Collection(error) if error.is_too_new() => {
+                CollectionError::Behind { collection }.into()
+            }
+            error => error,
+        })
     }
 }
 

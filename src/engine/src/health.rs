@@ -61,8 +61,8 @@ impl Engine {
         if self.data.is_poisoned() {
             return ComponentState::Unusable("writes are refused since a failed sync");
         }
-        if let Some(problem) = self.follower.as_ref().and_then(|follower| follower.problem()) {
-            return ComponentState::Degraded(problem);
+        if let Some(state) = self.follower.as_ref().and_then(|follower| follower.problem()) {
+            return state;
         }
         match self.catalog.log_state() {
             Some(log) if log.is_fenced => {
@@ -104,6 +104,10 @@ impl Engine {
             ComponentState::Degraded(
                 "a tenant's data cannot be opened: the log names the files to restore",
             )
+        } else if self.registry.too_new() > 0 {
+            ComponentState::Degraded(
+                "a tenant's data are of a later release than this program: upgrade it",
+            )
         } else if needs_help {
             ComponentState::Degraded(
                 "segments are quarantined and cannot be rebuilt from originals: see the log, and \
@@ -118,7 +122,12 @@ impl Engine {
             )
         } else if self.ingest.nodes().is_some_and(|nodes| nodes.has_problem()) {
             ComponentState::Degraded(
-                "an ingest node is not used, or not for everything: the log says why",
+                "an ingest node is not used, or not for everything: the log says which and why",
+            )
+        } else if self.peers().is_some_and(|peers| peers.has_problem()) {
+            ComponentState::Degraded(
+                "a query node does not answer, or is none: others answer for its tenants; the log \
+                 and query_node_answers of the metrics name it",
             )
         } else if self.ingest.waits_for_memory() {
             ComponentState::Degraded("documents wait for memory: see LODESTONE_MEMORY_LIMIT")

@@ -9,8 +9,8 @@
 //! GET /metrics: Registry::text() ---------+--> text format 0.0.4
 //! ```
 //! Invariants:
-//! - Values of labels are words of this program: never names of tenants, sources or keys, so the
-//!   number of series has a bound.
+//! - Values of labels are words of this program, or addresses of its settings: never names of
+//!   tenants, sources or keys, so the number of series has a bound.
 //! - Counting costs an atomic addition. A histogram has a lock of its own, which is held for one
 //!   observation or one reading of its numbers and never around work: a scrape waits for nothing
 //!   that ingestion does.

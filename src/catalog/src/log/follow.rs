@@ -22,7 +22,8 @@ use std::sync::Arc;
 use super::entry::{self, Kind, Label, damaged};
 use super::pages::{Commits, read_in_place};
 use super::reader::{
-    Apply, End, FETCHES, Order, Plan, away, entry_at, frames_of, label_at, newest, numbers,
+    Apply, End, FETCHES, Order, Plan, away, claim_of, entry_at, frames_of, label_at, newest,
+    numbers,
 };
 use super::restore::{fetch_base, local};
 use super::{CatalogLog, RESTORES_MAX, beside};
@@ -218,6 +219,14 @@ impl LogFollower {
     /// Name of the process that writes, which no other one has.
     pub(crate) fn writer(&self) -> Uuid {
         self.cursor.writer
+    }
+
+    /// Name of the process that has taken the log over last, also where this release reads nothing
+    /// else of what that writes.
+    pub(crate) fn newest_writer(&self) -> Result<Option<Uuid>> {
+        let store = &*self.cursor.store;
+        let Some((_, label)) = newest(store)? else { return Ok(None) };
+        Ok(claim_of(store, &label)?.map(|claim| claim.nonce))
     }
 
     /// Whether the process that writes waits for followers before it tells of a change.

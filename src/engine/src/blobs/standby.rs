@@ -7,7 +7,8 @@ use super::{bucket, check_data_dir, check_noted, owner_name};
 use crate::EngineError;
 use crate::ingest::stopping::Stopping;
 use crate::settings::Settings;
-use lodestone_bucket::{OwnerLease, check_prefix};
+use lodestone_bucket::{BucketBlobs, OwnerLease, check_prefix};
+use lodestone_catalog::CatalogLog;
 use lodestone_fetch::bucket::Bucket;
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_types::{IdSource, RandomIds};
@@ -17,7 +18,7 @@ use lodestone_types::{IdSource, RandomIds};
 #[derive(Debug)]
 pub struct Standby {
     bucket: Arc<Bucket>,
-    data: DataDir,
+    data: Arc<DataDir>,
     stop: Arc<Stopping>,
 }
 
@@ -26,13 +27,14 @@ impl Standby {
     ///
     /// # Errors
     /// As where it starts at once: a data directory of other data, a prefix that holds other
-    /// things, a bucket that does not answer.
+    /// things, a bucket that does not answer. A catalog of a later release: this one could not go
+    /// on with it, and would hold the place meanwhile.
     pub fn new(settings: &Settings) -> Result<Option<Self>, EngineError> {
         let Some(url) = settings.store.store.as_ref().filter(|_| settings.store.nodes.standby)
         else {
             return Ok(None);
         };
-        let data = DataDir::open(&settings.data_dir, Arc::new(RealDisk))?;
+        let data = Arc::new(DataDir::open(&settings.data_dir, Arc::new(RealDisk))?);
         let noted = check_data_dir(settings, data.root())?;
         let stop = Arc::new(Stopping::default());
         let (of, own) = (&settings.backups.bucket, Arc::clone(&stop));
@@ -42,6 +44,9 @@ impl Standby {
             Some(noted) => check_noted(&bucket, &noted, data.root())?,
             None => _ = check_prefix(&bucket, None)?,
         }
+        let (copies, budget) = (Arc::clone(&data), settings.store.store_cache);
+        let blobs = BucketBlobs::open(Arc::clone(&bucket), copies, budget)?.only_reading();
+        CatalogLog::open(Arc::new(blobs), Arc::new(RandomIds))?;
         Ok(Some(Self { bucket, data, stop }))
     }
 

@@ -30,7 +30,7 @@ use crate::settings::InvalidSetting;
 pub use loads::Assignment;
 use loads::Loads;
 use lodestone_fetch::{Authorities, Forwarder};
-use lodestone_metrics::{Counter, Gauge, Registry};
+use lodestone_metrics::{Counter, Family, Gauge, Registry};
 use lodestone_types::TenantId;
 
 /// Time between two looks at a node, and for its answer.
@@ -52,6 +52,8 @@ pub struct Peers {
     loads: Arc<Loads>,
     stopping: Stopping,
     usable: Gauge,
+    /// By address.
+    answering: Family<Gauge, 1>,
     passed: Counter,
     failed: Counter,
 }
@@ -108,7 +110,7 @@ impl Peers {
         };
         let peers = urls.map(peer).collect::<Result<_, _>>()?;
         let (has_joined, own_at, sharing, loads, stopping) = Default::default();
-        let (usable, passed, failed) = Default::default();
+        let (usable, answering, passed, failed) = Default::default();
         Ok(Self {
             own,
             has_joined,
@@ -118,6 +120,7 @@ impl Peers {
             loads,
             stopping,
             usable,
+            answering,
             passed,
             failed,
         })
@@ -151,6 +154,11 @@ impl Peers {
     /// Whether this process has found itself among them.
     pub(super) fn has_own_place(&self) -> bool {
         self.own_at.get().is_some()
+    }
+
+    /// Whether one of them does not answer, or is no query node.
+    pub(crate) fn has_problem(&self) -> bool {
+        self.standings().contains(&Standing::Unusable)
     }
 
     /// Whether another node answers for tenants.
@@ -221,25 +229,29 @@ impl Peers {
     }
 
     fn watch(&self, at: usize) {
-        let (peer, mut was_there, mut had_joined) = (&self.peers[at], false, false);
+        let (peer, mut is_told, mut had_joined) = (&self.peers[at], false, false);
+        let node = peer.forwarder.base();
+        let answering = self.answering.with([("node", node.to_owned().into())]);
         while !self.stopping.is_set() {
-            let found = self.look(&peer.forwarder);
+            let looked = self.look(&peer.forwarder);
+            let found = looked.as_ref().ok().copied();
             *peer.standing.lock() = found.unwrap_or(Standing::Unusable);
+            answering.set(u64::from(found.is_some()));
             if found == Some(Standing::Own) {
                 self.own_at.get_or_init(|| at);
             }
-            let node = peer.forwarder.base();
-            match found {
-                Some(Standing::Other) if !had_joined => {
+            match &looked {
+                Ok(Standing::Other) if !had_joined => {
                     tracing::info!(node, "a query node answers for its tenants");
                 }
-                None if was_there => {
-                    tracing::warn!(node, "a query node is away: others answer for its tenants");
+                Err(problem) if !is_told => {
+                    let event = "a query node is away: others answer for its tenants";
+                    tracing::warn!(node, problem, "{event}");
                 }
                 _ => {}
             }
-            (was_there, had_joined) = (found.is_some(), found == Some(Standing::Other));
-            peer.forwarder.note(found.is_none().then(|| "it does not answer".to_owned()));
+            (is_told, had_joined) = (found.is_none(), found == Some(Standing::Other));
+            peer.forwarder.note(looked.err());
             if let Some(sharing) = &self.sharing {
                 let standings = self.standings();
                 let is_other = |at: &usize| standings[*at] == Standing::Other;
@@ -252,11 +264,13 @@ impl Peers {
         }
     }
 
-    fn look(&self, forwarder: &Forwarder) -> Option<Standing> {
-        let answer = forwarder.ask("/healthz", &HeaderMap::new(), ANSWER).ok()?;
-        let health: serde_json::Value = serde_json::from_slice(&answer).ok()?;
-        let name: Uuid = health["node"].as_str()?.parse().ok()?;
-        Some(match health["joining"] == true {
+    fn look(&self, forwarder: &Forwarder) -> Result<Standing, String> {
+        let answer = forwarder.ask("/healthz", &HeaderMap::new(), ANSWER);
+        let answer = answer.map_err(|error| error.problem().to_owned())?;
+        let health: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
+        let name = health["node"].as_str().and_then(|name| name.parse::<Uuid>().ok());
+        let name = name.ok_or("it is no query node that shares tenants")?;
+        Ok(match health["joining"] == true {
             _ if name == self.own => Standing::Own,
             true => Standing::Joining,
             false => Standing::Other,
@@ -271,6 +285,8 @@ impl Peers {
     pub(super) fn enter_meters(&self, registry: &mut Registry) {
         let help = "Query nodes that answer for their tenants, this one among them";
         registry.enter("query_nodes_usable", help, &self.usable);
+        let help = "Whether each of the query nodes answers";
+        registry.enter("query_node_answers", help, &self.answering);
         let help = "Requests that another query node answered, which has the tenant at hand";
         registry.enter("query_nodes_passed_total", help, &self.passed);
         let help = "Requests that another query node refused or lost; they were answered here";

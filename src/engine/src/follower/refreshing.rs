@@ -72,6 +72,7 @@ impl Follower {
         };
         match refreshed {
             Ok(()) => {}
+            Err(error) if error.is_too_new() => self.registry.note_format(id, Some(&error)),
             // Its tenant is being deleted, or a request loads it.
             Err(error) if error.kind() == ErrorKind::Unavailable => {
                 tracing::debug!(collection = %id, %error, "not brought up to date");

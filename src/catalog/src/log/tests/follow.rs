@@ -156,6 +156,41 @@ fn releases_that_do_not_understand_one_another_say_so() {
     assert!(matches!(error, CatalogError::TooNew { found: 99, .. }), "{error}");
 }
 
+/// Goal: a follower of an earlier release knows who writes now, to pass requests on to that; also
+/// after the next takeover. Entries of a later format are not damage.
+#[test]
+fn a_follower_knows_a_writer_of_a_later_release_by_its_name() {
+    let machines = Machines::new(LogLimits::default());
+    let machine = machines.start_followed();
+    let followed = machine.catalog.writer_name().unwrap();
+    let follower = machines.follower();
+    let is_written_by = |name| follower.catalog.is_written_by(name).unwrap();
+    assert!(is_written_by(followed) && !follower.catalog.follow_state().unwrap().is_later);
+    drop(machine);
+    let store: Arc<dyn BlobStore> = machines.store.clone();
+    let ids: Arc<dyn lodestone_types::IdSource> = machines.ids.clone();
+    let newest = || crate::log::reader::newest(&*store).unwrap().unwrap();
+    let mut names = vec![followed];
+    for _ in 0..2 {
+        crate::log::appender::Appender::claim(&store, &ids, 99, true).unwrap();
+        let name = newest().1.nonce;
+        assert!(is_written_by(name));
+        assert!(names.iter().all(|before| !is_written_by(*before)));
+        names.push(name);
+        assert!(follower.catalog.catch_up().is_err());
+        let state = follower.catalog.follow_state().unwrap();
+        assert!(state.is_later && state.writer == followed);
+    }
+    let key = crate::log::entry::key(newest().0 + 1);
+    let later = lodestone_io::sealed::seal("lodestone catalog log 2", b"of another shape");
+    store.put(&key, &later).unwrap();
+    for error in
+        [machines.log().unwrap_err(), follower.catalog.is_written_by(names[2]).unwrap_err()]
+    {
+        assert!(matches!(error, CatalogError::TooNew { found: 2, supported: 1, .. }), "{error}");
+    }
+}
+
 /// Goal: readers never meet a file that is being written.
 #[test]
 fn reads_go_on_while_a_follower_catches_up() {

@@ -31,7 +31,7 @@ use lodestone_embed::{Embedder, SparseModel, SparseVector};
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Drawn, Parsed, Parser, parsed_from_bytes};
 use lodestone_fetch::Authorities;
-use lodestone_metrics::{Counter, Gauge, Labelled, Registry};
+use lodestone_metrics::{Counter, Family, Gauge, Labelled, Registry};
 use lodestone_types::limits::SPARSE_TERMS_MAX;
 pub use node::describe;
 use node::{Failure, Node};
@@ -62,13 +62,15 @@ struct NodeMeters {
     parsed: Labelled<Counter, 2>,
     failed: Counter,
     usable: Gauge,
+    /// By address.
+    each_usable: Family<Gauge, 1>,
 }
 
 impl Default for NodeMeters {
     fn default() -> Self {
         let by_place = || Labelled::new("place", ["node", "here"], Counter::default);
-        let (failed, usable) = Default::default();
-        Self { embedded: by_place(), parsed: by_place(), failed, usable }
+        let (failed, usable, each_usable) = Default::default();
+        Self { embedded: by_place(), parsed: by_place(), failed, usable, each_usable }
     }
 }
 
@@ -129,6 +131,8 @@ impl IngestNodes {
         registry.enter("ingest_node_failures_total", help, &self.meters.failed);
         let help = "Ingest nodes that are usable";
         registry.enter("ingest_nodes_usable", help, &self.meters.usable);
+        let help = "Whether each of the ingest nodes is usable";
+        registry.enter("ingest_node_usable", help, &self.meters.each_usable);
     }
 
     /// Whether one of them is not usable.
@@ -210,8 +214,10 @@ impl IngestNodes {
 
     fn watch(&self, at: usize) {
         let node = &self.nodes[at];
+        let is_usable = self.meters.each_usable.with([("node", node.base().to_owned().into())]);
         while !self.stopping.is_set() {
             node.look(&self.models);
+            is_usable.set(u64::from(node.is_usable()));
             let usable = self.nodes.iter().filter(|node| node.is_usable()).count();
             self.meters.usable.set(usable as u64);
             self.stopping.wait(LOOK);

@@ -1,0 +1,96 @@
+//! The process that writes, as a node that follows it sees it.
+
+use std::time::Duration;
+
+use super::Follower;
+use crate::ComponentState;
+use crate::nodes::writer_at;
+use lodestone_fetch::Forwarder;
+
+/// Time between two looks at the process that writes.
+const LOOK: Duration = Duration::from_secs(1);
+/// Looks in a row that fail before it is taken for lost.
+const FAILURES: u32 = 2;
+
+impl Follower {
+    /// The state of this node for operators and load balancers. It is of no use where it may not
+    /// answer by itself, and nobody is there to whom it can pass requests on.
+    pub(crate) fn problem(&self) -> Option<ComponentState> {
+        let state = self.catalog.follow_state()?;
+        let is_current = self.catalog.require_current().is_ok();
+        let is_writer_away = self.writer.current().unusable_for().is_some();
+        Some(match (state.is_waited_for && is_current, is_writer_away) {
+            (true, false) if state.is_later => ComponentState::Degraded(LATER),
+            (true, false) => return None,
+            (true, true) => ComponentState::Degraded(
+                "the process that writes does not answer, or is another one: searches go on",
+            ),
+            (false, true) => ComponentState::Unusable(
+                "this node may not answer by itself, and the process that writes does not answer, \
+                 or is another one: the log says why",
+            ),
+            (false, false) if state.is_later => ComponentState::Degraded(LATER),
+            (false, false) if !state.is_waited_for => ComponentState::Degraded(
+                "the process that writes was started without --with-query-nodes: what this node is \
+                 asked goes there",
+            ),
+            (false, false) => ComponentState::Degraded(
+                "this node does not know the newest state, as the bucket does not answer: what it \
+                 is asked goes to the process that writes",
+            ),
+        })
+    }
+
+    /// Looks for the process that writes until the end.
+    pub(super) fn watch_writer(&self) {
+        let (mut failures, mut is_told) = (0, false);
+        loop {
+            match self.find_writer() {
+                Ok(()) => {
+                    if is_told {
+                        let writer = self.writer.current().base();
+                        tracing::info!(writer, "the process that writes answers again");
+                    }
+                    (failures, is_told) = (0, false);
+                    self.writer.current().note(None);
+                }
+                Err(problem) => {
+                    failures += 1;
+                    if failures >= FAILURES {
+                        if !is_told {
+                            tracing::warn!(%problem, "nothing is passed on to the one that writes");
+                        }
+                        is_told = true;
+                        self.writer.current().note(Some(problem));
+                    }
+                }
+            }
+            if self.pause(LOOK) {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn find_writer(&self) -> Result<(), String> {
+        self.writer.find(|way| self.look_for_writer(way))
+    }
+
+    /// Whether the process at the address is the one that this one follows; else the reason.
+    fn look_for_writer(&self, way: &Forwarder) -> Result<(), String> {
+        let name = writer_at(way)?;
+        let is_followed = || self.catalog.follow_state().is_some_and(|state| state.writer == name);
+        // It may have taken over just now, or be of a later release, which cannot be followed.
+        if is_followed()
+            || self.catalog.catch_up().is_ok() && is_followed()
+            || self.catalog.is_written_by(name).unwrap_or(false)
+        {
+            way.note_name(name.to_string());
+            return Ok(());
+        }
+        let base = way.base();
+        Err(format!("{base} writes other data than those in the bucket that this node follows"))
+    }
+}
+
+const LATER: &str = "the process that writes is of a later release: what this node is asked goes \
+                     there until this one is upgraded";
