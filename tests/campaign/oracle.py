@@ -199,6 +199,8 @@ class Tenant:
         status, answer = client.ask("GET", "/list/sources", tenant_id=self.name)
         if status == 404 and all(None in document.possible() for document in self.documents):
             return {}
+        if status != 200:
+            raise Broken(f"{self.name}: its sources are listed with {status}: {answer}")
         listed = {}
         for source in answer["sources"]:
             if source["id"] in listed:
