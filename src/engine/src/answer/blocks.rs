@@ -26,8 +26,8 @@ mod records;
 use std::ops::Range;
 
 use self::lines::{Line, has_columns, heading, is_asked, is_fence, is_rule, is_stamped, lines};
+use crate::answer::sentences;
 use crate::answer::tables::{Table, named_cells, tables};
-use crate::answer::{keyed, sentences};
 
 /// An item that is longer is cut into sentences.
 const ITEM_CHARS_MAX: usize = 300;
@@ -169,7 +169,7 @@ impl Parser<'_> {
             self.counted_list(at);
             end
         } else {
-            let run = keyed::run(self.lines[at..].iter().map(|line| (line.indent, line.content)));
+            let run = self.keyed_run(at);
             match (run.len(), self.aligned(at)) {
                 (0, 0) => self.paragraph(at),
                 (0, count) => {
@@ -458,6 +458,17 @@ mod tests {
         );
         assert_eq!(found.units[1].group, found.units[2].group, "records of one kind");
         assert_eq!(&text[found.units[3].head.clone().unwrap()], "server:   # one");
+    }
+
+    #[test]
+    fn a_sentence_behind_a_word_is_prose() {
+        let text = "# Hausordnung\n\nIm Bad gilt: R\u{FC}cksicht geht vor.\n\
+            Dauer: Ein Besuch darf drei Stunden dauern.\n\
+            Hinweis: Kinder baden nur mit Begleitung.\n\
+            Die Duschen sind vor dem Baden zu benutzen.\nhinweis: Die Uhr geht oft nach.\n";
+        let found = told(text);
+        assert!(found.iter().all(|(kind, ..)| *kind == Kind::Sentence), "{found:?}");
+        assert_eq!(found[1].1, "Dauer: Ein Besuch darf drei Stunden dauern.");
     }
 
     #[test]

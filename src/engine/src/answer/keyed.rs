@@ -13,6 +13,9 @@ const FIRST: Limits = Limits { chars: 40, words: 4 };
 /// Of the lines below it: the columns of tables have long names too.
 const FURTHER: Limits = Limits { chars: 80, words: 10 };
 
+/// Words of a value that is a sentence, at least.
+const PROSE_WORDS_MIN: usize = 3;
+
 /// A line with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyedLine {
@@ -23,18 +26,48 @@ pub(super) struct KeyedLine {
 }
 
 /// The keyed lines from the first on, each given with its indent, up to the first line that is
-/// none. Empty where the first is none, and where a single one is rather prose.
-pub(super) fn run<'t>(lines: impl Iterator<Item = (usize, &'t str)>) -> Vec<KeyedLine> {
+/// none. Empty where the first is none, and where they are rather prose: a single one that no
+/// program names, or sentences behind a word in the midst of others, of which `before` is the line
+/// above the first.
+pub(super) fn run<'t>(
+    before: &str,
+    lines: impl Iterator<Item = (usize, &'t str)>,
+) -> Vec<KeyedLine> {
     let mut run: Vec<KeyedLine> = Vec::new();
+    let mut behind = "";
     for (indent, content) in lines {
         let limits = if run.is_empty() { &FIRST } else { &FURTHER };
-        let Some(line) = keyed_line(indent, content, limits) else { break };
+        let Some(line) = keyed_line(indent, content, limits) else {
+            behind = content;
+            break;
+        };
         run.push(line);
     }
+    // "To bring:" announces what stands below, where that is no deeper line.
+    while run.last().is_some_and(|last| last.value.is_empty() && !is_identifier(&last.key)) {
+        behind = "";
+        run.pop();
+    }
+    let tells = |line: &KeyedLine| is_prose(&line.value);
+    let are_prose =
+        || run.iter().all(tells) || run.iter().any(|line| tells(line) && line.is_long());
     match run.as_slice() {
         [one] if !is_identifier(&one.key) || one.value.is_empty() => Vec::new(),
+        [_, ..] if (is_prose(before) || is_prose(behind)) && are_prose() => Vec::new(),
         [] | [_, ..] => run,
     }
+}
+
+impl KeyedLine {
+    /// Whether its name is longer than those of most records.
+    fn is_long(&self) -> bool {
+        self.key.chars().count() > FIRST.chars || self.key.split(' ').count() > FIRST.words
+    }
+}
+
+/// Whether a text is a sentence, or the end of one.
+fn is_prose(text: &str) -> bool {
+    sentences::is_ended(text) && text.split_whitespace().count() >= PROSE_WORDS_MIN
 }
 
 fn keyed_line(indent: usize, content: &str, limits: &Limits) -> Option<KeyedLine> {
@@ -90,7 +123,7 @@ mod tests {
 
     fn keys(text: &str) -> Vec<String> {
         let lines = text.lines().map(|line| (line.len() - line.trim_start().len(), line.trim()));
-        run(lines).into_iter().map(|line| line.key).collect()
+        run("", lines).into_iter().map(|line| line.key).collect()
     }
 
     #[test]
@@ -108,6 +141,21 @@ mod tests {
         assert!(keys("Discussion: it was long.").is_empty());
         assert!(keys("He said, on his way home: no.").is_empty());
         assert!(keys("The steps are:").is_empty());
+        assert!(
+            keys("Note: the lathe is used after a talk.\nThe key is with the porter.").is_empty()
+        );
+        assert_eq!(
+            keys("Room: 12\nNote: the lathe is loose, ask.\nIt is with Ada now."),
+            ["Room", "Note"]
+        );
+        let two = "Time: 2 hours\nPlease mind what is said at the door: no dogs in the hall.\n\
+                   The door is locked at nine.";
+        assert!(keys(two).is_empty());
+        assert!(keys("Time: 2 hours\nBring with you:").is_empty());
+        assert_eq!(
+            keys("Problem: the pump is too hot.\nCure: let it cool for an hour."),
+            ["Problem", "Cure"]
+        );
     }
 
     #[test]

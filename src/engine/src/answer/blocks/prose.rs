@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use super::lines::{has_columns, heading, is_edition, is_fence, is_rule, is_stamped};
 use super::{Form, Kind, Parser};
-use crate::answer::keyed;
 use crate::answer::sentences::{self, SENTENCE_CHARS_MAX};
 
 /// A line without an end of sentence is taken for a heading up to this length in columns.
@@ -50,8 +49,7 @@ impl Parser<'_> {
             || sentences::item_mark(content).is_some()
             || !self.counted(at).is_empty()
             || self.aligned(at) > 0
-            || !keyed::run(self.lines[at..].iter().map(|line| (line.indent, line.content)))
-                .is_empty()
+            || !self.keyed_run(at).is_empty()
     }
 
     fn part_of_paragraph(

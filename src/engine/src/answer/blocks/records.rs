@@ -8,6 +8,12 @@ use crate::answer::keyed::{self, KeyedLine};
 use crate::answer::sentences::SENTENCE_CHARS_MAX;
 
 impl Parser<'_> {
+    /// The keyed lines of a record or of settings that begin with the line.
+    pub(super) fn keyed_run(&self, at: usize) -> Vec<KeyedLine> {
+        let before = at.checked_sub(1).map_or("", |above| self.lines[above].content);
+        keyed::run(before, self.lines[at..].iter().map(|line| (line.indent, line.content)))
+    }
+
     pub(super) fn keyed(&mut self, at: usize, run: Vec<KeyedLine>) {
         if keyed::are_settings(&run) {
             self.settings(at, &run);
