@@ -119,7 +119,8 @@ pub(super) fn columns<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
 /// The columns most of whose values are numbers or days.
 fn measured<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
     let mut columns = columns(rows);
-    columns.retain(|(_, values)| {
+    columns.retain_mut(|(_, values)| {
+        values.retain(|value| !is_blank(value));
         let measured = values.iter().filter(|value| is_measure(value)).count();
         measured >= 2 && measured as f32 >= MEASURED_SHARE_MIN * values.len() as f32
     });

@@ -38,7 +38,8 @@
 //!   whether that is several things; `sides`: the two that it compares
 //! - `values`: days, numbers; `ranges`: those that hold them; `extremes`: which of several is
 //!   asked for; `evaluate`: the row that has it, totals; `conditions`: bounds that a question sets
-//!   to values; `exclusions`: what it leaves out; `states`: rows that are not finished
+//!   to values; `exclusions`: what it leaves out; `states`: rows that are not finished;
+//!   `marks`: rows that say yes or no, are closed on a day, or lack a value; `hours`: those days
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
 //!   `form`: what speaks for a passage beside its words; `terms`: those of a question and a text,
 //!   and their weights; `synonyms`: other words for them; `abbreviations`: those that a text
@@ -80,8 +81,10 @@ mod extremes;
 mod foreign;
 mod form;
 pub mod generate;
+mod hours;
 mod keyed;
 mod keys;
+mod marks;
 mod measures;
 mod named;
 mod notes;

@@ -9,6 +9,7 @@ use crate::answer::candidates::Shape;
 use crate::answer::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::answer::conditions::unbound;
 use crate::answer::evaluate::{columns, extreme_rows, total_of};
+use crate::answer::marks::Marks;
 use crate::answer::question::{MEANS, SUMS, Wanted};
 use crate::answer::states;
 use crate::answer::terms::{is_common, terms};
@@ -34,7 +35,7 @@ impl Choice<'_> {
             return vec![whole];
         }
         self.computed(whole)
-            .or_else(|| self.selection(whole).filter(|_| self.sets_bounds()))
+            .or_else(|| self.selection(whole).filter(|_| self.sets_bounds(whole)))
             .or_else(|| self.held_by_some(&self.mates(whole), whole))
             .unwrap_or_else(|| vec![whole])
     }
@@ -49,13 +50,14 @@ impl Choice<'_> {
         let asked = question.last();
         known.extend(bounds.flat_map(|bytes| terms(&asked[bytes])));
         known.extend(question.excluded.iter().cloned());
+        known.extend(self.marks(of).into_iter().flat_map(|marks| marks.terms.iter().cloned()));
         let new = |at: usize| {
             let terms = self.matches.own[at].iter().filter(|term| !known.contains(*term));
             self.matches.weights.share(terms)
         };
         // Of things that are counted, bounded or computed with any word sets some apart.
         let computes = question.counts
-            || self.sets_bounds()
+            || self.sets_bounds(of)
             || question.total.is_some()
             || question.quality.is_some();
         let least = if computes { SAME } else { GAIN_MIN };
@@ -70,7 +72,7 @@ impl Choice<'_> {
         let is_of_table = one.has_values() || one.shape == Shape::Whole(Form::Table);
         let has_none =
             || self.question.selects && self.rows_that_meet(at).is_some_and(|rows| rows.is_empty());
-        is_of_table && self.sets_bounds() && has_none()
+        is_of_table && self.sets_bounds(at) && has_none()
     }
 
     /// The first passage, unless no row of its table meets the bounds of the question; then a row
@@ -102,10 +104,17 @@ impl Choice<'_> {
         })
     }
 
-    /// Whether the question sets bounds to rows, or leaves some out.
-    fn sets_bounds(&self) -> bool {
+    /// Whether the question sets bounds to the rows of a table, leaves some out, or asks for marks
+    /// of them.
+    fn sets_bounds(&self, of: usize) -> bool {
         let excludes = || self.question.selects && !self.question.excluded.is_empty();
-        !self.question.conditions.is_empty() || excludes()
+        !self.question.conditions.is_empty() || excludes() || self.marks(of).is_some()
+    }
+
+    /// The marks that the question asks for in the table of a candidate.
+    fn marks(&self, of: usize) -> Option<&Marks> {
+        let one = self.candidate(of);
+        self.matches.marks.get(&(one.stretch, one.group))
     }
 
     /// The rows of the table of a candidate.
@@ -119,7 +128,7 @@ impl Choice<'_> {
 
     /// Rows of the table of the first one that hold as much of what was asked.
     pub(super) fn rows(&self, first: usize) -> Vec<usize> {
-        let bounded = || self.selection(first).filter(|_| self.sets_bounds());
+        let bounded = || self.selection(first).filter(|_| self.sets_bounds(first));
         let selected = self.computed(first).or_else(bounded);
         let selected = selected.or_else(|| self.sides(first)).or_else(|| self.selection(first));
         if let Some(selected) = selected {
@@ -155,7 +164,7 @@ impl Choice<'_> {
     /// for; of things that are counted those that hold what it says.
     fn selection(&self, first: usize) -> Option<Vec<usize>> {
         let counts = self.question.counts && self.scores[first].is_counted;
-        let rows = match self.sets_bounds() {
+        let rows = match self.sets_bounds(first) {
             true if self.question.selects && self.question.extreme.is_none() => {
                 self.rows_that_meet(first)
             }
@@ -174,7 +183,6 @@ impl Choice<'_> {
     /// more relevant.
     pub(super) fn of_selection(&self, first: usize) -> Option<usize> {
         let question = self.question;
-        let selects = question.is_of_open || self.sets_bounds() || question.counts;
         let computes = question.quality.is_some() || question.total.is_some();
         // Values that can be computed with are evidence.
         let least = if computes { COMPUTED_CONFIDENCE_MIN } else { 1.0 };
@@ -184,6 +192,7 @@ impl Choice<'_> {
         }
         self.best(|at| {
             let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
+            let selects = question.is_of_open || self.sets_bounds(at) || question.counts;
             let is_of_noun = (question.counts && self.scores[at].is_counted)
                 || !question.others_than.is_empty()
                 || noun.iter().any(|term| own.contains(term) || above.contains(term));
@@ -255,11 +264,11 @@ impl Choice<'_> {
 
     /// Those of some rows that are of what the question leaves out: a value of them is that, or the
     /// first one holds what it asks others than, "Ada Solheim" of "besides Ada".
-    fn left_out(&self, rows: &[usize]) -> Vec<usize> {
-        let (excluded, others_than) = (&self.question.excluded, &self.question.others_than);
+    fn left_out(&self, rows: &[usize], excluded: &BTreeSet<&String>) -> Vec<usize> {
+        let others_than = &self.question.others_than;
         let is_one = |cell: &Cell| {
             let said = terms(&cell.value);
-            !said.is_empty() && said.is_subset(excluded)
+            !said.is_empty() && said.iter().all(|term| excluded.contains(term))
         };
         let is_key = |cell: &Cell| others_than.is_subset(&terms(&cell.value));
         let is_left_out = |at: &usize| {
@@ -270,18 +279,22 @@ impl Choice<'_> {
         rows.iter().copied().filter(is_left_out).collect()
     }
 
-    /// The rows that meet the conditions of the question, are not left out by it and hold what else
-    /// it says; `None` where no value is what it leaves out, or it is not clear of which column a
-    /// bound is.
+    /// The rows that meet the conditions of the question, have the marks that it asks for, are not
+    /// left out by it and hold what else it says; `None` where no value is what it leaves out, or
+    /// it is not clear of which column a bound is.
     fn rows_that_meet(&self, first: usize) -> Option<Vec<usize>> {
-        let mates = self.mates(first);
-        let left_out = self.left_out(&mates);
-        if self.question.conditions.is_empty() && !self.question.excluded.is_empty() {
+        let (mates, marks) = (self.mates(first), self.marks(first));
+        // "Not accessible" leaves out no value where it asks for a mark.
+        let is_mark = |term: &&String| marks.is_some_and(|marks| marks.terms.contains(*term));
+        let excluded = self.question.excluded.iter().filter(|term| !is_mark(term)).collect();
+        let left_out = self.left_out(&mates, &excluded);
+        if self.question.conditions.is_empty() && marks.is_none() && !excluded.is_empty() {
             left_out.first()?;
         }
         let mut rows = self.of_values(&mates).or_else(|| self.held_by_some(&mates, first));
         let rows = rows.get_or_insert_with(|| mates.clone());
-        rows.retain(|row| !left_out.contains(row));
+        let is_marked = |row: &usize| marks.is_none_or(|marks| marks.met.contains(row));
+        rows.retain(|row| !left_out.contains(row) && is_marked(row));
         for condition in &self.question.conditions {
             // Which column is meant, all rows tell.
             let met = condition.met(self.question.last(), &self.cells(&mates))?;
@@ -295,7 +308,10 @@ impl Choice<'_> {
     fn of_values(&self, rows: &[usize]) -> Option<Vec<usize>> {
         let question = self.question;
         let mut asked = terms(&unbound(question.last(), &question.conditions));
-        asked.retain(|term| !is_common(term) && !question.excluded.contains(term));
+        let marks = rows.first().and_then(|row| self.marks(*row));
+        let is_mark = |term: &String| marks.is_some_and(|marks| marks.terms.contains(term));
+        asked
+            .retain(|term| !is_common(term) && !question.excluded.contains(term) && !is_mark(term));
         let is_held = |at: usize, column: &str| {
             let mut cells = self.candidate(at).cells.iter().filter(|cell| cell.name == column);
             cells.any(|cell| {

@@ -12,6 +12,7 @@ use crate::answer::editions::Editions;
 use crate::answer::evaluate::columns;
 use crate::answer::form::{END_BONUS, EXCLUDED_MALUS, KIND_BONUS, form, tells_end, value_if};
 use crate::answer::keys::Keys;
+use crate::answer::marks::{self, Marks};
 use crate::answer::measures::Measure;
 use crate::answer::named::tells_year;
 use crate::answer::opposites::{OPPOSITE_MALUS, Opposites};
@@ -149,6 +150,8 @@ pub(super) struct Matches {
     pub(super) own: Vec<BTreeSet<String>>,
     /// Of the headings above it, the names of its values and the title.
     pub(super) above: Vec<BTreeSet<String>>,
+    /// The marks that the question asks for in each table, by its text and its group.
+    pub(super) marks: BTreeMap<(usize, usize), Marks>,
 }
 
 /// The terms that tell of each candidate: in its values or its text, by a range, by an amount.
@@ -156,6 +159,7 @@ fn said_by(
     question: &Question,
     lens: &Lens<'_>,
     candidates: &[Candidate],
+    marks: &BTreeMap<(usize, usize), Marks>,
 ) -> Vec<BTreeSet<String>> {
     let money = terms(&MONEY.replace('|', " "));
     let (mut open, mut stated) = (BTreeSet::new(), BTreeSet::new());
@@ -180,6 +184,8 @@ fn said_by(
         }
         if candidate.has_values() {
             said.extend(terms_of_columns(question, &bounds, &candidate.cells, lens.wanted));
+            let marked = marks.get(&group(candidate)).into_iter().flat_map(|marks| &marks.terms);
+            said.extend(marked.filter(|term| lens.wanted.contains(*term)).cloned());
         }
         said
     });
@@ -256,9 +262,9 @@ pub(super) fn by_words(
     chunks: &[&RetrievedChunk],
     editions: &Editions,
 ) -> (Vec<Score>, Matches) {
-    let wanted = wanted_terms(question);
+    let (wanted, marks) = (wanted_terms(question), marks::of_tables(question, candidates));
     let mut lens = Lens::of(&question.text, &wanted, chunks);
-    let said = said_by(question, &lens, candidates);
+    let said = said_by(question, &lens, candidates, &marks);
     let names: Vec<String> =
         candidates.iter().map(|candidate| names_above(candidate, chunks[candidate.hit])).collect();
     let above = terms_above(question, &lens, candidates, &names);
@@ -327,7 +333,7 @@ pub(super) fn by_words(
             verdict: None,
         });
     }
-    (scores, Matches { weights, own, above })
+    (scores, Matches { weights, own, above, marks })
 }
 
 /// The confidence that a passage loses which says the opposite, or tells no amount where one is

@@ -16,6 +16,12 @@ const DONE: &str = "\
 /// Values of a column that tells the end of what has none yet.
 const UNDONE: &str = "no|not|open|pending|none|never|nein|offen|non|ouvert|abierto";
 
+/// Values for what is not there, or not yet.
+const BLANK: &str = "\
+    -|--|\u{2013}|\u{2014}|?|n/a|n.a.|na|none|nil|null|tbd|tba|tbc|t.b.d.|unknown|open|pending|\
+    not yet|offen|keine|keiner|kein|k. a.|k.a.|unbekannt|aucun|aucune|ouvert|en attente|ninguno|\
+    ninguna|pendiente|abierto";
+
 /// Whether a row has a column that tells its state, or when it was finished.
 pub(super) fn tells_state(row: &[Cell]) -> bool {
     row.len() > 1 && row.iter().any(|cell| is_state(cell) || is_end(cell))
@@ -50,4 +56,10 @@ pub(super) fn open(rows: &[&[Cell]]) -> Option<Vec<usize>> {
     };
     let open = (0..rows.len()).filter(|at| is_open(rows[*at]));
     (has_state || has_ends).then(|| open.collect())
+}
+
+/// Whether a value says that there is none, or none yet.
+pub(super) fn is_blank(value: &str) -> bool {
+    let value = value.trim();
+    value.is_empty() || is_entry(BLANK, value)
 }

@@ -190,9 +190,12 @@ pub(super) fn is_calendar_word(word: &str) -> bool {
 
 /// The days of the week in a text, as one word each, however they are written.
 pub(super) fn weekdays(text: &str) -> Vec<String> {
-    let words = text.unicode_words().map(str::to_lowercase);
-    let day = |word: String| WEEKDAY_BY_NAME.get(word.as_str()).copied();
-    words.filter_map(day).map(|day| format!("weekday {day}")).collect()
+    text.unicode_words().filter_map(weekday).map(|day| format!("weekday {day}")).collect()
+}
+
+/// The day of the week that a word names, from Monday on.
+pub(super) fn weekday(word: &str) -> Option<u32> {
+    WEEKDAY_BY_NAME.get(word.to_lowercase().as_str()).copied()
 }
 
 /// Whether a text names an amount of money.

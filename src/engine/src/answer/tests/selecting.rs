@@ -229,3 +229,40 @@ fn lines_of_columns_are_the_list_that_is_asked_for() {
         ["Harbour Works", "Tallis Law", "Orrin Timber"].iter().all(|one| answer.contains(one));
     assert!(all && !answer.contains("Brightwater"), "{answer}");
 }
+
+/// Columns that say yes or no, are closed on a day, or have no value yet, set rows apart.
+#[test]
+fn rows_are_selected_by_what_their_columns_say() {
+    let rooms = records(
+        "Room,Floor,Accessible,Booked until",
+        &[
+            "Alder,1,yes,2026-03-01", "Birch,1,no,", "Cedar,2,Yes (ramp),2026-05-12",
+            "Dogwood,2,no,n/a", "Elm,3,yes,tbd",
+        ],
+    );
+    let told = |question: &str| extracted(question, &titled(&[("rooms.csv", &rooms)])).text;
+    let named = |question: &str| -> Vec<&str> {
+        let answer = told(question);
+        let names = ["Alder", "Birch", "Cedar", "Dogwood", "Elm"];
+        names.into_iter().filter(|name| answer.contains(name)).collect()
+    };
+    assert!(told("How many rooms are accessible?").starts_with("3 of 5: "));
+    assert!(told("How many rooms are not accessible?").starts_with("2 of 5: "));
+    assert_eq!(named("How many rooms are accessible?"), ["Alder", "Cedar", "Elm"]);
+    assert_eq!(named("Which rooms are accessible?"), ["Alder", "Cedar", "Elm"]);
+    assert_eq!(named("Which rooms are not accessible?"), ["Birch", "Dogwood"]);
+    assert_eq!(named("Which rooms on floor 2 are accessible?"), ["Cedar"]);
+    assert_eq!(named("Which rooms are not booked yet?"), ["Birch", "Dogwood", "Elm"]);
+    assert_eq!(named("Which accessible rooms are not booked yet?"), ["Elm"]);
+    assert_eq!(named("Which room is booked last?"), ["Cedar"], "those without a day are passed");
+    let shops = "# Shops in the centre\n\n| Shop | Monday | Sunday |\n|---|---|---|\n\
+        | Baker Holm | 7-18 | closed |\n| Florist Ivy | closed | 10-12 |\n\
+        | Books & Co | 9-18 | closed |\n";
+    let told = |question: &str| extracted(question, &titled(&[("shops.md", shops)])).text;
+    for question in ["Which shops are closed on Sunday?", "Which shops are not open on Sunday?"] {
+        let answer = told(question);
+        assert!(answer.contains("Baker") && answer.contains("Books"), "{answer}");
+        assert!(!answer.contains("Florist"), "{answer}");
+    }
+    assert!(told("How many shops are closed on Sunday?").starts_with("2 of 3: "));
+}
