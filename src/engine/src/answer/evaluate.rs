@@ -4,12 +4,17 @@
 //! Only over values that tables and records hold, never over prose. Where it is not clear which
 //! column is meant, nothing is said.
 
+use std::collections::BTreeSet;
+
+use crate::answer::amounts::written_as;
 use crate::answer::blocks::Cell;
 use crate::answer::extremes::{self, Extreme};
 use crate::answer::qualities::{Quality, size};
-use crate::answer::question::{Question, Total};
+use crate::answer::question::{MEANS, Question, SUMS, Total};
+use crate::answer::states::is_blank;
+use crate::answer::terms::terms;
 use crate::answer::values::{days, measure, quantities};
-use crate::answer::words::{is_entry, spaced};
+use crate::answer::words::{entries, is_entry, spaced};
 use lodestone_text::HybridQuery;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -61,17 +66,12 @@ pub(super) fn total_of(question: &Question, rows: &[&[Cell]], all: &[&[Cell]]) -
     let mut columns = measured(all);
     // Days are ordered, and not added up.
     columns.retain(|(_, values)| values.iter().all(|value| days(value).is_empty()));
-    let asked = HybridQuery::analyse(question.last());
-    let named = columns.iter().map(|(name, _)| *name).filter(|name| {
-        let terms = HybridQuery::analyse(&name.replace('_', " "));
-        terms.terms().iter().any(|term| asked.terms().contains(term))
-    });
     let quality = Quality::named_in(&spaced(question.last()));
     let of_quality = quality.map_or(Vec::new(), |quality| quality.columns(&columns));
-    let name = [of_quality, named.collect()].into_iter().find_map(|found| match found[..] {
-        [one] => Some(one),
-        _ => None,
-    })?;
+    let name = match of_quality[..] {
+        [one] => one,
+        _ => named_first(question, &columns)?,
+    };
     let told = rows.iter().filter_map(|row| cell(row, name));
     let told: Vec<&str> = told.filter(|value| has_digit(value)).collect();
     // Without one of them it is no total.
@@ -85,14 +85,52 @@ pub(super) fn total_of(question: &Question, rows: &[&[Cell]], all: &[&[Cell]]) -
         Total::Sum => ("Total", sum),
         Total::Mean => ("Average", sum / values.len() as f64),
     };
-    let value = format!("{value:.2}");
-    let value = value.trim_end_matches('0').trim_end_matches('.');
-    let value = match unit.as_str() {
-        "" => value.to_owned(),
-        "£" | "$" | "€" => format!("{unit}{value}"),
-        unit => format!("{value} {unit}"),
+    let told = written_as(value, &told).unwrap_or_else(|| {
+        let value = format!("{value:.2}");
+        let value = value.trim_end_matches('0').trim_end_matches('.');
+        match unit.as_str() {
+            "" => value.to_owned(),
+            "£" | "$" | "€" => format!("{unit}{value}"),
+            unit => format!("{value} {unit}"),
+        }
+    });
+    let count = match (values.len(), rows.len()) {
+        (1, 1) => "1 row".to_owned(),
+        (some, all) if some < all => format!("{some} of {all} rows"),
+        (_, all) => format!("{all} rows"),
     };
-    Some(format!("{word} of {name}: {value}."))
+    Some(format!("{word} of {name}: {told} ({count})."))
+}
+
+/// Of columns the one that a question names first behind its word for a total or a mean, else
+/// anywhere; `None` where two are named there.
+fn named_first<'r>(question: &Question, columns: &[Column<'r>]) -> Option<&'r str> {
+    let lower = question.last().to_lowercase();
+    let ends = entries(SUMS).chain(entries(MEANS)).filter_map(|word| {
+        let at = lower.find(word)? + word.len();
+        lower[at..].starts_with(|c: char| !c.is_alphanumeric()).then_some(at)
+    });
+    let behind = ends.max().map_or("", |at| &lower[at..]);
+    [behind, lower.as_str()].into_iter().find_map(|asked| {
+        let asked = HybridQuery::analyse(asked);
+        let place = |name: &str| {
+            let named = HybridQuery::analyse(&name.replace('_', " "));
+            asked.terms().iter().position(|term| named.terms().contains(term))
+        };
+        let places = columns.iter().filter_map(|(name, _)| Some((place(name)?, *name)));
+        let places: Vec<(usize, &str)> = places.collect();
+        let (first, name) = places.iter().min_by_key(|(place, _)| *place)?;
+        let are_two = places.iter().filter(|(place, _)| place == first).count() > 1;
+        Some((!are_two).then_some(*name))
+    })?
+}
+
+/// Whether a row has a number in a column whose name has one of some terms.
+pub(super) fn has_number_of(row: &[Cell], asked: &BTreeSet<String>) -> bool {
+    let is_one = |cell: &Cell| {
+        measure(&cell.value).is_some() && !terms(&cell.name.replace('_', " ")).is_disjoint(asked)
+    };
+    row.len() > 1 && row.iter().any(is_one)
 }
 
 /// The value of a row in a column.
@@ -131,7 +169,14 @@ fn measured<'r>(rows: &[&'r [Cell]]) -> Vec<Column<'r>> {
 fn is_measure(value: &str) -> bool {
     let before = value.find(|c: char| c.is_ascii_digit()).map_or("", |at| &value[..at]);
     let is_name = |word: &str| word.len() > 1 && !is_entry(BEFORE_MEASURE, word);
-    measure(value).is_some() && (!days(value).is_empty() || !before.unicode_words().any(is_name))
+    measure(value).is_some()
+        && (!days(value).is_empty() || !(is_code(value) || before.unicode_words().any(is_name)))
+}
+
+/// Whether the number of a value is part of a code: "O-1".
+pub(super) fn is_code(value: &str) -> bool {
+    let before = value.find(|c: char| c.is_ascii_digit()).map_or("", |at| &value[..at]);
+    before.strip_suffix('-').is_some_and(|rest| rest.ends_with(char::is_alphabetic))
 }
 
 /// The name of the column that is meant: that of the quality in the word for the extreme; else the
@@ -257,10 +302,25 @@ mod tests {
             |question: &str| total(question, &["Invoice number", "Amount", "Due"], invoices);
         assert_eq!(
             of_invoices("What is the total amount?").as_deref(),
-            Some("Total of Amount: £105.")
+            Some("Total of Amount: £105 (3 rows).")
         );
         assert_eq!(of_invoices("What is the total due?"), None);
         assert_eq!(of_invoices("What is the total number of invoices?"), None);
+        let orders: &[&[&str]] =
+            &[&["O-1", "£1,480.50", "700"], &["O-2", "£3,040.00", "20"], &["O-3", "", "650"]];
+        let of_orders = |question: &str| total(question, &["Order", "Amount", "Pieces"], orders);
+        assert_eq!(
+            of_orders("What is the total amount of the orders?").as_deref(),
+            Some("Total of Amount: £4,520.50 (2 of 3 rows).")
+        );
+        assert_eq!(
+            of_orders("What is the mean amount of the orders?").as_deref(),
+            Some("Average of Amount: £2,260.25 (2 of 3 rows).")
+        );
+        assert_eq!(
+            of_orders("How many pieces were ordered in total?").as_deref(),
+            Some("Total of Pieces: 1370 (3 rows).")
+        );
         let split: &[&[&str]] = &[&["A", "3"], &["B", "5"], &["C", "2 + 1"]];
         assert_eq!(total("How many beds in total?", &["Room", "Beds"], split), None);
     }

@@ -37,7 +37,8 @@
 //! - `words`: the words that give a question its form; `question`: what it wants; `several`:
 //!   whether that is several things; `sides`: the two that it compares
 //! - `values`: days, numbers; `ranges`: those that hold them; `extremes`: which of several is
-//!   asked for; `evaluate`: the row that has it, totals; `conditions`: bounds that a question sets
+//!   asked for; `evaluate`: the row that has it, totals; `amounts`: as
+//!   cells are written; `conditions`: bounds that a question sets
 //!   to values; `exclusions`: what it leaves out; `states`: rows that are not finished;
 //!   `marks`: rows that say yes or no, are closed on a day, or lack a value; `hours`: those days
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
@@ -61,6 +62,7 @@
 
 mod abbreviations;
 mod amendments;
+mod amounts;
 mod blocks;
 mod candidates;
 mod choose;

@@ -84,7 +84,10 @@ const CAUSES: &str = "\
 /// Words that want the sum of several values, and their mean.
 pub(super) const SUMS: &str = "\
     total|sum|altogether|in all|combined|insgesamt|summe|gesamt|au total|somme|en total|suma";
-pub(super) const MEANS: &str = "average|durchschnitt|durchschnittlich|moyenne|promedio";
+pub(super) const MEANS: &str = "\
+    average|the mean|mean of|mean value|durchschnitt|durchschnittlich|durchschnittliche|\
+    durchschnittlichen|durchschnittlicher|durchschnittliches|mittelwert|im mittel|moyenne|\
+    prix moyen|promedio|la media|precio medio|valor medio";
 /// Names of what holds rows, of all of which a question may ask the number.
 pub(super) const LISTINGS: &str = "\
     list|table|inventory|sheet|spreadsheet|register|catalogue|catalog|liste|tabelle|tableau|lista|\

@@ -241,8 +241,8 @@ impl Choice<'_> {
         self.extreme(first).or_else(|| self.total(first).map(|(rows, _)| rows))
     }
 
-    /// The rows whose total or mean is asked for, and that. A table that tells its total itself is
-    /// not added up.
+    /// The rows whose total or mean is asked for, of many the first ones, and that. A table that
+    /// tells its total itself is not added up.
     fn total(&self, first: usize) -> Option<(Vec<usize>, String)> {
         self.question.total.filter(|_| self.is_whole(first))?;
         let mates = self.mates(first);
@@ -253,9 +253,10 @@ impl Choice<'_> {
         if mates.iter().any(is_told) {
             return None;
         }
-        let rows = self.rows_that_meet(first)?;
+        let mut rows = self.rows_that_meet(first)?;
         let told = total_of(self.question, &self.cells(&rows), &self.cells(&mates))?;
-        (1..=SELECTED_MAX).contains(&rows.len()).then_some((rows, told))
+        rows.truncate(SELECTED_MAX);
+        Some((rows, told))
     }
 
     fn cells(&self, rows: &[usize]) -> Vec<&[Cell]> {

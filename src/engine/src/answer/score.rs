@@ -9,14 +9,14 @@ use crate::answer::blocks::Cell;
 use crate::answer::candidates::{Candidate, Shape};
 use crate::answer::declining::{Demands, lacks_kind};
 use crate::answer::editions::Editions;
-use crate::answer::evaluate::columns;
+use crate::answer::evaluate::{columns, has_number_of};
 use crate::answer::form::{END_BONUS, EXCLUDED_MALUS, KIND_BONUS, form, tells_end, value_if};
 use crate::answer::keys::Keys;
 use crate::answer::marks::{self, Marks};
 use crate::answer::measures::Measure;
 use crate::answer::named::tells_year;
 use crate::answer::opposites::{OPPOSITE_MALUS, Opposites};
-use crate::answer::question::{MONEY, OPEN, Question};
+use crate::answer::question::{MEANS, MONEY, OPEN, Question, SUMS};
 use crate::answer::siblings::{SIBLING_MALUS, Siblings};
 use crate::answer::states::tells_state;
 use crate::answer::synonyms::Lens;
@@ -162,6 +162,8 @@ fn said_by(
     marks: &BTreeMap<(usize, usize), Marks>,
 ) -> Vec<BTreeSet<String>> {
     let money = terms(&MONEY.replace('|', " "));
+    let mut totals = terms(&format!("{SUMS}|{MEANS}").replace('|', " "));
+    totals.retain(|term| lens.wanted.contains(term));
     let (mut open, mut stated) = (BTreeSet::new(), BTreeSet::new());
     if question.selects_open() {
         open = terms(&OPEN.replace('|', " "));
@@ -181,6 +183,9 @@ fn said_by(
         }
         if candidate.has_values() && stated.contains(&group(candidate)) {
             said.extend(open.intersection(lens.wanted).cloned());
+        }
+        if question.total.is_some() && has_number_of(&candidate.cells, lens.wanted) {
+            said.extend(totals.iter().cloned());
         }
         if candidate.has_values() {
             said.extend(terms_of_columns(question, &bounds, &candidate.cells, lens.wanted));

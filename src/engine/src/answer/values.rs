@@ -322,20 +322,23 @@ fn signed_start(text: &str, at: usize) -> usize {
 
 /// A number as people write it: "2140000", "3,870", "3.870,50", "0,5", "49.50"; "1.500" of money is
 /// fifteen hundred, for amounts have no thousandths.
-fn number(digits: &str, is_money: bool) -> Option<f64> {
-    let last_mark = digits.rfind(['.', ',']);
-    let is_decimal = last_mark.is_some_and(|at| {
-        let mark = &digits[at..=at];
-        let behind = digits.len() - at - 1;
-        let is_lone = digits.matches(mark).count() == 1;
-        is_lone && (behind != 3 || (mark == "." && !is_money) || digits.starts_with('0'))
-    });
-    let (whole, fraction) = match last_mark.filter(|_| is_decimal) {
+pub(super) fn number(digits: &str, is_money: bool) -> Option<f64> {
+    let (whole, fraction) = match decimal_mark(digits, is_money) {
         Some(at) => (&digits[..at], &digits[at + 1..]),
         None => (digits, ""),
     };
     let whole: String = whole.chars().filter(char::is_ascii_digit).collect();
     format!("{whole}.{fraction}0").parse().ok()
+}
+
+/// The byte of the mark before the decimals of a number, if it has any.
+pub(super) fn decimal_mark(digits: &str, is_money: bool) -> Option<usize> {
+    digits.rfind(['.', ',']).filter(|at| {
+        let mark = &digits[*at..=*at];
+        let behind = digits.len() - at - 1;
+        let is_lone = digits.matches(mark).count() == 1;
+        is_lone && (behind != 3 || (mark == "." && !is_money) || digits.starts_with('0'))
+    })
 }
 
 /// A month as it is written beside days: "2026-01".

@@ -88,10 +88,18 @@ fn the_extreme_is_that_of_the_kind_that_is_asked_for() {
 #[test]
 fn columns_are_added_up() {
     let answer = told("What is the total lift of the pumps at the Harbour?");
-    assert!(answer.starts_with("Total of Lift (m): 62. Pump: P3;"), "{answer}");
+    assert!(answer.starts_with("Total of Lift (m): 62 (2 rows). Pump: P3;"), "{answer}");
     assert!(answer.contains("P4") && !answer.contains("P1"), "{answer}");
     let answer = told("What is the average lift of the pumps?");
-    assert!(answer.starts_with("Average of Lift (m): 26.75."), "{answer}");
+    assert!(answer.starts_with("Average of Lift (m): 26.75 (4 rows)."), "{answer}");
+    let answer = told("What is the mean lift of the pumps?");
+    assert!(answer.starts_with("Average of Lift (m): 26.75 (4 rows)."), "{answer}");
+    let many: Vec<String> = (1..=30).map(|at| format!("Lane {at},{at}.50")).collect();
+    let many = records("Lane,Rent", &many.iter().map(String::as_str).collect::<Vec<_>>());
+    let question = "What is the average rent of the lanes?";
+    let answer = extracted(question, &titled(&[("lanes.csv", &many)])).text;
+    assert!(answer.starts_with("Average of Rent: 16.00 (30 rows)."), "{answer}");
+    assert_eq!(answer.matches("Rent: ").count(), 1 + 20, "{answer}");
     let answer = told("How many pumps are in the list?");
     assert!(answer.starts_with("4 of 4: "), "{answer}");
 }
@@ -265,4 +273,33 @@ fn rows_are_selected_by_what_their_columns_say() {
         assert!(!answer.contains("Florist"), "{answer}");
     }
     assert!(told("How many shops are closed on Sunday?").starts_with("2 of 3: "));
+}
+
+/// Bounds in words, of times of day, and of the amount that orders have.
+#[test]
+fn rows_are_selected_by_bounds_in_words() {
+    let orders = records(
+        "Order,Customer,Date,Amount,Pieces",
+        &[
+            "O-1,Harbour Works,2024-03-02,£480.50,700",
+            "O-2,Tallis Law,2024-04-11,£1320.00,20",
+            "O-3,Orrin Timber,2024-06-19,£2720.00,650",
+            "O-4,Reed & Son,2024-02-01,£510.00,3",
+        ],
+    );
+    let courses = records(
+        "Course,Duration,Guests,Starts",
+        &["C-1,45 min,8,18:30", "C-2,2 h,2,20:15", "C-3,50 min,20,8:45", "C-4,3 h,1,21:00"],
+    );
+    let named = |question: &str| -> Vec<&str> {
+        let texts = titled(&[("orders.csv", &orders), ("courses.csv", &courses)]);
+        let answer = extracted(question, &texts).text;
+        let names = ["O-1", "O-2", "O-3", "O-4", "C-1", "C-2", "C-3", "C-4"];
+        names.into_iter().filter(|name| answer.contains(name)).collect()
+    };
+    assert_eq!(named("Which orders over 500 before May 2024?"), ["O-2", "O-4"]);
+    assert_eq!(named("Which orders are over 500?"), ["O-2", "O-3", "O-4"]);
+    assert_eq!(named("Which courses start after 8 pm?"), ["C-2", "C-4"]);
+    assert_eq!(named("Which courses start before 9:30?"), ["C-3"]);
+    assert_eq!(named("Which courses have more than two guests?"), ["C-1", "C-3"]);
 }
