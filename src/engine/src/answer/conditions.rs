@@ -1,74 +1,40 @@
 //! Conditions on the values of rows: "over 25 kg", "before May 2024", "3 or more", "between 2 and
 //! 5".
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::answer::blocks::Cell;
-use crate::answer::evaluate::columns;
+use crate::answer::clock::times;
+use crate::answer::evaluate::{columns, is_code};
 use crate::answer::qualities::{Quality, scaled, size, unit};
 use crate::answer::terms::terms;
-use crate::answer::values::{
-    Day, Quantity, days, has_money, is_currency, measure, quantities, year,
-};
-use crate::answer::words::{entries, is_entry, spaced};
-use unicode_segmentation::UnicodeSegmentation;
+use crate::answer::values::{Day, days, has_money, is_currency, measure, quantities, year};
+use crate::answer::words::{contains, entries, is_entry, spaced};
 
-/// Phrases directly before a number or day, by what they want of a value. Longest first where one
-/// ends another.
-const BOUNDS: &[(Relation, &str)] = &[
-    (
-        Relation::UpTo,
-        "at most|up to|maximum|höchstens|bis zu|maximal|au plus|jusqu'à|como máximo|hasta",
-    ),
-    (Relation::From, "at least|minimum|mindestens|au moins|al menos|como mínimo"),
-    (Relation::Exactly, "exactly|precisely|genau|exactement|exactamente"),
-    (
-        Relation::Over,
-        "more than|over|above|exceeding|greater than|higher than|larger than|bigger than|\
-         heavier than|longer than|older than|taller than|wider than|deeper than|faster than|\
-         mehr als|über|länger als|größer als|älter als|plus de|plus grand que|más de|mayor que",
-    ),
-    (
-        Relation::Under,
-        "less than|fewer than|under|below|lower than|smaller than|shorter than|lighter than|\
-         cheaper than|younger than|slower than|weniger als|unter|kleiner als|kürzer als|\
-         jünger als|moins de|menos de|menor que",
-    ),
-];
-/// Phrases directly behind a number, or behind its unit.
-const BEHIND: &[(Relation, &str)] = &[
-    (Relation::From, "or more|or over|or above|and more|and over|oder mehr|ou plus|o más"),
-    (Relation::UpTo, "or less|or fewer|or under|or below|oder weniger|ou moins|o menos"),
-];
-/// Words before two numbers with a word between them that are both bounds.
-const BETWEEN: &str = "between|zwischen|entre";
-const AND: &str = "and|und|et|y";
-/// The same before a day, a month or a year.
-const TIMES: &[(Relation, &str)] = &[
-    (
-        Relation::Under,
-        "before|earlier than|older than|vor dem|vor|avant le|avant|antes del|antes de",
-    ),
-    (
-        Relation::Over,
-        "after|later than|newer than|nach dem|nach|après le|après|después del|después de",
-    ),
-    (Relation::From, "since|seit dem|seit|depuis le|depuis|desde el|desde"),
-];
-/// Words before a phrase that turn it, and those of them that do before its verb.
-const NOT: &str = "not|no|nicht|pas";
-const NOT_OF_VERBS: &str = "not|nicht|pas";
-/// Conditions of a question at most.
-const CONDITIONS_MAX: usize = 8;
-/// Words between the phrase and the number.
-const ARTICLES: &[&str] = &["the", "end", "of", "£", "$", "€"];
+/// Things of which an amount of money is told, so that "orders over 500" is one of it, and words of
+/// the names of columns that hold it.
+const OF_AMOUNTS: &str = "\
+    order|orders|invoice|invoices|bill|bills|payment|payments|expense|expenses|purchase|purchases|\
+    sale|sales|quote|quotes|donation|donations|grant|grants|claim|claims|refund|refunds|transfer|\
+    transfers|transaction|transactions|bestellung|bestellungen|auftrag|aufträge|rechnung|\
+    rechnungen|zahlung|zahlungen|ausgabe|ausgaben|spende|spenden|commande|commandes|facture|\
+    factures|paiement|paiements|dépense|dépenses|pedido|pedidos|factura|facturas|pago|pagos|gasto|\
+    gastos|compra|compras|venta|ventas";
+const AMOUNTS: &str = "\
+    amount|total|price|value|sum|betrag|summe|preis|wert|montant|prix|valeur|somme|importe|precio|\
+    valor|suma";
+/// Phrases that ask what is open, of which one column tells the beginning and the next the end.
+const IS_OPEN: &str = "\
+    are open|is open|stay open|stays open|still open|be open|geöffnet|offen|ouvert|ouverts|\
+    ouverte|ouvertes|abierto|abiertos|abierta|abiertas";
+/// Minutes of a day.
+const DAY_MINUTES: f64 = 1440.0;
 /// Last day of a month, whichever it is.
 const MONTH_END: u32 = 31;
 
 /// Relation of a value to a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Relation {
+pub(super) enum Relation {
     Over,
     From,
     Under,
@@ -78,7 +44,7 @@ enum Relation {
 
 impl Relation {
     /// The relation that holds where this one does not.
-    fn denied(self) -> Self {
+    pub(super) fn denied(self) -> Self {
         match self {
             Self::Over => Self::UpTo,
             Self::From => Self::Under,
@@ -92,108 +58,22 @@ impl Relation {
 /// A bound that a question sets to a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Condition {
-    relation: Relation,
-    bound: Bound,
+    pub(super) relation: Relation,
+    pub(super) bound: Bound,
     /// Its bytes in the question, with the phrase before it.
     pub(super) bytes: Range<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Bound {
-    Number { value: f64, unit: String },
+pub(super) enum Bound {
+    Number {
+        value: f64,
+        unit: String,
+    },
     Day(Day),
     Year(u32),
-}
-
-/// The conditions of a question.
-pub(super) fn conditions(question: &str) -> Vec<Condition> {
-    match between(question) {
-        Some(two) => two.into(),
-        None => single(question),
-    }
-}
-
-/// The numbers of a question that are no part of its `days`. A word of a bound behind one is not
-/// its unit: "3 or more", "over 500 before May".
-fn numbers(question: &str, days: &[(Range<usize>, Day)]) -> Vec<Quantity> {
-    let mut found = quantities(question);
-    let is_in_day = |bytes: &Range<usize>| {
-        days.iter().any(|(day, _)| day.start < bytes.end && bytes.start < day.end)
-    };
-    found.retain(|one| !is_in_day(&one.bytes));
-    let phrases = [BOUNDS, BEHIND, TIMES].concat();
-    let first_words = phrases.iter().flat_map(|(_, list)| entries(list));
-    let mut joining: BTreeSet<&str> =
-        first_words.filter_map(|phrase| phrase.split(' ').next()).collect();
-    joining.extend(entries(AND));
-    for one in found.iter_mut().filter(|one| joining.contains(one.unit.as_str())) {
-        let number = question[one.bytes.clone()].trim_end_matches(char::is_alphabetic);
-        one.bytes.end = one.bytes.start + number.trim_end().len();
-        one.unit.clear();
-    }
-    found
-}
-
-/// The two conditions of "between 2 and 5".
-fn between(question: &str) -> Option<[Condition; 2]> {
-    let found = days(question);
-    let of_days = found.iter().map(|(bytes, day)| (bytes.clone(), Bound::Day(*day)));
-    let of_numbers = numbers(question, &found).into_iter().map(|one| {
-        let year = Some(one.value as u32).filter(|year| (1900..=2199).contains(year));
-        let bound = match year.filter(|_| one.unit.is_empty()) {
-            Some(year) => Bound::Year(year),
-            None => Bound::Number { value: one.value, unit: one.unit },
-        };
-        (one.bytes, bound)
-    });
-    let mut bounds: Vec<(Range<usize>, Bound)> = of_days.chain(of_numbers).collect();
-    bounds.sort_by_key(|(bytes, _)| bytes.start);
-    bounds.windows(2).find_map(|two| {
-        let [(low_bytes, low), (high_bytes, high)] = two else { return None };
-        let (_, start) = bound_before(question, low_bytes.start, &[(Relation::From, BETWEEN)])?;
-        if denied_before(question, start).is_some() {
-            return None;
-        }
-        let (_, and) = bound_before(question, high_bytes.start, &[(Relation::UpTo, AND)])?;
-        let is_all = question.get(low_bytes.end..and)?.trim().is_empty();
-        let low = match (low, high) {
-            (Bound::Number { value, unit }, Bound::Number { unit: of_both, .. })
-                if unit.is_empty() =>
-            {
-                Bound::Number { value: *value, unit: of_both.clone() }
-            }
-            (low, _) => low.clone(),
-        };
-        is_all.then(|| {
-            let from = Condition { relation: Relation::From, bound: low, bytes: start..and };
-            let bytes = and..high_bytes.end;
-            [from, Condition { relation: Relation::UpTo, bound: high.clone(), bytes }]
-        })
-    })
-}
-
-fn single(question: &str) -> Vec<Condition> {
-    let found = days(question);
-    let of_days = found.iter().filter_map(|(bytes, day)| {
-        let (relation, start) = relation_before(question, bytes.start, TIMES)?;
-        Some(Condition { relation, bound: Bound::Day(*day), bytes: start..bytes.end })
-    });
-    let of_numbers = numbers(question, &found).into_iter().filter_map(|one| {
-        let year = Some(one.value as u32).filter(|year| (1900..=2199).contains(year));
-        let of_year =
-            year.filter(|_| one.unit.is_empty() || !one.unit.contains(['€', '£', '$', '%']));
-        let in_time = of_year.and_then(|year| {
-            let (relation, start) = relation_before(question, one.bytes.start, TIMES)?;
-            Some((relation, start, Bound::Year(year)))
-        });
-        let (relation, start, bound) = in_time.or_else(|| {
-            let (relation, start) = relation_before(question, one.bytes.start, BOUNDS)
-                .or_else(|| Some((bound_behind(question, one.bytes.end)?, one.bytes.start)))?;
-            Some((relation, start, Bound::Number { value: one.value, unit: one.unit.clone() }))
-        })?;
-        Some(Condition { relation, bound, bytes: start..one.bytes.end })
-    });
-    of_days.chain(of_numbers).take(CONDITIONS_MAX).collect()
+    /// A time of day, in minutes.
+    Time(f64),
 }
 
 /// A question without its conditions.
@@ -207,71 +87,6 @@ pub(super) fn unbound(question: &str, conditions: &[Condition]) -> String {
         at = at.max(bytes.end);
     }
     rest + &question[at..]
-}
-
-/// The phrase that ends before a byte, and the byte where it begins.
-fn bound_before(
-    question: &str,
-    at: usize,
-    phrases: &[(Relation, &str)],
-) -> Option<(Relation, usize)> {
-    let lower = question.get(..at)?.to_lowercase();
-    if lower.len() != at {
-        return None;
-    }
-    let mut before = lower.trim_end();
-    while let Some(rest) = ARTICLES.iter().find_map(|word| before.strip_suffix(word)) {
-        if rest.ends_with(char::is_alphanumeric) {
-            break;
-        }
-        before = rest.trim_end();
-    }
-    let ends = |phrase: &str| {
-        let rest = before.strip_suffix(phrase)?;
-        (!rest.ends_with(char::is_alphanumeric)).then_some(rest.len())
-    };
-    let found = phrases
-        .iter()
-        .find_map(|(relation, list)| entries(list).find_map(ends).map(|start| (*relation, start)));
-    // Lower case may change the length of a text.
-    found.filter(|(_, start)| question.is_char_boundary(*start))
-}
-
-/// The relation that a phrase before a byte tells, and the byte where it begins; of "not longer
-/// than" and "do not cost more than" with what turns it.
-fn relation_before(
-    question: &str,
-    at: usize,
-    phrases: &[(Relation, &str)],
-) -> Option<(Relation, usize)> {
-    let (relation, start) = bound_before(question, at, phrases)?;
-    let denied = denied_before(question, start).map(|start| (relation.denied(), start));
-    Some(denied.unwrap_or((relation, start)))
-}
-
-/// The byte of the word that turns the phrase which begins at a byte: directly before it, or before
-/// the verb before it. "No" stands before nouns too, as in "with no guide over 20".
-fn denied_before(question: &str, at: usize) -> Option<usize> {
-    let mut words = question[..at].unicode_word_indices().rev();
-    let is_denial = |word: &str, list: &str| {
-        let word = word.to_lowercase().replace('\u{2019}', "'");
-        is_entry(list, &word) || word.ends_with("n't")
-    };
-    let last = words.next().filter(|(_, word)| is_denial(word, NOT));
-    let denial = last.or_else(|| words.next().filter(|(_, word)| is_denial(word, NOT_OF_VERBS)));
-    denial.map(|(start, _)| start)
-}
-
-/// The relation that the phrase behind a number, or behind the word that follows it, tells.
-fn bound_behind(question: &str, at: usize) -> Option<Relation> {
-    let behind = question.get(at..)?.to_lowercase();
-    let behind = behind.trim_start();
-    let after_unit = behind.split_once(' ').map_or("", |(_, rest)| rest);
-    let begins = |phrase: &str| {
-        let is_end = |rest: &str| !rest.starts_with(char::is_alphanumeric);
-        [behind, after_unit].iter().any(|text| text.strip_prefix(phrase).is_some_and(is_end))
-    };
-    BEHIND.iter().find(|(_, list)| entries(list).any(begins)).map(|(relation, _)| *relation)
 }
 
 impl Condition {
@@ -303,17 +118,51 @@ impl Condition {
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
         let rest = format!("{} {}", &question[..self.bytes.start], &question[self.bytes.end..]);
         let asked = terms(&rest);
-        let named: Vec<&str> = names
+        let mut named: Vec<&str> = names
             .iter()
             .copied()
             .filter(|name| !terms(&name.replace('_', " ")).is_disjoint(&asked))
             .collect();
         let with_unit = columns.iter().filter(|(name, values)| self.has_unit(name, values, false));
         let with_unit: Vec<&str> = with_unit.map(|(name, _)| *name).collect();
-        [with_unit, of_quality, named, names].into_iter().find_map(|found| match found[..] {
+        let ends = self.ends(question, &names);
+        // "Orders" names the orders, and not the column of their numbers.
+        let key = rows.first().and_then(|row| row.first()).map(|cell| cell.name.as_str());
+        let is_amount = self.is_of_amount(question) && named.iter().all(|name| Some(*name) == key);
+        if is_amount {
+            named.clear();
+        }
+        let of_money =
+            columns.iter().filter(|(name, values)| is_amount && is_of_money(name, values));
+        let of_money: Vec<&str> = of_money.map(|(name, _)| *name).collect();
+        let all = [with_unit, of_quality, ends, of_money, named, names];
+        all.into_iter().find_map(|found| match found[..] {
             [one] => Some(one),
             _ => None,
         })
+    }
+
+    /// Of two columns of times the one that a bound to what is open is of: the second tells until
+    /// when it is.
+    fn ends<'r>(&self, question: &str, names: &[&'r str]) -> Vec<&'r str> {
+        let said = spaced(question);
+        match (&self.bound, names, self.relation) {
+            (Bound::Time(_), [opens, closes], relation)
+                if entries(IS_OPEN).any(|phrase| contains(&said, phrase)) =>
+            {
+                let is_of_end = matches!(relation, Relation::Over | Relation::UpTo);
+                vec![if is_of_end { *closes } else { *opens }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a number without a unit is one of money, for the things that are bounded have an
+    /// amount: "orders over 500".
+    fn is_of_amount(&self, question: &str) -> bool {
+        let said = spaced(question);
+        matches!(&self.bound, Bound::Number { unit, .. } if unit.is_empty())
+            && entries(OF_AMOUNTS).any(|thing| contains(&said, thing))
     }
 
     /// Whether a row has a value of the kind of the bound.
@@ -328,10 +177,12 @@ impl Condition {
                 let is_of_money = is_currency(unit);
                 days(value).is_empty()
                     && quantities(value).len() == 1
+                    && !is_code(value)
                     && (!is_of_money || has_money(&format!("{name} {value}")))
             }
             Bound::Day(_) => days(value).len() == 1,
             Bound::Year(_) => days(value).len() == 1 || year(value).is_some(),
+            Bound::Time(_) => span(value).is_some(),
         }
     }
 
@@ -384,13 +235,40 @@ impl Condition {
                 let bound = f64::from(*bound);
                 year.is_some_and(|year| relation(f64::from(year), bound, bound))
             }
+            // What lasts from one time to another is before a time if its beginning is.
+            Bound::Time(bound) => span(value).is_some_and(|(start, end)| match self.relation {
+                Relation::Over | Relation::UpTo => relation(end, *bound, *bound),
+                Relation::From | Relation::Under | Relation::Exactly => {
+                    relation(start, *bound, *bound)
+                }
+            }),
         }
     }
+}
+
+/// The times from and to which a value lasts, which may be the next day; both are the same where it
+/// is a time alone.
+fn span(value: &str) -> Option<(f64, f64)> {
+    match times(value)[..] {
+        [(_, one)] if days(value).is_empty() => Some((one, one)),
+        [(_, start), (_, end)] if days(value).is_empty() => {
+            Some((start, if end < start { end + DAY_MINUTES } else { end }))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a column holds amounts of money, by its name or its values.
+fn is_of_money(name: &str, values: &[&str]) -> bool {
+    let name = name.replace('_', " ");
+    let told = values.iter().filter(|value| has_money(&format!("{name} {value}"))).count();
+    2 * told > values.len() || name.split(' ').any(|word| is_entry(AMOUNTS, word))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::bounds::conditions;
 
     fn met(question: &str, names: &[&str], table: &[&[&str]]) -> Option<Vec<usize>> {
         let cell = |(name, value): (&&str, &&str)| Cell {
@@ -443,5 +321,69 @@ mod tests {
         assert_eq!(met("Which pumps with no lid lift over 25 m?"), Some(vec![2]));
         assert!(conditions("Which pumps do not lift between 12 and 30 m?").is_empty());
         assert_eq!(met("Which pumps were bought on 30 June 2021?"), None);
+    }
+
+    #[test]
+    fn numbers_in_words_and_times_of_day_are_bounds() {
+        let names = ["course", "duration", "guests", "starts"];
+        let table: &[&[&str]] = &[
+            &["Yoga", "45 min", "8", "18:30"],
+            &["Pottery", "2 h", "2", "20:15"],
+            &["Dance", "50 min", "20", "8:45"],
+            &["Chess", "3 h", "1", "9.30 pm"],
+        ];
+        let met = |question: &str| met(question, &names, table);
+        assert_eq!(met("Which courses take less than one hour?"), Some(vec![0, 2]));
+        assert_eq!(met("Welche Kurse dauern weniger als eine Stunde?"), Some(vec![0, 2]));
+        assert_eq!(met("Quels cours durent moins d'une heure ?"), Some(vec![0, 2]));
+        assert_eq!(met("Quels cours durent plus d\u{2019}une heure ?"), Some(vec![1, 3]));
+        assert_eq!(met("¿Qué cursos duran más de dos horas?"), Some(vec![3]));
+        assert_eq!(met("Which courses have more than two guests?"), Some(vec![0, 2]));
+        assert_eq!(met("Which courses have at least eight guests?"), Some(vec![0, 2]));
+        assert_eq!(met("Which courses have two or more guests?"), Some(vec![0, 1, 2]));
+        assert_eq!(met("Which courses have between two and ten guests?"), Some(vec![0, 1]));
+        assert_eq!(met("Which courses start after 8 pm?"), Some(vec![1, 3]));
+        assert_eq!(met("Which courses start before 9:30?"), Some(vec![2]));
+        assert_eq!(met("Which courses do not start before 20:15?"), Some(vec![1, 3]));
+        assert_eq!(met("Welche Kurse beginnen nach 20 Uhr?"), Some(vec![1, 3]));
+        assert_eq!(met("Quels cours commencent avant 19h ?"), Some(vec![0, 2]));
+        assert_eq!(met("¿Qué cursos empiezan después de las 20:00?"), Some(vec![1, 3]));
+        for question in [
+            "Which courses are held under one roof?",
+            "Which courses meet at least once a week?",
+            "Which courses have more than two hundred guests?",
+            "Which one is it?",
+        ] {
+            assert!(conditions(question).is_empty(), "{question}");
+        }
+        let hours = ["shop", "hours"];
+        let of_hours: &[&[&str]] =
+            &[&["A", "9:00-17:00"], &["B", "18-2 Uhr"], &["C", "7:30-13:00"]];
+        let of_hours = |question: &str| self::met(question, &hours, of_hours);
+        assert_eq!(of_hours("Which shops are open after 5 pm?"), Some(vec![1]));
+        assert_eq!(of_hours("Which shops are open before 9:30?"), Some(vec![0, 2]));
+        let two: &[&[&str]] = &[&["A", "9:00", "17:00"], &["B", "10:00", "21:00"]];
+        let two = |question: &str| self::met(question, &["shop", "opens", "closes"], two);
+        assert_eq!(two("Which shops are open after 8 pm?"), Some(vec![1]));
+        assert_eq!(two("Which shops open before 9:30?"), Some(vec![0]));
+    }
+
+    #[test]
+    fn orders_are_bounded_by_their_amount() {
+        let table: &[&[&str]] = &[
+            &["O-1", "2024-03-02", "£1,480.50", "700"],
+            &["O-2", "2024-04-11", "£320.00", "20"],
+            &["O-3", "2024-06-19", "£2,720.00", "650"],
+        ];
+        let of =
+            |question: &str, amount| met(question, &["Order", "Date", amount, "Pieces"], table);
+        assert_eq!(of("Which orders over 500 before May 2024?", "Amount"), Some(vec![0]));
+        assert_eq!(of("Which orders are over 500?", "Net"), Some(vec![0, 2]), "by the currency");
+        assert_eq!(of("Which orders have over 650 pieces?", "Amount"), Some(vec![0]));
+        assert_eq!(of("Which trips are over 500?", "Amount"), None);
+        let plain: &[&[&str]] = &[&["1001", "900", "3"], &["1002", "90", "700"]];
+        let plain = |names: &[&str]| met("Which invoices are over 500?", names, plain);
+        assert_eq!(plain(&["Invoice", "Total", "Items"]), Some(vec![0]));
+        assert_eq!(plain(&["Invoice", "Total", "Value"]), None, "one of two");
     }
 }

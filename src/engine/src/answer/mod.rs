@@ -36,10 +36,10 @@
 //!   footnotes; `tables`: rows under their header; `keyed`: lines `name: value`
 //! - `words`: the words that give a question its form; `question`: what it wants; `several`:
 //!   whether that is several things; `sides`: the two that it compares
-//! - `values`: days, numbers; `ranges`: those that hold them; `extremes`: which of several is
-//!   asked for; `evaluate`: the row that has it, totals; `amounts`: as
-//!   cells are written; `conditions`: bounds that a question sets
-//!   to values; `exclusions`: what it leaves out; `states`: rows that are not finished;
+//! - `values`: days, numbers; `clock`: times of day; `ranges`: those that hold them; `extremes`:
+//!   which of several is asked for; `evaluate`: the row that has it, totals; `amounts`: totals as
+//!   cells are written; `bounds`: those that a question sets to values; `conditions`: the values
+//!   that meet them; `exclusions`: what it leaves out; `states`: rows that are not finished;
 //!   `marks`: rows that say yes or no, are closed on a day, or lack a value; `hours`: those days
 //! - `document`, `blocks`, `candidates`, `score`, `choose`, `extract`, `compose`: the steps above;
 //!   `form`: what speaks for a passage beside its words; `terms`: those of a question and a text,
@@ -64,8 +64,10 @@ mod abbreviations;
 mod amendments;
 mod amounts;
 mod blocks;
+mod bounds;
 mod candidates;
 mod choose;
+mod clock;
 mod compose;
 mod conditions;
 mod conflicts;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::answer::blocks::Form;
+use crate::answer::bounds::conditions;
 use crate::answer::candidates::Shape;
-use crate::answer::conditions::{Condition, conditions, unbound};
+use crate::answer::conditions::{Condition, unbound};
 use crate::answer::exclusions::{left_out, others_than};
 use crate::answer::extremes::{Extreme, extreme, rank};
 use crate::answer::form::ENDED;

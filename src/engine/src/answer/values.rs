@@ -288,7 +288,7 @@ fn joined(text: &str, found: Vec<Quantity>) -> Vec<Quantity> {
 }
 
 /// The word or sign behind a byte in lower case, and its end; empty where none is near.
-fn word_behind(text: &str, at: usize) -> (String, usize) {
+pub(super) fn word_behind(text: &str, at: usize) -> (String, usize) {
     let rest = text[at..].trim_start_matches([' ', '\u{A0}', '\u{202F}']);
     let stop = |c: char| !(c.is_alphabetic() || matches!(c, '%' | '°' | '€' | '£' | '$'));
     let word = &rest[..rest.find(stop).unwrap_or(rest.len())];
