@@ -5,6 +5,8 @@
 //! so does a question in another language than what is searched. Numbers, codes and short names
 //! stay too.
 
+use std::collections::BTreeSet;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::qualities::Quality;
@@ -71,7 +73,10 @@ pub(crate) fn corrections<V: Vocabulary>(
             Some(asking) => Some(asking.to_owned()),
             None => match nearest(&lower, vocabulary)? {
                 Some(near) => Some(near),
-                None => parted(&lower, &is_word, vocabulary)?,
+                None => match parted(&lower, &is_word, vocabulary)? {
+                    Some(parts) => Some(parts),
+                    None => known(&lower, &is_word),
+                },
             },
         };
         found.extend(meant.map(|to| Correction { from: (*word).to_owned(), to }));
@@ -134,6 +139,21 @@ fn nearest<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, 
     Ok(None)
 }
 
+/// The only known word that has a letter twice, or two letters the other way round: "eror",
+/// "recieve". It need not occur in what is searched, whose words may mean the same.
+fn known(word: &str, is_word: impl Fn(&str) -> bool) -> Option<String> {
+    if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return None;
+    }
+    let doubled = (0..word.len()).map(|at| format!("{}{}", &word[..=at], &word[at..]));
+    let turned = (1..word.len().saturating_sub(1)).map(|at| {
+        format!("{}{}{}{}", &word[..at], &word[at + 1..at + 2], &word[at..=at], &word[at + 2..])
+    });
+    let edits: BTreeSet<String> = doubled.chain(turned).filter(|edit| edit != word).collect();
+    let mut known = edits.into_iter().filter(|edit| is_word(edit));
+    known.next().filter(|_| known.next().is_none())
+}
+
 /// Two words that occur and were written as one.
 fn parted<V: Vocabulary>(
     word: &str,
@@ -159,6 +179,15 @@ fn parted<V: Vocabulary>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_that_occurs_nowhere_may_be_known() {
+        let is_word = |word: &str| ["error", "receive", "munchen", "lose", "loose"].contains(&word);
+        assert_eq!(known("eror", is_word).as_deref(), Some("error"));
+        assert_eq!(known("recieve", is_word).as_deref(), Some("receive"));
+        assert_eq!(known("munched", is_word), None, "another letter");
+        assert_eq!(known("\u{E9}ror", is_word), None);
+    }
 
     const WORDS: &[(&str, u64)] = &[
         ("vaccine", 3),

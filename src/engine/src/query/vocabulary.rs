@@ -34,7 +34,7 @@ impl Query {
             looked_up: Cell::new(LOOKED_UP_MAX),
         };
         let (model, lexicon) = (self.model(snapshot), Lexicon::get());
-        let language = lexicon.language_of(question);
+        let language = lexicon.language_told(question);
         let is_word = |word: &str| {
             model.token_offsets(word).len() <= 1
                 || language.is_some_and(|language| lexicon.knows(word, language))

@@ -180,16 +180,16 @@ impl Lexicon {
         units.extend(last);
     }
 
+    /// The language of a text by its function words and letters alone, which a misspelt word is not
+    /// taken for.
+    pub(crate) fn language_told(&self, text: &str) -> Option<Language> {
+        likeliest(told_by(text).1, 1)
+    }
+
     /// The language of a text, by its function words and letters, and where they do not tell by
     /// the words that are known; `None` where several are as likely.
     pub(crate) fn language_of(&self, text: &str) -> Option<Language> {
-        let words = text.unicode_words().take(TOLD_WORDS_MAX).map(str::to_lowercase);
-        let words: Vec<String> = words.collect();
-        let told = Language::ALL.map(|language| {
-            let tells =
-                |word: &&String| language.is_function_word(word) || language.has_letter(word);
-            words.iter().filter(tells).count() + usize::from(language.has_letter(text))
-        });
+        let (words, told) = told_by(text);
         likeliest(told, CLEAR_LEAD).or_else(|| {
             let text = words.join(" ");
             let counts = Language::ALL.map(|language| {
@@ -202,6 +202,17 @@ impl Lexicon {
             likeliest(counts, 1)
         })
     }
+}
+
+/// The words of a text, and how many of each language's function words and letters are there.
+fn told_by(text: &str) -> (Vec<String>, [usize; 4]) {
+    let words = text.unicode_words().take(TOLD_WORDS_MAX).map(str::to_lowercase);
+    let words: Vec<String> = words.collect();
+    let told = Language::ALL.map(|language| {
+        let tells = |word: &&String| language.is_function_word(word) || language.has_letter(word);
+        words.iter().filter(tells).count() + usize::from(language.has_letter(text))
+    });
+    (words, told)
 }
 
 /// The language of the highest count, where it leads by so much.
