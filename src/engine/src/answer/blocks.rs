@@ -107,7 +107,7 @@ pub(super) struct Blocks {
 /// The number before the words of a line.
 fn bare_number(content: &str) -> Option<usize> {
     let (number, rest) = content.split_once(' ')?;
-    let is_item = rest.starts_with(char::is_alphabetic) && !has_columns(content);
+    let is_item = rest.trim_start().starts_with(char::is_alphabetic) && !has_columns(content);
     number.parse().ok().filter(|_| is_item && number.len() <= 2)
 }
 

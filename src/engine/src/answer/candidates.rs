@@ -7,6 +7,7 @@ use crate::answer::blocks::{Blocks, Cell, Form, Kind, Unit, blocks};
 use crate::answer::compose;
 use crate::answer::document::{Stretch, stretches};
 use crate::answer::notes;
+use crate::answer::registers;
 use crate::answer::sentences;
 use crate::answer::tables::{bare, told};
 use crate::answer::words::{begins_with_reference, denies, has_demonstrative};
@@ -72,8 +73,12 @@ pub(super) struct Candidate {
     pub(super) context: String,
     /// Whether it announces text instead of being it.
     pub(super) is_lead: bool,
-    /// Whether the sentence behind it says that it is not so.
+    /// Whether the sentence behind it says that it is not so, and not what is.
     pub(super) is_denied: bool,
+    /// Whether the sentence behind it says so and what holds instead: "sorry, wrong: 600 g".
+    pub(super) is_put_right: bool,
+    /// Whether another entry of its text says that it holds no more.
+    pub(super) is_ended: bool,
     /// The best chunk that was found and holds some of it; else the best one of its source.
     pub(super) hit: usize,
     /// Whether a chunk that was found holds some of it.
@@ -95,6 +100,11 @@ impl Candidate {
             (a.chunk == b.chunk && meet) || a.shown.contains(&b.shown) || b.shown.contains(&a.shown)
         };
         self.parts.iter().any(|a| other.parts.iter().any(|b| overlap(a, b)))
+    }
+
+    /// Whether its text says elsewhere what holds instead.
+    pub(super) fn is_taken_back(&self) -> bool {
+        self.is_ended || self.is_put_right
     }
 
     /// Whether both stand in one group: rows of a table, items of a list.
@@ -147,7 +157,9 @@ pub(super) fn read(
             has_marks: notes::are_in(&stretch.text),
             places: Places::new(&stretch.text),
         };
+        let from = reading.candidates.len();
         reader.read(&mut reading.candidates);
+        mark_ended(&mut reading.candidates[from..]);
         reading.blocks.push(reader.blocks);
         reading.are_whole.push(stretch.is_whole);
     }
@@ -260,6 +272,12 @@ impl Reader<'_> {
         let question = path.last().filter(is_asked).map_or(lead, String::as_str);
         let place = self.places.chars(text, &(units[0].bytes.start..unit.bytes.end));
         let hit = self.stretch.hit(&place);
+        // With the sentence that takes it back it begins with what is not so, too.
+        let mut behind = self.blocks.units[from + 1..].iter().take(to - from);
+        let denial = behind.find_map(|next| {
+            let said = said_in(next.kind, &text[next.bytes.clone()]);
+            (next.section == unit.section && denies(said)).then_some(said)
+        });
         Some(Candidate {
             shape,
             stretch: self.position,
@@ -276,11 +294,9 @@ impl Reader<'_> {
             heading: above.to_owned(),
             context: path.join(" "),
             is_lead: unit.is_lead && matches!(shape, Shape::Unit(_)),
-            // With the sentence that takes it back it begins with what is not so, too.
-            is_denied: self.blocks.units[from + 1..]
-                .iter()
-                .take(to - from)
-                .any(|next| next.section == unit.section && denies(&text[next.bytes.clone()])),
+            is_denied: denial.is_some_and(|denial| !tells_number(denial)),
+            is_put_right: denial.is_some_and(tells_number),
+            is_ended: false,
             hit: hit.unwrap_or(self.stretch.best),
             is_hit: hit.is_some(),
             parts,
@@ -335,6 +351,31 @@ impl Reader<'_> {
         // A comment behind the name is told by the place in the document.
         let above = above.split('#').next().unwrap_or_default().trim();
         if above.is_empty() { own.to_owned() } else { format!("{above} {own}") }
+    }
+}
+
+/// The text of a unit, without the name before a message of a chat.
+fn said_in(kind: Kind, text: &str) -> &str {
+    match kind {
+        Kind::Line => text.split_once(": ").map_or(text, |(_, message)| message),
+        _ => text,
+    }
+}
+
+fn tells_number(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Marks the entries of one text that another one of it says hold no more.
+fn mark_ended(candidates: &mut [Candidate]) {
+    let texts: Vec<String> = candidates.iter().map(Candidate::shown).collect();
+    let ended = registers::ended(texts.iter().map(String::as_str));
+    if ended.is_empty() {
+        return;
+    }
+    for (one, text) in candidates.iter_mut().zip(&texts) {
+        one.is_ended = matches!(one.shape, Shape::Unit(_))
+            && registers::code_of(text).is_some_and(|code| ended.contains(&code));
     }
 }
 

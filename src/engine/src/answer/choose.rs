@@ -35,6 +35,8 @@ const NEXT_CONFIDENCE_MIN: f32 = 0.65;
 /// The same two where several things are asked for and it enumerates some.
 const LISTING_DROP_MAX: f32 = 1.2;
 const LISTING_CONFIDENCE_MIN: f32 = 0.3;
+/// A passage whose source is headed with the cause is this much less relevant at most.
+const CAUSE_DROP_MAX: f32 = 0.2;
 /// First words of a sentence that tells a cause itself.
 const CAUSE_OPENINGS: &str = "why|because|reason|warum|weil|pourquoi|parce que|por qué|porque";
 /// Commas of a sentence that enumerates.
@@ -101,6 +103,9 @@ impl Choice<'_> {
         let is_sure = |at: usize| self.scores[at].confidence(&self.evidence) >= 1.0;
         if is_sure(first) {
             return Some(first);
+        }
+        if let Some(row) = self.of_extreme(first) {
+            return Some(row);
         }
         let mut named = names(self.question.last());
         named.retain(|_, kind| *kind == Named::Code);
@@ -267,17 +272,32 @@ impl Choice<'_> {
         sentences
     }
 
-    /// The section that is headed as the cause, in the source of the first passage, where a cause
-    /// is asked for; or the only sentence that is labelled so there, and the one behind it.
+    /// What is headed or labelled as the cause in the source of the first passage, where a cause is
+    /// asked for; or in that of another one that is as near to the question.
     fn of_cause(&self, first: usize) -> Option<Vec<usize>> {
         if self.question.wanted != Wanted::Cause {
             return None;
         }
-        let one = self.candidate(first);
-        let said = spaced(&one.shown());
+        let said = spaced(&self.candidate(first).shown());
         if entries(CAUSE_OPENINGS).any(|word| said.starts_with(&format!(" {word} "))) {
             return None;
         }
+        let near = self.best(|at| {
+            let is_near = self.candidate(at).stretch != self.candidate(first).stretch
+                && self.relevance(at) >= self.relevance(first) - CAUSE_DROP_MAX
+                && self.scores[at].confidence(&self.evidence) >= 1.0
+                && self.headed_cause(at).is_some();
+            is_near.then(|| self.relevance(at))
+        });
+        self.headed_cause(first).or_else(|| {
+            self.headed_cause(near.filter(|_| !tells_cause(&self.candidate(first).shown()))?)
+        })
+    }
+
+    /// The section of the source of a passage that is headed as the cause; or the only sentence that
+    /// is labelled so there, and the one behind it.
+    fn headed_cause(&self, of: usize) -> Option<Vec<usize>> {
+        let one = self.candidate(of);
         let is_headed = |other: &Candidate| {
             let headings = &self.reading.blocks[other.stretch].sections[other.section];
             headings.last().is_some_and(|heading| tells_cause(heading))
@@ -374,10 +394,11 @@ impl Choice<'_> {
                 let is_enough = self.scores[at].confidence(&self.evidence) >= needed;
                 let is_prose = matches!(candidate.shape, Shape::Unit(_))
                     && !candidate.is_lead
+                    && (self.question.is_of_past || !candidate.is_taken_back())
                     && (self.question.is_of_mail || !is_mail_head(candidate))
                     && said(&chosen) + candidate.units <= PASSAGES_MAX;
                 let is_overtaken = self.editions.is_later(self.candidate(first).hit, candidate.hit)
-                    && self.contradicts(first, at);
+                    && (self.contradicts(first, at) || self.denies(first, at));
                 if !is_near || !is_enough || !is_prose || chosen.iter().any(is_said) || is_overtaken
                 {
                     return None;

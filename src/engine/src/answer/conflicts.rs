@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::answer::amendments::part_number;
 use crate::answer::blocks::Kind;
 use crate::answer::candidates::{Candidate, Shape};
 use crate::answer::choose::Choice;
@@ -29,6 +30,16 @@ const OLD: &str = "\
     still says|still states|no longer|and not|bisher|statt|nicht mehr|jusqu'ici|au lieu de|\
     hasta ahora|en lugar de";
 const OLD_DIGITS_MIN: usize = 2;
+/// The word that denies something, and marks before it; words that are looked at behind it; letters
+/// of a name.
+const DENYING: &str = "not ";
+const BEFORE_DENYING: &[&str] = &[", ", "(", " and "];
+const DENIED_WORDS_MAX: usize = 5;
+const NAME_CHARS_MIN: usize = 4;
+/// Words that announce corrections of minutes.
+const CORRECTIONS: &str = "\
+    correction|corrections|corrected|amendment|amendments|berichtigung|berichtigungen|korrektur|\
+    korrekturen|rectification|rectifications|corrección|correcciones|rectificación";
 /// Words with which a text tells that something is not as before.
 const NEW: &str = "\
     from now on|no longer|any more|instead of|so far|until now|up to now|previously|as of|\
@@ -44,11 +55,16 @@ impl Choice<'_> {
         if self.question.compares {
             return None;
         }
+        if let Some(right) = self.put_right(first) {
+            return Some(right);
+        }
         let of_first = &self.matches.own[first];
         self.best(|at| {
             let is_of_same = !of_first.is_empty() && of_first.is_subset(&self.matches.own[at]);
             let drop = match () {
-                () if self.replaces_number(at, first) => REPLACING_DROP_MAX,
+                () if self.replaces_number(at, first) || self.denies(at, first) => {
+                    REPLACING_DROP_MAX
+                }
                 () if is_of_same && self.contradicts(at, first) => SAME_WORDS_DROP_MAX,
                 () if self.contradicts(at, first)
                     || self.changes(at, first)
@@ -58,11 +74,57 @@ impl Choice<'_> {
                 }
                 () => return None,
             };
-            let is_later = self.editions.is_later(self.candidate(at).hit, one.hit)
+            // The days of a plan are not those on which it was written.
+            let is_of_plan = one.has_values() && self.denies(at, first);
+            let is_later = (is_of_plan || self.editions.is_later(self.candidate(at).hit, one.hit))
                 && self.scores[at].cosine >= self.scores[first].cosine - drop
                 && self.scores[at].confidence(&self.evidence) >= LATER_CONFIDENCE_MIN;
             is_later.then(|| self.relevance(at))
         })
+    }
+
+    /// The passage that puts the first one right: the message behind it, or the item of later minutes
+    /// that corrects the item of its number.
+    fn put_right(&self, first: usize) -> Option<usize> {
+        let one = self.candidate(first);
+        let is_next = |other: &Candidate| {
+            one.is_put_right
+                && other.is_beside(one)
+                && (other.unit, other.units) == (one.unit + 1, 1)
+        };
+        let number = part_number(&one.shown());
+        let is_right = |at: &usize| {
+            let other = self.candidate(*at);
+            is_next(other)
+                || (number.is_some()
+                    && item_number(&other.shown()) == number
+                    && self.editions.is_later(other.hit, one.hit)
+                    && self.is_correction(*at))
+        };
+        (0..self.reading.candidates.len()).find(is_right)
+    }
+
+    /// Whether an item stands below words that announce corrections.
+    fn is_correction(&self, at: usize) -> bool {
+        let one = self.candidate(at);
+        let tells = |text: &str| entries(CORRECTIONS).any(|word| contains(&spaced(text), word));
+        let all = &self.reading.candidates;
+        let before = all.iter().take(at).rev().take_while(|other| other.stretch == one.stretch);
+        let mut before = before.skip_while(|other| item_number(&other.shown()).is_some());
+        [&one.lead, &one.heading].into_iter().any(|text| tells(text))
+            || before.next().is_some_and(|other| tells(&other.shown()))
+    }
+
+    /// Whether a sentence of another text says that something that the other one tells is not so:
+    /// "1 May, not 1 April".
+    pub(super) fn denies(&self, at: usize, other: usize) -> bool {
+        let (one, two) = (self.candidate(at), self.candidate(other));
+        let held = two.shown();
+        let held: Vec<&str> = bare_words(&held).collect();
+        one.stretch != two.stretch
+            && is_prose(one)
+            && !self.matches.own[at].is_disjoint(&self.matches.own[other])
+            && denied(&one.shown()).iter().any(|told| tells_all(&held, told))
     }
 
     /// Whether a sentence of another text says that what the other one tells has changed: it is of
@@ -127,6 +189,40 @@ impl Choice<'_> {
             && is_prose(two)
             && shares()
             && contradict(&one.shown(), &two.shown())
+    }
+}
+
+/// The number of the item that a correction is of: "item 6: it costs 36 EUR".
+fn item_number(text: &str) -> Option<String> {
+    let first = text.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let is_named = first.starts_with(char::is_alphabetic);
+    part_number(first).filter(|_| is_named)
+}
+
+/// The words that a text says are not so: "1 April" of "from 1 May, not 1 April".
+fn denied(text: &str) -> Vec<Vec<&str>> {
+    let behind = text.match_indices(DENYING).filter_map(|(at, word)| {
+        let rest = Some(&text[at + word.len()..])
+            .filter(|_| BEFORE_DENYING.iter().any(|mark| text[..at].ends_with(mark)))?;
+        let phrase = rest.split([',', '.', ';', ':', '(', ')', '\n']).next()?;
+        Some(bare_words(phrase).take(DENIED_WORDS_MAX).collect())
+    });
+    behind.collect()
+}
+
+/// Whether a text of these words tells what another one denies: all its numbers, or one of its
+/// names where it has none.
+fn tells_all(held: &[&str], denied: &[&str]) -> bool {
+    let is_number = |word: &&&str| number_of(&word.to_lowercase()).is_some();
+    let is_name = |word: &&&str| {
+        word.starts_with(char::is_uppercase) && word.chars().count() >= NAME_CHARS_MIN
+    };
+    let numbers: Vec<&&str> = denied.iter().filter(is_number).collect();
+    let mut names = denied.iter().filter(is_name);
+    match numbers.is_empty() {
+        true => names.any(|name| held.contains(name)),
+        // The month of a day, and the unit of an amount, say which number is meant.
+        false => denied.iter().filter(|word| !is_common(word)).all(|word| held.contains(word)),
     }
 }
 

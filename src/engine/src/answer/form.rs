@@ -6,8 +6,9 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Shape};
+use crate::answer::definitions::defines;
 use crate::answer::editions::Editions;
-use crate::answer::question::{MEANS, Question, SUMS};
+use crate::answer::question::{MEANS, Question, SUMS, Wanted};
 use crate::answer::ranges::{range_holds, span_holds};
 use crate::answer::terms::terms;
 use crate::answer::values::{days, has_money};
@@ -22,6 +23,8 @@ const LEAD_MALUS: f32 = 0.35;
 const QUOTED_MALUS: f32 = 0.3;
 /// So is what the next sentence takes back.
 const DENIED_MALUS: f32 = 0.4;
+/// An entry of a register that another one ends answers only what nothing else does.
+const ENDED_ENTRY_MALUS: f32 = 0.8;
 /// The head of a mail answers only questions about the mail itself.
 const MAIL_HEAD_MALUS: f32 = 0.4;
 /// A record of something that is over answers a question of now only where nothing else does.
@@ -32,6 +35,8 @@ const POINTER_MALUS: f32 = 0.6;
 const LINE_MALUS: f32 = 0.05;
 /// A passage of the very form that is asked for gains as much as a sixth of the question's terms.
 const FORM_BONUS: f32 = 0.1;
+/// The same of one that says what is not so, where that is asked for.
+const NEGATION_BONUS: f32 = 0.2;
 /// A whole list or procedure where that is asked for goes before each of its items.
 const WHOLE_BONUS: f32 = 0.25;
 /// A whole list of something else.
@@ -115,6 +120,9 @@ pub(super) fn form(
     if candidate.is_denied && !question.is_negated {
         form -= DENIED_MALUS;
     }
+    if candidate.is_ended && !question.is_of_past {
+        form -= ENDED_ENTRY_MALUS;
+    }
     let is_past = |cell: &Cell| question.asked != Asked::Date && editions.is_over(cell);
     let is_over = || {
         let mut cells = candidate.cells.iter();
@@ -132,10 +140,17 @@ pub(super) fn form(
         // A list is one of what stands above it.
         let noun = question.noun.as_deref().map(terms);
         let is_of_noun = noun.is_none_or(|noun| !noun.is_disjoint(above));
-        form += if is_of_noun { WHOLE_BONUS } else { -WHOLE_MALUS };
+        // "What must I not bring?" is not answered by all that one has to.
+        let is_of_other = question.is_negated && question.wanted == Wanted::List && {
+            let told = [&candidate.heading, &candidate.lead, &shown];
+            !told.into_iter().any(|text| tells_negation(text))
+        };
+        form += if is_of_noun && !is_of_other { WHOLE_BONUS } else { -WHOLE_MALUS };
     }
+    let defined = || question.thing.as_ref().is_some_and(|thing| defines(&shown, thing));
+    form += value_if(candidate.cells.len() < 2 && !candidate.is_lead && defined(), FORM_BONUS);
     if question.is_negated && tells_negation(&shown) {
-        form += FORM_BONUS;
+        form += NEGATION_BONUS;
     }
     let is_out = |one| range_holds(&candidate.cells, one) == Some(false);
     if question.quantities.iter().any(is_out) {
@@ -212,5 +227,11 @@ pub(super) fn is_mail_head(candidate: &Candidate) -> bool {
 fn is_quoted_mail(candidate: &Candidate, chunk: &RetrievedChunk) -> bool {
     let name = chunk.source.filename.to_lowercase();
     let is_mail = [".eml", ".msg", ".mbox"].iter().any(|end| name.ends_with(end));
-    is_mail && candidate.parts[0].shown.starts_with(['>', '|'])
+    is_mail && {
+        let part = &candidate.parts[0];
+        let before = chunk.text.chars().take(part.chars.start).collect::<String>();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let is_mark = |text: &str| text.trim_start().starts_with(['>', '|']);
+        is_mark(&part.shown) || (part.chunk == candidate.hit && is_mark(line))
+    }
 }

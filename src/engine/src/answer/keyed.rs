@@ -52,7 +52,7 @@ pub(super) fn run<'t>(
     let are_prose =
         || run.iter().all(tells) || run.iter().any(|line| tells(line) && line.is_long());
     match run.as_slice() {
-        [one] if !is_identifier(&one.key) || one.value.is_empty() => Vec::new(),
+        [one] if !is_identifier(&one.key) || one.value.is_empty() || is_title(one) => Vec::new(),
         [_, ..] if (is_prose(before) || is_prose(behind)) && are_prose() => Vec::new(),
         [] | [_, ..] => run,
     }
@@ -99,6 +99,15 @@ fn keyed_line(indent: usize, content: &str, limits: &Limits) -> Option<KeyedLine
         value: value.to_owned(),
         indent,
     })
+}
+
+/// Whether a line is a title in capitals with a colon inside: "X-RAY: RULES FOR EVERYONE".
+fn is_title(line: &KeyedLine) -> bool {
+    let is_capital = |word: &str| {
+        word.chars().filter(|c| c.is_alphabetic()).count() > 1 && !word.contains(char::is_lowercase)
+    };
+    let mut words = line.value.split_whitespace();
+    is_capital(&line.key) && words.by_ref().take(2).filter(|word| is_capital(word)).count() == 2
 }
 
 /// A name as programs give them: one word, lower case or with marks inside.
@@ -156,6 +165,8 @@ mod tests {
             keys("Problem: the pump is too hot.\nCure: let it cool for an hour."),
             ["Problem", "Cure"]
         );
+        assert!(keys("X-RAY: RULES FOR EVERYONE  Ada, 2026").is_empty());
+        assert_eq!(keys("X-MODE: AUTO"), ["X-MODE"]);
     }
 
     #[test]

@@ -48,15 +48,15 @@
 //! - `foreign`: passages of other languages in words of the question's
 //! - `editions`: which of several editions holds; `amendments`: parts of one that are changed;
 //!   `conflicts`: passages that contradict each other;
-//!   `notices`: what sources say of themselves; `dates`: days in text
+//!   `registers`: entries that others end; `notices`: what sources say of themselves; `dates`: days in text
 //! - `rows`: the rows that a question means; `qualities`: the columns that hold what it measures;
 //!   `keys`: values and terms by which it means a row
-//! - `declining`, `opposites`, `siblings`: what speaks against an answer; `named`: words of a
+//! - `definitions`: what a word means; `declining`, `opposites`, `siblings`: what speaks against an answer; `named`: words of a
 //!   question that name something; `corrections`: misspelt words of a question
 //! - `sources`: chunks grouped by source; `snippet`: the part of a text that shows why it was found
 //! - `generate`: answers that a model writes
-//! - `session`: follow-up questions; `subject`: the same asked of another subject; `pointers`:
-//!   words that refer back
+//! - `session`: follow-up questions; `openers`: polite words around them; `subject`: the same asked
+//!   of another subject; `pointers`: words that refer back
 //! - `stream`: an answer in deltas
 //! - `error`: errors of extractive answers
 
@@ -74,6 +74,7 @@ mod conflicts;
 mod corrections;
 mod dates;
 mod declining;
+mod definitions;
 mod document;
 mod editions;
 mod error;
@@ -93,11 +94,13 @@ mod measures;
 mod named;
 mod notes;
 mod notices;
+mod openers;
 mod opposites;
 mod pointers;
 mod qualities;
 mod question;
 mod ranges;
+mod registers;
 mod rows;
 mod score;
 mod sentences;

@@ -6,6 +6,7 @@ use crate::answer::blocks::Form;
 use crate::answer::bounds::conditions;
 use crate::answer::candidates::Shape;
 use crate::answer::conditions::{Condition, unbound};
+use crate::answer::definitions::{asks_meaning, thing};
 use crate::answer::exclusions::{left_out, others_than};
 use crate::answer::extremes::{Extreme, extreme, rank};
 use crate::answer::form::ENDED;
@@ -35,6 +36,24 @@ const STEPS: &str = "\
     en qué orden|comment|que faire|que dois je faire|\
     quelles étapes|quelles sont les étapes|cómo|qué hago|qué hay que hacer|qué debo hacer|\
     qué pasos";
+/// Openings of those that stood behind polite words: "how the pump is started".
+const INDIRECT_STEPS: &str = "\
+    how the|how a|how an|how my|how our|how your|how i|how we|how you|how one|wie man|wie ich|\
+    wie wir|wie die|wie der|wie das|comment on|cómo se";
+/// Verbs of what is typed into a search box to be told how, words between them and what they are
+/// done to, and last words that ask for the same.
+const ORDERS: &str = "\
+    set|setup|install|reset|change|create|add|remove|delete|cancel|connect|configure|export|import|\
+    mount|replace|update|upgrade|print|restore|register|activate|enable|disable|return|renew|pair|\
+    clean|start|stop|restart|calibrate|assemble|setting|installing|resetting|changing|creating|\
+    adding|removing|deleting|cancelling|connecting|configuring|exporting|importing|mounting|\
+    replacing|updating|upgrading|printing|restoring|registering|activating|returning|renewing|\
+    pairing|cleaning|starting|restarting";
+const BEHIND_ORDER: &str = "a|an|the|my|our|your|up";
+const INSTRUCTIONS: &str =
+    "instructions|step by step guide|anleitung|mode d'emploi|instrucciones|paso a paso";
+/// Words of a question before a comma or full stop behind which it asks.
+const BEFORE_ASKING_MIN: usize = 3;
 /// Openings of those that ask for a deed.
 const DEEDS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
@@ -47,6 +66,11 @@ pub(super) const OPEN: &str = "\
     not solved|not resolved|not fixed|not completed|not yet|still waiting|offen|offene|offenen|\
     unerledigt|nicht erledigt|ouvert|ouverts|ouvertes|en attente|en cours|abierto|abiertos|\
     abiertas|pendiente|pendientes";
+/// Words with which a question begins.
+const ASKING: &str = "\
+    who|whom|whose|what|what's|when|where|which|why|how|wer|wen|wem|was|welche|welcher|welches|\
+    welchen|wann|wo|warum|wie|qui|que|quel|quelle|quels|quelles|quand|où|pourquoi|comment|\
+    combien|quién|qué|cuál|cuáles|cuándo|dónde|cómo|cuánto|cuánta|cuántos|cuántas";
 /// Words of the past, or of what is over.
 const PAST: &str = "\
     was|were|did|used to|until|before|previous|previously|old|earlier|last|over|history|all|\
@@ -193,6 +217,8 @@ pub(super) struct Question {
     pub(super) is_negated: bool,
     /// Whether it asks for all that was decided.
     pub(super) is_of_decisions: bool,
+    /// The thing whose meaning may be asked for.
+    pub(super) thing: Option<String>,
     /// Whether an amount of money is asked for.
     pub(super) is_of_money: bool,
     /// Whether it is about a mail: who sent it, when it came.
@@ -218,8 +244,9 @@ impl Question {
         let unbound = spaced(&rest);
         let spaced = spaced(last);
         let has = |list: &str| list.split('|').any(|phrase| contains(&spaced, phrase));
+        let opening = words::spaced(asking(last));
         let begins =
-            |list: &str| list.split('|').any(|phrase| spaced.starts_with(&format!(" {phrase} ")));
+            |list: &str| list.split('|').any(|phrase| opening.starts_with(&format!(" {phrase} ")));
         let is_deed = begins(DEEDS);
         let asks_which = has(BEFORE_NOUN) || has(WHO_OR_WHERE);
         let compares =
@@ -227,7 +254,7 @@ impl Question {
         let excluded = left_out(&rest);
         let is_either = has(EITHER) && asks_which && excluded.is_empty();
         let is_comparing = entries(COMPARATIVES).any(compares) || is_either;
-        let wanted = wanted_by(&spaced);
+        let wanted = wanted_by(&spaced, &opening);
         let ends = |list: &str| {
             asks_which && list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
         };
@@ -235,7 +262,9 @@ impl Question {
             .or_else(|| ends(LAST).then_some((Quality::time(), true)))
             .or_else(|| ends(FIRST).then_some((Quality::of_first(has(DUE)), false)));
         let (days, quantities) = values_in(text);
+        let asks_meaning = asks_meaning(&spaced);
         let kind = match asked(last) {
+            _ if asks_meaning => Asked::Other,
             Asked::Other if has(MONEY) && !is_comparing => Asked::Number,
             kind => kind,
         };
@@ -245,7 +274,7 @@ impl Question {
             wanted,
             asked: kind,
             measure: Measure::of(last, has(MONEY) && kind == Asked::Number)
-                .filter(|_| wanted != Wanted::Cause),
+                .filter(|_| wanted != Wanted::Cause && !asks_meaning),
             noun: noun(&spaced),
             extreme: extreme(&unbound, superlative.map(|(_, is_most)| is_most)),
             rank: rank(&unbound, superlative.map(|(quality, _)| quality)),
@@ -270,10 +299,11 @@ impl Question {
             is_of_past: tells_past(&spaced) || begins("did|were") || has(ENDED),
             is_negated: words::tells_negation(last),
             is_of_decisions: has(DECISIONS) && begins(OF_ALL),
-            is_of_money: has(MONEY),
+            thing: thing(last),
+            is_of_money: has(MONEY) && !asks_meaning,
             is_of_mail: has(MAIL),
             asks_for_thing: asks_for_thing(&spaced),
-            asks_amount: has(MONEY) && wanted == Wanted::Fact && begins(AMOUNTS),
+            asks_amount: has(MONEY) && !asks_meaning && wanted == Wanted::Fact && begins(AMOUNTS),
             days,
             quantities,
         }
@@ -306,16 +336,17 @@ fn tells_past(spaced: &str) -> bool {
     entries(PAST).any(|word| contains(&behind, word))
 }
 
-/// The form of answer that a question wants, of which `spaced` are the words.
-fn wanted_by(spaced: &str) -> Wanted {
+/// The form of answer that a question wants, of which `spaced` are the words, and `opening` those
+/// from where it asks.
+fn wanted_by(spaced: &str, opening: &str) -> Wanted {
     let has = |list: &str| list.split('|').any(|phrase| contains(spaced, phrase));
     let begins =
-        |list: &str| list.split('|').any(|phrase| spaced.starts_with(&format!(" {phrase} ")));
+        |list: &str| list.split('|').any(|phrase| opening.starts_with(&format!(" {phrase} ")));
     if has(CAUSES) {
         Wanted::Cause
     } else if begins(LISTS) || wants_several(spaced) || is_of_pairs(spaced) {
         Wanted::List
-    } else if has(STEPS) {
+    } else if has(STEPS) || begins(INDIRECT_STEPS) || is_order(opening) {
         Wanted::Steps
     } else if begins(ALLS) {
         Wanted::List
@@ -359,6 +390,34 @@ impl Question {
     pub(super) fn last(&self) -> &str {
         last_of(&self.text)
     }
+}
+
+/// Whether words ask without a question how something is done: "set up a printer".
+fn is_order(opening: &str) -> bool {
+    let mut words = opening.split_whitespace();
+    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let ends = |phrase: &str| opening.ends_with(&format!(" {phrase} "));
+    (is_entry(ORDERS, first) && is_entry(BEHIND_ORDER, second)) || entries(INSTRUCTIONS).any(ends)
+}
+
+/// The part of a question from where it asks, behind a statement: "It is for 30 people. Which hall
+/// fits?"; all of it where it asks from the beginning.
+fn asking(question: &str) -> &str {
+    let is_statement =
+        |text: &str| text.split_whitespace().count() >= BEFORE_ASKING_MIN && !asks_first(text);
+    let mut behind = question.rmatch_indices([',', '.', '!', ':', ';']).filter_map(|(at, mark)| {
+        let rest = question[at + mark.len()..].strip_prefix(' ')?;
+        asks_first(rest).then_some((at, rest))
+    });
+    let found = behind.find(|(at, _)| is_statement(&question[..*at]));
+    found.map_or(question, |(_, rest)| rest.trim_start())
+}
+
+/// Whether a text begins with a question word.
+fn asks_first(text: &str) -> bool {
+    text.split_whitespace()
+        .next()
+        .is_some_and(|word| is_entry(ASKING, word.trim_matches(|c: char| !c.is_alphanumeric())))
 }
 
 /// The last question of a text: a follow-up stands behind those that it refers to.

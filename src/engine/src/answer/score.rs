@@ -103,7 +103,9 @@ const DEED_HEADINGS: &str = "\
     acciones";
 /// Labels before the sentence that tells a cause.
 const CAUSE_LABELS: &str = "\
-    cause|causes|root cause|reason|reasons|why|ursache|ursachen|grund|motif|raison|causa|motivo";
+    cause|causes|root cause|reason|reasons|why|why it happened|why it could happen|\
+    how it happened|how it could happen|how could it happen|why did it happen|what caused it|\
+    ursache|ursachen|grund|wie es dazu kam|motif|raison|causa|motivo";
 
 impl Score {
     /// The relevance by what the words tell, by which candidates are chosen for the model.

@@ -218,7 +218,9 @@ fn marker(content: &str) -> (usize, Shape) {
     let digits = content.bytes().take_while(u8::is_ascii_digit).count();
     let is_numbered = (1..=3).contains(&digits)
         && [". ", ") "].iter().any(|end| content[digits..].starts_with(end));
-    if is_numbered { (0, Shape::Line) } else { (0, Shape::Prose) }
+    let is_lettered =
+        content.starts_with(|c: char| c.is_ascii_lowercase()) && content[1..].starts_with(") ");
+    if is_numbered || is_lettered { (0, Shape::Line) } else { (0, Shape::Prose) }
 }
 
 /// Words that no sentence ends with.

@@ -16,6 +16,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::answer::openers::without_openers;
 use crate::answer::pointers;
 use crate::answer::subject::substituted;
 use crate::answer::words;
@@ -49,8 +50,10 @@ const SUBJECT_CONNECTORS: &str = "\
     what about|how about|what else|was ist mit|wie ist es mit|qué hay de|et pour";
 
 /// The question as it should be searched, given the turns before it, oldest first, each a
-/// question and its answer. Pure; the question itself when it stands by itself.
+/// question and its answer, and without the polite words around it. Pure; the question itself when
+/// it stands by itself.
 pub fn contextualise(question: &str, past: &[(String, String)]) -> String {
+    let question = without_openers(question);
     if past.is_empty() || !leans_back(question) {
         return question.to_owned();
     }

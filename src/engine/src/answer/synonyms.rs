@@ -8,6 +8,10 @@ use crate::answer::terms::terms;
 use crate::translation::Lexicon;
 use lodestone_text::HybridQuery;
 use lodestone_types::RetrievedChunk;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Letters of the initials of a title.
+const INITIALS: std::ops::RangeInclusive<usize> = 3..=6;
 
 /// The terms that tell of a question in a text: its own, and those of words that mean the same.
 pub(super) struct Lens<'q> {
@@ -24,7 +28,10 @@ impl<'q> Lens<'q> {
         chunks: &[&RetrievedChunk],
     ) -> Self {
         let mut synonyms = Synonyms::of(question, wanted);
-        chunks.iter().for_each(|chunk| synonyms.define(&chunk.text, wanted));
+        for chunk in chunks {
+            synonyms.define(&chunk.text, wanted);
+            synonyms.define_initials(&chunk.source.title, question, wanted);
+        }
         Self { wanted, synonyms }
     }
 
@@ -95,6 +102,26 @@ impl Synonyms {
         }
     }
 
+    /// Adds the words of a title for a word of the question that has their initials: "DPA" for
+    /// "Data-processing agreement".
+    fn define_initials(&mut self, title: &str, question: &str, wanted: &BTreeSet<String>) {
+        let words: Vec<&str> = title.unicode_words().collect();
+        let is_short = |word: &&str| {
+            INITIALS.contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_uppercase())
+        };
+        for short in question.unicode_words().filter(is_short) {
+            let initials = |words: &[&str]| {
+                words.iter().filter_map(|word| word.chars().next()).collect::<String>()
+            };
+            let is_meant = |words: &&[&str]| initials(words).eq_ignore_ascii_case(short);
+            let Some(long) = words.windows(short.len()).find(is_meant) else { continue };
+            let (asked, other) = (analysed(short), analysed(&long.join(" ")));
+            if asked.is_subset(wanted) && !other.is_subset(wanted) {
+                self.0.push(Synonym { asked, other, is_defined: true });
+            }
+        }
+    }
+
     /// Leaves out those of other terms than these that no text defines.
     fn keep_for(&mut self, terms: &BTreeSet<String>) {
         self.0.retain(|one| one.is_defined || one.asked.is_subset(terms));
@@ -129,6 +156,17 @@ mod tests {
         assert_eq!(held("The gate is out of order."), ["broken"]);
         assert_eq!(held("Vacations are in May."), ["holiday"]);
         assert_eq!(held("Orders are taken."), [""; 0]);
+    }
+
+    #[test]
+    fn the_initials_of_a_title_stand_for_it() {
+        let question = "How much is a further day under the DPA?";
+        let wanted = terms(question);
+        let mut synonyms = Synonyms::of(question, &wanted);
+        synonyms.define_initials("Data-processing agreement 2026", question, &wanted);
+        synonyms.keep_for(&BTreeSet::new());
+        let held = synonyms.held_by(&terms("The data-processing agreement"));
+        assert_eq!(held.into_iter().collect::<Vec<_>>(), ["dpa"]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ const COMMON: &str = "\
     getting|give|gives|given|go|goes|going|gone|went|come|comes|came|make|makes|made|put|puts|take|\
     takes|taken|took|keep|keeps|kept|let|lets|say|says|said|tell|tells|told|ask|asks|asked|know|\
     knows|known|think|see|sees|seen|look|looks|find|finds|happen|happens|happened|use|used|have|\
-    mean|means|meant|stand|stands|called|\
+    mean|means|meant|meaning|definition|define|stand|stands|called|\
     handle|handles|handled|deal|dealt|proceed|coming|doing|done|details|info|information|usually|\
     normally|generally|supposed|able|possible|\
     exactly|actually|currently|allowed|way|lot|kind|bit|moment|the|a|of|to|on|at|by|for|\

@@ -79,7 +79,10 @@ const NEGATIONS: &str = "\
 const DENIALS: &str = "\
     that is wrong|this is wrong|that was wrong|this was wrong|that's wrong|that is not true|\
     this is not true|that's not true|that is not right|that is no longer|this is no longer|\
-    that no longer|this no longer|not any more|not true|das ist falsch|das war falsch|\
+    that no longer|this no longer|not any more|not true|sorry wrong|sorry that was wrong|\
+    sorry my mistake|my mistake|correction|scrap that|forget that|ignore that|sorry i meant|\
+    i meant|oops|entschuldigung falsch|korrektur|ich meinte|erreur|je voulais dire|corrección|\
+    quise decir|das ist falsch|das war falsch|\
     das stimmt nicht|das gilt nicht mehr|c'est faux|ce n'est plus|cela n'est plus|es falso|\
     eso es falso|eso ya no|ya no es así";
 /// Characters in which such an opening stands.

@@ -108,3 +108,55 @@ fn ends_and_years_that_are_over_are_seen() {
     let answer = told("price of foot massage", &prices);
     assert!(answer.contains("86") && !answer.contains("81"), "{answer}");
 }
+
+/// An entry of a register that a later one ends is not told as if it held, but where the past is
+/// asked for.
+#[test]
+fn entries_that_others_end_give_way() {
+    let register = [(
+        "decisions.md",
+        "# Decisions\n\n- D-37 The alarm limit of the fridges is 8 °C. Replaces D-22.\n\
+         - D-35 Harbour Road opens on Saturdays.\n- D-22 The alarm limit of the fridges is 10 °C.\n",
+    )];
+    let answer = told("What is the alarm limit of the fridges?", &register);
+    assert!(answer.contains("8 °C") && !answer.contains("10 °C"), "{answer}");
+    let answer = told("What was the old alarm limit of the fridges?", &register);
+    assert!(answer.contains("10 °C"), "{answer}");
+}
+
+/// Later minutes that correct an item of earlier ones are told instead of it, and a sentence that
+/// denies what a plan says instead of the plan.
+#[test]
+fn what_was_put_right_is_told() {
+    let minutes = [
+        (
+            "minutes-2026-02-16.md",
+            "# Minutes 16 February 2026\n\n1. Yard swept.\n2. The summer \
+          party is on 26 June in the loft.\n",
+        ),
+        (
+            "minutes-2026-03-16.md",
+            "# Minutes 16 March 2026\n\nCorrections to the minutes of \
+          16 February:\n- item 2: it is in the yard on 3 July.\n",
+        ),
+    ];
+    let answer = told("When is the summer party in the loft?", &minutes);
+    assert!(answer.starts_with("item 2: it is in the yard on 3 July"), "{answer}");
+    let plan = [
+        (
+            "rota.csv",
+            "date,early,night duty\n2026-04-15,Ada Tarn,Bo Lind\n2026-04-16,Cy Marr,Di Oss\n",
+        ),
+        ("mail.md", "One change: the night duty on 16 April is done by Ed Voss, not Di Oss."),
+    ];
+    let answer = told("Who does the night duty on 16 April?", &plan);
+    assert!(answer.starts_with("One change"), "{answer}");
+    let chat = [(
+        "chat.txt",
+        "[06.04. 16:45] Min: we take hedgehogs until they weigh 500 g\n\
+         [07.04. 08:15] Min: sorry, wrong: 600 g, the trust has changed it\n\
+         [08.04. 09:00] Cal: the heater is out\n",
+    )];
+    let answer = told("until what weight do we take hedgehogs", &chat);
+    assert!(answer.contains("600 g") && !answer.contains("500 g"), "{answer}");
+}

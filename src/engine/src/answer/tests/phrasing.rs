@@ -182,3 +182,50 @@ fn the_head_of_a_mail_answers_only_questions_of_the_mail() {
     let sender = told("Who sent the mail on vacation and cover?", &texts);
     assert!(sender.contains("From: Jonas"), "{sender}");
 }
+
+/// What one must not do is not answered by the list of what one must.
+#[test]
+fn a_list_of_the_opposite_is_none() {
+    let terms = [(
+        "terms.md",
+        "# Kennel\n\n## What to bring\n\nPlease bring to the kennel:\n- the vaccination card\n\
+         - food for three days\n- a blanket\n\nDo not bring glass bowls to the kennel.\n",
+    )];
+    let answer = told("Which things should I not bring to the kennel?", &terms);
+    assert!(answer.starts_with("Do not bring glass bowls"), "{answer}");
+    let answer = told("Which things should I bring to the kennel?", &terms);
+    assert!(answer.contains("a blanket"), "{answer}");
+}
+
+/// A word's meaning is told by the text that says what it is, and words that ask for how something
+/// is done by the steps.
+#[test]
+fn keywords_of_a_help_page_are_understood() {
+    let texts = [
+        ("codes.csv", "code,meaning\nE4,cost tag does not exist\nE5,too many requests\n"),
+        (
+            "manual.md",
+            "# Manual\n\n- **Cost tag**: a short code on a booking.\n- **Shift**: a day.\n",
+        ),
+    ];
+    let answer = told("cost tag definition", &texts);
+    assert!(answer.contains("a short code"), "{answer}");
+    let guide = "# Webhooks\n\n1. Go to Settings and press New.\n2. Enter an address.\n\
+        3. Copy the secret.\n\nAn event is sent seven times.\n";
+    for question in ["Set up a webhook", "webhooks instructions"] {
+        let answer = told(question, &[("guide.md", guide)]);
+        assert!(answer.contains("1. Go to") && answer.contains("Copy the secret"), "{answer}");
+    }
+}
+
+/// The matter of a question is asked behind a statement too.
+#[test]
+fn a_statement_may_come_first() {
+    let procedure = "HOW TO PUT IN A MICROCHIP\n\n1  Scan the animal first.\n2  Lift a fold and \
+        push the needle.\n3  Hold a finger on the hole.\n\nNot in kittens.\n";
+    let answer = told(
+        "I am going to put in my first microchip tomorrow. How is that done?",
+        &[("chip.txt", procedure)],
+    );
+    assert!(answer.contains("Lift a fold") && answer.contains("Hold a finger"), "{answer}");
+}
