@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::answer::blocks::{Form, Kind};
+use crate::answer::blocks::{Cell, Form, Kind};
 use crate::answer::candidates::{Candidate, Reading, Shape};
 use crate::answer::editions::Editions;
 use crate::answer::evidence::Evidence;
 use crate::answer::form::is_mail_head;
 use crate::answer::named::{CODE_MALUS, Named, names};
-use crate::answer::question::{DECISIONS, Question, Wanted};
-use crate::answer::score::{Matches, Score, dot, is_labelled_cause, tells_cause};
+use crate::answer::question::{BEFORE_NOUN, DECISIONS, Question, Wanted};
+use crate::answer::score::{Matches, Score, dot};
 use crate::answer::words::{contains, entries, spaced};
 
 /// Sentences or rows of an answer that wants no list.
@@ -27,6 +27,8 @@ const ELSEWHERE_DROP_MAX: f32 = 0.2;
 /// A passage that has a code of the question, which the first one lacks, is this much less relevant
 /// at most.
 const NAMED_DROP_MAX: f32 = 0.25;
+/// A row of the things whose extreme is asked for is this much less relevant at most.
+const EXTREME_DROP_MAX: f32 = 0.4;
 /// Confidence that a further sentence needs; the first one needs 1.
 const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
 /// The same two for the sentence behind the first one.
@@ -35,10 +37,6 @@ const NEXT_CONFIDENCE_MIN: f32 = 0.65;
 /// The same two where several things are asked for and it enumerates some.
 const LISTING_DROP_MAX: f32 = 1.2;
 const LISTING_CONFIDENCE_MIN: f32 = 0.3;
-/// A passage whose source is headed with the cause is this much less relevant at most.
-const CAUSE_DROP_MAX: f32 = 0.2;
-/// First words of a sentence that tells a cause itself.
-const CAUSE_OPENINGS: &str = "why|because|reason|warum|weil|pourquoi|parce que|por qué|porque";
 /// Commas of a sentence that enumerates.
 const COMMAS_MIN: usize = 2;
 /// The same for what another edition says, and for the other one of two things.
@@ -115,6 +113,28 @@ impl Choice<'_> {
                 && named.keys().any(|code| self.matches.own[at].contains(code))
                 && self.relevance(at) >= self.relevance(first) - NAMED_DROP_MAX
                 && is_sure(at);
+            is_one.then(|| self.relevance(at))
+        })
+    }
+
+    /// A row of a table with an extreme, where that is asked for, and with a column of the things
+    /// that are: "which partner" of `partner`.
+    fn of_extreme(&self, first: usize) -> Option<usize> {
+        self.question.extreme?;
+        let asked = spaced(self.question.last());
+        let is_column = |cell: &Cell| {
+            let name = spaced(&cell.name.replace('_', " "));
+            let name = name.trim();
+            !name.is_empty()
+                && entries(BEFORE_NOUN).any(|which| contains(&asked, &format!("{which} {name}")))
+        };
+        self.best(|at| {
+            let is_one = self.candidate(at).has_values()
+                && !self.candidate(at).is_beside(self.candidate(first))
+                && self.relevance(at) >= self.relevance(first) - EXTREME_DROP_MAX
+                && self.scores[at].confidence(&self.evidence) >= 1.0
+                && self.candidate(at).cells.iter().any(is_column)
+                && self.extreme(at).is_some();
             is_one.then(|| self.relevance(at))
         })
     }
@@ -270,66 +290,6 @@ impl Choice<'_> {
             !all.iter().any(is_repeated)
         });
         sentences
-    }
-
-    /// What is headed or labelled as the cause in the source of the first passage, where a cause is
-    /// asked for; or in that of another one that is as near to the question.
-    fn of_cause(&self, first: usize) -> Option<Vec<usize>> {
-        if self.question.wanted != Wanted::Cause {
-            return None;
-        }
-        let said = spaced(&self.candidate(first).shown());
-        if entries(CAUSE_OPENINGS).any(|word| said.starts_with(&format!(" {word} "))) {
-            return None;
-        }
-        let near = self.best(|at| {
-            let is_near = self.candidate(at).stretch != self.candidate(first).stretch
-                && self.relevance(at) >= self.relevance(first) - CAUSE_DROP_MAX
-                && self.scores[at].confidence(&self.evidence) >= 1.0
-                && self.headed_cause(at).is_some();
-            is_near.then(|| self.relevance(at))
-        });
-        self.headed_cause(first).or_else(|| {
-            self.headed_cause(near.filter(|_| !tells_cause(&self.candidate(first).shown()))?)
-        })
-    }
-
-    /// The section of the source of a passage that is headed as the cause; or the only sentence that
-    /// is labelled so there, and the one behind it.
-    fn headed_cause(&self, of: usize) -> Option<Vec<usize>> {
-        let one = self.candidate(of);
-        let is_headed = |other: &Candidate| {
-            let headings = &self.reading.blocks[other.stretch].sections[other.section];
-            headings.last().is_some_and(|heading| tells_cause(heading))
-        };
-        let is_prose = |at: &usize| {
-            let other = self.candidate(*at);
-            let is_of_source = other.stretch == one.stretch;
-            is_of_source && matches!(other.shape, Shape::Unit(Kind::Sentence | Kind::Item))
-        };
-        let prose: Vec<usize> = (0..self.reading.candidates.len()).filter(is_prose).collect();
-        let headed = prose.iter().copied().filter(|at| is_headed(self.candidate(*at)));
-        let headed: Vec<usize> = headed.take(PASSAGES_MAX).collect();
-        if !headed.is_empty() {
-            return Some(headed);
-        }
-        let is_labelled = |at: &&usize| {
-            let other = self.candidate(**at);
-            other.units == 1 && is_labelled_cause(&other.shown())
-        };
-        let mut labelled = prose.iter().filter(is_labelled);
-        let cause = *labelled.next()?;
-        let is_next = |at: &usize| {
-            let (other, cause) = (self.candidate(*at), self.candidate(cause));
-            other.is_beside(cause) && other.unit == cause.unit + 1
-        };
-        let next = prose.iter().copied().find(is_next);
-        // One that points back begins with the cause.
-        let cause = match next {
-            Some(next) if self.candidate(next).repeats(self.candidate(cause)) => vec![next],
-            next => [cause].into_iter().chain(next).collect(),
-        };
-        labelled.next().is_none().then_some(cause)
     }
 
     /// A passage that holds much of the question that the chosen ones leave out.

@@ -83,8 +83,8 @@ impl Choice<'_> {
         })
     }
 
-    /// The passage that puts the first one right: the message behind it, or the item of later minutes
-    /// that corrects the item of its number.
+    /// The passage that puts the first one right: the message behind it, or the item of later
+    /// minutes that corrects the item of its number.
     fn put_right(&self, first: usize) -> Option<usize> {
         let one = self.candidate(first);
         let is_next = |other: &Candidate| {

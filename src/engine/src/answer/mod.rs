@@ -47,11 +47,12 @@
 //!   defines; `evidence`: whether a passage answers
 //! - `foreign`: passages of other languages in words of the question's
 //! - `editions`: which of several editions holds; `amendments`: parts of one that are changed;
-//!   `conflicts`: passages that contradict each other;
-//!   `registers`: entries that others end; `notices`: what sources say of themselves; `dates`: days in text
+//!   `conflicts`: passages that contradict each other; `registers`: entries that others end;
+//!   `notices`: what sources say of themselves; `dates`: days in text
 //! - `rows`: the rows that a question means; `qualities`: the columns that hold what it measures;
 //!   `keys`: values and terms by which it means a row
-//! - `definitions`: what a word means; `declining`, `opposites`, `siblings`: what speaks against an answer; `named`: words of a
+//! - `definitions`: what a word means; `causes`: why something happened
+//! - `declining`, `opposites`, `siblings`: what speaks against an answer; `named`: words of a
 //!   question that name something; `corrections`: misspelt words of a question
 //! - `sources`: chunks grouped by source; `snippet`: the part of a text that shows why it was found
 //! - `generate`: answers that a model writes
@@ -66,6 +67,7 @@ mod amounts;
 mod blocks;
 mod bounds;
 mod candidates;
+mod causes;
 mod choose;
 mod clock;
 mod compose;

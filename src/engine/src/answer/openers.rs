@@ -1,9 +1,9 @@
 //! Openers: the polite words around a question, which say nothing of its matter: "could you tell
-//! me …, please?". Without them the words with which it asks stand at its beginning.
+//! me which, please?". Without them the words with which it asks stand at its beginning.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::answer::words::is_entry;
+use crate::answer::words::{entries, is_entry};
 
 /// Greetings and other words before the opener itself.
 const GREETINGS: &str = "\
@@ -43,6 +43,29 @@ const ASKING: &str = "\
     warum|weshalb|wieso|wie|wieviel|ob|nenne|qui|que|quoi|quel|quelle|quels|quelles|quand|où|\
     pourquoi|comment|combien|si|liste|quién|quiénes|qué|cuál|cuáles|cuándo|dónde|cómo|cuánto|\
     cuánta|cuántos|cuántas|por";
+/// Openings of those that stood behind polite words: "how the pump is started".
+pub(super) const INDIRECT_STEPS: &str = "\
+    how the|how a|how an|how my|how our|how your|how i|how we|how you|how one|wie man|wie ich|\
+    wie wir|wie die|wie der|wie das|comment on|cómo se";
+/// Verbs of what is typed into a search box to be told how, words between them and what they are
+/// done to, and last words that ask for the same.
+const ORDERS: &str = "\
+    set|setup|install|reset|change|create|add|remove|delete|cancel|connect|configure|export|import|\
+    mount|replace|update|upgrade|print|restore|register|activate|enable|disable|return|renew|pair|\
+    clean|start|stop|restart|calibrate|assemble|setting|installing|resetting|changing|creating|\
+    adding|removing|deleting|cancelling|connecting|configuring|exporting|importing|mounting|\
+    replacing|updating|upgrading|printing|restoring|registering|activating|returning|renewing|\
+    pairing|cleaning|starting|restarting";
+const BEHIND_ORDER: &str = "a|an|the|my|our|your|up";
+const INSTRUCTIONS: &str =
+    "instructions|step by step guide|anleitung|mode d'emploi|instrucciones|paso a paso";
+/// Words of a question before a comma or full stop behind which it asks.
+const BEFORE_ASKING_MIN: usize = 3;
+/// Words with which a question begins.
+const QUESTION_WORDS: &str = "\
+    who|whom|whose|what|what's|when|where|which|why|how|wer|wen|wem|was|welche|welcher|welches|\
+    welchen|wann|wo|warum|wie|qui|que|quel|quelle|quels|quelles|quand|où|pourquoi|comment|\
+    combien|quién|qué|cuál|cuáles|cuándo|dónde|cómo|cuánto|cuánta|cuántos|cuántas";
 /// Words of thanks behind a question.
 const CLOSERS: &str = "\
     please|thanks|thank you|thank you very much|many thanks|thanks in advance|thanks a lot|cheers|\
@@ -67,6 +90,34 @@ pub(super) fn without_openers(question: &str) -> &str {
     }
     let first = asked.unicode_words().next().unwrap_or_default();
     if is_opened && is_entry(ASKING, first) { asked } else { rest }
+}
+
+/// Whether words ask without a question how something is done: "set up a printer".
+pub(super) fn is_order(opening: &str) -> bool {
+    let mut words = opening.split_whitespace();
+    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let ends = |phrase: &str| opening.ends_with(&format!(" {phrase} "));
+    (is_entry(ORDERS, first) && is_entry(BEHIND_ORDER, second)) || entries(INSTRUCTIONS).any(ends)
+}
+
+/// The part of a question from where it asks, behind a statement: "It is for 30 people. Which hall
+/// fits?"; all of it where it asks from the beginning.
+pub(super) fn asking(question: &str) -> &str {
+    let is_statement =
+        |text: &str| text.split_whitespace().count() >= BEFORE_ASKING_MIN && !asks_first(text);
+    let mut behind = question.rmatch_indices([',', '.', '!', ':', ';']).filter_map(|(at, mark)| {
+        let rest = question[at + mark.len()..].strip_prefix(' ')?;
+        asks_first(rest).then_some((at, rest))
+    });
+    let found = behind.find(|(at, _)| is_statement(&question[..*at]));
+    found.map_or(question, |(_, rest)| rest.trim_start())
+}
+
+/// Whether a text begins with a question word.
+fn asks_first(text: &str) -> bool {
+    text.split_whitespace().next().is_some_and(|word| {
+        is_entry(QUESTION_WORDS, word.trim_matches(|c: char| !c.is_alphanumeric()))
+    })
 }
 
 /// The text behind the longest entry with which it begins, without marks between.

@@ -11,6 +11,7 @@ use crate::answer::exclusions::{left_out, others_than};
 use crate::answer::extremes::{Extreme, extreme, rank};
 use crate::answer::form::ENDED;
 use crate::answer::measures::Measure;
+use crate::answer::openers::{INDIRECT_STEPS, asking, is_order};
 use crate::answer::qualities::Quality;
 use crate::answer::several::{is_of_pairs, is_plural, noun, wants_several};
 use crate::answer::sides::{named_sides, sides};
@@ -36,24 +37,6 @@ const STEPS: &str = "\
     en qué orden|comment|que faire|que dois je faire|\
     quelles étapes|quelles sont les étapes|cómo|qué hago|qué hay que hacer|qué debo hacer|\
     qué pasos";
-/// Openings of those that stood behind polite words: "how the pump is started".
-const INDIRECT_STEPS: &str = "\
-    how the|how a|how an|how my|how our|how your|how i|how we|how you|how one|wie man|wie ich|\
-    wie wir|wie die|wie der|wie das|comment on|cómo se";
-/// Verbs of what is typed into a search box to be told how, words between them and what they are
-/// done to, and last words that ask for the same.
-const ORDERS: &str = "\
-    set|setup|install|reset|change|create|add|remove|delete|cancel|connect|configure|export|import|\
-    mount|replace|update|upgrade|print|restore|register|activate|enable|disable|return|renew|pair|\
-    clean|start|stop|restart|calibrate|assemble|setting|installing|resetting|changing|creating|\
-    adding|removing|deleting|cancelling|connecting|configuring|exporting|importing|mounting|\
-    replacing|updating|upgrading|printing|restoring|registering|activating|returning|renewing|\
-    pairing|cleaning|starting|restarting";
-const BEHIND_ORDER: &str = "a|an|the|my|our|your|up";
-const INSTRUCTIONS: &str =
-    "instructions|step by step guide|anleitung|mode d'emploi|instrucciones|paso a paso";
-/// Words of a question before a comma or full stop behind which it asks.
-const BEFORE_ASKING_MIN: usize = 3;
 /// Openings of those that ask for a deed.
 const DEEDS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
@@ -66,11 +49,6 @@ pub(super) const OPEN: &str = "\
     not solved|not resolved|not fixed|not completed|not yet|still waiting|offen|offene|offenen|\
     unerledigt|nicht erledigt|ouvert|ouverts|ouvertes|en attente|en cours|abierto|abiertos|\
     abiertas|pendiente|pendientes";
-/// Words with which a question begins.
-const ASKING: &str = "\
-    who|whom|whose|what|what's|when|where|which|why|how|wer|wen|wem|was|welche|welcher|welches|\
-    welchen|wann|wo|warum|wie|qui|que|quel|quelle|quels|quelles|quand|où|pourquoi|comment|\
-    combien|quién|qué|cuál|cuáles|cuándo|dónde|cómo|cuánto|cuánta|cuántos|cuántas";
 /// Words of the past, or of what is over.
 const PAST: &str = "\
     was|were|did|used to|until|before|previous|previously|old|earlier|last|over|history|all|\
@@ -390,34 +368,6 @@ impl Question {
     pub(super) fn last(&self) -> &str {
         last_of(&self.text)
     }
-}
-
-/// Whether words ask without a question how something is done: "set up a printer".
-fn is_order(opening: &str) -> bool {
-    let mut words = opening.split_whitespace();
-    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let ends = |phrase: &str| opening.ends_with(&format!(" {phrase} "));
-    (is_entry(ORDERS, first) && is_entry(BEHIND_ORDER, second)) || entries(INSTRUCTIONS).any(ends)
-}
-
-/// The part of a question from where it asks, behind a statement: "It is for 30 people. Which hall
-/// fits?"; all of it where it asks from the beginning.
-fn asking(question: &str) -> &str {
-    let is_statement =
-        |text: &str| text.split_whitespace().count() >= BEFORE_ASKING_MIN && !asks_first(text);
-    let mut behind = question.rmatch_indices([',', '.', '!', ':', ';']).filter_map(|(at, mark)| {
-        let rest = question[at + mark.len()..].strip_prefix(' ')?;
-        asks_first(rest).then_some((at, rest))
-    });
-    let found = behind.find(|(at, _)| is_statement(&question[..*at]));
-    found.map_or(question, |(_, rest)| rest.trim_start())
-}
-
-/// Whether a text begins with a question word.
-fn asks_first(text: &str) -> bool {
-    text.split_whitespace()
-        .next()
-        .is_some_and(|word| is_entry(ASKING, word.trim_matches(|c: char| !c.is_alphanumeric())))
 }
 
 /// The last question of a text: a follow-up stands behind those that it refers to.

@@ -1,5 +1,5 @@
-//! Registers: texts whose entries begin with a code, "D-22 The limit is 10 °C.", of which a later
-//! entry ends an earlier one: "D-37 The limit is 8 °C. Replaces D-22."
+//! Registers: texts whose entries begin with a code, "D-22 The limit is 10 m.", of which a later
+//! entry ends an earlier one: "D-37 The limit is 8 m. Replaces D-22."
 
 use std::collections::BTreeSet;
 

@@ -10,7 +10,7 @@ use crate::answer::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::answer::conditions::unbound;
 use crate::answer::evaluate::{columns, extreme_rows, total_of};
 use crate::answer::marks::Marks;
-use crate::answer::question::{BEFORE_NOUN, MEANS, SUMS, Wanted};
+use crate::answer::question::{MEANS, SUMS, Wanted};
 use crate::answer::states;
 use crate::answer::terms::{is_common, terms};
 use crate::answer::words::{contains, entries, spaced};
@@ -18,8 +18,6 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// A row of those that are selected is this much less relevant than a sentence at most.
 const SELECTED_DROP_MAX: f32 = 0.2;
-/// The same of one of the things whose extreme is asked for.
-const EXTREME_DROP_MAX: f32 = 0.4;
 /// Confidence that a row needs that is computed with.
 const COMPUTED_CONFIDENCE_MIN: f32 = 0.85;
 /// Words of a question in a row for which one of a side of its comparison stands.
@@ -66,28 +64,6 @@ impl Choice<'_> {
         let most = rows.iter().map(|at| new(*at)).fold(0.0_f32, f32::max);
         let held: Vec<usize> = rows.iter().copied().filter(|at| new(*at) >= most - SAME).collect();
         (most >= least && held.len() < rows.len()).then_some(held)
-    }
-
-    /// Where the first passage is not sure and an extreme is asked for, a row that is, of a table that
-    /// has one and a column of the things that are asked for: "which partner" of `partner`.
-    pub(super) fn of_extreme(&self, first: usize) -> Option<usize> {
-        self.question.extreme?;
-        let asked = spaced(self.question.last());
-        let is_column = |cell: &Cell| {
-            let name = spaced(&cell.name.replace('_', " "));
-            let name = name.trim();
-            !name.is_empty()
-                && entries(BEFORE_NOUN).any(|which| contains(&asked, &format!("{which} {name}")))
-        };
-        self.best(|at| {
-            let is_one = self.candidate(at).has_values()
-                && !self.candidate(at).is_beside(self.candidate(first))
-                && self.relevance(at) >= self.relevance(first) - EXTREME_DROP_MAX
-                && self.scores[at].confidence(&self.evidence) >= 1.0
-                && self.candidate(at).cells.iter().any(is_column)
-                && self.extreme(at).is_some();
-            is_one.then(|| self.relevance(at))
-        })
     }
 
     /// Whether the candidate is of a table of which no row meets the bounds of the question.
@@ -390,7 +366,7 @@ impl Choice<'_> {
 
     /// The rows with the largest or smallest value, where one is asked for, among those that hold
     /// what else the question says.
-    fn extreme(&self, first: usize) -> Option<Vec<usize>> {
+    pub(super) fn extreme(&self, first: usize) -> Option<Vec<usize>> {
         self.question.extreme?;
         let mates = self.mates(first);
         // Of one row that meets what is said there is nothing to compare.

@@ -126,7 +126,7 @@ mod tests {
         let (binding, length) = ("belongs to another segment or version", "have another length");
         for (position, rule) in [
             (0, binding),
-            (8, binding),
+            (8, "needs reader version"),
             (16, binding),
             (32, binding),
             (48, length),

@@ -116,7 +116,8 @@ fn entries_that_others_end_give_way() {
     let register = [(
         "decisions.md",
         "# Decisions\n\n- D-37 The alarm limit of the fridges is 8 °C. Replaces D-22.\n\
-         - D-35 Harbour Road opens on Saturdays.\n- D-22 The alarm limit of the fridges is 10 °C.\n",
+         - D-35 Harbour Road opens on Saturdays.\n- D-22 The alarm limit of the fridges is 10 \
+         °C.\n",
     )];
     let answer = told("What is the alarm limit of the fridges?", &register);
     assert!(answer.contains("8 °C") && !answer.contains("10 °C"), "{answer}");

@@ -183,7 +183,7 @@ fn the_head_of_a_mail_answers_only_questions_of_the_mail() {
     assert!(sender.contains("From: Jonas"), "{sender}");
 }
 
-/// What one must not do is not answered by the list of what one must.
+/// A list of what one must do answers no question for what one must not.
 #[test]
 fn a_list_of_the_opposite_is_none() {
     let terms = [(
