@@ -354,7 +354,8 @@ impl Choice<'_> {
                 let is_enough = self.scores[at].confidence(&self.evidence) >= needed;
                 let is_prose = matches!(candidate.shape, Shape::Unit(_))
                     && !candidate.is_lead
-                    && (self.question.is_of_past || !candidate.is_taken_back())
+                    && (!candidate.is_taken_back()
+                        || self.question.wants_of_before(&candidate.shown()))
                     && (self.question.is_of_mail || !is_mail_head(candidate))
                     && said(&chosen) + candidate.units <= PASSAGES_MAX;
                 let is_overtaken = self.editions.is_later(self.candidate(first).hit, candidate.hit)

@@ -7,6 +7,8 @@ const HALF_DAY: f64 = 720.0;
 /// Words behind an hour that make it one; of the morning and of the afternoon before others.
 static HALVES: [&[&str]; 2] = [&["am", "a.m."], &["pm", "p.m."]];
 static CLOCK: [&str; 3] = ["uhr", "o'clock", "o\u{2019}clock"];
+/// Bytes behind an hour in which such a word stands.
+const SUFFIX_BYTES_MAX: usize = 12;
 /// Words and marks between two times.
 const TO: [&str; 8] = ["-", "\u{2013}", "to", "until", "bis", "à", "a", "hasta"];
 
@@ -58,7 +60,7 @@ fn time_at(text: &str) -> Option<(usize, f64, bool)> {
     };
     let behind = text[length..].trim_start_matches([' ', '\u{A0}', '\u{202F}']);
     let gap = text.len() - length - behind.len();
-    let lower = behind.get(..behind.len().min(12)).unwrap_or(behind).to_lowercase();
+    let lower = behind[..behind.floor_char_boundary(SUFFIX_BYTES_MAX)].to_lowercase();
     let word = |words: &'static [&'static str]| {
         words.iter().rev().find(|word| {
             let rest = lower.strip_prefix(**word);

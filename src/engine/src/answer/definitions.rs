@@ -17,8 +17,9 @@ const MEANING: &str = "\
     meant by|mean by|definition|definition of|meaning|meaning of|define|mean|stand for|bedeutet|\
     heißt|signifie|veut dire|significa";
 const ARTICLES: &str = "a|an|the|ein|eine|der|die|das|un|une|le|la|les|una|el|los|las";
-/// Words of a thing that may be defined.
+/// Words of a thing that may be defined, and of the phrases around it.
 const WORDS_MAX: usize = 3;
+const PHRASE_WORDS_MAX: usize = 6;
 /// Marks and words between a thing and what it is.
 const JOINTS: &[&str] = &[
     ":", " is ", " are ", " means ", " stands for ", ", a ", ", an ", ", the ", " (", " - ",
@@ -30,9 +31,11 @@ const JOINTS: &[&str] = &[
 pub(super) fn thing(question: &str) -> Option<String> {
     let lower = question.to_lowercase().replace('\u{2019}', "'");
     let words: Vec<&str> = lower.unicode_words().collect();
-    let begins = |list| (1..words.len()).rev().find(|at| is_entry(list, &words[..*at].join(" ")));
-    let ends = |list| (1..words.len()).find(|at| is_entry(list, &words[*at..].join(" ")));
-    let (start, end) = (begins(BEFORE), ends(BEHIND));
+    let count = words.len();
+    let mut starts = (1..count.min(PHRASE_WORDS_MAX + 1)).rev();
+    let mut ends = count.saturating_sub(PHRASE_WORDS_MAX).max(1)..count;
+    let start = starts.find(|at| is_entry(BEFORE, &words[..*at].join(" ")));
+    let end = ends.find(|at| is_entry(BEHIND, &words[*at..].join(" ")));
     if start.is_none() && !end.is_some_and(|at| asks_meaning(&words[at..].join(" "))) {
         return None;
     }

@@ -120,7 +120,7 @@ pub(super) fn form(
     if candidate.is_denied && !question.is_negated {
         form -= DENIED_MALUS;
     }
-    if candidate.is_ended && !question.is_of_past {
+    if candidate.is_ended && !question.wants_of_before(&shown) {
         form -= ENDED_ENTRY_MALUS;
     }
     let is_past = |cell: &Cell| question.asked != Asked::Date && editions.is_over(cell);

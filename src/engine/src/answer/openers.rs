@@ -103,14 +103,16 @@ pub(super) fn is_order(opening: &str) -> bool {
 /// The part of a question from where it asks, behind a statement: "It is for 30 people. Which hall
 /// fits?"; all of it where it asks from the beginning.
 pub(super) fn asking(question: &str) -> &str {
-    let is_statement =
-        |text: &str| text.split_whitespace().count() >= BEFORE_ASKING_MIN && !asks_first(text);
-    let mut behind = question.rmatch_indices([',', '.', '!', ':', ';']).filter_map(|(at, mark)| {
+    if asks_first(question) {
+        return question;
+    }
+    let is_statement = |text: &str| text.split_whitespace().nth(BEFORE_ASKING_MIN - 1).is_some();
+    let mut marks = question.rmatch_indices([',', '.', '!', ':', ';']);
+    let behind = marks.find_map(|(at, mark)| {
         let rest = question[at + mark.len()..].strip_prefix(' ')?;
-        asks_first(rest).then_some((at, rest))
+        (asks_first(rest) && is_statement(&question[..at])).then_some(rest)
     });
-    let found = behind.find(|(at, _)| is_statement(&question[..*at]));
-    found.map_or(question, |(_, rest)| rest.trim_start())
+    behind.map_or(question, str::trim_start)
 }
 
 /// Whether a text begins with a question word.
@@ -159,6 +161,18 @@ mod tests {
             ("When does the hall open, please?", "When does the hall open"),
         ] {
             assert_eq!(without_openers(question), asked);
+        }
+    }
+
+    #[test]
+    fn a_question_asks_behind_a_statement() {
+        for (question, asked) in [
+            ("It is for 30 people. Which hall fits?", "Which hall fits?"),
+            ("There is a mistake in my pay, whom do I ask?", "whom do I ask?"),
+            ("Which hall is it, and who pays?", "Which hall is it, and who pays?"),
+            ("Ada, who signs?", "Ada, who signs?"),
+        ] {
+            assert_eq!(asking(question), asked);
         }
     }
 

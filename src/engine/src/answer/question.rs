@@ -13,6 +13,7 @@ use crate::answer::form::ENDED;
 use crate::answer::measures::Measure;
 use crate::answer::openers::{INDIRECT_STEPS, asking, is_order};
 use crate::answer::qualities::Quality;
+use crate::answer::registers::code_of;
 use crate::answer::several::{is_of_pairs, is_plural, noun, wants_several};
 use crate::answer::sides::{named_sides, sides};
 use crate::answer::values::{Day, Quantity, days, quantities};
@@ -334,6 +335,11 @@ fn wanted_by(spaced: &str, opening: &str) -> Wanted {
 }
 
 impl Question {
+    /// Whether it asks for what was, or names the code with which an entry of a register begins.
+    pub(super) fn wants_of_before(&self, entry: &str) -> bool {
+        self.is_of_past || code_of(entry).is_some_and(|code| self.lower.contains(&code))
+    }
+
     /// Whether a passage of this shape may answer.
     pub(super) fn wants(&self, shape: Shape) -> bool {
         match shape {

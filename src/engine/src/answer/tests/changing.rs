@@ -121,6 +121,8 @@ fn entries_that_others_end_give_way() {
     )];
     let answer = told("What is the alarm limit of the fridges?", &register);
     assert!(answer.contains("8 °C") && !answer.contains("10 °C"), "{answer}");
+    let answer = told("Which alarm limit does D-22 name?", &register);
+    assert!(answer.contains("D-22 The alarm limit"), "{answer}");
     let answer = told("What was the old alarm limit of the fridges?", &register);
     assert!(answer.contains("10 °C"), "{answer}");
 }
