@@ -28,21 +28,28 @@ const CRATES: &[(&str, &[&str])] = &[
     ("embed", &["compute", "metrics", "rank", "types"]),
     ("storage", &["compute", "graph", "io", "text", "types"]),
     ("catalog", &["io", "metrics", "types"]),
+    ("answer", &["embed", "fetch", "rank", "text", "types"]),
     (
         "engine",
         &[
-            "bucket", "catalog", "compute", "embed", "extract", "fetch", "graph", "io", "metrics",
-            "rank", "storage", "text", "types",
+            "answer", "bucket", "catalog", "compute", "embed", "extract", "fetch", "graph", "io",
+            "metrics", "rank", "storage", "text", "types",
         ],
     ),
     ("console", &[]),
     (
         "server",
         &[
-            "catalog", "console", "embed", "engine", "extract", "fetch", "metrics", "storage",
-            "text", "types",
+            "answer", "catalog", "console", "embed", "engine", "extract", "fetch", "metrics",
+            "storage", "text", "types",
         ],
     ),
+];
+
+/// Modules of `src/answer`; each uses only those before it, tests aside.
+const ANSWER_LAYERS: &[&str] = &[
+    "error", "text", "translation", "passages", "question", "rows", "versions", "relevance",
+    "selection", "sources", "compose", "extract", "stream", "generate",
 ];
 
 /// Foreign crates and the one crate of ours that may depend on each, tests aside.
@@ -317,6 +324,22 @@ fn check_manifest(name: &str, manifest: &str) -> Vec<String> {
     found
 }
 
+/// Uses of a module of `src/answer` by one that stands before it in [`ANSWER_LAYERS`].
+fn check_layers(source: &Source) -> Vec<String> {
+    let layer = |text: &str| {
+        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+        ANSWER_LAYERS.iter().position(|layer| *layer == &text[..end])
+    };
+    let Some(own) = source.path.strip_prefix("src/answer/src/").and_then(layer) else {
+        return Vec::new();
+    };
+    let code = source.code();
+    let uses = find_words(&code[..source.tests_from], "crate::").into_iter();
+    let above = uses.filter(|at| layer(&code[at + "crate::".len()..]).is_none_or(|it| it > own));
+    let message = format!("the layer '{}' uses one above it, or no layer", ANSWER_LAYERS[own]);
+    above.map(|at| source.at(at, &message)).collect()
+}
+
 fn check_names(source: &Source) -> Vec<String> {
     let mut found = Vec::new();
     let names = source.path.split('/').map(|name| name.strip_suffix(".rs").unwrap_or(name));
@@ -389,6 +412,7 @@ fn check_source(source: &Source) -> Vec<String> {
     found.extend(check_code(source));
     found.extend(check_characters(source));
     found.extend(check_names(source));
+    found.extend(check_layers(source));
     found.extend(check_comments(source));
     found
 }
@@ -486,6 +510,19 @@ mod tests {
         assert_eq!(wrong("io", "memmap2"), 0);
         assert_eq!(wrong("storage", "memmap2"), 1);
         assert_eq!(wrong("", "axum"), 1);
+    }
+
+    #[test]
+    fn layers_of_answers_look_down_only() {
+        let wrong = |text| check_layers(&product("src/answer/src/rows/keys.rs", text)).len();
+        assert_eq!(wrong("use crate::question::wish::Question;\nuse crate::rows::marks;"), 0);
+        assert_eq!(wrong("use crate::selection::choose::Choice;"), 1);
+        assert_eq!(wrong("use crate::{Answer, text::words};"), 1);
+        assert_eq!(
+            wrong("// crate::extract\n\n#[cfg(test)]\nmod tests {\nuse crate::extract;\n}"),
+            0
+        );
+        assert_eq!(check_layers(&product("src/engine/src/x.rs", "use crate::y;")).len(), 0);
     }
 
     #[test]

@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use lodestone_answer::generate::{Generator, OpenAiGenerator};
 use lodestone_catalog::Catalog;
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_embed::{
     Arithmetic, DeviceLimits, EmbedDevice, Embedder, Engine, Model, ModelFiles, Precision,
 };
-use lodestone_engine::answer::generate::{Generator, OpenAiGenerator};
 use lodestone_engine::backup::{BackupError, Opener, wait};
 use lodestone_engine::nodes::writer_at;
 use lodestone_engine::settings::{DeviceChoice, Settings};

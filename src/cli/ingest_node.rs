@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::future::pending;
 use std::sync::Arc;
 
-use lodestone_engine::answer::generate::Secret;
 use lodestone_engine::ingest::nodes::NodeService;
 use lodestone_engine::settings::Settings;
 use lodestone_engine::take_device;
 use lodestone_extract::sandbox::Sandbox;
 use lodestone_io::{Disk, RealDisk, raise_file_limit};
 use lodestone_server::{ListenSettings, ingest_node, serve, serve_metrics, stop_on_signals};
+use lodestone_types::Secret;
 use lodestone_types::{Clock, SystemClock};
 
 use crate::cli::arguments::PARSE;

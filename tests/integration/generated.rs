@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use lodestone_engine::answer::generate::{
-    Effort, GenerateError, Generator, GeneratorSettings, Message, OpenAiGenerator, Prompt, Secret,
-    Speaker,
+use lodestone_answer::generate::{
+    Effort, GenerateError, Generator, GeneratorSettings, Message, OpenAiGenerator, Prompt, Speaker,
 };
 use lodestone_engine::settings::Settings;
 use lodestone_types::CancellationToken;
+use lodestone_types::Secret;
 use serde_json::{Value, json};
 
 use crate::corpus::{ids_of, list, with};

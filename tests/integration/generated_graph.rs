@@ -1,6 +1,6 @@
 //! Relations that a generator adds while documents are ingested, through the router.
 
-use lodestone_engine::answer::generate::GeneratorSettings;
+use lodestone_answer::generate::GeneratorSettings;
 use serde_json::{Value, json};
 
 use crate::corpus::list;

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use lodestone_engine::answer::generate::{Generator, GeneratorSettings, OpenAiGenerator};
+use lodestone_answer::generate::{Generator, GeneratorSettings, OpenAiGenerator};
 use serde_json::json;
 use tempfile::TempDir;
 

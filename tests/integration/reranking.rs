@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use lodestone_engine::answer::ABSTENTION;
+use lodestone_answer::ABSTENTION;
 use lodestone_rank::{RerankError, Reranker, Verdicts};
 use lodestone_types::{ErrorKind, RequestContext, limits};
 use parking_lot::Mutex;

@@ -43,6 +43,7 @@
 //! - `sparse`: texts to weights of the words of a vocabulary
 //! - `lanes`: the order of waiting work; `queue`: the worker threads; `reply`: a call that waits;
 //!   `meters`: measurements of both
+//! - `recent`: vectors of texts that were embedded lately
 //! - `forward`: the forward pass as the queue sees it
 //! - `hashing`: an embedder without a model, with the feature `testing`
 //! - `error`: errors of models and texts
@@ -76,6 +77,7 @@ mod precision;
 mod product;
 mod prompts;
 mod queue;
+mod recent;
 mod reply;
 mod sentence;
 mod shorter;
@@ -95,6 +97,7 @@ pub use meters::EmbedMeters;
 pub use model::Model;
 pub use precision::{Arithmetic, Precision};
 pub use prompts::{Prompts, Role};
+pub use recent::{OwnedText, RecentVectors};
 pub use sparse::{SparseModel, SparseVector};
 
 #[cfg(test)]

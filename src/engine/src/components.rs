@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::answer::generate::Generator;
+use lodestone_answer::generate::Generator;
 use lodestone_compute::{ComputeBackend, SimdBackend};
 use lodestone_embed::{Embedder, SparseModel};
 use lodestone_extract::sandbox::{InProcess, Parser};

@@ -1,13 +1,13 @@
 //! Errors of operations, as the server sees them: a kind and a message.
 
-use crate::answer::AnswerError;
-use crate::answer::generate::GenerateError;
 use crate::archive::ArchiveError;
 use crate::backup::BackupError;
 use crate::ingest::IngestError;
 use crate::pictures::PictureError;
 use crate::query::QueryError;
 use crate::settings::InvalidSetting;
+use lodestone_answer::AnswerError;
+use lodestone_answer::generate::GenerateError;
 use lodestone_bucket::SharedStoreError;
 use lodestone_catalog::CatalogError;
 use lodestone_embed::EmbedError;

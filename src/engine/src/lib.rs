@@ -17,7 +17,6 @@
 //!   `pictures`: the operations
 //! - `webhooks`: events to their receivers; `components`: parts that tests replace
 //! - `models`: the embedding models; `device`: the device for vectors and the model
-//! - `translation`: questions in one language, answered from texts in another
 //! - `reading`: the generator as the reader of graphs
 //! - `archive`: tenants as files of lines, out and in
 //! - `backup`: backups and restoring them; `backups`: those of this engine
@@ -29,7 +28,6 @@
 //! - `error`: errors of the operations, as the server sees them
 
 mod access;
-pub mod answer;
 pub mod archive;
 pub mod backup;
 mod backups;
@@ -65,7 +63,6 @@ mod stage;
 pub mod statements;
 mod status;
 mod tenants;
-mod translation;
 mod vector_stores;
 mod waiting;
 mod webhooks;
@@ -100,8 +97,6 @@ pub use tenants::{Stats, TenantModel, TenantPlan, TenantUsage};
 pub use waiting::Waiting;
 pub use webhooks::TestedWebhook;
 
-use crate::answer::Answerer;
-use crate::answer::generate::{Generator, OpenAiGenerator, Writer};
 use crate::backup::{BackupParts, Backups};
 use crate::budgets::{budget_of, searches};
 use crate::follower::Follower;
@@ -113,6 +108,8 @@ use crate::rates::Rates;
 use crate::reading::GeneratorReader;
 use crate::settings::Settings;
 use crate::webhooks::Webhooks;
+use lodestone_answer::Answerer;
+use lodestone_answer::generate::{Generator, OpenAiGenerator, Writer};
 use lodestone_catalog::{Catalog, KeyText};
 use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
@@ -226,7 +223,7 @@ impl Engine {
             query: searches(&backend, &models, &reranker, &sparse, &memory, &follower),
             follower,
             backend,
-            answerer: Answerer::new(models.clone()).with_clock(clock.clone()).read_by(reader),
+            answerer: models.answerer().with_clock(clock.clone()).read_by(reader),
             writer: generator.map(|generator| Writer::new(generator, Arc::clone(&ids))),
             settings,
             data,

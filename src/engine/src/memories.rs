@@ -1,9 +1,9 @@
 //! Personal memories (API 3.7).
 
-use crate::answer::generate::Said;
 use crate::ingest::{AddedMemory, NewMemory};
 use crate::query::{self, FoundMemory, MemoryRequest};
 use crate::{Engine, EngineError, TenantAccess};
+use lodestone_answer::generate::Said;
 use lodestone_types::{CancellationToken, Memory, SourceId};
 
 impl Engine {

@@ -1,16 +1,15 @@
 //! The embedding models that a server runs with.
 //!
-//! - `recent`: vectors of texts that were embedded lately; `remote`: a model on another server
+//! - `remote`: a model on another server
 
-mod recent;
 mod remote;
 
 use std::sync::Arc;
 
-pub(crate) use recent::{OwnedText, RecentVectors};
 pub use remote::{EmbeddingServer, RemoteEmbedder};
 
-use lodestone_embed::Embedder;
+use lodestone_answer::Answerer;
+use lodestone_embed::{Embedder, RecentVectors};
 use lodestone_storage::collection::Manifest;
 
 /// The model of new tenants, and others whose vectors are searched as well.
@@ -53,6 +52,11 @@ impl Models {
         &self.recent
     }
 
+    /// An answerer by the current model that shares those vectors.
+    pub(crate) fn answerer(&self) -> Answerer {
+        Answerer::new(Arc::clone(&self.current)).sharing(Arc::clone(&self.recent))
+    }
+
     /// All of them.
     pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Embedder>> {
         std::iter::once(&self.current).chain(&self.others)
@@ -73,12 +77,6 @@ impl Models {
     /// was `chosen` for it by name or the current one; nothing where it is not loaded.
     pub fn of(&self, manifest: &Manifest, chosen: Option<&str>) -> Option<&Arc<dyn Embedder>> {
         manifest.model().map_or_else(|| self.chosen(chosen), |made_by| self.with(made_by))
-    }
-
-    /// The same models with another one in the place of the current one.
-    #[must_use]
-    pub(crate) fn led_by(&self, current: &Arc<dyn Embedder>) -> Self {
-        Self { current: Arc::clone(current), ..self.clone() }
     }
 }
 

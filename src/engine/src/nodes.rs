@@ -10,9 +10,9 @@ use ureq::http::{HeaderMap, HeaderValue};
 use uuid::Uuid;
 
 use crate::Engine;
-use crate::answer::generate::Secret;
 use crate::settings::{InvalidSetting, NodeSettings};
 use lodestone_fetch::Forwarder;
+use lodestone_types::Secret;
 
 /// Path of a [`QueryNode`].
 pub const QUERY_NODE: &str = "/nodes/query";

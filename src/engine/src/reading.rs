@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::answer::generate::{Effort, Generator, Message, Prompt, Speaker};
 use crate::ingest::GraphReader;
 use crate::settings::Settings;
+use lodestone_answer::generate::{Effort, Generator, Message, Prompt, Speaker};
 use lodestone_graph::claims::{REPLY_BYTES_MAX, REPLY_TOKENS_MAX, Request};
 use lodestone_types::CancellationToken;
 

@@ -17,11 +17,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Command, FromArgMatches};
-
-use crate::answer::generate::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings, Secret};
+use lodestone_answer::generate::{CONTEXT_TOKENS_DEFAULT, GeneratorSettings};
 use lodestone_catalog::KeyText;
 use lodestone_embed::Precision;
 use lodestone_fetch::Allowed;
+use lodestone_types::Secret;
 
 pub use backups::{BackupSettings, BucketSettings};
 pub use beside::BesideSettings;

@@ -21,6 +21,7 @@
 //! are turned off: each of them would bypass the gate or the limits.
 //!
 //! - `address`: public IP addresses; `allowed`: exceptions of the operator
+//! - `base_url`: addresses of servers that the operator names
 //! - `authorities`: certificate authorities that vouch for other servers
 //! - `names`: names to addresses; `gate`: the verdict on one request
 //! - `connection`: to checked addresses only; `request`: one GET or POST; `body`: limited
@@ -36,6 +37,7 @@
 mod address;
 mod allowed;
 mod authorities;
+mod base_url;
 mod body;
 pub mod bucket;
 mod connection;
@@ -66,6 +68,7 @@ use lodestone_types::{WebClient, WebFailure, WebPage, WebUrl};
 
 pub use allowed::{Allowed, AllowedError};
 pub use authorities::Authorities;
+pub use base_url::is_base_url;
 pub use connection::{Connection, Dialer};
 pub use forward::Forwarder;
 pub use names::{NameError, Resolver, SystemResolver};

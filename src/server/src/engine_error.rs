@@ -4,10 +4,10 @@
 //! the caller is told in general terms what to do.
 
 use crate::error::{ApiError, Condition, Location};
+use lodestone_answer::AnswerError;
+use lodestone_answer::generate::GenerateError;
 use lodestone_catalog::CatalogError;
 use lodestone_embed::EmbedError;
-use lodestone_engine::answer::AnswerError;
-use lodestone_engine::answer::generate::GenerateError;
 use lodestone_engine::archive::ArchiveError;
 use lodestone_engine::backup::BackupError;
 use lodestone_engine::ingest::IngestError;

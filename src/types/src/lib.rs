@@ -47,7 +47,7 @@
 //! - `webhook`: kinds of events, and the trait of the client that delivers them
 //! - `limits`: every bound in one place; `error`: kinds of errors by the caller's remedy
 //! - `access`: roles, scopes and grants of API keys
-//! - `script`: classes of characters by script
+//! - `script`: classes of characters by script; `secret`: keys of the operator
 //! - `quoted`: text of documents as quoted data for a language model
 //! - `clock`, `random`: time and identifiers as components
 //! - `context`: the tenant, the deadline and the cancellation of a request
@@ -100,6 +100,7 @@ mod row_payload;
 pub mod schema;
 pub mod scope;
 pub mod script;
+mod secret;
 pub mod source;
 pub mod warning;
 pub mod web;
@@ -127,6 +128,7 @@ pub use retrieved::{RetrievedChunk, ScoreParts};
 pub use row_payload::{RowPayload, derived_chunk_id, split_chunk_id};
 pub use schema::{FieldType, SchemaField, TenantSchema};
 pub use scope::{Metric, Scope, TenantMode};
+pub use secret::Secret;
 pub use source::{Origin, SourceDetail, SourceKind, SourceRecord};
 pub use warning::Warning;
 pub use web::{BlockedReason, FetchProblem, WebClient, WebFailure, WebHost, WebPage};

@@ -1,9 +1,9 @@
 //! Answers from texts in other languages than the question's.
 
-use crate::answer::{Answer, Answerer};
 use crate::qna::{Grounds, QnaRequest};
-use crate::translation::Gloss;
 use crate::{Engine, EngineError, TenantAccess};
+use lodestone_answer::translation::Gloss;
+use lodestone_answer::{Answer, Answerer};
 use lodestone_types::RetrievedChunk;
 
 /// An answer and the chunks around those that it rests on.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::answer::generate::{Understood, Usage};
-use crate::answer::{Correction, corrected};
 use crate::qna::{Conversation, QnaRequest};
 use crate::query::Retrieved;
 use crate::stage::stage;
 use crate::{Engine, EngineError, TenantAccess};
+use lodestone_answer::generate::{Understood, Usage};
+use lodestone_answer::{Correction, corrected};
 use lodestone_types::{RetrievedChunk, SourceId, limits};
 
 /// The grounds of an answer: the question as understood and the results of its search.
@@ -160,7 +160,7 @@ fn merged(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::tests::chunk;
+    use crate::tests::chunk;
 
     /// The parts of a question share one limit for each source.
     #[test]

@@ -25,16 +25,16 @@ use std::time::Instant;
 pub use grounds::Grounds;
 pub use quotes::Quote;
 
-use crate::answer::generate::{
-    Delivery, GenerateError, Question, Sampling, ToolCall, Tools, Unsupported, Usage, Writer,
-    Written,
-};
-use crate::answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_only};
 use crate::meters::Leg;
 use crate::query::{Mode, RetrieveRequest};
 use crate::stage::stage;
-use crate::translation::Language;
 use crate::{Engine, EngineError, TenantAccess};
+use lodestone_answer::generate::{
+    Delivery, GenerateError, Question, Sampling, ToolCall, Tools, Unsupported, Usage, Writer,
+    Written,
+};
+use lodestone_answer::translation::Language;
+use lodestone_answer::{AnswerSource, SourceOrder, contextualise, deltas, sources_only};
 use lodestone_embed::Embedder;
 use lodestone_types::RetrievedChunk;
 use lodestone_types::id::SessionId;
@@ -83,7 +83,8 @@ pub enum AnswerEvent<'a> {
     Start(Option<&'a str>),
     /// The sources of the answer, as they are numbered in it.
     Sources(&'a Grounds, &'a [AnswerSource]),
-    /// The next piece of the text. At most [`crate::answer::DELTAS_MAX`] unless a generator writes.
+    /// The next piece of the text. At most [`lodestone_answer::DELTAS_MAX`] unless a generator
+    /// writes.
     Token(&'a str),
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::answer::{Answer, AnswerSource, question_terms, sentences};
+use lodestone_answer::{Answer, AnswerSource, question_terms, sentences};
 use lodestone_text::HybridQuery;
 use lodestone_types::RetrievedChunk;
 
@@ -29,7 +29,7 @@ pub(super) fn extracted(
     chunks: &[RetrievedChunk],
     around: &[RetrievedChunk],
 ) -> Vec<Quote> {
-    let quote = |citation: &crate::answer::Citation| Quote {
+    let quote = |citation: &lodestone_answer::Citation| Quote {
         number: citation.number,
         chunk: chunks.iter().chain(around).nth(citation.chunk).expect("a chunk given").clone(),
         text: citation.sentence.clone(),
@@ -98,8 +98,8 @@ fn nearest<'c>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::sources_only;
-    use crate::answer::tests::chunk;
+    use crate::tests::chunk;
+    use lodestone_answer::sources_only;
 
     #[test]
     fn generated_sentences_have_their_passages() {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::answer::{BYTES_AROUND_MAX, CHUNKS_A_SOURCE_MAX};
 use crate::query::hydrate::{chunk_uuid, lines_of};
 use crate::query::{Query, QueryError};
+use lodestone_answer::{BYTES_AROUND_MAX, CHUNKS_A_SOURCE_MAX};
 use lodestone_storage::collection::{LiveSegment, Snapshot};
 use lodestone_types::{RequestContext, RetrievedChunk, RowId, ScoreParts, SourceId, SubTenantId};
 

@@ -144,8 +144,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::answer::tests::chunk;
     use crate::query::legs::RowAddress;
+    use crate::tests::chunk;
     use lodestone_types::{PageArea, RowId, ScoreParts};
 
     /// Chunk `row % 100` of source `row / 100`; a source has as many chunks as its number.

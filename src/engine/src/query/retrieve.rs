@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::models::OwnedText;
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::{Ranked, hydrate};
 use crate::query::join::{self, Place, Seat};
@@ -17,7 +16,7 @@ use crate::query::timing::{Part, millis};
 use crate::query::words::{self, KeywordLeg};
 use crate::query::{Query, QueryError, Timings, plan, side_by_side};
 use lodestone_compute::PreparedQuery;
-use lodestone_embed::{EmbedError, Lane, Role, SparseModel};
+use lodestone_embed::{EmbedError, Lane, OwnedText, Role, SparseModel};
 use lodestone_rank::confidence;
 use lodestone_storage::collection::Snapshot;
 use lodestone_text::HybridQuery;

@@ -5,7 +5,7 @@ use crate::query::legs::SegmentScope;
 use crate::query::texts::Texts;
 use crate::query::words::{best_by_words, corpus_stats};
 use crate::query::{Query, QueryError, RetrieveRequest};
-use crate::translation::{Gloss, Language, Lexicon, Wanted};
+use lodestone_answer::translation::{Gloss, Language, Lexicon, Wanted};
 use lodestone_storage::collection::Snapshot;
 use lodestone_text::HybridQuery;
 use lodestone_types::{RequestContext, RetrievedChunk, ScoreParts, SubTenantId, TenantSchema};

@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-use crate::answer::{Correction, Vocabulary, corrections};
 use crate::query::legs::SegmentScope;
 use crate::query::{Query, QueryError};
-use crate::translation::Lexicon;
+use lodestone_answer::translation::Lexicon;
+use lodestone_answer::{Correction, Vocabulary, corrections};
 use lodestone_storage::collection::Snapshot;
 use lodestone_types::{Filter, RequestContext, SubTenantId};
 

@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::InvalidSetting;
 use super::values::parse_seconds;
-use crate::answer::generate::Secret;
 use crate::models::EmbeddingServer;
+use lodestone_types::Secret;
 
 /// Settings of an embedding model on another server, in place of one on this machine.
 #[derive(Debug, Clone, PartialEq, Args)]

@@ -10,7 +10,7 @@ use crate::error::ApiError;
 use crate::reply::{Json, Reply};
 use crate::sse;
 use crate::sse::EventStream;
-use lodestone_engine::answer::generate::ToolCall;
+use lodestone_answer::generate::ToolCall;
 
 /// Number of candidates from each leg.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]

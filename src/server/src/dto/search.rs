@@ -8,7 +8,7 @@ use crate::error::ApiError;
 use crate::request::fields::each;
 use crate::request::json::Item;
 use crate::request::{Field, Fields, Kind, Request};
-use lodestone_engine::answer::generate::{Sampling, Tools};
+use lodestone_answer::generate::{Sampling, Tools};
 use lodestone_engine::qna::Conversation;
 use lodestone_engine::query::{FullTextRequest, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use lodestone_text::Operator;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::dto::chunks::{
     BoundingBox, Chunk, Explanation, QnaChunk, QnaCitation, QnaSource, layout, page_number,
 };
-use lodestone_engine::answer::{AnswerSource, question_terms, snippet};
+use lodestone_answer::{AnswerSource, question_terms, snippet};
 use lodestone_engine::qna::Quote;
 use lodestone_types::{PageBox, RetrievedChunk, ScoreParts, limits};
 

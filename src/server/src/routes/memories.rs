@@ -11,7 +11,7 @@ use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::once::{Once, once};
 use crate::routes::{Group, Route};
-use lodestone_engine::answer::generate::Said;
+use lodestone_answer::generate::Said;
 use lodestone_engine::ingest::NewMemory;
 use lodestone_engine::query::{FoundMemory, MemoryRequest};
 use lodestone_types::{RequestContext, Role, TenantMode};

@@ -37,8 +37,8 @@ use crate::routes::search_warnings::warnings;
 use crate::routes::{Group, Route, off_thread};
 use crate::sse::{self, Disconnected, EventStream};
 use crate::turns::Turn;
+use lodestone_answer::{AnswerSource, DELTAS_MAX};
 use lodestone_engine::TenantAccess;
-use lodestone_engine::answer::{AnswerSource, DELTAS_MAX};
 use lodestone_engine::qna::{
     AnswerEvent, Conversation, Generation, Grounds, QnaAnswer, QnaRequest,
 };
@@ -361,7 +361,7 @@ impl EventSink<'_> {
     }
 }
 
-fn correction(found: lodestone_engine::answer::Correction) -> Correction {
+fn correction(found: lodestone_answer::Correction) -> Correction {
     Correction { from: found.from, to: found.to }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::wire::{self, Description, EmbedTask};
-use crate::answer::generate::Secret;
 use crate::nodes::{NodeKey, NodeRefusal, RELEASE};
 use lodestone_embed::{EmbedError, Embedder, Lane, SparseModel};
 use lodestone_extract::Format;
 use lodestone_extract::sandbox::{Parser, parsed_to_bytes};
 use lodestone_metrics::{Counter, Registry};
+use lodestone_types::Secret;
 use lodestone_types::{ErrorKind, RequestContext};
 
 /// Texts of one task at most: a process sends slices of some hundred.

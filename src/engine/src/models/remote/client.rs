@@ -9,8 +9,8 @@ use ureq::{Agent, Body};
 
 use super::EmbeddingServer;
 use super::settings::BATCH_MAX;
-use crate::answer::generate::Secret;
 use lodestone_fetch::Authorities;
+use lodestone_types::Secret;
 use lodestone_types::limits::VECTOR_DIMENSION_MAX;
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::answer::generate::{Secret, is_base_url};
+use lodestone_fetch::is_base_url;
+use lodestone_types::Secret;
 use lodestone_types::limits::VECTOR_DIMENSION_MAX;
 
 /// Texts of one request at most: what the best-known servers accept, and an answer that fits.

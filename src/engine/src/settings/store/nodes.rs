@@ -2,8 +2,8 @@
 
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::answer::generate::Secret;
 use crate::settings::InvalidSetting;
+use lodestone_types::Secret;
 
 /// Nodes of one role at most.
 const NODES_MAX: usize = 64;

@@ -10,7 +10,7 @@ use super::{MODEL_NAME, TENANT_HEADER, scope_of_model};
 use crate::error::{ApiError, Location};
 use crate::request::fields::wrong;
 use crate::request::{Field, Fields, Kind, Request};
-use lodestone_engine::answer::generate::{Sampling, Tools};
+use lodestone_answer::generate::{Sampling, Tools};
 use lodestone_types::{Scope, SubTenantId};
 
 /// Greatest `max_tokens`; the server's own limit is lower.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{ApiError, Location};
 use crate::request::fields::wrong;
 use crate::request::{Field, Fields, Kind};
-use lodestone_engine::answer::generate::{CALLS_MAX, Tools};
+use lodestone_answer::generate::{CALLS_MAX, Tools};
 
 /// Functions on offer at most.
 const TOOLS_MAX: usize = 128;

@@ -21,7 +21,7 @@ use crate::routes::off_thread;
 use crate::routes::qna::{Answered, Voice, answered};
 use crate::sse;
 use crate::sse::EventStream;
-use lodestone_engine::answer::generate::ToolCall;
+use lodestone_answer::generate::ToolCall;
 use lodestone_engine::qna::Conversation;
 use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use lodestone_types::{Filter, Scope};

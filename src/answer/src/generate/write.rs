@@ -1,0 +1,244 @@
+//! An answer by a generator, step by step: prompt, reply, marks, support.
+
+use std::collections::BTreeSet;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::generate::condense::condense;
+use crate::generate::marks::{MarkFilter, MarkedText};
+use crate::generate::prompt::{Shown, show};
+use crate::generate::queries::understand;
+use crate::generate::support::{Doubt, doubts};
+use crate::generate::{
+    ANSWERING, GenerateError, Generator, Prompt, Said, Sampling, Tell, ToolCall, Tools, Understood,
+    Usage, tokens,
+};
+use crate::sources::AnswerSource;
+use lodestone_embed::Embedder;
+use lodestone_types::{CancellationToken, IdSource, RequestContext, RetrievedChunk};
+
+/// Answers that are written at once; each holds a thread and a connection for its time.
+const RUNNING_MAX: usize = 32;
+/// Time for which a generator that could not be reached is not asked.
+const RESPITE: Duration = Duration::from_secs(5);
+
+/// A question with its context.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The question as it was asked.
+    pub text: &'a str,
+    /// The turns before it, oldest first, each a question and its answer.
+    pub past: &'a [(String, String)],
+    /// Name of the user; possibly empty.
+    pub user_name: &'a str,
+    /// Wishes as to form; possibly empty.
+    pub user_instructions: &'a str,
+    /// Wishes as to how it is written.
+    pub sampling: Sampling,
+    /// Functions of the client, if it offers some.
+    pub tools: Option<&'a Tools>,
+    /// The model whose vectors check what is written against the passages that it cites.
+    pub embedder: &'a dyn Embedder,
+}
+
+/// Delivery of an answer to the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// Piece by piece as it is written: nothing can be taken back.
+    Streamed,
+    /// At its end: marks without support are taken away.
+    Whole,
+}
+
+/// An answer by a generator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The text; each `[n]` names the n-th source.
+    pub text: String,
+    /// Citations that their sources do not support, as far as that can be judged.
+    pub unsupported: Vec<Unsupported>,
+    /// Chunks that were shown to the generator, the most relevant ones.
+    pub chunks_shown: usize,
+    /// Tokens of the call.
+    pub usage: Usage,
+    /// Why the generator stopped, in its word.
+    pub finish_reason: Option<String>,
+    /// Calls of the client's functions; beside them the text may be empty.
+    pub tool_calls: Vec<ToolCall>,
+}
+
+/// A citation that its source does not support.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsupported {
+    /// The `n` of its mark; [`Delivery::Whole`] has taken the mark away.
+    pub number: usize,
+    /// The sentence, in Unicode characters of the answer.
+    pub answer_chars: Range<usize>,
+}
+
+/// Writes answers by a generator.
+#[derive(Debug)]
+pub struct Writer {
+    generator: Arc<dyn Generator>,
+    ids: Arc<dyn IdSource>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: usize,
+    unreachable_since: Option<Instant>,
+}
+
+/// A permit to be one of the answers that are written at once.
+struct WritePermit<'a>(&'a Mutex<State>);
+
+impl Drop for WritePermit<'_> {
+    fn drop(&mut self) {
+        self.0.lock().running -= 1;
+    }
+}
+
+impl Writer {
+    /// A writer of answers by `generator`.
+    pub fn new(generator: Arc<dyn Generator>, ids: Arc<dyn IdSource>) -> Self {
+        Self { generator, ids, state: Mutex::default() }
+    }
+
+    /// The generator.
+    pub fn generator(&self) -> &dyn Generator {
+        &*self.generator
+    }
+
+    /// Understands a question from the turns before it, oldest first; splits it only if it `may`.
+    /// Takes one short call at most, and goes by rule where that fails.
+    pub fn understand(
+        &self,
+        question: &str,
+        past: &[(String, String)],
+        may_split: bool,
+        cancel: &CancellationToken,
+    ) -> Understood {
+        match self.enter() {
+            Ok(_permit) => {
+                let (generator, ids) = (&*self.generator, &*self.ids);
+                let understood = understand(generator, ids, question, past, may_split, cancel);
+                self.note(understood.failure.as_ref());
+                understood
+            }
+            Err(_) => Understood::by_rule(question, past),
+        }
+    }
+
+    /// Condenses what somebody said to sentences worth remembering, with one short call.
+    ///
+    /// # Errors
+    /// Errors of the generator.
+    pub fn condense(
+        &self,
+        said: &Said<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, GenerateError> {
+        let _permit = self.enter()?;
+        let condensed = condense(&*self.generator, &*self.ids, said, cancel);
+        self.note(condensed.as_ref().err());
+        condensed
+    }
+
+    /// Writes an answer over `chunks`, best first, whose sources are numbered as in `sources`;
+    /// tells its pieces, which joined are the text if it is [`Delivery::Streamed`]. Of the request
+    /// only the cancellation and the tenant count: the generator has limits of its own.
+    ///
+    /// # Errors
+    /// Errors of the generator, possibly after some pieces were told.
+    pub fn write(
+        &self,
+        question: &Question<'_>,
+        sources: &[AnswerSource],
+        chunks: &[RetrievedChunk],
+        delivery: Delivery,
+        context: &RequestContext,
+        tell: Tell<'_>,
+    ) -> Result<Written, GenerateError> {
+        let _permit = self.enter()?;
+        let window = self.generator.context_tokens();
+        let shown = show(question, sources, chunks, window, &*self.ids)?;
+        let Shown { messages, reply_tokens_max, numbers, .. } = &shown;
+        let prompt = Prompt {
+            messages: messages.clone(),
+            reply_tokens_max: *reply_tokens_max,
+            temperature: question.sampling.temperature.unwrap_or(0.0),
+            effort: ANSWERING,
+            tools: question.tools.cloned(),
+        };
+        let mut filter = MarkFilter::new(numbers.clone());
+        let cancel = context.cancel();
+        let ended =
+            self.generator.generate(&prompt, cancel, &mut |piece| match filter.push(piece) {
+                piece if piece.is_empty() => ControlFlow::Continue(()),
+                piece => tell(&piece),
+            });
+        self.note(ended.as_ref().err());
+        let ended = ended?;
+        let (last, text, marked) = filter.finish();
+        // What nobody has offered cannot be called.
+        let tool_calls = question.tools.map(|_| ended.tool_calls).unwrap_or_default();
+        if text.is_empty() && tool_calls.is_empty() {
+            return Err(GenerateError::Empty);
+        }
+        if !last.is_empty() && tell(&last).is_break() {
+            return Err(GenerateError::Cancelled);
+        }
+        let usage = ended.usage.unwrap_or_else(|| {
+            let written = tool_calls.iter().map(|call| call.arguments.as_str());
+            tokens::usage(&prompt, &written.chain([text.as_str()]).collect::<Vec<_>>())
+        });
+        let checking = context.restarted();
+        let doubts = doubts(question.embedder, &checking, &marked, sources, chunks, &shown.chunks);
+        // The answer is worth giving unchecked.
+        let doubts = doubts.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the citations of an answer were not checked");
+            Vec::new()
+        });
+        let (text, unsupported) = settle(&marked, &doubts, delivery);
+        let chunks_shown = shown.chunks.len();
+        let finish_reason = ended.finish_reason;
+        Ok(Written { text, unsupported, chunks_shown, usage, finish_reason, tool_calls })
+    }
+
+    /// Takes a permit, unless the generator is known to be out of reach.
+    fn enter(&self) -> Result<WritePermit<'_>, GenerateError> {
+        let mut state = self.state.lock();
+        if state.unreachable_since.is_some_and(|since| since.elapsed() < RESPITE) {
+            let cause = "a moment ago it could not be".to_owned();
+            return Err(GenerateError::Unreachable { cause });
+        }
+        if state.running == RUNNING_MAX {
+            return Err(GenerateError::Busy { running_max: RUNNING_MAX });
+        }
+        state.running += 1;
+        Ok(WritePermit(&self.state))
+    }
+
+    fn note(&self, error: Option<&GenerateError>) {
+        let is_away = matches!(error, Some(GenerateError::Unreachable { .. }));
+        self.state.lock().unreachable_since = is_away.then(Instant::now);
+    }
+}
+
+/// The text as it is delivered, and the citations in doubt with their sentences there.
+fn settle(marked: &MarkedText, doubts: &[Doubt], delivery: Delivery) -> (String, Vec<Unsupported>) {
+    let is_dropped = |doubt: &&Doubt| delivery == Delivery::Whole && !doubt.is_general;
+    let dropped: BTreeSet<usize> =
+        doubts.iter().filter(is_dropped).map(|doubt| doubt.mark).collect();
+    let rendered = marked.render(&dropped);
+    let unsupported = doubts.iter().map(|doubt| Unsupported {
+        number: marked.marks[doubt.mark].number,
+        answer_chars: rendered.chars_of(&doubt.sentence),
+    });
+    let unsupported = unsupported.collect();
+    (rendered.text, unsupported)
+}

@@ -1,0 +1,505 @@
+//! Text to the units that an answer may quote, each in its section and group.
+//!
+//! ```text
+//! # Keys                          section "Keys"
+//! The spare key lies in the safe. sentence
+//! To open it:                     lead of the list below
+//! 1. Ring the office.             item of a list
+//! | Code | Meaning |              header
+//! | A1   | Low     |              row, cells Code: A1, Meaning: Low
+//!
+//! turnover .... the whole volume  record with one cell, in a list of such lines
+//!
+//! name: Ada                       record, as rows of sheets and objects of JSON are extracted
+//! room: 12
+//!
+//! server:                         settings: lines that stand deeper belong to the line above
+//!   port: 80   # behind a proxy   field under "server:"
+//! 2025-01-02 10:00 started        stamped line of a log or chat
+//! ```
+
+mod aligned;
+mod lines;
+mod prose;
+mod records;
+
+use std::ops::Range;
+
+use self::lines::{Line, has_columns, heading, is_asked, is_fence, is_rule, is_stamped, lines};
+use crate::passages::tables::{Table, named_cells, tables};
+use crate::text::sentences;
+
+/// An item that is longer is cut into sentences.
+const ITEM_CHARS_MAX: usize = 300;
+/// Lines in a row that begin with 1, 2, 3 and so on are items.
+const COUNTED_ITEMS_MIN: usize = 3;
+/// Lines of one of them at most.
+const ITEM_LINES_MAX: usize = 20;
+
+/// Kind of a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sentence,
+    Item,
+    Row,
+    Record,
+    Field,
+    /// A line of a log, a chat or of code.
+    Line,
+}
+
+/// A named value of a row, a record or a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cell {
+    /// Name of its column; possibly empty.
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+/// A unit of text that may be quoted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unit {
+    pub(crate) kind: Kind,
+    /// Its bytes in the text, without white space at the ends.
+    pub(crate) bytes: Range<usize>,
+    /// The line that names its values: the header of a table, the setting above.
+    pub(crate) head: Option<Range<usize>>,
+    /// The line that announces it: a question, an introduction that ends with a colon.
+    pub(crate) lead: Option<Range<usize>>,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) section: usize,
+    pub(crate) group: usize,
+    /// Whether it only announces what follows.
+    pub(crate) is_lead: bool,
+}
+
+/// Form of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Paragraph,
+    List,
+    Table,
+    Records,
+    Settings,
+    Lines,
+}
+
+/// Units that belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) form: Form,
+    /// Its units, positions in [`Blocks::units`].
+    pub(crate) units: Range<usize>,
+    /// Whether its items are numbered.
+    pub(crate) is_numbered: bool,
+}
+
+/// A text in units.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    /// In the order of the text.
+    pub(crate) units: Vec<Unit>,
+    pub(crate) groups: Vec<Group>,
+    /// The headings above each section, outermost first.
+    pub(crate) sections: Vec<Vec<String>>,
+}
+
+/// The number before the words of a line.
+fn bare_number(content: &str) -> Option<usize> {
+    let (number, rest) = content.split_once(' ')?;
+    let is_item = rest.trim_start().starts_with(char::is_alphabetic) && !has_columns(content);
+    number.parse().ok().filter(|_| is_item && number.len() <= 2)
+}
+
+/// Cuts a text into units.
+pub(crate) fn blocks(text: &str) -> Blocks {
+    let mut parser = Parser {
+        text,
+        lines: lines(text),
+        tables: tables(text),
+        found: Blocks { sections: vec![Vec::new()], ..Blocks::default() },
+        headings: Vec::new(),
+        section: 0,
+        lead: None,
+    };
+    let mut at = 0;
+    while at < parser.lines.len() {
+        at = parser.block(at).max(at + 1);
+    }
+    parser.found
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    lines: Vec<Line<'t>>,
+    tables: Vec<Table>,
+    found: Blocks,
+    /// Level and text of the open headings.
+    headings: Vec<(usize, String)>,
+    section: usize,
+    /// The last line that announces something, until something else stands below it.
+    lead: Option<Range<usize>>,
+}
+
+impl Parser<'_> {
+    /// Takes the block that begins with the line; the line behind it.
+    fn block(&mut self, at: usize) -> usize {
+        let content = self.lines[at].content;
+        if content.is_empty() || is_rule(content) {
+            at + 1
+        } else if is_fence(content) {
+            self.fenced(at)
+        } else if let Some(table) = self.table_at(at) {
+            self.table(at, &table)
+        } else if let Some((level, heading)) = heading(content) {
+            let heading = heading.to_owned();
+            self.open_section(level, heading);
+            at + 1
+        } else if content.starts_with('|') && content.ends_with('|') && content.len() > 2 {
+            self.rows(at, None, |content| content.starts_with('|'))
+        } else if is_stamped(content) {
+            self.lines_while(at, is_stamped)
+        } else if let Some(end) = self.entries_end(at) {
+            self.entries(at, end);
+            end
+        } else if sentences::item_mark(content).is_some() {
+            self.list(at)
+        } else if let [_, .., last] = &self.counted(at)[..] {
+            let end = last.end;
+            self.counted_list(at);
+            end
+        } else {
+            let run = self.keyed_run(at);
+            match (run.len(), self.aligned(at)) {
+                (0, 0) => self.paragraph(at),
+                (0, count) => {
+                    self.aligned_rows(at, count);
+                    at + count
+                }
+                (count, _) => {
+                    self.keyed(at, run);
+                    at + count
+                }
+            }
+        }
+    }
+
+    fn open_section(&mut self, level: usize, heading: String) {
+        self.headings.retain(|(above, _)| *above < level);
+        self.headings.push((level, heading));
+        self.lead = None;
+        self.new_section();
+    }
+
+    fn new_section(&mut self) {
+        self.section = self.found.sections.len();
+        self.found.sections.push(self.headings.iter().map(|(_, text)| text.clone()).collect());
+    }
+
+    fn begin(&mut self, form: Form) -> usize {
+        let units = self.found.units.len()..self.found.units.len();
+        self.found.groups.push(Group { form, units, is_numbered: false });
+        self.found.groups.len() - 1
+    }
+
+    fn push(&mut self, kind: Kind, bytes: Range<usize>) -> Option<&mut Unit> {
+        let piece = &self.text[bytes.clone()];
+        if !piece.contains(char::is_alphanumeric) {
+            return None;
+        }
+        let start = bytes.start + piece.len() - piece.trim_start().len();
+        let bytes = start..start + piece.trim().len();
+        let lead = self.lead.clone();
+        let group = self.found.groups.len() - 1;
+        let section = self.section;
+        self.found.units.push(Unit {
+            kind,
+            bytes,
+            head: None,
+            lead,
+            cells: Vec::new(),
+            section,
+            group,
+            is_lead: false,
+        });
+        self.found.groups[group].units.end = self.found.units.len();
+        self.found.units.last_mut()
+    }
+
+    fn fenced(&mut self, at: usize) -> usize {
+        let inside = self.lines[at + 1..].iter();
+        let count = inside.take_while(|line| !is_fence(line.content)).count();
+        self.begin(Form::Lines);
+        for line in at + 1..at + 1 + count {
+            self.push_bounded(Kind::Line, self.lines[line].bytes.clone());
+        }
+        at + 2 + count
+    }
+
+    /// Lines that each are a unit.
+    fn lines_while(&mut self, at: usize, is_one: fn(&str) -> bool) -> usize {
+        let count = self.lines[at..].iter().take_while(|line| is_one(line.content)).count();
+        self.begin(Form::Lines);
+        for line in at..at + count {
+            let is_question = is_asked(self.lines[line].content);
+            let bytes = self.lines[line].bytes.clone();
+            if let Some(unit) = self.push(Kind::Line, bytes.clone()) {
+                unit.is_lead = is_question;
+            }
+            self.lead = is_question.then_some(bytes);
+        }
+        self.lead = None;
+        at + count
+    }
+
+    fn table_at(&self, at: usize) -> Option<Table> {
+        let start = self.lines[at].bytes.start;
+        self.tables.iter().find(|table| table.header.contains(&start)).cloned()
+    }
+
+    fn table(&mut self, at: usize, table: &Table) -> usize {
+        let end = table.rows.end;
+        let lines_before = |byte: usize| {
+            self.lines[at..].iter().take_while(|line| line.bytes.start < byte).count()
+        };
+        // The header and the line below it, if there is one, are no rows.
+        let (first, inside) = (lines_before(table.rows.start), lines_before(end));
+        self.rows_between(at + first, at + inside, Some(self.lines[at].bytes.clone()));
+        at + inside.max(first)
+    }
+
+    fn rows(&mut self, at: usize, head: Option<Range<usize>>, is_row: fn(&str) -> bool) -> usize {
+        let count = self.lines[at..].iter().take_while(|line| is_row(line.content)).count();
+        self.rows_between(at, at + count, head);
+        at + count
+    }
+
+    fn rows_between(&mut self, from: usize, to: usize, head: Option<Range<usize>>) {
+        self.begin(Form::Table);
+        let names = head.clone().map(|head| &self.text[head]);
+        for line in from..to {
+            let Line { bytes, content, .. } = self.lines[line].clone();
+            let cells = named_cells(names.unwrap_or_default(), content);
+            if let Some(unit) = self.push(Kind::Row, bytes) {
+                unit.head.clone_from(&head);
+                unit.cells = cells;
+            }
+        }
+        self.lead = None;
+    }
+
+    fn list(&mut self, at: usize) -> usize {
+        let group = self.begin(Form::List);
+        let is_numbered = self.lines[at].content.starts_with(|c: char| c.is_ascii_digit());
+        self.found.groups[group].is_numbered = is_numbered;
+        let mut line = at;
+        while let Some(end) = self.item_end(line) {
+            let mark = sentences::item_mark(self.lines[line].content).unwrap_or(0);
+            let bytes = self.lines[line].bytes.start + mark..self.lines[end - 1].bytes.end;
+            self.push_item(bytes);
+            line = end;
+        }
+        self.lead = None;
+        line
+    }
+
+    fn counted_list(&mut self, at: usize) {
+        let group = self.begin(Form::List);
+        self.found.groups[group].is_numbered = true;
+        for item in self.counted(at) {
+            self.push_item(self.lines[item.start].bytes.start..self.lines[item.end - 1].bytes.end);
+        }
+        self.lead = None;
+    }
+
+    /// The lines of items that begin with a number alone, "1 radios", each with the next one, from
+    /// 1 on; none where they are few.
+    fn counted(&self, at: usize) -> Vec<Range<usize>> {
+        let mut items: Vec<Range<usize>> = Vec::new();
+        let number = |line: usize| self.lines.get(line).and_then(|line| bare_number(line.content));
+        let mut line = at;
+        while number(line) == Some(items.len() + 1) {
+            let goes_on = |end: &usize| {
+                self.lines.get(*end).is_some_and(|next| {
+                    let is_deeper = next.indent > self.lines[line].indent;
+                    let is_of_item = || {
+                        is_deeper || sentences::goes_on(self.lines[*end - 1].content, next.content)
+                    };
+                    let is_next = bare_number(next.content) == Some(items.len() + 2);
+                    !next.content.is_empty() && !is_next && is_of_item()
+                })
+            };
+            let last = line + ITEM_LINES_MAX;
+            let end = (line + 1..last).find(|end| !goes_on(end)).unwrap_or(last);
+            let end = end.min(self.lines.len());
+            items.push(line..end);
+            line = end;
+        }
+        if items.len() < COUNTED_ITEMS_MIN { Vec::new() } else { items }
+    }
+
+    /// An item, or its sentences where it is long.
+    fn push_item(&mut self, bytes: Range<usize>) {
+        if self.text[bytes.clone()].chars().count() <= ITEM_CHARS_MAX {
+            self.push(Kind::Item, bytes);
+        } else {
+            self.push_sentences(Kind::Item, bytes);
+        }
+    }
+
+    /// The line behind the item that begins with the line; `None` where none does.
+    fn item_end(&self, at: usize) -> Option<usize> {
+        let first = self.lines.get(at)?;
+        sentences::item_mark(first.content)?;
+        let mut end = at + 1;
+        while let Some(line) = self.lines.get(end) {
+            let goes_on = line.indent > first.indent
+                || sentences::goes_on(self.lines[end - 1].content, line.content);
+            if line.content.is_empty() || sentences::item_mark(line.content).is_some() || !goes_on {
+                break;
+            }
+            end += 1;
+        }
+        Some(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Vec<(Kind, &str, String)> {
+        let found = blocks(text);
+        let section = |unit: &Unit| found.sections[unit.section].join(" / ");
+        let units = found.units.iter().filter(|unit| !unit.is_lead);
+        units.map(|unit| (unit.kind, &text[unit.bytes.clone()], section(unit))).collect()
+    }
+
+    #[test]
+    fn sections_lists_and_sentences() {
+        let text = "# Keys\n\nVersion 2, valid from 1 May 2025.\n\n## Spare\n\n\
+            One lies there. It is red.\n\n\
+            To open:\n1. Ring.\n2. Wait until\n   it opens.\n";
+        let found = told(text);
+        let spare = "Keys / Spare".to_owned();
+        assert_eq!(
+            found,
+            [
+                (Kind::Sentence, "Version 2, valid from 1 May 2025.", "Keys".to_owned()),
+                (Kind::Sentence, "One lies there.", spare.clone()),
+                (Kind::Sentence, "It is red.", spare.clone()),
+                (Kind::Item, "1. Ring.", format!("{spare} / To open:")),
+                (Kind::Item, "2. Wait until\n   it opens.", format!("{spare} / To open:")),
+            ]
+        );
+        let blocks = blocks(text);
+        let list = blocks.groups.iter().find(|group| group.form == Form::List).unwrap();
+        assert!(list.is_numbered && list.units.len() == 2);
+        let lead = blocks.units.last().unwrap().lead.clone().unwrap();
+        assert_eq!(&text[lead], "To open:");
+    }
+
+    #[test]
+    fn lines_that_count_are_items() {
+        let text = "HEADS 20.5.25\n\n1 radios: 231 of 240 answer\n2 outing moved to\n  12 July\n\
+            3 tanker: clutch gone\n\nnext 8 july";
+        let found = told(text);
+        let items = found.iter().filter(|(kind, ..)| *kind == Kind::Item);
+        let items: Vec<&str> = items.map(|(_, quoted, _)| *quoted).collect();
+        assert_eq!(
+            items,
+            [
+                "1 radios: 231 of 240 answer", "2 outing moved to\n  12 July",
+                "3 tanker: clutch gone"
+            ]
+        );
+        assert!(told("1 Mill Lane\n2 persons").iter().all(|(kind, ..)| *kind != Kind::Item));
+    }
+
+    #[test]
+    fn drawn_lines_and_columns_part_what_stands_around_them() {
+        let text = "RULE 1      BREAKS      (2021)\n--------\nA break is long\nenough for tea.\n\n\
+            ACTIONS             WHO   DUE\n\
+            1 other couplings   DW    30/04\n2 engraved signs    RO    18/04\n";
+        let found = told(text);
+        let quoted: Vec<&str> = found.iter().map(|(_, quoted, _)| *quoted).collect();
+        assert_eq!(
+            quoted,
+            [
+                "A break is long\nenough for tea.", "1 other couplings   DW    30/04",
+                "2 engraved signs    RO    18/04"
+            ]
+        );
+        assert_eq!(found[0].2, "RULE 1      BREAKS      (2021)");
+    }
+
+    #[test]
+    fn values_have_their_names() {
+        let text = "| Code | Meaning |\n|---|---|\n| A1 | Low |\n\n\
+            name: Ada\nroom: 12\n\nname: Tom\nroom: 9\n\n\
+            server:   # one\n  port: 80   # behind a proxy\n";
+        let found = blocks(text);
+        let cells: Vec<Vec<(&str, &str)>> = found
+            .units
+            .iter()
+            .map(|unit| {
+                let cells = unit.cells.iter();
+                cells.map(|cell| (cell.name.as_str(), cell.value.as_str())).collect()
+            })
+            .collect();
+        assert_eq!(
+            cells,
+            [
+                vec![("Code", "A1"), ("Meaning", "Low")],
+                vec![("name", "Ada"), ("room", "12")],
+                vec![("name", "Tom"), ("room", "9")],
+                vec![("server port", "80   # behind a proxy")],
+            ]
+        );
+        assert_eq!(found.units[1].group, found.units[2].group, "records of one kind");
+        assert_eq!(&text[found.units[3].head.clone().unwrap()], "server:   # one");
+    }
+
+    #[test]
+    fn a_sentence_behind_a_word_is_prose() {
+        let text = "# Hausordnung\n\nIm Bad gilt: R\u{FC}cksicht geht vor.\n\
+            Dauer: Ein Besuch darf drei Stunden dauern.\n\
+            Hinweis: Kinder baden nur mit Begleitung.\n\
+            Die Duschen sind vor dem Baden zu benutzen.\nhinweis: Die Uhr geht oft nach.\n";
+        let found = told(text);
+        assert!(found.iter().all(|(kind, ..)| *kind == Kind::Sentence), "{found:?}");
+        assert_eq!(found[1].1, "Dauer: Ein Besuch darf drei Stunden dauern.");
+    }
+
+    #[test]
+    fn terms_with_explanations_are_records() {
+        let text = "WORDS\n\nAFR ....... a grown-up who pays\nload . people at once\n\
+            turnover .... the whole volume\n       goes through once\n\nThat is all.\n";
+        let found = blocks(text);
+        let cells: Vec<(&str, &str)> = found
+            .units
+            .iter()
+            .flat_map(|unit| &unit.cells)
+            .map(|cell| (cell.name.as_str(), cell.value.as_str()))
+            .collect();
+        assert_eq!(
+            cells,
+            [
+                ("AFR", "a grown-up who pays"),
+                ("load", "people at once"),
+                ("turnover", "the whole volume goes through once"),
+            ]
+        );
+    }
+
+    #[test]
+    fn questions_in_records_and_chats_announce() {
+        let text = "items.q: How do I park?\nitems.a: Behind the house. Pay there.\n\n\
+            [2025-03-20 15:21] ann: which form for horses\n[2025-03-20 15:50] bob: form E-7";
+        let found = blocks(text);
+        assert_eq!(found.sections[found.units[0].section], ["How do I park?"]);
+        assert_eq!(&text[found.units[1].bytes.clone()], "Pay there.");
+        assert!(found.units[2].is_lead);
+        assert_eq!(found.units[3].lead, Some(found.units[2].bytes.clone()));
+    }
+}

@@ -1,0 +1,192 @@
+//! Lines of a text and what their form says.
+
+use std::ops::Range;
+
+use crate::text::{values, words};
+
+/// Characters of a line that is drawn.
+const RULE_CHARS_MIN: usize = 3;
+/// Words of a remark such as "Version 2.0, valid from 1 January 2025".
+const REMARK_WORDS_MAX: usize = 7;
+/// Bytes of a day before the time of a line: "[Wed September 24 23:59".
+const STAMP_BYTES_MAX: usize = 24;
+/// Characters of a term with an explanation.
+const ENTRY_CHARS_MAX: usize = 40;
+/// Marks between a term and its explanation.
+const GAPS: [char; 4] = ['-', '\u{2013}', '\u{2014}', '='];
+/// Lines at the top of a text that may tell about it: edition, author, date.
+const FRONT_CHARS_MAX: usize = 200;
+
+/// A line without the white space at its ends.
+#[derive(Debug, Clone)]
+pub(super) struct Line<'t> {
+    pub(super) bytes: Range<usize>,
+    /// Bytes of white space before it.
+    pub(super) indent: usize,
+    pub(super) content: &'t str,
+}
+
+/// The lines of a text.
+pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
+    let mut at = 0;
+    let of_line = |line: &'_ str| {
+        let (start, indent) = (at, line.len() - line.trim_start().len());
+        at += line.len();
+        (start, indent)
+    };
+    let starts: Vec<(usize, usize)> = text.split_inclusive('\n').map(of_line).collect();
+    text.split_inclusive('\n')
+        .zip(starts)
+        .map(|(line, (start, indent))| {
+            let content = line.trim();
+            let start = start + if content.is_empty() { 0 } else { indent };
+            Line { bytes: start..start + content.len(), indent, content }
+        })
+        .collect()
+}
+
+/// Whether a line is drawn across the page, below a heading or between parts.
+pub(super) fn is_rule(content: &str) -> bool {
+    let drawn = |c: char| matches!(c, '-' | '=' | '_' | '*' | '~' | '+' | ' ');
+    content.len() >= RULE_CHARS_MIN && content.chars().all(drawn)
+}
+
+/// Whether parts of a line are set apart by white space, as in a table without lines.
+pub(super) fn has_columns(content: &str) -> bool {
+    content.contains("   ")
+}
+
+/// Whether a line begins or ends a block of code.
+pub(super) fn is_fence(content: &str) -> bool {
+    content.starts_with("```") || content.starts_with("~~~")
+}
+
+/// Level and text of a line that is marked as a heading.
+pub(super) fn heading(content: &str) -> Option<(usize, &str)> {
+    let level = content.bytes().take_while(|byte| *byte == b'#').count();
+    let text = content.get(level..)?.strip_prefix(' ')?;
+    (1..=6).contains(&level).then(|| (level, text.trim()))
+}
+
+/// Whether the line begins with a day and a time, as those of logs and chats do, in any order of
+/// day, month and year.
+pub(super) fn is_stamped(content: &str) -> bool {
+    let content = content.strip_prefix('[').unwrap_or(content);
+    let Some(colon) = content.bytes().take(STAMP_BYTES_MAX).position(|byte| byte == b':') else {
+        return false;
+    };
+    let day = content[..colon].trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_time = (1..=2).contains(&(colon - day.len()))
+        && content[colon + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let mut words = day
+        .strip_suffix('T')
+        .unwrap_or(day)
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .peekable();
+    let is_of_day = |word: &str| {
+        word.bytes().all(|byte| byte.is_ascii_digit()) || values::is_calendar_word(word)
+    };
+    is_time
+        && words.peek().is_some()
+        && words.all(is_of_day)
+        && day.contains(|c: char| c.is_ascii_digit())
+}
+
+/// A term with its explanation on one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry<'t> {
+    pub(super) term: &'t str,
+    /// Byte of the line at which the explanation begins.
+    pub(super) value: usize,
+    /// Whether the form leaves no doubt: `term .... explanation`, `**term** - explanation`.
+    pub(super) is_marked: bool,
+}
+
+/// The term and the explanation of a line: `turnover .... the whole volume`,
+/// `**turnover** - the whole volume`, `turnover = the whole volume`.
+pub(super) fn entry(content: &str) -> Option<Entry<'_>> {
+    let of_bold = || {
+        let (term, rest) = content.strip_prefix("**")?.split_once("**")?;
+        let value = rest.trim_start().strip_prefix(GAPS)?;
+        Some((term.trim_end_matches(':'), value.strip_prefix(' ')?, true))
+    };
+    let of_dots = || {
+        let (term, rest) = content.split_once(" .")?;
+        Some((term, rest.trim_start_matches('.').strip_prefix(' ')?, content.contains(" ..")))
+    };
+    let of_gap = || {
+        let at = content.find(|c: char| GAPS.contains(&c)).filter(|at| *at > 0)?;
+        let (term, rest) = (content[..at].strip_suffix(' ')?, &content[at..]);
+        Some((term, rest.strip_prefix(GAPS)?.strip_prefix(' ')?, false))
+    };
+    let (term, value, is_marked) = of_bold().or_else(of_dots).or_else(of_gap)?;
+    let is_term = term.chars().count() <= ENTRY_CHARS_MAX
+        && term.contains(char::is_alphabetic)
+        && !term.contains(['.', ',', ';', '?', '!']);
+    let value = value.trim_start();
+    let at = content.len() - value.len();
+    (is_term && !value.is_empty()).then_some(Entry { term: term.trim(), value: at, is_marked })
+}
+
+/// Whether a message of a chat asks: it ends or begins as a question does.
+pub(super) fn is_asked(line: &str) -> bool {
+    let message = line.split_once(": ").map_or(line, |(_, message)| message);
+    let first = message.split_whitespace().next().unwrap_or_default();
+    line.ends_with(['?', '\u{FF1F}']) || words::is_interrogative(first)
+}
+
+/// Whether a text below a title tells of its edition: fields, or a short remark with a date.
+pub(super) fn is_edition(content: &str) -> bool {
+    let first = content.split(". ").next().unwrap_or_default();
+    let is_remark = first.split_whitespace().count() <= REMARK_WORDS_MAX;
+    content.chars().count() <= FRONT_CHARS_MAX
+        && (content.matches(": ").count() > 1 || (is_remark && !values::days(content).is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_and_times_before_a_line_are_seen() {
+        for line in [
+            "2025-03-20 15:21 ann: hello",
+            "[2025-03-20T15:21:09] started",
+            "05/05/2025, 06:52 - Bridget KB: turnstile 2",
+            "[Sun May 04 23:59:58 2025] gateway ok",
+            "4 Mai 2025 9:05 Ada: bonjour",
+        ] {
+            assert!(is_stamped(line), "{line}");
+        }
+        for line in [
+            "2025-03-20 is the day", "Open from 9:00 to 17:00.", "9:00 registration",
+            "Ratio 3: see below", "On 4 May 9:00 we begin.",
+        ] {
+            assert!(!is_stamped(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn dots_lead_from_a_term_to_its_explanation() {
+        let told =
+            |line| entry(line).map(|one: Entry<'_>| (one.term, &line[one.value..], one.is_marked));
+        assert_eq!(
+            told("turnover .... the whole volume"),
+            Some(("turnover", "the whole volume", true))
+        );
+        assert_eq!(
+            told("bather load . people at once"),
+            Some(("bather load", "people at once", false))
+        );
+        assert_eq!(told("**POD** - proof of it"), Some(("POD", "proof of it", true)));
+        assert_eq!(
+            told("chute \u{2013} slide to the cage"),
+            Some(("chute", "slide to the cage", false))
+        );
+        assert_eq!(told("one, two - three"), None);
+        assert_eq!(told("well-known words"), None);
+        assert_eq!(entry("Contents ........ "), None);
+        assert_eq!(entry("A file .gitignore is here"), None);
+    }
+}

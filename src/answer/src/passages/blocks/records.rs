@@ -1,0 +1,140 @@
+//! Lines `name: value`: records and settings.
+
+use std::ops::Range;
+
+use super::lines::{Line, entry};
+use super::{Cell, Form, Group, Kind, Parser};
+use crate::passages::keyed::{self, KeyedLine};
+use crate::text::sentences::SENTENCE_CHARS_MAX;
+
+impl Parser<'_> {
+    /// The keyed lines of a record or of settings that begin with the line.
+    pub(super) fn keyed_run(&self, at: usize) -> Vec<KeyedLine> {
+        let before = at.checked_sub(1).map_or("", |above| self.lines[above].content);
+        keyed::run(before, self.lines[at..].iter().map(|line| (line.indent, line.content)))
+    }
+
+    pub(super) fn keyed(&mut self, at: usize, run: Vec<KeyedLine>) {
+        if keyed::are_settings(&run) {
+            self.settings(at, &run);
+        } else {
+            self.record(at, &run);
+        }
+    }
+
+    /// Lines of which deeper ones belong to the last one above that is less deep.
+    fn settings(&mut self, at: usize, run: &[KeyedLine]) {
+        self.begin(Form::Settings);
+        let mut above: Vec<usize> = Vec::new();
+        for (line, keyed) in run.iter().enumerate() {
+            above.retain(|above| self.lines[at + above].indent < self.lines[at + line].indent);
+            if keyed.value.is_empty() {
+                above.push(line);
+                continue;
+            }
+            let path = above.iter().map(|above| run[*above].key.as_str());
+            let path: Vec<&str> = path.chain([keyed.key.as_str()]).collect();
+            let cell = Cell { name: path.join(" "), value: keyed.value.clone() };
+            let head = above.last().map(|above| self.lines[at + above].bytes.clone());
+            let bytes = self.lines[at + line].bytes.clone();
+            if let Some(unit) = self.push(Kind::Field, bytes) {
+                unit.head = head;
+                unit.cells = vec![cell];
+            }
+        }
+    }
+
+    /// Fields of one thing. A question among them with its answer is read as such.
+    fn record(&mut self, at: usize, run: &[KeyedLine]) {
+        let whole = self.lines[at].bytes.start..self.lines[at + run.len() - 1].bytes.end;
+        let value_of = |line: usize| {
+            let end = self.lines[at + line].bytes.end;
+            end - run[line].value.len()..end
+        };
+        let question = run.iter().position(|line| line.value.ends_with(['?', '\u{FF1F}']));
+        let longest = (0..run.len()).max_by_key(|line| run[*line].value.len());
+        if let (Some(question), Some(text)) = (question, longest)
+            && question != text
+        {
+            let (question, text) = (value_of(question), value_of(text));
+            self.section_below(question);
+            self.begin(Form::Paragraph);
+            self.push_sentences(Kind::Sentence, text);
+            self.new_section();
+            return;
+        }
+        let names: Vec<&str> = run.iter().map(|line| line.key.as_str()).collect();
+        let is_same = |group: &Group| {
+            let last = self.found.units[group.units.clone()].last();
+            let first = last.and_then(|unit| unit.cells.first());
+            group.form == Form::Records
+                && first.is_some_and(|cell| keyed::leaf(names[0]) == cell.name)
+                && last.is_some_and(|unit| unit.section == self.section)
+        };
+        if !self.found.groups.last().is_some_and(is_same) {
+            self.begin(Form::Records);
+        }
+        let cells: Vec<Cell> = run
+            .iter()
+            .map(|line| Cell { name: keyed::leaf(&line.key).to_owned(), value: line.value.clone() })
+            .collect();
+        if self.text[whole.clone()].chars().count() <= SENTENCE_CHARS_MAX {
+            self.push_record(whole, None, cells);
+        } else {
+            // A long record is told field by field, each behind the first, which names it.
+            let first = self.lines[at].bytes.clone();
+            for (line, cell) in cells.iter().enumerate().skip(1) {
+                let bytes = self.lines[at + line].bytes.clone();
+                let pair = vec![cells[0].clone(), cell.clone()];
+                self.push_record(bytes, Some(first.clone()), pair);
+            }
+        }
+        self.lead = None;
+    }
+
+    /// The line behind the list of terms with explanations that begins with the line; `None` where
+    /// it does not begin there: two of them tell where their form leaves no doubt, else three.
+    pub(super) fn entries_end(&self, at: usize) -> Option<usize> {
+        let first = &self.lines[at];
+        let is_marked = entry(first.content)?.is_marked;
+        let goes_on = |line: &&Line<'_>| {
+            let is_deeper = line.indent > first.indent && !line.content.is_empty();
+            is_deeper || entry(line.content).is_some_and(|one| is_marked || !one.is_marked)
+        };
+        let inside: Vec<&Line<'_>> = self.lines[at + 1..].iter().take_while(goes_on).collect();
+        let others = inside.iter().filter(|line| entry(line.content).is_some()).count();
+        (others >= if is_marked { 1 } else { 2 }).then_some(at + 1 + inside.len())
+    }
+
+    /// Each term with its explanation, which may go on in deeper lines.
+    pub(super) fn entries(&mut self, at: usize, end: usize) {
+        self.begin(Form::Records);
+        let starts: Vec<usize> =
+            (at..end).filter(|line| entry(self.lines[*line].content).is_some()).collect();
+        for (one, start) in starts.iter().enumerate() {
+            let last = starts.get(one + 1).map_or(end, |next| *next) - 1;
+            let bytes = self.lines[*start].bytes.start..self.lines[last].bytes.end;
+            let Some(entry) = entry(self.lines[*start].content) else { continue };
+            let value = &self.text[bytes.clone()][entry.value..];
+            let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+            let cell = Cell { name: entry.term.to_owned(), value };
+            self.push_record(bytes, None, vec![cell]);
+        }
+        self.lead = None;
+    }
+
+    fn push_record(&mut self, bytes: Range<usize>, head: Option<Range<usize>>, cells: Vec<Cell>) {
+        if let Some(unit) = self.push(Kind::Record, bytes) {
+            unit.head = head;
+            unit.cells = cells;
+        }
+    }
+
+    /// Opens a section with a text that is no heading by its mark.
+    fn section_below(&mut self, heading: Range<usize>) {
+        let text = self.text[heading].to_owned();
+        self.new_section();
+        let section = self.section;
+        self.found.sections[section].push(text);
+    }
+}

@@ -1,0 +1,394 @@
+//! The passages that may answer: sentences, items, rows, records and whole lists, each once.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::passages::blocks::{Blocks, Cell, Form, Kind, Unit, blocks};
+use crate::passages::document::{Stretch, stretches};
+use crate::passages::registers;
+use crate::passages::tables::{bare, told};
+use crate::text::notes;
+use crate::text::sentences;
+use crate::text::shown;
+use crate::text::words::{begins_with_reference, denies, has_demonstrative};
+use lodestone_types::{RequestContext, RetrievedChunk, Stopped};
+
+/// Passages that are looked at. Bounds the work for one answer.
+const CANDIDATES_MAX: usize = 1200;
+/// Characters of a sentence, with the one that it was widened to, at most.
+const PASSAGE_CHARS_MAX: usize = 600;
+/// Items of a list that is told whole, or sentences of a procedure in prose.
+const ITEMS_MAX: usize = 20;
+/// Characters of a list that is told whole.
+const LIST_CHARS_MAX: usize = 2400;
+
+/// One quoted passage of a candidate.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    /// Position in the chunks given.
+    pub(crate) chunk: usize,
+    /// Its characters in the chunk's text; where a border of chunks cuts it, the larger part.
+    pub(crate) chars: Range<usize>,
+    /// The line that says what its values are, where it is shown with it: its chunk, and its
+    /// characters there.
+    pub(crate) head: Option<(usize, Range<usize>)>,
+    /// As an answer shows it.
+    pub(crate) shown: String,
+    /// Its characters in the text of the source.
+    pub(crate) document_chars: Range<usize>,
+}
+
+/// Kind of a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// A single unit.
+    Unit(Kind),
+    /// All items of a list, or all sentences of a short section.
+    Whole(Form),
+}
+
+/// A passage that may answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Candidate {
+    pub(crate) shape: Shape,
+    /// The passages that are quoted, in order; never empty.
+    pub(crate) parts: Vec<Part>,
+    /// Position of its text in the texts that were read.
+    pub(crate) stretch: usize,
+    /// Its section and its group in that text.
+    pub(crate) section: usize,
+    pub(crate) group: usize,
+    /// Position among the units of its text, of the first.
+    pub(crate) unit: usize,
+    /// Number of units that it spans.
+    pub(crate) units: usize,
+    /// Named values of a row or record.
+    pub(crate) cells: Vec<Cell>,
+    /// The text that is compared with the question: with the lead and the heading above it.
+    pub(crate) compared: String,
+    /// The text that announces it: a question above it, an introduction.
+    pub(crate) lead: String,
+    /// The heading right above it, possibly empty, and all of them.
+    pub(crate) heading: String,
+    pub(crate) context: String,
+    /// Whether it announces text instead of being it.
+    pub(crate) is_lead: bool,
+    /// Whether the sentence behind it says that it is not so, and not what is.
+    pub(crate) is_denied: bool,
+    /// Whether the sentence behind it says so and what holds instead: "sorry, wrong: 600 g".
+    pub(crate) is_put_right: bool,
+    /// Whether another entry of its text says that it holds no more.
+    pub(crate) is_ended: bool,
+    /// The best chunk that was found and holds some of it; else the best one of its source.
+    pub(crate) hit: usize,
+    /// Whether a chunk that was found holds some of it.
+    pub(crate) is_hit: bool,
+}
+
+impl Candidate {
+    /// The text that an answer shows of it.
+    pub(crate) fn shown(&self) -> String {
+        let parts: Vec<&str> = self.parts.iter().map(|part| part.shown.as_str()).collect();
+        parts.join(" ")
+    }
+
+    /// Whether both say the same: a sentence is a candidate by itself and, where the next one
+    /// refers to it, together with that one too.
+    pub(crate) fn repeats(&self, other: &Self) -> bool {
+        let overlap = |a: &Part, b: &Part| {
+            let meet = a.chars.start < b.chars.end && b.chars.start < a.chars.end;
+            (a.chunk == b.chunk && meet) || a.shown.contains(&b.shown) || b.shown.contains(&a.shown)
+        };
+        self.parts.iter().any(|a| other.parts.iter().any(|b| overlap(a, b)))
+    }
+
+    /// Whether its text says elsewhere what holds instead.
+    pub(crate) fn is_taken_back(&self) -> bool {
+        self.is_ended || self.is_put_right
+    }
+
+    /// Whether both stand in one group: rows of a table, items of a list.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        (self.stretch, self.group) == (other.stretch, other.group)
+    }
+
+    /// Whether both stand under one heading.
+    pub(crate) fn shares_section(&self, other: &Self) -> bool {
+        (self.stretch, self.section) == (other.stretch, other.section)
+    }
+
+    /// Whether it is a row, a record or a setting.
+    pub(crate) fn has_values(&self) -> bool {
+        matches!(self.shape, Shape::Unit(Kind::Row | Kind::Record | Kind::Field))
+    }
+}
+
+/// The texts that were read and the passages in them.
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
+    /// The passages, by text and by place in it.
+    pub(crate) candidates: Vec<Candidate>,
+    /// The units of each text.
+    pub(crate) blocks: Vec<Blocks>,
+    /// Whether each text is all of its source.
+    pub(crate) are_whole: Vec<bool>,
+}
+
+/// Reads the chunks, of which the first `hits` were found, best first, and the others stand beside
+/// them; of sources alone whose chunks `is_quoted` lets pass, by their position.
+///
+/// # Errors
+/// [`Stopped`] where the request is over.
+pub(crate) fn read(
+    context: &RequestContext,
+    chunks: &[&RetrievedChunk],
+    hits: usize,
+    is_quoted: impl Fn(usize) -> bool,
+) -> Result<Reading, Stopped> {
+    let mut reading = Reading::default();
+    let stretches = stretches(chunks, hits);
+    let quoted = stretches.iter().filter(|stretch| is_quoted(stretch.best));
+    for (position, stretch) in quoted.enumerate() {
+        context.check()?;
+        let reader = Reader {
+            position,
+            stretch,
+            blocks: blocks(&stretch.text),
+            has_marks: notes::are_in(&stretch.text),
+            places: Places::new(&stretch.text),
+        };
+        let from = reading.candidates.len();
+        reader.read(&mut reading.candidates);
+        mark_ended(&mut reading.candidates[from..]);
+        reading.blocks.push(reader.blocks);
+        reading.are_whole.push(stretch.is_whole);
+    }
+    distinct(&mut reading.candidates);
+    reading.candidates.truncate(CANDIDATES_MAX);
+    Ok(reading)
+}
+
+/// Counts the characters before a byte.
+struct Places(Vec<usize>);
+
+impl Places {
+    /// Bytes between the places that are remembered.
+    const STEP: usize = 256;
+
+    fn new(text: &str) -> Self {
+        let mut counts = Vec::with_capacity(text.len() / Self::STEP + 1);
+        let mut chars = 0;
+        for (at, byte) in text.bytes().enumerate() {
+            if at % Self::STEP == 0 {
+                counts.push(chars);
+            }
+            // Continuation bytes of UTF-8 begin no character.
+            chars += usize::from(byte & 0xC0 != 0x80);
+        }
+        Self(counts)
+    }
+
+    fn chars(&self, text: &str, bytes: &Range<usize>) -> Range<usize> {
+        let count = |at: usize| {
+            let from = (at / Self::STEP).min(self.0.len().saturating_sub(1));
+            let before = self.0.get(from).copied().unwrap_or(0);
+            let begins = |byte: &&u8| **byte & 0xC0 != 0x80;
+            before + text.as_bytes()[from * Self::STEP..at].iter().filter(begins).count()
+        };
+        count(bytes.start)..count(bytes.end)
+    }
+}
+
+struct Reader<'t> {
+    position: usize,
+    stretch: &'t Stretch,
+    blocks: Blocks,
+    has_marks: bool,
+    places: Places,
+}
+
+impl Reader<'_> {
+    fn read(&self, found: &mut Vec<Candidate>) {
+        for at in 0..self.blocks.units.len() {
+            let first = self.widened(at);
+            found.extend(self.candidate(
+                Shape::Unit(self.blocks.units[at].kind),
+                first,
+                at + 1,
+                at,
+            ));
+        }
+        for group in &self.blocks.groups {
+            let is_whole = matches!(group.form, Form::List | Form::Paragraph | Form::Table);
+            if is_whole && (2..=ITEMS_MAX).contains(&group.units.len()) {
+                let Range { start, end } = group.units;
+                found.extend(self.candidate(Shape::Whole(group.form), start, end, start));
+            }
+        }
+    }
+
+    /// The unit with which the passage around this one begins: the sentence before it, where it
+    /// points there.
+    fn widened(&self, at: usize) -> usize {
+        let units = &self.blocks.units;
+        let unit = &units[at];
+        let Some(before) = at.checked_sub(1).map(|at| &units[at]) else { return at };
+        let text = &self.stretch.text[unit.bytes.clone()];
+        let refers =
+            begins_with_reference(text) || (unit.kind == Kind::Sentence && has_demonstrative(text));
+        let points_back = refers
+            && matches!(unit.kind, Kind::Sentence | Kind::Item)
+            && before.section == unit.section
+            && matches!(before.kind, Kind::Sentence | Kind::Item)
+            && unit.bytes.end - before.bytes.start <= PASSAGE_CHARS_MAX;
+        if points_back { at - 1 } else { at }
+    }
+
+    /// The candidate of the units `from..to`, of which the one at `main` is what it is about.
+    fn candidate(&self, shape: Shape, from: usize, to: usize, main: usize) -> Option<Candidate> {
+        let units = &self.blocks.units[from..to];
+        let unit = &self.blocks.units[main];
+        let parts: Vec<Part> = match shape {
+            Shape::Unit(_) => self.passage(units, unit).into_iter().collect(),
+            Shape::Whole(_) => {
+                let told = units.iter().filter(|unit| !unit.is_lead);
+                told.filter_map(|unit| self.passage(std::slice::from_ref(unit), unit)).collect()
+            }
+        };
+        let chars: usize = parts.iter().map(|part| part.chars.len()).sum();
+        // One part and what announces it are no list.
+        let fewest = if matches!(shape, Shape::Whole(_)) { 2 } else { 1 };
+        if parts.len() < fewest || chars > LIST_CHARS_MAX {
+            return None;
+        }
+        let text = &self.stretch.text;
+        let path = &self.blocks.sections[unit.section];
+        let lead = unit.lead.clone().map_or("", |lead| &text[lead]);
+        let joined: Vec<&str> = parts.iter().map(|part| part.shown.as_str()).collect();
+        let above = path.last().map_or("", String::as_str);
+        let compared = [above, lead, &joined.join(" ")];
+        let compared: Vec<&str> = compared.into_iter().filter(|part| !part.is_empty()).collect();
+        let is_asked = |heading: &&String| sentences::announces(heading) && lead.is_empty();
+        let question = path.last().filter(is_asked).map_or(lead, String::as_str);
+        let place = self.places.chars(text, &(units[0].bytes.start..unit.bytes.end));
+        let hit = self.stretch.hit(&place);
+        // With the sentence that takes it back it begins with what is not so, too.
+        let mut behind = self.blocks.units[from + 1..].iter().take(to - from);
+        let denial = behind.find_map(|next| {
+            let said = said_in(next.kind, &text[next.bytes.clone()]);
+            (next.section == unit.section && denies(said)).then_some(said)
+        });
+        Some(Candidate {
+            shape,
+            stretch: self.position,
+            section: unit.section,
+            group: unit.group,
+            unit: main,
+            units: to - from,
+            cells: match shape {
+                Shape::Unit(_) => unit.cells.clone(),
+                Shape::Whole(_) => Vec::new(),
+            },
+            compared: compared.join(" "),
+            lead: question.to_owned(),
+            heading: above.to_owned(),
+            context: path.join(" "),
+            is_lead: unit.is_lead && matches!(shape, Shape::Unit(_)),
+            is_denied: denial.is_some_and(|denial| !tells_number(denial)),
+            is_put_right: denial.is_some_and(tells_number),
+            is_ended: false,
+            hit: hit.unwrap_or(self.stretch.best),
+            is_hit: hit.is_some(),
+            parts,
+        })
+    }
+
+    /// Units that stand together as one passage.
+    fn passage(&self, units: &[Unit], unit: &Unit) -> Option<Part> {
+        let text = &self.stretch.text;
+        let bytes = units[0].bytes.start..unit.bytes.end;
+        let (shown, head) = match unit.kind {
+            Kind::Row => (self.row(unit)?, unit.head.clone()),
+            Kind::Record => (self.record(units, unit), unit.head.clone()),
+            Kind::Field => (self.field(unit), unit.head.clone()),
+            Kind::Sentence | Kind::Item | Kind::Line => (text[bytes.clone()].to_owned(), None),
+        };
+        let stands = self.places.chars(text, &bytes);
+        let placed = self.stretch.place(&stands)?;
+        let head = head.and_then(|head| self.stretch.place(&self.places.chars(text, &head)));
+        Some(Part {
+            chunk: placed.chunk,
+            chars: placed.in_chunk,
+            head: head.map(|head| (head.chunk, head.in_chunk)),
+            shown: shown::shown(&shown, self.has_marks),
+            document_chars: self.stretch.document_start + stands.start
+                ..self.stretch.document_start + stands.end,
+        })
+    }
+
+    fn row(&self, unit: &Unit) -> Option<String> {
+        if unit.cells.iter().any(|cell| !cell.name.is_empty()) {
+            return Some(told(&unit.cells));
+        }
+        bare(&self.stretch.text[unit.bytes.clone()])
+    }
+
+    /// The fields of a record in one line; settings, `name = value`, as they are written.
+    fn record(&self, units: &[Unit], unit: &Unit) -> String {
+        let lines = self.stretch.text[units[0].bytes.start..unit.bytes.end].lines().map(str::trim);
+        let lines: Vec<&str> = lines.collect();
+        match lines.iter().all(|line| line.contains(" = ")) {
+            true => lines.join("; "),
+            false => told(&unit.cells),
+        }
+    }
+
+    /// A setting behind the name of the part that it stands in.
+    fn field(&self, unit: &Unit) -> String {
+        let text = &self.stretch.text;
+        let own = &text[unit.bytes.clone()];
+        let above = unit.head.clone().map_or("", |head| &text[head]);
+        // A comment behind the name is told by the place in the document.
+        let above = above.split('#').next().unwrap_or_default().trim();
+        if above.is_empty() { own.to_owned() } else { format!("{above} {own}") }
+    }
+}
+
+/// The text of a unit, without the name before a message of a chat.
+fn said_in(kind: Kind, text: &str) -> &str {
+    match kind {
+        Kind::Line => text.split_once(": ").map_or(text, |(_, message)| message),
+        _ => text,
+    }
+}
+
+fn tells_number(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit())
+}
+
+/// Marks the entries of one text that another one of it says hold no more.
+fn mark_ended(candidates: &mut [Candidate]) {
+    let texts: Vec<String> = candidates.iter().map(Candidate::shown).collect();
+    let ended = registers::ended(texts.iter().map(String::as_str));
+    if ended.is_empty() {
+        return;
+    }
+    for (one, text) in candidates.iter_mut().zip(&texts) {
+        one.is_ended = matches!(one.shape, Shape::Unit(_))
+            && registers::code_of(text).is_some_and(|code| ended.contains(&code));
+    }
+}
+
+/// Drops passages that are said already by another source or another version, word for word: the
+/// first one stays.
+fn distinct(found: &mut Vec<Candidate>) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut position = 0;
+    let folded: Vec<String> = found.iter().map(|one| one.shown().to_lowercase()).collect();
+    found.retain(|candidate| {
+        position += 1;
+        let known = *seen.entry(folded[position - 1].clone()).or_insert(position);
+        // A list of one source stays whole although another has the same items.
+        known == position || matches!(candidate.shape, Shape::Whole(_))
+    });
+}

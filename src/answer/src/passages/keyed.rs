@@ -1,0 +1,176 @@
+//! Lines `name: value`: records, settings, the head of a mail.
+
+use crate::text::sentences;
+
+/// Bounds of a name.
+struct Limits {
+    chars: usize,
+    words: usize,
+}
+
+/// Of the first line, which might be prose.
+const FIRST: Limits = Limits { chars: 40, words: 4 };
+/// Of the lines below it: the columns of tables have long names too.
+const FURTHER: Limits = Limits { chars: 80, words: 10 };
+
+/// Words of a value that is a sentence, at least.
+const PROSE_WORDS_MIN: usize = 3;
+
+/// A line with a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyedLine {
+    pub(crate) key: String,
+    /// Possibly empty, where deeper lines follow. The line ends with it.
+    pub(crate) value: String,
+    pub(crate) indent: usize,
+}
+
+/// The keyed lines from the first on, each given with its indent, up to the first line that is
+/// none. Empty where the first is none, and where they are rather prose: a single one that no
+/// program names, or sentences behind a word in the midst of others, of which `before` is the line
+/// above the first.
+pub(crate) fn run<'t>(
+    before: &str,
+    lines: impl Iterator<Item = (usize, &'t str)>,
+) -> Vec<KeyedLine> {
+    let mut run: Vec<KeyedLine> = Vec::new();
+    let mut behind = "";
+    for (indent, content) in lines {
+        let limits = if run.is_empty() { &FIRST } else { &FURTHER };
+        let Some(line) = keyed_line(indent, content, limits) else {
+            behind = content;
+            break;
+        };
+        run.push(line);
+    }
+    // "To bring:" announces what stands below, where that is no deeper line.
+    while run.last().is_some_and(|last| last.value.is_empty() && !is_identifier(&last.key)) {
+        behind = "";
+        run.pop();
+    }
+    let tells = |line: &KeyedLine| is_prose(&line.value);
+    let are_prose =
+        || run.iter().all(tells) || run.iter().any(|line| tells(line) && line.is_long());
+    match run.as_slice() {
+        [one] if !is_identifier(&one.key) || one.value.is_empty() || is_title(one) => Vec::new(),
+        [_, ..] if (is_prose(before) || is_prose(behind)) && are_prose() => Vec::new(),
+        [] | [_, ..] => run,
+    }
+}
+
+impl KeyedLine {
+    /// Whether its name is longer than those of most records.
+    fn is_long(&self) -> bool {
+        self.key.chars().count() > FIRST.chars || self.key.split(' ').count() > FIRST.words
+    }
+}
+
+/// Whether a text is a sentence, or the end of one.
+fn is_prose(text: &str) -> bool {
+    sentences::is_ended(text) && text.split_whitespace().count() >= PROSE_WORDS_MIN
+}
+
+fn keyed_line(indent: usize, content: &str, limits: &Limits) -> Option<KeyedLine> {
+    let (key, value) = match content.split_once(": ") {
+        Some((key, value)) if value.trim().starts_with('#') => (key, ""),
+        Some((key, value)) => (key, value.trim()),
+        None => match content.strip_suffix(':') {
+            Some(key) => (key, ""),
+            None => match content.split_once(" = ") {
+                Some((key, value)) => (key, value.trim()),
+                None => {
+                    // A comment may stand behind the name of a part.
+                    let (key, comment) = content.split_once(':')?;
+                    let is_comment = comment.trim_start().starts_with('#');
+                    (is_comment && !key.contains(' ')).then_some((key, ""))?
+                }
+            },
+        },
+    };
+    let is_name = |c: char| c.is_alphanumeric() || " ._-/()&'%€$£\":?#+°²³".contains(c);
+    let is_key = !key.is_empty()
+        && key.chars().count() <= limits.chars
+        && key.split(' ').count() <= limits.words
+        && key.starts_with(|c: char| c.is_alphanumeric() || c == '"')
+        && key.chars().all(is_name)
+        && sentences::pieces(key).len() == 1;
+    is_key.then(|| KeyedLine {
+        key: key.trim_matches('"').to_owned(),
+        value: value.to_owned(),
+        indent,
+    })
+}
+
+/// Whether a line is a title in capitals with a colon inside: "X-RAY: RULES FOR EVERYONE".
+fn is_title(line: &KeyedLine) -> bool {
+    let is_capital = |word: &str| {
+        word.chars().filter(|c| c.is_alphabetic()).count() > 1 && !word.contains(char::is_lowercase)
+    };
+    let mut words = line.value.split_whitespace();
+    is_capital(&line.key) && words.by_ref().take(2).filter(|word| is_capital(word)).count() == 2
+}
+
+/// A name as programs give them: one word, lower case or with marks inside.
+fn is_identifier(key: &str) -> bool {
+    !key.contains(' ') && (key.contains(['_', '.', '-']) || key.chars().all(char::is_lowercase))
+}
+
+/// Whether the lines are settings: some stand below others, or are named as programs do.
+pub(crate) fn are_settings(run: &[KeyedLine]) -> bool {
+    run.iter().any(|line| line.value.is_empty() || line.indent > run[0].indent)
+}
+
+/// The last part of a name like `suppliers.phone`.
+pub(crate) fn leaf(key: &str) -> &str {
+    let leaf = key.rsplit('.').next().unwrap_or(key);
+    if key.contains(' ') || leaf.is_empty() { key } else { leaf }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(text: &str) -> Vec<String> {
+        let lines = text.lines().map(|line| (line.len() - line.trim_start().len(), line.trim()));
+        run("", lines).into_iter().map(|line| line.key).collect()
+    }
+
+    #[test]
+    fn names_and_prose_are_told_apart() {
+        assert_eq!(keys("Name: Ada\nRoom: 12\nThat is all."), ["Name", "Room"]);
+        assert_eq!(keys("server:\n  port: 80 # x\nother = 2"), ["server", "port", "other"]);
+        assert_eq!(keys("as_of: 2025-04-01"), ["as_of"]);
+        let short = ["No.", "Max. guests", "Price (incl. VAT)", "Ref. no."];
+        let lines: Vec<String> = short.iter().map(|name| format!("{name}: 1")).collect();
+        assert_eq!(keys(&lines.join("\n")), short);
+        assert!(keys("It was late. Then: nobody.\nAda: she left.").is_empty());
+        let rota = "from: 9 June\nto: 16 June\non call (Mon 06:00 to Mon 06:00): Ada";
+        assert_eq!(keys(rota)[2], "on call (Mon 06:00 to Mon 06:00)");
+        assert_eq!(keys("alarm: 7\nline stops?: yes\nfirst: lock")[1], "line stops?");
+        assert!(keys("Discussion: it was long.").is_empty());
+        assert!(keys("He said, on his way home: no.").is_empty());
+        assert!(keys("The steps are:").is_empty());
+        assert!(
+            keys("Note: the lathe is used after a talk.\nThe key is with the porter.").is_empty()
+        );
+        assert_eq!(
+            keys("Room: 12\nNote: the lathe is loose, ask.\nIt is with Ada now."),
+            ["Room", "Note"]
+        );
+        let two = "Time: 2 hours\nPlease mind what is said at the door: no dogs in the hall.\n\
+                   The door is locked at nine.";
+        assert!(keys(two).is_empty());
+        assert!(keys("Time: 2 hours\nBring with you:").is_empty());
+        assert_eq!(
+            keys("Problem: the pump is too hot.\nCure: let it cool for an hour."),
+            ["Problem", "Cure"]
+        );
+        assert!(keys("X-RAY: RULES FOR EVERYONE  Ada, 2026").is_empty());
+        assert_eq!(keys("X-MODE: AUTO"), ["X-MODE"]);
+    }
+
+    #[test]
+    fn the_last_part_of_a_name_is_its_leaf() {
+        assert_eq!((leaf("suppliers.phone"), leaf("St. Mary")), ("phone", "St. Mary"));
+    }
+}

@@ -1,0 +1,256 @@
+//! Misspelt words of a question, by rule: which may be misspelt, and what each may mean.
+//!
+//! A word is read as another one only if it occurs nowhere in what is searched and neither the
+//! model nor the lexicon of the question's language knows it: a rare word that is right stays, and
+//! so does a question in another language than what is searched. Numbers, codes and short names
+//! stay too.
+
+use std::collections::BTreeSet;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::question::qualities::Quality;
+use crate::text::words::is_interrogative;
+
+/// Words of a question that are looked at.
+const WORDS_MAX: usize = 32;
+/// Letters of a word that may be misspelt.
+const LETTERS: std::ops::RangeInclusive<usize> = 4..=40;
+/// Letters from which a word may differ by two edits; a shorter one by one. As Lucene's
+/// `fuzziness: AUTO` has it, but for words of three letters, most of which have a neighbour.
+const TWO_EDITS_FROM: usize = 8;
+/// Letters from which a capitalised word inside a question may be misspelt: short names have
+/// neighbours that are other names.
+const NAME_LETTERS_MIN: usize = 8;
+/// Letters of each part of two words that were joined.
+const PART_LETTERS_MIN: usize = 3;
+/// The first letter of an alphabet that is not looked at; Latin, Greek and Cyrillic are before it.
+const LETTERS_END: u32 = 0x530;
+
+/// Question words that are often misspelt; they need not occur in documents.
+const ASKING: &[&str] = &[
+    "which", "what", "where", "when", "whose", "much", "many", "does", "should", "would", "could",
+    "have", "welche", "wieviel", "warum", "combien", "pourquoi", "quand", "cuánto", "cuándo",
+    "dónde",
+];
+
+/// A word of a question that was read as another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Correction {
+    /// As it was written.
+    pub from: String,
+    /// As it was read.
+    pub to: String,
+}
+
+/// Knowledge of the words in reach.
+pub trait Vocabulary {
+    /// Why it cannot be asked.
+    type Error;
+
+    /// Rows that hold a word in some inflection.
+    fn rows(&self, word: &str) -> Result<u64, Self::Error>;
+
+    /// Words that may be meant by another: those that begin with its first letter.
+    fn neighbours(&self, word: &str) -> Result<Vec<String>, Self::Error>;
+}
+
+/// The corrections of a question, in its order. `is_word` says whether a word is known as one.
+pub fn corrections<V: Vocabulary>(
+    question: &str,
+    is_word: impl Fn(&str) -> bool,
+    vocabulary: &V,
+) -> Result<Vec<Correction>, V::Error> {
+    let words: Vec<&str> = question.unicode_words().take(WORDS_MAX).collect();
+    let mut found: Vec<Correction> = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let lower = word.to_lowercase();
+        let is_known = found.iter().any(|known| known.from == *word);
+        if is_known || !may_be_misspelt(word, at) || is_word(&lower) || vocabulary.rows(&lower)? > 0
+        {
+            continue;
+        }
+        let meant = match asking(&lower) {
+            Some(asking) => Some(asking.to_owned()),
+            None => match nearest(&lower, vocabulary)? {
+                Some(near) => Some(near),
+                None => match parted(&lower, &is_word, vocabulary)? {
+                    Some(parts) => Some(parts),
+                    None => known(&lower, &is_word),
+                },
+            },
+        };
+        found.extend(meant.map(|to| Correction { from: (*word).to_owned(), to }));
+    }
+    Ok(found)
+}
+
+/// The question as it is read.
+pub fn corrected(question: &str, corrections: &[Correction]) -> String {
+    let meant = |word: &str| corrections.iter().find(|one| one.from == word);
+    let words = question.split_word_bounds();
+    words.map(|word| meant(word).map_or(word, |one| one.to.as_str())).collect()
+}
+
+fn may_be_misspelt(word: &str, at: usize) -> bool {
+    let letters = word.chars().count();
+    let is_plain = word.chars().all(|c| c.is_alphabetic() && (c as u32) < LETTERS_END);
+    let is_name = at > 0 && word.starts_with(char::is_uppercase);
+    let has_capital_inside = word.chars().skip(1).any(char::is_uppercase);
+    let is_told = is_interrogative(word) || Quality::is_told_by(&word.to_lowercase());
+    LETTERS.contains(&letters)
+        && is_plain
+        && !has_capital_inside
+        && !(is_name && letters < NAME_LETTERS_MIN)
+        && !is_told
+}
+
+fn asking(word: &str) -> Option<&'static str> {
+    ASKING.iter().copied().find(|asking| strsim::osa_distance(word, asking) == 1)
+}
+
+/// The nearest word that occurs; of equally near ones the one in most rows.
+fn nearest<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, V::Error> {
+    let most = if word.chars().count() < TWO_EDITS_FROM { 1 } else { 2 };
+    let mut near: Vec<(usize, String)> = Vec::new();
+    for other in vocabulary.neighbours(word)? {
+        let letters = other.chars().count().abs_diff(word.chars().count());
+        if letters > most || !other.chars().all(char::is_alphabetic) {
+            continue;
+        }
+        let distance = strsim::osa_distance(word, &other);
+        if (1..=most).contains(&distance) {
+            near.push((distance, other));
+        }
+    }
+    near.sort();
+    near.dedup();
+    for distance in 1..=most {
+        let mut best: Option<(u64, String)> = None;
+        for (_, other) in near.iter().filter(|(far, _)| *far == distance) {
+            let rows = vocabulary.rows(other)?;
+            if rows > best.as_ref().map_or(0, |(most, _)| *most) {
+                best = Some((rows, other.clone()));
+            }
+        }
+        if let Some((_, word)) = best {
+            return Ok(Some(word));
+        }
+    }
+    Ok(None)
+}
+
+/// The only known word that has a letter twice, or two letters the other way round: "eror",
+/// "recieve". It need not occur in what is searched, whose words may mean the same.
+fn known(word: &str, is_word: impl Fn(&str) -> bool) -> Option<String> {
+    if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return None;
+    }
+    let doubled = (0..word.len()).map(|at| format!("{}{}", &word[..=at], &word[at..]));
+    let turned = (1..word.len().saturating_sub(1)).map(|at| {
+        format!("{}{}{}{}", &word[..at], &word[at + 1..at + 2], &word[at..=at], &word[at + 2..])
+    });
+    let edits: BTreeSet<String> = doubled.chain(turned).filter(|edit| edit != word).collect();
+    let mut known = edits.into_iter().filter(|edit| is_word(edit));
+    known.next().filter(|_| known.next().is_none())
+}
+
+/// Two words that occur and were written as one.
+fn parted<V: Vocabulary>(
+    word: &str,
+    is_word: impl Fn(&str) -> bool,
+    vocabulary: &V,
+) -> Result<Option<String>, V::Error> {
+    let letters = word.chars().count();
+    for (place, (at, _)) in word.char_indices().enumerate() {
+        let (first, second) = word.split_at(at);
+        let is_long = place >= PART_LETTERS_MIN && letters - place >= PART_LETTERS_MIN;
+        if is_long
+            && is_word(first)
+            && is_word(second)
+            && vocabulary.rows(first)? > 0
+            && vocabulary.rows(second)? > 0
+        {
+            return Ok(Some(format!("{first} {second}")));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_occurs_nowhere_may_be_known() {
+        let is_word = |word: &str| ["error", "receive", "munchen", "lose", "loose"].contains(&word);
+        assert_eq!(known("eror", is_word).as_deref(), Some("error"));
+        assert_eq!(known("recieve", is_word).as_deref(), Some("receive"));
+        assert_eq!(known("munched", is_word), None, "another letter");
+        assert_eq!(known("\u{E9}ror", is_word), None);
+    }
+
+    const WORDS: &[(&str, u64)] = &[
+        ("vaccine", 3),
+        ("fridge", 2),
+        ("alarm", 2),
+        ("test", 4),
+        ("responsible", 2),
+        ("radiation", 1),
+        ("protection", 1),
+        ("consultation", 2),
+        ("cash", 1),
+        ("limit", 1),
+        ("weather", 1),
+        ("father", 1),
+        ("solheim", 1),
+        ("martin", 1),
+        ("form", 2),
+        ("farm", 9),
+    ];
+
+    struct Few;
+
+    impl Vocabulary for Few {
+        type Error = std::convert::Infallible;
+
+        fn rows(&self, word: &str) -> Result<u64, Self::Error> {
+            Ok(WORDS.iter().find(|(known, _)| *known == word).map_or(0, |(_, rows)| *rows))
+        }
+
+        fn neighbours(&self, word: &str) -> Result<Vec<String>, Self::Error> {
+            let alike = WORDS.iter().filter(|(known, _)| known.as_bytes()[0] == word.as_bytes()[0]);
+            Ok(alike.map(|(known, _)| (*known).to_owned()).collect())
+        }
+    }
+
+    fn read(question: &str) -> String {
+        let is_word =
+            |word: &str| matches!(word, "feather" | "cash" | "limit" | "test" | "how" | "there");
+        let found = corrections(question, is_word, &Few).unwrap();
+        corrected(question, &found)
+    }
+
+    #[test]
+    fn misspelt_words_are_read_as_the_nearest() {
+        assert_eq!(read("vacine frige alram test when"), "vaccine fridge alarm test when");
+        assert_eq!(
+            read("Who is resposible for radation protction?"),
+            "Who is responsible for radiation protection?"
+        );
+        assert_eq!(read("how mutch is a consultaton"), "how much is a consultation");
+        assert_eq!(read("What is the cashlimit?"), "What is the cash limit?");
+        assert_eq!(read("wich furm"), "which farm", "of equally near words the more frequent one");
+    }
+
+    #[test]
+    fn what_is_right_or_not_a_word_stays() {
+        for question in [
+            "Whose feather is it?", "What does HV-2214 mean?", "Where is Marten?",
+            "Is there a frm E3?", "the ALRAM of x2vacine", "zzzzzz qqqqqqqqqq",
+        ] {
+            assert_eq!(read(question), question);
+        }
+        assert_eq!(read("Where is Dr solhiem?"), "Where is Dr solheim?");
+    }
+}

@@ -1,0 +1,64 @@
+//! Questions for the largest or smallest of several values, or the second from it.
+
+use crate::question::qualities::Quality;
+use crate::text::words::{contains, entries, is_entry};
+
+/// Words that want the largest value, whatever it is of.
+const MOST: &str = "\
+    highest|most|largest|biggest|best|maximum|greatest|höchste|höchsten|größte|größten|meisten|\
+    beste|plus haut|plus élevé|plus grand|el mayor|la mayor|con mayor|de mayor|qué mayor|\
+    más alto|más grande";
+/// Words that want the smallest one.
+const LEAST: &str = "\
+    lowest|least|smallest|fewest|minimum|worst|niedrigste|niedrigsten|kleinste|kleinsten|\
+    wenigsten|plus bas|plus petit|menor|más bajo|más pequeño";
+/// Words directly before one of them that want the second and the third.
+const RANKS: [&str; 2] =
+    ["second|2nd|zweit|zweite|segundo|segunda", "third|3rd|dritt|dritte|tercer|tercera"];
+/// Words that begin an extreme behind its noun, as Spanish and French have it.
+const BEHIND_RANKED: &str = "más|menos|plus|moins";
+
+/// Which of several values is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extreme {
+    Most,
+    Least,
+}
+
+/// The extreme that a question wants, of which `unbound` are the words without those of bounds;
+/// `is_most` says which its superlative of a quality wants.
+pub(crate) fn extreme(unbound: &str, is_most: Option<bool>) -> Option<Extreme> {
+    let wants = |list: &str| entries(list).any(|phrase| contains(unbound, phrase));
+    let (most, least) = is_most.map_or_else(|| (wants(MOST), wants(LEAST)), |most| (most, !most));
+    match (most, least) {
+        (true, false) => Some(Extreme::Most),
+        (false, true) => Some(Extreme::Least),
+        _ => None,
+    }
+}
+
+/// Which one from the extreme is meant, of a question of which `spaced` are the words: 2 of "the
+/// second highest", 1 of "litres per second".
+pub(crate) fn rank(spaced: &str, quality: Option<&'static Quality>) -> usize {
+    let of_quality = quality.into_iter().flat_map(Quality::superlatives);
+    let extremes = entries(MOST).chain(entries(LEAST)).chain(of_quality);
+    let before = extremes.filter_map(|extreme| {
+        let before = &spaced[..spaced.find(&format!(" {extreme} "))?];
+        let is_behind = extreme.split(' ').next().is_some_and(|word| is_entry(BEHIND_RANKED, word));
+        Some(before.rsplit(' ').take(if is_behind { 2 } else { 1 }))
+    });
+    let ranks =
+        before.flatten().filter_map(|word| RANKS.iter().position(|list| is_entry(list, word)));
+    ranks.max().map_or(1, |at| at + 2)
+}
+
+/// A question in lower case behind the word that asks for the largest or smallest.
+pub(crate) fn behind<'q>(lower: &'q str, quality: Option<&'static Quality>) -> &'q str {
+    let of_quality = quality.into_iter().flat_map(Quality::superlatives);
+    let words = entries(MOST).chain(entries(LEAST)).chain(of_quality);
+    let ends = words.filter_map(|word| {
+        let at = lower.find(word)? + word.len();
+        lower.is_char_boundary(at).then_some(at)
+    });
+    ends.max().map_or(lower, |at| &lower[at..])
+}

@@ -1,0 +1,245 @@
+//! Measures: questions that name what they want measured, and texts that hold such a value.
+//!
+//! "What does it cost?" wants money, "how heavy is it?" a weight. A text with a number of another
+//! kind does not answer. Only measures that a text shows by a unit or a mark are known here.
+
+use crate::passages::blocks::Cell;
+use crate::passages::candidates::Candidate;
+use crate::question::qualities::unit;
+use crate::question::wish::MONEY;
+use crate::text::values::{has_money, quantities};
+use crate::text::words::{
+    Asked, asked, contains, entries, is_interrogative, is_number, spaced, tells_negation,
+};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// A kind of value that a question may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measure {
+    Money,
+    /// Earnings of somebody.
+    Pay,
+    /// Times at which something is open.
+    Hours,
+    Temperature,
+    Length,
+    Weight,
+    Share,
+    Phone,
+    Mail,
+    Age,
+}
+
+const TEMPERATURES: &str = "\
+    temperature|temperatures|how hot|how cold|how warm|temperatur|wie heiß|wie warm|wie kalt|\
+    température|temperatura";
+/// Other words in the names of lists of prices.
+const MONEY_LISTS: &str = "rates|tariff|tariffs|charges|rent|rents|tarife|tarifs|tarifas";
+const LENGTHS: &str = "\
+    how deep|how tall|how wide|how thick|how high|how far|depth|height|width|thickness|wie tief|\
+    wie hoch|wie breit|wie dick|tiefe|höhe|breite|profondeur|hauteur|largeur|profundidad|altura";
+const HIGHS: &str = "how high|wie hoch";
+/// Nouns of amounts, which are high too.
+const AMOUNTS: &str = "\
+    fee|rate|price|cost|costs|rent|salary|pay|supplement|surcharge|bonus|deposit|fine|share|limit|\
+    interest|tax|budget|allowance|premium|discount|risk|number|score|damage|damages|loss|losses|\
+    turnover|profit|bill|debt|liability|occupancy|demand|gebühr|preis|miete|kosten|gehalt|zuschlag|\
+    kaution|strafe|anteil|zins|steuer|rabatt|prämie";
+const WEIGHTS: &str = "\
+    weight|weigh|weighs|how heavy|gewicht|wiegt|wie schwer|poids|pèse|peso|pesa|cuánto pesa";
+const SHARES: &str = "\
+    percentage|what percent|how many percent|per cent|prozent|prozentsatz|pourcentage|porcentaje";
+const PHONES: &str = "\
+    phone number|telephone number|mobile number|phone|telephone|extension|telefonnummer|telefon|\
+    téléphone|teléfono";
+const MAILS: &str =
+    "email|e mail|email address|mail address|mailadresse|correo electrónico|courriel";
+const AGES: &str = "how old|what age|wie alt|quel âge|qué edad|cuántos años tiene";
+/// Words of a text that tells an age, and the year of a beginning.
+const TELLS_AGE: &str = "\
+    years|year|yrs|age|aged|old|born|built|founded|opened|since|bought|made|alt|jahre|geboren|ans|\
+    né|née|años|nacido|nacida";
+const PAYS: &str = "\
+    salary|salaries|wage|wages|earn|earns|earned|gehalt|lohn|verdient|verdienen|salaire|gagne|\
+    sueldo|salario|gana";
+const HOURS: &str = "\
+    opening hours|opening times|business hours|öffnungszeiten|heures d'ouverture|\
+    horaires d'ouverture|horario de apertura";
+const OPENS: &str = "\
+    open|opens|opening|close|closes|closing|shut|shuts|öffnet|geöffnet|schließt|ouvre|ouvert|\
+    ouverte|ferme|abre|abierto|abierta|cierra";
+/// Words of a text that tells when something is open.
+const TELLS_OPEN: &str = "\
+    open|opens|opened|opening|hours|closed|close|closes|closing|shut|shuts|offen|öffnet|geöffnet|\
+    öffnung|öffnungszeiten|schließt|geschlossen|ouvre|ouvert|ouverte|ouverture|horaires|horaire|\
+    ferme|fermé|abre|abierto|abierta|apertura|horario|horarios|cierra|cerrado";
+/// Openings behind which a measure is the thing asked for and not part of its matter.
+const ASKING: &str = "\
+    what|what's|which|how|wie|was|welche|welcher|welches|quel|quelle|combien|cuál|qué|cuánto|\
+    cuánta";
+
+const TEMPERATURE_UNITS: &[&str] =
+    &["°", "°c", "°f", "c", "f", "degrees", "degree", "grad", "degrés", "grados"];
+const LENGTH_UNITS: &[&str] = &[
+    "m", "cm", "mm", "km", "ft", "foot", "feet", "in", "inch", "inches", "yd", "yards", "mile",
+    "miles", "metre", "metres", "meter", "meters", "centimetres", "millimetres", "kilometres",
+    "zentimeter", "millimeter", "kilometer", "mètres", "mètre", "metros", "metro", "x",
+];
+const WEIGHT_UNITS: &[&str] = &[
+    "kg", "g", "mg", "t", "lb", "lbs", "oz", "kilo", "kilos", "kilogram", "kilograms", "gram",
+    "grams", "tonne", "tonnes", "ton", "tons", "stone", "gramm", "kilogramm", "tonnen",
+    "kilogramme",
+];
+const SHARE_WORDS: &str = "percent|per cent|prozent|pour cent|por ciento|half|third|quarter";
+/// Digits of a telephone number or an extension at least.
+const PHONE_DIGITS_MIN: usize = 3;
+
+impl Measure {
+    /// The measure that a question asks for, of which the money is known already.
+    pub(crate) fn of(question: &str, asks_amount: bool) -> Option<Self> {
+        let words = spaced(question);
+        let has = |list: &str| entries(list).any(|phrase| contains(&words, phrase));
+        let begins = entries(ASKING).any(|word| words.starts_with(&format!(" {word} ")));
+        // Keywords alone ask for what they name.
+        let asks =
+            begins || !words.split(' ').any(|word| !word.is_empty() && is_interrogative(word));
+        match () {
+            () if asks_amount => Some(Self::Money),
+            () if has(HOURS) || (asked(question) == Asked::Date && has(OPENS)) => Some(Self::Hours),
+            () if !asks => None,
+            () if has(PAYS) && asked(question) != Asked::Date => Some(Self::Pay),
+            () if has(AGES) => Some(Self::Age),
+            () if has(TEMPERATURES) => Some(Self::Temperature),
+            // "How high is the fee?" wants no length.
+            () if has(HIGHS) && has(AMOUNTS) => None,
+            () if has(LENGTHS) => Some(Self::Length),
+            () if has(WEIGHTS) => Some(Self::Weight),
+            () if has(SHARES) => Some(Self::Share),
+            () if has(MAILS) => Some(Self::Mail),
+            () if has(PHONES) => Some(Self::Phone),
+            () => None,
+        }
+    }
+
+    /// Whether nothing else can stand for it: a length, a weight, a temperature, opening hours, an
+    /// age.
+    pub(crate) fn is_irreplaceable(self) -> bool {
+        matches!(self, Self::Temperature | Self::Length | Self::Weight | Self::Hours | Self::Age)
+    }
+
+    /// Whether a text that holds no such value can tell of it in other words: an amount by a number
+    /// alone, or by saying that there is none.
+    pub(crate) fn may_be_told_by(self, text: &str) -> bool {
+        self != Self::Money || text.contains(|c: char| c.is_ascii_digit()) || tells_negation(text)
+    }
+
+    /// Whether a passage holds such a value. `above` is what names it: headings, columns, title.
+    pub(crate) fn is_in(self, passage: &Candidate, above: &str) -> bool {
+        self.is_in_text(&passage.shown(), &passage.cells, above)
+    }
+
+    fn is_in_text(self, passage: &str, cells: &[Cell], above: &str) -> bool {
+        let has_unit = |units: &[&str]| {
+            let named = |unit: &str| units.contains(&unit);
+            quantities(passage).iter().any(|one| named(&one.unit))
+                || cells
+                    .iter()
+                    .filter_map(|cell| unit(&cell.name, &cell.value))
+                    .any(|unit| named(&unit))
+        };
+        let has_digit = || passage.contains(|c: char| c.is_ascii_digit());
+        match self {
+            Self::Money => {
+                let text = spaced(&format!("{passage} {above}"));
+                let mut names = entries(MONEY).chain(entries(MONEY_LISTS));
+                let mut is_named = || names.any(|word| contains(&text, word));
+                let is_free = || contains(&text, "free");
+                has_money(passage)
+                    || is_free()
+                    || (has_digit() && (is_named() || has_currency(above)))
+            }
+            Self::Pay => {
+                let text = spaced(&format!("{passage} {above}"));
+                has_money(passage)
+                    || (has_digit() && entries(PAYS).any(|word| contains(&text, word)))
+            }
+            Self::Hours => {
+                let text = spaced(&format!("{passage} {above}"));
+                entries(TELLS_OPEN).any(|word| contains(&text, word))
+            }
+            Self::Temperature => {
+                has_unit(TEMPERATURE_UNITS) || (has_digit() && passage.contains('°'))
+            }
+            Self::Length => has_unit(LENGTH_UNITS),
+            Self::Weight => has_unit(WEIGHT_UNITS),
+            Self::Share => {
+                let text = spaced(passage);
+                passage.contains('%') || entries(SHARE_WORDS).any(|word| contains(&text, word))
+            }
+            Self::Phone => passage.chars().filter(char::is_ascii_digit).count() >= PHONE_DIGITS_MIN,
+            Self::Mail => passage.contains('@'),
+            Self::Age => {
+                let text = spaced(&format!("{passage} {above}"));
+                let has_number = has_digit() || passage.unicode_words().any(is_number);
+                has_number && entries(TELLS_AGE).any(|word| contains(&text, word))
+            }
+        }
+    }
+}
+
+/// Whether the names above a value say a currency.
+fn has_currency(above: &str) -> bool {
+    has_money(&format!("{above} 0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_measure_wants_its_unit() {
+        for (question, answers, others) in [
+            ("How heavy is the pump?", "It weighs 14 kg.", "It has 2 wheels."),
+            (
+                "What temperature does the hall have?", "The hall is kept at 21 °C.",
+                "Hall 4 is 30 m.",
+            ),
+            ("What percentage passed?", "62 % passed.", "Of 40 pupils some passed."),
+            ("What's the phone number of the porter?", "Porter: 0555 771.", "Ask the porter at 9."),
+            ("How deep is the shaft?", "The shaft goes down 12 m.", "The shaft opens at 9."),
+            ("hall temperature", "Kept at 21 degrees", "Hall 4"),
+            (
+                "When is the canteen open?",
+                "Canteen: opening times 8 to 14.",
+                "The room over the canteen, Monday at 13:00.",
+            ),
+            ("How old is the tower?", "The tower was built in 1934.", "Tower: extension 60."),
+            ("What does Ada earn?", "Ada: £2,100 a month.", "Ada: room 12, extension 40."),
+            ("What is the email address of Ada?", "ada@example.org", "Ada sits in room 12."),
+        ] {
+            let measure = Measure::of(question, false).expect("a measure");
+            assert!(measure.is_in_text(answers, &[], ""), "{question}");
+            assert!(!measure.is_in_text(others, &[], ""), "{question}");
+        }
+        assert_eq!(Measure::of("Who measures the temperature?", false), None);
+        assert_eq!(Measure::of("How high is the supplement for nights?", false), None);
+        assert_eq!(Measure::of("How high is the tower?", false), Some(Measure::Length));
+    }
+
+    #[test]
+    fn money_is_told_by_a_currency_or_a_name() {
+        let money = Measure::of("What does it cost?", true).expect("money");
+        for (passage, above) in [
+            ("It is £5.", ""),
+            ("Adult: 6.40", "Prices 2025"),
+            ("Loft: 205", "Room rates"),
+            ("Swim: 31", "in pounds"),
+            ("Free.", ""),
+        ] {
+            assert!(money.is_in_text(passage, &[], above), "{passage} {above}");
+        }
+        assert!(!money.is_in_text("Two visits a year, within 24 h.", &[], "Suppliers"));
+        assert!(money.may_be_told_by("There is no fee.") && money.may_be_told_by("Decided: 16.50"));
+        assert!(!money.may_be_told_by("The clock is serviced every March by Firmin."));
+    }
+}

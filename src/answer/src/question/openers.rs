@@ -1,0 +1,188 @@
+//! Openers: the polite words around a question, which say nothing of its matter: "could you tell
+//! me which, please?". Without them the words with which it asks stand at its beginning.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::text::words::{entries, is_entry};
+
+/// Greetings and other words before the opener itself.
+const GREETINGS: &str = "\
+    hello|hi|hey|hi there|hello there|good morning|good afternoon|good evening|excuse me|sorry|\
+    dear all|dear team|hi all|hi team|quick question|just a quick question|i have a question|\
+    please|so|well|hallo|guten tag|guten morgen|entschuldigung|bitte|eine frage|bonjour|pardon|\
+    excusez moi|hola|buenos días|perdón|por favor";
+/// Openers of an indirect question.
+const OPENERS: &str = "\
+    could you tell me|could you please tell me|could you kindly tell me|can you tell me|\
+    can you please tell me|would you tell me|would you please tell me|will you tell me|\
+    could you let me know|can you let me know|please tell me|please let me know|tell me|\
+    let me know|could you explain|can you explain|could you explain to me|could you|can you|\
+    would you|would you please|could you please|can you please|would you be so kind as to|\
+    would you be so kind to|would you be so kind and|would you mind telling me|\
+    would you mind|would it be possible to|can someone tell me|can somebody tell me|\
+    can anyone tell me|could someone tell me|could anyone tell me|does anyone know|\
+    does anybody know|does someone know|do you know|do you happen to know|do we know|\
+    would you know|any idea|i need to know|we need to know|i want to know|we want to know|\
+    i'd like to know|i would like to know|we would like to know|we'd like to know|\
+    i would love to know|i'd love to know|i have to know|i must know|i was wondering|\
+    i am wondering|i'm wondering|i wonder|just wondering|wondering|may i ask|could i ask|\
+    can i ask|i'm trying to find out|i am trying to find out|i'm not sure|i am not sure|\
+    i don't know|it is not clear to me|remind me|\
+    können sie mir sagen|könnten sie mir sagen|kannst du mir sagen|könntest du mir sagen|\
+    können sie mir bitte sagen|kannst du mir bitte sagen|sagen sie mir|sag mir|\
+    ich möchte wissen|ich würde gerne wissen|ich wüsste gern|ich wüsste gerne|ich muss wissen|\
+    wissen sie|weißt du|wisst ihr|weiß jemand|\
+    pouvez vous me dire|pourriez vous me dire|peux tu me dire|dites moi|dis moi|\
+    je voudrais savoir|j'aimerais savoir|je veux savoir|savez vous|sais tu|\
+    puede decirme|puedes decirme|podría decirme|podrías decirme|me puede decir|me puedes decir|\
+    dígame|dime|quisiera saber|quiero saber|me gustaría saber|sabe usted|sabes";
+/// First words of a question behind an opener.
+const ASKING: &str = "\
+    who|whom|whose|what|what's|which|when|where|why|how|whether|if|since|until|from|at|in|list|\
+    name|enumerate|explain|describe|wer|wen|wem|wessen|was|welche|welcher|welches|welchen|wann|wo|\
+    warum|weshalb|wieso|wie|wieviel|ob|nenne|qui|que|quoi|quel|quelle|quels|quelles|quand|où|\
+    pourquoi|comment|combien|si|liste|quién|quiénes|qué|cuál|cuáles|cuándo|dónde|cómo|cuánto|\
+    cuánta|cuántos|cuántas|por";
+/// Openings of those that stood behind polite words: "how the pump is started".
+pub(crate) const INDIRECT_STEPS: &str = "\
+    how the|how a|how an|how my|how our|how your|how i|how we|how you|how one|wie man|wie ich|\
+    wie wir|wie die|wie der|wie das|comment on|cómo se";
+/// Verbs of what is typed into a search box to be told how, words between them and what they are
+/// done to, and last words that ask for the same.
+const ORDERS: &str = "\
+    set|setup|install|reset|change|create|add|remove|delete|cancel|connect|configure|export|import|\
+    mount|replace|update|upgrade|print|restore|register|activate|enable|disable|return|renew|pair|\
+    clean|start|stop|restart|calibrate|assemble|setting|installing|resetting|changing|creating|\
+    adding|removing|deleting|cancelling|connecting|configuring|exporting|importing|mounting|\
+    replacing|updating|upgrading|printing|restoring|registering|activating|returning|renewing|\
+    pairing|cleaning|starting|restarting";
+const BEHIND_ORDER: &str = "a|an|the|my|our|your|up";
+const INSTRUCTIONS: &str =
+    "instructions|step by step guide|anleitung|mode d'emploi|instrucciones|paso a paso";
+/// Words of a question before a comma or full stop behind which it asks.
+const BEFORE_ASKING_MIN: usize = 3;
+/// Words with which a question begins.
+const QUESTION_WORDS: &str = "\
+    who|whom|whose|what|what's|when|where|which|why|how|wer|wen|wem|was|welche|welcher|welches|\
+    welchen|wann|wo|warum|wie|qui|que|quel|quelle|quels|quelles|quand|où|pourquoi|comment|\
+    combien|quién|qué|cuál|cuáles|cuándo|dónde|cómo|cuánto|cuánta|cuántos|cuántas";
+/// Words of thanks behind a question.
+const CLOSERS: &str = "\
+    please|thanks|thank you|thank you very much|many thanks|thanks in advance|thanks a lot|cheers|\
+    bitte|danke|vielen dank|danke schön|s'il vous plaît|s'il te plaît|merci|merci beaucoup|\
+    por favor|gracias|muchas gracias";
+/// Words of the longest entry of these lists.
+const WORDS_MAX: usize = 8;
+
+/// The question without greetings, openers and thanks; as it is, where what is left does not ask.
+pub(crate) fn without_openers(question: &str) -> &str {
+    let rest = without_closers(question);
+    let mut asked = rest;
+    let mut is_opened = false;
+    loop {
+        if let Some(behind) = behind(asked, GREETINGS) {
+            asked = behind;
+        } else if let Some(behind) = behind(asked, OPENERS) {
+            (asked, is_opened) = (behind, true);
+        } else {
+            break;
+        }
+    }
+    let first = asked.unicode_words().next().unwrap_or_default();
+    if is_opened && is_entry(ASKING, first) { asked } else { rest }
+}
+
+/// Whether words ask without a question how something is done: "set up a printer".
+pub(crate) fn is_order(opening: &str) -> bool {
+    let mut words = opening.split_whitespace();
+    let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let ends = |phrase: &str| opening.ends_with(&format!(" {phrase} "));
+    (is_entry(ORDERS, first) && is_entry(BEHIND_ORDER, second)) || entries(INSTRUCTIONS).any(ends)
+}
+
+/// The part of a question from where it asks, behind a statement: "It is for 30 people. Which hall
+/// fits?"; all of it where it asks from the beginning.
+pub(crate) fn asking(question: &str) -> &str {
+    if asks_first(question) {
+        return question;
+    }
+    let is_statement = |text: &str| text.split_whitespace().nth(BEFORE_ASKING_MIN - 1).is_some();
+    let mut marks = question.rmatch_indices([',', '.', '!', ':', ';']);
+    let behind = marks.find_map(|(at, mark)| {
+        let rest = question[at + mark.len()..].strip_prefix(' ')?;
+        (asks_first(rest) && is_statement(&question[..at])).then_some(rest)
+    });
+    behind.map_or(question, str::trim_start)
+}
+
+/// Whether a text begins with a question word.
+fn asks_first(text: &str) -> bool {
+    text.split_whitespace().next().is_some_and(|word| {
+        is_entry(QUESTION_WORDS, word.trim_matches(|c: char| !c.is_alphanumeric()))
+    })
+}
+
+/// The text behind the longest entry with which it begins, without marks between.
+fn behind<'t>(text: &'t str, list: &str) -> Option<&'t str> {
+    let words: Vec<(usize, &str)> = text.unicode_word_indices().take(WORDS_MAX + 1).collect();
+    let longest = (1..words.len()).rev().find(|count| is_entry(list, &joined(&words[..*count])))?;
+    Some(&text[words[longest].0..])
+}
+
+/// The text before words of thanks at its end, with its mark of a question.
+fn without_closers(question: &str) -> &str {
+    let words: Vec<(usize, &str)> = question.unicode_word_indices().collect();
+    let counts = (1..=WORDS_MAX.min(words.len().saturating_sub(1))).rev();
+    let mut ends = counts.map(|count| words.len() - count);
+    match ends.find(|at| is_entry(CLOSERS, &joined(&words[*at..]))) {
+        Some(at) => question[..words[at].0].trim_end_matches([' ', ',', '-', '\u{2013}', '(', '.']),
+        None => question,
+    }
+}
+
+fn joined(words: &[(usize, &str)]) -> String {
+    let words: Vec<&str> = words.iter().map(|(_, word)| *word).collect();
+    words.join(" ").replace('\u{2019}', "'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polite_words_are_no_part_of_a_question() {
+        for (question, asked) in [
+            ("Could you tell me which bowls I may bring, please?", "which bowls I may bring"),
+            ("I need to know how the pump is started", "how the pump is started"),
+            ("Hi, do you know when the hall opens? Thanks", "when the hall opens?"),
+            ("Would you be so kind as to list what was corrected?", "list what was corrected?"),
+            ("Können Sie mir sagen, wann die Halle öffnet?", "wann die Halle öffnet?"),
+            ("Je voudrais savoir quand la salle ouvre", "quand la salle ouvre"),
+            ("When does the hall open, please?", "When does the hall open"),
+        ] {
+            assert_eq!(without_openers(question), asked);
+        }
+    }
+
+    #[test]
+    fn a_question_asks_behind_a_statement() {
+        for (question, asked) in [
+            ("It is for 30 people. Which hall fits?", "Which hall fits?"),
+            ("There is a mistake in my pay, whom do I ask?", "whom do I ask?"),
+            ("Which hall is it, and who pays?", "Which hall is it, and who pays?"),
+            ("Ada, who signs?", "Ada, who signs?"),
+        ] {
+            assert_eq!(asking(question), asked);
+        }
+    }
+
+    #[test]
+    fn what_does_not_ask_behind_them_stays() {
+        for question in [
+            "Tell me about the pump", "Do you know Ada?", "I don't know",
+            "Can you open the hall on Sunday?", "Please", "", "Who signs?",
+        ] {
+            assert_eq!(without_openers(question), question);
+        }
+    }
+}

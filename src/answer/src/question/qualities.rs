@@ -1,0 +1,372 @@
+//! Qualities of things, "how heavy", "the longest", "cheaper than": the words of a question that
+//! mean one, and the columns of a table that hold it.
+
+use crate::question::wish::MONEY;
+use crate::text::values::{days, has_money, measure, month_of_year, quantities, year};
+use crate::text::words::{contains, entries, is_entry};
+
+/// A quality that tables hold as numbers or days.
+#[derive(Debug)]
+pub(crate) struct Quality {
+    kind: Kind,
+    /// Words that want the thing with the most of it, and with the least.
+    most: &'static str,
+    least: &'static str,
+    /// Other words of a question that mean it.
+    others: &'static str,
+    /// Words of the names of its columns, and units of its values.
+    names: &'static str,
+    units: &'static str,
+}
+
+/// Kind of the values of a quality.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Number,
+    Money,
+    Time,
+    /// The day on which something ends or has to be done.
+    Deadline,
+}
+
+const QUALITIES: &[Quality] = &[
+    Quality {
+        kind: Kind::Number,
+        most: "heaviest|schwerste|schwersten|plus lourd|plus lourde|más pesado|más pesada",
+        least: "lightest|leichteste|leichtesten|plus léger|plus légère|más ligero|más ligera",
+        others: "heavy|heavier|lighter|weigh|weighs|weight|schwer|schwerer|leichter|wiegt|wiegen",
+        names: "weight|mass|gewicht|masse|poids|peso",
+        units: "kg|g|mg|t|lb|lbs|oz|kilo|kilos|tonnes|tons",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "longest|längste|längsten|plus long|plus longue|más largo|más larga",
+        least: "shortest|kürzeste|kürzesten|plus court|plus courte|más corto|más corta",
+        others: "longer|shorter|length|länger|kürzer|länge",
+        names: "length|duration|länge|dauer|longueur|durée|longitud|duración",
+        units: "m|cm|mm|km|ft|feet|miles|min|minutes|h|hours|days|weeks|months|stunden|tage",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "tallest",
+        least: "",
+        others: "taller|height",
+        names: "height|höhe|hauteur|altura",
+        units: "",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "widest|thickest|breiteste|dickste|plus large|plus épais|más ancho|más grueso",
+        least: "narrowest|thinnest|schmalste|dünnste|plus étroit|plus mince|más estrecho|más fino",
+        others: "wider|thicker|narrower|thinner|width|thickness|diameter",
+        names: "width|thickness|diameter|breite|dicke|durchmesser|largeur|épaisseur|ancho|grosor",
+        units: "",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "deepest|tiefste|plus profond|más profundo",
+        least: "shallowest|flachste",
+        others: "deeper|shallower|depth",
+        names: "depth|tiefe|profondeur|profundidad",
+        units: "",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "farthest|furthest|weiteste|plus loin|más lejos",
+        least: "nearest|closest|nächste|plus proche|más cerca",
+        others: "farther|further|nearer|distance",
+        names: "distance|entfernung|distancia",
+        units: "km|miles",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "fastest|quickest|schnellste|schnellsten|plus rapide|más rápido",
+        least: "slowest|langsamste|plus lent|más lento",
+        others: "faster|slower|speed",
+        names: "speed|geschwindigkeit|vitesse|velocidad|mph|knots",
+        units: "mph|knots",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "hottest|warmest|heißeste|wärmste|plus chaud|más caliente",
+        least: "coldest|coolest|kälteste|kühlste|plus froid|más frío",
+        others: "hotter|warmer|colder|cooler|temperature|temperatur",
+        names: "temperature|temp|temperatur|température|temperatura",
+        units: "°c|°f|°|celsius",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "loudest|lauteste|plus bruyant|más ruidoso",
+        least: "quietest|leiseste|plus silencieux|más silencioso",
+        others: "louder|quieter|noise",
+        names: "noise|sound|loudness|lärm|bruit|ruido",
+        units: "db",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "strongest|stärkste|plus fort|más fuerte",
+        least: "weakest|schwächste|plus faible|más débil",
+        others: "stronger|weaker|strength",
+        names: "strength|load|force|stärke|last|charge|fuerza|carga",
+        units: "kn",
+    },
+    Quality {
+        kind: Kind::Number,
+        most: "brightest|hellste|plus lumineux|más brillante",
+        least: "darkest|dimmest|dunkelste",
+        others: "brighter|darker|brightness",
+        names: "brightness|light|helligkeit|lumens|lux",
+        units: "lm|lumen|lumens|lux",
+    },
+    Quality {
+        kind: Kind::Money,
+        most: "most expensive|priciest|dearest|costliest|teuerste|teuersten|plus cher|plus chère|\
+               más caro|más cara",
+        least: "cheapest|least expensive|billigste|billigsten|günstigste|günstigsten|moins cher|\
+                moins chère|más barato|más barata",
+        others: MONEY,
+        names: MONEY,
+        units: "",
+    },
+    Quality {
+        kind: Kind::Time,
+        most: "latest|newest|youngest|most recent|neueste|neuesten|jüngste|jüngsten|\
+               plus récent|más reciente",
+        least: "earliest|oldest|älteste|ältesten|plus ancien|más antiguo",
+        others: "",
+        names: "built|bought|made|year|since|opened|founded|baujahr|gebaut|gekauft|jahr|année|\
+                construit|acheté|año|construido|comprado",
+        units: "",
+    },
+    Quality {
+        kind: Kind::Deadline,
+        most: "",
+        least: "next due|due next|due first|expires first|expires next|runs out first|\
+                first to expire|most overdue|soonest",
+        others: "",
+        names: "due|deadline|next|expires|expiry|until|renewal|end|ends|fällig|frist|ablauf|bis|\
+                échéance|prochain|fin|vence|vencimiento|próximo",
+        units: "",
+    },
+];
+
+/// Units of one kind of quantity, as multiples of the first.
+const SCALES: &[&[(&str, f64)]] = &[
+    &[
+        ("kg", 1.0),
+        ("kilo", 1.0),
+        ("kilos", 1.0),
+        ("g", 0.001),
+        ("mg", 1e-6),
+        ("t", 1000.0),
+        ("tonnes", 1000.0),
+        ("lb", 0.453_592),
+        ("lbs", 0.453_592),
+        ("oz", 0.028_350),
+    ],
+    &[
+        ("m", 1.0),
+        ("cm", 0.01),
+        ("mm", 0.001),
+        ("km", 1000.0),
+        ("ft", 0.3048),
+        ("feet", 0.3048),
+        ("miles", 1609.344),
+    ],
+    &[("l", 1.0), ("litres", 1.0), ("ml", 0.001)],
+    &[
+        ("s", 1.0),
+        ("sec", 1.0),
+        ("seconds", 1.0),
+        ("sekunden", 1.0),
+        ("min", 60.0),
+        ("mins", 60.0),
+        ("minute", 60.0),
+        ("minutes", 60.0),
+        ("minuten", 60.0),
+        ("h", 3600.0),
+        ("hour", 3600.0),
+        ("hours", 3600.0),
+        ("stunde", 3600.0),
+        ("stunden", 3600.0),
+        ("minutos", 60.0),
+        ("heure", 3600.0),
+        ("heures", 3600.0),
+        ("hora", 3600.0),
+        ("horas", 3600.0),
+        ("jour", 86_400.0),
+        ("jours", 86_400.0),
+        ("día", 86_400.0),
+        ("días", 86_400.0),
+        ("day", 86_400.0),
+        ("days", 86_400.0),
+        ("tag", 86_400.0),
+        ("tage", 86_400.0),
+        ("week", 604_800.0),
+        ("weeks", 604_800.0),
+        ("woche", 604_800.0),
+        ("wochen", 604_800.0),
+        ("month", 2_629_746.0),
+        ("months", 2_629_746.0),
+        ("monate", 2_629_746.0),
+        ("year", 31_556_952.0),
+        ("years", 31_556_952.0),
+        ("jahre", 31_556_952.0),
+    ],
+];
+
+impl Quality {
+    /// The quality whose most or least a question wants; `true` for the most. The question is given
+    /// by its words in lower case, a space around each.
+    pub(crate) fn of_superlative(spaced: &str) -> Option<(&'static Self, bool)> {
+        let has = |list: &str| is_in(spaced, list);
+        QUALITIES.iter().find_map(|one| match (has(one.most), has(one.least)) {
+            (true, false) => Some((one, true)),
+            (false, true) => Some((one, false)),
+            _ => None,
+        })
+    }
+
+    /// The only quality of which a question speaks.
+    pub(crate) fn named_in(spaced: &str) -> Option<&'static Self> {
+        let has = |list: &str| is_in(spaced, list);
+        let is_named = |one: &&Quality| has(one.others) || has(one.most) || has(one.least);
+        let mut named = QUALITIES.iter().filter(is_named);
+        named.next().filter(|_| named.next().is_none())
+    }
+
+    /// Whether a word in lower case tells of a quality, however seldom documents have it.
+    pub(crate) fn is_told_by(word: &str) -> bool {
+        let lists = |one: &Quality| [one.most, one.least, one.others];
+        QUALITIES.iter().flat_map(lists).any(|list| is_entry(list, word))
+    }
+
+    /// The quality of days and years.
+    pub(crate) fn time() -> &'static Self {
+        Self::of(Kind::Time)
+    }
+
+    /// The first of a kind.
+    fn of(kind: Kind) -> &'static Self {
+        QUALITIES.iter().find(|one| one.kind == kind).expect("each kind is among them")
+    }
+
+    /// That of the days of which the first is asked for: of those to come, or those of the past.
+    pub(crate) fn of_first(is_to_come: bool) -> &'static Self {
+        Self::of(if is_to_come { Kind::Deadline } else { Kind::Time })
+    }
+
+    /// Whether it is one of days and years.
+    pub(crate) fn is_time(&self) -> bool {
+        matches!(self.kind, Kind::Time | Kind::Deadline)
+    }
+
+    /// Whether a column of this name counts years since a day, so that the oldest has the most.
+    pub(crate) fn is_age(name: &str) -> bool {
+        words(name).split(' ').any(|word| is_entry("age|ages|alter|âge|edad", word))
+    }
+
+    /// The words that want most or least of it.
+    pub(crate) fn superlatives(&self) -> impl Iterator<Item = &'static str> {
+        entries(self.most).chain(entries(self.least)).filter(|word| !word.is_empty())
+    }
+
+    /// Of columns, each given by its name and its values, the names of those that hold it: those
+    /// that are named so, or else those that have its unit.
+    pub(crate) fn columns<'r>(&self, columns: &[(&'r str, Vec<&'r str>)]) -> Vec<&'r str> {
+        let named = columns.iter().filter(|(name, values)| self.is_named(name, values));
+        let named: Vec<&str> = named.map(|(name, _)| *name).collect();
+        if !named.is_empty() {
+            return named;
+        }
+        let has_unit = |(name, values): &&(&str, Vec<&str>)| {
+            if self.is_time() {
+                return values.iter().filter(|value| is_dated(value)).count() * 2 > values.len();
+            }
+            let units = values.iter().filter_map(|value| unit(name, value));
+            units.filter(|unit| is_entry(self.units, unit)).count() * 2 > values.len()
+        };
+        columns.iter().filter(has_unit).map(|(name, _)| *name).collect()
+    }
+
+    fn is_named(&self, name: &str, values: &[&str]) -> bool {
+        let most = |is_one: &dyn Fn(&str) -> bool| {
+            values.iter().filter(|value| is_one(value)).count() * 2 > values.len()
+        };
+        let is_named = || words(name).split(' ').any(|word| is_entry(self.names, word));
+        match self.kind {
+            Kind::Time | Kind::Deadline => is_named() && most(&is_dated),
+            Kind::Money if most(&|value| has_money(&format!("{} {value}", words(name)))) => true,
+            _ => is_named(),
+        }
+    }
+}
+
+/// Whether an entry of a list, which may be empty, stands in a text.
+fn is_in(spaced: &str, list: &str) -> bool {
+    !list.is_empty() && entries(list).any(|phrase| contains(spaced, phrase))
+}
+
+/// Whether a value is a day, a month or a year.
+fn is_dated(value: &str) -> bool {
+    !days(value).is_empty() || month_of_year(value).is_some() || year(value).is_some()
+}
+
+/// The words of the name of a column, in lower case.
+fn words(name: &str) -> String {
+    let words = name.split(|c: char| !(c.is_alphanumeric() || c == '°' || c == '%'));
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// The unit of a value: its own, or the last word of its column's name: "length_m", "Weight (kg)".
+pub(crate) fn unit(name: &str, value: &str) -> Option<String> {
+    let own = quantities(value).into_iter().next().map(|one| one.unit)?;
+    if !own.is_empty() {
+        return Some(own);
+    }
+    words(name).split(' ').next_back().map(str::to_owned)
+}
+
+/// A quantity in the first unit of its kind, and which kind it is; `None` for other units.
+pub(crate) fn scaled(value: f64, unit: &str) -> Option<(usize, f64)> {
+    SCALES.iter().enumerate().find_map(|(kind, units)| {
+        let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+        Some((kind, value * factor))
+    })
+}
+
+/// The value of a cell as a number that orders the cells of its column.
+pub(crate) fn size(name: &str, value: &str) -> Option<f64> {
+    let size = measure(value)?;
+    let unit = unit(name, value).filter(|_| days(value).is_empty());
+    Some(unit.and_then(|unit| scaled(size, &unit)).map_or(size, |(_, size)| size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_hold_a_quality_by_name_or_unit() {
+        let columns = [
+            ("rope", vec!["A", "B"]),
+            ("length_m", vec!["60", "40"]),
+            ("diameter_mm", vec!["9", "10"]),
+            ("load", vec!["900 g", "1.2 kg"]),
+            ("price_eur", vec!["98.00", "120.00"]),
+            ("bought", vec!["2021-03-01", "2019-02-01"]),
+        ];
+        let meant = |question: &str| {
+            let quality = Quality::named_in(&crate::text::words::spaced(question))?;
+            Some(quality.columns(&columns))
+        };
+        assert_eq!(meant("the longest rope"), Some(vec!["length_m"]));
+        assert_eq!(meant("the thinnest rope"), Some(vec!["diameter_mm"]));
+        assert_eq!(meant("the heaviest rope"), Some(vec!["load"]));
+        assert_eq!(meant("which rope is cheapest"), Some(vec!["price_eur"]));
+        assert_eq!(meant("the oldest rope"), Some(vec!["bought"]));
+        assert_eq!(meant("the loudest rope"), Some(vec![]));
+        assert_eq!(meant("the best rope"), None);
+        assert!(size("load", "900 g") < size("load", "1.2 kg"));
+    }
+}

@@ -1,0 +1,484 @@
+//! The wish of a question: the form of its answer, and what it is about.
+
+use std::collections::BTreeSet;
+
+use crate::passages::blocks::Form;
+use crate::passages::candidates::Shape;
+use crate::passages::registers::code_of;
+use crate::question::bounds::conditions;
+use crate::question::condition::{Condition, unbound};
+use crate::question::definitions::{asks_meaning, thing};
+use crate::question::exclusions::{left_out, others_than};
+use crate::question::extremes::{Extreme, extreme, rank};
+use crate::question::measures::Measure;
+use crate::question::openers::{INDIRECT_STEPS, asking, is_order};
+use crate::question::qualities::Quality;
+use crate::question::several::{is_of_pairs, is_plural, noun, wants_several};
+use crate::question::sides::{named_sides, sides};
+use crate::text::values::{Day, Quantity, days, quantities};
+use crate::text::words::{self, Asked, asked, asks_for_thing, contains, entries, is_entry, spaced};
+
+const STEPS: &str = "\
+    how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
+    walk me through|talk me through|take me through|guide me through|how to|how is|how are|\
+    what do i do|what do we do|what should i do|what should we do|what to do|\
+    what must i do|has to be done|needs to be done|must be done|should be done|what steps|\
+    which steps|the steps|next steps|steps to|needs doing|what is done|what's done|\
+    what has to happen|how does one|what comes first|what do you do|\
+    what's the procedure|the procedure for|what is the process|what's the process|\
+    was ist der ablauf|wie läuft|quelle est la procédure|cuál es el procedimiento|\
+    what's the order|what is the order|what order|which order|\
+    order of things|step by step|which sequence|what sequence|what is the procedure|what now|\
+    what happens when|what happens if|\
+    wie mache ich|wie kann ich|wie gehe ich|wie wird|wie werden|was muss ich tun|was mache ich|\
+    was ist zu tun|was tun|welche schritte|wie muss ich|welcher reihenfolge|dans quel ordre|\
+    en qué orden|comment|que faire|que dois je faire|\
+    quelles étapes|quelles sont les étapes|cómo|qué hago|qué hay que hacer|qué debo hacer|\
+    qué pasos";
+/// Openings of those that ask for a deed.
+const DEEDS: &str = "\
+    how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
+    how to|what do i do|what do we do|what should i do|what should we do|what to do|\
+    wie mache ich|wie kann ich|wie gehe ich|wie muss ich|was muss ich tun|was mache ich|\
+    que faire|cómo puedo|qué hago|qué debo hacer";
+/// Words of what is not finished.
+pub(crate) const OPEN: &str = "\
+    open|unfinished|outstanding|pending|unresolved|unsolved|not finished|not done|not closed|\
+    not solved|not resolved|not fixed|not completed|not yet|still waiting|offen|offene|offenen|\
+    unerledigt|nicht erledigt|ouvert|ouverts|ouvertes|en attente|en cours|abierto|abiertos|\
+    abiertas|pendiente|pendientes";
+/// First words of the state of a record that is over; a question that has one wants such records.
+pub(crate) const ENDED: &str = "\
+    ended|ends|expired|terminated|former|formerly|discontinued|beendet|gekündigt|ausgelaufen|\
+    ehemals|ehemaliger|ehemalige|terminé|terminée|résilié|expiré|finalizado|terminado|rescindido|\
+    vencido";
+/// Words of the past, or of what is over.
+const PAST: &str = "\
+    was|were|did|used to|until|before|previous|previously|old|earlier|last|over|history|all|\
+    war|waren|bisher|früher|frühere|alte|ancien|avant|était|anterior|antes|era";
+/// Last words that ask for the earliest or latest.
+const FIRST: &str = "first|zuerst|en premier|primero";
+const LAST: &str = "last|zuletzt|en dernier|último";
+/// Words of what is to come.
+const DUE: &str = "\
+    due|has to|have to|must|need|needs|expire|expires|end|ends|run out|runs out|renew|renewed|will|\
+    muss|müssen|fällig|doit|doivent|échoit|debe|deben|vence";
+/// Words of deeds that compare two things elsewhere.
+const CHANGES: &str = "change|changed|changé|geändert|cambiado";
+/// Openings that ask for all that belongs to something.
+const ALLS: &str = "\
+    what should|what must|what do i need|what do we need|what was decided|what was agreed|\
+    what has been|what changed|what has changed|was muss|was soll|was sollte|was wurde|\
+    que dois|que doit|que faut|qu'a|qué debe|qué debo|qué se";
+pub(crate) const LISTS: &str = "\
+    what are|which are|who are|what were|list|list the|name the|name all|enumerate|give me all|\
+    show all|what all|all the|was sind|welche sind|welches sind|nenne|liste|zähle|quels sont|\
+    quelles sont|qui sont|cuáles son|quiénes son|enumera|lista";
+/// Words of decisions, and openings that ask for all of them.
+pub(crate) const DECISIONS: &str = "\
+    decided|decide|decision|decisions|came out of|agreed|agree|resolved|approved|adopted|\
+    postponed|rejected|\
+    beschlossen|beschluss|beschlüsse|entschieden|genehmigt|vertagt|décidé|décision|décisions|\
+    adopté|approuvé|decidido|decidió|decisión|decisiones|acordado|acuerdo|aprobado";
+const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
+/// Words before the noun that tells by its plural that several things are asked for.
+pub(crate) const BEFORE_NOUN: &str = "which|what|welche|quels|quelles|qué|cuáles";
+const CAUSES: &str = "\
+    why|what caused|what causes|what was the cause|what is the cause|for what reason|\
+    what is the reason|what was the reason|how come|warum|weshalb|wieso|woran lag|pourquoi|por qué|\
+    a qué se debe";
+/// Words that want the sum of several values, and their mean.
+pub(crate) const SUMS: &str = "\
+    total|sum|altogether|in all|combined|insgesamt|summe|gesamt|au total|somme|en total|suma";
+pub(crate) const MEANS: &str = "\
+    average|the mean|mean of|mean value|durchschnitt|durchschnittlich|durchschnittliche|\
+    durchschnittlichen|durchschnittlicher|durchschnittliches|mittelwert|im mittel|moyenne|\
+    prix moyen|promedio|la media|precio medio|valor medio";
+/// Names of what holds rows, of all of which a question may ask the number.
+pub(crate) const LISTINGS: &str = "\
+    list|table|inventory|sheet|spreadsheet|register|catalogue|catalog|liste|tabelle|tableau|lista|\
+    tabla";
+/// Words that ask for the number of things.
+pub(crate) const COUNTS: &str = "\
+    how many|total number of|wie viele|gesamtzahl der|combien de|nombre total de|cuántos|cuántas|\
+    número total de";
+/// Those of them in which a total is no sum.
+const WHOLE_COUNTS: &str = "total number of|nombre total de|número total de";
+/// Days, and other numbers, of a question at most.
+const VALUES_MAX: usize = 16;
+/// Words that compare two things.
+pub(crate) const COMPARATIVES: &str = "\
+    difference|differ|compared|compare|change|changed|versus|vs|than|unterschied|verglichen|als|\
+    geändert|différence|comparé|changé|diferencia|comparado|cambiado";
+/// Words that ask for an amount of money.
+pub(crate) const MONEY: &str = "\
+    cost|costs|price|prices|fee|fees|pay|cheap|cheaper|cheapest|expensive|charge|spend|spent|\
+    kostet|kosten|preis|preise|gebühr|teurer|billiger|günstiger|zahlen|coûte|coûtent|prix|tarif|\
+    payer|cuesta|cuestan|precio|precios|tarifa|pagar";
+/// Other words that ask for one of two.
+pub(crate) const WHO_OR_WHERE: &str = "who|whose|where|wer|wo|qui|où|quién|dónde";
+const AMOUNTS: &str = "\
+    how much|what does|what do|what is the|what's the|what are the|wie viel|was kostet|was kosten|\
+    wie hoch|combien|quel est le|cuánto|cuál es el";
+const OVER: &str = "\
+    run out|runs out|expire|expires|end|ends|until when|terminate|terminates|valid until|läuft aus|\
+    endet|bis wann|expire|prend fin|jusqu'à quand|vence|termina|hasta cuándo";
+const WHERE: &str = "where|wo|où|dónde";
+pub(crate) const WHICH: &str =
+    "who|which|wer|welche|welcher|qui|quels|quelles|quién|quiénes|cuáles";
+pub(crate) const EITHER: &str = "or|oder|ou|o";
+/// The unit that a question wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// All that has to be done, in order.
+    Steps,
+    /// Several things.
+    List,
+    /// A cause.
+    Cause,
+    /// Anything else.
+    Fact,
+}
+
+/// Figure that is asked for of several values together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Total {
+    Sum,
+    Mean,
+}
+
+/// Words of questions about a mail.
+const MAIL: &str = "\
+    mail|mails|email|emails|e mail|message|subject|sender|recipient|sent|send|wrote|write|written|\
+    reply|replied|addressed|received|betreff|nachricht|schrieb|geschrieben|gesendet|geschickt|\
+    courriel|objet|écrit|envoyé|correo|asunto|escribió|envió";
+
+/// A question as it is read.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) text: String,
+    pub(crate) lower: String,
+    pub(crate) wanted: Wanted,
+    /// Kind of thing that it asks for.
+    pub(crate) asked: Asked,
+    pub(crate) extreme: Option<Extreme>,
+    /// Which one from it is meant: 1, or 2 of "the second highest".
+    pub(crate) rank: usize,
+    /// Whether it asks for the number of things.
+    pub(crate) counts: bool,
+    /// Whether it asks for some out of several.
+    pub(crate) selects: bool,
+    /// Whether it asks when something ends.
+    pub(crate) asks_end: bool,
+    /// Whether it asks for a place.
+    pub(crate) asks_where: bool,
+    /// Whether it asks who or which, of which there may be several.
+    pub(crate) asks_which: bool,
+    /// The bounds that it sets to values.
+    pub(crate) conditions: Vec<Condition>,
+    /// Whether two things are compared.
+    pub(crate) compares: bool,
+    /// The terms of either side of a comparison, or of either of two names that stand together,
+    /// that the other one does not have.
+    pub(crate) sides: Option<(BTreeSet<String>, BTreeSet<String>)>,
+    /// Whether it asks for what is not finished.
+    pub(crate) is_of_open: bool,
+    /// Whether it asks for what was, or is over.
+    pub(crate) is_of_past: bool,
+    /// The quality of which the extreme is asked for, where its word tells.
+    pub(crate) quality: Option<&'static Quality>,
+    pub(crate) total: Option<Total>,
+    /// Whether it asks of all that a list or table holds.
+    pub(crate) is_of_list: bool,
+    /// The terms of what it leaves out: "not from Ada".
+    pub(crate) excluded: BTreeSet<String>,
+    /// Those of them that it asks others than: "besides Ada".
+    pub(crate) others_than: BTreeSet<String>,
+    /// Whether it asks for what is not so or not allowed.
+    pub(crate) is_negated: bool,
+    /// Whether it asks for all that was decided.
+    pub(crate) is_of_decisions: bool,
+    /// The thing whose meaning may be asked for.
+    pub(crate) thing: Option<String>,
+    /// Whether an amount of money is asked for.
+    pub(crate) is_of_money: bool,
+    /// Whether it is about a mail: who sent it, when it came.
+    pub(crate) is_of_mail: bool,
+    /// Whether it asks, in English, who, when, how many: not how, and not for yes or no.
+    pub(crate) asks_for_thing: bool,
+    /// Whether it asks in so many words for the amount that something costs.
+    pub(crate) asks_amount: bool,
+    /// The kind of value that it names, where it names one.
+    pub(crate) measure: Option<Measure>,
+    /// The noun of several things that are asked for: "which clinics", "list the measures".
+    pub(crate) noun: Option<String>,
+    pub(crate) days: Vec<Day>,
+    pub(crate) quantities: Vec<Quantity>,
+}
+
+impl Question {
+    pub(crate) fn new(text: &str) -> Self {
+        let last = last_of(text);
+        let conditions = conditions(last);
+        // "At least 3" wants no least.
+        let rest = unbound(last, &conditions);
+        let unbound = spaced(&rest);
+        let spaced = spaced(last);
+        let has = |list: &str| list.split('|').any(|phrase| contains(&spaced, phrase));
+        let opening = words::spaced(asking(last));
+        let begins =
+            |list: &str| list.split('|').any(|phrase| opening.starts_with(&format!(" {phrase} ")));
+        let is_deed = begins(DEEDS);
+        let asks_which = has(BEFORE_NOUN) || has(WHO_OR_WHERE);
+        let compares =
+            |word: &str| contains(&spaced, word) && !(is_deed && is_entry(CHANGES, word));
+        let excluded = left_out(&rest);
+        let is_either = has(EITHER) && asks_which && excluded.is_empty();
+        let is_comparing = entries(COMPARATIVES).any(compares) || is_either;
+        let wanted = wanted_by(&spaced, &opening);
+        let ends = |list: &str| {
+            asks_which && list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
+        };
+        let superlative = Quality::of_superlative(&unbound)
+            .or_else(|| ends(LAST).then_some((Quality::time(), true)))
+            .or_else(|| ends(FIRST).then_some((Quality::of_first(has(DUE)), false)));
+        let (days, quantities) = values_in(text);
+        let asks_meaning = asks_meaning(&spaced);
+        let kind = match asked(last) {
+            _ if asks_meaning => Asked::Other,
+            Asked::Other if has(MONEY) && !is_comparing => Asked::Number,
+            kind => kind,
+        };
+        Self {
+            text: text.to_owned(),
+            lower: text.to_lowercase(),
+            wanted,
+            asked: kind,
+            measure: Measure::of(last, has(MONEY) && kind == Asked::Number)
+                .filter(|_| wanted != Wanted::Cause && !asks_meaning),
+            noun: noun(&spaced),
+            extreme: extreme(&unbound, superlative.map(|(_, is_most)| is_most)),
+            rank: rank(&unbound, superlative.map(|(quality, _)| quality)),
+            counts: has(COUNTS),
+            selects: has(COUNTS)
+                || wanted == Wanted::List
+                || begins(BEFORE_NOUN)
+                || begins(WHO_OR_WHERE)
+                || (!conditions.is_empty() && spaced.split(' ').nth(1).is_some_and(is_plural)),
+            asks_end: kind == Asked::Date && has(OVER),
+            asks_where: has(WHERE),
+            asks_which: begins(WHICH),
+            conditions,
+            compares: is_comparing,
+            sides: named_sides(last).or_else(|| sides(&spaced).filter(|_| is_comparing)),
+            quality: superlative.map(|(quality, _)| quality),
+            total: total(&spaced),
+            is_of_list: has(LISTINGS),
+            excluded,
+            others_than: others_than(&rest),
+            is_of_open: has(OPEN),
+            is_of_past: tells_past(&spaced) || begins("did|were") || has(ENDED),
+            is_negated: words::tells_negation(last),
+            is_of_decisions: has(DECISIONS) && begins(OF_ALL),
+            thing: thing(last),
+            is_of_money: has(MONEY) && !asks_meaning,
+            is_of_mail: has(MAIL),
+            asks_for_thing: asks_for_thing(&spaced),
+            asks_amount: has(MONEY) && !asks_meaning && wanted == Wanted::Fact && begins(AMOUNTS),
+            days,
+            quantities,
+        }
+    }
+}
+
+/// The days of a question, and the numbers that are no part of them.
+fn values_in(text: &str) -> (Vec<Day>, Vec<Quantity>) {
+    let (found, mut quantities) = (days(text), quantities(text));
+    let is_in_day = |one: &Quantity| {
+        let (start, end) = (one.bytes.start, one.bytes.end);
+        found.iter().any(|(bytes, _)| bytes.start < end && start < bytes.end)
+    };
+    quantities.retain(|one| !is_in_day(one));
+    quantities.truncate(VALUES_MAX);
+    (found.into_iter().take(VALUES_MAX).map(|(_, day)| day).collect(), quantities)
+}
+
+/// The figure that a question wants of several values: "in total", but not "how many in total".
+fn total(spaced: &str) -> Option<Total> {
+    let has = |list: &str| entries(list).any(|phrase| contains(spaced, phrase));
+    let sum = (has(SUMS) && !has(WHOLE_COUNTS)).then_some(Total::Sum);
+    sum.or(has(MEANS).then_some(Total::Mean))
+}
+
+/// Whether a word of the past stands behind the first one: German "was" is "what".
+fn tells_past(spaced: &str) -> bool {
+    let behind = spaced.trim_start().split_once(' ').map_or("", |(_, behind)| behind);
+    let behind = format!(" {behind}");
+    entries(PAST).any(|word| contains(&behind, word))
+}
+
+/// The form of answer that a question wants, of which `spaced` are the words, and `opening` those
+/// from where it asks.
+fn wanted_by(spaced: &str, opening: &str) -> Wanted {
+    let has = |list: &str| list.split('|').any(|phrase| contains(spaced, phrase));
+    let begins =
+        |list: &str| list.split('|').any(|phrase| opening.starts_with(&format!(" {phrase} ")));
+    if has(CAUSES) {
+        Wanted::Cause
+    } else if begins(LISTS) || wants_several(spaced) || is_of_pairs(spaced) {
+        Wanted::List
+    } else if has(STEPS) || begins(INDIRECT_STEPS) || is_order(opening) {
+        Wanted::Steps
+    } else if begins(ALLS) {
+        Wanted::List
+    } else {
+        Wanted::Fact
+    }
+}
+
+impl Question {
+    /// Whether it asks for what was, or names the code with which an entry of a register begins.
+    pub(crate) fn wants_of_before(&self, entry: &str) -> bool {
+        self.is_of_past || code_of(entry).is_some_and(|code| self.lower.contains(&code))
+    }
+
+    /// Whether a passage of this shape may answer.
+    pub(crate) fn wants(&self, shape: Shape) -> bool {
+        match shape {
+            Shape::Unit(_) => true,
+            Shape::Whole(Form::List) => matches!(self.wanted, Wanted::Steps | Wanted::List),
+            Shape::Whole(Form::Table) => self.wanted == Wanted::List,
+            // A paragraph is found by its sentences.
+            Shape::Whole(_) => false,
+        }
+    }
+
+    /// Whether one passage by itself may answer: no list, no steps, nothing that is compared or
+    /// computed.
+    pub(crate) fn wants_one_passage(&self) -> bool {
+        matches!(self.wanted, Wanted::Fact | Wanted::Cause)
+            && self.extreme.is_none()
+            && self.total.is_none()
+            && !self.compares
+    }
+
+    /// Whether a row or record is a likely answer.
+    pub(crate) fn wants_values(&self) -> bool {
+        matches!(self.wanted, Wanted::Fact | Wanted::List)
+    }
+
+    /// Whether it asks for those of several things that are not finished.
+    pub(crate) fn selects_open(&self) -> bool {
+        self.is_of_open && (self.wanted == Wanted::List || self.counts)
+    }
+
+    /// The last question: a follow-up stands behind those that it refers to.
+    pub(crate) fn last(&self) -> &str {
+        last_of(&self.text)
+    }
+}
+
+/// The last question of a text: a follow-up stands behind those that it refers to.
+pub(crate) fn last_of(text: &str) -> &str {
+    let last = text.trim_end_matches(['?', ' ', '\u{A0}']);
+    last.rsplit_once("? ").map_or(text, |(_, last)| last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_that_are_compared_are_no_numbers() {
+        assert_eq!(Question::new("What is the fee at the old pool?").asked, Asked::Number);
+        let compared = Question::new("How do the fees at the old pool compare to the new ones?");
+        assert_eq!((compared.asked, compared.measure), (Asked::Other, None));
+    }
+
+    #[test]
+    fn the_wanted_unit_is_seen() {
+        for (question, wanted) in [
+            ("How do I reset my password?", Wanted::Steps),
+            ("How is the pump checked in the morning?", Wanted::Steps),
+            ("A hand was cut, what has to be done?", Wanted::Steps),
+            ("Was ist zu tun, wenn die Pumpe steht?", Wanted::Steps),
+            ("Which tickets are still open?", Wanted::List),
+            ("What are the signs of a leak?", Wanted::List),
+            ("List the measures after the fire", Wanted::List),
+            ("Why did the pump fail?", Wanted::Cause),
+            ("Pourquoi la pompe est-elle en panne ?", Wanted::Cause),
+            ("What do I do when the pump is down?", Wanted::Steps),
+            ("What should guests bring?", Wanted::List),
+            ("How many litres does the pump lift?", Wanted::Fact),
+            ("Who keeps the keys?", Wanted::Fact),
+            ("What happens when the alarm rings?", Wanted::Steps),
+            ("Opening the hall, what's the order of things to do?", Wanted::Steps),
+        ] {
+            assert_eq!(Question::new(question).wanted, wanted, "{question}");
+        }
+    }
+
+    #[test]
+    fn bounds_that_touch_are_cut_out_together() {
+        for question in [
+            "Which orders over 500 before May 2024?",
+            "Which machines were bought after 2018 before 2021?",
+            "Which invoices over 1000 after 2023 are for Zoë?",
+        ] {
+            assert_eq!(Question::new(question).conditions.len(), 2, "{question}");
+        }
+        let conditions = conditions("Welche Geräte über 500 nach Mai 2024 für Zoë?");
+        let rest = unbound("Welche Geräte über 500 nach Mai 2024 für Zoë?", &conditions);
+        assert_eq!(
+            rest.split_whitespace().collect::<Vec<_>>(),
+            ["Welche", "Geräte", "für", "Zoë?"]
+        );
+        let many: String = (0..500).map(|at| format!("over {at}, ")).collect();
+        assert!(Question::new(&many).conditions.len() <= 8);
+    }
+
+    #[test]
+    fn comparisons_and_extremes_are_seen() {
+        assert_eq!(Question::new("Which pump has the highest lift?").extreme, Some(Extreme::Most));
+        assert_eq!(Question::new("Which is the cheapest pump?").extreme, Some(Extreme::Least));
+        assert_eq!(Question::new("the heaviest pump").extreme, Some(Extreme::Most));
+        for (question, rank) in [
+            ("Which pump has the second highest lift?", 2),
+            ("Qual es la segunda bomba más cara?", 2),
+            ("Which is the third cheapest pump?", 3),
+            ("Which pump lifts the most litres per second?", 1),
+            ("Which pump had the highest sales in the second quarter?", 1),
+        ] {
+            assert_eq!(Question::new(question).rank, rank, "{question}");
+        }
+        assert_eq!(Question::new("Who was the first mayor of Tarnbridge?").extreme, None);
+        assert_eq!(Question::new("¿Qué bomba tiene la mayor altura?").extreme, Some(Extreme::Most));
+        let counted = Question::new("What is the total number of orders?");
+        assert_eq!((counted.total, counted.counts), (None, true));
+        let excluded = |question| Question::new(question).excluded.into_iter().collect::<Vec<_>>();
+        assert_eq!(excluded("Which pumps are not from Ada or Bo?"), ["ada", "bo"]);
+        assert_eq!(excluded("Which pumps lift not more than 5 m?"), [""; 0]);
+        assert_eq!(excluded("Who looks after room no. 12?"), [""; 0]);
+        assert_eq!(excluded("Which clubs do not meet on Sunday?"), ["meet", "sunday", "weekday 6"]);
+        assert!(Question::new("Which is cheaper, the red or the blue pump?").compares);
+        assert!(Question::new("How did the rate change from 2023 to 2024?").compares);
+        assert!(!Question::new("Who keeps the keys?").compares);
+        let noun = |question| Question::new(question).noun;
+        assert_eq!(noun("What are the main signs of a leak?").as_deref(), Some("signs"));
+        assert_eq!(noun("Which pumps leak?").as_deref(), Some("pumps"));
+        assert_eq!(noun("What was decided in March?"), None);
+        let sides = |question| {
+            let sides = Question::new(question).sides;
+            sides.map(|(one, other)| (one.into_iter().collect(), other.into_iter().collect()))
+        };
+        let told = |one: &[&str], other: &[&str]| -> Option<(Vec<String>, Vec<String>)> {
+            let owned = |side: &[&str]| side.iter().map(|term| (*term).to_owned()).collect();
+            Some((owned(one), owned(other)))
+        };
+        assert_eq!(sides("What's the difference between red and blue?"), told(&["red"], &["blue"]));
+        assert_eq!(sides("red pump vs blue pump"), told(&["red"], &["blue"]));
+        assert_eq!(sides("Who keeps the keys?"), None);
+        let follow_up = Question::new("What happens if the pump leaks? Who is told about it?");
+        assert_eq!((follow_up.wanted, follow_up.asked), (Wanted::Fact, Asked::Person));
+    }
+}

@@ -1,0 +1,407 @@
+//! Reasons against an answer: the question names what the passage and its text do not hold, or asks
+//! for a kind of thing that is not there.
+//!
+//! Question and passage are read together. A name, a code or a year of the question is met where
+//! the passage, its headings, its chunk or the title of its source holds it; one that stands
+//! nowhere there makes the passage one about something else. Names count in questions in English
+//! alone, for other languages capitalise more than these.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::passages::blocks::Cell;
+use crate::passages::candidates::Candidate;
+use crate::question::condition::unbound;
+use crate::question::named::{CODE_MALUS, Named, names, written};
+use crate::question::wish::{COUNTS, Question, last_of};
+use crate::rows::keys::Keys;
+use crate::text::terms::terms;
+use crate::text::values::{days, year};
+use crate::text::words::{self, Asked, contains, entries, is_entry, is_interrogative, spaced};
+use lodestone_text::HybridQuery;
+
+/// Confidence that a row loses which holds no name of the question: it is the row of another one,
+/// unless rows are compared.
+const ROW_NAME_MALUS: f32 = 0.35;
+/// The same of a row for a day that is asked for, where its table tells others.
+const ROW_DAY_MALUS: f32 = 0.35;
+/// The same for a year where passage and chunk tell of none: the document may be of that year.
+const UNTOLD_YEAR_MALUS: f32 = 0.25;
+
+/// The same for what is asked of a thing, where no word there says it: "the salary of Ada". What
+/// somebody does, "when does Ada retire", other words say less often.
+const ATTRIBUTE_MALUS: f32 = 0.15;
+const DOING_MALUS: f32 = 0.25;
+/// The same for a number of things that is asked for: of a row, which would name them, and of
+/// sentences, which may count other words.
+const ROW_COUNT_MALUS: f32 = 0.35;
+const COUNT_MALUS: f32 = 0.1;
+
+/// Openings before the noun that is asked of something.
+const OPENINGS: &str = "what is the |what was the |what's the |what are the |what were the ";
+const PREPOSITIONS: &str = "of|for|in|at|on|from|with|between|to|per|during|after|before|by";
+/// Words of the noun, with those before it.
+const ATTRIBUTE_WORDS_MAX: usize = 5;
+/// Nouns that an answer shows rather than says.
+const UNSAID: &str = "\
+    name|names|kind|type|sort|number|amount|reason|purpose|difference|order|time|date|day|year|\
+    month|place|location|way|meaning|definition|procedure|process|rule|rules|policy|price|cost|\
+    fee|address|email|phone|extension|title|role|status|deadline|limit|maximum|minimum|most|least|\
+    best|main|first|last|next|result|results|steps|requirements|consequence|problem|cause|point|\
+    percentage|age|length|height|weight|depth|size|colour|color|temperature|capital|origin|aim|\
+    goal|idea|theory|effect|effects|term|word|full|original|total|average";
+/// Openings of a question for a name, and the confidence that is lost where none is.
+const NAMINGS: &str = "\
+    what is the name of|what was the name of|what's the name of|whats the name of|name of|\
+    what are the names of|what were the names of";
+const NAMELESS_MALUS: f32 = 0.4;
+/// Words before a name that need not be capitalised.
+const CALLED: &str = "known as|called|named|termed|titled|entitled|dubbed";
+/// Openings before a doer and what it does: "what does Ada earn".
+const DOINGS: &str = "what does |what do |how much does |how much do ";
+/// Verbs that an answer shows rather than says.
+const SAID_VERBS: &str = "\
+    do|mean|cost|look|say|contain|include|offer|need|have|get|want|happen|stand|like|work|use|take|\
+    weigh|measure|pay|charge|it|for|about|of|in|on|to|with";
+const DOER_WORDS_MAX: usize = 3;
+/// Verbs behind the kind of thing that is asked for.
+const KIND_VERBS: &str = "is|was|has|had|does|did|do|can|will|must|should|may|got|gets|gave|made";
+/// Openings before somebody and what they do, which an answer says: "when does Ada retire".
+const DOINGS_OF_SOMEBODY: &str = "\
+    when does |when did |when will |where does |where did |where will |how often does |why did |\
+    why does ";
+/// Words of the things that are counted.
+const COUNTED_WORDS_MAX: usize = 3;
+/// Words before them.
+const BEFORE_COUNTED: &str = "\
+    of|the|our|your|my|these|those|them|all|this|der|die|von|unserer|des|de|los|las|nos|nuestros";
+/// Verbs behind them: "how many tickets are closed".
+const BEHIND_COUNTED: &str = "\
+    is|are|was|were|has|have|had|can|may|must|will|stand|stay|remain|ist|sind|hat|haben|est|sont|\
+    ont|es|son|están|han";
+/// Words between one of them and its number.
+const COUNT_WORDS_MAX: usize = 4;
+
+/// All that a question demands of a passage.
+pub(crate) struct Demands {
+    names: BTreeMap<String, Named>,
+    /// The words of the last question that name something, in lower case.
+    written: Vec<String>,
+    /// The terms of its days.
+    days: Vec<String>,
+    attribute: Option<(String, f32)>,
+    counted: Vec<String>,
+    /// The terms of the last question.
+    asked: BTreeSet<String>,
+    /// The question in lower case, where it asks for a name.
+    naming: Option<String>,
+    is_of_list: bool,
+    compares: bool,
+}
+
+impl Demands {
+    /// Those of a question.
+    pub(crate) fn of(question: &Question) -> Self {
+        let text = &question.text;
+        // A bound, "before 2020", need not stand there.
+        let has_bounds = !question.conditions.is_empty() && last_of(text).len() == text.len();
+        let mut names = match has_bounds {
+            true => names(&unbound(text, &question.conditions)),
+            false => names(text),
+        };
+        // "Who besides Ada": what is left out need not be there.
+        names.retain(|term, _| !question.excluded.contains(term));
+        let days = question.days.iter().filter(|_| !has_bounds);
+        Self {
+            written: written(last_of(text), &names),
+            names,
+            days: days.filter_map(|day| day.terms().into_iter().next()).collect(),
+            attribute: attribute(last_of(text)),
+            counted: counted(last_of(text)),
+            asked: terms(last_of(text)),
+            naming: entries(NAMINGS)
+                .any(|opening| question.last().to_lowercase().starts_with(opening))
+                .then(|| question.lower.clone()),
+            is_of_list: question.is_of_list,
+            compares: question.compares,
+        }
+    }
+
+    /// Whether a row has a number in a column that the question names: "Tables: 32" of "how many
+    /// people sit at tables".
+    fn names_number(&self, row: &[Cell]) -> bool {
+        let is_one = |cell: &Cell| {
+            let name = terms(&cell.name.replace('_', " "));
+            cell.value.parse::<f64>().is_ok() && !name.is_empty() && name.is_subset(&self.asked)
+        };
+        row.len() > 1 && row.iter().any(is_one)
+    }
+
+    /// Whether a text holds a name of the question, which begins with a capital there too, if the
+    /// question has any.
+    fn is_named_in(&self, text: &str) -> bool {
+        if self.written.is_empty() {
+            return true;
+        }
+        text.unicode_words().map(|word| word.split(['\'', '\u{2019}']).next().unwrap_or(word)).any(
+            |word| {
+                word.starts_with(char::is_uppercase) && self.written.contains(&word.to_lowercase())
+            },
+        )
+    }
+
+    /// Whether a row is one of the things that are counted: a value that several rows have says so;
+    /// or the names `above` it do, and it holds more of the question in its `own` values, unless
+    /// all of a list are asked for.
+    pub(crate) fn are_counted(
+        &self,
+        passage: &Candidate,
+        own: &BTreeSet<String>,
+        above: &BTreeSet<String>,
+        keys: &Keys,
+    ) -> bool {
+        let is_thing = |term: &String| self.counted.contains(term);
+        let is_kind = |cell: &Cell| {
+            let said = terms(&cell.value);
+            !said.is_empty() && said.iter().all(is_thing) && keys.rows(passage, cell) > 1
+        };
+        let is_one =
+            || above.iter().any(is_thing) && (self.is_of_list || !own.iter().all(is_thing));
+        passage.cells.len() > 1
+            && (passage.cells.iter().any(is_kind) || is_one())
+            && !counts(&self.counted, &passage.cells, "")
+    }
+
+    /// The confidence that a passage loses by what is not there: neither in it, nor above it, nor
+    /// in its chunk, as `is_held` says of a term; names count among the `wanted` terms alone. Rows
+    /// that are counted themselves need no number, and a chunk that tells no year may be of any.
+    pub(crate) fn missing(
+        &self,
+        wanted: &BTreeSet<String>,
+        is_held: &dyn Fn(&String) -> bool,
+        (passage, above): (&Candidate, &str),
+        (is_counted, tells_year): (bool, bool),
+    ) -> f32 {
+        // What other rows of its table hold says nothing of a row that has none of the names.
+        let is_row = passage.cells.len() > 1;
+        let row = is_row.then(|| format!("{above}\n{}", passage.shown()));
+        let is_named = row.as_ref().is_none_or(|row| self.is_named_in(row));
+        let is_held = |term: &String| match (&row, self.names.get(term)) {
+            (Some(_), Some(Named::Name)) => is_named && is_held(term),
+            (Some(row), Some(Named::Year)) => row.contains(term.as_str()),
+            _ => is_held(term),
+        };
+        let names = self.names.iter().filter(|(name, _)| wanted.contains(*name));
+        let lost = names.clone().filter(|(name, named)| {
+            // Of several years or codes each passage may speak of one.
+            let is_other = |(name, other): (&String, &Named)| other == *named && is_held(name);
+            !is_held(name) && (**named == Named::Name || !names.clone().any(is_other))
+        });
+        let has_name = names.clone().any(|(name, named)| *named == Named::Name && is_held(name));
+        let is_of_another = passage.has_values() && !has_name && !self.compares;
+        let lost = lost.map(|(_, named)| match named {
+            Named::Name if is_of_another => ROW_NAME_MALUS,
+            Named::Year if !is_row && !tells_year => UNTOLD_YEAR_MALUS,
+            // Tables write them alike: the row of another floor is about another floor.
+            Named::Ordinal if is_row => CODE_MALUS,
+            _ => named.malus(),
+        });
+        let mut missing = lost.fold(0.0_f32, f32::max);
+        if let Some((_, malus)) = self.attribute.as_ref().filter(|(noun, _)| !is_held(noun)) {
+            missing = missing.max(*malus);
+        }
+        let lacks_day = row.as_ref().is_some_and(|row| {
+            !self.days.is_empty() && !days(row).is_empty() && !self.days.iter().any(&is_held)
+        });
+        if lacks_day && !self.compares {
+            missing = missing.max(ROW_DAY_MALUS);
+        }
+        let has_name = |asked: &String| {
+            let shown = passage.shown();
+            let said = spaced(&shown);
+            words::holds(Asked::Person, &shown, asked)
+                || entries(CALLED).any(|word| contains(&said, word))
+        };
+        if self.naming.as_ref().is_some_and(|asked| !has_name(asked)) {
+            missing = missing.max(NAMELESS_MALUS);
+        }
+        let is_counted = is_counted
+            || self.counted.is_empty()
+            || self.names_number(&passage.cells)
+            || counts(&self.counted, &passage.cells, &passage.shown());
+        missing
+            + match (is_counted, passage.has_values()) {
+                (true, _) => 0.0,
+                (false, true) => ROW_COUNT_MALUS,
+                (false, false) => COUNT_MALUS,
+            }
+    }
+}
+
+/// The noun that a question asks of something: "the salary of Ada", "Ada's salary", and the
+/// confidence that is lost without it. Nouns that an answer seldom repeats are none.
+fn attribute(question: &str) -> Option<(String, f32)> {
+    let text = question.to_lowercase().replace('\u{2019}', "'");
+    let of_owner = || {
+        let (before, behind) = text.split_once("'s ")?;
+        let owner = before.unicode_words().next_back()?;
+        // "It's", "what's": a verb and no owner.
+        let is_verb = is_interrogative(owner) || words::is_reference(owner) || owner == "there";
+        (!is_verb).then(|| behind.unicode_words().next()).flatten()
+    };
+    let of_thing = || {
+        let opening = OPENINGS.split('|').find_map(|opening| text.strip_prefix(opening))?;
+        let mut words = opening.unicode_words().take(ATTRIBUTE_WORDS_MAX + 1);
+        let mut before = words.next()?;
+        for word in words {
+            if PREPOSITIONS.split('|').any(|other| other == word) {
+                return Some(before);
+            }
+            before = word;
+        }
+        None
+    };
+    let of_doer = || {
+        let doing = DOINGS.split('|').find_map(|opening| text.strip_prefix(opening))?;
+        let mut words: Vec<&str> = doing.unicode_words().collect();
+        let verb = words.pop()?;
+        let is_said = !SAID_VERBS.split('|').any(|other| other == verb);
+        ((1..=DOER_WORDS_MAX).contains(&words.len()) && is_said).then_some(verb)
+    };
+    // Of somebody, and not of a thing, whose opening and leaving are told in other words.
+    let of_somebody = || {
+        let opening = DOINGS_OF_SOMEBODY.split('|').find(|opening| text.starts_with(opening))?;
+        let words: Vec<&str> = question.get(opening.len()..)?.unicode_words().collect();
+        let (verb, doer) = words.split_last()?;
+        let is_name = |word: &&str| word.starts_with(char::is_uppercase);
+        let is_somebody = (1..=DOER_WORDS_MAX).contains(&doer.len()) && doer.iter().all(is_name);
+        let verb = text.unicode_words().next_back().filter(|last| *last == verb.to_lowercase())?;
+        (is_somebody && !SAID_VERBS.split('|').any(|other| other == verb)).then_some(verb)
+    };
+    // "Which bank has our loan": one of its kind, which an answer would name so.
+    let of_kind = || {
+        let mut words = text.unicode_words();
+        let asks = matches!(words.next()?, "which" | "what");
+        let (noun, verb) = (words.next()?, words.next()?);
+        (asks && is_entry(KIND_VERBS, verb)).then_some(noun)
+    };
+    let noun = of_thing().or_else(of_kind).or_else(of_owner);
+    let doing = || of_doer().or_else(of_somebody).map(|verb| (verb, DOING_MALUS));
+    let (noun, malus) = noun.map(|noun| (noun, ATTRIBUTE_MALUS)).or_else(doing)?;
+    let is_said = !UNSAID.split('|').any(|other| other == noun);
+    let term = HybridQuery::analyse(noun).terms().first().cloned();
+    term.filter(|_| is_said).map(|term| (term, malus))
+}
+
+/// The terms of the things of which a question asks the number: "how many lockers", "how many days
+/// of leave".
+fn counted(question: &str) -> Vec<String> {
+    let text = spaced(question);
+    let behind = COUNTS.split('|').find_map(|words| text.split_once(&format!(" {words} ")));
+    let words = behind.map_or("", |(_, behind)| behind).split_whitespace();
+    let is_end = |word: &&str| {
+        is_interrogative(word)
+            || is_entry(BEHIND_COUNTED, word)
+            || (*word != "of" && is_entry(PREPOSITIONS, word))
+    };
+    // "How many of the 2025 rounds", "how many of our lockers".
+    let is_before = |word: &&str| is_entry(BEFORE_COUNTED, word) || year(word).is_some();
+    let words = words.skip_while(is_before).take_while(|word| !is_end(word));
+    let things = words.take(COUNTED_WORDS_MAX);
+    things.flat_map(|word| HybridQuery::analyse(word).terms().to_vec()).collect()
+}
+
+/// Whether a passage has a number of things: one of their terms and a number a few words apart, or
+/// a term in the name of a value that is a number.
+fn counts(things: &[String], cells: &[Cell], shown: &str) -> bool {
+    let is_thing = |word: &str| {
+        let word = HybridQuery::analyse(word);
+        word.terms().iter().any(|term| things.contains(term))
+    };
+    let is_number = |word: &str| {
+        word.chars().all(|c| c.is_numeric() || matches!(c, '.' | ',')) || words::is_number(word)
+    };
+    let stand_near = |text: &str| {
+        let all: Vec<&str> = text.unicode_words().collect();
+        let near = |at: usize| {
+            let from = at.saturating_sub(COUNT_WORDS_MAX);
+            all[from..(at + COUNT_WORDS_MAX + 1).min(all.len())].iter().any(|word| is_number(word))
+        };
+        (0..all.len()).any(|at| is_thing(all[at]) && near(at))
+    };
+    match cells {
+        [] => stand_near(shown),
+        cells => cells.iter().any(|cell| {
+            let is_named = cell.name.unicode_words().any(is_thing);
+            stand_near(&cell.value)
+                || (is_named && cell.value.starts_with(|c: char| c.is_ascii_digit()))
+        }),
+    }
+}
+
+/// Whether a number or a time is asked for and none is there. `holds_kind` says whether the passage
+/// holds the kind of thing that is asked for.
+pub(crate) fn lacks_kind(question: &Question, holds_kind: bool, passage: &str) -> bool {
+    match question.asked {
+        Asked::Number => !holds_kind,
+        Asked::Date if words::wants_weekday(&question.lower) => !holds_kind,
+        Asked::Date => !holds_kind && !words::tells_time(passage),
+        Asked::Person | Asked::Other => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_noun_that_is_asked_of_something_is_seen() {
+        let of = |question| attribute(question).map(|(noun, _)| noun);
+        assert_eq!(
+            attribute("What is Ada's salary?"),
+            Some(("salari".to_owned(), ATTRIBUTE_MALUS))
+        );
+        assert_eq!(attribute("What does Ada earn?"), Some(("earn".to_owned(), DOING_MALUS)));
+        assert_eq!(of("What is Dr Solheim's salary?").as_deref(), Some("salari"));
+        assert_eq!(of("What is the password of the office network?").as_deref(), Some("password"));
+        assert_eq!(of("What is the name of the harbour master?"), None, "a name is shown");
+        assert_eq!(of("What's the order of things?"), None);
+        assert_eq!(of("Where does it stand when it's hot?"), None);
+        assert_eq!(of("what does Ada Solheim earn?").as_deref(), Some("earn"));
+        assert_eq!(of("When does Ada Solheim retire?").as_deref(), Some("retir"));
+        assert_eq!(of("When does the hall open?"), None, "hours are shown");
+        assert_eq!(of("What does the lift cost?"), None, "an amount is shown");
+    }
+
+    #[test]
+    fn what_is_counted_stands_beside_a_number() {
+        let noun = counted("How many lockers does the hall have?");
+        assert!(counts(&noun, &[], "The hall has 64 blue lockers."));
+        assert!(counts(&noun, &[], "There are twelve lockers."));
+        assert!(!counts(
+            &noun,
+            &[],
+            "Lockers are opened with the key that reception gave you on level 2."
+        ));
+        let cell = |name: &str, value: &str| Cell { name: name.into(), value: value.into() };
+        assert!(counts(&noun, &[cell("hall", "North"), cell("lockers", "64")], ""));
+        assert!(!counts(&noun, &[cell("key", "K-07"), cell("opens", "Locker flaps")], ""));
+        assert!(counted("How much is it?").is_empty());
+        assert!(counts(&counted("How many vacation days do I have?"), &[], "You have 28 days."));
+    }
+
+    #[test]
+    fn a_number_or_time_that_is_asked_for_must_be_there() {
+        let of = |question: &str, holds, text| lacks_kind(&Question::new(question), holds, text);
+        let (number, date) = ("How many halls are there?", "When does it open?");
+        assert!(of(number, false, ""));
+        assert!(!of(number, true, ""));
+        assert!(!of("Why?", false, ""));
+        assert!(of(date, false, "The hall is behind the chapel, ring 999."));
+        assert!(of("Which day of the week is it open?", false, "Every morning."));
+        for text in ["As soon as the bell rings.", "From 6.30 pm.", "Jeden Tag", "春天"] {
+            assert!(!of(date, false, text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Form: what speaks for or against a passage beside the words that it shares with a question.
+
+use std::collections::BTreeSet;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::passages::blocks::{Cell, Form, Kind};
+use crate::passages::candidates::{Candidate, Shape};
+use crate::question::definitions::defines;
+use crate::question::wish::{ENDED, MEANS, Question, SUMS, Wanted};
+use crate::rows::ranges::{range_holds, span_holds};
+use crate::text::terms::terms;
+use crate::text::values::{days, has_money};
+use crate::text::words::{Asked, contains, entries, holds, is_entry, spaced, tells_negation};
+use crate::versions::editions::Editions;
+use lodestone_types::RetrievedChunk;
+
+/// A passage that holds the kind of thing that is asked for.
+pub(crate) const KIND_BONUS: f32 = 0.1;
+/// A heading that nothing stands below is a poor answer.
+const LEAD_MALUS: f32 = 0.35;
+/// The mail that another one answers is older than that.
+const QUOTED_MALUS: f32 = 0.3;
+/// So is what the next sentence takes back.
+const DENIED_MALUS: f32 = 0.4;
+/// An entry of a register that another one ends answers only what nothing else does.
+const ENDED_ENTRY_MALUS: f32 = 0.8;
+/// The head of a mail answers only questions about the mail itself.
+const MAIL_HEAD_MALUS: f32 = 0.4;
+/// A record of something that is over answers a question of now only where nothing else does.
+const ENDED_MALUS: f32 = 0.3;
+/// A sentence that tells where the answer stands answers only what nothing else does.
+const POINTER_MALUS: f32 = 0.6;
+/// A line of a log or of code answers only what nothing else does.
+const LINE_MALUS: f32 = 0.05;
+/// A passage of the very form that is asked for gains as much as a sixth of the question's terms.
+const FORM_BONUS: f32 = 0.1;
+/// The same of one that says what is not so, where that is asked for.
+const NEGATION_BONUS: f32 = 0.2;
+/// A whole list or procedure where that is asked for goes before each of its items.
+const WHOLE_BONUS: f32 = 0.25;
+/// A whole list of something else.
+const WHOLE_MALUS: f32 = 0.5;
+/// A passage that tells the day of an end, where that is asked for.
+pub(crate) const END_BONUS: f32 = 0.3;
+/// Words between such a day and the one that says so.
+const END_WORDS_MAX: usize = 2;
+/// A passage on what the question asks others than.
+pub(crate) const EXCLUDED_MALUS: f32 = 0.4;
+/// A row whose range does not hold the number that is asked for is about something else.
+const RANGE_MALUS: f32 = 0.5;
+
+/// Names of the lines in the head of a mail, and of the one that only a mail has.
+const MAIL_HEAD: &str = "\
+    from|to|cc|bcc|subject|date|sent|reply to|von|an|betreff|datum|gesendet|de|à|objet|envoyé|para|\
+    asunto|fecha|enviado";
+const MAIL_SUBJECT: &str = "subject|betreff|objet|asunto";
+
+/// Words of the names of columns that hold somebody, and the words of a full name.
+const PERSON_COLUMNS: &str = "\
+    name|who|person|by|from|owner|keeper|lead|leader|head|manager|contact|responsible|author|\
+    deputy|with|tutor|driver|host|staff|employee|member|wer|leitung|zuständig|verantwortlich|\
+    nom|qui|responsable|nombre|quién|encargado";
+const NAME_WORDS: std::ops::RangeInclusive<usize> = 2..=4;
+
+/// Phrases of a sentence that says where something stands, words for such places, and the words of
+/// such a sentence.
+const POINTERS: &str = "\
+    is in the|are in the|is in our|are in our|named in|listed in|is found in|are found in|see the|\
+    given in|is shown in|are shown in|set out in|steht in|stehen in|siehe|figure dans|\
+    figurent dans|voir|está en|están en|figura en|figuran en|véase";
+const ELSEWHERE: &str = "\
+    list|table|register|manual|handbook|annex|appendix|section|chapter|file|folder|sheet|matrix|\
+    schedule|page|document|liste|tabelle|verzeichnis|handbuch|anhang|abschnitt|kapitel|blatt|\
+    tableau|registre|annexe|feuille|lista|tabla|registro|anexo|hoja";
+const POINTER_WORDS_MAX: usize = 12;
+
+/// Words of what was so once.
+const ONCE: &str = "\
+    last year's|of last year|used to be|used to cost|letztes jahr noch|\
+    l'année dernière encore|el año pasado todavía";
+/// Words before the day on which something ends.
+const ENDS: &str = "\
+    until|till|to|ends|end|ending|expires|expired|through|bis|endet|ende|jusqu'au|au|expire|hasta|\
+    al|vence|termina";
+
+/// The value where a condition holds, else 0.
+pub(crate) fn value_if(holds: bool, value: f32) -> f32 {
+    if holds { value } else { 0.0 }
+}
+
+/// The part of a candidate's relevance that comes from its form.
+pub(crate) fn form(
+    question: &Question,
+    candidate: &Candidate,
+    (above, chunk): (&BTreeSet<String>, &RetrievedChunk),
+    editions: &Editions,
+) -> f32 {
+    let shown = candidate.shown();
+    let mut form = -value_if(is_quoted_mail(candidate, chunk), QUOTED_MALUS);
+    form -= value_if(!question.is_of_mail && is_mail_head(candidate), MAIL_HEAD_MALUS);
+    let holds_kind = match question.asked {
+        Asked::Person if candidate.has_values() => {
+            candidate.cells.iter().any(|cell| tells_somebody(cell, &question.lower))
+        }
+        asked => holds(asked, &shown, &question.lower),
+    };
+    if holds_kind {
+        form += KIND_BONUS;
+    }
+    if candidate.is_lead {
+        form -= LEAD_MALUS;
+    }
+    if candidate.is_denied && !question.is_negated {
+        form -= DENIED_MALUS;
+    }
+    if candidate.is_ended && !question.wants_of_before(&shown) {
+        form -= ENDED_ENTRY_MALUS;
+    }
+    let is_past = |cell: &Cell| question.asked != Asked::Date && editions.is_over(cell);
+    let is_over = || {
+        let mut cells = candidate.cells.iter();
+        editions.is_of_past_year(&candidate.cells)
+            || cells.any(|cell| is_ended(&cell.value) || is_past(cell))
+    };
+    if !question.is_of_past && candidate.cells.len() > 1 && is_over() {
+        form -= ENDED_MALUS;
+    }
+    form += of_words(question, candidate, &shown);
+    if candidate.shape == Shape::Unit(Kind::Line) {
+        form -= LINE_MALUS;
+    }
+    if matches!(candidate.shape, Shape::Whole(Form::List | Form::Table)) {
+        // A list is one of what stands above it.
+        let noun = question.noun.as_deref().map(terms);
+        let is_of_noun = noun.is_none_or(|noun| !noun.is_disjoint(above));
+        // "What must I not bring?" is not answered by all that one has to.
+        let is_of_other = question.is_negated && question.wanted == Wanted::List && {
+            let told = [&candidate.heading, &candidate.lead, &shown];
+            !told.into_iter().any(|text| tells_negation(text))
+        };
+        form += if is_of_noun && !is_of_other { WHOLE_BONUS } else { -WHOLE_MALUS };
+    }
+    let defined = || question.thing.as_ref().is_some_and(|thing| defines(&shown, thing));
+    form += value_if(candidate.cells.len() < 2 && !candidate.is_lead && defined(), FORM_BONUS);
+    if question.is_negated && tells_negation(&shown) {
+        form += NEGATION_BONUS;
+    }
+    let is_out = |one| range_holds(&candidate.cells, one) == Some(false);
+    if question.quantities.iter().any(is_out) {
+        form -= RANGE_MALUS;
+    }
+    if question.days.iter().any(|day| span_holds(&candidate.cells, *day) == Some(false)) {
+        form -= RANGE_MALUS;
+    }
+    form
+}
+
+/// The part that comes from what the words of a passage say of its matter.
+fn of_words(question: &Question, candidate: &Candidate, shown: &str) -> f32 {
+    let said = spaced(shown);
+    let has = |list: &str| entries(list).any(|phrase| contains(&said, phrase));
+    let is_text = candidate.cells.is_empty();
+    let is_of_money = question.is_of_money && has_money(shown);
+    let is_total = question.total.is_some() && (has(SUMS) || has(MEANS));
+    let is_once = is_text && !question.is_of_past && has(ONCE);
+    let is_pointer = is_text && !question.asks_where && points_elsewhere(shown);
+    value_if(is_of_money, KIND_BONUS) + value_if(is_total, KIND_BONUS)
+        - value_if(is_once, ENDED_MALUS)
+        - value_if(is_pointer, POINTER_MALUS)
+}
+
+/// Whether a value says that its record is over: "ended 2025-04-30".
+fn is_ended(value: &str) -> bool {
+    value.unicode_words().next().is_some_and(|first| is_entry(ENDED, first))
+}
+
+/// Whether a value of a row is somebody that the question, in lower case, does not name: by the
+/// name of the column, or two capitalised words.
+fn tells_somebody(cell: &Cell, question: &str) -> bool {
+    let column = spaced(&cell.name.replace('_', " "));
+    let name = cell.value.split(['<', '(', ',']).next().unwrap_or_default();
+    let words: Vec<&str> = name.split_whitespace().collect();
+    let is_name = |word: &&str| {
+        let is_part = |c: char| c.is_alphabetic() || matches!(c, '.' | '-' | '\'' | '\u{2019}');
+        word.starts_with(char::is_uppercase) && word.chars().all(is_part)
+    };
+    let is_new = !question.contains(&name.trim().to_lowercase());
+    let is_named = || entries(PERSON_COLUMNS).any(|word| contains(&column, word));
+    let is_full = || NAME_WORDS.contains(&words.len()) && words.iter().all(is_name);
+    is_new && words.first().is_some_and(is_name) && (is_named() || is_full())
+}
+
+/// Whether a text tells the day on which something ends.
+pub(crate) fn tells_end(text: &str) -> bool {
+    days(text).into_iter().any(|(bytes, _)| {
+        let mut before = text[..bytes.start].unicode_words().rev().take(END_WORDS_MAX);
+        before.any(|word| is_entry(ENDS, word))
+    })
+}
+
+/// Whether a short sentence says that something stands elsewhere: "Fees are in the price list."
+fn points_elsewhere(text: &str) -> bool {
+    let said = spaced(text);
+    let words = said.split_whitespace().count();
+    words <= POINTER_WORDS_MAX
+        && !text.contains(|c: char| c.is_ascii_digit())
+        && entries(POINTERS).any(|phrase| contains(&said, phrase))
+        && entries(ELSEWHERE).any(|word| contains(&said, word))
+}
+
+/// Whether a passage is the head of a mail: who sent it, to whom, about what.
+pub(crate) fn is_mail_head(candidate: &Candidate) -> bool {
+    let mut names = candidate.cells.iter().map(|cell| cell.name.to_lowercase());
+    candidate.cells.len() > 1
+        && names.clone().any(|name| is_entry(MAIL_SUBJECT, &name))
+        && names.all(|name| is_entry(MAIL_HEAD, &name))
+}
+
+/// Whether a passage of a mail is quoted there from an older one.
+fn is_quoted_mail(candidate: &Candidate, chunk: &RetrievedChunk) -> bool {
+    let name = chunk.source.filename.to_lowercase();
+    let is_mail = [".eml", ".msg", ".mbox"].iter().any(|end| name.ends_with(end));
+    is_mail && {
+        let part = &candidate.parts[0];
+        let before = chunk.text.chars().take(part.chars.start).collect::<String>();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let is_mark = |text: &str| text.trim_start().starts_with(['>', '|']);
+        is_mark(&part.shown) || (part.chunk == candidate.hit && is_mark(line))
+    }
+}

@@ -1,0 +1,77 @@
+//! Siblings: things that have the noun of what a question asks for behind another word, "parental
+//! leave" of "annual leave".
+//!
+//! Only headings tell them apart: in a sentence the "house meters" of a question may be the "water
+//! meters" of the documents.
+
+use std::collections::BTreeSet;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::text::terms::is_common;
+use crate::text::words::is_interrogative;
+use lodestone_text::HybridQuery;
+
+/// Confidence and relevance that a passage below the heading of a sibling loses.
+pub(crate) const SIBLING_MALUS: f32 = 0.35;
+/// Letters of a qualifier and of a noun.
+const LETTERS_MIN: usize = 3;
+
+/// The things that a question names by two words, and all of its words, in terms.
+pub(crate) struct Siblings {
+    pairs: Vec<(String, String)>,
+    asked: Vec<String>,
+}
+
+impl Siblings {
+    /// Those of a question.
+    pub(crate) fn of(question: &str) -> Self {
+        let words = words(question);
+        let pairs = words.windows(2).filter_map(|two| Some((two[0].clone()?, two[1].clone()?)));
+        Self { pairs: pairs.collect(), asked: words.iter().flatten().cloned().collect() }
+    }
+
+    /// Whether a heading names a sibling, and the text below it, which holds the `own` terms of the
+    /// question, does not say what is asked for.
+    pub(crate) fn is_one(&self, heading: &str, own: &BTreeSet<String>) -> bool {
+        let named: Vec<String> = match self.pairs.is_empty() {
+            true => return false,
+            false => words(heading).into_iter().flatten().collect(),
+        };
+        let [qualifier, noun] = &named[..] else { return false };
+        let is_missed = |(asked, of): &(String, String)| of == noun && !own.contains(asked);
+        // "Storing images" is of all images.
+        let is_deed = heading.unicode_words().any(|word| word.to_lowercase().ends_with("ing"));
+        !is_deed && !self.asked.contains(qualifier) && self.pairs.iter().any(is_missed)
+    }
+}
+
+/// The terms of the words of a text that name something; `None` for others.
+fn words(text: &str) -> Vec<Option<String>> {
+    let term = |word: &str| {
+        let lower = word.to_lowercase();
+        let is_matter = lower.chars().count() >= LETTERS_MIN
+            && lower.chars().all(char::is_alphabetic)
+            && !is_common(&lower)
+            && !is_interrogative(&lower);
+        is_matter.then(|| HybridQuery::analyse(&lower).terms().first().cloned()).flatten()
+    };
+    text.unicode_words().map(term).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heading_tells_siblings_apart() {
+        let siblings = Siblings::of("How long is annual leave?");
+        let own = |terms: &[&str]| terms.iter().map(|term| (*term).to_owned()).collect();
+        assert!(siblings.is_one("6. Parental leave", &own(&["leav"])));
+        assert!(!siblings.is_one("6. Parental leave", &own(&["leav", "annual"])));
+        assert!(!siblings.is_one("1. Annual leave", &own(&["leav"])));
+        assert!(!siblings.is_one("Leave", &own(&["leav"])));
+        assert!(!siblings.is_one("Booking leave", &own(&["leav"])));
+        assert!(!Siblings::of("When is leave paid?").is_one("Parental leave", &own(&[])));
+    }
+}

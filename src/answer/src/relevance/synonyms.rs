@@ -1,0 +1,186 @@
+//! Words of a question and others that mean the same: those of its language, by the lexicon, and
+//! what abbreviations mean, by the texts themselves.
+
+use std::collections::BTreeSet;
+
+use crate::text::abbreviations::abbreviations;
+use crate::text::terms::terms;
+use crate::translation::Lexicon;
+use lodestone_text::HybridQuery;
+use lodestone_types::RetrievedChunk;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Letters of the initials of a title.
+const INITIALS: std::ops::RangeInclusive<usize> = 3..=6;
+
+/// The terms that tell of a question in a text: its own, and those of words that mean the same.
+pub(crate) struct Lens<'q> {
+    pub(crate) wanted: &'q BTreeSet<String>,
+    synonyms: Synonyms,
+}
+
+impl<'q> Lens<'q> {
+    /// Those that tell of a question with the `wanted` terms; what abbreviations mean is told by
+    /// the chunks.
+    pub(crate) fn of(
+        question: &str,
+        wanted: &'q BTreeSet<String>,
+        chunks: &[&RetrievedChunk],
+    ) -> Self {
+        let mut synonyms = Synonyms::of(question, wanted);
+        for chunk in chunks {
+            synonyms.define(&chunk.text, wanted);
+            synonyms.define_initials(&chunk.source.title, question, wanted);
+        }
+        Self { wanted, synonyms }
+    }
+
+    /// Leaves out other words than these terms that no text defines.
+    pub(crate) fn keep_for(&mut self, terms: &BTreeSet<String>) {
+        self.synonyms.keep_for(terms);
+    }
+
+    /// The terms of a text that tell.
+    pub(crate) fn in_text(&self, text: &str) -> BTreeSet<String> {
+        let mut told = terms(text);
+        told.retain(|term| self.wanted.contains(term) || self.synonyms.have(term));
+        told
+    }
+
+    /// The terms of the question among those that tell: its own, and those for which others stand.
+    pub(crate) fn known(&self, told: &BTreeSet<String>) -> BTreeSet<String> {
+        let mut known = self.synonyms.held_by(told);
+        known.extend(told.intersection(self.wanted).cloned());
+        known
+    }
+}
+
+/// The terms of a question that other words stand for.
+struct Synonyms(Vec<Synonym>);
+
+/// A word or phrase of the question, and another one, in terms.
+struct Synonym {
+    asked: BTreeSet<String>,
+    other: BTreeSet<String>,
+    /// Whether a text of those that were found says so.
+    is_defined: bool,
+}
+
+impl Synonyms {
+    /// Those of the `wanted` terms of a question.
+    fn of(question: &str, wanted: &BTreeSet<String>) -> Self {
+        let lexicon = Lexicon::get();
+        let Some(language) = lexicon.language_of(question) else { return Self(Vec::new()) };
+        let mut found = Vec::new();
+        for lexicon in [lexicon, Lexicon::synonyms()] {
+            for unit in lexicon.units(question, language) {
+                let mut asked = analysed(&question[unit.bytes]);
+                asked.retain(|term| wanted.contains(term));
+                if asked.is_empty() {
+                    continue;
+                }
+                let concepts = unit.concepts.iter();
+                let words = concepts.flat_map(|concept| lexicon.words(*concept, language));
+                let others = words.map(analysed).filter(|other| other.is_disjoint(&asked));
+                let synonym = |other| Synonym { asked: asked.clone(), other, is_defined: false };
+                found.extend(others.map(synonym));
+            }
+        }
+        Self(found)
+    }
+
+    /// Adds the abbreviations that a text defines, for what they mean and the other way round.
+    fn define(&mut self, text: &str, wanted: &BTreeSet<String>) {
+        for (short, long) in abbreviations(text) {
+            let (short, long) = (analysed(short), analysed(long));
+            for (asked, other) in [(&short, &long), (&long, &short)] {
+                if asked.is_subset(wanted) && !other.is_subset(wanted) {
+                    let (asked, other) = (asked.clone(), other.clone());
+                    self.0.push(Synonym { asked, other, is_defined: true });
+                }
+            }
+        }
+    }
+
+    /// Adds the words of a title for a word of the question that has their initials: "DPA" for
+    /// "Data-processing agreement".
+    fn define_initials(&mut self, title: &str, question: &str, wanted: &BTreeSet<String>) {
+        let words: Vec<&str> = title.unicode_words().collect();
+        let is_short = |word: &&str| {
+            INITIALS.contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_uppercase())
+        };
+        for short in question.unicode_words().filter(is_short) {
+            let initials = |words: &[&str]| {
+                words.iter().filter_map(|word| word.chars().next()).collect::<String>()
+            };
+            let is_meant = |words: &&[&str]| initials(words).eq_ignore_ascii_case(short);
+            let Some(long) = words.windows(short.len()).find(is_meant) else { continue };
+            let (asked, other) = (analysed(short), analysed(&long.join(" ")));
+            if asked.is_subset(wanted) && !other.is_subset(wanted) {
+                self.0.push(Synonym { asked, other, is_defined: true });
+            }
+        }
+    }
+
+    /// Leaves out those of other terms than these that no text defines.
+    fn keep_for(&mut self, terms: &BTreeSet<String>) {
+        self.0.retain(|one| one.is_defined || one.asked.is_subset(terms));
+    }
+
+    /// Whether one of them has the term.
+    fn have(&self, term: &String) -> bool {
+        self.0.iter().any(|one| one.other.contains(term))
+    }
+
+    /// The terms of the question for which a text has others that mean the same.
+    fn held_by(&self, terms: &BTreeSet<String>) -> BTreeSet<String> {
+        let held = self.0.iter().filter(|one| one.other.is_subset(terms));
+        held.flat_map(|one| one.asked.iter().cloned()).collect()
+    }
+}
+
+fn analysed(text: &str) -> BTreeSet<String> {
+    HybridQuery::analyse(text).terms().iter().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_words_for_one_thing_are_known() {
+        let question = "Is the turnstile broken on a holiday?";
+        let synonyms = Synonyms::of(question, &terms(question));
+        let held =
+            |text: &str| -> Vec<String> { synonyms.held_by(&terms(text)).into_iter().collect() };
+        assert_eq!(held("The gate is out of order."), ["broken"]);
+        assert_eq!(held("Vacations are in May."), ["holiday"]);
+        assert_eq!(held("Orders are taken."), [""; 0]);
+    }
+
+    #[test]
+    fn the_initials_of_a_title_stand_for_it() {
+        let question = "How much is a further day under the DPA?";
+        let wanted = terms(question);
+        let mut synonyms = Synonyms::of(question, &wanted);
+        synonyms.define_initials("Data-processing agreement 2026", question, &wanted);
+        synonyms.keep_for(&BTreeSet::new());
+        let held = synonyms.held_by(&terms("The data-processing agreement"));
+        assert_eq!(held.into_iter().collect::<Vec<_>>(), ["dpa"]);
+    }
+
+    #[test]
+    fn an_abbreviation_stands_for_what_a_text_says_it_means() {
+        let of = |question: &str, text: &str| -> Vec<String> {
+            let wanted = terms(question);
+            let mut synonyms = Synonyms::of(question, &wanted);
+            synonyms.define("The standing committee on roads (SCR) meets in May.", &wanted);
+            synonyms.keep_for(&BTreeSet::new());
+            synonyms.held_by(&terms(text)).into_iter().collect()
+        };
+        assert_eq!(of("Who heads the SCR?", "Ada heads the standing committee on roads."), ["scr"]);
+        assert_eq!(of("Who heads the SCR?", "Ada heads the committee."), [""; 0]);
+        let held = of("Who heads the standing committee on roads?", "Ada heads the SCR.");
+        assert!(held.contains(&"committe".to_owned()), "{held:?}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Opening hours in values: whether something is closed on a day of the week.
+//!
+//! ```text
+//! closed                                     of a column that is named by the day
+//! Mon-Sat 9-19, closed on Sunday             Sunday is closed, Monday is not
+//! Tue-Fri 9-17                               Sunday is closed: its hours are none
+//! Mo-Fr 9-17, Sa, So geschlossen             days before or behind what is said of them
+//! ```
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::rows::states::is_blank;
+use crate::text::values::weekday;
+use crate::text::words::is_entry;
+
+/// Words for what is closed, and for what is open.
+pub(crate) const CLOSED: &str = "\
+    closed|shut|geschlossen|fermé|fermés|fermée|fermées|cerrado|cerrada|cerrados|cerradas";
+pub(crate) const OPEN: &str = "\
+    open|geöffnet|offen|ouvert|ouverts|ouverte|ouvertes|abierto|abierta|abiertos|abiertas";
+/// Words for all days of the week.
+const DAILY: &str = "daily|everyday|täglich|quotidien|quotidiennement|diario|diariamente";
+/// Words and marks between the first and the last of several days, and between parts that say
+/// something of other days.
+const TO: &str = "-|\u{2013}|to|bis|à|au|a";
+const PARTS: [char; 6] = [',', ';', '&', '(', ')', '/'];
+const AND: &str = "and|und|et|y";
+/// Days as German and French hours shorten them, in a form that no other word has.
+const SHORT: [&str; 7] = ["Mo|lun", "Di|mar", "Mi|mer", "Do|jeu", "Fr|ven", "Sa|sam", "So|dim"];
+const DAYS: usize = 7;
+
+/// Days as hours tell them: whether each is closed.
+#[derive(Debug, Default)]
+struct Week {
+    closed: [Option<bool>; DAYS],
+    /// Days of which nothing was said yet.
+    pending: Vec<usize>,
+    /// The last statement, where its days stand behind it: "closed Sat, Sun".
+    said_before_days: Option<bool>,
+}
+
+/// A part of hours.
+#[derive(Debug, Default)]
+struct Part {
+    days: Vec<usize>,
+    is_closed: Option<bool>,
+    /// Whether what it says stands before its days.
+    begins_with_it: bool,
+}
+
+/// Whether a value of a column that is named by a day tells that it is closed then.
+pub(crate) fn is_closed(value: &str) -> bool {
+    let first = value.unicode_words().next().unwrap_or_default();
+    is_entry(CLOSED, first) || is_entry("no|nein|non", first) || is_blank(value)
+}
+
+/// Whether a value tells hours of days of the week, or days on which something is closed.
+pub(crate) fn tells_hours(value: &str) -> bool {
+    parts(value).iter().any(|part| !part.days.is_empty() && part.is_closed.is_some())
+}
+
+/// Whether hours say that it is closed on a day, counted from Monday; `None` where they say nothing
+/// of days. A day that hours of other days leave out is closed.
+pub(crate) fn closed_on(value: &str, day: usize) -> Option<bool> {
+    let parts = parts(value);
+    if let [Part { days, is_closed: Some(true), .. }] = &parts[..]
+        && days.is_empty()
+    {
+        return Some(true);
+    }
+    let mut week = Week::default();
+    parts.into_iter().for_each(|part| week.add(part));
+    let is_open_then = |said: &Option<bool>| *said == Some(false);
+    let tells = week.closed.iter().any(Option::is_some);
+    week.closed[day].or_else(|| tells.then(|| week.closed.iter().any(is_open_then)))
+}
+
+impl Week {
+    fn add(&mut self, part: Part) {
+        let Part { days, is_closed, begins_with_it } = part;
+        match (is_closed, self.said_before_days) {
+            (Some(said), _) => {
+                self.said_before_days = begins_with_it.then_some(said);
+                let pending = std::mem::take(&mut self.pending);
+                pending.into_iter().chain(days).for_each(|day| self.closed[day] = Some(said));
+            }
+            (None, Some(said)) => days.into_iter().for_each(|day| self.closed[day] = Some(said)),
+            (None, None) => self.pending.extend(days),
+        }
+    }
+}
+
+fn parts(value: &str) -> Vec<Part> {
+    let mut parts = vec![Part::default()];
+    let mut is_range = false;
+    for word in value.split_word_bounds().filter(|word| !word.trim().is_empty()) {
+        let part = parts.last_mut().expect("there is one from the beginning");
+        if word.contains(PARTS) || is_entry(AND, word) {
+            parts.push(Part::default());
+        } else if let Some(day) = day(word) {
+            match part.days.last().copied().filter(|_| is_range) {
+                Some(first) => {
+                    part.days.extend((1..DAYS).map(|step| (first + step) % DAYS).take_while(
+                        |other| (*other + DAYS - first) % DAYS <= (day + DAYS - first) % DAYS,
+                    ));
+                }
+                None => part.days.push(day),
+            }
+        } else if is_entry(TO, word) {
+            is_range = !part.days.is_empty() && part.is_closed.is_none();
+            continue;
+        } else {
+            part.say(word);
+        }
+        is_range = false;
+    }
+    parts.retain(|part| !part.days.is_empty() || part.is_closed.is_some());
+    parts
+}
+
+impl Part {
+    /// Takes a word that is no day.
+    fn say(&mut self, word: &str) {
+        if is_entry(DAILY, word) {
+            self.days.extend(0..DAYS);
+        }
+        let is_closed = is_entry(CLOSED, word);
+        let is_open = is_entry(OPEN, word)
+            || is_entry(DAILY, word)
+            || word.starts_with(|c: char| c.is_ascii_digit());
+        if (is_closed || is_open) && self.is_closed != Some(true) {
+            self.begins_with_it |= self.days.is_empty();
+            self.is_closed = Some(is_closed);
+        }
+    }
+}
+
+/// The day of the week that a word of hours names, from Monday on.
+fn day(word: &str) -> Option<usize> {
+    let short = || SHORT.iter().position(|names| names.split('|').any(|name| name == word));
+    weekday(word).map(|day| day as usize).or_else(short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_closed_as_people_write_it() {
+        const SUNDAY: usize = 6;
+        for (value, closed) in [
+            ("Mon-Sat 9-19, closed on Sunday", Some(true)),
+            ("Tue-Sun 10-18, Monday closed", Some(false)),
+            ("Mon-Fri 15-20; Sat, Sun closed", Some(true)),
+            ("closed Sat, Sun", Some(true)),
+            ("closed on Saturdays and Sundays, Mon to Fri 9:00-17:30", Some(true)),
+            ("Mo\u{2013}Fr 9\u{2013}17 Uhr, Sa und So geschlossen", Some(true)),
+            ("Monday to Friday 8-12, 14-18", Some(true)),
+            ("Fri-Mon 9-12", Some(false)),
+            ("daily 8-20", Some(false)),
+            ("closed on Mondays", Some(false)),
+            ("closed for repairs", Some(true)),
+            ("9-17", None),
+            ("ring before you come", None),
+        ] {
+            assert_eq!(closed_on(value, SUNDAY), closed, "{value}");
+        }
+        assert!(is_closed("closed (holidays too)") && is_closed("\u{2013}") && !is_closed("9-17"));
+        assert!(tells_hours("Sun closed") && !tells_hours("Sunday") && !tells_hours("closed"));
+    }
+}

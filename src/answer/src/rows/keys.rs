@@ -1,0 +1,88 @@
+//! Keys: values of a row that a question holds whole, by which it means that row.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::passages::blocks::Cell;
+use crate::passages::candidates::Candidate;
+use crate::question::wish::{Question, Wanted};
+use crate::text::terms::terms;
+use lodestone_text::HybridQuery;
+
+/// Relevance for a cell that the question holds whole, and the number of them that count.
+const KEY_BONUS: f32 = 0.1;
+const KEYS_MAX: usize = 2;
+/// Rows that have one value where it is the key of a row.
+const KEY_ROWS_MAX: usize = 3;
+
+/// Whether a question names a letter or digit together with its column, as "class A" does.
+fn is_named_letter(question: &Question, cell: &Cell) -> bool {
+    if cell.value.chars().count() != 1 || cell.name.is_empty() {
+        return false;
+    }
+    let words: Vec<&str> = question.text.unicode_words().collect();
+    words.windows(2).any(|pair| {
+        let is_column =
+            || HybridQuery::analyse(pair[0]).terms() == HybridQuery::analyse(&cell.name).terms();
+        pair[1] == cell.value && is_column()
+    })
+}
+
+/// Number of rows of a table that have each value, and the terms of what a question lists.
+pub(crate) struct Keys {
+    rows: BTreeMap<(usize, usize, String), usize>,
+    listed: BTreeSet<String>,
+}
+
+impl Keys {
+    /// Counts the values of all rows.
+    pub(crate) fn of(question: &Question, candidates: &[Candidate]) -> Self {
+        let mut counts = BTreeMap::new();
+        for candidate in candidates.iter().filter(|candidate| candidate.has_values()) {
+            for cell in &candidate.cells {
+                *counts.entry(Self::key(candidate, cell)).or_default() += 1;
+            }
+        }
+        let noun = question.noun.as_deref().filter(|_| question.wanted == Wanted::List);
+        Self { rows: counts, listed: noun.map(terms).unwrap_or_default() }
+    }
+
+    /// Number of rows of its table that have the value of a cell.
+    pub(crate) fn rows(&self, one: &Candidate, cell: &Cell) -> usize {
+        self.rows.get(&Self::key(one, cell)).copied().unwrap_or_default()
+    }
+
+    fn key(candidate: &Candidate, cell: &Cell) -> (usize, usize, String) {
+        (candidate.stretch, candidate.group, cell.value.to_lowercase())
+    }
+
+    /// The bonus for cells that the question holds whole and that set a row apart.
+    pub(crate) fn bonus(
+        &self,
+        question: &Question,
+        one: &Candidate,
+        wanted: &BTreeSet<String>,
+    ) -> f32 {
+        if !one.has_values() || !question.wants_values() {
+            return 0.0;
+        }
+        let is_key = |cell: &&Cell| {
+            let said = || terms(&cell.value);
+            self.rows(one, cell) <= KEY_ROWS_MAX
+                && cell.value.chars().count() > 1
+                && !said().is_empty()
+                && said().is_subset(wanted)
+        };
+        // "remark: first aider" of "list the first aiders".
+        let is_listed = |cell: &Cell| {
+            let said = terms(&cell.value);
+            !said.is_disjoint(&self.listed) && said.is_subset(wanted)
+        };
+        let is_of_kind = !self.listed.is_empty() && one.cells.iter().any(is_listed);
+        if is_of_kind || one.cells.iter().any(|cell| is_named_letter(question, cell)) {
+            return KEY_BONUS * KEYS_MAX as f32;
+        }
+        KEY_BONUS * one.cells.iter().filter(is_key).take(KEYS_MAX).count() as f32
+    }
+}

@@ -1,0 +1,177 @@
+//! Ranges in cells, and whether they hold a number or a day.
+//!
+//! ```text
+//! 10-20 kg, up to 8 cm, 25 kg and over, -20 to -60, from: 10 .. to: 20
+//! ```
+
+use time::{Date, Month};
+
+use crate::passages::blocks::Cell;
+use crate::text::values::{Day, Quantity, days, measure, quantities, words_of};
+
+/// Words before the upper end of a range. Lower case.
+const UP_TO: &[&str] = &[
+    "up to", "under", "below", "less than", "at most", "max", "maximum", "bis zu", "bis", "unter",
+    "weniger als", "höchstens", "jusqu'à", "moins de", "au plus", "hasta", "menos de", "<", "≤",
+];
+/// Words before or behind the lower end.
+const FROM: &[&str] = &[
+    "over", "above", "more than", "at least", "from", "min", "minimum", "and over", "and more",
+    "or more", "and above", "über", "mehr als", "mindestens", "ab", "und mehr", "plus de",
+    "au moins", "à partir de", "et plus", "más de", "desde", "a partir de", "y más", ">", "≥",
+];
+/// The same with their sense turned.
+const NOT_OVER: &[&str] = &[
+    "not more than", "no more than", "not over", "not above", "not exceeding", "nicht mehr als",
+    "nicht über", "pas plus de", "no más de",
+];
+const NOT_UNDER: &[&str] = &[
+    "not less than", "no less than", "not under", "not below", "nicht weniger als", "nicht unter",
+    "pas moins de", "no menos de",
+];
+/// Pairs of names of two columns that hold the ends of a range. Lower case.
+const ENDS: &[(&str, &str)] = &[
+    ("from", "to"),
+    ("from", "until"),
+    ("min", "max"),
+    ("start", "end"),
+    ("von", "bis"),
+    ("ab", "bis"),
+    ("beginn", "ende"),
+    ("de", "à"),
+    ("du", "au"),
+    ("début", "fin"),
+    ("desde", "hasta"),
+    ("inicio", "fin"),
+];
+
+/// Whether a row holds the number in one of its ranges: `None` where it has no range for it.
+pub(crate) fn range_holds(cells: &[Cell], asked: &Quantity) -> Option<bool> {
+    let is_of_unit = |cell: &Cell| {
+        asked.unit.is_empty()
+            || words_of(&cell.name).any(|word| word == asked.unit)
+            || quantities(&cell.value).iter().any(|quantity| quantity.unit == asked.unit)
+    };
+    let mut verdict = None;
+    let ends = pairs(cells).filter_map(|(low, high)| {
+        let is_meant = is_of_unit(low) || is_of_unit(high);
+        (is_meant && days(&low.value).is_empty())
+            .then(|| Some(measure(&low.value)?..=measure(&high.value)?))
+            .flatten()
+    });
+    let stated = cells.iter().filter(|cell| is_of_unit(cell)).filter_map(|cell| range(&cell.value));
+    for range in ends.chain(stated) {
+        verdict = Some(verdict.unwrap_or(false) || range.contains(&asked.value));
+    }
+    verdict
+}
+
+/// Whether a row spans the day between two of its columns: `None` where it spans none.
+///
+/// A span of whole weeks from its first day to the same day of the week ends where the next one
+/// begins, so its last day is not in it.
+pub(crate) fn span_holds(cells: &[Cell], asked: Day) -> Option<bool> {
+    let day = |cell: &Cell| days(&cell.value).first().map(|(_, day)| *day);
+    let (low, high) = pairs(cells).find_map(|(low, high)| Some((day(low)?, day(high)?)))?;
+    let has_years = [asked, low, high].iter().all(|day| day.year.is_some());
+    let number = |day: Day| day_number(day.year.filter(|_| has_years).unwrap_or(YEAR), day);
+    let (asked, low, high) = (number(asked)?, number(low)?, number(high)?);
+    let ends_before = high > low && (high - low) % 7 == 0;
+    let is_before_end = asked < high || (asked == high && !ends_before);
+    // Without years a span may end in the next one.
+    if high < low && !has_years {
+        return Some(low <= asked || is_before_end);
+    }
+    Some(low <= asked && is_before_end)
+}
+
+/// A year for days that have none, without a leap day.
+const YEAR: u32 = 2001;
+
+/// A number that counts days; `None` where only a month is named, or the calendar has no such day.
+fn day_number(year: u32, day: Day) -> Option<i32> {
+    let month = u8::try_from(day.month).ok().and_then(|month| Month::try_from(month).ok())?;
+    let date = Date::from_calendar_date(year as i32, month, u8::try_from(day.day?).ok()?).ok()?;
+    Some(date.to_julian_day())
+}
+
+/// Two columns that hold the ends of a range.
+fn pairs(cells: &[Cell]) -> impl Iterator<Item = (&Cell, &Cell)> {
+    cells.windows(2).filter_map(|pair| {
+        let has = |cell: &Cell, end: &str| words_of(&cell.name).any(|word| word == end);
+        let are_ends = ENDS.iter().any(|(low, high)| has(&pair[0], low) && has(&pair[1], high));
+        are_ends.then(|| (&pair[0], &pair[1]))
+    })
+}
+
+/// The range that a text states: "10-20 kg", "up to 8 cm", "25 kg and over".
+fn range(text: &str) -> Option<std::ops::RangeInclusive<f64>> {
+    let lower = text.to_lowercase();
+    let numbers = quantities(&lower);
+    let has = |words: &[&str]| words.iter().any(|word| is_said(&lower, word));
+    match &numbers[..] {
+        [low, high] => {
+            let between = lower[low.bytes.clone().end..high.bytes.start].trim();
+            // The word between them may have been taken for a unit.
+            let between = if between.is_empty() { low.unit.as_str() } else { between };
+            let is_dash = matches!(between, "-" | "\u{2013}" | "to" | "bis" | "à" | "a" | "and");
+            let (low, high) = (low.value.min(high.value), low.value.max(high.value));
+            (is_dash && low < high && days(text).is_empty()).then_some(low..=high)
+        }
+        [one] if has(NOT_UNDER) => Some(one.value..=f64::INFINITY),
+        [one] if has(NOT_OVER) || has(UP_TO) => Some(f64::NEG_INFINITY..=one.value),
+        [one] if has(FROM) || lower.ends_with('+') => Some(one.value..=f64::INFINITY),
+        _ => None,
+    }
+}
+
+fn is_said(lower: &str, words: &str) -> bool {
+    let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    lower.match_indices(words).any(|(at, _)| {
+        !is_word(lower[..at].chars().next_back())
+            && !is_word(lower[at + words.len()..].chars().next())
+            || !words.starts_with(char::is_alphanumeric)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(pairs: &[(&str, &str)]) -> Vec<Cell> {
+        let cell = |(name, value): &(&str, &str)| Cell {
+            name: (*name).to_owned(),
+            value: (*value).to_owned(),
+        };
+        pairs.iter().map(cell).collect()
+    }
+
+    #[test]
+    fn ranges_hold_numbers() {
+        let twelve = &quantities("a dog of 12 kg")[0];
+        let of = |pairs: &[(&str, &str)]| range_holds(&cells(pairs), twelve);
+        assert_eq!(of(&[("weight_from_kg", "10.0"), ("weight_to_kg", "24.9")]), Some(true));
+        assert_eq!(of(&[("weight_from_kg", "5.0"), ("weight_to_kg", "9.9")]), Some(false));
+        assert_eq!(of(&[("Weight", "10\u{2013}20 kg")]), Some(true));
+        assert_eq!(of(&[("Weight", "up to 10 kg")]), Some(false));
+        assert_eq!(of(&[("Weight", "10 kg and over")]), Some(true));
+        assert_eq!(of(&[("Weight", "not more than 10 kg")]), Some(false));
+        assert_eq!(of(&[("Weight", "not less than 10 kg")]), Some(true));
+        assert_eq!(of(&[("Thickness", "10-14 cm")]), None);
+        let week = cells(&[("from", "2025-04-21"), ("to", "2025-04-27")]);
+        let day = |text| span_holds(&week, days(text)[0].1);
+        assert_eq!((day("22 April 2025"), day("1 May 2025")), (Some(true), Some(false)));
+        assert_eq!((day("27 April 2025"), day("21 April")), (Some(true), Some(true)));
+        let rota = cells(&[("from", "9 June"), ("to", "16 June")]);
+        let day = |text| span_holds(&rota, days(text)[0].1);
+        assert_eq!((day("9 June 2025"), day("16 June")), (Some(true), Some(false)));
+        let year = cells(&[("from", "2025-12-20"), ("to", "2026-01-03")]);
+        let day = |text| span_holds(&year, days(text)[0].1);
+        assert_eq!((day("24 December"), day("2 January")), (Some(true), Some(true)));
+        assert_eq!((day("24 November"), day("24 December 2026")), (Some(false), Some(false)));
+        let cold = &quantities("in the bath at minus 70")[0];
+        let of = |value: &str| range_holds(&cells(&[("range", value)]), cold);
+        assert_eq!(of("below \u{2212}60 to \u{2212}80 \u{B0}C"), Some(true));
+        assert_eq!((of("0 to -60 \u{B0}C"), of("23 to 180 \u{B0}C")), (Some(false), Some(false)));
+    }
+}

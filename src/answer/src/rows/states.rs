@@ -1,0 +1,65 @@
+//! Rows that tell their state, and those of them that are not finished.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::passages::blocks::Cell;
+use crate::text::values::days;
+use crate::text::words::is_entry;
+
+/// Names of columns with the state of a row, and first words of the state of one that is finished.
+const STATES: &str = "\
+    status|state|done|result|stand|zustand|stato|état|statut|estado|situación|erledigt|progress";
+const DONE: &str = "\
+    closed|done|finished|completed|complete|fixed|solved|resolved|cancelled|canceled|rejected|yes|\
+    paid|settled|ended|erledigt|geschlossen|abgeschlossen|behoben|bezahlt|ja|fermé|clos|terminé|\
+    résolu|payé|oui|cerrado|terminado|resuelto|pagado|hecho|sí";
+/// Values of a column that tells the end of what has none yet.
+const UNDONE: &str = "no|not|open|pending|none|never|nein|offen|non|ouvert|abierto";
+
+/// Values for what is not there, or not yet.
+const BLANK: &str = "\
+    -|--|\u{2013}|\u{2014}|?|n/a|n.a.|na|none|nil|null|tbd|tba|tbc|t.b.d.|unknown|open|pending|\
+    not yet|offen|keine|keiner|kein|k. a.|k.a.|unbekannt|aucun|aucune|ouvert|en attente|ninguno|\
+    ninguna|pendiente|abierto";
+
+/// Whether a row has a column that tells its state, or when it was finished.
+pub(crate) fn tells_state(row: &[Cell]) -> bool {
+    row.len() > 1 && row.iter().any(|cell| is_state(cell) || is_end(cell))
+}
+
+fn is_state(cell: &Cell) -> bool {
+    is_entry(STATES, &cell.name)
+}
+
+/// Whether a value tells that, or when, its row was finished: "closed: 2025-03-01", "paid: no".
+fn is_end(cell: &Cell) -> bool {
+    let first = first_word(cell);
+    cell.name.split(['_', ' ']).any(|word| is_entry(DONE, word))
+        && (is_entry(DONE, first) || is_entry(UNDONE, first) || !days(&cell.value).is_empty())
+}
+
+fn first_word(cell: &Cell) -> &str {
+    cell.value.unicode_words().next().unwrap_or_default()
+}
+
+/// Positions of the rows that are not finished: by their state or, where no row has one, those of
+/// which nothing tells when they were finished. `None` where no row tells either.
+pub(crate) fn open(rows: &[&[Cell]]) -> Option<Vec<usize>> {
+    let first = |row: &[Cell], is_one: fn(&Cell) -> bool| {
+        row.iter().find(|cell| is_one(cell)).map(|cell| first_word(cell).to_owned())
+    };
+    let has = |is_one| rows.iter().any(|row| first(row, is_one).is_some());
+    let (has_state, has_ends) = (has(is_state), has(is_end));
+    let is_open = |row: &[Cell]| match has_state {
+        true => first(row, is_state).is_some_and(|word| !is_entry(DONE, &word)),
+        false => first(row, is_end).is_none_or(|word| is_entry(UNDONE, &word)),
+    };
+    let open = (0..rows.len()).filter(|at| is_open(rows[*at]));
+    (has_state || has_ends).then(|| open.collect())
+}
+
+/// Whether a value says that there is none, or none yet.
+pub(crate) fn is_blank(value: &str) -> bool {
+    let value = value.trim();
+    value.is_empty() || is_entry(BLANK, value)
+}

@@ -1,0 +1,74 @@
+//! Causes: the part of a report that tells why, where a question asks for that.
+
+use crate::passages::blocks::Kind;
+use crate::passages::candidates::{Candidate, Shape};
+use crate::question::wish::Wanted;
+use crate::relevance::score::{is_labelled_cause, tells_cause};
+use crate::selection::choose::{Choice, PASSAGES_MAX};
+use crate::text::words::{entries, spaced};
+
+/// A passage whose source is headed with the cause is this much less relevant at most.
+const CAUSE_DROP_MAX: f32 = 0.2;
+/// First words of a sentence that tells a cause itself.
+const CAUSE_OPENINGS: &str = "why|because|reason|warum|weil|pourquoi|parce que|por qué|porque";
+
+impl Choice<'_> {
+    /// Passages headed or labelled as the cause in the source of the first one, where a cause is
+    /// asked for; or in that of another one that is as near to the question.
+    pub(crate) fn of_cause(&self, first: usize) -> Option<Vec<usize>> {
+        if self.question.wanted != Wanted::Cause {
+            return None;
+        }
+        let said = spaced(&self.candidate(first).shown());
+        if entries(CAUSE_OPENINGS).any(|word| said.starts_with(&format!(" {word} "))) {
+            return None;
+        }
+        let near = self.best(|at| {
+            let is_near = self.candidate(at).stretch != self.candidate(first).stretch
+                && self.relevance(at) >= self.relevance(first) - CAUSE_DROP_MAX
+                && self.scores[at].confidence(&self.evidence) >= 1.0
+                && self.headed_cause(at).is_some();
+            is_near.then(|| self.relevance(at))
+        });
+        let is_told = tells_cause(&self.candidate(first).shown());
+        self.headed_cause(first).or_else(|| self.headed_cause(near.filter(|_| !is_told)?))
+    }
+
+    /// The section of the source of a passage that is headed as the cause; or the only sentence
+    /// labelled so there, and the one behind it.
+    fn headed_cause(&self, of: usize) -> Option<Vec<usize>> {
+        let one = self.candidate(of);
+        let is_headed = |other: &Candidate| {
+            let headings = &self.reading.blocks[other.stretch].sections[other.section];
+            headings.last().is_some_and(|heading| tells_cause(heading))
+        };
+        let is_prose = |at: &usize| {
+            let other = self.candidate(*at);
+            let is_of_source = other.stretch == one.stretch;
+            is_of_source && matches!(other.shape, Shape::Unit(Kind::Sentence | Kind::Item))
+        };
+        let prose: Vec<usize> = (0..self.reading.candidates.len()).filter(is_prose).collect();
+        let headed = prose.iter().copied().filter(|at| is_headed(self.candidate(*at)));
+        let headed: Vec<usize> = headed.take(PASSAGES_MAX).collect();
+        if !headed.is_empty() {
+            return Some(headed);
+        }
+        let is_labelled = |at: &&usize| {
+            let other = self.candidate(**at);
+            other.units == 1 && is_labelled_cause(&other.shown())
+        };
+        let mut labelled = prose.iter().filter(is_labelled);
+        let cause = *labelled.next()?;
+        let is_next = |at: &usize| {
+            let (other, cause) = (self.candidate(*at), self.candidate(cause));
+            other.is_beside(cause) && other.unit == cause.unit + 1
+        };
+        let next = prose.iter().copied().find(is_next);
+        // One that points back begins with the cause.
+        let cause = match next {
+            Some(next) if self.candidate(next).repeats(self.candidate(cause)) => vec![next],
+            next => [cause].into_iter().chain(next).collect(),
+        };
+        labelled.next().is_none().then_some(cause)
+    }
+}

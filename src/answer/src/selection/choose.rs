@@ -1,0 +1,382 @@
+//! Chooses the passages that make an answer: the unit that the question wants, whole, and nothing
+//! beside it.
+
+use std::collections::BTreeSet;
+
+use crate::passages::blocks::{Cell, Form, Kind};
+use crate::passages::candidates::{Candidate, Reading, Shape};
+use crate::question::named::{CODE_MALUS, Named, names};
+use crate::question::wish::{BEFORE_NOUN, DECISIONS, Question, Wanted};
+use crate::relevance::evidence::Evidence;
+use crate::relevance::form::is_mail_head;
+use crate::relevance::score::{Matches, Score, dot};
+use crate::text::words::{contains, entries, spaced};
+use crate::versions::editions::Editions;
+
+/// Sentences or rows of an answer that wants no list.
+pub(crate) const PASSAGES_MAX: usize = 3;
+/// A list this many units behind a title belongs to it.
+const TITLE_UNITS_MAX: usize = 2;
+/// Rows of an answer that wants several.
+pub(crate) const ROWS_MAX: usize = 8;
+/// A further sentence is this much less relevant than the first at most; one that leads by more
+/// answers alone.
+const RELEVANCE_DROP_MAX: f32 = 0.4;
+/// The same for a sentence of another section that says nothing more of what was asked.
+const ELSEWHERE_DROP_MAX: f32 = 0.2;
+/// A passage that has a code of the question, which the first one lacks, is this much less relevant
+/// at most.
+const NAMED_DROP_MAX: f32 = 0.25;
+/// A row of the things whose extreme is asked for is this much less relevant at most.
+const EXTREME_DROP_MAX: f32 = 0.4;
+/// Confidence that a further sentence needs; the first one needs 1.
+const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
+/// The same two for the sentence behind the first one.
+const NEXT_DROP_MAX: f32 = 0.7;
+const NEXT_CONFIDENCE_MIN: f32 = 0.65;
+/// The same two where several things are asked for and it enumerates some.
+const LISTING_DROP_MAX: f32 = 1.2;
+const LISTING_CONFIDENCE_MIN: f32 = 0.3;
+/// Commas of a sentence that enumerates.
+const COMMAS_MIN: usize = 2;
+/// The same for what another edition says, and for the other one of two things.
+const OTHER_CONFIDENCE_MIN: f32 = 0.75;
+/// Loss of relevance of a sentence that is like one chosen already.
+const SAMENESS_WEIGHT: f32 = 0.2;
+/// Weight of the question's terms that a passage must add to those chosen already, to be needed
+/// for what they leave out.
+pub(crate) const GAIN_MIN: f32 = 0.15;
+/// Weights that differ by less are the same.
+pub(crate) const SAME: f32 = 1e-3;
+
+/// Everything that a choice rests on.
+pub(crate) struct Choice<'a> {
+    pub(crate) question: &'a Question,
+    pub(crate) reading: &'a Reading,
+    pub(crate) editions: &'a Editions,
+    pub(crate) scores: &'a [Score],
+    pub(crate) matches: &'a Matches,
+    /// The candidates that were compared by the model, ascending, and their vectors.
+    pub(crate) compared: &'a [usize],
+    pub(crate) vectors: &'a [Vec<f32>],
+    pub(crate) evidence: Evidence,
+}
+
+impl Choice<'_> {
+    /// The candidates of the answer, in its order; none where none is good enough.
+    pub(crate) fn chosen(&self) -> Vec<usize> {
+        let Some(first) = self.first() else {
+            return Vec::new();
+        };
+        let Some(first) = self.of_what_is_named(first) else {
+            return Vec::new();
+        };
+        let first = self.later(first).unwrap_or(first);
+        let first = self.of_selection(first).unwrap_or(first);
+        let Some(first) = self.within_bounds(first) else { return Vec::new() };
+        if let Some(whole) = self.whole_of(first) {
+            return self.filtered(whole);
+        }
+        if let Some(other) = self.of_other_edition(first) {
+            return vec![first, other];
+        }
+        if let Some(other) = self.of_other_side(first) {
+            let is_second = self.side_of(first) == Some(1);
+            return if is_second { vec![other, first] } else { vec![first, other] };
+        }
+        if self.lacks_quality(first) {
+            return Vec::new();
+        }
+        if self.candidate(first).has_values() {
+            return self.rows(first);
+        }
+        self.of_decisions(first)
+            .or_else(|| self.of_cause(first))
+            .unwrap_or_else(|| self.sentences(first))
+    }
+
+    /// The first passage where it is sure enough; else, where it lacks a code that the question
+    /// names, one that has it and is sure; none where there is none.
+    fn of_what_is_named(&self, first: usize) -> Option<usize> {
+        let is_sure = |at: usize| self.scores[at].confidence(&self.evidence) >= 1.0;
+        if is_sure(first) {
+            return Some(first);
+        }
+        if let Some(row) = self.of_extreme(first) {
+            return Some(row);
+        }
+        let mut named = names(self.question.last());
+        named.retain(|_, kind| *kind == Named::Code);
+        self.best(|at| {
+            let is_one = self.scores[first].missing >= CODE_MALUS
+                && self.scores[at].missing == 0.0
+                && named.keys().any(|code| self.matches.own[at].contains(code))
+                && self.relevance(at) >= self.relevance(first) - NAMED_DROP_MAX
+                && is_sure(at);
+            is_one.then(|| self.relevance(at))
+        })
+    }
+
+    /// A row of a table with an extreme, where that is asked for, and with a column of the things
+    /// that are: "which partner" of `partner`.
+    fn of_extreme(&self, first: usize) -> Option<usize> {
+        self.question.extreme?;
+        let asked = spaced(self.question.last());
+        let is_column = |cell: &Cell| {
+            let name = spaced(&cell.name.replace('_', " "));
+            let name = name.trim();
+            !name.is_empty()
+                && entries(BEFORE_NOUN).any(|which| contains(&asked, &format!("{which} {name}")))
+        };
+        self.best(|at| {
+            let is_one = self.candidate(at).has_values()
+                && !self.candidate(at).is_beside(self.candidate(first))
+                && self.relevance(at) >= self.relevance(first) - EXTREME_DROP_MAX
+                && self.scores[at].confidence(&self.evidence) >= 1.0
+                && self.candidate(at).cells.iter().any(is_column)
+                && self.extreme(at).is_some();
+            is_one.then(|| self.relevance(at))
+        })
+    }
+
+    /// The passage of another edition on the matter of the first one, where both are wanted.
+    fn of_other_edition(&self, first: usize) -> Option<usize> {
+        let one = self.candidate(first);
+        self.best(|at| {
+            let other = self.candidate(at);
+            let is_fit = other.stretch != one.stretch
+                && other.has_values() == one.has_values()
+                && matches!(other.shape, Shape::Unit(_))
+                && !other.is_lead
+                && self.scores[at].confidence(&self.evidence) >= OTHER_CONFIDENCE_MIN
+                && self.editions.are_compared(one.hit, other.hit);
+            is_fit.then(|| self.relevance(at))
+        })
+    }
+
+    /// Which of two things that the question names a passage is of: by its headings, its title or
+    /// its words; `None` where it is of neither or of both.
+    fn side_of(&self, at: usize) -> Option<usize> {
+        let (one, other) = self.question.sides.as_ref()?;
+        let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
+        let is_of = |side: &BTreeSet<String>| {
+            side.iter().all(|term| own.contains(term) || above.contains(term))
+        };
+        match (is_of(one), is_of(other)) {
+            (true, false) => Some(0),
+            (false, true) => Some(1),
+            _ => None,
+        }
+    }
+
+    /// The passage of another source that says of one of two named things what the first one says
+    /// of the other.
+    fn of_other_side(&self, first: usize) -> Option<usize> {
+        let side = self.side_of(first)?;
+        let sides = self.question.sides.as_ref()?;
+        let is_matter = |term: &&String| !sides.0.contains(*term) && !sides.1.contains(*term);
+        let matter = |at: usize| -> BTreeSet<&String> {
+            self.matches.own[at].iter().filter(is_matter).collect()
+        };
+        let (one, of_first) = (self.candidate(first), matter(first));
+        let is_fit = |at: &usize| {
+            let other = self.candidate(*at);
+            other.stretch != one.stretch
+                && matches!(other.shape, Shape::Unit(_))
+                && !other.is_lead
+                && self.side_of(*at) == Some(1 - side)
+                && self.scores[*at].confidence(&self.evidence) >= OTHER_CONFIDENCE_MIN
+                && !of_first.is_disjoint(&matter(*at))
+        };
+        let fits = (0..self.reading.candidates.len()).filter(is_fit);
+        let share = |at: usize| self.matches.weights.share(matter(at).into_iter());
+        fits.max_by(|a, b| {
+            let by_matter = share(*a).total_cmp(&share(*b));
+            by_matter.then(self.scores[*a].first().total_cmp(&self.scores[*b].first()))
+        })
+    }
+
+    pub(crate) fn candidate(&self, at: usize) -> &Candidate {
+        &self.reading.candidates[at]
+    }
+
+    pub(crate) fn relevance(&self, at: usize) -> f32 {
+        self.scores[at].relevance()
+    }
+
+    /// The passage that answers best, by words and reader. A row that the question means by a
+    /// value is that row, whatever the reader says of others.
+    pub(crate) fn first(&self) -> Option<usize> {
+        let by_words = self.best(|at| Some(self.relevance(at)))?;
+        let is_read = |at: usize| self.scores[at].verdict.is_some();
+        // What was not read is behind what was.
+        let has_reader = is_read(by_words);
+        let judged =
+            |at: usize| (is_read(at) == has_reader).then(|| self.scores[at].judged(self.question));
+        let judged = self.best(judged)?;
+        let is_meant = |at: usize| self.scores[at].keyed > 0.0;
+        Some(if is_meant(by_words) && !is_meant(judged) { by_words } else { judged })
+    }
+
+    /// The compared candidate with the greatest value, the first of equals.
+    pub(crate) fn best(&self, value: impl Fn(usize) -> Option<f32>) -> Option<usize> {
+        let values = self.compared.iter().filter_map(|at| value(*at).map(|value| (*at, value)));
+        let best = values.fold(None, |best: Option<(usize, f32)>, (at, value)| match best {
+            Some((_, top)) if top.total_cmp(&value).is_ge() => best,
+            _ => Some((at, value)),
+        });
+        best.map(|(at, _)| at)
+    }
+
+    /// The whole list or procedure that the candidate is part of or announces, where the question
+    /// wants one.
+    fn whole_of(&self, first: usize) -> Option<usize> {
+        let one = self.candidate(first);
+        let (is_list, is_steps) =
+            (self.question.wanted == Wanted::List, self.question.wanted == Wanted::Steps);
+        if matches!(one.shape, Shape::Whole(_)) {
+            return Some(first);
+        }
+        let wholes = self.reading.candidates.iter().enumerate();
+        let mut wholes = wholes.filter(|(_, other)| match other.shape {
+            Shape::Whole(Form::List) => {
+                let is_behind = is_steps
+                    && one.unit == 0
+                    && other.stretch == one.stretch
+                    && (1..=TITLE_UNITS_MAX).contains(&other.unit.saturating_sub(one.unit));
+                let is_announced = is_list
+                    && !other.lead.is_empty()
+                    && other.stretch == one.stretch
+                    && other.section == one.section
+                    && (1..=TITLE_UNITS_MAX).contains(&other.unit.saturating_sub(one.unit));
+                is_behind || is_announced || ((is_list || is_steps) && other.is_beside(one))
+            }
+            Shape::Whole(_) => {
+                is_steps && one.shape == Shape::Unit(Kind::Sentence) && other.is_beside(one)
+            }
+            Shape::Unit(_) => false,
+        });
+        wholes.next().map(|(at, _)| at)
+    }
+
+    /// All that was decided by the document of the first one, where that is asked for.
+    fn of_decisions(&self, first: usize) -> Option<Vec<usize>> {
+        if !self.question.is_of_decisions {
+            return None;
+        }
+        let is_one = |at: &usize| {
+            let other = self.candidate(*at);
+            let text = spaced(&other.shown());
+            other.stretch == self.candidate(first).stretch
+                && matches!(other.shape, Shape::Unit(_))
+                && !other.is_lead
+                && entries(DECISIONS).any(|word| contains(&text, word))
+                && !contains(&text, "not decided")
+        };
+        let found: Vec<usize> = (0..self.reading.candidates.len()).filter(is_one).collect();
+        let mut found = self.without_widened(found);
+        found.truncate(ROWS_MAX);
+        (found.len() > 1).then_some(found)
+    }
+
+    /// Sentences without those that a later one, which points back, begins with.
+    fn without_widened(&self, mut sentences: Vec<usize>) -> Vec<usize> {
+        let all: Vec<usize> = sentences.clone();
+        sentences.retain(|at| {
+            let is_repeated = |other: &usize| {
+                let other = self.candidate(*other);
+                other.units > 1 && other.unit == self.candidate(*at).unit + 1
+            };
+            !all.iter().any(is_repeated)
+        });
+        sentences
+    }
+
+    /// A passage that holds much of the question that the chosen ones leave out.
+    pub(crate) fn needed(&self, chosen: &[usize]) -> Option<usize> {
+        if chosen.len() >= PASSAGES_MAX {
+            return None;
+        }
+        let first = chosen[0];
+        let held: BTreeSet<&String> = chosen.iter().flat_map(|at| &self.matches.own[*at]).collect();
+        let weights = &self.matches.weights;
+        self.best(|at| {
+            let candidate = self.candidate(at);
+            let is_near = self.relevance(at) >= self.relevance(first) - RELEVANCE_DROP_MAX;
+            let is_elsewhere = !candidate.is_beside(self.candidate(first));
+            let is_ruled_out = !matches!(candidate.shape, Shape::Unit(_))
+                || candidate.is_lead
+                || (is_elsewhere && !self.question.compares)
+                || chosen.iter().any(|other| self.candidate(*other).repeats(candidate));
+            let new = self.matches.own[at].iter().filter(|term| !held.contains(term));
+            let gain = weights.share(new);
+            // Another row of the table that has something the first one lacks.
+            let is_pair = self.question.compares && !is_elsewhere && gain > SAME;
+            let value = gain + self.relevance(at) + if is_pair { 1.0 } else { 0.0 };
+            (is_near && !is_ruled_out && (is_pair || gain >= GAIN_MIN)).then_some(value)
+        })
+    }
+
+    /// The first sentence and those that it needs.
+    ///
+    /// After the first, each next one is the most relevant that is least like those before it
+    /// (maximal marginal relevance; Carbonell and Goldstein 1998).
+    fn sentences(&self, first: usize) -> Vec<usize> {
+        let mut chosen = vec![first];
+        let relevance = self.relevance(first);
+        let vector = |at: usize| {
+            let position = self.compared.binary_search(&at).ok();
+            position.map_or(&[][..], |position| &self.vectors[position])
+        };
+        let said =
+            |chosen: &[usize]| -> usize { chosen.iter().map(|at| self.candidate(*at).units).sum() };
+        while said(&chosen) < PASSAGES_MAX {
+            let held: BTreeSet<&String> =
+                chosen.iter().flat_map(|at| &self.matches.own[*at]).collect();
+            let next = self.best(|at| {
+                let candidate = self.candidate(at);
+                let new = self.matches.own[at].iter().filter(|term| !held.contains(term));
+                let is_needed = self.matches.weights.share(new) >= GAIN_MIN
+                    || candidate.shares_section(self.candidate(first));
+                let drop = if is_needed { RELEVANCE_DROP_MAX } else { ELSEWHERE_DROP_MAX };
+                // The sentence behind the first one goes on with its matter.
+                let is_next = candidate.is_beside(self.candidate(first))
+                    && candidate.unit == self.candidate(first).unit + 1;
+                let lists =
+                    || self.question.wanted == Wanted::List && enumerates(&candidate.shown());
+                let (drop, needed) = match is_next {
+                    true if lists() => (LISTING_DROP_MAX, LISTING_CONFIDENCE_MIN),
+                    true => (NEXT_DROP_MAX, NEXT_CONFIDENCE_MIN),
+                    false => (drop, FURTHER_CONFIDENCE_MIN),
+                };
+                let is_near = self.relevance(at) >= relevance - drop;
+                let is_said = |other: &usize| self.candidate(*other).repeats(candidate);
+                let is_enough = self.scores[at].confidence(&self.evidence) >= needed;
+                let is_prose = matches!(candidate.shape, Shape::Unit(_))
+                    && !candidate.is_lead
+                    && (!candidate.is_taken_back()
+                        || self.question.wants_of_before(&candidate.shown()))
+                    && (self.question.is_of_mail || !is_mail_head(candidate))
+                    && said(&chosen) + candidate.units <= PASSAGES_MAX;
+                let is_overtaken = self.editions.is_later(self.candidate(first).hit, candidate.hit)
+                    && (self.contradicts(first, at) || self.denies(first, at));
+                if !is_near || !is_enough || !is_prose || chosen.iter().any(is_said) || is_overtaken
+                {
+                    return None;
+                }
+                let likeness = chosen.iter().map(|other| dot(vector(*other), vector(at)));
+                let likeness = likeness.fold(0.0_f32, f32::max);
+                Some(self.relevance(at) - SAMENESS_WEIGHT * likeness)
+            });
+            let Some(at) = next else { break };
+            let at = self.later(at).filter(|later| !chosen.contains(later)).unwrap_or(at);
+            chosen.push(at);
+        }
+        chosen
+    }
+}
+
+/// Whether a sentence enumerates things.
+fn enumerates(text: &str) -> bool {
+    text.matches([',', ';']).count() >= COMMAS_MIN
+}

@@ -1,0 +1,383 @@
+//! The rows of a table that a question means.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use crate::passages::blocks::Cell;
+use crate::passages::blocks::Form;
+use crate::passages::candidates::Shape;
+use crate::question::condition::unbound;
+use crate::question::wish::{MEANS, SUMS, Wanted};
+use crate::rows::evaluate::{columns, extreme_rows, total_of};
+use crate::rows::marks::Marks;
+use crate::rows::states;
+use crate::selection::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
+use crate::text::terms::{is_common, terms};
+use crate::text::words::{contains, entries, spaced};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// A row of those that are selected is this much less relevant than a sentence at most.
+const SELECTED_DROP_MAX: f32 = 0.2;
+/// Confidence that a row needs that is computed with.
+const COMPUTED_CONFIDENCE_MIN: f32 = 0.85;
+/// Words of a question in a row for which one of a side of its comparison stands.
+const SIDE_WEIGHT: usize = 4;
+/// Rows of a table that are selected or computed with.
+const SELECTED_MAX: usize = 20;
+/// A further row that holds as much of the question is this much less relevant at most.
+const ROW_DROP_MAX: f32 = 0.1;
+
+impl Choice<'_> {
+    /// Of a whole table the rows that hold what the question says and nothing above the table does;
+    /// all of it where none or all do.
+    pub(crate) fn filtered(&self, whole: usize) -> Vec<usize> {
+        if self.candidate(whole).shape != Shape::Whole(Form::Table) {
+            return vec![whole];
+        }
+        self.computed(whole)
+            .or_else(|| self.selection(whole).filter(|_| self.sets_bounds(whole)))
+            .or_else(|| self.held_by_some(&self.mates(whole), whole))
+            .unwrap_or_else(|| vec![whole])
+    }
+
+    /// The rows that hold most of what the question says and nothing above the table does; `None`
+    /// where none or all do.
+    fn held_by_some(&self, rows: &[usize], of: usize) -> Option<Vec<usize>> {
+        let question = self.question;
+        let mut known = self.matches.above[of].clone();
+        // A bound is no value that a row has.
+        let bounds = question.conditions.iter().map(|one| one.bytes.clone());
+        let asked = question.last();
+        known.extend(bounds.flat_map(|bytes| terms(&asked[bytes])));
+        known.extend(question.excluded.iter().cloned());
+        known.extend(self.marks(of).into_iter().flat_map(|marks| marks.terms.iter().cloned()));
+        let new = |at: usize| {
+            let terms = self.matches.own[at].iter().filter(|term| !known.contains(*term));
+            self.matches.weights.share(terms)
+        };
+        // Of things that are counted, bounded or computed with any word sets some apart.
+        let computes = question.counts
+            || self.sets_bounds(of)
+            || question.total.is_some()
+            || question.quality.is_some();
+        let least = if computes { SAME } else { GAIN_MIN };
+        let most = rows.iter().map(|at| new(*at)).fold(0.0_f32, f32::max);
+        let held: Vec<usize> = rows.iter().copied().filter(|at| new(*at) >= most - SAME).collect();
+        (most >= least && held.len() < rows.len()).then_some(held)
+    }
+
+    /// Whether the candidate is of a table of which no row meets the bounds of the question.
+    fn is_out_of_bounds(&self, at: usize) -> bool {
+        let one = self.candidate(at);
+        let is_of_table = one.has_values() || one.shape == Shape::Whole(Form::Table);
+        let has_none =
+            || self.question.selects && self.rows_that_meet(at).is_some_and(|rows| rows.is_empty());
+        is_of_table && self.sets_bounds(at) && has_none()
+    }
+
+    /// The first passage, unless no row of its table meets the bounds of the question; then a row
+    /// of another table that has some.
+    pub(crate) fn within_bounds(&self, first: usize) -> Option<usize> {
+        if !self.is_out_of_bounds(first) {
+            return Some(first);
+        }
+        self.best(|at| {
+            let is_one = self.candidate(at).has_values()
+                && !self.candidate(at).is_beside(self.candidate(first))
+                && self.relevance(at) >= self.relevance(first) - SELECTED_DROP_MAX
+                && self.scores[at].confidence(&self.evidence) >= 1.0
+                && self.rows_that_meet(at).is_some_and(|rows| !rows.is_empty());
+            is_one.then(|| self.relevance(at))
+        })
+    }
+
+    /// Whether the question asks for the extreme of a quality that no column of the table of the
+    /// candidate holds, and no row tells in words.
+    pub(crate) fn lacks_quality(&self, at: usize) -> bool {
+        let is_row = self.candidate(at).cells.len() > 1 && self.mates(at).len() > 1;
+        let quality = self.question.quality.filter(|quality| is_row && !quality.is_time());
+        quality.is_some_and(|quality| {
+            let said = self.mates(at).into_iter().chain([at]).map(|at| self.candidate(at).shown());
+            let said = spaced(&said.collect::<Vec<_>>().join(" "));
+            let is_said = quality.superlatives().any(|word| contains(&said, word));
+            !is_said && self.extreme(at).is_none()
+        })
+    }
+
+    /// Whether the question sets bounds to the rows of a table, leaves some out, or asks for marks
+    /// of them.
+    fn sets_bounds(&self, of: usize) -> bool {
+        let excludes = || self.question.selects && !self.question.excluded.is_empty();
+        !self.question.conditions.is_empty() || excludes() || self.marks(of).is_some()
+    }
+
+    /// The marks that the question asks for in the table of a candidate.
+    fn marks(&self, of: usize) -> Option<&Marks> {
+        let one = self.candidate(of);
+        self.matches.marks.get(&(one.stretch, one.group))
+    }
+
+    /// The rows of the table of a candidate.
+    fn mates(&self, of: usize) -> Vec<usize> {
+        let is_mate = |at: &usize| {
+            let other = self.candidate(*at);
+            other.is_beside(self.candidate(of)) && other.has_values()
+        };
+        (0..self.reading.candidates.len()).filter(is_mate).collect()
+    }
+
+    /// Rows of the table of the first one that hold as much of what was asked.
+    pub(crate) fn rows(&self, first: usize) -> Vec<usize> {
+        let bounded = || self.selection(first).filter(|_| self.sets_bounds(first));
+        let selected = self.computed(first).or_else(bounded);
+        let selected = selected.or_else(|| self.sides(first)).or_else(|| self.selection(first));
+        if let Some(selected) = selected {
+            return selected;
+        }
+        let own = |at: usize| self.scores[at].own;
+        let is_listed = self.question.wanted == Wanted::List
+            || self.question.compares
+            || self.question.extreme.is_some();
+        let (most, drop) = match () {
+            () if is_listed => (ROWS_MAX, f32::INFINITY),
+            () if self.question.asks_which => (ROWS_MAX, ROW_DROP_MAX),
+            () => (PASSAGES_MAX, ROW_DROP_MAX),
+        };
+        let is_equal = |at: &usize| {
+            *at != first
+                && own(*at) >= own(first) - SAME
+                && self.scores[*at].form >= self.scores[first].form - SAME
+                && self.relevance(*at) >= self.relevance(first) - drop
+        };
+        let mut chosen = vec![first];
+        chosen.extend(self.mates(first).into_iter().filter(is_equal));
+        if chosen.len() > most {
+            chosen.truncate(1);
+        }
+        while let Some(next) = self.needed(&chosen) {
+            chosen.push(next);
+        }
+        chosen
+    }
+
+    /// The rows that meet the conditions of the question, or are not finished where those are asked
+    /// for; of things that are counted those that hold what it says.
+    fn selection(&self, first: usize) -> Option<Vec<usize>> {
+        let counts = self.question.counts && self.scores[first].is_counted;
+        let rows = match self.sets_bounds(first) {
+            true if self.question.selects && self.question.extreme.is_none() => {
+                self.rows_that_meet(first)
+            }
+            _ => None,
+        };
+        let rows = rows.or_else(|| self.open_rows(first)).or_else(|| {
+            let mates = self.mates(first);
+            let all = || self.question.is_of_list.then(|| mates.clone());
+            let held = || self.of_values(&mates).or_else(|| self.held_by_some(&mates, first));
+            counts.then(|| held().or_else(all)).flatten()
+        });
+        rows.filter(|rows| (1..=SELECTED_MAX).contains(&rows.len()))
+    }
+
+    /// A row of which some are selected, where the question does so and a sentence is only a little
+    /// more relevant.
+    pub(crate) fn of_selection(&self, first: usize) -> Option<usize> {
+        let question = self.question;
+        let computes = question.quality.is_some() || question.total.is_some();
+        // Values that can be computed with are evidence.
+        let least = if computes { COMPUTED_CONFIDENCE_MIN } else { 1.0 };
+        let noun = terms(question.noun.as_deref().unwrap_or_default());
+        if self.candidate(first).has_values() {
+            return None;
+        }
+        self.best(|at| {
+            let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
+            let selects = question.is_of_open || self.sets_bounds(at) || question.counts;
+            let is_of_noun = (question.counts && self.scores[at].is_counted)
+                || !question.others_than.is_empty()
+                || noun.iter().any(|term| own.contains(term) || above.contains(term));
+            let is_one = self.candidate(at).has_values()
+                && ((selects && is_of_noun) || (computes && self.computed(at).is_some()))
+                && self.relevance(at) >= self.relevance(first) - SELECTED_DROP_MAX
+                && self.scores[at].confidence(&self.evidence) >= least
+                && (computes || self.selection(at).is_some());
+            is_one.then(|| self.relevance(at))
+        })
+    }
+
+    /// The text about the chosen rows together: a total or a mean, or the number of those that were
+    /// selected and out of how many, where all of their table was read; of an extreme that it was
+    /// not.
+    pub(crate) fn told_together(&self, chosen: &[usize]) -> Option<String> {
+        let first = *chosen.first().filter(|first| self.candidate(**first).has_values())?;
+        if let Some((rows, told)) = self.total(first) {
+            return (rows == chosen).then_some(told);
+        }
+        let is_extreme = || self.extreme(first).is_some_and(|rows| rows == chosen);
+        if self.goes_on(first) && is_extreme() {
+            return Some(format!("Of {} rows that were read:", self.mates(first).len()));
+        }
+        let is_selected = || self.selection(first).is_some_and(|rows| rows == chosen);
+        (self.question.counts && self.is_whole(first) && is_selected())
+            .then(|| format!("{} of {}:", chosen.len(), self.mates(first).len()))
+    }
+
+    /// Whether the table of a row may have rows that were not read: it reaches to an end of a text
+    /// that is a part of its source.
+    fn goes_on(&self, row: usize) -> bool {
+        let one = self.candidate(row);
+        let blocks = &self.reading.blocks[one.stretch];
+        let units = &blocks.groups[one.group].units;
+        !self.is_whole(row) && (units.start == 0 || units.end == blocks.units.len())
+    }
+
+    /// Whether all of the text of a candidate was read.
+    fn is_whole(&self, at: usize) -> bool {
+        self.reading.are_whole[self.candidate(at).stretch]
+    }
+
+    /// The rows that are computed with: those of the extreme or the total that is asked for.
+    fn computed(&self, first: usize) -> Option<Vec<usize>> {
+        self.extreme(first).or_else(|| self.total(first).map(|(rows, _)| rows))
+    }
+
+    /// The rows whose total or mean is asked for, of many the first ones, and that. A table that
+    /// tells its total itself is not added up.
+    fn total(&self, first: usize) -> Option<(Vec<usize>, String)> {
+        self.question.total.filter(|_| self.is_whole(first))?;
+        let mates = self.mates(first);
+        let is_told = |at: &usize| {
+            let told = spaced(&self.candidate(*at).shown());
+            entries(SUMS).chain(entries(MEANS)).any(|word| contains(&told, word))
+        };
+        if mates.iter().any(is_told) {
+            return None;
+        }
+        let mut rows = self.rows_that_meet(first)?;
+        let told = total_of(self.question, &self.cells(&rows), &self.cells(&mates))?;
+        rows.truncate(SELECTED_MAX);
+        Some((rows, told))
+    }
+
+    fn cells(&self, rows: &[usize]) -> Vec<&[Cell]> {
+        rows.iter().map(|at| self.candidate(*at).cells.as_slice()).collect()
+    }
+
+    /// Those of some rows that are of what the question leaves out: a value of them is that, or the
+    /// first one holds what it asks others than, "Ada Solheim" of "besides Ada".
+    fn left_out(&self, rows: &[usize], excluded: &BTreeSet<&String>) -> Vec<usize> {
+        let others_than = &self.question.others_than;
+        let is_one = |cell: &Cell| {
+            let said = terms(&cell.value);
+            !said.is_empty() && said.iter().all(|term| excluded.contains(term))
+        };
+        let is_key = |cell: &Cell| others_than.is_subset(&terms(&cell.value));
+        let is_left_out = |at: &usize| {
+            let cells = &self.candidate(*at).cells;
+            let is_named = || !others_than.is_empty() && cells.first().is_some_and(is_key);
+            cells.iter().any(is_one) || is_named()
+        };
+        rows.iter().copied().filter(is_left_out).collect()
+    }
+
+    /// The rows that meet the conditions of the question, have the marks that it asks for, are not
+    /// left out by it and hold what else it says; `None` where no value is what it leaves out, or
+    /// it is not clear of which column a bound is.
+    fn rows_that_meet(&self, first: usize) -> Option<Vec<usize>> {
+        let (mates, marks) = (self.mates(first), self.marks(first));
+        // "Not accessible" leaves out no value where it asks for a mark.
+        let is_mark = |term: &&String| marks.is_some_and(|marks| marks.terms.contains(*term));
+        let excluded = self.question.excluded.iter().filter(|term| !is_mark(term)).collect();
+        let left_out = self.left_out(&mates, &excluded);
+        if self.question.conditions.is_empty() && marks.is_none() && !excluded.is_empty() {
+            left_out.first()?;
+        }
+        let mut rows = self.of_values(&mates).or_else(|| self.held_by_some(&mates, first));
+        let rows = rows.get_or_insert_with(|| mates.clone());
+        let is_marked = |row: &usize| marks.is_none_or(|marks| marks.met.contains(row));
+        rows.retain(|row| !left_out.contains(row) && is_marked(row));
+        for condition in &self.question.conditions {
+            // Which column is meant, all rows tell.
+            let met = condition.met(self.question.last(), &self.cells(&mates))?;
+            rows.retain(|row| met.iter().any(|at| mates[*at] == *row));
+        }
+        Some(rows.clone())
+    }
+
+    /// The rows whose values the question holds whole, "tent" or "Lumo": one of them in every
+    /// column that has such; `None` where no column has, or all rows do.
+    fn of_values(&self, rows: &[usize]) -> Option<Vec<usize>> {
+        let question = self.question;
+        let mut asked = terms(&unbound(question.last(), &question.conditions));
+        let marks = rows.first().and_then(|row| self.marks(*row));
+        let is_mark = |term: &String| marks.is_some_and(|marks| marks.terms.contains(term));
+        asked
+            .retain(|term| !is_common(term) && !question.excluded.contains(term) && !is_mark(term));
+        let is_held = |at: usize, column: &str| {
+            let mut cells = self.candidate(at).cells.iter().filter(|cell| cell.name == column);
+            cells.any(|cell| {
+                let said = terms(&cell.value);
+                // "A" of "harness A" is a label, and no term.
+                let mut labels = cell.value.unicode_words().filter(|word| word.len() == 1);
+                !said.is_empty()
+                    && said.is_subset(&asked)
+                    && labels.all(|label| question.last().unicode_words().any(|it| it == label))
+            })
+        };
+        let mut left = rows.to_vec();
+        for (column, _) in columns(&self.cells(rows)) {
+            if left.iter().any(|at| is_held(*at, column)) {
+                left.retain(|at| is_held(*at, column));
+            }
+        }
+        (left.len() < rows.len()).then_some(left)
+    }
+
+    /// The rows whose state says that they are not finished, where those are asked for.
+    fn open_rows(&self, first: usize) -> Option<Vec<usize>> {
+        let mates = self.mates(first);
+        let open = self.question.selects_open().then(|| states::open(&self.cells(&mates)))??;
+        Some(open.into_iter().map(|at| mates[at]).collect())
+    }
+
+    /// The row of each side of a comparison, where the question names them and both are in the
+    /// table of the first one.
+    fn sides(&self, first: usize) -> Option<Vec<usize>> {
+        let (one, other) = self.question.sides.as_ref()?;
+        let mates = self.mates(first);
+        let asked = terms(&self.question.text);
+        let row = |side: &BTreeSet<String>| {
+            let fit = |at: usize| {
+                let cells = &self.candidate(at).cells;
+                let values = cells.iter().map(|cell| cell.value.as_str()).collect::<Vec<_>>();
+                let said = terms(&values.join("\n"));
+                let key = terms(values.first().copied().unwrap_or_default());
+                let held = said.intersection(side).count();
+                let foreign = key.difference(&asked).count();
+                // A word of the side tells more than one that the question says of both.
+                let fit = SIDE_WEIGHT * held + said.intersection(&asked).count();
+                (held > 0).then_some((fit.saturating_sub(foreign), Reverse(at)))
+            };
+            mates.iter().filter_map(|at| fit(*at)).max().map(|(_, Reverse(at))| at)
+        };
+        let (one, other) = (row(one)?, row(other)?);
+        (one != other).then(|| vec![one, other])
+    }
+
+    /// The rows with the largest or smallest value, where one is asked for, among those that hold
+    /// what else the question says.
+    pub(crate) fn extreme(&self, first: usize) -> Option<Vec<usize>> {
+        self.question.extreme?;
+        let mates = self.mates(first);
+        // Of one row that meets what is said there is nothing to compare.
+        let is_narrowed =
+            || !self.question.conditions.is_empty() || self.of_values(&mates).is_some();
+        let rows = match self.rows_that_meet(first) {
+            Some(met) if met.len() > 1 => met,
+            Some(met) if met.len() == 1 && is_narrowed() => return Some(met),
+            _ => mates,
+        };
+        let found = extreme_rows(self.question, &self.cells(&rows))?;
+        (found.len() <= PASSAGES_MAX).then(|| found.into_iter().map(|at| rows[at]).collect())
+    }
+}

@@ -1,0 +1,64 @@
+//! Opposites: a passage that says in the words of the question the opposite of what it asks, "we
+//! bought" of "we sold".
+
+use crate::text::words::{contains, entries, spaced};
+
+/// Confidence that a passage loses that says the opposite: most have so many words of the question
+/// that less would not decline them.
+pub(crate) const OPPOSITE_MALUS: f32 = 1.0;
+
+/// Words that mean opposites.
+const OPPOSITES: &[(&str, &str)] = &[
+    (
+        "buy|buys|bought|buying|purchase|purchased|kaufen|kauft|gekauft|acheter|acheté|comprar",
+        "sell|sells|sold|selling|verkaufen|verkauft|vendre|vendu|vender|vendido",
+    ),
+    ("lend|lends|lent|lending|verleihen", "borrow|borrows|borrowed|borrowing|ausleihen"),
+    ("win|wins|won|winning|gewinnen|gewonnen", "lose|loses|lost|losing|verlieren|verloren"),
+    ("arrive|arrives|arrived|arrival|ankunft", "depart|departs|departed|departure|abfahrt"),
+    ("import|imports|imported", "export|exports|exported"),
+    ("minimum|mindestens", "maximum|höchstens"),
+    ("summer|sommer|été|verano", "winter|hiver|invierno"),
+    ("indoor|indoors", "outdoor|outdoors"),
+];
+
+/// Opposites of what a question asks.
+pub(crate) struct Opposites(Vec<(&'static str, &'static str)>);
+
+impl Opposites {
+    /// Those of the last question: the words that it has, and their opposites.
+    pub(crate) fn of(question: &str) -> Self {
+        let text = spaced(question);
+        let pairs = OPPOSITES.iter().filter_map(|&(one, other)| {
+            match (has(&text, one), has(&text, other)) {
+                (true, false) => Some((one, other)),
+                (false, true) => Some((other, one)),
+                _ => None,
+            }
+        });
+        Self(pairs.collect())
+    }
+
+    /// Whether a passage says one of them, and not what is asked.
+    pub(crate) fn are_in(&self, passage: &str) -> bool {
+        let text = spaced(passage);
+        self.0.iter().any(|(asked, opposite)| has(&text, opposite) && !has(&text, asked))
+    }
+}
+
+fn has(text: &str, list: &str) -> bool {
+    entries(list).any(|word| contains(text, word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_opposite_is_seen() {
+        let is_in = |question: &str, passage: &str| Opposites::of(question).are_in(passage);
+        assert!(is_in("How many helmets were sold?", "We bought twelve helmets."));
+        assert!(!is_in("How many helmets were sold?", "We sold what we bought, twelve helmets."));
+        assert!(!is_in("What was bought and sold?", "We bought twelve helmets."));
+    }
+}

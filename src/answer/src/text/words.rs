@@ -1,0 +1,433 @@
+//! Words that carry the form of a question and not its subject, in a few languages.
+//!
+//! Each list is one text with bars between its entries. The lists are short on purpose: they adjust
+//! scores and find follow-ups, and a language that is not here loses that and nothing else.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::text::values::{is_calendar_word, weekdays};
+
+/// Question words and the auxiliaries beside them: they say what is asked for and do not occur in
+/// the text that answers. Lower case.
+const INTERROGATIVES: &str = "\
+    about|am|been|being|can|combien|comment|could|cual|cuando|cuantos|cuál|cuáles|cuándo|cuánta|\
+    cuántas|cuánto|cuántos|cómo|did|do|does|dónde|est|had|has|have|how|i|ist|kann|many|me|much|my|\
+    où|please|pourquoi|qu|quand|que|quel|quelle|quelles|quels|qui|quién|quiénes|quoi|qué|sind|\
+    should|tell|wann|war|waren|warum|was|welche|welchem|welchen|welcher|welches|wem|wen|were|wer|\
+    what|what's|when|where|which|who|who's|whom|whose|why|wie|wieviel|wieviele|wo|would|wurde|you|\
+    your|где|как|какая|какие|каким|какова|какое|какой|каком|какую|когда|кого|кому|кто|почему|\
+    сколько|чего|чей|чем|что";
+
+/// The same in scripts without spaces, longest first where one holds another.
+const INTERROGATIVE_RUNS: &str = "\
+    什么时候|为什么|什么|哪一年|哪年|哪里|哪些|哪个|哪|谁|何时|多少|怎么|怎样|如何|几|吗|呢|いつ|どこ|どの|なぜ|誰|何";
+
+const NUMBER_QUESTIONS: &str = "\
+    how many|how much|how long|how far|how tall|how old|how big|how large|what percentage|\
+    what percent|what number|wie viel|wie viele|wieviel|wieviele|wie lange|cuánto|cuánta|cuántos|\
+    cuántas|qué porcentaje|combien|сколько|多少|几";
+const DATE_QUESTIONS: &str = "\
+    when|what year|which year|what date|which date|what day|which day|which weekday|what month|\
+    which month|what time|which days|what days|wann|welchem tag|welcher tag|welchem jahr|\
+    welches jahr|cuándo|qué año|quand|quelle année|когда|каком году|什么时候|何时|哪一年|哪年|いつ";
+/// Phrases that ask for a day of the week.
+const WEEKDAY_QUESTIONS: &str = "\
+    which day of the week|what day of the week|which days of the week|what days of the week|\
+    which weekday|what weekday|which weekdays|welchem wochentag|welchen wochentagen|\
+    quel jour de la semaine|quels jours de la semaine|qué día de la semana|qué días de la semana";
+/// Words that ask for a day or a year, and not for a time of day.
+const DAY_QUESTIONS: &str = "year|date|day|month|jahr|tag|monat|année|jour|mois|año|día|mes";
+/// Date words that also join sentences, and do where they stand inside.
+const JOINTS: &str = "when|quand|cuando";
+/// Words before one of them that leave it a question word.
+const ASKED: &str = "\
+    since|until|till|by|from|and|or|but|so|then|me|know|say|depuis|jusqu|et|ou|mais|de|desde|hasta|\
+    y|o|pero";
+const PERSON_QUESTIONS: &str = "\
+    who|whom|whose|wer|wen|wem|wessen|quién|quiénes|qui|кто|кого|кому|кем|谁|誰";
+
+/// Words of a text that tells when something is or happens.
+const TIMES: &str = "\
+    second|seconds|minute|minutes|hour|hours|day|days|week|weeks|month|months|quarter|year|years|\
+    century|season|spring|summer|autumn|winter|morning|noon|midday|afternoon|evening|night|\
+    midnight|am|pm|o'clock|today|tomorrow|now|soon|immediately|daily|weekly|monthly|yearly|\
+    annually|always|never|once|every|before|after|until|till|since|when|whenever|while|during|\
+    christmas|easter|age|stunde|stunden|minuten|uhr|tag|tage|tagen|woche|wochen|monat|monate|\
+    monaten|jahr|jahre|jahren|jahres|täglich|wöchentlich|monatlich|jährlich|morgens|mittags|abends|\
+    nachts|vor|nach|bis|seit|sobald|wenn|während|bevor|jeden|jede|immer|nie|sofort|heure|\
+    heures|h|minute|jour|jours|semaine|semaines|mois|an|ans|année|matin|soir|nuit|avant|après|\
+    jusqu|jusqu'à|jusqu'au|depuis|dès|lorsque|pendant|chaque|toujours|jamais|día|días|semana|\
+    semanas|mes|meses|año|años|hora|horas|minutos|mañana|tarde|noche|antes|después|hasta|desde|\
+    cada|durante|siempre|nunca";
+/// The first character behind the blocks of Latin letters.
+pub(crate) const LATIN_END: u32 = 0x250;
+
+/// Numbers written as words.
+const NUMBER_WORDS: &str = "\
+    one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|twenty|thirty|forty|fifty|\
+    hundred|thousand|million|billion|half|twice|third|zwei|drei|vier|fünf|sechs|sieben|acht|neun|\
+    zehn|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|deux|trois|quatre|cinq|sept|huit|neuf|\
+    dix|два|две|три|четыре|пять|шесть|семь|восемь|девять|десять";
+
+/// Words of what is not so or not allowed.
+const NEGATIONS: &str = "\
+    no|not|never|nobody|none|nothing|neither|nor|without|except|cannot|forbidden|prohibited|banned|\
+    excluded|refuse|refused|kein|keine|keinen|keiner|nicht|nie|niemand|ohne|außer|verboten|\
+    ausgeschlossen|pas|jamais|aucun|aucune|sans|sauf|interdit|interdite|nunca|ningún|ninguna|nadie|\
+    sin|excepto|prohibido|prohibida";
+/// Openings of a sentence that takes back the one before it.
+const DENIALS: &str = "\
+    that is wrong|this is wrong|that was wrong|this was wrong|that's wrong|that is not true|\
+    this is not true|that's not true|that is not right|that is no longer|this is no longer|\
+    that no longer|this no longer|not any more|not true|sorry wrong|sorry that was wrong|\
+    sorry my mistake|my mistake|correction|scrap that|forget that|ignore that|sorry i meant|\
+    i meant|oops|entschuldigung falsch|korrektur|ich meinte|erreur|je voulais dire|corrección|\
+    quise decir|das ist falsch|das war falsch|\
+    das stimmt nicht|das gilt nicht mehr|c'est faux|ce n'est plus|cela n'est plus|es falso|\
+    eso es falso|eso ya no|ya no es así";
+/// Characters in which such an opening stands.
+const DENIAL_CHARS: usize = 40;
+/// The words of the numbers from 1 on.
+const SMALL_NUMBERS: [&str; 12] = [
+    "one", "two|zwei|dos|deux|два|две", "three|drei|tres|trois|три",
+    "four|vier|cuatro|quatre|четыре", "five|fünf|cinco|cinq|пять", "six|sechs|seis|шесть",
+    "seven|sieben|siete|sept|семь", "eight|acht|ocho|huit|восемь", "nine|neun|nueve|neuf|девять",
+    "ten|zehn|diez|dix|десять", "eleven|elf|once|onze", "twelve|zwölf|doce|douze",
+];
+
+/// First words that point to what the sentence before spoke of. Lower case.
+const REFERENCES: &str = "\
+    he|she|it|they|this|these|that|those|his|her|hers|its|their|theirs|him|them|such|er|sie|es|\
+    dies|diese|dieser|dieses|él|ella|ellos|ellas|este|esta|esto|estos|estas|il|elle|ils|elles|ce|\
+    cette|ces|cela|он|она|оно|они|это|эта|этот|эти|его|её|их";
+
+/// Those that stand before a noun, and words behind them that are none of what was named.
+const DEMONSTRATIVES: &str = "this|these";
+const NOT_DEMONSTRATED: &str = "is|are|a|an|the|as|that|day|week|month|year|time|way";
+
+/// Beginnings of the same kind in scripts without spaces.
+const REFERENCE_RUNS: &str = "\
+    它|他|她|这|那|该|此|其|それ|これ|彼|この|その";
+
+pub(crate) fn entries(list: &str) -> std::str::Split<'_, char> {
+    list.split('|')
+}
+
+/// Whether the word, without case, is in the list.
+pub(crate) fn is_entry(list: &str, word: &str) -> bool {
+    let word = word.to_lowercase();
+    entries(list).any(|entry| entry == word)
+}
+
+/// English words that ask for a thing, for yes or no, and behind "how" for a size.
+const THING_WORDS: &str = "who|whom|whose|when|where|why|which|what";
+const YES_NO_WORDS: &str = "is|are|may|can|do|does|did|must|should|was|were|has|have|will";
+const SIZES: &str = "\
+    many|much|long|often|far|old|big|large|high|tall|heavy|late|early|soon|fast|deep|wide";
+/// Whether the first question word among `spaced` asks for a thing.
+pub(crate) fn asks_for_thing(spaced: &str) -> bool {
+    let mut words = spaced.split_whitespace();
+    while let Some(word) = words.next() {
+        if is_entry(THING_WORDS, word) {
+            return true;
+        }
+        if word == "how" {
+            return words.next().is_some_and(|next| is_entry(SIZES, next));
+        }
+        if is_entry(YES_NO_WORDS, word) {
+            return false;
+        }
+    }
+    false
+}
+
+/// Kind of thing that a question asks for, as far as its words tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Number,
+    Date,
+    Person,
+    Other,
+}
+
+/// The kind of thing that the question asks for.
+pub(crate) fn asked(question: &str) -> Asked {
+    let question = spaced(question);
+    let has = |list: &str| entries(list).any(|phrase| contains(&question, phrase));
+    // "What do I do when it rains?" asks for no day.
+    let joins = |joint: &str| {
+        let before = question.split(&format!(" {joint} ")).next().unwrap_or_default();
+        let is_inside = before.len() < question.len() && !before.trim().is_empty();
+        let asks_there = before.split(' ').next_back().is_some_and(|word| is_entry(ASKED, word));
+        is_inside && !asks_there
+    };
+    let is_joined = entries(JOINTS).any(joins);
+    let is_dated = || {
+        entries(DATE_QUESTIONS)
+            .any(|phrase| contains(&question, phrase) && !(is_joined && is_entry(JOINTS, phrase)))
+    };
+    if is_dated() {
+        Asked::Date
+    } else if has(NUMBER_QUESTIONS) && !is_number_inside(&question) {
+        Asked::Number
+    } else if has(PERSON_QUESTIONS) {
+        Asked::Person
+    } else {
+        Asked::Other
+    }
+}
+
+/// Whether a question asks something else of a number: "how was it determined how many".
+fn is_number_inside(question: &str) -> bool {
+    let first = question.split_whitespace().next().unwrap_or_default();
+    let is_inside = |phrase: &str| {
+        let before = question.split_once(&format!(" {phrase} ")).map_or("", |(before, _)| before);
+        let last = before.split(' ').next_back().unwrap_or_default();
+        before.split_whitespace().count() > 1 && !is_entry(ASKED, last)
+    };
+    is_interrogative(first)
+        && !entries(NUMBER_QUESTIONS).any(|phrase| question.starts_with(&format!(" {phrase} ")))
+        && entries(NUMBER_QUESTIONS).any(is_inside)
+}
+
+/// Whether the word is a number written as a word.
+pub(crate) fn is_number(word: &str) -> bool {
+    is_entry(NUMBER_WORDS, word)
+}
+
+/// Whether a text says that something is not so or not allowed.
+pub(crate) fn tells_negation(text: &str) -> bool {
+    text.unicode_words().any(|word| {
+        let word = word.to_lowercase();
+        is_entry(NEGATIONS, &word) || word.ends_with("n't") || word.ends_with("n\u{2019}t")
+    })
+}
+
+/// The value of a number in digits or in a small number's word, in lower case.
+pub(crate) fn number_of(word: &str) -> Option<f64> {
+    let told = || SMALL_NUMBERS.iter().position(|words| entries(words).any(|one| one == word));
+    match word.starts_with(|c: char| c.is_ascii_digit()) {
+        true => word.parse().ok(),
+        false => told().map(|at| (at + 1) as f64),
+    }
+}
+
+/// Whether the text holds something of the kind that is asked for. `question` is lower case.
+pub(crate) fn holds(asked: Asked, text: &str, question: &str) -> bool {
+    let in_list = |list: &str| text.unicode_words().any(|word| is_entry(list, word));
+    let is_new_number = |word: &str| word.contains(char::is_numeric) && !question.contains(word);
+    match asked {
+        Asked::Number => text.unicode_words().any(is_new_number) || in_list(NUMBER_WORDS),
+        Asked::Date if wants_weekday(question) => !weekdays(text).is_empty(),
+        Asked::Date => {
+            let is_year =
+                |word: &str| word.len() == 4 && matches!(word.parse(), Ok(1000_u32..=2100));
+            let wants_day = || entries(DAY_QUESTIONS).any(|word| question.contains(word));
+            let in_run = text.contains("年") && text.contains(char::is_numeric);
+            in_run
+                || text.unicode_words().any(is_calendar_word)
+                || (has_clock(text) && !wants_day())
+                || text.unicode_words().any(|word| is_year(word) && is_new_number(word))
+        }
+        Asked::Person => has_new_name(text, question),
+        Asked::Other => false,
+    }
+}
+
+/// Whether a question in lower case asks for a day of the week.
+pub(crate) fn wants_weekday(question: &str) -> bool {
+    entries(WEEKDAY_QUESTIONS).any(|phrase| question.contains(phrase))
+}
+
+/// Whether a text of a language with Latin letters tells any time or condition; one of another may.
+pub(crate) fn tells_time(text: &str) -> bool {
+    let is_time = |word: &str| is_entry(TIMES, word) || is_calendar_word(word);
+    // "9-17", "6.30", "12.03."
+    let has_pair = || {
+        let chars: Vec<char> = text.chars().collect();
+        chars.windows(3).any(|three| {
+            three[0].is_ascii_digit()
+                && matches!(three[1], ':' | '.' | '-' | '\u{2013}' | '/')
+                && three[2].is_ascii_digit()
+        })
+    };
+    let is_other = |c: char| c.is_alphabetic() && c as u32 >= LATIN_END;
+    text.unicode_words().any(is_time) || has_pair() || text.contains(is_other)
+}
+
+/// Whether a time of day stands in the text: "01:45".
+fn has_clock(text: &str) -> bool {
+    let digits = |part: &str| part.bytes().filter(u8::is_ascii_digit).count();
+    let is_time = |word: &str| {
+        word.split_once(':').is_some_and(|(hour, rest)| {
+            let minutes = rest.get(..2).is_some_and(|minutes| digits(minutes) == 2);
+            (1..=2).contains(&hour.len()) && digits(hour) == hour.len() && minutes
+        })
+    };
+    text.split(|c: char| !(c.is_ascii_digit() || c == ':')).any(is_time)
+}
+
+/// Whether a capitalised word that the question does not hold stands inside the text; the first
+/// word is always capitalised.
+fn has_new_name(text: &str, question: &str) -> bool {
+    let is_name = |word: &str| {
+        word.chars().next().is_some_and(char::is_uppercase)
+            && word.chars().nth(1).is_some_and(char::is_lowercase)
+            && !question.contains(&word.to_lowercase())
+            && !is_calendar_word(word)
+    };
+    let words: Vec<&str> = text.unicode_words().collect();
+    // The number of an item is no word.
+    let mut words = words.iter().skip_while(|word| !word.contains(char::is_alphabetic)).skip(1);
+    words.any(|word| is_name(word))
+}
+
+/// The question without its question words, so that what is left should occur in an answer;
+/// the question itself when nothing would be left.
+pub(crate) fn matter(question: &str) -> String {
+    let matter = bare_matter(question);
+    if matter.contains(char::is_alphanumeric) { matter } else { question.to_owned() }
+}
+
+/// The question without its question words, even when nothing is left.
+pub(crate) fn bare_matter(question: &str) -> String {
+    let mut text = question.to_owned();
+    for run in entries(INTERROGATIVE_RUNS) {
+        text = text.replace(run, " ");
+    }
+    let words = text.split_word_bounds();
+    words.map(|word| if is_interrogative(word) { " " } else { word }).collect()
+}
+
+/// Whether the word asks, or is an auxiliary beside one that does.
+pub(crate) fn is_interrogative(word: &str) -> bool {
+    is_entry(INTERROGATIVES, word)
+}
+
+/// Whether the text begins with a word that points backwards.
+pub(crate) fn begins_with_reference(text: &str) -> bool {
+    let first = text.unicode_words().next().unwrap_or_default();
+    is_reference(first) || entries(REFERENCE_RUNS).any(|run| text.starts_with(run))
+}
+
+/// Whether "this" or "these" stands before a noun behind the first word: "treated with these
+/// devices". Times are of no sentence: "this year".
+pub(crate) fn has_demonstrative(text: &str) -> bool {
+    let words: Vec<&str> = text.unicode_words().skip(1).collect();
+    let points = |two: &[&str]| {
+        is_entry(DEMONSTRATIVES, two[0])
+            && !is_interrogative(two[1])
+            && !is_entry(NOT_DEMONSTRATED, two[1])
+    };
+    words.windows(2).any(points)
+}
+
+/// Whether the text begins by saying that what stands before it is not so.
+pub(crate) fn denies(text: &str) -> bool {
+    let beginning: String = text.chars().take(DENIAL_CHARS).collect();
+    let beginning = spaced(&beginning);
+    entries(DENIALS).any(|phrase| beginning.starts_with(&format!(" {phrase} ")))
+}
+
+/// Whether the word points to something named before. `IT` is a department.
+pub(crate) fn is_reference(word: &str) -> bool {
+    let is_acronym = word.len() > 1 && word.chars().all(char::is_uppercase);
+    !is_acronym && is_entry(REFERENCES, word)
+}
+
+/// Whether one of the references of scripts without spaces stands in the text.
+pub(crate) fn has_reference_run(text: &str) -> bool {
+    entries(REFERENCE_RUNS).any(|run| text.contains(run))
+}
+
+/// Words in lower case, a space around each.
+pub(crate) fn spaced(text: &str) -> String {
+    let mut words = String::from(" ");
+    for word in text.unicode_words() {
+        words.push_str(&word.to_lowercase());
+        words.push(' ');
+    }
+    words
+}
+
+/// Whether a phrase stands in text made by [`spaced`]. Runs without spaces are compared without
+/// them, for each of their characters counts as a word there.
+pub(crate) fn contains(spaced: &str, phrase: &str) -> bool {
+    let is_run = phrase.chars().all(|c| c as u32 >= 0x3000);
+    if is_run {
+        return spaced.replace(' ', "").contains(phrase);
+    }
+    spaced.contains(&format!(" {phrase} "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_for_a_thing_are_told_from_those_for_yes_or_no() {
+        for thing in ["Who locks the gate?", "In which room is it?", "how long does it take"] {
+            assert!(asks_for_thing(&spaced(thing)), "{thing}");
+        }
+        for other in ["Is the room that is open heated?", "How do I lock it?", "gate key", "how"] {
+            assert!(!asks_for_thing(&spaced(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_answer_is_seen() {
+        for (question, expected) in [
+            ("How many points did they score?", Asked::Number),
+            ("In what year was it built?", Asked::Date),
+            ("Who wrote it?", Asked::Person),
+            ("Wie viele Tore?", Asked::Number),
+            ("¿Cuándo nació?", Asked::Date),
+            ("Кто это сказал?", Asked::Person),
+            ("这座塔是什么时候建成的？", Asked::Date),
+            ("有多少人？", Asked::Number),
+            ("What is a whole?", Asked::Other),
+            ("What do I do when it leaks?", Asked::Other),
+            ("And when does it open?", Asked::Date),
+            ("things that are forbidden in the hall when it is hired", Asked::Other),
+            ("Since when is it open?", Asked::Date),
+            ("How was it decided how many each party sends?", Asked::Other),
+            ("In how many halls do they play?", Asked::Number),
+            ("What is it, and how much does it weigh?", Asked::Number),
+        ] {
+            assert_eq!(asked(question), expected, "{question}");
+        }
+    }
+
+    #[test]
+    fn a_text_holds_what_is_asked() {
+        let question = "who built the 1889 tower";
+        assert!(holds(Asked::Person, "It was built by Gustave Eiffel.", question));
+        assert!(!holds(Asked::Person, "The Tower stands.", question));
+        assert!(holds(Asked::Date, "It opened in 1887.", question));
+        assert!(!holds(Asked::Date, "The tower of 1889.", question));
+        assert!(holds(Asked::Number, "It has twelve steps.", question));
+        assert!(holds(Asked::Date, "建于1889年。", "x"));
+    }
+
+    #[test]
+    fn the_matter_of_a_question_is_left() {
+        assert_eq!(matter("How many points did it score?").split_whitespace().count(), 3);
+        assert_eq!(matter("什么是机器学习").trim(), "是机器学习");
+        assert_eq!(matter("What?"), "What?");
+        assert_eq!(matter("call getUserName()").trim(), "call getUserName()");
+    }
+
+    #[test]
+    fn references_are_seen_at_the_beginning() {
+        assert!(begins_with_reference("They won."));
+        assert!(begins_with_reference("它很大。"));
+        assert!(!begins_with_reference("IT is a department."));
+        assert!(!begins_with_reference("Item one."));
+        assert!(has_demonstrative("Burns are treated with these creams."));
+        assert!(
+            !has_demonstrative("These creams treat burns."),
+            "at the beginning it is a reference"
+        );
+        assert!(!has_demonstrative("The hall opens this year, and this is new."));
+    }
+}

@@ -1,0 +1,199 @@
+//! A question's words in texts of other languages.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::text::terms::is_common;
+use crate::text::words::is_interrogative;
+use crate::translation::lexicon::{Concept, Unit};
+use crate::translation::{Language, Lexicon};
+
+/// Words of a question that are translated at most.
+const WORDS_MAX: usize = 24;
+
+/// A word of the question that tells of its matter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    /// As the question has it.
+    pub text: String,
+    /// Everything that it may mean; empty for names, codes and words that are not known.
+    pub concepts: Vec<Concept>,
+}
+
+/// A question whose words are looked for in other languages.
+#[derive(Debug)]
+pub struct Gloss {
+    language: Language,
+    /// The question; German compounds whose parts alone are known stand there in parts.
+    question: String,
+    wanted: Vec<Wanted>,
+    /// The capitalised words of the question: in a text they are names that are written alike.
+    capitals: BTreeSet<String>,
+    /// The words of the question by their meaning.
+    by_concept: BTreeMap<Concept, String>,
+}
+
+impl Gloss {
+    /// That of a question; `None` where none of its words can be translated.
+    pub fn of(question: &str) -> Option<Self> {
+        let lexicon = Lexicon::get();
+        let language = lexicon.language_of(question).unwrap_or(Language::English);
+        let mut gloss = Self {
+            language,
+            question: String::new(),
+            wanted: Vec::new(),
+            capitals: capitals(language, question),
+            by_concept: BTreeMap::new(),
+        };
+        let units = lexicon.units(question, language);
+        gloss.question = parted(question, &units);
+        let mut units = units.into_iter().peekable();
+        let mut end = 0;
+        for (bytes, word) in language.words(question) {
+            if bytes.start < end {
+                continue;
+            }
+            let mut found = Vec::new();
+            while let Some(unit) = units.next_if(|unit| unit.bytes.start < bytes.end) {
+                end = end.max(unit.bytes.end);
+                found.push(unit);
+            }
+            if found.is_empty() {
+                gloss.want(word, Vec::new());
+            }
+            for Unit { bytes, concepts } in found {
+                gloss.want(&question[bytes], concepts);
+            }
+        }
+        gloss.wanted.truncate(WORDS_MAX);
+        (!gloss.by_concept.is_empty()).then_some(gloss)
+    }
+
+    fn want(&mut self, text: &str, concepts: Vec<Concept>) {
+        let lower = text.to_lowercase();
+        let is_told = is_common(&lower) || is_interrogative(&lower);
+        if is_told || self.language.is_function_word(&lower) {
+            return;
+        }
+        for concept in &concepts {
+            let words = self.by_concept.entry(*concept).or_default();
+            if !words.is_empty() {
+                words.push(' ');
+            }
+            words.push_str(text);
+        }
+        self.wanted.push(Wanted { text: text.to_owned(), concepts });
+    }
+
+    /// The language of the question.
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
+    /// The question as it is compared with glossed texts.
+    pub fn question(&self) -> &str {
+        &self.question
+    }
+
+    /// The words of the question that tell of its matter.
+    pub fn wanted(&self) -> &[Wanted] {
+        &self.wanted
+    }
+
+    /// The words of the question that may be names: capitalised, and not known.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let is_name =
+            |word: &&Wanted| word.concepts.is_empty() && word.text.starts_with(char::is_uppercase);
+        self.wanted.iter().filter(is_name).map(|word| word.text.as_str())
+    }
+
+    /// A text of another language in words of the question's, as far as they are known: the
+    /// question's own where they are meant, else the usual ones.
+    pub fn text<'t>(&self, text: &'t str, language: Language) -> Cow<'t, str> {
+        if language == self.language {
+            return Cow::Borrowed(text);
+        }
+        let lexicon = Lexicon::get();
+        let mut glossed = String::with_capacity(text.len());
+        let mut at = 0;
+        for Unit { bytes, concepts } in lexicon.units(text, language) {
+            if self.capitals.contains(&text[bytes.clone()]) {
+                continue;
+            }
+            let own = concepts.iter().find_map(|concept| self.by_concept.get(concept));
+            let usual = || lexicon.words(concepts[0], self.language).next().unwrap_or_default();
+            glossed.push_str(&text[at..bytes.start]);
+            // Of a compound each part is a word.
+            if glossed.ends_with(char::is_alphanumeric) {
+                glossed.push(' ');
+            }
+            glossed.push_str(own.map_or_else(usual, String::as_str));
+            at = bytes.end;
+            if text[at..].starts_with(char::is_alphanumeric) {
+                glossed.push(' ');
+            }
+        }
+        glossed.push_str(&text[at..]);
+        Cow::Owned(glossed)
+    }
+}
+
+/// The capitalised words of a question behind the first.
+fn capitals(language: Language, question: &str) -> BTreeSet<String> {
+    let words = language.words(question).into_iter().skip(1).map(|(_, word)| word);
+    words.filter(|word| word.starts_with(char::is_uppercase)).map(str::to_owned).collect()
+}
+
+/// A text with a space between units that stand side by side.
+fn parted(text: &str, units: &[Unit]) -> String {
+    let mut parted = text.to_owned();
+    for unit in units.iter().rev() {
+        let at = unit.bytes.start;
+        if text[..at].ends_with(char::is_alphanumeric) {
+            parted.insert(at, ' ');
+        }
+    }
+    parted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_passage_is_told_in_the_words_of_the_question() {
+        let gloss = Gloss::of("How long may the dog stay in the kitchen?").unwrap();
+        assert_eq!(gloss.language(), Language::English);
+        let told = gloss.text("Der Hund darf 24 Stunden in der Küche bleiben.", Language::German);
+        for word in ["dog", "24", "hour", "kitchen", "stay"] {
+            assert!(told.contains(word), "{word}: {told}");
+        }
+        let own = gloss.text("The dog sleeps.", Language::English);
+        assert_eq!(own, "The dog sleeps.");
+    }
+
+    /// A word that has several translations is met by each of them.
+    #[test]
+    fn every_translation_is_the_word_of_the_question() {
+        let gloss = Gloss::of("¿Cuál es el precio del coche?").unwrap();
+        for (text, language) in [
+            ("The price of the car", Language::English),
+            ("Das Auto", Language::German),
+            ("Der Wagen", Language::German),
+            ("la voiture", Language::French),
+        ] {
+            assert!(gloss.text(text, language).contains("coche"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_asks_is_not_translated_and_names_stay() {
+        let gloss = Gloss::of("Who is the manager of Zzyzx?").unwrap();
+        let wanted: Vec<&str> = gloss.wanted().iter().map(|word| word.text.as_str()).collect();
+        assert_eq!(wanted, ["manager", "Zzyzx"]);
+        assert_eq!(gloss.names().collect::<Vec<_>>(), ["Zzyzx"]);
+        assert!(Gloss::of("Zzyzx?").is_none());
+        let parts = Gloss::of("Was kostet Hundefutter?").unwrap();
+        assert_eq!(parts.question(), "Was kostet Hunde futter?");
+    }
+}

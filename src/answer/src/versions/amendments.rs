@@ -1,0 +1,124 @@
+//! Amendments: documents that change numbered parts of an older one and leave the others in force,
+//! "changes sections 2 and 4 of the rules of 14 March 2023".
+
+use crate::text::dates::{self, Dated, Grain};
+use crate::text::words::{contains, is_entry, spaced};
+
+/// Verbs of a sentence that changes parts of a document, names of those, and words between numbers.
+const CHANGES: &str = "\
+    changes|changed|amends|amended|replaces|replaced|modifies|supersedes|rewrites|ändert|ersetzt|\
+    modifie|remplace|modifica|sustituye|reemplaza";
+const PARTS: &str = "\
+    section|sections|clause|clauses|point|points|article|articles|paragraph|paragraphs|rule|rules|\
+    item|items|no|abschnitt|abschnitte|ziffer|ziffern|punkt|punkte|artikel|absatz|paragraphen|\
+    artículo|artículos|sección|secciones|punto|puntos|cláusula|cláusulas";
+const JOINS: &str = "and|und|et|y|to|bis";
+/// The sign before the number of a section.
+const SECTION_SIGN: char = '\u{A7}';
+/// Words between the verb and the name of the parts.
+const WORDS_BETWEEN_MAX: usize = 2;
+/// Characters of a number such as `4a` or `12.3`.
+const NUMBER_CHARS_MAX: usize = 6;
+/// Letters of a word that tells which document is meant.
+const NAME_LETTERS_MIN: usize = 4;
+
+/// The parts of an older document that a newer one changes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// Their numbers.
+    pub(crate) parts: Vec<String>,
+    /// The words behind them, in lower case, and the day among these.
+    document: String,
+    of: Option<Dated>,
+}
+
+impl Changes {
+    /// Those that one of the sentences tells.
+    pub(crate) fn told_by(sentences: &[String]) -> Option<Self> {
+        sentences.iter().find_map(|sentence| {
+            let words: Vec<&str> = sentence.split_whitespace().collect();
+            let verb = words.iter().position(|word| is_entry(CHANGES, &bare(word)))?;
+            let is_name = |at: &usize| {
+                words[*at].starts_with(SECTION_SIGN) || is_entry(PARTS, &bare(words[*at]))
+            };
+            let mut between = (verb + 1..words.len()).take(WORDS_BETWEEN_MAX + 1);
+            let name = between.find(is_name)?;
+            let mut at = name + usize::from(!is_number(&bare(words[name])));
+            let mut parts = Vec::new();
+            while let Some(word) = words.get(at).map(|word| bare(word)) {
+                if is_number(&word) {
+                    parts.push(word);
+                } else if !(word.is_empty() || is_entry(JOINS, &word)) {
+                    break;
+                }
+                at += 1;
+            }
+            let rest = words[at..].join(" ");
+            let of = dates::first(&rest);
+            (!parts.is_empty()).then(|| Self { parts, document: spaced(&rest), of })
+        })
+    }
+
+    /// Whether they are of a document that holds `since` a day and has these names: by the day,
+    /// where one is told, and a word of a name.
+    pub(crate) fn are_of(&self, since: Option<Dated>, names: [&String; 2]) -> bool {
+        let is_day = |of: Dated, since: Dated| match since.grain.min(of.grain) {
+            Grain::Year => since.day.year == of.day.year,
+            Grain::Month => (since.day.year, since.day.month) == (of.day.year, of.day.month),
+            Grain::Day => since.day == of.day,
+        };
+        let is_of_day = self.of.is_none_or(|of| since.is_some_and(|since| is_day(of, since)));
+        let mut words = names.into_iter().flat_map(|name| name.split(' '));
+        let is_named =
+            |word: &str| word.chars().count() >= NAME_LETTERS_MIN && contains(&self.document, word);
+        is_of_day && words.any(is_named)
+    }
+}
+
+/// The number with which a heading or an item begins: "3 Booking", "Section 3.2: Food".
+pub(crate) fn part_number(text: &str) -> Option<String> {
+    let mut words = text.split_whitespace().map(bare).filter(|word| !word.is_empty());
+    let first = words.next()?;
+    let number = if is_entry(PARTS, &first) { words.next()? } else { first };
+    is_number(&number).then_some(number)
+}
+
+/// Whether a text, of which a number at the beginning may be an amount, begins with the number of a
+/// part.
+pub(crate) fn is_numbered(text: &str) -> bool {
+    let first = text.split(' ').next().unwrap_or_default();
+    text.starts_with(SECTION_SIGN) || first.ends_with(['.', ')'])
+}
+
+fn bare(word: &str) -> String {
+    word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
+}
+
+fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit()) && word.len() <= NUMBER_CHARS_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_changed_parts_are_told() {
+        let parts = |text: &str| Changes::told_by(&[text.to_owned()]).map(|told| told.parts);
+        let told = |parts: &[&str]| Some(parts.iter().map(|part| (*part).to_owned()).collect());
+        assert_eq!(parts("Changes sections 1, 3 and 6 of the rules"), told(&["1", "3", "6"]));
+        assert_eq!(parts("Changes \u{A7}\u{A7} 2 and 4 of the rules"), told(&["2", "4"]));
+        assert_eq!(parts("It replaces clause 4.2 of the contract"), told(&["4.2"]));
+        assert_eq!(parts("Replaces the policy of 1 June 2022 entirely"), None);
+        assert_eq!(parts("The rate changes every 3 months"), None);
+    }
+
+    #[test]
+    fn parts_begin_with_their_numbers() {
+        assert_eq!(part_number("3 Booking").as_deref(), Some("3"));
+        assert_eq!(part_number("\u{A7} 4a Transfers").as_deref(), Some("4a"));
+        assert_eq!(part_number("Section 3.2: Food").as_deref(), Some("3.2"));
+        assert_eq!(part_number("Food for 3 days"), None);
+        assert!(is_numbered("2. Quiet from 22:00") && !is_numbered("2 keys are needed."));
+    }
+}

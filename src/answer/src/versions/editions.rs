@@ -1,0 +1,417 @@
+//! Which document holds, of those that an answer may come from.
+//!
+//! Of the editions of one document the one in force leads: no draft, not withdrawn, begun and not
+//! over, the highest version or the latest day. The others are overtaken and are not quoted as if
+//! they held. A question that names an edition ("in 2022", "version 3", "the draft") gets that
+//! one, and one that asks for a change gets all. Sections that an amendment in force changes are
+//! overtaken by it (`amendments`), the others are not. Documents that say nothing of the kind are
+//! left as they are.
+
+use std::cmp::Ordering;
+
+use crate::passages::blocks::Cell;
+use crate::text::dates::{self, Dated, Day};
+use crate::text::values::year;
+use crate::text::words::{contains, entries, is_entry, spaced};
+use crate::versions::amendments::{is_numbered, part_number};
+use crate::versions::notices::{Notice, State, has, numbers};
+use lodestone_types::{RetrievedChunk, Timestamp};
+
+/// Words of a question that wants more than what holds now.
+const CHANGES: &str = "\
+    what changed|has changed|have changed|was changed|were changed|changed since|changed from|\
+    changed to|change since|change from|changes since|increase|increased|decrease|decreased|\
+    before and after|then and now|now and then|old and new|so far and|\
+    previous|previously|former|formerly|earlier|older|old|used to|in the past|so far|until now|\
+    geändert|änderung|früher|frühere|vorher|bisher|alte|alten|changé|changement|auparavant|ancien|\
+    ancienne|cambiado|cambio|anterior|draft|entwurf|brouillon|borrador|superseded";
+
+/// Openings that want all editions where a word for change follows.
+const HOW_DID: &str = "how did|how has|how have|how does";
+const CHANGE: &str = "change|changed|differ|develop|developed";
+
+/// Words before the last day of something, and names of columns that hold it.
+const UNTIL: &str = "until|till|bis|jusqu'au|hasta";
+const UNTIL_NAMES: &str = "until|valid until|valid to|gültig bis|bis|jusqu'au|válido hasta|hasta";
+
+/// Whether what a source says holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// As far as is known.
+    Holds,
+    /// It is a draft, withdrawn, over or not yet in force, and no other edition is known.
+    Doubtful,
+    /// Another edition holds, or another one is asked for.
+    Overtaken,
+}
+
+/// The editions among the sources of some chunks.
+#[derive(Debug)]
+pub(crate) struct Editions {
+    notices: Vec<Notice>,
+    /// For each chunk its notice.
+    of_chunk: Vec<usize>,
+    /// For each notice.
+    standing: Vec<Standing>,
+    /// For each notice the parts that another one has changed.
+    changed: Vec<Vec<String>>,
+    /// Whether the question wants them all.
+    are_wanted: bool,
+    /// Whether it asks for what holds now.
+    is_of_now: bool,
+    today: Day,
+    /// The days and years that the question names.
+    asked: Vec<Dated>,
+}
+
+impl Editions {
+    /// Reads the sources of chunks, for a question that is asked `now`.
+    pub(crate) fn read(question: &str, chunks: &[&RetrievedChunk], now: Timestamp) -> Self {
+        let mut sources: Vec<usize> = Vec::new();
+        let mut of_chunk = Vec::with_capacity(chunks.len());
+        let is_same = |a: usize, b: usize| {
+            let (a, b) = (&chunks[a].source, &chunks[b].source);
+            a.id == b.id && a.sub_tenant == b.sub_tenant
+        };
+        for at in 0..chunks.len() {
+            let known = sources.iter().position(|first| is_same(*first, at));
+            of_chunk.push(known.unwrap_or(sources.len()));
+            if known.is_none() {
+                sources.push(at);
+            }
+        }
+        let notice = |first: &usize| {
+            let beginning =
+                (0..chunks.len()).find(|at| chunks[*at].index == 0 && is_same(*first, *at));
+            let source = &chunks[*first].source;
+            let text = beginning.map_or(source.description.as_str(), |at| chunks[at].text.as_str());
+            Notice::of(source, text)
+        };
+        let notices: Vec<Notice> = sources.iter().map(notice).collect();
+        let today = Day::of(now);
+        let wish = Wish::of(question);
+        let standing = (0..notices.len()).map(|at| wish.standing(&notices, at, today)).collect();
+        let changed = (0..notices.len()).map(|at| wish.changed(&notices, at, today)).collect();
+        let is_of_now = !wish.wants_all && wish.years.is_empty() && wish.version.is_empty();
+        let (are_wanted, asked) = (wish.wants_all, dates::all(question));
+        Self { notices, of_chunk, standing, changed, are_wanted, is_of_now, today, asked }
+    }
+
+    /// Whether a value says that its row was over before today and before each day of the
+    /// question: "until: 2025-05-31", "(until 31 May 2025)".
+    pub(crate) fn is_over(&self, cell: &Cell) -> bool {
+        let lower = cell.value.to_lowercase();
+        let place = |word: &str| lower.find(&format!("{word} ")).map(|at| at + word.len());
+        // "May" is told by its letter, where small letters take no other place.
+        let value = if lower.len() == cell.value.len() { &cell.value } else { &lower };
+        let end = match is_entry(UNTIL_NAMES, &cell.name.to_lowercase()) {
+            true => dates::first(value),
+            false => entries(UNTIL).find_map(place).and_then(|at| dates::first(value.get(at..)?)),
+        };
+        end.map(Dated::last)
+            .is_some_and(|end| end < self.today && self.asked.iter().all(|asked| asked.day > end))
+    }
+
+    /// Whether the columns of a row but the first all name years that are over, and the question
+    /// names none: "price 2024" beside a newer list.
+    pub(crate) fn is_of_past_year(&self, row: &[Cell]) -> bool {
+        let year_of = |cell: &Cell| cell.name.split(|c: char| !c.is_ascii_digit()).find_map(year);
+        let values = row.get(1..).unwrap_or_default();
+        let is_over = |cell| year_of(cell).is_some_and(|year| year < self.today.year);
+        self.asked.is_empty() && !values.is_empty() && values.iter().all(is_over)
+    }
+
+    /// Whether the chunk at a position is of a document that holds, as far as is known.
+    pub(crate) fn holds(&self, chunk: usize) -> bool {
+        self.of(chunk) == Standing::Holds
+    }
+
+    /// Whether it is in doubt that the chunk at a position holds.
+    pub(crate) fn is_doubtful(&self, chunk: usize) -> bool {
+        self.of(chunk) == Standing::Doubtful
+    }
+
+    /// Whether what stands below the headings, or is the text, in the document of the chunk at a
+    /// position is a part that a later document has changed.
+    pub(crate) fn is_changed(&self, chunk: usize, headings: &[String], text: &str) -> bool {
+        let changed = &self.changed[self.of_chunk[chunk]];
+        let texts = headings.iter().map(String::as_str);
+        let mut texts = texts.chain(is_numbered(text).then_some(text));
+        let is_one = |text| part_number(text).is_some_and(|number| changed.contains(&number));
+        !changed.is_empty() && texts.any(is_one)
+    }
+
+    fn of(&self, chunk: usize) -> Standing {
+        self.standing[self.of_chunk[chunk]]
+    }
+
+    /// Whether what the chunk at `newer` says goes before what the one at `older` does, where both
+    /// cannot hold: both documents say from when they are, and the question is of now.
+    pub(crate) fn is_later(&self, newer: usize, older: usize) -> bool {
+        let since = |at: usize| self.notices[self.of_chunk[at]].since.map(|since| since.day);
+        let is_ascending = || since(older).zip(since(newer)).is_some_and(|(a, b)| a < b);
+        self.is_of_now && is_ascending()
+    }
+
+    /// Whether the chunks at two positions are of two editions of one document, both of which the
+    /// question wants.
+    pub(crate) fn are_compared(&self, a: usize, b: usize) -> bool {
+        self.are_wanted && self.are_mixed([a, b].into_iter())
+    }
+
+    /// Whether several editions of one document are among the chunks.
+    pub(crate) fn are_mixed(&self, chunks: impl Iterator<Item = usize>) -> bool {
+        let told: Vec<usize> = chunks.map(|chunk| self.of_chunk[chunk]).collect();
+        let is_pair = |a: usize, b: usize| {
+            let (one, other) = (&self.notices[a], &self.notices[b]);
+            a != b && (one.is_edition_with(other) || one.is_changing(other))
+        };
+        told.iter().any(|a| told.iter().any(|b| is_pair(*a, *b)))
+    }
+}
+
+/// The editions that a question wants.
+struct Wish {
+    wants_all: bool,
+    years: Vec<u32>,
+    version: Vec<u32>,
+}
+
+impl Wish {
+    fn of(question: &str) -> Self {
+        let words = spaced(question);
+        let mut years: Vec<u32> = dates::all(question).iter().map(|dated| dated.day.year).collect();
+        years.dedup();
+        let is_of_version = ["version", "v", "revision", "edition", "fassung", "versión"]
+            .iter()
+            .any(|word| contains(&words, word) || words.contains(&format!(" {word}")));
+        Self {
+            wants_all: has(&words, CHANGES)
+                || (has(&words, HOW_DID) && has(&words, CHANGE))
+                || years.len() > 1,
+            version: if is_of_version { numbers(question) } else { Vec::new() },
+            years,
+        }
+    }
+
+    fn names(&self, notice: &Notice) -> bool {
+        let is_year = notice.since.is_some_and(|since| self.years.contains(&since.day.year));
+        let is_version = !self.version.is_empty() && notice.version.starts_with(&self.version);
+        is_year || is_version
+    }
+
+    /// The parts of the notice at `at` that another one in force has changed, where the question is
+    /// of now.
+    fn changed(&self, notices: &[Notice], at: usize, today: Day) -> Vec<String> {
+        if self.wants_all || self.names(&notices[at]) {
+            return Vec::new();
+        }
+        let is_changing =
+            |other: &&Notice| other.is_changing(&notices[at]) && is_in_force(other, today);
+        let changes = notices.iter().filter(is_changing).filter_map(|one| one.changes.as_ref());
+        changes.flat_map(|changes| changes.parts.clone()).collect()
+    }
+
+    /// The standing of the notice at `at`.
+    fn standing(&self, notices: &[Notice], at: usize, today: Day) -> Standing {
+        let this = &notices[at];
+        let mut others = notices.iter().filter(|other| !std::ptr::eq(*other, this));
+        if self.wants_all || self.names(this) {
+            return Standing::Holds;
+        }
+        let is_named = |other: &Notice| this.is_edition_with(other) && self.names(other);
+        if others.clone().any(is_named) {
+            return Standing::Overtaken;
+        }
+        let is_newer = |other: &Notice| {
+            this.is_edition_with(other) && order(this, other, today) == Ordering::Less
+        };
+        match () {
+            () if others.any(is_newer) => Standing::Overtaken,
+            () if !is_in_force(this, today) => Standing::Doubtful,
+            () => Standing::Holds,
+        }
+    }
+}
+
+/// Whether a document holds today, as far as it says.
+fn is_in_force(notice: &Notice, today: Day) -> bool {
+    notice.state == State::Plain
+        && notice.since.is_none_or(|since| since.day <= today)
+        && notice.until.is_none_or(|until| until >= today)
+}
+
+/// The order of two editions of one document: the one that holds rather is greater.
+fn order(a: &Notice, b: &Notice, today: Day) -> Ordering {
+    let by_version = || match a.version.is_empty() || b.version.is_empty() {
+        true => Ordering::Equal,
+        false => a.version.cmp(&b.version),
+    };
+    let by_day = || match (a.since, b.since) {
+        (Some(a), Some(b)) => a.day.cmp(&b.day),
+        _ => Ordering::Equal,
+    };
+    is_in_force(a, today)
+        .cmp(&is_in_force(b, today))
+        .then_with(|| a.is_replacing(b).cmp(&b.is_replacing(a)))
+        .then_with(by_version)
+        .then_with(by_day)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::tests::chunk;
+    use serde_json::json;
+
+    /// 23 November 2026.
+    const NOW: Timestamp = Timestamp(1_795_392_000_000);
+
+    fn titled(id: &str, title: &str, text: &str) -> RetrievedChunk {
+        let mut one = chunk(id, 0, text, 0.5);
+        Arc::make_mut(&mut one.source).title = title.to_owned();
+        one
+    }
+
+    /// The ids of sources that hold, are in doubt and are overtaken.
+    fn standing(question: &str, chunks: &[RetrievedChunk]) -> String {
+        let chunks: Vec<&RetrievedChunk> = chunks.iter().collect();
+        let editions = Editions::read(question, &chunks, NOW);
+        let word = |at: usize| match editions.of(at) {
+            Standing::Holds => '+',
+            Standing::Doubtful => '?',
+            Standing::Overtaken => '-',
+        };
+        (0..chunks.len()).map(word).collect()
+    }
+
+    #[test]
+    fn the_edition_in_force_leads() {
+        let leave = [
+            titled("leave-2022.md", "Leave", "# Leave\n\nVersion 1.3, valid from 1 January 2022."),
+            titled(
+                "leave-2025.md",
+                "Leave",
+                "# Leave\n\nVersion 2.0, valid from 1 January 2025. Replaces version 1.3.",
+            ),
+            titled("leave-2099.md", "Leave", "# Leave\n\nVersion 3, valid from 1 May 2099."),
+            titled(
+                "parking.md",
+                "Parking",
+                "Cars stand in the yard. The old yard is replaced by the new.",
+            ),
+        ];
+        assert_eq!(standing("How many days of leave?", &leave), "-+-+");
+        assert_eq!(standing("How many days of leave were there in 2022?", &leave), "+--+");
+        assert_eq!(standing("How many days does version 3 give?", &leave), "--++");
+        assert_eq!(standing("How did leave change?", &leave), "++++");
+        assert_eq!(standing("When may a request be withdrawn?", &leave), "-+-+");
+    }
+
+    #[test]
+    fn drafts_and_what_is_withdrawn_do_not_hold() {
+        let cats = [
+            titled(
+                "cats (draft 2023).md",
+                "Protocol: cats",
+                "# Protocol\n\nDRAFT of May 2023, never approved.",
+            ),
+            titled("cats.md", "Protocol: cats", "# Protocol\n\nValid from October 2024."),
+        ];
+        assert_eq!(standing("Which vaccine?", &cats), "-+");
+        assert_eq!(standing("Which vaccine?", &cats[..1]), "?");
+        assert_eq!(standing("What does the draft say?", &cats), "++");
+        let sop = [
+            titled("sop-v3.md", "Drugs v3", "**Version 3. SUPERSEDED by version 4.**\n\n- Keys"),
+            titled(
+                "sop-v4.md",
+                "Drugs v4",
+                "Version 4, approved.\n\nThe paper register is replaced by the app.",
+            ),
+        ];
+        assert_eq!(standing("Who has the key?", &sop), "-+");
+    }
+
+    #[test]
+    fn metadata_and_names_tell_editions() {
+        let mut old = titled("a.md", "Fees", "Fees are 5.");
+        let map = json!({"status": "superseded", "version": "1"});
+        Arc::make_mut(&mut old.source).document_metadata = map.as_object().unwrap().clone();
+        let new = titled("b.md", "Fees", "Fees are 6.");
+        assert_eq!(standing("What are the fees?", &[old, new]), "-+");
+        let rules = [
+            titled("rules-2019.md", "House rules", "# Rules\n\nof 1 June 2019\n\nQuiet from 22."),
+            titled(
+                "rules-2024.md",
+                "House rules",
+                "# Rules\n\nFrom 1 July 2024. The rules of 1 June 2019 are no longer valid.",
+            ),
+        ];
+        assert_eq!(standing("When is it quiet?", &rules), "-+", "the older one is withdrawn");
+        let lists = [
+            titled("prices-2024.csv", "Prices 2024", "a,b"),
+            titled("prices-2025.csv", "Prices 2025", "a,b"),
+        ];
+        assert_eq!(standing("What does it cost?", &lists), "-+");
+        let renamed = [
+            titled("h.md", "Holiday rules", "You get 20 days."),
+            titled(
+                "l.md",
+                "Leave policy",
+                "This policy replaces the Holiday Rules of 2019. You get 25 days.",
+            ),
+        ];
+        assert_eq!(standing("How many days?", &renamed), "-+");
+    }
+
+    #[test]
+    fn a_code_names_the_document_that_is_withdrawn() {
+        let rules = [
+            titled(
+                "breaks-LG1-2021.txt",
+                "breaks-LG1-2021",
+                "RULE LG-1  BREAKS\n1. Every 30 minutes.",
+            ),
+            titled(
+                "rotation-LG2.md",
+                "rotation-LG2",
+                "## LG-2 Rests\n\n*in force since 1 May 2025; LG-1 is withdrawn.*\n\n20 minutes.",
+            ),
+        ];
+        assert_eq!(standing("How long is a turn?", &rules), "-+");
+        assert_eq!(standing("How often do they change chairs?", &rules), "-+");
+        assert_eq!(standing("How did the turns change?", &rules), "++");
+        assert_eq!(standing("Old and new rule on turns", &rules), "++");
+        let both: Vec<&RetrievedChunk> = rules.iter().collect();
+        assert!(Editions::read("Old and new rule?", &both, NOW).are_compared(0, 1));
+        assert!(!Editions::read("How long is a turn?", &both, NOW).are_compared(0, 1));
+    }
+
+    #[test]
+    fn documents_of_a_series_and_others_stand_beside_each_other() {
+        let other = [
+            titled("minutes-2024-11-12.txt", "Meeting, 12 November 2024", "Roof."),
+            titled("minutes-2025-03-11.txt", "Meeting, 11 March 2025", "Roof."),
+            titled("hours-north.md", "Opening hours", "9 to 5"),
+            titled("hours-south.md", "Opening hours", "8 to 4"),
+            titled("page-001", "Page 1", "x"),
+            titled("page-002", "Page 2", "y"),
+        ];
+        assert_eq!(standing("What about the roof?", &other), "++++++");
+    }
+
+    #[test]
+    fn editions_told_together_are_a_conflict() {
+        let lists = [
+            titled("prices-2024.csv", "Prices 2024", "a,b"),
+            titled("prices-2025.csv", "Prices 2025", "a,b"),
+            titled("x.md", "Other", "a,b"),
+        ];
+        let lists: Vec<&RetrievedChunk> = lists.iter().collect();
+        let editions = Editions::read("How did prices change?", &lists, NOW);
+        assert!(editions.are_mixed([0, 1].into_iter()));
+        assert!(!editions.are_mixed([0, 2].into_iter()));
+    }
+}

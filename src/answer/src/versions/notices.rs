@@ -1,0 +1,374 @@
+//! Notices: words of a source about itself, which tell the document that it is an edition of, and
+//! from when to when it holds. From its metadata, title, file name and the first lines of its text;
+//! by rule, in English, German, French and Spanish.
+
+use crate::text::dates::{self, Dated, Day, Grain};
+use crate::text::words::{contains, entries, is_entry, spaced};
+use crate::versions::amendments::Changes;
+use lodestone_types::SourceRecord;
+
+/// Characters of the beginning that may say what holds.
+const HEAD_CHARS: usize = 400;
+/// Sentences of them.
+const HEAD_SENTENCES: usize = 6;
+
+/// Words of names and titles that tell editions apart and not documents.
+const MARKS: &str = "\
+    version|v|rev|revision|edition|ed|issue|ausgabe|fassung|édition|versión|edición|final|new|old|\
+    current|copy|updated|update|neu|alt|aktuell|nouveau|ancien|nuevo|anterior";
+const DRAFT: &str = "\
+    draft|entwurf|brouillon|borrador|never approved|not approved|not yet approved|unapproved|\
+    nicht freigegeben|nicht genehmigt|non approuvé|no aprobado";
+const WITHDRAWN: &str = "\
+    superseded|obsolete|withdrawn|archived|outdated|expired|deprecated|revoked|no longer valid|\
+    no longer in force|no longer applies|not valid any more|veraltet|ungültig|zurückgezogen|\
+    aufgehoben|nicht mehr gültig|ersetzt durch|abgelöst durch|außer kraft|obsolète|périmé|annulé|\
+    abrogé|remplacé par|remplacée par|obsoleto|derogado|anulado|sustituido por";
+/// Words of a sentence at the beginning that speaks of its document, not of its matter.
+const OF_DOCUMENT: &str = "\
+    version|edition|status|state|document|policy|procedure|guide|list|sheet|page|sop|rules|draft|\
+    approved|valid|superseded|fassung|ausgabe|dokument|richtlinie|entwurf|gültig|document|\
+    procédure|valable|documento|procedimiento|válido";
+/// Phrases behind which the day stands from which a document holds.
+const FROM: &str = "\
+    valid from|effective from|effective|in force from|in force since|applies from|applies since|\
+    rules as of|as of|with effect from|gültig ab|gilt ab|in kraft seit|en vigueur|à partir du|\
+    à compter du|válido desde|vigente desde|a partir del|stand";
+/// Phrases behind which the day stands until which it holds.
+const UNTIL: &str = "\
+    valid until|valid to|valid till|expires|expired on|gültig bis|valable jusqu'au|válido hasta";
+/// Phrases that name an older document.
+const REPLACES: &str = "replaces|supersedes|ersetzt|remplace|sustituye a|reemplaza a";
+/// Documents of which each stands for itself, however alike their names are.
+const SERIES: &str = "\
+    minutes|meeting|chat|mail|email|re|fwd|aw|wg|newsletter|incident|log|diary|invoice|ticket|\
+    protokoll|rechnung|réunion|facture|acta|factura";
+
+/// State of a document by its own words or metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Plain,
+    Draft,
+    Withdrawn,
+}
+
+/// The words of a source about itself.
+#[derive(Debug)]
+pub(crate) struct Notice {
+    /// The names that stand for the document: of the file, or the id without one; and the title.
+    /// Empty where nothing is left without the marks of editions.
+    pub(crate) file: Name,
+    pub(crate) title: Name,
+    pub(crate) state: State,
+    /// Numbers of its version, the major one first.
+    pub(crate) version: Vec<u32>,
+    /// From when it holds, as far as it says.
+    pub(crate) since: Option<Dated>,
+    /// Until when.
+    pub(crate) until: Option<Day>,
+    /// The document that it says it replaces, words in lower case.
+    pub(crate) replaces: String,
+    /// The parts of an older document that it changes.
+    pub(crate) changes: Option<Changes>,
+    /// Codes of documents in its names and its first line: "LG-1" is `lg1`.
+    codes: Vec<String>,
+    /// Codes of documents that it says do not hold any more.
+    ends: Vec<String>,
+}
+
+/// A name without the marks that tell editions apart.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// Its words in lower case.
+    pub(crate) stem: String,
+    version: Vec<u32>,
+    date: Option<Dated>,
+    state: State,
+    is_series: bool,
+}
+
+impl Notice {
+    /// Reads a source whose text begins with `text`.
+    pub(crate) fn of(source: &SourceRecord, text: &str) -> Self {
+        let named = match source.filename.is_empty() {
+            true => source.id.as_str(),
+            false => &source.filename,
+        };
+        let bare = named.rsplit_once('.').map_or(named, |(bare, _)| bare);
+        let (file, title) = (Name::of(bare), Name::of(&source.title));
+        let head = Head::of(text);
+        let told = |key: &str| {
+            let value = [&source.document_metadata, &source.tenant_metadata];
+            value.into_iter().find_map(|map| map.get(key)).map(|value| match value.as_str() {
+                Some(text) => text.to_owned(),
+                None => value.to_string(),
+            })
+        };
+        let day = |keys: &[&str]| keys.iter().find_map(|key| dates::first(&told(key)?));
+        let status = spaced(&told("status").unwrap_or_default());
+        let is_replaced = ["superseded_by", "replaced_by"].iter().any(|key| told(key).is_some());
+        let begun = head.behind(FROM).or(file.date).or(title.date);
+        let said = |list| has(&status, list) || head.says_of_itself(list, begun);
+        let state = match () {
+            () if is_replaced || said(WITHDRAWN) => State::Withdrawn,
+            () if said(DRAFT) => State::Draft,
+            () if file.state != State::Plain => file.state,
+            () => title.state,
+        };
+        let given = numbers(&told("version").unwrap_or_default());
+        let versions = [&given, &file.version, &title.version, &head.version()];
+        let version = versions.into_iter().find(|version| !version.is_empty());
+        let version = version.cloned().unwrap_or_default();
+        Self {
+            state,
+            version,
+            since: day(&["valid_from", "effective_from", "effective_date", "effective"])
+                .or(begun)
+                .or_else(|| day(&["date", "published", "approved"]))
+                .or_else(|| source.detail.source_time.map(Dated::of))
+                .or_else(|| head.any()),
+            until: day(&["valid_until", "valid_to", "expires"])
+                .or_else(|| head.behind(UNTIL))
+                .map(|dated| dated.last()),
+            replaces: head.replaces(),
+            changes: Changes::told_by(&head.sentences),
+            codes: [bare, source.title.as_str(), head.first()]
+                .into_iter()
+                .flat_map(codes)
+                .collect(),
+            ends: head.ends(),
+            file,
+            title,
+        }
+    }
+
+    /// Whether both are editions of one document: their names differ in nothing but the marks of
+    /// editions, or one says that it replaces the other.
+    pub(crate) fn is_edition_with(&self, other: &Self) -> bool {
+        let is_same = |a: &Name, b: &Name| !a.stem.is_empty() && a.stem == b.stem;
+        let is_series = self.is_of_series() && other.is_of_series();
+        // Different documents may have one title; editions say which they are.
+        let is_marked = |one: &Self| {
+            one.state != State::Plain || !one.version.is_empty() || one.title.date.is_some()
+        };
+        let of_title = is_same(&self.title, &other.title) && (is_marked(self) || is_marked(other));
+        let of_names = is_same(&self.file, &other.file) || of_title;
+        (of_names && !is_series) || self.is_replacing(other) || other.is_replacing(self)
+    }
+
+    /// Whether it says that it replaces the other, by the title or by a code.
+    pub(crate) fn is_replacing(&self, other: &Self) -> bool {
+        let is_other = |code: &String| other.codes.contains(code) && !self.codes.contains(code);
+        self.ends.iter().any(is_other) || self.replaces_title_of(other)
+    }
+
+    fn replaces_title_of(&self, other: &Self) -> bool {
+        other.title.stem.contains(' ')
+            && self.title.stem != other.title.stem
+            && self.replaces.contains(&format!(" {} ", other.title.stem))
+    }
+
+    /// Whether it changes parts of the other.
+    pub(crate) fn is_changing(&self, other: &Self) -> bool {
+        let names = [&other.title.stem, &other.file.stem];
+        !std::ptr::eq(self, other)
+            && self.changes.as_ref().is_some_and(|changes| changes.are_of(other.since, names))
+    }
+
+    fn is_of_series(&self) -> bool {
+        self.file.is_series || self.title.is_series
+    }
+}
+
+impl Name {
+    fn of(name: &str) -> Self {
+        let words: Vec<String> = name
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(str::to_lowercase)
+            .collect();
+        let date = dates::first(name);
+        let is_number = |word: &str| word.chars().all(|c| c.is_ascii_digit());
+        let is_year = |word: &str| dates::first(word).is_some();
+        let version = numbered(&words);
+        let is_whole_day = date.is_some_and(|date| date.grain == Grain::Day);
+        let mut stem: Vec<&str> = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            let is_behind_mark = at > 0 && is_entry(MARKS, &words[at - 1]);
+            let is_mark = is_entry(MARKS, word)
+                || is_entry(DRAFT, word)
+                || is_entry(WITHDRAWN, word)
+                || is_year(word)
+                || (is_number(word) && (is_behind_mark || is_whole_day || version.1.contains(&at)))
+                || version.1.contains(&at);
+            if !is_mark {
+                stem.push(word);
+            }
+        }
+        let stem = stem.join(" ");
+        let spaced = spaced(name);
+        Self {
+            stem: if stem.contains(char::is_alphabetic) { stem } else { String::new() },
+            version: version.0,
+            date,
+            state: match () {
+                () if has(&spaced, WITHDRAWN) => State::Withdrawn,
+                () if has(&spaced, DRAFT) => State::Draft,
+                () => State::Plain,
+            },
+            is_series: is_whole_day || words.iter().any(|word| is_entry(SERIES, word)),
+        }
+    }
+}
+
+/// The numbers of the version that the words name, and the places of these words: `v3`,
+/// `version 2 1`, `rev 4`.
+fn numbered(words: &[String]) -> (Vec<u32>, Vec<usize>) {
+    for (at, word) in words.iter().enumerate() {
+        let digits = word.trim_start_matches(|c: char| c.is_alphabetic());
+        let mark = &word[..word.len() - digits.len()];
+        if !matches!(
+            mark,
+            "v" | "ver"
+                | "rev"
+                | "version"
+                | "revision"
+                | "ausgabe"
+                | "fassung"
+                | "versión"
+                | "edition"
+        ) {
+            continue;
+        }
+        let next = usize::from(digits.is_empty());
+        let first: Option<u32> = digits.parse().ok();
+        if first.is_none() && !digits.is_empty() {
+            continue;
+        }
+        let rest = words[at + 1..].iter().map_while(|word| word.parse().ok()).take(2);
+        let parts: Vec<u32> =
+            first.into_iter().chain(rest).take_while(|part| *part < 1000).collect();
+        if !parts.is_empty() {
+            let end = at + next + parts.len();
+            return (parts, (at..end).collect());
+        }
+    }
+    (Vec::new(), Vec::new())
+}
+
+/// The codes that stand for documents in a text: capitals and a number, "LG-1", "SOP 12"; letters
+/// and digits in one word, "lg1". No versions and no years.
+fn codes(text: &str) -> Vec<String> {
+    let words: Vec<&str> =
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let is_number = |word: &str| word.len() < 4 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_short =
+        |word: &str| word.len() <= 5 && word.bytes().all(|byte| byte.is_ascii_uppercase());
+    let pairs = words.windows(2).filter(|pair| is_short(pair[0]) && is_number(pair[1]));
+    let pairs = pairs.map(|pair| format!("{}{}", pair[0], pair[1]).to_lowercase());
+    let is_mixed = |word: &&&str| {
+        let digits = word.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let letters = word.len() - digits.len();
+        (2..=5).contains(&letters) && is_number(digits) && !digits.is_empty()
+    };
+    let mixed = words.iter().filter(is_mixed).map(|word| word.to_lowercase());
+    let is_version = |code: &String| numbered(std::slice::from_ref(code)).0.is_empty();
+    pairs.chain(mixed).filter(is_version).collect()
+}
+
+/// The numbers of a version: `2.0`, `v3`, `version 1.3 of 2022`.
+pub(crate) fn numbers(text: &str) -> Vec<u32> {
+    let words: Vec<String> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let (named, _) = numbered(&words);
+    let bare = || -> Option<Vec<u32>> { words.iter().map(|word| word.parse().ok()).collect() };
+    if named.is_empty() { bare().unwrap_or_default() } else { named }
+}
+
+/// The first sentences of a text, where documents say what they are.
+struct Head {
+    sentences: Vec<String>,
+}
+
+impl Head {
+    fn of(text: &str) -> Self {
+        let end = text.char_indices().nth(HEAD_CHARS).map_or(text.len(), |(at, _)| at);
+        let pieces = text[..end].split(['\n', ';']).flat_map(|line| line.split(". "));
+        let pieces = pieces.filter(|piece| piece.contains(char::is_alphanumeric));
+        Self { sentences: pieces.take(HEAD_SENTENCES).map(str::to_owned).collect() }
+    }
+
+    /// Whether one of the sentences says such a thing of the document, which is from the day
+    /// `begun` where it says so: of an earlier day is an older one.
+    fn says_of_itself(&self, list: &str, begun: Option<Dated>) -> bool {
+        let is_of_older = |sentence: &&String| {
+            let dated = dates::first(sentence);
+            dated.zip(begun).is_some_and(|(dated, begun)| dated.day < begun.day)
+        };
+        let own = self.sentences.iter().filter(|sentence| !is_of_older(sentence));
+        own.map(|sentence| spaced(sentence)).any(|sentence| {
+            let begins = entries(list).any(|entry| sentence.starts_with(&format!(" {entry} ")));
+            begins
+                || (has(&sentence, list)
+                    && has(&sentence, OF_DOCUMENT)
+                    && !has(&sentence, REPLACES))
+        })
+    }
+
+    fn version(&self) -> Vec<u32> {
+        let of = |sentence: &String| {
+            let before = REPLACES.split('|').filter_map(|word| sentence.find(word)).min();
+            numbers(&format!("{} ", &sentence[..before.unwrap_or(sentence.len())]))
+        };
+        self.sentences.iter().map(of).find(|version| !version.is_empty()).unwrap_or_default()
+    }
+
+    /// The day behind one of the phrases.
+    fn behind(&self, phrases: &str) -> Option<Dated> {
+        self.sentences.iter().find_map(|sentence| {
+            let lower = sentence.to_lowercase();
+            let places = entries(phrases)
+                .filter_map(|phrase| lower.find(phrase).map(|at| at + phrase.len()));
+            // "May" is told by its letter, where small letters take no other place.
+            let written = if lower.len() == sentence.len() { sentence } else { &lower };
+            let rest = written.get(places.min()?..)?;
+            dates::first(&rest.chars().take(40).collect::<String>())
+        })
+    }
+
+    /// The first day of the first sentences.
+    fn any(&self) -> Option<Dated> {
+        self.sentences.iter().find_map(|sentence| dates::first(sentence))
+    }
+
+    /// The first line, which often is a title.
+    fn first(&self) -> &str {
+        self.sentences.first().map_or("", String::as_str)
+    }
+
+    /// The codes of other documents in sentences that say that something does not hold any more.
+    fn ends(&self) -> Vec<String> {
+        let is_ending = |sentence: &&String| {
+            let sentence = spaced(sentence);
+            has(&sentence, WITHDRAWN) || has(&sentence, REPLACES)
+        };
+        self.sentences.iter().filter(is_ending).flat_map(|sentence| codes(sentence)).collect()
+    }
+
+    fn replaces(&self) -> String {
+        let sentences = self.sentences.iter().map(|sentence| spaced(sentence));
+        let behind = sentences.filter_map(|sentence| {
+            let places = entries(REPLACES).filter_map(|word| sentence.find(&format!(" {word} ")));
+            places.min().map(|at| sentence[at..].to_owned())
+        });
+        behind.collect()
+    }
+}
+
+/// Whether one of the entries stands in text made by [`spaced`].
+pub(crate) fn has(spaced: &str, list: &str) -> bool {
+    entries(list).any(|phrase| contains(spaced, phrase))
+}
