@@ -12,8 +12,7 @@ use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
 
-use crate::reply::tell_degraded;
-use crate::request::names;
+use crate::response_notes::{self, tell_degraded};
 use lodestone_types::id::InvalidIdentifier;
 
 /// Seconds after which a client that met a full queue or a full disk should try again.
@@ -354,7 +353,7 @@ impl ApiError {
             body.insert(name.clone(), value.clone());
         }
         if !self.0.ignored.is_empty() {
-            body.insert(names::IGNORED_MEMBER.into(), self.0.ignored.clone().into());
+            body.insert(response_notes::IGNORED_MEMBER.into(), self.0.ignored.clone().into());
         }
         Value::Object(body)
     }
@@ -376,7 +375,10 @@ impl ApiError {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if !self.0.ignored.is_empty() {
-            headers.insert(names::IGNORED_HEADER, names::header(&self.0.ignored));
+            headers.insert(
+                response_notes::IGNORED_HEADER,
+                response_notes::ignored_header(&self.0.ignored),
+            );
         }
         if let Some(seconds) = self.0.retry_after_seconds {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -23,7 +23,8 @@
 //! - `routes`: the table of operations, with instructions for adding one
 //! - `request`: bytes to typed input
 //! - `dto`: every request and response of the wire
-//! - `reply`, `sse`, `file_body`: typed output to bytes; event streams; files as they are sent
+//! - `reply`, `sse`, `file_body`: typed output to bytes; event streams; files as they are sent;
+//!   `response_notes`: what responses say beside it
 //! - `mcp`: tools for language models; `watch`: metrics; `last_hour`: some of them by the minute
 //! - `product`: the table over one engine; `console`: files for browsers beside it
 //! - `error`: the error body and its table of conditions
@@ -49,6 +50,7 @@ pub mod product;
 pub mod rate;
 pub mod reply;
 pub mod request;
+pub mod response_notes;
 pub mod routes;
 pub mod sse;
 mod standby;

@@ -9,29 +9,18 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use http_body_util::BodyExt;
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::admission::Gate;
 use crate::error::ApiError;
 use crate::file_body::{self, FromFile};
-use crate::request::names::IGNORED_MEMBER;
 use crate::request::spool;
+use crate::response_notes::{naming, tell_degraded, tell_warnings};
 use lodestone_engine::Spilled;
 use lodestone_engine::ingest::MemoryShare;
-
-/// Names the header that tells of an answer over damaged data (API 8.20).
-pub const DEGRADED_HEADER: &str = "x-lodestone-degraded";
-/// Names the header that lists warnings, separated by commas.
-pub const WARNINGS_HEADER: &str = "x-lodestone-warnings";
-
-/// Characters of a warning that do not stand for themselves in the header.
-const IN_WARNING: &AsciiSet = &CONTROLS.add(b'%').add(b',');
 
 /// A successful outcome.
 pub trait Reply: Send + 'static {
@@ -192,44 +181,6 @@ pub(super) fn store_large(
     Ok(Response::from_parts(parts, body))
 }
 
-/// A body in JSON with the names of ignored parameters at its top level, if there are any and the
-/// body is an object without `metadata`, which names them itself.
-pub(super) fn naming(mut json: Vec<u8>, ignored: &[String]) -> Vec<u8> {
-    #[derive(Deserialize)]
-    struct Top {
-        metadata: Option<IgnoredAny>,
-    }
-    let has_place = || matches!(serde_json::from_slice(&json), Ok(Top { metadata: None }));
-    if ignored.is_empty() || !json.ends_with(b"}") || !has_place() {
-        return json;
-    }
-    json.pop();
-    let separator = if json.len() > 1 { "," } else { "" };
-    let names = Value::from(ignored);
-    json.extend_from_slice(format!("{separator}\"{IGNORED_MEMBER}\":{names}}}").as_bytes());
-    json
-}
-
-/// Sets the header that tells what an answer lacks, if it lacks anything.
-pub(super) fn tell_degraded(headers: &mut HeaderMap, degraded: &[String]) {
-    if !degraded.is_empty()
-        && let Ok(value) = HeaderValue::try_from(degraded.join(", "))
-    {
-        headers.insert(DEGRADED_HEADER, value);
-    }
-}
-
-/// Sets the header of warnings, if there are any.
-fn tell_warnings(headers: &mut HeaderMap, warnings: &[String]) {
-    if warnings.is_empty() {
-        return;
-    }
-    let encoded: Vec<String> =
-        warnings.iter().map(|text| utf8_percent_encode(text, IN_WARNING).to_string()).collect();
-    let value = HeaderValue::try_from(encoded.join(", "));
-    headers.insert(WARNINGS_HEADER, value.expect("percent-encoded text is plain ASCII"));
-}
-
 /// A JSON text made beforehand.
 #[derive(Debug, Clone)]
 pub struct Document(pub Bytes);
@@ -249,23 +200,4 @@ fn json_response(json: Bytes) -> Response {
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ignored_names_join_an_object_that_has_no_other_place_for_them() {
-        let naming = |json: &str| {
-            let named = naming(json.as_bytes().to_vec(), &["a\"b".to_owned()]);
-            String::from_utf8(named).unwrap()
-        };
-        let names = r#""ignored_parameters":["a\"b"]"#;
-        assert_eq!(naming("{}"), format!("{{{names}}}"));
-        assert_eq!(naming(r#"{"x":[1]}"#), format!(r#"{{"x":[1],{names}}}"#));
-        for kept in ["[]", r#"[{"x":1}]"#, r#"{"metadata":{"x":1}}"#] {
-            assert_eq!(naming(kept), kept);
-        }
-    }
 }

@@ -24,6 +24,7 @@ use tokio::time::timeout;
 
 use crate::error::{ApiError, ErrorForm};
 use crate::request::spool::Spooler;
+use crate::response_notes::tell_degraded;
 use crate::{file_body, reply};
 use lodestone_engine::{Spilled, SpilledFile};
 
@@ -261,7 +262,7 @@ impl EventStream {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         // Asks reverse proxies not to collect the events.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        reply::tell_degraded(headers, &degraded);
+        tell_degraded(headers, &degraded);
         response
     }
 }

@@ -4,18 +4,12 @@
 //! `Prefer: handling=lenient` (RFC 7240) has all of them ignored, `handling=strict` has all of them
 //! refused.
 
-use http::{HeaderMap, HeaderValue};
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use http::HeaderMap;
 use strsim::osa_distance;
 
 use crate::error::{ApiError, Location};
 use crate::request::field::Field;
 use crate::request::fields::base;
-
-/// Names the header that lists what was ignored.
-pub const IGNORED_HEADER: &str = "x-ignored-parameters";
-/// Names the member that lists it in a body.
-pub const IGNORED_MEMBER: &str = "ignored_parameters";
 
 /// Unknown names of one request that are looked at; those beyond are ignored without being named.
 const NAMES_MAX: usize = 32;
@@ -28,9 +22,6 @@ const SHORT_CHARS_MAX: usize = 5;
 /// Beginnings that no unknown name has in a request that changes something: a write must not go to
 /// another place than was meant.
 const ADDRESSES: [&str; 4] = ["tenant", "sub_tenant", "file_id", "source_id"];
-/// Characters of a name that stand for themselves in a header.
-const IN_HEADER: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%').add(b',');
-
 /// Treatment of unknown names that the client prefers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Handling {
@@ -177,13 +168,6 @@ pub(super) fn inside(outer: &str, name: &str) -> String {
     if name == MORE { MORE.to_owned() } else { format!("{outer}.{name}") }
 }
 
-/// The value of the header that lists ignored names.
-pub fn header(names: &[String]) -> HeaderValue {
-    let encoded: Vec<String> =
-        names.iter().map(|name| utf8_percent_encode(name, IN_HEADER).to_string()).collect();
-    HeaderValue::try_from(encoded.join(", ")).expect("percent-encoded text is plain ASCII")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,7 +231,7 @@ mod tests {
         let of = |values: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in values {
-                headers.append("prefer", HeaderValue::try_from(*value).unwrap());
+                headers.append("prefer", value.parse().unwrap());
             }
             Handling::of(&headers)
         };
@@ -275,7 +259,5 @@ mod tests {
         cut(&mut few);
         cut(&mut many);
         assert_eq!((few.len(), &few[NAMES_MAX - 1], &many[NAMES_MAX][..]), (32, &"9".into(), MORE));
-        assert!(header(&names).to_str().is_ok());
-        assert_eq!(header(&["a,b".to_owned(), "c\n".to_owned()]), "a%2Cb, c%0A");
     }
 }

@@ -10,8 +10,9 @@ use sha2::{Digest, Sha256};
 
 use crate::app::App;
 use crate::error::{ApiError, Condition};
-use crate::reply::{Json, Reply, naming};
+use crate::reply::{Json, Reply};
 use crate::request::Call;
+use crate::response_notes::naming;
 use lodestone_catalog::{RequestGuard, RequestStart};
 use lodestone_types::{IdSource, SourceId, Timestamp};
 

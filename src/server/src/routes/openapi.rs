@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Condition, ErrorForm, Location};
 use crate::request::field::object_schema;
-use crate::request::names::{IGNORED_HEADER, IGNORED_MEMBER};
 use crate::request::{Field, Kind};
+use crate::response_notes::{IGNORED_HEADER, IGNORED_MEMBER};
 use crate::routes::{Media, RouteSpec};
 
 /// The media type of a short form.

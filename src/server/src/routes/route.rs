@@ -14,7 +14,8 @@ use super::{Group, off_thread};
 use crate::admission::Gate;
 use crate::error::{ApiError, Condition};
 use crate::reply::{Reply, store_large};
-use crate::request::{Call, Field, Input, Parsed, Request, names};
+use crate::request::{Call, Field, Input, Parsed, Request};
+use crate::response_notes::{IGNORED_HEADER, ignored_header};
 use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::{Role, limits};
 
@@ -368,7 +369,7 @@ impl RouteDraft {
 /// Names the ignored parameters in the header of an answer.
 fn naming(mut response: Response, ignored: &[String]) -> Result<Response, ApiError> {
     if !ignored.is_empty() {
-        response.headers_mut().insert(names::IGNORED_HEADER, names::header(ignored));
+        response.headers_mut().insert(IGNORED_HEADER, ignored_header(ignored));
     }
     Ok(response)
 }
