@@ -1,10 +1,12 @@
-//! Memory that hostile bodies cost the whole process.
+//! Memory that hostile bodies cost the whole process, and what clients see of the refusal of a
+//! large one.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -22,6 +24,26 @@ const FORM_GROWTH_MAX: u64 = 32 << 20;
 /// Growth that a body may cause, in sizes of the largest one. As JSON values its zeros would take
 /// thirty-six.
 const GROWTH_MAX: u64 = 8;
+
+/// Bytes of a body that is refused by its length alone.
+const REFUSED: usize = 128 << 20;
+/// Sends a form of so many bytes to its end, then reads.
+const PYTHON: &str = r#"
+import http.client, json, sys
+address, key, size = sys.argv[1:]
+server = http.client.HTTPConnection(address)
+headers = {"authorization": "Bearer " + key, "content-type": "multipart/form-data; boundary=B"}
+server.request("POST", "/upload/upload_document", b"x" * int(size), headers)
+answer = server.getresponse()
+print(answer.status, json.load(answer)["reason"])
+"#;
+const NODE: &str = r#"
+const [address, key, size] = process.argv.slice(1);
+const headers = { authorization: `Bearer ${key}`, "content-type": "multipart/form-data; boundary=B" };
+const body = Buffer.alloc(Number(size), "x");
+fetch(`http://${address}/upload/upload_document`, { method: "POST", headers, body })
+  .then(async (answer) => console.log(answer.status, (await answer.json()).reason));
+"#;
 
 /// The most memory that the process has had so far, in bytes.
 fn peak(server: &Server) -> u64 {
@@ -136,5 +158,27 @@ fn a_form_without_structure_is_refused_early() {
         assert!(is_refused && said.contains("131072 bytes"), "{said}");
         let grown = peak(&server) - before;
         assert!(grown < FORM_GROWTH_MAX, "{} MiB more", grown >> 20);
+    }
+}
+
+/// Goal: clients that send a body to its end before they read see why it was refused, and not a
+/// connection that was reset. Method: those of Python and Node, where they are.
+#[test]
+fn a_client_that_sends_first_sees_the_refusal() {
+    let Some(installation) = Installation::new("a_client_that_sends_first") else { return };
+    let (_server, client) = installation.start();
+    let (address, size) = (client.address.to_string(), REFUSED.to_string());
+    for (program, run, script) in [("python3", "-c", PYTHON), ("node", "-e", NODE)] {
+        let wrong = "a-key-that-nobody-made-0123456789abcdef";
+        for (key, expected) in [(wrong, "401 invalid_api_key"), (KEY, "413 body_too_large")] {
+            let arguments = [run, script, address.as_str(), key, size.as_str()];
+            let Ok(output) = Command::new(program).args(arguments).output() else {
+                println!("SKIPPED a client of {program}: it is not there");
+                break;
+            };
+            let said = String::from_utf8_lossy(&output.stdout);
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(said.trim(), expected, "{program}: {error}");
+        }
     }
 }

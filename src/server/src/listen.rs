@@ -8,8 +8,6 @@
 //!                                        |
 //!                        stream: times for a header, between requests, and for reading
 //! ```
-//! After the last response of a connection we close our half and read on for a moment: closing
-//! with unread bytes (a refused upload) would reset the connection and could destroy the response.
 //!
 //! - `table`: the open connections, and which of them is closed when there are too many
 //! - `peer`: the state of one connection
@@ -17,9 +15,11 @@
 //! - `stream`: its socket, with the times that the client may take
 //! - `pace`: the least rate of a client
 //! - `leftover`: bodies that nobody read
+//! - `linger`: the end of a connection, whose client may still be sending
 //! - `tls`: certificate and key, and reading them again
 
 mod leftover;
+mod linger;
 pub mod pace;
 mod peer;
 mod refusals;
@@ -41,7 +41,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -58,12 +58,10 @@ use crate::listen::table::{Place, Table};
 use crate::listen::tls::{FirstWord, first_word};
 use lodestone_engine::settings::Settings;
 
+pub use linger::Linger;
 pub use peer::Peer;
 pub use tls::{Certificates, TlsError};
 
-/// Time and bytes for which a closing connection is read on.
-const LINGER: Duration = Duration::from_secs(1);
-const LINGER_BYTES: usize = 1 << 20;
 /// Pause after a failed accept; the usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Bytes of an answer that wait for its reader in memory, beside one piece of a large one.
@@ -89,6 +87,8 @@ pub struct ListenSettings {
     pub connections_per_address_max: usize,
     /// Time for the rest of a body that nobody wants.
     pub rest_timeout: Duration,
+    /// Times for which a closing connection is read on.
+    pub linger: Linger,
     /// Time that requests in flight get to finish when the server stops.
     pub drain: Duration,
 }
@@ -118,6 +118,7 @@ impl Default for ListenSettings {
             connections_max: 1024,
             connections_per_address_max: 256,
             rest_timeout: Duration::from_secs(2),
+            linger: Linger::default(),
             drain: Duration::from_secs(30),
         }
     }
@@ -260,7 +261,11 @@ impl Connection {
             FirstWord::Nothing => {}
             FirstWord::Plain => {
                 let message = "this port speaks HTTPS: begin the address with https://";
-                answer_once(stream, Condition::Invalid, "tls_required", message).await;
+                let reason = "tls_required";
+                let answered = answer_once(stream, Condition::Invalid, reason, message).await;
+                if let Some(stream) = answered {
+                    linger::linger(stream, &peer, &self.settings, &mut self.stop).await;
+                }
             }
             FirstWord::Tls => {
                 let shaken = tokio::select! {
@@ -306,9 +311,10 @@ impl Connection {
                 }
             }
         }
+        let stream = connection.into_parts().io.into_inner();
         // One that timed out has nothing left to send or read.
         if !peer.is_timed_out() {
-            linger(connection.into_parts().io.into_inner()).await;
+            linger::linger(stream, &peer, &settings, &mut stop).await;
         }
         drop(place);
     }
@@ -334,23 +340,6 @@ async fn answer(
         response.headers_mut().insert("keep-alive", keep_alive);
     }
     Ok(response.map(|body| Body::new(peer::Answered::new(body, peer))))
-}
-
-async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
-    let read_on = async {
-        if stream.shutdown().await.is_err() {
-            return;
-        }
-        let mut discarded = [0; 4096];
-        let mut total = 0;
-        while total < LINGER_BYTES {
-            match stream.read(&mut discarded).await {
-                Ok(0) | Err(_) => return,
-                Ok(count) => total += count,
-            }
-        }
-    };
-    let _ = timeout(LINGER, read_on).await;
 }
 
 #[cfg(test)]

@@ -87,9 +87,55 @@ async fn a_refused_upload_is_answered_without_being_read() {
     let answer = read_all(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
     assert!(answer.contains("\"reason\":\"missing_api_key\""), "{answer}");
-    // The server is not waiting for the rest.
-    let sent = async { while stream.write_all(&[b'x'; 65_536]).await.is_ok() {} };
-    timeout(GENEROUS, sent).await.unwrap();
+}
+
+/// Goal: a client that sends a large body to its end before it reads, as Python's `requests` does,
+/// finds the refusal and no reset.
+#[tokio::test]
+async fn a_refusal_outlives_a_body_that_is_sent_first() {
+    const BODY: usize = 64 << 20;
+    let server = start(Rig::new().router, |_| {}).await;
+    for (key, reason) in [("wrong", "invalid_api_key"), ("write-key", "unsupported_media_type")] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = format!(
+            "POST /echo HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+             content-type: text/xml\r\ncontent-length: {BODY}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        for _ in 0..BODY / 65_536 {
+            stream.write_all(&[b'x'; 65_536]).await.unwrap();
+        }
+        let answer = read_all(&mut stream).await;
+        assert!(answer.contains(&format!("\"reason\":\"{reason}\"")), "{answer}");
+    }
+}
+
+/// A connection that has had its refusal and may send on for an hour.
+async fn lingering(change: impl FnOnce(&mut ListenSettings)) -> (Server, TcpStream) {
+    let long = Duration::from_secs(3600);
+    let server = start(Rig::new().router, |settings| {
+        settings.linger = Linger { silence: long, unknown: long, authenticated: long };
+        change(settings);
+    })
+    .await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = b"POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 104857600\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    assert!(read_all(&mut stream).await.starts_with("HTTP/1.1 401"));
+    (server, stream)
+}
+
+#[tokio::test]
+async fn a_connection_that_lingers_makes_room_for_others() {
+    let (server, _stream) = lingering(|settings| settings.connections_max = 1).await;
+    assert!(exchange(&server, CLOSE.as_bytes()).await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_connection_that_lingers_does_not_hold_up_the_end() {
+    let (server, _stream) = lingering(|_| {}).await;
+    server.stop.send_replace(Stop::Drain);
+    assert!(server.served.await.unwrap());
 }
 
 #[tokio::test]

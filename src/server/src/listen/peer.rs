@@ -23,6 +23,8 @@ enum Phase {
     Idle(Instant),
     /// A request of it is being read, carried out or answered.
     Busy,
+    /// It has its last answer, since then; what it still sends is dropped.
+    Lingering(Instant),
 }
 
 /// Times that a client may take.
@@ -74,7 +76,7 @@ impl Peer {
     /// The time since which no request is under way, `None` while one is.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         match *self.phase.lock() {
-            Phase::Header(since) | Phase::Idle(since) => Some(since),
+            Phase::Header(since) | Phase::Idle(since) | Phase::Lingering(since) => Some(since),
             Phase::Busy => None,
         }
     }
@@ -105,12 +107,17 @@ impl Peer {
         *self.phase.lock() = Phase::Idle(Instant::now());
     }
 
+    /// Notes that the last answer has been sent.
+    pub(super) fn linger(&self) {
+        *self.phase.lock() = Phase::Lingering(Instant::now());
+    }
+
     /// Time at which the client has to have sent something; `None` while nothing is expected.
     pub(super) fn read_deadline(&self, patience: Patience) -> Option<Instant> {
         match *self.phase.lock() {
             Phase::Header(since) => Some(since + patience.header),
             Phase::Idle(since) => Some(since + patience.idle),
-            Phase::Busy => None,
+            Phase::Busy | Phase::Lingering(_) => None,
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::error::{ApiError, Condition};
-use crate::listen::linger;
+use crate::listen::linger::{BRIEF, read_on};
 
 /// Refused connections that are answered at once, and the time for it; others are just closed.
 const REFUSALS_MAX: usize = 32;
@@ -48,19 +48,23 @@ impl Refusals {
         let Ok(permit) = Arc::clone(&self.answering).try_acquire_owned() else { return };
         connections.spawn(async move {
             let message = "this address has too many connections open";
-            answer_once(stream, Condition::Unavailable, "too_many_connections", message).await;
+            let (condition, reason) = (Condition::Unavailable, "too_many_connections");
+            if let Some(stream) = answer_once(stream, condition, reason, message).await {
+                read_on(stream, BRIEF, BRIEF).await;
+            }
             drop(permit);
         });
     }
 }
 
-/// Answers the first request of a connection with an error and closes it, in a time.
+/// Answers the first request of a connection with an error, in a time; returns the connection, for
+/// its end.
 pub(super) async fn answer_once(
     stream: TcpStream,
     condition: Condition,
     reason: &'static str,
     message: &'static str,
-) {
+) -> Option<TcpStream> {
     let service = service_fn(|_: hyper::Request<Incoming>| {
         let error = ApiError::new(condition, reason, message);
         std::future::ready(Ok::<_, std::convert::Infallible>(error.into_response("")))
@@ -68,7 +72,6 @@ pub(super) async fn answer_once(
     let mut builder = http1::Builder::new();
     builder.keep_alive(false).header_read_timeout(None::<Duration>);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
-    if let Ok(Ok(parts)) = timeout(REFUSAL, connection.without_shutdown()).await {
-        linger(parts.io.into_inner()).await;
-    }
+    let parts = timeout(REFUSAL, connection.without_shutdown()).await.ok()?.ok()?;
+    Some(parts.io.into_inner())
 }

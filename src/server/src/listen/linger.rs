@@ -1,0 +1,99 @@
+//! The end of a connection: our half is closed and the client is read on.
+//!
+//! Closing with unread bytes would reset the connection, and with it the answer that the client has
+//! not read yet. Many clients (Python's `requests`, Node's `fetch`) send the whole body of an upload
+//! before they look at its refusal, so no count of bytes is enough for them. What bounds it instead:
+//! silence, a time in all (as in nginx: 5 s and 30 s), and the table of connections, in which one that
+//! lingers counts as idle: it is closed where another one needs its place.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::listen::peer::Peer;
+use crate::listen::{ListenSettings, Stop, reached};
+
+/// Time for a connection of which no place is held, and after the server is told to stop.
+pub(super) const BRIEF: Duration = Duration::from_secs(1);
+/// Bytes that are read at once, as many as a record of TLS has.
+const PART_BYTES: usize = 16 << 10;
+
+/// Times for which a closing connection is read on.
+#[derive(Debug, Clone, Copy)]
+pub struct Linger {
+    /// Longest silence.
+    pub silence: Duration,
+    /// In all, for a client that never had a valid key.
+    pub unknown: Duration,
+    /// In all, for one that had: as long as a whole upload may take it.
+    pub authenticated: Duration,
+}
+
+impl Default for Linger {
+    fn default() -> Self {
+        Self {
+            silence: Duration::from_secs(5),
+            unknown: Duration::from_secs(30),
+            authenticated: Duration::from_secs(600),
+        }
+    }
+}
+
+/// Sees a connection of the table to its end.
+pub(super) async fn linger(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    peer: &Peer,
+    settings: &ListenSettings,
+    stop: &mut watch::Receiver<Stop>,
+) {
+    let times = settings.linger;
+    let time = if peer.is_authenticated() { times.authenticated } else { times.unknown };
+    let stopped = async {
+        reached(stop, Stop::Drain).await;
+        sleep(BRIEF).await;
+    };
+    peer.linger();
+    tokio::select! {
+        () = read_on(stream, times.silence, time) => {}
+        () = peer.evicted() => {}
+        () = stopped => {}
+    }
+}
+
+/// Closes our half and reads until the client closes its own, is silent or has had its time.
+pub(super) async fn read_on(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    silence: Duration,
+    time: Duration,
+) {
+    let reading = async {
+        if stream.shutdown().await.is_err() {
+            return;
+        }
+        let mut discarded = vec![0; PART_BYTES];
+        while let Ok(Ok(1..)) = timeout(silence, stream.read(&mut discarded)).await {}
+    };
+    let _ = timeout(time, reading).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+    const SHORT: Duration = Duration::from_millis(20);
+    /// Longer than any step takes on a machine that does other work.
+    const GENEROUS: Duration = Duration::from_secs(120);
+
+    #[tokio::test]
+    async fn neither_silence_nor_drips_hold_a_connection() {
+        let (_client, stream) = tokio::io::duplex(64);
+        timeout(GENEROUS, read_on(stream, SHORT, LONG)).await.unwrap();
+        let (mut client, stream) = tokio::io::duplex(64);
+        let dripping = async { while client.write_all(b"x").await.is_ok() {} };
+        let both = async { tokio::join!(read_on(stream, LONG, SHORT), dripping) };
+        timeout(GENEROUS, both).await.unwrap();
+    }
+}
