@@ -2,7 +2,7 @@
 import { APIError, ConnectionFailed, StreamInterrupted } from "./errors.js";
 import type { FileInput } from "./types.js";
 
-const BACK_OFF_MS = 500;
+const BACK_OFF_MS = 1000;
 const BACK_OFF_MS_MAX = 8000;
 /** A server that asks for more patience than this is reported, not waited for. */
 const RETRY_AFTER_MS_MAX = 60_000;
@@ -240,14 +240,17 @@ function randomKey(): string {
   return Array.from({ length: 4 }, () => Math.random().toString(36).slice(2)).join("-");
 }
 
-/** Milliseconds until the next attempt, or null where the answer is final. */
+/**
+ * Milliseconds until the next attempt, or null where the answer is final: what the server asks for, and a share of the
+ * back-off by chance, so that clients that were refused together do not come back together.
+ */
 function delayOf(attempt: number, problem: APIError | ConnectionFailed): number | null {
-  const backOff = Math.min(BACK_OFF_MS * 2 ** attempt, BACK_OFF_MS_MAX) * (0.5 + Math.random() / 2);
+  const backOff = Math.min(BACK_OFF_MS * 2 ** attempt, BACK_OFF_MS_MAX) * Math.random();
   if (problem instanceof ConnectionFailed) return backOff;
   // Where the change may have happened, the caller decides: verify_processing tells.
   if (!RETRIED_STATUSES.has(problem.status) || problem.reason === "outcome_unknown") return null;
   const wanted = (problem.retryAfter ?? 0) * 1000;
-  return wanted > RETRY_AFTER_MS_MAX ? null : Math.max(backOff, wanted);
+  return wanted > RETRY_AFTER_MS_MAX ? null : wanted + backOff;
 }
 
 function formOf(fields: Record<string, unknown>): FormData {

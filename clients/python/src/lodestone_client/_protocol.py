@@ -17,7 +17,7 @@ import httpx
 from lodestone_client.errors import APIError, error_of_response
 
 USER_AGENT = "lodestone-client-python/0.1.0"
-BACK_OFF_SECONDS = 0.5
+BACK_OFF_SECONDS = 1.0
 BACK_OFF_SECONDS_MAX = 8.0
 # A server that asks for more patience than this is reported, not waited for.
 RETRY_AFTER_SECONDS_MAX = 60.0
@@ -126,16 +126,20 @@ class Request:
             headers["content-type"] = f"application/x-{'ndjson' if operation.media == 'lines' else 'npy'}"
 
     def delay(self, attempt: int, error: APIError | None) -> float | None:
-        """Seconds until the next attempt, or `None` where there is none. `error` is absent where no answer came."""
+        """Seconds until the next attempt, or `None` where there is none. `error` is absent where no answer came.
+
+        What the server asks for, and a share of the back-off by chance: clients that were refused
+        together do not come back together.
+        """
         if attempt >= self.retries:
             return None
-        back_off = min(BACK_OFF_SECONDS * 2.0**attempt, BACK_OFF_SECONDS_MAX) * random.uniform(0.5, 1.0)
+        back_off = min(BACK_OFF_SECONDS * 2.0**attempt, BACK_OFF_SECONDS_MAX) * random.random()
         if error is None:
             return back_off
         if error.status not in RETRIED_STATUSES or error.reason == NOT_RETRIED_REASON:
             return None
         wanted = error.retry_after or 0.0
-        return max(back_off, wanted) if wanted <= RETRY_AFTER_SECONDS_MAX else None
+        return wanted + back_off if wanted <= RETRY_AFTER_SECONDS_MAX else None
 
 
 def _body(media: str | None, sent: Mapping[str, Any]) -> dict[str, Any]:

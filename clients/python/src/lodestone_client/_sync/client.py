@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -210,7 +211,7 @@ class Client(Operations):
             rest = again + rest
             attempt = attempt + 1 if again else 0
             if again:
-                self._transport.pause(2.0**attempt)
+                self._transport.pause(1.0 + random.uniform(0, 2.0**attempt))
         if wait:
             queued = [outcome.file_id for outcome in outcomes if outcome.status == "queued"]
             try:
