@@ -1,5 +1,6 @@
 """Which requests are sent again and how long the client waits: against answers made up here."""
 
+import io
 import json
 from collections.abc import Callable
 from typing import Any
@@ -124,12 +125,34 @@ def test_only_what_is_safe_to_repeat_is_repeated(name: str, pauses: list[float])
     assert len(script.requests) == attempts
 
 
-def test_repeated_uploads_have_one_key_and_the_whole_file(pauses: list[float]) -> None:
+class Pipe(io.BytesIO):
+    """A file that can be read once, such as standard input or a download."""
+
+    name = "/dev/a.txt"
+
+    def seekable(self) -> bool:
+        return False
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        raise io.UnsupportedOperation
+
+
+FILES: list[Callable[[], Any]] = [
+    lambda: ("a.txt", b"content"),
+    lambda: ("a.txt", io.BytesIO(b"content"), "text/plain"),
+    lambda: ("a.txt", Pipe(b"content")),
+    lambda: Pipe(b"content"),
+]
+
+
+@pytest.mark.parametrize("file", FILES, ids=["bytes", "file", "pipe", "pipe alone"])
+def test_repeated_uploads_have_one_key_and_the_whole_file(file: Callable[[], Any], pauses: list[float]) -> None:
     script = Script(unavailable(), httpx.Response(200, json=OK))
-    script.client().upload.upload_document(tenant_id="t", file=("a.txt", b"content"))
+    script.client().upload.upload_document(tenant_id="t", file=file())
     first, second = script.requests
     assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
-    assert b"content" in first.content and b"content" in second.content
+    for request in (first, second):
+        assert b'filename="a.txt"' in request.content and b"content" in request.content.split(b"\r\n")
 
 
 def test_absent_parameters_are_not_sent() -> None:

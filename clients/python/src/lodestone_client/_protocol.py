@@ -165,15 +165,25 @@ def _body(media: str | None, sent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _files(value: Any) -> list[Any]:
-    """Files with their names: bytes alone have none."""
+    """Files with their names: bytes alone have none. What can be read once is read here: it may be sent again."""
     files = []
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, str):
             raise TypeError("file is a str: pass pathlib.Path(...) for a path, or (name, content) for a text")
         if isinstance(each, Path):
             each = (each.name, each.read_bytes())
+        if isinstance(each, tuple):
+            each = (each[0], _repeatable(each[1]), *each[2:])
+        elif not isinstance(each, bytes):
+            each = (Path(str(getattr(each, "name", "file"))).name, _repeatable(each))
         files.append(("file", each) if isinstance(each, bytes) else each)
     return files
+
+
+def _repeatable(content: Any) -> Any:
+    """A file that can be wound back, else its content."""
+    can_seek = getattr(content, "seekable", bool)()
+    return content if can_seek or not hasattr(content, "read") else content.read()
 
 
 def _form_text(value: Any) -> str:
