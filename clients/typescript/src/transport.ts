@@ -8,6 +8,10 @@ const BACK_OFF_MS_MAX = 8000;
 const RETRY_AFTER_MS_MAX = 60_000;
 const RETRIED_STATUSES = new Set([408, 429, 502, 503, 504]);
 const PAGE_ENTRIES = 500;
+/** A stream says something every 15 s; what is silent for longer has broken off unseen. */
+const STREAM_SILENCE_MS = 45_000;
+/** The slowest line that an upload is waited for: about a megabit a second. */
+const UPLOAD_BYTES_PER_MS = 128;
 
 /** Address, key and defaults of a client. */
 export interface ClientSettings {
@@ -15,7 +19,7 @@ export interface ClientSettings {
   server?: string;
   /** Default: the variable LODESTONE_API_KEY. */
   apiKey?: string;
-  /** Time in which an answer must have begun and, unless it is a stream, ended; default 60,000. */
+  /** Time in which an answer must come, or the next piece of a file; default 60,000. An upload has longer by its size. */
   timeoutMs?: number;
   /** How often a request that is safe to repeat is sent again; default 3. */
   retries?: number;
@@ -84,8 +88,8 @@ export class Transport {
 
   /** The result of an operation. */
   async call<T>(operation: Operation, request: object, options: Options = {}): Promise<T> {
-    return this.send(operation, request, options, async (response) => {
-      if (operation.result === "bytes") return (await response.blob()) as T;
+    return this.send(operation, request, options, async (response, progress) => {
+      if (operation.result === "bytes") return (await blobOf(response, progress)) as T;
       const text = await response.text();
       if (operation.result === "text") return text as T;
       try {
@@ -96,8 +100,13 @@ export class Transport {
     });
   }
 
-  /** What `read` makes of a successful answer; the time limit holds until it has. */
-  async send<T>(operation: Operation, request: object, options: Options, read: (response: Response) => Promise<T>): Promise<T> {
+  /** What `read` makes of a successful answer; the time limit holds until it has, from its latest progress. */
+  async send<T>(
+    operation: Operation,
+    request: object,
+    options: Options,
+    read: (response: Response, progress: () => void) => Promise<T>,
+  ): Promise<T> {
     const sent = { ...request, ...options.extra } as Record<string, unknown>;
     const retries = options.retries ?? this.retries;
     const { url, body, type } = this.encode(operation, sent);
@@ -110,11 +119,17 @@ export class Transport {
       const abort = () => limit.abort(options.signal?.reason);
       if (options.signal?.aborted) abort();
       options.signal?.addEventListener("abort", abort);
-      const timer = setTimeout(() => limit.abort(new Error("no answer in time")), options.timeoutMs ?? this.timeoutMs);
+      const timeoutMs = options.timeoutMs ?? this.timeoutMs;
+      const expire = () => limit.abort(new Error("no answer in time"));
+      let timer = setTimeout(expire, timeoutMs + Math.floor(sizeOf(content) / UPLOAD_BYTES_PER_MS));
+      const progress = () => {
+        clearTimeout(timer);
+        timer = setTimeout(expire, timeoutMs);
+      };
       let outcome: { response: Response; result: T } | APIError | ConnectionFailed;
       try {
         const response = await this.fetch(url, { method: operation.method, headers, body: content, signal: limit.signal });
-        outcome = response.ok ? { response, result: await read(response) } : APIError.of(response, await response.text());
+        outcome = response.ok ? { response, result: await read(response, progress) } : APIError.of(response, await response.text());
       } catch (cause) {
         if (options.signal?.aborted) throw cause;
         const reason = limit.signal.aborted ? limit.signal.reason : reasonOf(cause);
@@ -144,9 +159,11 @@ export class Transport {
     let text = "";
     try {
       for (;;) {
-        const { done, value } = await reader.read();
+        // Cancelled, a read ends as at the end of the stream.
+        const silent = setTimeout(aborted, Math.max(STREAM_SILENCE_MS, options.timeoutMs ?? this.timeoutMs));
+        const { done, value } = await reader.read().finally(() => clearTimeout(silent));
         if (done) break;
-        text += decoder.decode(value, { stream: true });
+        text = (text + decoder.decode(value, { stream: true })).replaceAll("\r\n", "\n");
         const blocks = text.split("\n\n");
         text = blocks.pop() ?? "";
         for (const block of blocks) {
@@ -168,7 +185,7 @@ export class Transport {
       await reader.cancel().catch(() => undefined);
     }
     options.signal?.throwIfAborted();
-    throw new StreamInterrupted(`${operation.path}: the stream ended before its last event`);
+    throw new StreamInterrupted(`${operation.path}: the stream ended, or was silent for too long, before its last event`);
   }
 
   /** The entries of all pages. */
@@ -229,6 +246,28 @@ function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
+/** Bytes of what is sent, about. */
+function sizeOf(content: BodyInit | null | undefined): number {
+  if (typeof content === "string") return content.length;
+  if (content instanceof Blob) return content.size;
+  if (!(content instanceof FormData)) return 0;
+  let bytes = 0;
+  content.forEach((value) => (bytes += typeof value === "string" ? value.length : value.size));
+  return bytes;
+}
+
+/** The bytes of an answer, with a word at each piece that comes. */
+async function blobOf(response: Response, progress: () => void): Promise<Blob> {
+  const pieces: BlobPart[] = [];
+  const reader = response.body!.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return new Blob(pieces, { type: response.headers.get("content-type") ?? "" });
+    pieces.push(value);
+    progress();
+  }
+}
+
 /** Why no answer came: "fetch failed" alone says nothing, the cause of Node does. */
 function reasonOf(cause: unknown): string {
   const inner = (cause as { cause?: { message?: string; code?: string } }).cause;
@@ -280,7 +319,7 @@ function formText(value: unknown): string {
 /** The event of a block of lines; a block of comments has none. */
 function eventOf(block: string): { id: string; event: string; data: Record<string, unknown> } | null {
   const fields: Record<string, string> = {};
-  for (const line of block.split(/\r?\n/)) {
+  for (const line of block.split("\n")) {
     const [, name, value] = /^([^:]*):? ?(.*)$/s.exec(line)!;
     const known = fields[name!];
     fields[name!] = name === "data" && known !== undefined ? `${known}\n${value}` : value!;

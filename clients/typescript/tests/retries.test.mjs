@@ -128,6 +128,32 @@ test("a signal ends the wait for the next attempt", async () => {
   await assert.rejects(client.operations.healthz({ signal: controller.signal }), { name: "AbortError" });
 });
 
+test("a file may take longer than the time limit, and an upload has longer by its size", async (context) => {
+  const timers = context.mock.method(globalThis, "setTimeout");
+  const piece = new Uint8Array([1, 2]);
+  const body = new ReadableStream({ start: (stream) => [piece, piece].forEach((one) => stream.enqueue(one)) || stream.close() });
+  const { client } = scripted([new Response(body), Response.json({})], { timeoutMs: 1000 });
+  const archive = await client.admin.exportTenant({ tenant_id: "t" });
+  assert.deepEqual([...new Uint8Array(await archive.arrayBuffer())], [1, 2, 1, 2]);
+  await client.upload.uploadDocument({ tenant_id: "t", file: Buffer.alloc(1_280_000) });
+  assert.deepEqual(timers.mock.calls.map((call) => call.arguments[1]), [1000, 1000, 1000, 11_000]);
+});
+
+test("a stream that is silent is left, and a proxy may end lines in its own way", async (context) => {
+  const head = "event: token\r\ndata: {\"delta\":\r\ndata: \"a\"}\r\n\r\n";
+  const bytes = new TextEncoder().encode(head);
+  let wasCancelled = false;
+  const body = new ReadableStream({
+    start: (stream) => bytes.forEach((byte) => stream.enqueue(new Uint8Array([byte]))),
+    cancel: () => void (wasCancelled = true),
+  });
+  const stream = scripted([new Response(body)]).client.search.qnaStream({ tenant_id: "t", question: "q" });
+  assert.deepEqual((await stream.next()).value, { id: "", event: "token", data: { delta: "a" } });
+  context.mock.method(globalThis, "setTimeout", (end, ms) => void (ms >= 45_000 && setImmediate(end)));
+  await assert.rejects(stream.next(), StreamInterrupted);
+  assert.ok(wasCancelled);
+});
+
 test("a time limit and a signal end a call", async () => {
   const hang = (_, { signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   const client = new Client({ server: "http://server", fetch: hang, retries: 0 });
