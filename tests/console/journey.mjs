@@ -87,6 +87,27 @@ async function signIn(page, key = KEY) {
   await page.getByRole("navigation", { name: "Pages" }).waitFor();
 }
 
+/** Presses a button twice, the second time while the server has not answered; the changes that were asked for. */
+async function pressTwice(page, button) {
+  const changes = [];
+  let release = () => {};
+  const held = new Promise((resolve) => (release = resolve));
+  const note = (request) => request.method() !== "GET" && changes.push(request.url());
+  page.on("request", note);
+  await page.route("**", async (route) => {
+    if (route.request().method() !== "GET") await held;
+    await route.continue();
+  });
+  await button.click();
+  // As a person does: Playwright would wait until it may be pressed again.
+  await button.click({ force: true });
+  await page.evaluate(() => new Promise(requestAnimationFrame));
+  release();
+  await page.unrouteAll({ behavior: "wait" });
+  page.off("request", note);
+  return changes;
+}
+
 /** Files below the work directory, by name. */
 function write(files, folder = ".") {
   mkdirSync(path.join(work, folder), { recursive: true });
@@ -135,7 +156,7 @@ try {
   await look(page, "no-tenant");
   await page.getByRole("link", { name: "Make one with another name" }).click();
   await page.getByLabel("Name").fill("workshop");
-  await page.getByRole("button", { name: "Make", exact: true }).click();
+  assert.equal((await pressTwice(page, page.getByRole("button", { name: "Make", exact: true }))).length, 1, "a tenant is made once");
   await page.getByText("No documents yet").waitFor();
   await look(page, "no-documents");
   step("signed in, made a tenant");
@@ -295,7 +316,7 @@ try {
   await look(page, "graph");
   await go(page, "Memories");
   await page.getByLabel("A new memory").fill("Ines prefers oak to pine.");
-  await page.getByRole("button", { name: "Add" }).click();
+  assert.equal((await pressTwice(page, page.getByRole("button", { name: "Add" }))).length, 1, "a memory is added once");
   await page.locator("main .text", { hasText: "Ines prefers oak" }).waitFor();
   await look(page, "memories");
   await go(page, "Jobs");
@@ -333,7 +354,7 @@ try {
   await go(page, "Keys");
   await page.getByLabel("Name").fill("reader");
   await page.getByLabel("Reaches").selectOption("workshop");
-  await page.getByRole("button", { name: "Make the key" }).click();
+  assert.equal((await pressTwice(page, page.getByRole("button", { name: "Make the key" }))).length, 1, "a key is made once");
   const reader = await page.locator(".secret").innerText();
   await look(page, "keys");
   await go(page, "Tenants");

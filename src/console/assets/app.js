@@ -1,6 +1,6 @@
 // The frame of the console: key, tenant, navigation, and the page that the address names.
 import { call, watchConnection } from "./api.js";
-import { address, fill, h, problem } from "./dom.js";
+import { address, fill, h, oneAtATime, problem } from "./dom.js";
 import { followLink, login } from "./login.js";
 import { listen, state, update } from "./state.js";
 import { choose, loadTenants, tenantPicker } from "./picker.js";
@@ -124,8 +124,8 @@ function firstTenant() {
 /** What to do first, where there is no tenant. */
 function welcome() {
   const message = h("div", { "aria-live": "polite" });
-  /** Makes a tenant and shows a page of it. @param {string} tenant @param {string} to @param {Record<string, string>} params */
-  const begin = (tenant, to, params) => async () => {
+  /** Makes a tenant and shows a page of it. */
+  const begin = oneAtATime(async (_event, /** @type {string} */ tenant, /** @type {string} */ to, /** @type {Record<string, string>} */ params) => {
     try {
       await call("POST", "user/create_tenant", { query: { tenant_id: tenant }, json: {} });
       history.replaceState(null, "", address(to, params));
@@ -133,11 +133,13 @@ function welcome() {
     } catch (error) {
       fill(message, problem(error));
     }
-  };
+  });
+  const sample = (/** @type {Event} */ event) => begin(event, "sample", "ask", { sample: "load" });
+  const own = (/** @type {Event} */ event) => begin(event, "main", "sources", {});
   return h("div", { class: "empty" }, h("h2", {}, "Nothing is here yet"),
     h("p", {}, "Put questions to five short documents, or add your own: PDF, Office, web pages, mail, text."),
-    h("div", { class: "row center" }, h("button", { class: "primary", type: "button", onclick: begin("sample", "ask", { sample: "load" }) }, "Try a small sample"),
-      h("button", { type: "button", onclick: begin("main", "sources", {}) }, "Add your documents")),
+    h("div", { class: "row center" }, h("button", { class: "primary", type: "button", onclick: sample }, "Try a small sample"),
+      h("button", { type: "button", onclick: own }, "Add your documents")),
     h("p", { class: "small muted" }, "Each makes a tenant, an isolated set of documents: “sample” or “main”. ",
       h("a", { href: address("tenants") }, "Make one with another name")), message);
 }

@@ -168,6 +168,33 @@ export function empty(title, ...children) {
 }
 
 /**
+ * A listener that takes nothing while the work that an event began goes on: what is pressed twice is
+ * done once.
+ * @template {any[]} T
+ * @param {(event: Event, ...rest: T) => Promise<unknown>} work
+ * @returns {(event: Event, ...rest: T) => Promise<void>}
+ */
+export function oneAtATime(work) {
+  let isBusy = false;
+  return async (event, ...rest) => {
+    // Of a form it is the page that sends it, never the browser.
+    event.preventDefault();
+    if (isBusy) return;
+    isBusy = true;
+    const pressed = event instanceof SubmitEvent ? event.submitter : event.currentTarget;
+    const button = pressed instanceof HTMLElement ? pressed : null;
+    // Not disabled: a button that was pressed keeps the focus.
+    button?.setAttribute("aria-disabled", "true");
+    try {
+      await work(event, ...rest);
+    } finally {
+      isBusy = false;
+      button?.removeAttribute("aria-disabled");
+    }
+  };
+}
+
+/**
  * Asks in a dialog; resolves to whether the answer is yes.
  * @param {string} title
  * @param {Child} text

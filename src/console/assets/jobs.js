@@ -1,6 +1,6 @@
 // Jobs: what waits, runs, is done or has failed.
 import { call, pause } from "./api.js";
-import { address, age, count, empty, fill, h, problem } from "./dom.js";
+import { address, age, count, empty, fill, h, oneAtATime, problem } from "./dom.js";
 import { state, scope } from "./state.js";
 import { badge, why } from "./upload.js";
 
@@ -78,7 +78,7 @@ export async function jobs(params, leaving) {
 
 /**
  * @param {any[]} shown
- * @param {(job: any) => void} retry
+ * @param {(job: any) => Promise<void>} retry
  */
 function tableOf(shown, retry) {
   const head = ["Source", "Tenant", "Kind", "State", "Tries", "Accepted", ""];
@@ -87,7 +87,7 @@ function tableOf(shown, retry) {
 
 /**
  * @param {any} job
- * @param {(job: any) => void} retry
+ * @param {(job: any) => Promise<void>} retry
  */
 function row(job, retry) {
   const share = typeof job.progress === "number" ? ` ${Math.round(job.progress * 100)} %` : "";
@@ -96,5 +96,5 @@ function row(job, retry) {
   return h("tr", {},
     h("td", { class: "title" }, h("a", { href: address("source", { id: job.file_id, tenant: job.tenant_id, sub }) }, job.file_id), h("span", { class: "muted small block" }, text)),
     h("td", {}, sub ? `${job.tenant_id} / ${sub}` : job.tenant_id), h("td", {}, job.kind), h("td", {}, badge(job.status)), h("td", { class: "figure", "data-name": job.attempts === 1 ? "try" : "tries" }, job.attempts), h("td", {}, age(job.created_at)),
-    h("td", { class: "actions" }, job.status === "errored" && job.kind !== "reembed" && h("button", { type: "button", onclick: () => retry(job), "aria-label": `Try ${job.file_id} again` }, "Try again")));
+    h("td", { class: "actions" }, job.status === "errored" && job.kind !== "reembed" && h("button", { type: "button", onclick: oneAtATime(() => retry(job)), "aria-label": `Try ${job.file_id} again` }, "Try again")));
 }

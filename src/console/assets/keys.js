@@ -1,6 +1,6 @@
 // Keys: making and revoking them.
 import { call } from "./api.js";
-import { age, confirmation, copyButton, empty, field, fill, h, problem } from "./dom.js";
+import { age, confirmation, copyButton, empty, field, fill, h, oneAtATime, problem } from "./dom.js";
 import { known } from "./picker.js";
 
 /**
@@ -26,9 +26,7 @@ function making(load) {
   const subs = h("input", { placeholder: "all; or names, with commas between" });
   const days = h("input", { type: "number", min: "1", max: "3650", placeholder: "never" });
   const message = h("div", { "aria-live": "polite" });
-  /** @param {Event} event */
-  async function make(event) {
-    event.preventDefault();
+  const make = oneAtATime(async () => {
     const names = subs.value.split(",").map((one) => one.trim()).filter(Boolean);
     const tenants = reach.value ? [{ tenant_id: reach.value, ...(names.length > 0 ? { sub_tenant_ids: names } : {}) }] : undefined;
     const expires = days.value ? Math.floor(Date.now() / 1000) + Number(days.value) * 86_400 : undefined;
@@ -41,7 +39,7 @@ function making(load) {
     } catch (error) {
       fill(message, problem(error));
     }
-  }
+  });
   return h("form", { class: "card stack", onsubmit: make }, h("h2", {}, "Make a key"),
     h("div", { class: "options" }, field("Name", name), field("Role", role), field("Reaches", reach), field("Sub-tenants", subs), field("Expires after days", days)),
     message, h("div", {}, h("button", { class: "primary", type: "submit" }, "Make the key")));
@@ -56,11 +54,11 @@ function tableOf(all, load) {
   const row = (/** @type {any} */ key) => {
     const reach = key.tenants === null ? "all tenants"
       : key.tenants.map((/** @type {any} */ one) => one.tenant_id + (one.sub_tenant_ids ? ` (${one.sub_tenant_ids.join(", ")})` : "")).join(", ");
-    const revoke = async () => {
+    const revoke = oneAtATime(async () => {
       if (!await confirmation(`Revoke “${key.name}”?`, "Whoever uses it is refused from now on.", "Revoke")) return;
       await call("DELETE", `admin/api_keys/${encodeURIComponent(key.key_id)}`);
       await load();
-    };
+    });
     return h("tr", {}, h("td", { class: "title" }, key.name, h("span", { class: "muted small block" }, key.key_id)), h("td", {}, key.role), h("td", {}, reach),
       h("td", {}, age(key.created_at)), h("td", {}, key.expires_at ? age(key.expires_at) : "never"),
       h("td", { class: "actions" }, h("button", { class: "quiet", type: "button", onclick: revoke, "aria-label": `Revoke ${key.name}` }, "Revoke")));

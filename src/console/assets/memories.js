@@ -1,6 +1,6 @@
 // Memories: what the tenant remembers of its people.
 import { ask, call } from "./api.js";
-import { age, confirmation, empty, field, fill, h, plural, problem, unique } from "./dom.js";
+import { age, confirmation, empty, field, fill, h, oneAtATime, plural, problem, unique } from "./dom.js";
 import { scope } from "./state.js";
 
 /**
@@ -23,18 +23,16 @@ export async function memories(_params, leaving) {
   }
   /** @param {any} memory */
   function card(memory) {
-    const drop = async () => {
+    const drop = oneAtATime(async () => {
       if (!await confirmation("Delete this memory?", memory.memory_content, "Delete")) return;
       await call("DELETE", "user_memory/delete_user_memory", { query: { ...scope(), memory_id: memory.memory_id } });
       await load();
-    };
+    });
     return h("li", { class: "card row between" }, h("div", { class: "grow" }, h("p", { class: "text" }, memory.memory_content),
       h("p", { class: "muted small" }, age(memory.created_at), memory.expires_at && [" · expires ", age(memory.expires_at)])),
     h("button", { class: "quiet", type: "button", onclick: drop }, "Delete"));
   }
-  /** @param {Event} event */
-  async function add(event) {
-    event.preventDefault();
+  const add = oneAtATime(async () => {
     try {
       await call("POST", "user_memory/add_user_memory", { query: scope(), json: { user_memory: text.value.trim() }, once: unique() });
       text.value = "";
@@ -43,7 +41,7 @@ export async function memories(_params, leaving) {
     } catch (error) {
       fill(message, problem(error));
     }
-  }
+  });
   /** @param {Event} event */
   const find = (event) => {
     event.preventDefault();

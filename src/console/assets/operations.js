@@ -1,6 +1,6 @@
 // The API: every operation of the server's own document, with its fields, and a form that sends it.
 import { ApiError, call, open } from "./api.js";
-import { field, fill, h, problem } from "./dom.js";
+import { field, fill, h, oneAtATime, problem } from "./dom.js";
 import { scope } from "./state.js";
 
 /** @typedef {{type?: string, format?: string, enum?: any[], anyOf?: Schema[], items?: Schema, properties?: Record<string, Schema>, required?: string[], default?: any, description?: string, minimum?: number, maximum?: number, maxLength?: number, $ref?: string}} Schema */
@@ -148,9 +148,7 @@ function sending(path, method, parameters, body, resolved, leaving) {
   const first = Object.entries(body?.properties ?? {}).filter(([name]) => name in known || body?.required?.includes(name));
   const text = h("textarea", { class: "code", rows: "6", spellcheck: "false", value: JSON.stringify(Object.fromEntries(first.map(([name, one]) => [name, known[name] ?? sample(one, resolved)])), null, 2) });
   const place = h("div", { "aria-live": "polite" });
-  /** @param {Event} event */
-  async function send(event) {
-    event.preventDefault();
+  const send = oneAtATime(async () => {
     const values = [...inputs].map(([one, input]) => /** @type {const} */ ([one, input.value]));
     const target = values.filter(([one]) => one.in === "path").reduce((made, [one, value]) => made.replace(`{${one.name}}`, encodeURIComponent(value)), path.slice(1));
     const query = Object.fromEntries(values.filter(([one]) => one.in === "query").map(([one, value]) => [one.name, value]));
@@ -162,7 +160,7 @@ function sending(path, method, parameters, body, resolved, leaving) {
       if (error instanceof ApiError) show(String(error.status), error.message);
       else fill(place, problem(error));
     }
-  }
+  });
   /** @param {string} head @param {string} said */
   function show(head, said) {
     let told = said;

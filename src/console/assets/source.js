@@ -1,6 +1,6 @@
 // A source: its pages and its text with cited passages marked, its passages, its details.
 import { ask, call } from "./api.js";
-import { address, age, confirmation, count, field, fill, h, isSafeAddress, plural, problem, size } from "./dom.js";
+import { address, age, confirmation, count, field, fill, h, isSafeAddress, oneAtATime, plural, problem, size } from "./dom.js";
 import { pageView } from "./page.js";
 import { find, findRows, findWords, marked } from "./passage.js";
 import { scope } from "./state.js";
@@ -247,9 +247,9 @@ function details(record) {
     ["Passages", record.chunk_count === null ? "" : count(record.chunk_count)], ["Version", record.version], ["Address", record.url], ["Collections", record.source_collection.join(", ")]];
   const known = rows.filter(([, value]) => value);
   return h("div", {}, h("dl", { class: "facts" }, known.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-    metadataForm(record), h("div", { class: "row" }, replaceButton(record.id, () => (location.hash = address("sources"))), h("button", { class: "danger", type: "button", onclick: async () => {
+    metadataForm(record), h("div", { class: "row" }, replaceButton(record.id, () => (location.hash = address("sources"))), h("button", { class: "danger", type: "button", onclick: oneAtATime(async () => {
       if (await remove([record.id], record.title)) location.hash = address("sources");
-    } }, "Delete")));
+    }) }, "Delete")));
 }
 
 /** @param {any} record */
@@ -257,9 +257,7 @@ function metadataForm(record) {
   const box = (/** @type {unknown} */ value) => h("textarea", { class: "code", rows: "4", spellcheck: "false", value: JSON.stringify(value, null, 2) });
   const [own, declared] = [box(record.document_metadata), box(record.tenant_metadata)];
   const message = h("div", { "aria-live": "polite" });
-  /** @param {Event} event */
-  async function save(event) {
-    event.preventDefault();
+  const save = oneAtATime(async () => {
     try {
       const body = { ...scope(), source_id: record.id, document_metadata: JSON.parse(own.value), tenant_metadata: JSON.parse(declared.value) };
       await call("PATCH", "upload/update_metadata", { json: body, isRepeatable: true });
@@ -267,7 +265,7 @@ function metadataForm(record) {
     } catch (error) {
       fill(message, problem(error));
     }
-  }
+  });
   return h("form", { class: "stack", onsubmit: save }, field("Metadata of the document (JSON)", own), field("Metadata of the tenant's schema (JSON)", declared),
     message, h("div", {}, h("button", { type: "submit" }, "Save the metadata")));
 }

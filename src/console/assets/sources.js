@@ -1,6 +1,6 @@
 // Sources: adding them, and the list of those that are there.
 import { call } from "./api.js";
-import { address, age, count, empty, field, fill, h, plural, problem, size } from "./dom.js";
+import { address, age, count, empty, field, fill, h, oneAtATime, plural, problem, size } from "./dom.js";
 import { remove } from "./source.js";
 import { scope } from "./state.js";
 import { loadSample } from "./sample.js";
@@ -133,15 +133,14 @@ function sourceTable(place, leaving) {
   }
   function nothing() {
     const message = h("p", { class: "muted", "aria-live": "polite" });
-    const sample = h("button", { type: "button", onclick: async () => {
-      sample.disabled = true;
+    const sample = h("button", { type: "button", onclick: oneAtATime(async () => {
       try {
         await loadSample((text) => (message.textContent = text), leaving);
         location.hash = address("ask", { sample: "1" });
       } catch (error) {
         if (!leaving.aborted) fill(message, problem(error));
       }
-    } }, "Load a small sample");
+    }) }, "Load a small sample");
     return empty("No documents yet", h("p", {}, "Drop a folder above, or try five short documents about a product that does not exist."), sample, message);
   }
   return { load, bar };
@@ -170,9 +169,9 @@ function row(source, reload) {
     retry(source);
     window.scrollTo(0, 0);
   };
-  const drop = async () => {
+  const drop = oneAtATime(async () => {
     if (await remove([source.id], source.title)) reload();
-  };
+  });
   return h("tr", {},
     h("td", { class: "title" }, h("a", { href: address("source", { id: source.id }) }, source.title), note), h("td", {}, badge(source.status)),
     h("td", { class: "figure", "data-name": source.chunk_count === 1 ? "passage" : "passages" }, source.chunk_count === null ? "" : count(source.chunk_count)), h("td", { class: "figure" }, size(source.size_bytes)), h("td", {}, age(source.timestamp)),

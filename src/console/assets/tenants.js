@@ -1,6 +1,6 @@
 // Tenants: making, choosing and deleting them.
 import { call } from "./api.js";
-import { address, age, confirmation, count, empty, field, fill, h, plural, problem } from "./dom.js";
+import { address, age, confirmation, count, empty, field, fill, h, oneAtATime, plural, problem } from "./dom.js";
 import { choose, known, loadTenants } from "./picker.js";
 import { state } from "./state.js";
 
@@ -36,9 +36,7 @@ function making() {
   const mode = h("select", {}, h("option", { value: "standard" }, "documents"), h("option", { value: "embeddings" }, "own vectors"));
   const schema = h("textarea", { class: "code", rows: "3", spellcheck: "false", placeholder: "[{\"key\": \"team\", \"type\": \"string\"}]" });
   const message = h("div", { "aria-live": "polite" });
-  /** @param {Event} event */
-  async function make(event) {
-    event.preventDefault();
+  const make = oneAtATime(async () => {
     const tenant = name.value.trim();
     try {
       const fields = schema.value.trim() ? JSON.parse(schema.value) : undefined;
@@ -50,7 +48,7 @@ function making() {
     } catch (error) {
       fill(message, problem(error));
     }
-  }
+  });
   return h("form", { class: "card stack", onsubmit: make }, h("h2", {}, "Make a tenant"),
     h("div", { class: "ask-row" }, field("Name", name), field("For", mode), h("button", { class: "primary", type: "submit" }, "Make")),
     h("details", {}, h("summary", {}, "Schema of its metadata"), field("Fields (JSON)", schema, "Types: string, number, boolean, array, datetime; \"searchable\" and \"filterable\" are true or false. It cannot be changed later.")), message);
@@ -82,13 +80,13 @@ function row(tenant, i, leaving, reload) {
     choose(id);
     location.hash = address(tenant.mode === "embeddings" ? "vectors" : "ask");
   };
-  const drop = async () => {
+  const drop = oneAtATime(async () => {
     const text = "Its documents, vectors, memories and jobs go with it. This cannot be undone.";
     if (!await confirmation(`Delete the tenant “${id}”?`, text, "Delete the tenant", id)) return;
     await call("DELETE", "tenant/delete", { query: { tenant_id: id, confirm: id } });
     await loadTenants();
     reload();
-  };
+  });
   return h("tr", {}, h("td", { class: "title" }, h("button", { class: "link", type: "button", onclick: use }, id), state.tenant === id && h("span", { class: "badge" }, "shown")),
     h("td", {}, tenant.mode === "embeddings" ? "own vectors" : "documents"), holds, h("td", {}, age(tenant.created_at)),
     h("td", { class: "actions" }, h("button", { class: "quiet", type: "button", onclick: drop, "aria-label": `Delete ${id}` }, "Delete")));

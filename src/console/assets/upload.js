@@ -349,6 +349,8 @@ export function replaceButton(id, then) {
  * @param {any} record
  */
 export function retry(record) {
+  const earlier = latest.get(JSON.stringify([scope(), record.id]));
+  if (earlier && !ENDED.has(earlier.state)) return;
   if (record.type === "webpage") {
     add(record.url, record.id, (once, where) => call("PATCH", "upload/update_webpage", { query: { ...where, source_id: record.id }, once }));
     return next();
