@@ -141,8 +141,15 @@ try {
   const again = await open(fresh.link);
   await again.getByRole("alert").getByText("This link has been used").waitFor();
   await again.getByLabel("API key").waitFor();
+  const sitting = await linked.evaluate(() => sessionStorage.getItem("lodestone.key"));
+  const asSitting = () => fetch(new URL("/jobs", fresh.link), { headers: { authorization: `Bearer ${sitting}` } });
+  assert.equal((await asSitting()).status, 200);
+  await linked.getByRole("button", { name: "Sign out" }).click();
+  await linked.getByLabel("API key").waitFor();
+  assert.equal((await asSitting()).status, 401, "signing out revokes the key of the sitting");
+  assert.equal(await linked.locator(".banner").count(), 0);
   await Promise.all([linked.context().close(), again.context().close(), kill(fresh.child)]);
-  step("a link signed in, once");
+  step("a link signed in, once, and signing out revoked its key");
 
   // --- a new user: key, tenant, files, question, citation --------------------------------------
   const page = await open();
@@ -411,11 +418,22 @@ try {
   assert.equal(await limited.locator(".banner").count(), 0);
   await limited.getByRole("button", { name: "Sign out" }).click();
   await limited.waitForURL(`${origin}/`);
-  assert.deepEqual(await limited.evaluate(() => Object.values({ ...sessionStorage })), ["", "", ""]);
+  const left = await limited.evaluate(() => Object.entries(sessionStorage).filter(([, value]) => value !== ""));
+  assert.deepEqual(left, []);
   await signIn(limited);
   await limited.getByRole("combobox", { name: "Tenant", exact: true }).selectOption("workshop");
   await limited.getByLabel("Question").waitFor();
   assert.equal(await limited.locator(".turn").count(), 0);
+  const sat = await call(port, "POST", "/admin/api_keys", { name: "console: signed in by link", role: "admin" });
+  await limited.evaluate(({ api_key: key, key_id: id }) => {
+    sessionStorage.setItem("lodestone.key", key);
+    sessionStorage.setItem("lodestone.sitting", id);
+  }, sat);
+  await limited.reload();
+  await limited.route("**/admin/api_keys/*", (route) => route.abort());
+  await limited.getByRole("button", { name: "Sign out" }).click();
+  await limited.locator(".banner", { hasText: "could not revoke the key of this sitting" }).waitFor();
+  await limited.getByLabel("API key").waitFor();
   await limited.close();
   step("what fails is told, and signing out leaves nothing");
 

@@ -119,7 +119,7 @@ function tell(error) {
   if (error.reason === "storage_full") {
     update({ warning: "The disk of the server is full: uploads wait, search goes on. Delete sources or make room." });
   }
-  if (error.status === 401 && state.key) update({ key: "", isAdmin: null, warning: "The key has expired or was revoked. Sign in again." });
+  if (error.status === 401 && state.key) update({ key: "", sitting: "", isAdmin: null, warning: "The key has expired or was revoked. Sign in again." });
 }
 
 /**

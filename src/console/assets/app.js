@@ -1,8 +1,8 @@
 // The frame of the console: key, tenant, navigation, and the page that the address names.
 import { call, watchConnection } from "./api.js";
 import { address, fill, h, oneAtATime, problem } from "./dom.js";
-import { followLink, login } from "./login.js";
-import { listen, state, update } from "./state.js";
+import { endSitting, followLink, login } from "./login.js";
+import { listen, state, update, warnNext } from "./state.js";
 import { choose, loadTenants, tenantPicker } from "./picker.js";
 import { ask } from "./ask.js";
 import { search } from "./search.js";
@@ -174,11 +174,12 @@ function stored() {
 }
 
 function showFrame() {
-  const leave = () => {
-    update({ key: "", isAdmin: null, tenant: "", subTenant: "", mode: "standard" });
+  const leave = oneAtATime(async () => {
+    warnNext(await endSitting());
+    update({ key: "", sitting: "", isAdmin: null, tenant: "", subTenant: "", mode: "standard" });
     // Questions, answers and names of files leave the memory of the tab too.
     location.replace(location.pathname);
-  };
+  });
   const skip = h("button", { class: "skip", onclick: () => main.focus() }, "Skip to the page");
   fill(root, skip,
     h("header", { class: "top" }, h("a", { class: "brand", href: address("ask") }, "Lodestone"), tenantPicker(),
@@ -226,4 +227,5 @@ window.addEventListener("hashchange", () => {
   if (state.key) show();
   else if (location.hash.startsWith("#sign-in=")) start();
 });
-start();
+// What the page before left to be told.
+start().then(showBanner);

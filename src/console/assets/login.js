@@ -1,9 +1,13 @@
 // The first page: the key; and the link of the server's start, which signs in by itself.
 import { call, ApiError } from "./api.js";
 import { field, fill, h, problem } from "./dom.js";
-import { update } from "./state.js";
+import { state, update } from "./state.js";
 
 const SITTING_HOURS = 12;
+/** The name of the key that a link makes. */
+const SITTING = "console: signed in by link";
+/** Time in which a key is revoked; who signs out does not wait longer. */
+const REVOKE_MS = 5000;
 
 /**
  * Signs in by the key of a link: makes one for this sitting and revokes that of the link, which
@@ -18,14 +22,30 @@ export async function followLink() {
     const { api_keys: all } = await call("GET", "admin/api_keys", { key });
     const own = all.find((/** @type {any} */ one) => key.includes(one.key_id));
     const expires_at = Math.floor(Date.now() / 1000) + SITTING_HOURS * 3600;
-    const made = await call("POST", "admin/api_keys", { json: { name: "console: signed in by link", role: "admin", expires_at }, key });
+    const made = await call("POST", "admin/api_keys", { json: { name: SITTING, role: "admin", expires_at }, key });
     if (own) await call("DELETE", `admin/api_keys/${encodeURIComponent(own.key_id)}`, { key });
-    update({ key: made.api_key });
+    update({ key: made.api_key, sitting: made.key_id });
     return "";
   } catch (error) {
     const isUsed = error instanceof ApiError && error.status === 401;
     return isUsed ? "This link has been used, or is older than ten minutes. A start of the server prints another one." : String(error);
   }
+}
+
+/**
+ * Revokes the key that a link made for this sitting. One that a person typed is theirs.
+ * @returns {Promise<string>} why it still holds; empty where it does not
+ */
+export async function endSitting() {
+  if (!state.sitting) return "";
+  try {
+    await call("DELETE", `admin/api_keys/${encodeURIComponent(state.sitting)}`, { signal: AbortSignal.timeout(REVOKE_MS) });
+  } catch (error) {
+    // The server does not know it any more.
+    if (error instanceof ApiError && [401, 404].includes(error.status)) return "";
+    return `You are signed out, but the server could not revoke the key of this sitting: it holds for up to ${SITTING_HOURS} hours. Sign in again and revoke “${SITTING}” on the page Keys.`;
+  }
+  return "";
 }
 
 /**
@@ -44,7 +64,7 @@ export function login(refused) {
     fill(message, h("p", { class: "muted" }, "Asking the server…"));
     try {
       await call("GET", "jobs", { query: { limit: 1 }, key });
-      update({ key, warning: "" });
+      update({ key, sitting: "", warning: "" });
     } catch (error) {
       const isWrong = error instanceof ApiError && error.status === 401;
       fill(message, problem(isWrong ? "The server does not know this key, or it has expired." : error));

@@ -3,6 +3,7 @@
 /**
  * @typedef {object} State
  * @property {string} key
+ * @property {string} sitting id of the key, where the console made it for this sitting
  * @property {string} tenant
  * @property {string} subTenant
  * @property {boolean | null} isAdmin whether the key may list tenants; null while unknown
@@ -16,13 +17,15 @@ const events = new EventTarget();
 /** @type {State} */
 export const state = {
   key: read("key"),
+  sitting: read("sitting"),
   tenant: read("tenant"),
   subTenant: read("sub"),
   isAdmin: null,
   mode: "standard",
   connection: "up",
-  warning: "",
+  warning: read("warning"),
 };
+write("warning", "");
 
 /** @param {string} name */
 function read(name) {
@@ -55,6 +58,7 @@ export function update(change) {
   if (changed.length === 0) return;
   Object.assign(state, change);
   write("key", state.key);
+  write("sitting", state.sitting);
   write("tenant", state.tenant);
   write("sub", state.subTenant);
   for (const name of changed) events.dispatchEvent(new Event(name));
@@ -66,6 +70,11 @@ export function update(change) {
  */
 export function listen(name, listener) {
   events.addEventListener(name, listener);
+}
+
+/** Keeps a warning for the page that is loaded next. @param {string} text */
+export function warnNext(text) {
+  write("warning", text);
 }
 
 /** The scope as members of a request. */
