@@ -248,7 +248,28 @@ try {
   await page.getByLabel("Filters (JSON)").fill("{broken");
   await page.getByRole("button", { name: "Search" }).click();
   await page.getByRole("alert").getByText(/^Filters:/).waitFor();
-  step("searched");
+  // --- what the server tells beside a search and an answer -----------------------------------------
+  const wrongType = "{\"document_metadata\": {\"team\": 5}}";
+  const why = page.getByRole("main").getByRole("status").filter({ hasText: "document_metadata.team is compared with numbers and its values are texts" });
+  await page.getByLabel("Filters (JSON)").fill(wrongType);
+  await page.getByRole("button", { name: "Search" }).click();
+  await why.waitFor();
+  await look(page, "search-warning");
+  await page.getByLabel("Filters (JSON)").fill("");
+  await page.getByRole("button", { name: "Search" }).click();
+  await why.waitFor({ state: "detached" });
+  await page.getByLabel("By", { exact: true }).selectOption("full text, any word");
+  await page.getByLabel("Filters (JSON)").fill(wrongType);
+  await page.getByRole("button", { name: "Search" }).click();
+  await why.waitFor();
+  await go(page, "Ask");
+  await page.getByLabel("Question").waitFor();
+  await page.getByText("Options").click();
+  await page.getByLabel("Filters (JSON)").fill(wrongType);
+  await ask(page, QUESTION.text, "");
+  await page.locator(".turn").first().getByRole("status").filter({ hasText: "its values are texts" }).waitFor();
+  await look(page, "ask-warning");
+  step("searched, and was told why a filter lets nothing pass");
 
   // --- a restart in the middle -----------------------------------------------------------------
   await go(page, "Sources");

@@ -5,6 +5,7 @@ import { scope, state } from "./state.js";
 import { showAnswer, sourceList } from "./answer.js";
 import { asCurl, asPython, options } from "./options.js";
 import { QUESTIONS, loadSample } from "./sample.js";
+import { tell } from "./told.js";
 
 /** @typedef {import("./answer.js").Told} Told */
 
@@ -114,11 +115,12 @@ function noDocuments(then, isWanted, leaving) {
  */
 function makeTurn(request) {
   const answer = h("div", { class: "answer", "aria-live": "polite" });
+  const notes = h("div", { role: "status" });
   const below = h("div");
   const stop = new AbortController();
   const stopButton = h("button", { class: "quiet", type: "button", onclick: () => stop.abort() }, "Stop");
   const head = h("div", { class: "row between" }, h("h2", {}, request.question));
-  const node = h("article", { class: "card turn" }, head, answer, below);
+  const node = h("article", { class: "card turn" }, head, answer, notes, below);
 
   async function run() {
     answer.setAttribute("aria-busy", "true");
@@ -143,6 +145,7 @@ function makeTurn(request) {
         if (event === "done") {
           told = data;
           isDrawn = true;
+          tell(notes, data.metadata);
           fill(below, foot(data, request));
         }
       }
@@ -176,7 +179,6 @@ function foot(told, request) {
     duration(metadata.timings_ms.total)].filter(Boolean).join(" · ");
   const { session_id: _, ...plain } = request;
   return [
-    metadata.degraded.length > 0 && h("p", { class: "note warn" }, `Left out: ${metadata.degraded.join(", ").replaceAll("_", " ")}.`),
     told.sources.length > 0 && h("h3", {}, "Sources"), sourceList(told),
     h("div", { class: "row between foot" }, h("span", { class: "muted small" }, facts),
       h("span", { class: "row" }, copyButton("Copy as curl", () => asCurl("search/qna", plain)),

@@ -1,10 +1,11 @@
 // Search: passages with the parts of their scores.
-import { ask } from "./api.js";
+import { open } from "./api.js";
 import { copyButton, duration, field, fill, h, plural, problem, svg } from "./dom.js";
 import { findWords, marked } from "./passage.js";
 import { asCurl, asPython, options } from "./options.js";
 import { openSource } from "./source.js";
 import { scope } from "./state.js";
+import { tell, toldIn } from "./told.js";
 
 /** Characters before the first word that is asked for, at most. */
 const LEAD_MAX = 200;
@@ -18,6 +19,7 @@ export async function search(params, leaving) {
   const box = h("input", { type: "search", required: true, maxlength: "16384", value: params.get("q") ?? "" });
   const kind = h("select", {}, [["hybrid", "meaning and words"], ["or", "full text, any word"], ["and", "full text, all words"]].map(([value, text]) => h("option", { value }, text)));
   const chosen = options("retrieve");
+  const notes = h("div", { role: "status" });
   const place = h("div", { "aria-live": "polite" });
   let running = new AbortController();
   /** @param {Event} [event] */
@@ -30,10 +32,13 @@ export async function search(params, leaving) {
     running = new AbortController();
     const { signal } = running;
     const [path, body] = request(kind.value, { query, ...scope(), ...parameters });
+    fill(notes);
     fill(place, h("p", { class: "muted" }, "Searching…"));
     try {
-      const found = await ask(path, body, signal);
+      const response = await open("POST", path, { json: body, signal, isRepeatable: true });
+      const found = await response.json();
       const { chunks, metadata } = Array.isArray(found) ? { chunks: found, metadata: null } : found;
+      tell(notes, metadata ?? toldIn(response.headers));
       fill(place, facts(chunks, metadata, path, body), h("ol", { class: "plain cards" }, chunks.map((/** @type {any} */ chunk) => result(chunk, query))), relations(found.graph_relations));
     } catch (error) {
       if (!signal.aborted) fill(place, problem(error));
@@ -44,7 +49,7 @@ export async function search(params, leaving) {
   return h("div", {}, h("h1", {}, "Search"),
     h("form", { class: "card", onsubmit: run, role: "search" },
       h("div", { class: "ask-row" }, field("Query", box), field("By", kind), h("button", { class: "primary", type: "submit" }, "Search")),
-      h("details", {}, h("summary", {}, "Options"), chosen.node)), place);
+      h("details", {}, h("summary", {}, "Options"), chosen.node)), notes, place);
 }
 
 /**
@@ -68,7 +73,6 @@ function facts(chunks, metadata, path, body) {
   const told = metadata ? [`alpha ${Number(metadata.alpha.toFixed(2))}${metadata.alpha_reason ? ` (${metadata.alpha_reason})` : ""}`, duration(metadata.timings_ms.total), `${metadata.candidates.fused} candidates`] : [];
   return [h("div", { class: "row between foot" }, h("span", { class: "muted" }, [plural(chunks.length, "passage"), ...told].join(" · ")),
     h("span", { class: "row" }, copyButton("Copy as curl", () => asCurl(path, body)), copyButton("Copy as Python", () => asPython(path, body)))),
-  metadata?.degraded.length > 0 && h("p", { class: "note warn" }, `Left out: ${metadata.degraded.join(", ").replaceAll("_", " ")}.`),
   metadata && chunks.length > 0 && legend(),
   chunks.length === 0 && h("p", { class: "empty" }, "Nothing was found. Try other words, or fewer filters.")];
 }

@@ -76,6 +76,7 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         "state.js" SCRIPT,
         "system.js" SCRIPT,
         "tenants.js" SCRIPT,
+        "told.js" SCRIPT,
         "upload.js" SCRIPT,
         "vectors.js" SCRIPT,
     ];
