@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use lodestone_embed::Precision;
@@ -287,6 +287,11 @@ impl Arguments {
             let is_flag = |id: &str| given.value_source(id) == Some(ValueSource::CommandLine);
             options.note_flags(is_flag);
         }
+        if let (Verb::Key(_) | Verb::Webhook(_), Some((_, given))) =
+            (&arguments.verb, matches.subcommand())
+        {
+            refuse_scope(&command, given)?;
+        }
         let (Verb::Serve(options) | Verb::Doctor(options)) = &arguments.verb else {
             return Ok(arguments);
         };
@@ -317,6 +322,21 @@ impl Arguments {
             options.report = origins::report(verb, given, held, &added);
         }
         Ok(arguments)
+    }
+}
+
+/// Refuses `--tenant` of what is made for all tenants: who gives it means `--scope`. A tenant of the
+/// environment or of a profile is that of other verbs.
+fn refuse_scope(command: &Command, given: &ArgMatches) -> Result<(), clap::Error> {
+    let is_made = matches!(given.subcommand_name(), Some("create" | "add"));
+    let is_flag = |id: &&str| given.value_source(id) == Some(ValueSource::CommandLine);
+    match ["tenant", "sub_tenant"].iter().any(is_flag) && is_made {
+        true => {
+            let problem = "--tenant and --sub-tenant do not limit what is made here; \
+                           --scope TENANT or --scope TENANT/SUB_TENANT does";
+            Err(command.clone().error(ErrorKind::ArgumentConflict, problem))
+        }
+        false => Ok(()),
     }
 }
 

@@ -183,6 +183,14 @@ fn tenants_keys_and_memories_come_and_go() {
     assert_eq!(run(&["memory", "rm", memory.trim(), "--yes"]), memory);
     assert_eq!(run(&["memory", "ls"]), "");
 
+    // A flag that does not limit a key is refused; the tenant of the environment is of other verbs.
+    let wide = ["key", "create", "wide", "--role", "read", "--tenant", "acme"];
+    let hook = ["webhook", "add", "https://example.com/", "--sub-tenant", "a"];
+    for arguments in [&wide[..], &hook[..]] {
+        let (code, message) = failed(&mut verb(&installation, &client, arguments));
+        assert!(code == Some(2) && message.contains("--scope"), "{message}");
+    }
+    assert!(!run(&["key", "ls"]).contains("wide"));
     let key = run(&["key", "create", "reader", "--role", "read", "--scope", "acme"]);
     let file = installation.dir.path().join("key");
     std::fs::write(&file, &key).expect("a new file");
