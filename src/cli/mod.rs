@@ -55,12 +55,16 @@ fn print_line(text: Text<'_>) {
     print_text(&format!("{text}\n"));
 }
 
-/// Prints text at once, a part of a line too.
+/// Prints text at once, a part of a line too. What cannot be written whole, on a full disk for
+/// example, ends the program with a failure.
 fn print_text(text: &str) {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
-        Err(error) => eprintln!("lodestone: standard output: {error}"),
+        Err(error) => {
+            eprintln!("lodestone: standard output: {error}");
+            std::process::exit(1);
+        }
         Ok(()) => {}
     }
 }

@@ -337,6 +337,24 @@ fn a_reader_that_leaves_ends_a_verb_quietly() {
     assert!(output.status.success() && message.is_empty(), "{:?}: {message}", output.status);
 }
 
+/// Goal: a list that a full disk cut is a failure, and so is an archive, and both say where.
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let Some(installation) = Installation::new("client::full") else { return };
+    let (_server, client) = installation.start();
+    upload(&client, "a", "Something to list.");
+    assert_eq!(settled(&client, "a"), "success");
+    for arguments in [&["sources", "ls"][..], &["sources", "ls", "--json"], &["export", "-"]] {
+        let mut command = verb(&installation, &client, arguments);
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+        let Output { status, stderr, .. } = command.stdout(full).output().expect("it starts");
+        let message = String::from_utf8_lossy(&stderr);
+        assert_eq!(status.code(), Some(1), "{arguments:?}: {message}");
+        assert!(message.starts_with("lodestone: standard output: No space left"), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+}
+
 #[test]
 fn completions_are_printed_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

@@ -1,7 +1,7 @@
 //! `lodestone export` and `lodestone import`: tenants out of a running server and into another.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -46,8 +46,7 @@ impl ClientVerb for ExportOptions {
                 let problem = "an archive is for a file or a pipe: name a file";
                 return Err(Failure::Usage(problem.to_owned()));
             }
-            connection.download(&path, &mut out)?;
-            return out.flush().map_err(|error| failed(&error));
+            return connection.download(&path, &mut out, "standard output");
         }
         let to = self.to.display();
         if self.to.exists() {
@@ -58,7 +57,7 @@ impl ClientVerb for ExportOptions {
         // Another export that is under way has it.
         let file = File::options().read(true).write(true).create_new(true).open(&part);
         let file = file.map_err(named)?;
-        let written = write_whole(&connection, &path, file, &named);
+        let written = write_whole(&connection, &path, file, &part, &named);
         let bytes = written.and_then(|bytes| {
             publish(&part, &self.to).map_err(|error| failed(&format!("{to}: {error}")))?;
             Ok(bytes)
@@ -94,12 +93,12 @@ fn publish(part: &Path, to: &Path) -> io::Result<()> {
 fn write_whole(
     connection: &Connection,
     path: &str,
-    file: File,
+    mut file: File,
+    part: &Path,
     named: &dyn Fn(io::Error) -> Failure,
 ) -> Result<u64, Failure> {
-    let mut out = BufWriter::new(file);
-    connection.download(path, &mut out)?;
-    let mut file = out.into_inner().map_err(|error| named(error.into_error()))?;
+    let name = part.display().to_string();
+    connection.download(path, &mut file, &name)?;
     file.sync_all().map_err(named)?;
     let bytes = file.metadata().map_err(named)?.len();
     file.seek(SeekFrom::Start(bytes.saturating_sub(END_BYTES))).map_err(named)?;

@@ -16,6 +16,8 @@ use crate::cli::transport::{Http, Lost, Opened, Payload, Request, query};
 
 /// Address that `lodestone serve` listens on by default.
 const SERVER: &str = "http://127.0.0.1:8080";
+/// Bytes of a download that are written at once.
+const PART_BYTES: usize = 64 << 10;
 /// A file of a key that is longer is not one.
 const KEY_FILE_BYTES_MAX: usize = 4096;
 
@@ -197,15 +199,23 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes the answer of a GET to `out`, whatever its length.
+    /// Writes the answer of a GET to `out`, which is called `name`, whatever its length.
     ///
     /// # Errors
     /// [`Failure`].
-    pub fn download(&self, path: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    pub fn download(&self, path: &str, out: &mut dyn Write, name: &str) -> Result<(), Failure> {
         let opened = self.http.open_whole(path).map_err(|error| self.lost(&error))?;
-        let mut body = self.good(opened)?.body;
-        let copied = std::io::copy(&mut body, out);
-        copied.map(drop).map_err(|error| Failure::Failed(format!("the answer broke off: {error}")))
+        let mut body = BufReader::with_capacity(PART_BYTES, self.good(opened)?.body);
+        let failed = |what: &str, error| Failure::Failed(format!("{what}: {error}"));
+        loop {
+            let part = body.fill_buf().map_err(|error| failed("the answer broke off", error))?;
+            if part.is_empty() {
+                return out.flush().map_err(|error| failed(name, error));
+            }
+            out.write_all(part).map_err(|error| failed(name, error))?;
+            let bytes = part.len();
+            body.consume(bytes);
+        }
     }
 
     /// Sends JSON Lines; returns the answer.
