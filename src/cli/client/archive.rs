@@ -1,6 +1,6 @@
 //! `lodestone export` and `lodestone import`: tenants out of a running server and into another.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -54,9 +54,7 @@ impl ClientVerb for ExportOptions {
         }
         let part = part_of(&self.to);
         let named = |error: io::Error| failed(&format!("{}: {error}", part.display()));
-        // Another export that is under way has it.
-        let file = File::options().read(true).write(true).create_new(true).open(&part);
-        let file = file.map_err(named)?;
+        let file = begin(&part).map_err(named)?;
         let written = write_whole(&connection, &path, file, &part, &named);
         let bytes = written.and_then(|bytes| {
             publish(&part, &self.to).map_err(|error| failed(&format!("{to}: {error}")))?;
@@ -76,6 +74,21 @@ fn part_of(to: &Path) -> PathBuf {
     let mut name = to.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     to.with_file_name(name)
+}
+
+/// The file of an export until it is whole. What one that was broken off has left is written over;
+/// one that is under way has a lock on it.
+fn begin(part: &Path) -> io::Result<File> {
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(part)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(io::Error::other("another export is writing it"));
+        }
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    file.set_len(0)?;
+    Ok(file)
 }
 
 /// Gives a whole file its name, unless that is taken meanwhile.
