@@ -217,8 +217,13 @@ fn lost(error: ureq::Error) -> Lost {
     let problem = error.to_string();
     // The second where another authority has the same name.
     let is_unknown = ["UnknownIssuer", "BadSignature"].iter().any(|word| problem.contains(word));
-    let remedy =
-        if is_unknown { " (--ca-file names the certificate of its authority)" } else { "" };
+    let remedy = if is_unknown {
+        " (--ca-file names the certificate of its authority)"
+    } else if problem.contains("InvalidContentType") {
+        " (what answers there speaks plain HTTP: begin the address with http://)"
+    } else {
+        ""
+    };
     Lost { problem: problem + remedy }
 }
 

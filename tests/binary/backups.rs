@@ -146,6 +146,8 @@ fn a_backup_under_load_restores_what_was_there() {
         &address,
     ]);
     assert!(!refused.0 && refused.1.contains("--backup-to"), "{}", refused.1);
+    let wrong = run(&["backup", text(&to), "--server", &address, "--api-key", "wrong"]);
+    assert!(!wrong.0 && wrong.1.contains("give a key with --api-key-file"), "{}", wrong.1);
     // A directory that another server than the one that is asked uses, or none.
     let copy = another(&installation);
     let (other, _) = copy.start();

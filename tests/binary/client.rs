@@ -230,6 +230,34 @@ fn failures_tell_what_to_do() {
     assert!(code == Some(2) && message.contains("LODESTONE_TENANT"), "{message}");
     let (code, message) = failed(&mut of(&["search", "x", "--api-key-file", "/no/such/file"]));
     assert!(code == Some(2) && message.contains("/no/such/file"), "{message}");
+    let (code, message) = failed(&mut of(&["search", "x", "-n", "1002"]));
+    assert!(
+        code == Some(2) && message.contains("--limit") && message.contains("1001"),
+        "{message}"
+    );
+    // A key out of a file may end in a line break; one in its middle is no server's fault.
+    let (code, message) = failed(of(&["search", "x"]).env("LODESTONE_API_KEY", format!("{KEY}\n")));
+    assert!(code == Some(3) && message.contains("tenant_not_found"), "{message}");
+    let (code, message) = failed(of(&["search", "x"]).env("LODESTONE_API_KEY", "half\na key"));
+    assert!(code == Some(2) && message.contains("the API key has a line break"), "{message}");
+    let secure = format!("https://{}", client.address);
+    let (code, message) = failed(of(&["sources", "ls"]).env("LODESTONE_SERVER", secure));
+    assert!(code == Some(1) && message.contains("begin the address with http://"), "{message}");
+    let bare = client.address.to_string();
+    let (code, message) = failed(of(&["sources", "ls"]).env("LODESTONE_SERVER", bare));
+    assert!(code == Some(2) && message.contains("neither http:// nor https://"), "{message}");
+    let empty = installation.dir.path().join("empty");
+    std::fs::create_dir(&empty).expect("a new folder");
+    let empty = empty.to_str().expect("UTF-8");
+    for (arguments, problem) in [
+        (["ingest", empty, "--jobs", "1"], "empty holds no file"),
+        (["ingest", empty, "--metadata", "[1]"], "--metadata: not a JSON object"),
+        (["ingest", empty, "--metadata", "{bad"], "--metadata: not JSON"),
+        (["import", empty, "--from", "archive"], "empty: a folder"),
+    ] {
+        let (code, message) = failed(&mut of(&arguments));
+        assert!(code == Some(2) && message.contains(problem), "{message}");
+    }
     let (code, message) = failed(&mut of(&["sources", "ls", "--status", "odd"]));
     assert!(code == Some(1) && message.contains("status"), "{message}");
     assert_eq!(failed(&mut of(&["sources"])).0, Some(2));

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{BackupOptions, refuse_left_out, told};
 use crate::cli::client::connection::Connection;
+use crate::cli::client::failure::Failure;
 use crate::cli::client::options::ServerOptions;
 use crate::cli::transport::{Payload, Request, Transport};
 
@@ -40,10 +41,7 @@ pub(super) fn make_there(
         })?;
         match reply.status {
             200 => Ok(reply.json),
-            status => {
-                let message = reply.json["message"].as_str().unwrap_or("no message");
-                Err(format!("the server answered {status}: {message}").into())
-            }
+            status => Err(Failure::of(server, status, reply.retry_after_s, &reply.json).into()),
         }
     };
     let to = match to {

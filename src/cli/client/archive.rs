@@ -137,6 +137,10 @@ pub fn import(connection: &Connection, from: &Path) -> Result<(), Failure> {
         true => Box::new(io::stdin()),
         false => {
             let named = |error| Failure::Usage(format!("{}: {error}", from.display()));
+            if from.is_dir() {
+                let problem = "a folder, and not an archive; --from jsonl imports the lines of one";
+                return Err(Failure::Usage(format!("{}: {problem}", from.display())));
+            }
             let mut archive = BufReader::new(File::open(from).map_err(named)?);
             if !archive.fill_buf().map_err(named)?.starts_with(BEGINNING) {
                 return Err(Failure::Usage(format!(

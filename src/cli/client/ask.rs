@@ -10,6 +10,7 @@ use super::connection::Connection;
 use super::failure::Failure;
 use super::options::ServerOptions;
 use super::screen::{cell, lines};
+use super::search::lacking;
 use super::{ClientVerb, EXIT_CODES_OF_SEARCHES};
 use crate::cli::print_text;
 use crate::cli::transport::{Payload, Request};
@@ -61,6 +62,7 @@ fn told(connection: &Connection, request: &Request<'_>) -> Result<Value, Failure
     for line in citations(&done) {
         println!("{line}");
     }
+    lacking(&done["metadata"]).iter().for_each(|line| eprintln!("note: {line}"));
     Ok(done)
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use serde_json::{Value, json};
+use ureq::http::Uri;
 
 use super::failure::Failure;
 use super::options::ServerOptions;
@@ -44,13 +45,22 @@ impl Connection {
         let own = profile.server.as_deref().map(|server| server.trim_end_matches('/'));
         let server = given.or(own).unwrap_or(SERVER).to_owned();
         if !server.starts_with("http://") && !server.starts_with("https://") {
-            let problem = format!("server {server}: not an http or https address");
+            let problem = format!("server {server}: begins with neither http:// nor https://");
+            return Err(Failure::Usage(problem));
+        }
+        if !names_host(&server) {
+            let problem = format!("server {server}: not an address such as {SERVER}");
             return Err(Failure::Usage(problem));
         }
         // The key of one server is not shown to another.
         let is_of_profile = own.is_none_or(|own| own == server);
         let of_profile = if is_of_profile { profile.clone() } else { Profile::default() };
-        let key = key(options, &of_profile, variable)?;
+        let key = key(options, &of_profile, variable)?.map(|key| key.trim().to_owned());
+        if key.as_ref().is_some_and(|key| !key.chars().all(|c| matches!(c, ' '..='~'))) {
+            let problem = "the API key has a line break or a character beyond ASCII in it: see \
+                           --api-key, LODESTONE_API_KEY or the profile";
+            return Err(Failure::Usage(problem.to_owned()));
+        }
         let file = options.ca_file.as_ref().or(profile.ca_file.as_ref());
         let authorities = authorities(file.map(PathBuf::as_path)).map_err(Failure::Usage)?;
         Ok(Self {
@@ -257,6 +267,16 @@ impl Connection {
     }
 }
 
+/// Whether an address has a host, and a port that can be one if any.
+fn names_host(server: &str) -> bool {
+    let address = server.parse::<Uri>().ok();
+    let authority = address.and_then(|address| address.into_parts().authority);
+    authority.is_some_and(|authority| {
+        let (host, port) = (authority.host(), authority.port_u16());
+        !host.is_empty() && (port.is_some() || authority.as_str().ends_with(host))
+    })
+}
+
 fn key(
     options: &ServerOptions,
     profile: &Profile,
@@ -292,5 +312,23 @@ fn key_of_file(name: &str, path: &Path) -> Result<String, Failure> {
         }
         key if key.contains(char::is_control) => Err(wrong("more than one line")),
         key => Ok(key.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_a_host_and_a_port_that_can_be_one() {
+        for server in ["http://a", "https://a.example/lodestone", "http://[::1]:8080", "http://b:1"]
+        {
+            assert!(names_host(server), "{server}");
+        }
+        for server in
+            ["http:", "http://", "http://[::1", "http://a:99999", "http://a:b", "http://:1"]
+        {
+            assert!(!names_host(server), "{server}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! `lodestone search`: the best passages for a query.
 
-use clap::Args;
+use clap::{Args, value_parser};
+use lodestone_types::limits;
 use serde_json::{Value, json};
 
 use super::connection::Connection;
@@ -17,7 +18,8 @@ pub struct SearchOptions {
     /// The query.
     query: String,
     /// Passages to find.
-    #[arg(long, short = 'n', default_value_t = 10, value_name = "N")]
+    #[arg(long, short = 'n', default_value_t = 10, value_name = "N",
+        value_parser = value_parser!(u32).range(1..=limits::RESULTS_MAX as i64))]
     limit: u32,
     /// Search longer: several forms of the query, a larger pool, the reranker if there is one.
     #[arg(long)]
@@ -47,7 +49,7 @@ impl ClientVerb for SearchOptions {
 }
 
 /// Parts that the results lack, a line each.
-fn lacking(metadata: &Value) -> Vec<String> {
+pub(super) fn lacking(metadata: &Value) -> Vec<String> {
     let reason = cell(&metadata["degraded_message"]);
     let words = metadata["degraded"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let line = |word: &str| match word {
@@ -61,6 +63,10 @@ fn lacking(metadata: &Value) -> Vec<String> {
         "segments_quarantined" => "a part of the tenant is damaged and was not searched".to_owned(),
         "reranker_unavailable" => "no reranker has put them in order".to_owned(),
         "reranking_partial" => "the reranker had no time for all of them".to_owned(),
+        "generator_unavailable" => {
+            "the language model gave no answer: this one is quoted from the documents".to_owned()
+        }
+        "session_not_remembered" => "the session could not keep this turn".to_owned(),
         word => one_line(word),
     };
     let mut lines: Vec<String> = words.map(line).collect();

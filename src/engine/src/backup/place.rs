@@ -169,6 +169,10 @@ impl Folder {
     /// [`BackupError::Busy`] while another process does so; [`BackupError::Refused`] for a folder
     /// with other things in it.
     pub fn create(root: &Path) -> Result<Self, BackupError> {
+        if root.is_file() {
+            let problem = format!("{} is a file: name a folder for backups", root.display());
+            return Err(BackupError::Refused { problem });
+        }
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)

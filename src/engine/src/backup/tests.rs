@@ -79,6 +79,8 @@ fn pruning_removes_what_no_kept_backup_needs() {
     let root = tempfile::tempdir().unwrap();
     let place = Folder::create(root.path()).unwrap();
     assert!(matches!(Folder::create(root.path()), Err(BackupError::Busy)));
+    let file = Folder::create(&root.path().join("lodestone-backups")).unwrap_err();
+    assert!(file.to_string().contains("is a file: name a folder"), "{file}");
     let ids = ["20260101T000000.000Z", "20260102T000000.000Z"];
     let mut objects = Vec::new();
     for id in ids {
