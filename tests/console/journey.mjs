@@ -32,7 +32,7 @@ const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? 
 const problems = [];
 
 /** A tab whose faults are noted. */
-async function open(url = `${origin}/`) {
+async function open(url = `${origin}/`, prepare = async () => {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light", reducedMotion: "reduce" });
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
@@ -55,6 +55,7 @@ async function open(url = `${origin}/`) {
     window.violations = [];
     document.addEventListener("securitypolicyviolation", (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
   });
+  await prepare(page);
   await page.goto(url);
   return page;
 }
@@ -149,6 +150,13 @@ try {
   assert.equal((await asSitting()).status, 401, "signing out revokes the key of the sitting");
   assert.equal(await linked.locator(".banner").count(), 0);
   await Promise.all([linked.context().close(), again.context().close(), kill(fresh.child)]);
+  // A link that cannot be revoked still signs in, and no key is left that nobody has.
+  const next = await startOnTerminal(binary, path.join(work, "fresh"), await freePort());
+  const refuse = (route) => (route.request().method() === "DELETE" ? route.abort() : route.continue());
+  const kept = await open(next.link, (page) => page.route("**/admin/api_keys/*", refuse));
+  await kept.locator(".banner", { hasText: "could not be revoked. It ends by itself" }).waitFor();
+  await kept.getByRole("button", { name: "Try a small sample" }).waitFor();
+  await Promise.all([kept.context().close(), kill(next.child)]);
   step("a link signed in, once, and signing out revoked its key");
 
   // --- a new user: key, tenant, files, question, citation --------------------------------------

@@ -6,6 +6,7 @@ import { state, update } from "./state.js";
 const SITTING_HOURS = 12;
 /** The name of the key that a link makes. */
 const SITTING = "console: signed in by link";
+const KEPT = "The link that signed you in could not be revoked. It ends by itself, ten minutes after the start of the server.";
 /** Time in which a key is revoked; who signs out does not wait longer. */
 const REVOKE_MS = 5000;
 
@@ -23,8 +24,8 @@ export async function followLink() {
     const own = all.find((/** @type {any} */ one) => key.includes(one.key_id));
     const expires_at = Math.floor(Date.now() / 1000) + SITTING_HOURS * 3600;
     const made = await call("POST", "admin/api_keys", { json: { name: SITTING, role: "admin", expires_at }, key });
-    if (own) await call("DELETE", `admin/api_keys/${encodeURIComponent(own.key_id)}`, { key });
     update({ key: made.api_key, sitting: made.key_id });
+    if (own) await call("DELETE", `admin/api_keys/${encodeURIComponent(own.key_id)}`).catch(() => update({ warning: KEPT }));
     return "";
   } catch (error) {
     const isUsed = error instanceof ApiError && error.status === 401;
