@@ -1,7 +1,7 @@
 // The console in a browser: what a new user does, what a hostile document does not, and a restart.
 // Run by scripts/console_check: node tests/console/journey.mjs BINARY DIRECTORY
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -176,16 +176,25 @@ try {
   await look(page, "no-documents");
   step("signed in, made a tenant");
 
+  const uploads = [];
+  page.on("request", (request) => request.url().includes("/upload/upload_document") && uploads.push(request.url()));
   await page.locator("input[type=file][multiple]").setInputFiles(write({ ...GOOD, ...BROKEN }));
   await ended(page, "success", 5);
   await page.locator(".uploads .item", { hasText: "torn.pdf" }).getByText(/again/).waitFor();
   await look(page, "sources");
+  const [vast] = write({ "vast.txt": "" });
+  truncateSync(vast, 101 * 1024 * 1024);
+  await page.locator("input[type=file][multiple]").setInputFiles(vast);
+  await page.locator(".uploads .item", { hasText: "vast.txt" }).getByText("larger than 100 MiB").waitFor();
+  assert.equal(uploads.length, 6, "what is too large is not sent");
+  await page.reload();
+  await go(page, "Sources");
   step("five files are searchable, one says why not");
 
   const sent = page.waitForResponse((response) => response.url().includes("/upload/update_document"));
   await page.locator("tr", { hasText: "torn.pdf" }).getByRole("button", { name: "Try again" }).click();
   assert.equal((await sent).status(), 200);
-  await page.getByText("6 uploads: 5 searchable, 1 failed, 0 on the way").waitFor();
+  await page.getByText("1 upload: 0 searchable, 1 failed, 0 on the way").waitFor();
   step("what failed is tried again");
 
   await go(page, "Ask");

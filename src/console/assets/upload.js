@@ -17,6 +17,8 @@ import { scope } from "./state.js";
  */
 
 const SENDING_MAX = 3;
+/** What the server takes of one file. */
+const FILE_BYTES_MAX = 100 * 1024 * 1024;
 const ID_CHARS_MAX = 256;
 /** Rows that are drawn; the others are counted. */
 const ROWS_MAX = 200;
@@ -119,7 +121,8 @@ export async function addFiles(files) {
  * @param {string} id
  */
 function addFile(file, path, id) {
-  add(path, id, (once, where) => {
+  add(path, id, async (once, where) => {
+    if (file.size > FILE_BYTES_MAX) throw new Error("It is larger than 100 MiB. Split it into smaller files.");
     const form = new FormData();
     for (const [name, value] of Object.entries({ ...where, file_id: id })) form.append(name, value);
     form.append("file", file, file.name);
