@@ -33,6 +33,8 @@ export class Unreachable extends Error {}
 
 const WAIT_FIRST_MS = 500;
 const WAIT_MAX_MS = 8000;
+/** A stream says something every 15 s; what is silent for longer has broken off unseen. */
+const SILENCE_MS = 45_000;
 /** Reasons of 503 that pass by themselves. */
 const PASSING = new Set(["starting", "shutting_down", "queue_full", "overloaded", ""]);
 
@@ -156,11 +158,13 @@ export async function* stream(path, json, signal) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
+    // Cancelled, a read ends as at the end of the stream, and that without its last event is told.
+    const silent = setTimeout(() => void reader.cancel().catch(() => undefined), SILENCE_MS);
     const { value, done } = await reader.read().catch((error) => {
       if (signal?.aborted) throw error;
       update({ connection: "down" });
       throw new Unreachable("The connection broke off while the answer was sent. Ask again.");
-    });
+    }).finally(() => clearTimeout(silent));
     if (done) return;
     const blocks = (text + value).split("\n\n");
     text = blocks.pop() ?? "";
