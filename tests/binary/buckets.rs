@@ -11,7 +11,7 @@ use crate::backups::{SOURCES, another, put, seen, sentence, text, wait};
 use crate::process::http::Client;
 use crate::process::patience::Patience;
 use crate::process::{Server, lodestone};
-use crate::s3::Store;
+use crate::s3::{Kind, Store};
 use crate::{Installation, ask};
 
 const PLACE: &str = "s3://backups/lodestone/prod";
@@ -41,8 +41,12 @@ fn put_large(client: &Client) {
 /// secret.
 #[test]
 fn a_backup_in_a_failing_bucket_restores_what_was_there() {
-    let test = "a_backup_in_a_failing_bucket_restores_what_was_there";
-    let Some(store) = Store::start(test) else { return };
+    back_up_and_restore(Kind::S3, "a_backup_in_a_failing_bucket_restores_what_was_there");
+}
+
+pub fn back_up_and_restore(kind: Kind, test: &str) {
+    let Some(store) = Store::of(kind, test) else { return };
+    let place = &*store.place("lodestone/prod");
     let Some(installation) = Installation::new(test) else { return };
     let data = installation.data();
     let (server, client) = installation.start();
@@ -55,37 +59,40 @@ fn a_backup_in_a_failing_bucket_restores_what_was_there() {
     let expected = seen(&client, "acme");
     server.kill();
 
-    let mut wrong = store.command(&["backup", PLACE, "--data-dir", text(&data)]);
-    let refused = wrong.env("AWS_SECRET_ACCESS_KEY", "of-somebody-else").output().expect("it runs");
+    let mut wrong = store.command(&["backup", place, "--data-dir", text(&data)]);
+    let ((secret, of_another), [no_match, no_bucket]) = (store.wrong_secret(), kind.words());
+    let refused = wrong.env(secret, of_another).output().expect("it runs");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && said.contains("403 SignatureDoesNotMatch"), "{said}");
-    let named = format!("{PLACE} at http://{}", store.client.address);
-    assert!(said.contains(&named) && !said.contains("of-somebody-else"), "{said}");
+    assert!(!refused.status.success() && said.contains(no_match), "{said}");
+    let named = format!("{place} at http://{}", store.client.address);
+    assert!(said.contains(&named) && !said.contains(of_another), "{said}");
 
     store.fail(3);
-    let (is_done, said) = store.run(&["backup", PLACE, "--data-dir", text(&data)]);
+    let (is_done, said) = store.run(&["backup", place, "--data-dir", text(&data)]);
     assert!(is_done, "{said}");
-    let (is_done, said) = store.run(&["backup", PLACE, "--data-dir", text(&data)]);
+    let (is_done, said) = store.run(&["backup", place, "--data-dir", text(&data)]);
     assert!(is_done && said.contains("0 files and 0 bytes are new"), "{said}");
     // An upload in parts that was begun without an answer is left, and this one has removed it.
     assert_eq!(store.number("uploads"), 0);
-    let (is_sound, said) = store.run(&["backup", "verify", PLACE]);
+    let (is_sound, said) = store.run(&["backup", "verify", place]);
     assert!(is_sound && said.contains("2 backups") && said.contains("all sound"), "{said}");
-    let (is_done, said) = store.run(&["backup", "prune", PLACE, "--keep", "1"]);
+    let (is_done, said) = store.run(&["backup", "prune", place, "--keep", "1"]);
     assert!(is_done && said.starts_with("1 backup removed"), "{said}");
 
     let copy = another(&installation);
-    let (is_done, said) = store.run(&["restore", PLACE, "--data-dir", text(&copy.data())]);
+    let (is_done, said) = store.run(&["restore", place, "--data-dir", text(&copy.data())]);
     assert!(is_done, "{said}");
     let (is_sound, said) = crate::damage::verify(&copy.data());
     assert!(is_sound, "{said}");
     let (_server, client) = copy.start();
     assert_eq!(seen(&client, "acme"), expected);
 
-    let (is_done, said) = store.run(&["backup", "s3://backups", "--data-dir", text(&data)]);
+    let whole = store.place("");
+    let (is_done, said) = store.run(&["backup", &whole, "--data-dir", text(&data)]);
     assert!(!is_done && said.contains("is not empty and holds no backups"), "{said}");
-    let (is_done, said) = store.run(&["backup", "ls", "s3://absent/x"]);
-    assert!(!is_done && said.contains("NoSuchBucket") && said.contains("s3://absent/x"), "{said}");
+    let absent = place.replace("backups", "absent");
+    let (is_done, said) = store.run(&["backup", "ls", &absent]);
+    assert!(!is_done && said.contains(no_bucket) && said.contains(&absent), "{said}");
 }
 
 /// Goal: a server that is killed in the middle of its backup leaves one that is seen as cut off and

@@ -6,6 +6,7 @@
 //! - `bodies`: memory that hostile bodies cost
 //! - `lifecycle`: first key, second process, stopping, restarting after a kill
 //! - `shared_store`: data in a bucket, through lost machines and a failing store; `s3`: the store;
+//!   `other_stores`: the same in those of other clouds;
 //!   `verified_buckets`: what `lodestone verify` finds there; `roles`: its keys expire
 //! - `query_nodes`: further processes that answer from the bucket; `ingest_nodes`: those that parse
 //!   and embed for another; `later_release`: data of a later one
@@ -58,6 +59,7 @@ mod lifecycle;
 mod memory;
 mod memory_group;
 mod models;
+mod other_stores;
 #[path = "../process/mod.rs"]
 mod process;
 mod published;

@@ -1,4 +1,5 @@
-//! A store of buckets of others: moto, which verifies every signature, and fails on demand.
+//! Stores of buckets, which verify every signature and fail on demand: moto for S3, and a program of
+//! the tests' own for Google's.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -12,9 +13,50 @@ use crate::KEY;
 use crate::process::http::Client;
 use crate::process::lodestone;
 
+/// A kind of store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    S3,
+    Google,
+}
+
+impl Kind {
+    /// The program that stands for it, and what it needs.
+    fn program(self) -> (&'static str, &'static str) {
+        match self {
+            Self::S3 => ("tests/bucket/store.py", "moto"),
+            Self::Google => ("tests/bucket/google.py", "Python"),
+        }
+    }
+
+    /// Scheme and name of the one bucket.
+    fn bucket(self) -> &'static str {
+        match self {
+            Self::S3 => "s3://backups",
+            Self::Google => "gs://backups",
+        }
+    }
+
+    /// The variables of id, secret and address.
+    fn names(self) -> [&'static str; 3] {
+        match self {
+            Self::S3 => ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL_S3"],
+            Self::Google => ["GS_ACCESS_KEY_ID", "GS_SECRET_ACCESS_KEY", "STORAGE_EMULATOR_HOST"],
+        }
+    }
+
+    /// The store's words for a wrong secret, and for a bucket that is not there.
+    pub(super) fn words(self) -> [&'static str; 2] {
+        match self {
+            Self::S3 | Self::Google => ["403 SignatureDoesNotMatch", "NoSuchBucket"],
+        }
+    }
+}
+
 /// A running store; killed at the end of the test.
 pub(super) struct Store {
     process: Child,
+    pub(super) kind: Kind,
     /// Its own questions need no signature.
     pub(super) client: Client,
     key_id: String,
@@ -24,10 +66,18 @@ pub(super) struct Store {
 impl Store {
     /// A store; `None`, with the reason printed, where there is no moto.
     pub(super) fn start(test: &str) -> Option<Self> {
+        Self::of(Kind::S3, test)
+    }
+
+    /// A store of this kind; `None`, with the reason printed, where what it needs is missing.
+    pub(super) fn of(kind: Kind, test: &str) -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let python = root.join(".venv/bin/python");
-        let mut command = Command::new(&python);
-        command.arg(root.join("tests/bucket/store.py")).stdout(Stdio::piped());
+        let (program, needed) = kind.program();
+        let installed = root.join(".venv/bin/python");
+        let is_installed = installed.exists();
+        let mut command =
+            if is_installed { Command::new(installed) } else { Command::new("python3") };
+        command.arg(root.join(program)).stdout(Stdio::piped());
         let mut process = command.stderr(Stdio::null()).spawn().ok();
         let mut line = String::new();
         if let Some(stdout) = process.as_mut().and_then(|process| process.stdout.take()) {
@@ -35,15 +85,26 @@ impl Store {
         }
         let Some(process) = process.filter(|_| !line.is_empty()) else {
             let is_required = std::env::var_os("REQUIRE_S3_SERVER").is_some();
-            assert!(!is_required, "{test} needs moto, and REQUIRE_S3_SERVER is set");
-            println!("SKIPPED {test}: no moto in .venv; scripts/setup --test gets it");
+            assert!(!is_required, "{test} needs {needed}, and REQUIRE_S3_SERVER is set");
+            println!("SKIPPED {test}: no {needed}; scripts/setup --test gets it");
             return None;
         };
         let words: Vec<&str> = line.split_whitespace().collect();
         let [port, key_id, secret] = words[..] else { panic!("{line:?}") };
         let address = format!("127.0.0.1:{port}").parse().expect("an address");
         let (key_id, secret) = (key_id.to_owned(), secret.to_owned());
-        Some(Self { process, client: Client { address, key: String::new() }, key_id, secret })
+        let client = Client { address, key: String::new() };
+        Some(Self { process, kind, client, key_id, secret })
+    }
+
+    /// The address of a prefix in its bucket.
+    pub(super) fn place(&self, prefix: &str) -> String {
+        format!("{}/{prefix}", self.kind.bucket())
+    }
+
+    /// The variable of the secret, and one of somebody else.
+    pub(super) fn wrong_secret(&self) -> (&'static str, &'static str) {
+        (self.kind.names()[1], "of-somebody-else")
     }
 
     /// Has every nth request fail; 0: none, 1: all.
@@ -69,10 +130,11 @@ impl Store {
     }
 
     pub(super) fn variables(&self) -> [(&'static str, String); 4] {
+        let [key_id, secret, address] = self.kind.names();
         [
-            ("AWS_ACCESS_KEY_ID", self.key_id.clone()),
-            ("AWS_SECRET_ACCESS_KEY", self.secret.clone()),
-            ("AWS_ENDPOINT_URL_S3", format!("http://{}", self.client.address)),
+            (key_id, self.key_id.clone()),
+            (secret, self.secret.clone()),
+            (address, format!("http://{}", self.client.address)),
             ("RUST_LOG", "debug".to_owned()),
         ]
     }

@@ -20,26 +20,30 @@ use crate::backups::{another, put, seen, sentence, wait};
 use crate::exposition::Scrape;
 use crate::process::http::Client;
 use crate::process::patience::Patience;
-use crate::s3::Store;
+use crate::s3::{Kind, Store};
 use crate::{Installation, ask, files, found, settled, upload};
 
 pub const PLACE: &str = "s3://backups/data/prod";
+/// The variable that tells a child its bucket.
+const OWN_BUCKET: &str = "BUCKET_OF_THIS_TEST";
 
 /// Runs this test once more as a child that has the store's credentials, which are read from the
 /// environment; returns whether this is the child.
 pub fn is_child(module: &str, test: &str, store: Option<&Store>) -> bool {
-    let Some(store) = store else { return std::env::var_os("AWS_ACCESS_KEY_ID").is_some() };
+    let Some(store) = store else { return std::env::var_os(OWN_BUCKET).is_some() };
     let program = std::env::current_exe().expect("a path");
     let mut child = Command::new(program);
     child.args(["--exact", &format!("{module}::{test}"), "--nocapture"]);
-    let output = child.envs(store.variables()).output().expect("it runs");
+    child.envs(store.variables()).env(OWN_BUCKET, store.place(""));
+    let output = child.output().expect("it runs");
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
     false
 }
 
 pub fn bucket(prefix: &str) -> Arc<Bucket> {
-    let url = format!("s3://backups/{prefix}").parse().expect("a place");
+    let own = std::env::var(OWN_BUCKET).expect("this is a child");
+    let url = format!("{own}{prefix}").parse().expect("a place");
     let clock = Arc::new(SystemClock);
     let pause = Box::new(|time| {
         std::thread::park_timeout(time);
@@ -57,10 +61,13 @@ fn blobs(prefix: &str, root: &Path, copies_bytes_max: u64) -> BucketBlobs {
 /// Goal: what a directory of blobs promises a bucket of blobs promises, with copies and without.
 #[test]
 fn blobs_in_a_bucket_conform() {
-    let test = "blobs_in_a_bucket_conform";
-    if !is_child("shared_store", test, None) {
-        let Some(store) = Store::start(test) else { return };
-        is_child("shared_store", test, Some(&store));
+    conform(Kind::S3, "shared_store", "blobs_in_a_bucket_conform");
+}
+
+pub fn conform(kind: Kind, module: &str, test: &str) {
+    if !is_child(module, test, None) {
+        let Some(store) = Store::of(kind, test) else { return };
+        is_child(module, test, Some(&store));
         return;
     }
     let root = tempfile::tempdir().expect("a directory");
@@ -80,8 +87,11 @@ fn blobs_in_a_bucket_conform() {
 /// that keeps it only when nobody else asks at the same moment; nothing is left in it.
 #[test]
 fn a_store_that_cannot_keep_commits_apart_is_refused() {
-    let test = "a_store_that_cannot_keep_commits_apart_is_refused";
-    if is_child("shared_store", test, None) {
+    refuse_unfit(Kind::S3, "shared_store", "a_store_that_cannot_keep_commits_apart_is_refused");
+}
+
+pub fn refuse_unfit(kind: Kind, module: &str, test: &str) {
+    if is_child(module, test, None) {
         let bucket = bucket("probed");
         assert_eq!(probe(&bucket, "token").expect("it is fit").races, 8);
         assert!(bucket.is_empty().expect("an answer"), "nothing is left");
@@ -118,21 +128,22 @@ fn a_store_that_cannot_keep_commits_apart_is_refused() {
         assert!(error.to_string().contains("is not empty"), "{error}");
         return;
     }
-    let Some(store) = Store::start(test) else { return };
-    is_child("shared_store", test, Some(&store));
+    let Some(store) = Store::of(kind, test) else { return };
+    is_child(module, test, Some(&store));
+    let place = store.place("data/prod");
     for how in ["ignored", "racy"] {
         store.break_conditions(how);
-        let (is_done, said) = store.run(&["doctor", "--store", PLACE]);
-        assert!(!is_done && said.contains("If-None-Match"), "{how}: {said}");
+        let (is_done, said) = store.run(&["doctor", "--store", &place]);
+        assert!(!is_done && said.contains("that there is none yet"), "{how}: {said}");
     }
     store.break_conditions("kept");
-    let (_, said) = store.run(&["doctor", "--store", PLACE]);
+    let (_, said) = store.run(&["doctor", "--store", &place]);
     assert!(said.contains("of 16 requests at once one created a name, 8 times"), "{said}");
 }
 
 /// The environment of a server over the bucket.
 fn variables(store: &Store) -> Vec<(&'static str, String)> {
-    store.variables().into_iter().chain([("LODESTONE_STORE", PLACE.to_owned())]).collect()
+    store.variables().into_iter().chain([("LODESTONE_STORE", store.place("data/prod"))]).collect()
 }
 
 fn pairs<'a>(variables: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a str)> {
@@ -149,8 +160,11 @@ fn segments_in(data: &Path) -> Vec<PathBuf> {
 /// those that were not processed yet, deletions, keys, memories, limits; and so again.
 #[test]
 fn a_lost_machine_loses_nothing_that_was_acknowledged() {
-    let test = "a_lost_machine_loses_nothing_that_was_acknowledged";
-    let Some(store) = Store::start(test) else { return };
+    lose_machines(Kind::S3, "a_lost_machine_loses_nothing_that_was_acknowledged");
+}
+
+pub fn lose_machines(kind: Kind, test: &str) {
+    let Some(store) = Store::of(kind, test) else { return };
     let Some(mut installation) = Installation::new(test) else { return };
     let variables = variables(&store);
     let (mut key, mut expected) = (None, None);

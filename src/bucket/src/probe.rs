@@ -209,8 +209,9 @@ fn race(bucket: &Bucket, key: &str, racers: usize) -> Result<(), SharedStoreErro
         return Err(unfit(
             bucket,
             format!(
-                "{winners} of {racers} requests have created one name: the store does not keep \
-                 If-None-Match, without which two commits could replace each other"
+                "{winners} of {racers} requests have created one name: the store does not keep the \
+                 condition that there is none yet, without which two commits could replace each \
+                 other"
             ),
         ));
     }

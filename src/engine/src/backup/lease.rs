@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use super::BackupError;
-use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put};
+use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put, Version};
 use lodestone_types::IdSource;
 
 const LOCK: &str = "lock";
@@ -39,8 +39,8 @@ struct Shared {
 
 #[derive(Debug)]
 struct Held {
-    /// The tag of the lock; `None` once another process has it.
-    tag: Option<String>,
+    /// The version of the lock; `None` once another process has it.
+    version: Option<Version>,
     renewals: u64,
     is_over: bool,
 }
@@ -55,7 +55,7 @@ impl Lease {
         ids: &dyn IdSource,
     ) -> Result<Option<Self>, BackupError> {
         let token = ids.uuid().simple().to_string();
-        let held = Mutex::new(Held { tag: None, renewals: 0, is_over: false });
+        let held = Mutex::new(Held { version: None, renewals: 0, is_over: false });
         let bucket = Arc::clone(bucket);
         let shared = Arc::new(Shared { bucket, token, held, changed: Condvar::new() });
         match shared.take() {
@@ -75,7 +75,7 @@ impl Lease {
 
     /// Whether the lock was still held when it was last looked at.
     pub(super) fn check(&self) -> Result<(), BackupError> {
-        self.shared.held.lock().tag.as_ref().map(|_| ()).ok_or_else(lost)
+        self.shared.held.lock().version.as_ref().map(|_| ()).ok_or_else(lost)
     }
 
     /// Renews the lock now.
@@ -113,15 +113,15 @@ impl Shared {
     /// Takes the lock; returns whether the store keeps others from it.
     fn take(&self) -> Result<bool, BackupError> {
         let mut held = self.held.lock();
-        let mut seen: Option<String> = None;
+        let mut seen: Option<Version> = None;
         let mut waited = Duration::ZERO;
         loop {
             let condition = match &seen {
-                Some(tag) if waited >= LEFT_OVER => Condition::Tag(tag),
+                Some(version) if waited >= LEFT_OVER => Condition::Unchanged(version),
                 _ => Condition::Absent,
             };
-            if let Some(tag) = self.write(condition, 0)? {
-                held.tag = Some(tag);
+            if let Some(version) = self.write(condition, 0)? {
+                held.version = Some(version);
                 // A store that does not know the condition writes it again.
                 let again = self.bucket.put(LOCK, self.text(1).as_bytes(), Condition::Absent)?;
                 if again != Put::Refused {
@@ -131,9 +131,9 @@ impl Shared {
                 }
                 return Ok(true);
             }
-            match (self.bucket.tag(LOCK)?, &seen) {
-                (Some(tag), None) => seen = Some(tag),
-                (Some(tag), Some(first)) if tag != *first || waited >= LEFT_OVER => {
+            match (self.bucket.version(LOCK)?, &seen) {
+                (Some(version), None) => seen = Some(version),
+                (Some(version), Some(first)) if version != *first || waited >= LEFT_OVER => {
                     return Err(BackupError::Busy);
                 }
                 (Some(_), Some(_)) => {}
@@ -150,24 +150,26 @@ impl Shared {
         format!("{} {renewals}", self.token)
     }
 
-    /// Writes the lock; returns its tag, or `None` where the condition does not hold.
+    /// Writes the lock; returns its version, or `None` where the condition does not hold.
     fn write(
         &self,
         condition: Condition<'_>,
         renewals: u64,
-    ) -> Result<Option<String>, BackupError> {
+    ) -> Result<Option<Version>, BackupError> {
         let text = self.text(renewals);
         match self.bucket.put(LOCK, text.as_bytes(), condition)? {
-            Put::Done(tag) => Ok(Some(tag)),
+            Put::Done(version) => Ok(Some(version)),
             // A first try was done, and its answer lost.
             Put::Refused if self.bucket.get(LOCK)?.as_deref() == Some(text.as_bytes()) => {
-                Ok(self.bucket.tag(LOCK)?)
+                Ok(self.bucket.version(LOCK)?)
             }
             Put::Refused => match condition {
-                // The tag is the right one: a store that refuses it does not know the condition.
-                Condition::Tag(tag) if self.bucket.tag(LOCK)?.as_deref() == Some(tag) => {
+                // It is the right one: a store that refuses it does not know the condition.
+                Condition::Unchanged(version)
+                    if self.bucket.version(LOCK)?.as_ref() == Some(version) =>
+                {
                     match self.bucket.put(LOCK, text.as_bytes(), Condition::None)? {
-                        Put::Done(tag) => Ok(Some(tag)),
+                        Put::Done(version) => Ok(Some(version)),
                         Put::Refused => Ok(None),
                     }
                 }
@@ -177,16 +179,16 @@ impl Shared {
     }
 
     fn renew(&self, held: &mut Held) -> Result<(), BackupError> {
-        let tag = held.tag.take().ok_or_else(lost)?;
+        let version = held.version.take().ok_or_else(lost)?;
         held.renewals += 1;
-        match self.write(Condition::Tag(&tag), held.renewals) {
+        match self.write(Condition::Unchanged(&version), held.renewals) {
             Ok(renewed) => {
-                held.tag = renewed;
-                held.tag.as_ref().map(|_| ()).ok_or_else(lost)
+                held.version = renewed;
+                held.version.as_ref().map(|_| ()).ok_or_else(lost)
             }
             Err(error) => {
                 // It may be renewed yet.
-                held.tag = Some(tag);
+                held.version = Some(version);
                 Err(error)
             }
         }

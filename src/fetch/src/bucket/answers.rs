@@ -2,13 +2,29 @@
 
 use serde::Deserialize;
 
-/// One page of a listing.
+/// One page of a listing, of any store.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// Keys and lengths.
+    pub objects: Vec<(String, u64)>,
+    /// The place of the next page.
+    pub next: Option<String>,
+}
+
+/// One page of a listing, of S3.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Listing {
     #[serde(rename = "Contents", default)]
     pub contents: Vec<Content>,
     #[serde(rename = "NextContinuationToken")]
     pub next: Option<String>,
+}
+
+impl From<Listing> for Page {
+    fn from(listing: Listing) -> Self {
+        let objects = listing.contents.into_iter().map(|one| (one.key, one.size)).collect();
+        Self { objects, next: listing.next }
+    }
 }
 
 /// An object in a listing.

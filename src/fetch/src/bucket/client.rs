@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::de::DeserializeOwned;
+use quick_xml::DeError;
 use ureq::http::{Request, Response, header};
 use ureq::{Agent, AsSendBody, Body, Proxy};
 
 use super::answers::Problem;
-use super::credentials::{Credentials, Profile, Variable};
-use super::limits::{self, ANSWER, CONNECT, SMALL_BYTES, STALL};
+use super::credentials::{Credentials, Variable};
+use super::dialect::{Dialect, Headers, Opened, Query, Unsigned};
+use super::limits::{self, ANSWER, CONNECT, STALL};
 use super::provider::{CredentialProvider, provider};
-use super::sign::{self, Unsigned};
-use super::url::{Store, is_loopback};
-use super::{BucketError, BucketOptions, BucketUrl, Pause};
+use super::url::{Store, StoreKind, is_loopback};
+use super::{BucketError, BucketOptions, BucketUrl, Pause, google, s3, sign};
 use crate::Authorities;
 use lodestone_types::{Clock, Timestamp};
 
@@ -25,30 +25,11 @@ const XML_BYTES_MAX: u64 = 8 << 20;
 /// Connections that wait for the next request.
 const IDLE_MAX: usize = 16;
 
-/// Condition under which an object is written.
-#[derive(Debug, Clone, Copy)]
-pub enum Condition<'a> {
-    /// Always.
-    None,
-    /// There is no object of this key.
-    Absent,
-    /// The object of this key is the one with this tag.
-    Tag(&'a str),
-}
-
-/// End of writing an object under a condition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Put {
-    /// It is written, and has this tag.
-    Done(String),
-    /// The condition does not hold.
-    Refused,
-}
-
 /// A bucket, and a prefix in it.
 pub struct Bucket {
     url: BucketUrl,
     store: Store,
+    pub(super) dialect: Box<dyn Dialect>,
     credentials: CredentialProvider,
     agent: Agent,
     clock: Arc<dyn Clock>,
@@ -71,8 +52,8 @@ pub(super) struct Ask<'a> {
     pub method: &'static str,
     /// Key below the prefix; `None` asks about the bucket.
     pub key: Option<&'a str>,
-    pub query: Vec<(&'static str, &'a str)>,
-    pub headers: Vec<(&'static str, String)>,
+    pub query: Query<'a>,
+    pub headers: Headers,
     pub body: &'a [u8],
     /// Whether it must not come to the store twice: one without an answer is not repeated.
     pub is_once: bool,
@@ -123,8 +104,16 @@ impl Bucket {
         clock: Arc<dyn Clock>,
         pause: Box<Pause>,
     ) -> Result<Self, BucketError> {
-        let profile = Profile::read(variable)?;
-        let store = Store::of(&url, options, &profile)?;
+        let opened = match url.kind {
+            StoreKind::S3 => s3::open(variable, &url, options),
+            StoreKind::Google => google::open(variable, &url),
+        };
+        let Opened { store, dialect, source, advice } = opened?;
+        if source.is_sent() && store.is_in_the_open() {
+            let origin = &store.origin;
+            let problem = format!("{url} at {origin}: a token is only sent to https://");
+            return Err(BucketError::Invalid { problem });
+        }
         let agent = authorities
             .client(if is_loopback(&store.host) { None } else { Proxy::try_from_env() })
             .timeout_connect(Some(CONNECT))
@@ -135,12 +124,12 @@ impl Bucket {
             .max_idle_connections(IDLE_MAX)
             .build()
             .new_agent();
-        let credentials = provider(&profile, &store.region, authorities, &clock, &*pause);
+        let credentials = provider(source, &advice, authorities, &clock, &*pause);
         let credentials = credentials.map_err(|error| BucketError::Credentials {
             problem: format!("{url} at {}: {error}", store.origin),
         })?;
         let sent = Default::default();
-        Ok(Self { credentials, url, store, agent, clock, pause, sent })
+        Ok(Self { credentials, url, store, dialect, agent, clock, pause, sent })
     }
 
     /// Its address.
@@ -169,7 +158,8 @@ impl Bucket {
         (self.pause)(time)
     }
 
-    /// Sends a request, again where that may help. Answers other than 2xx, 404 and 412 are errors.
+    /// Sends a request, again where that may help. Answers other than 2xx, 404 and the refusal of
+    /// a condition are errors.
     pub(super) fn ask(&self, ask: &Ask<'_>) -> Result<Response<Body>, BucketError> {
         let (mut tries, mut is_renewed, begun) = (0, false, Instant::now());
         loop {
@@ -178,7 +168,10 @@ impl Bucket {
                 Err(problem) => (self.unreachable(ask, &problem), None),
                 Ok(credentials) => match self.send(ask, &credentials, tries) {
                     Ok(answer) => match answer.status().as_u16() {
-                        200..=299 | 404 | 412 => return Ok(answer),
+                        200..=299 | 404 => return Ok(answer),
+                        status if self.dialect.is_refusal(status, self.code_of(&answer)) => {
+                            return Ok(answer);
+                        }
                         // A gateway tells that it has no answer.
                         408 | 502 | 504 if ask.is_once => return Err(self.refused(ask, answer)),
                         status @ (408 | 409 | 429 | 500..=599) if status != 501 => {
@@ -229,12 +222,19 @@ impl Bucket {
         self.sent[ask.kind()].fetch_add(1, Ordering::Relaxed);
         let key = ask.key.map(|key| self.full_key(key)).unwrap_or_default();
         let path = sign::path(&format!("{}/{key}", self.store.root));
-        let query = sign::query(&ask.query);
-        let (method, host) = (ask.method, &*self.store.host);
-        let headers = ask.headers.clone();
-        let unsigned =
-            Unsigned { method, path: &path, query: &query, host, headers, body: ask.body };
-        let headers = sign::sign(unsigned, credentials, &self.store.region, self.clock.now());
+        let (method, host, now) = (ask.method, &*self.store.host, self.clock.now());
+        let (query, headers) = (ask.query.clone(), ask.headers.clone());
+        let mut unsigned = Unsigned { method, path: &path, query, host, headers, body: ask.body };
+        self.dialect.prepare(&mut unsigned, now);
+        let query = sign::query(&unsigned.query);
+        let headers = match credentials {
+            Credentials::Key(key) => self.dialect.sign(&unsigned, key, now),
+            Credentials::Bearer(token) => {
+                let mut headers = unsigned.headers;
+                headers.push(("authorization", format!("Bearer {token}")));
+                headers
+            }
+        };
         let mark = if query.is_empty() { "" } else { "?" };
         let mut request = Request::builder()
             .method(method)
@@ -267,16 +267,24 @@ impl Bucket {
 
     pub(super) fn refused(&self, ask: &Ask<'_>, answer: Response<Body>) -> BucketError {
         let status = answer.status().as_u16();
+        let told = self.code_of(&answer).to_owned();
         let text = body_of(answer).unwrap_or_default();
         let Problem { code, message } = quick_xml::de::from_str(&text).unwrap_or_default();
+        let code = if code.is_empty() { told } else { code };
         let place = self.place();
         BucketError::Refused { place, what: ask.what(), status, code, message }
+    }
+
+    /// The word for the reason of an error, where a header has it.
+    fn code_of<'a>(&self, answer: &'a Response<Body>) -> &'a str {
+        let value = self.dialect.code_header().and_then(|name| answer.headers().get(name));
+        value.and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// An error where it is not the key that is missing, but the bucket.
     pub(super) fn absent(&self, ask: &Ask<'_>, answer: Response<Body>) -> Result<(), BucketError> {
         match self.refused(ask, answer) {
-            error @ BucketError::Refused { .. } if error.code() == "NoSuchBucket" => Err(error),
+            error if error.code() == self.dialect.no_bucket() => Err(error),
             _ => Ok(()),
         }
     }
@@ -286,22 +294,21 @@ impl Bucket {
         BucketError::Unreachable { place, what: ask.what(), problem }
     }
 
-    /// Asks for an answer in XML.
-    pub(super) fn ask_xml<T: DeserializeOwned>(&self, ask: &Ask<'_>) -> Result<T, BucketError> {
-        let answer = self.ask(ask)?;
-        if !answer.status().is_success() {
-            return Err(self.refused(ask, answer));
-        }
+    /// Asks for an answer that is read from its text.
+    pub(super) fn ask_text<T>(
+        &self,
+        ask: &Ask<'_>,
+        read: impl FnOnce(&str) -> Result<T, DeError>,
+    ) -> Result<T, BucketError> {
+        let answer = self.ask_done(ask)?;
         let text = body_of(answer).map_err(|error| self.unreachable(ask, &error))?;
         // A store that has begun to answer can only say there that it failed.
-        quick_xml::de::from_str(&text).map_err(|error| {
-            match quick_xml::de::from_str::<Problem>(&text) {
-                Ok(Problem { code, message }) if !code.is_empty() => {
-                    let place = self.place();
-                    BucketError::Refused { place, what: ask.what(), status: 200, code, message }
-                }
-                _ => self.unreachable(ask, &error),
+        read(&text).map_err(|error| match quick_xml::de::from_str::<Problem>(&text) {
+            Ok(Problem { code, message }) if !code.is_empty() => {
+                let place = self.place();
+                BucketError::Refused { place, what: ask.what(), status: 200, code, message }
             }
+            _ => self.unreachable(ask, &error),
         })
     }
 
@@ -312,54 +319,6 @@ impl Bucket {
             true => Ok(answer),
             false => Err(self.refused(ask, answer)),
         }
-    }
-
-    /// Writes an object. Where there must be none, a request without an answer is not repeated: the
-    /// first could arrive after the second, when the object was removed already.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn put(
-        &self,
-        key: &str,
-        body: &[u8],
-        condition: Condition<'_>,
-    ) -> Result<Put, BucketError> {
-        let headers = match condition {
-            Condition::None => Vec::new(),
-            Condition::Absent => vec![("if-none-match", "*".to_owned())],
-            Condition::Tag(tag) => vec![("if-match", tag.to_owned())],
-        };
-        let is_once = matches!(condition, Condition::Absent);
-        let (method, key, is_small) = ("PUT", Some(key), body.len() <= SMALL_BYTES);
-        let ask = Ask { method, key, headers, body, is_once, is_small, ..Ask::default() };
-        let answer = self.ask(&ask)?;
-        match (answer.status().as_u16(), condition) {
-            // The object that should have this tag may be gone.
-            (412, _) | (404, Condition::Tag(_)) => Ok(Put::Refused),
-            (404, _) => Err(self.refused(&ask, answer)),
-            _ => Ok(Put::Done(tag_of(&answer))),
-        }
-    }
-
-    /// The tag of an object; `None` if there is none.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn tag(&self, key: &str) -> Result<Option<String>, BucketError> {
-        let ask = Ask { method: "HEAD", key: Some(key), is_small: true, ..Ask::default() };
-        let answer = self.ask(&ask)?;
-        Ok(answer.status().is_success().then(|| tag_of(&answer)))
-    }
-
-    /// Removes an object; one that is not there counts as removed.
-    ///
-    /// # Errors
-    /// Those of the store.
-    pub fn remove(&self, key: &str) -> Result<(), BucketError> {
-        let (method, key, is_small) = ("DELETE", Some(key), true);
-        self.ask(&Ask { method, key, is_small, ..Ask::default() })?;
-        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use super::BucketError;
 use super::roles::Role;
-use super::url::aws_endpoint;
+use super::s3::aws_endpoint;
 
 const MACHINE_SERVICE: &str = "http://169.254.169.254";
 const MACHINE_SERVICE_IPV6: &str = "http://[fd00:ec2::254]";
@@ -22,16 +22,28 @@ const UNSUPPORTED_KEYS: [&str; 6] = [
 pub(super) type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The right to use a bucket. Its secrets are never printed.
-#[derive(Clone)]
-pub(super) struct Credentials {
-    pub key_id: String,
-    pub secret_key: String,
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Credentials {
+    /// A key, whose secret signs requests.
+    Key(Key),
+    /// A token of OAuth 2.0, which is sent with them.
+    Bearer(String),
+}
+
+/// A key that signs requests.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    pub id: String,
+    pub secret: String,
     pub session_token: Option<String>,
 }
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("key_id", &self.key_id).finish_non_exhaustive()
+        match self {
+            Self::Key(key) => f.debug_struct("Key").field("id", &key.id).finish_non_exhaustive(),
+            Self::Bearer(_) => f.debug_struct("Bearer").finish_non_exhaustive(),
+        }
     }
 }
 
@@ -42,6 +54,39 @@ pub(super) enum Source {
     Fixed(Credentials),
     /// A service gives those of a role.
     Role(Role),
+}
+
+impl Source {
+    /// Whether its credentials are themselves sent to the store.
+    pub(super) fn is_sent(&self) -> bool {
+        matches!(self, Self::Fixed(Credentials::Bearer(_)) | Self::Role(Role::Token(_)))
+    }
+}
+
+/// A key whose two halves are variables; `None` where there is neither.
+///
+/// # Errors
+/// [`BucketError::Credentials`] where there is one without the other.
+pub(super) fn key_of(variable: Variable<'_>, pair: [&str; 2]) -> Result<Option<Key>, BucketError> {
+    check_pair(pair, variable)?;
+    let key = |id, secret| Key { id, secret, session_token: None };
+    Ok(variable(pair[0]).zip(variable(pair[1])).map(|(id, secret)| key(id, secret)))
+}
+
+/// Checks that both values of a pair are set, or none.
+fn check_pair(pair: [&str; 2], get: Variable<'_>) -> Result<(), BucketError> {
+    let (has, lacks) = match pair.map(|key| get(key).is_some()) {
+        [true, false] => (pair[0], pair[1]),
+        [false, true] => (pair[1], pair[0]),
+        _ => return Ok(()),
+    };
+    Err(BucketError::Credentials { problem: format!("{has} is set and {lacks} is not") })
+}
+
+/// The error of a place without credentials; `advice` tells how to give some.
+pub(super) fn missing(advice: &str, problem: &str) -> BucketError {
+    let problem = format!("no credentials for the bucket: {advice}: {problem}");
+    BucketError::Credentials { problem }
 }
 
 /// Values of the profile, and the variables that go before them.
@@ -95,16 +140,16 @@ impl<'a> Profile<'a> {
     pub(super) fn source(&self, region: &str) -> Result<Source, BucketError> {
         // A key of the environment never goes together with a secret of a file.
         let from = |get: &dyn Fn(&str, &str) -> Option<String>| {
-            Some(Credentials {
-                key_id: get("AWS_ACCESS_KEY_ID", "aws_access_key_id")?,
-                secret_key: get("AWS_SECRET_ACCESS_KEY", "aws_secret_access_key")?,
+            Some(Credentials::Key(Key {
+                id: get("AWS_ACCESS_KEY_ID", "aws_access_key_id")?,
+                secret: get("AWS_SECRET_ACCESS_KEY", "aws_secret_access_key")?,
                 session_token: get("AWS_SESSION_TOKEN", "aws_session_token"),
-            })
+            }))
         };
         if let Some(found) = from(&|variable, _| (self.variable)(variable)) {
             return Ok(Source::Fixed(found));
         }
-        self.check_pair(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], self.variable)?;
+        check_pair(["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], self.variable)?;
         if let Some(role) = self.web_identity(region)? {
             return Ok(Source::Role(role));
         }
@@ -118,7 +163,8 @@ impl<'a> Profile<'a> {
         let is_off = (self.variable)("AWS_EC2_METADATA_DISABLED")
             .is_some_and(|value| value.eq_ignore_ascii_case("true"));
         if is_off {
-            return Err(self.missing("AWS_EC2_METADATA_DISABLED forbids asking the machine"));
+            let problem = "AWS_EC2_METADATA_DISABLED forbids asking the machine";
+            return Err(missing(&self.advice(), problem));
         }
         Ok(Source::Role(self.machine()))
     }
@@ -127,7 +173,7 @@ impl<'a> Profile<'a> {
     /// would go on with the machine's role, and nobody would notice.
     fn check_supported(&self) -> Result<(), BucketError> {
         let get = |key: &str| self.values.get(key).cloned();
-        self.check_pair(["aws_access_key_id", "aws_secret_access_key"], &get)?;
+        check_pair(["aws_access_key_id", "aws_secret_access_key"], &get)?;
         let unsupported = UNSUPPORTED_KEYS.iter().find(|key| self.values.contains_key(**key));
         let problem = match unsupported {
             Some(key) => format!("profile {} has {key}, which is not supported", self.name),
@@ -137,16 +183,6 @@ impl<'a> Profile<'a> {
             None => return Ok(()),
         };
         Err(BucketError::Credentials { problem })
-    }
-
-    /// Checks that both values of a pair are set, or none.
-    fn check_pair(&self, pair: [&str; 2], get: Variable<'_>) -> Result<(), BucketError> {
-        let (has, lacks) = match pair.map(|key| get(key).is_some()) {
-            [true, false] => (pair[0], pair[1]),
-            [false, true] => (pair[1], pair[0]),
-            _ => return Ok(()),
-        };
-        Err(BucketError::Credentials { problem: format!("{has} is set and {lacks} is not") })
     }
 
     fn machine(&self) -> Role {
@@ -189,15 +225,14 @@ impl<'a> Profile<'a> {
         role.map(Some).map_err(|problem| BucketError::Credentials { problem })
     }
 
-    /// The error of a place without credentials.
-    pub(super) fn missing(&self, problem: &str) -> BucketError {
-        let problem = format!(
-            "no credentials for the bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or \
-             put aws_access_key_id and aws_secret_access_key of profile {} into \
-             ~/.aws/credentials, or give this machine or container a role: {problem}",
+    /// The ways to give credentials.
+    pub(super) fn advice(&self) -> String {
+        format!(
+            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or put aws_access_key_id and \
+             aws_secret_access_key of profile {} into ~/.aws/credentials, or give this machine or \
+             container a role",
             self.name
-        );
-        BucketError::Credentials { problem }
+        )
     }
 }
 
@@ -244,10 +279,11 @@ mod tests {
                 _ => set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()),
             };
             let profile = Profile::read(&variable).unwrap();
-            let Source::Fixed(found) = profile.source("r").unwrap() else { panic!("a role") };
-            let Credentials { key_id, secret_key, session_token } = found;
+            let Source::Fixed(Credentials::Key(found)) = profile.source("r").unwrap() else {
+                panic!("a role")
+            };
             let region = profile.value(&["AWS_REGION"], "region").unwrap();
-            (key_id, secret_key, session_token.unwrap_or_default(), region)
+            (found.id, found.secret, found.session_token.unwrap_or_default(), region)
         };
         let of = |key: &str, secret: &str, token: &str, region: &str| {
             (key.to_owned(), secret.to_owned(), token.to_owned(), region.to_owned())
@@ -301,11 +337,10 @@ mod tests {
         let missing = |name: &str| (name == "AWS_CONFIG_FILE").then(|| "/nowhere/c".to_owned());
         let error = Profile::read(&missing).err().unwrap().to_string();
         assert!(error.contains("/nowhere/c"), "{error}");
-        let secret = Credentials {
-            key_id: "id".into(),
-            secret_key: "hidden".into(),
-            session_token: Some("hidden".into()),
-        };
-        assert!(!format!("{secret:?}").contains("hidden"));
+        let (id, secret) = ("id".into(), "hidden".into());
+        let key = Key { id, secret, session_token: Some("hidden".into()) };
+        for secret in [Credentials::Key(key), Credentials::Bearer("hidden".into())] {
+            assert!(!format!("{secret:?}").contains("hidden"));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Listings of the keys of objects.
 
-use super::answers::Listing;
+use super::answers::Page;
 use super::client::Ask;
 use super::{Bucket, BucketError};
 
@@ -13,17 +13,25 @@ impl Bucket {
         self.holds_only(|_| false)
     }
 
-    /// Whether all objects below the prefix have keys that are `known`, and are one page of a
-    /// listing at most.
+    /// Whether all objects below the prefix have keys that are `known`: the listing ends at the
+    /// first one that is not.
     ///
     /// # Errors
     /// Those of the store.
     pub fn holds_only(&self, known: impl Fn(&str) -> bool) -> Result<bool, BucketError> {
         let full = self.full_key("");
-        let query = vec![("list-type", "2"), ("prefix", &*full)];
-        let page: Listing = self.ask_xml(&Ask { method: "GET", query, ..Ask::default() })?;
-        let is_known = |one: &str| one.strip_prefix(&full).is_some_and(&known);
-        Ok(page.next.is_none() && page.contents.iter().all(|one| is_known(&one.key)))
+        let is_known = |key: &str| key.strip_prefix(&full).is_some_and(&known);
+        let mut next = None;
+        loop {
+            let page = self.page(&full, next.as_deref())?;
+            if !page.objects.iter().all(|(key, _)| is_known(key)) {
+                return Ok(false);
+            }
+            match page.next {
+                Some(token) => next = Some(token),
+                None => return Ok(true),
+            }
+        }
     }
 
     /// Every key that begins with `start`, and its length, ascending; keys are those below the
@@ -36,15 +44,19 @@ impl Bucket {
         let cut = full.len() - start.len();
         let (mut found, mut next) = (Vec::new(), None::<String>);
         loop {
-            let mut query = vec![("list-type", "2"), ("prefix", &*full)];
-            query.extend(next.as_deref().map(|next| ("continuation-token", next)));
-            let page: Listing = self.ask_xml(&Ask { method: "GET", query, ..Ask::default() })?;
-            let keys = page.contents.into_iter().filter(|one| one.key.starts_with(&full));
-            found.extend(keys.map(|one| (one.key[cut..].to_owned(), one.size)));
+            let page = self.page(&full, next.as_deref())?;
+            let objects = page.objects.into_iter().filter(|(key, _)| key.starts_with(&full));
+            found.extend(objects.map(|(key, bytes)| (key[cut..].to_owned(), bytes)));
             match page.next {
                 Some(token) => next = Some(token),
                 None => return Ok(found),
             }
         }
+    }
+
+    fn page(&self, full: &str, next: Option<&str>) -> Result<Page, BucketError> {
+        let query = self.dialect.list(full, next);
+        let ask = Ask { method: "GET", query, ..Ask::default() };
+        self.ask_text(&ask, |text| self.dialect.read_page(text))
     }
 }

@@ -1,37 +1,47 @@
-//! A bucket of an S3-compatible store: objects by key, whole or in parts.
+//! A bucket of a store of objects by key, which are whole or in parts: S3 and those with its
+//! interface, and Google's.
 //!
 //! ```text
-//! request -> signature -> HTTP -> 2xx, or 404 and 412, which are answers
+//! request -> signature -> HTTP -> 2xx, 404, or the refusal of a condition, which are answers
 //!    ^                     |
 //!    '---- pause ----------'  lost connections, 408, 409, 429, 5xx: RETRIES times, each pause
 //!                             twice as long as the one before
 //! ```
 //! The address is the operator's, so it does not pass the gate of pages. The store compares every
-//! body that it gets with the hash in its signature.
+//! body that it gets with the hash in its signature, where the request has one: a token has none.
 //!
-//! - `url`: names of places; `credentials`: keys, region and endpoint; `roles`: services that give
+//! - `url`: names of places; `dialect`: the differences between stores, all of which are in `s3`,
+//!   `google` and what they use
+//! - `credentials`: keys, region and endpoint of S3; `roles`, `tokens`: services that give
 //!   credentials; `provider`: credentials that are renewed; `sign`: signatures
 //! - `client`: requests and their retries; `limits`: their times; `read`: objects that are read;
-//!   `list`: listings; `parts`: objects that are sent in parts; `answers`: bodies in XML
+//!   `write`: those that are written; `parts`: those that are sent in parts; `list`: listings;
+//!   `answers`: bodies in XML
 
 mod answers;
 mod client;
 mod credentials;
+mod dialect;
+mod google;
 mod limits;
 mod list;
 mod parts;
 mod provider;
 mod read;
 mod roles;
+mod s3;
 mod sign;
+mod tokens;
 mod url;
+mod write;
 
 use std::time::Duration;
 
 use lodestone_types::ErrorKind;
 
-pub use client::{Bucket, Condition, Put};
-pub use url::{BucketOptions, BucketUrl};
+pub use client::Bucket;
+pub use url::{BucketOptions, BucketUrl, StoreKind};
+pub use write::{Condition, Put, Version};
 
 /// Waits for a time, less where the work is to end; returns whether it is.
 pub type Pause = dyn Fn(Duration) -> bool + Send + Sync;
@@ -93,7 +103,11 @@ impl BucketError {
     /// not know them, and an answer to HEAD has no body.
     fn may_mean_expired(&self) -> bool {
         let codes = ["ExpiredToken", "InvalidToken", "InvalidAccessKeyId", ""];
-        matches!(self, Self::Refused { status: 400 | 403, .. }) && codes.contains(&self.code())
+        match self {
+            Self::Refused { status: 401, .. } => true,
+            Self::Refused { status: 400 | 403, code, .. } => codes.contains(&&**code),
+            _ => false,
+        }
     }
 
     /// The kind of error: it says what the caller should do.

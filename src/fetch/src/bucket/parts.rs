@@ -1,10 +1,10 @@
 //! Objects that are sent in parts.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 
 use parking_lot::Mutex;
 
-use super::answers::{Begun, Completed, Uploads};
 use super::client::{Ask, tag_of};
 use super::{Bucket, BucketError};
 
@@ -25,13 +25,18 @@ impl Bucket {
         (part_bytes, streams): (usize, usize),
         read: &mut (dyn FnMut(&mut [u8]) -> Result<usize, E> + Send),
     ) -> Result<(), E> {
-        let query = vec![("uploads", "")];
-        let begun: Begun =
-            self.ask_xml(&Ask { method: "POST", key: Some(key), query, ..Ask::default() })?;
+        let id = match self.dialect.begin_parts() {
+            Some(query) => {
+                let ask = Ask { method: "POST", key: Some(key), query, ..Ask::default() };
+                self.ask_text(&ask, |text| self.dialect.read_begun(text))?
+            }
+            // Parts of two uploads of one key must not be taken for each other.
+            None => format!("{:016x}", RandomState::new().hash_one(key)),
+        };
         let upload = Upload {
             bucket: self,
             key,
-            id: &begun.upload_id,
+            id: &id,
             part_bytes,
             next: Mutex::new(Next { number: 1, is_last: false, read }),
             tags: Mutex::default(),
@@ -39,14 +44,15 @@ impl Bucket {
         let put = upload.send(streams);
         if put.is_err() {
             // What could not be thrown away now is when the place is next written to.
-            let _ = self.abandon(key, &begun.upload_id);
+            let _ = self.abandon(key, &id);
         }
         put
     }
 
     fn abandon(&self, key: &str, upload_id: &str) -> Result<(), BucketError> {
-        let query = vec![("uploadId", upload_id)];
-        self.ask(&Ask { method: "DELETE", key: Some(key), query, ..Ask::default() })?;
+        if let Some(query) = self.dialect.abandon_parts(upload_id) {
+            self.ask(&Ask { method: "DELETE", key: Some(key), query, ..Ask::default() })?;
+        }
         Ok(())
     }
 
@@ -60,12 +66,13 @@ impl Bucket {
         let cut = full.len() - start.len();
         let mut count = 0;
         for _ in 0..PAGES_MAX {
-            let query = vec![("uploads", ""), ("prefix", &*full)];
-            let page: Uploads = self.ask_xml(&Ask { method: "GET", query, ..Ask::default() })?;
+            let Some(query) = self.dialect.list_uploads(&full) else { break };
+            let ask = Ask { method: "GET", query, ..Ask::default() };
+            let page = self.ask_text(&ask, |text| self.dialect.read_uploads(text))?;
             let mut is_over = true;
-            for upload in page.uploads {
-                if upload.key.starts_with(&full) {
-                    self.abandon(&upload.key[cut..], &upload.upload_id)?;
+            for (key, upload_id) in page {
+                if key.starts_with(&full) {
+                    self.abandon(&key[cut..], &upload_id)?;
                     (count, is_over) = (count + 1, false);
                 }
             }
@@ -135,29 +142,24 @@ impl<E: From<BucketError> + Send> Upload<'_, E> {
     }
 
     fn send_part(&self, number: usize, body: &[u8]) -> Result<String, BucketError> {
-        let number = number.to_string();
-        let query = vec![("partNumber", &*number), ("uploadId", self.id)];
+        let query = self.bucket.dialect.part(self.id, number);
         let ask = Ask { method: "PUT", key: Some(self.key), query, body, ..Ask::default() };
         Ok(tag_of(&self.bucket.ask_done(&ask)?))
     }
 
     fn complete(&self) -> Result<(), E> {
-        let mut parts = String::from("<CompleteMultipartUpload>");
-        for (number, tag) in &*self.tags.lock() {
-            let tag = quick_xml::escape::escape(tag);
-            parts += &format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>");
-        }
-        parts.push_str("</CompleteMultipartUpload>");
-        let (query, body) = (vec![("uploadId", self.id)], parts.as_bytes());
-        let ask = Ask { method: "POST", key: Some(self.key), query, body, ..Ask::default() };
-        match self.bucket.ask_xml::<Completed>(&ask) {
+        let dialect = &self.bucket.dialect;
+        let (method, query, body) = dialect.end_parts(self.id, &self.tags.lock());
+        let (key, body) = (Some(self.key), body.as_bytes());
+        let ask = Ask { method, key, query, body, ..Ask::default() };
+        match self.bucket.ask_text(&ask, |text| dialect.read_ended(text)) {
             // The answer to an earlier try was lost.
             Err(error)
-                if error.code() == "NoSuchUpload" && self.bucket.tag(self.key)?.is_some() =>
+                if error.code() == "NoSuchUpload" && self.bucket.version(self.key)?.is_some() =>
             {
                 Ok(())
             }
-            done => Ok(done.map(|_| ())?),
+            done => Ok(done?),
         }
     }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use ureq::Agent;
 
-use super::credentials::{Credentials, Profile, Source};
+use super::credentials::{self, Credentials, Source};
 use super::roles::{ExpiringCredentials, Role};
 use super::{BucketError, Pause};
 use crate::Authorities;
@@ -29,16 +29,16 @@ const FAILURE_KEPT: Duration = Duration::from_secs(1);
 const START_TRIES: usize = 3;
 const START_PAUSE: Duration = Duration::from_millis(1500);
 
-/// The provider that the environment names. A role is tried a few times: its service may start at
-/// the same time as this process.
+/// The provider of a source; `advice` tells those who have no credentials how to give some. A role
+/// is tried a few times: its service may start at the same time as this process.
 pub(super) fn provider(
-    profile: &Profile<'_>,
-    region: &str,
+    source: Source,
+    advice: &str,
     authorities: &Authorities,
     clock: &Arc<dyn Clock>,
     pause: &Pause,
 ) -> Result<CredentialProvider, BucketError> {
-    let role = match profile.source(region)? {
+    let role = match source {
         Source::Fixed(credentials) => return Ok(CredentialProvider::Static(credentials)),
         Source::Role(role) => role,
     };
@@ -48,7 +48,7 @@ pub(super) fn provider(
     for left in (0..tries).rev() {
         match provider.current() {
             Ok(_) => return Ok(provider),
-            Err(problem) if left == 0 => return Err(profile.missing(&problem)),
+            Err(problem) if left == 0 => return Err(credentials::missing(advice, &problem)),
             Err(problem) => tracing::warn!(problem, "the role gives no credentials yet"),
         }
         if pause(START_PAUSE) {
@@ -90,7 +90,7 @@ impl CredentialProvider {
     pub(super) fn discard(&self, refused: &Credentials) -> bool {
         let Self::Role(role) = self else { return false };
         let cached = &mut role.cache.lock().credentials;
-        if cached.as_ref().is_some_and(|one| one.credentials.key_id == refused.key_id) {
+        if cached.as_ref().is_some_and(|one| one.credentials == *refused) {
             *cached = None;
         }
         true
@@ -173,9 +173,8 @@ impl RoleCredentials {
 
     fn fetch(&self) -> Result<Credentials, String> {
         let is_machine = matches!(self.role, Role::Machine { .. });
-        let keys = self.role.keys(&self.agent);
+        let answer = self.role.fetch(&self.agent, &*self.clock);
         let now = self.clock.now();
-        let answer = keys.and_then(|keys| keys.into_credentials(now, is_machine));
         let mut cache = self.cache.lock();
         let problem = match answer {
             Ok(fresh) => {

@@ -4,6 +4,7 @@
 //! web identity   token of a file -> POST to the token service -> keys   accounts of EKS, OpenID
 //! container      GET of the address in the environment -> keys          tasks of ECS, pods of EKS
 //! machine        PUT for a token, GET role, GET its keys -> keys        machines of EC2
+//! token          request of the other clouds (`tokens`) -> token        theirs
 //! ```
 //! Sources: AWS Security Token Service, `AssumeRoleWithWebIdentity`; AWS SDKs and tools, container
 //! credential provider; Amazon EC2, instance metadata service version 2.
@@ -18,11 +19,12 @@ use ureq::http::{Request, Uri};
 use ureq::{Agent, Proxy};
 
 use super::answers::Problem;
-use super::credentials::Credentials;
+use super::credentials::{Credentials, Key};
 use super::sign;
+use super::tokens::TokenService;
 use super::url::is_loopback;
 use crate::Authorities;
-use lodestone_types::Timestamp;
+use lodestone_types::{Clock, Timestamp};
 
 /// Credentials are renewed so long before they expire, or at half of the time that is left.
 pub(super) const AHEAD_MILLIS: u64 = 5 * 60_000;
@@ -34,6 +36,8 @@ const BODY_BYTES_MAX: u64 = 64 << 10;
 /// Seconds for which a token of the machine's service is good: the most that it gives.
 const MACHINE_TOKEN_SECONDS: &str = "21600";
 pub(super) const MACHINE_ROLES: &str = "/latest/meta-data/iam/security-credentials/";
+/// The header of a form.
+pub(super) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 /// Hosts beside this machine that may be asked for a container's credentials without TLS.
 const CONTAINER_HOSTS: [&str; 3] = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"];
 
@@ -65,6 +69,8 @@ pub(super) enum Role {
         /// Address of the machine's metadata service.
         service: String,
     },
+    /// That of a machine of another cloud, which gives tokens and no keys.
+    Token(TokenService),
 }
 
 impl fmt::Display for Role {
@@ -76,6 +82,7 @@ impl fmt::Display for Role {
                 write!(f, "the container's role from {}", origin(address))
             }
             Self::Machine { service } => write!(f, "the machine's role from {}", origin(service)),
+            Self::Token(service) => write!(f, "{} from {}", service.name, origin(&service.address)),
         }
     }
 }
@@ -100,6 +107,15 @@ pub(super) struct ExpiringCredentials {
     pub(super) renew_at: Timestamp,
 }
 
+impl ExpiringCredentials {
+    /// Credentials that expire, and are renewed ahead of it.
+    pub(super) fn until(credentials: Credentials, expires: Timestamp, now: Timestamp) -> Self {
+        let left = expires.0.saturating_sub(now.0);
+        let renew_at = Timestamp(expires.0 - AHEAD_MILLIS.min(left / 2));
+        Self { credentials, expires, renew_at }
+    }
+}
+
 /// Answer of a service: keys, or the reason for which there are none.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
@@ -109,9 +125,9 @@ pub(super) struct KeysReply {
     #[serde(alias = "Token")]
     pub(super) session_token: Option<String>,
     pub(super) expiration: Option<String>,
-    #[serde(alias = "code")]
+    #[serde(alias = "code", alias = "error")]
     pub(super) code: String,
-    #[serde(alias = "message")]
+    #[serde(alias = "message", alias = "error_description")]
     pub(super) message: String,
 }
 
@@ -148,11 +164,11 @@ impl KeysReply {
                 .reason()
                 .unwrap_or_else(|| "an answer without credentials".to_owned()));
         }
-        let credentials = Credentials {
-            key_id: self.access_key_id,
-            secret_key: self.secret_access_key,
+        let credentials = Credentials::Key(Key {
+            id: self.access_key_id,
+            secret: self.secret_access_key,
             session_token: self.session_token.filter(|token| !token.is_empty()),
-        };
+        });
         let Some(told) = self.expiration else {
             let never = Timestamp(u64::MAX);
             return Ok(ExpiringCredentials { credentials, expires: never, renew_at: never });
@@ -160,13 +176,15 @@ impl KeysReply {
         let expires = OffsetDateTime::parse(&told, &Rfc3339)
             .map_err(|_| format!("credentials expire at {told:?}"))?;
         let expires = u64::try_from(expires.unix_timestamp()).unwrap_or(0).saturating_mul(1000);
-        let left = expires.saturating_sub(now.0);
-        let renew_at = match left {
-            0 if accepts_expired => now.plus_millis(AHEAD_MILLIS),
-            0 => return Err(format!("credentials expired at {told}")),
-            _ => Timestamp(expires - AHEAD_MILLIS.min(left / 2)),
-        };
-        Ok(ExpiringCredentials { credentials, expires: Timestamp(expires), renew_at })
+        let expires = Timestamp(expires);
+        match (expires > now, accepts_expired) {
+            (true, _) => Ok(ExpiringCredentials::until(credentials, expires, now)),
+            (false, true) => {
+                let renew_at = now.plus_millis(AHEAD_MILLIS);
+                Ok(ExpiringCredentials { credentials, expires, renew_at })
+            }
+            (false, false) => Err(format!("credentials expired at {told}")),
+        }
     }
 
     /// The reason that the service gives.
@@ -207,6 +225,7 @@ impl Role {
     pub(super) fn client(&self, authorities: &Authorities) -> Agent {
         let far = match self {
             Self::WebIdentity { service, .. } => Some(service),
+            Self::Token(service) if service.is_far => Some(&service.address),
             _ => None,
         };
         let passes_proxy = far.is_some_and(|service| {
@@ -224,26 +243,44 @@ impl Role {
 
     /// Whether the environment names it: the machine's is only tried.
     pub(super) fn is_named(&self) -> bool {
-        !matches!(self, Self::Machine { .. })
+        match self {
+            Self::WebIdentity { .. } | Self::Container { .. } => true,
+            Self::Machine { .. } => false,
+            Self::Token(service) => service.is_far,
+        }
     }
 
-    /// Asks the service for keys.
+    /// Asks the service for credentials.
     ///
     /// # Errors
     /// The request, and what came of it.
-    pub(super) fn keys(&self, agent: &Agent) -> Result<KeysReply, String> {
+    pub(super) fn fetch(
+        &self,
+        agent: &Agent,
+        clock: &dyn Clock,
+    ) -> Result<ExpiringCredentials, String> {
+        match self {
+            Self::Token(service) => service.token(agent, clock),
+            _ => {
+                let keys = self.keys(agent)?;
+                keys.into_credentials(clock.now(), matches!(self, Self::Machine { .. }))
+            }
+        }
+    }
+
+    /// Asks a service of Amazon's for keys.
+    fn keys(&self, agent: &Agent) -> Result<KeysReply, String> {
         match self {
             Self::WebIdentity { token_file, arn, session, service } => {
                 let token = read(token_file)?;
-                let body = sign::query(&[
-                    ("Action", "AssumeRoleWithWebIdentity"),
-                    ("Version", "2011-06-15"),
-                    ("RoleArn", arn),
-                    ("RoleSessionName", session),
-                    ("WebIdentityToken", &token),
+                let body = sign::query(&vec![
+                    ("Action", "AssumeRoleWithWebIdentity".into()),
+                    ("Version", "2011-06-15".into()),
+                    ("RoleArn", arn.into()),
+                    ("RoleSessionName", session.into()),
+                    ("WebIdentityToken", token.into()),
                 ]);
-                let form = ("content-type", "application/x-www-form-urlencoded");
-                let text = answer(agent, "POST", service, form, Some(body))?;
+                let text = answer(agent, "POST", service, FORM, Some(body))?;
                 let assumed: Assumed = quick_xml::de::from_str(&text)
                     .map_err(|_| "an answer without credentials".to_owned())?;
                 Ok(assumed.assume_role_with_web_identity_result.credentials)
@@ -268,12 +305,13 @@ impl Role {
                 let name = names.lines().next().unwrap_or_default().trim();
                 from_json(&answer(agent, "GET", &format!("{roles}{name}"), token, None)?)
             }
+            Self::Token(_) => unreachable!("it gives no keys"),
         }
     }
 }
 
 /// A token of a file.
-fn read(file: &str) -> Result<String, String> {
+pub(super) fn read(file: &str) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     Ok(text.trim().to_owned())
 }
@@ -283,7 +321,7 @@ fn from_json(text: &str) -> Result<KeysReply, String> {
 }
 
 /// The body of a successful answer. No error has a secret in it.
-fn answer(
+pub(super) fn answer(
     agent: &Agent,
     method: &str,
     address: &str,

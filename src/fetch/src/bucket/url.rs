@@ -7,16 +7,50 @@ use std::str::FromStr;
 use ureq::http::Uri;
 
 use super::BucketError;
-use super::credentials::Profile;
 
-const SCHEME: &str = "s3://";
-const REGION: &str = "us-east-1";
-/// Amazon's bound is 1,024 bytes for a key; names behind the prefix have fewer than 124.
+/// Stores take 1,024 bytes for a key; names behind the prefix have fewer than 124.
 const PREFIX_CHARS_MAX: usize = 900;
 
-/// `s3://bucket/prefix`.
+/// Kinds of stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreKind {
+    /// Amazon's S3, and stores with its interface.
+    S3,
+    /// Google Cloud Storage.
+    Google,
+}
+
+impl StoreKind {
+    const ALL: [Self; 2] = [Self::S3, Self::Google];
+
+    /// Beginning of the addresses of its buckets.
+    fn scheme(self) -> &'static str {
+        match self {
+            Self::S3 => "s3://",
+            Self::Google => "gs://",
+        }
+    }
+
+    /// The rule for the names of its buckets, where a name breaks it.
+    fn broken_rule(self, bucket: &str) -> Option<&'static str> {
+        let is_name = |others: &str| {
+            let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+            bucket.chars().all(|c| is_fit(c) || others.contains(c))
+        };
+        match self {
+            Self::S3 | Self::Google if (3..=63).contains(&bucket.len()) && is_name(".-_") => None,
+            Self::S3 | Self::Google => {
+                Some("a bucket has 3 to 63 characters of a-z, 0-9, '.', '-', '_'")
+            }
+        }
+    }
+}
+
+/// `s3://bucket/prefix`, or the same of another kind of store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketUrl {
+    /// The kind of store.
+    pub kind: StoreKind,
     /// The bucket.
     pub bucket: String,
     /// Beginning of all keys, empty or without slashes at its ends.
@@ -38,7 +72,7 @@ impl BucketUrl {
     /// Whether this is `other` or below it.
     pub fn is_within(&self, other: &Self) -> bool {
         let rest = self.prefix.strip_prefix(&other.prefix);
-        self.bucket == other.bucket
+        (self.kind, &self.bucket) == (other.kind, &other.bucket)
             && rest.is_some_and(|rest| {
                 rest.is_empty() || rest.starts_with('/') || other.prefix.is_empty()
             })
@@ -48,7 +82,7 @@ impl BucketUrl {
 impl fmt::Display for BucketUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slash = if self.prefix.is_empty() { "" } else { "/" };
-        write!(f, "{SCHEME}{}{slash}{}", self.bucket, self.prefix)
+        write!(f, "{}{}{slash}{}", self.kind.scheme(), self.bucket, self.prefix)
     }
 }
 
@@ -56,15 +90,17 @@ impl FromStr for BucketUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = |rule: &str| Err(format!("{text:?} is no s3://BUCKET/PREFIX: {rule}"));
-        let Some(rest) = text.strip_prefix(SCHEME) else {
-            return wrong("it must begin with s3://");
+        let found = StoreKind::ALL.into_iter().find(|kind| text.starts_with(kind.scheme()));
+        let kind = found.unwrap_or(StoreKind::S3);
+        let scheme = kind.scheme();
+        let wrong = |rule: &str| Err(format!("{text:?} is no {scheme}BUCKET/PREFIX: {rule}"));
+        let Some(rest) = text.strip_prefix(scheme) else {
+            return wrong("it must begin with s3:// or gs://");
         };
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = prefix.trim_end_matches('/');
-        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-_".contains(c);
-        if !(3..=63).contains(&bucket.len()) || !bucket.chars().all(is_name) {
-            return wrong("a bucket has 3 to 63 characters of a-z, 0-9, '.', '-', '_'");
+        if let Some(rule) = kind.broken_rule(bucket) {
+            return wrong(rule);
         }
         let is_key = |c: char| c.is_ascii_alphanumeric() || "._-+=@/".contains(c);
         let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
@@ -75,12 +111,12 @@ impl FromStr for BucketUrl {
                  single slashes",
             );
         }
-        Ok(Self { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+        Ok(Self { kind, bucket: bucket.to_owned(), prefix: prefix.to_owned() })
     }
 }
 
-/// The store of a bucket, as far as its operator names it; the rest is that of AWS's variables and
-/// files.
+/// The store of a bucket of S3's kind, as far as its operator names it; the rest is that of AWS's
+/// variables and files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BucketOptions {
     /// Address of the store.
@@ -100,45 +136,29 @@ pub(super) struct Store {
     pub host: String,
     /// The path before keys: empty, or a slash and the bucket's name.
     pub root: String,
-    pub region: String,
 }
 
 impl Store {
+    /// The store at an address, with the bucket's name in the path or before the host.
     pub(super) fn of(
+        endpoint: &str,
         url: &BucketUrl,
-        options: &BucketOptions,
-        profile: &Profile<'_>,
+        is_path_style: bool,
     ) -> Result<Self, BucketError> {
-        let region = options.region.clone();
-        let region = region
-            .or_else(|| profile.value(&["AWS_REGION", "AWS_DEFAULT_REGION"], "region"))
-            .unwrap_or_else(|| REGION.to_owned());
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        if region.is_empty() || !region.chars().all(is_plain) {
-            return Err(BucketError::Invalid { problem: format!("{region:?} is no region") });
-        }
-        let endpoint = options.endpoint.clone().or_else(|| {
-            profile.value(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"], "endpoint_url")
-        });
-        // Certificates for all names below a host do not hold for names with dots.
-        let is_path_style =
-            options.is_path_style.unwrap_or(endpoint.is_some() || url.bucket.contains('.'));
-        let endpoint = endpoint.unwrap_or_else(|| aws_endpoint("s3", &region));
-        let (scheme, host, path) = parts(&endpoint).ok_or_else(|| BucketError::Invalid {
+        let (scheme, host, path) = parts(endpoint).ok_or_else(|| BucketError::Invalid {
             problem: format!("{endpoint:?} is no address of a store: http(s)://HOST[:PORT][/PATH]"),
         })?;
         let (host, root) = match is_path_style {
             true => (host, format!("{path}/{}", url.bucket)),
             false => (format!("{}.{host}", url.bucket), path),
         };
-        Ok(Self { origin: format!("{scheme}://{host}"), host, root, region })
+        Ok(Self { origin: format!("{scheme}://{host}"), host, root })
     }
-}
 
-/// Address of a service of Amazon's in a region; China has names of its own.
-pub(super) fn aws_endpoint(service: &str, region: &str) -> String {
-    let end = if region.starts_with("cn-") { ".cn" } else { "" };
-    format!("https://{service}.{region}.amazonaws.com{end}")
+    /// Whether others on the way could read what is sent to it.
+    pub(super) fn is_in_the_open(&self) -> bool {
+        self.origin.starts_with("http://") && !is_loopback(&self.host)
+    }
 }
 
 /// Whether a host, with or without a port, is this machine.
@@ -193,10 +213,14 @@ mod tests {
             let refused = wrong.parse::<BucketUrl>().unwrap_err();
             assert!(refused.contains("is no s3://BUCKET/PREFIX"), "{refused}");
         }
+        assert_eq!(url("gs://acme/a").to_string(), "gs://acme/a");
+        let refused = "gs://Acme/x".parse::<BucketUrl>().unwrap_err();
+        assert!(refused.contains("is no gs://BUCKET/PREFIX: a bucket has"), "{refused}");
         let within = |one: &str, other: &str| url(one).is_within(&url(other));
         assert!(within("s3://acme/a/b", "s3://acme/a") && within("s3://acme/a", "s3://acme"));
         assert!(within("s3://acme/a", "s3://acme/a") && !within("s3://acme/ab", "s3://acme/a"));
         assert!(!within("s3://acme", "s3://acme/a") && !within("s3://other/a", "s3://acme/a"));
+        assert!(!within("gs://acme/a", "s3://acme/a"));
     }
 
     #[test]
@@ -207,45 +231,6 @@ mod tests {
         }
         for far in ["127.evil.example", "localhost.evil.example", "10.0.0.1:80", "[fd00::1]:80"] {
             assert!(!is_loopback(far), "{far}");
-        }
-    }
-
-    #[test]
-    fn the_store_is_the_named_one_or_amazons() {
-        let of = |set: &[(&str, &str)], place: &str, options: &BucketOptions| {
-            let variable = |name: &str| {
-                set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
-            };
-            let profile = Profile::read(&variable).unwrap();
-            let store = Store::of(&url(place), options, &profile)?;
-            Ok::<_, BucketError>(format!("{}{} {}", store.origin, store.root, store.region))
-        };
-        let none = BucketOptions::default();
-        let (region, acme) = ([("AWS_REGION", "eu-west-1")], "s3://acme/x");
-        assert_eq!(
-            of(&[], acme, &none).unwrap(),
-            "https://acme.s3.us-east-1.amazonaws.com us-east-1"
-        );
-        assert_eq!(
-            of(&region, "s3://a.b.c", &none).unwrap(),
-            "https://s3.eu-west-1.amazonaws.com/a.b.c eu-west-1"
-        );
-        let china = [("AWS_REGION", "cn-north-1")];
-        assert_eq!(
-            of(&china, acme, &none).unwrap(),
-            "https://acme.s3.cn-north-1.amazonaws.com.cn cn-north-1"
-        );
-        let endpoint = [("AWS_ENDPOINT_URL", "http://store:9000/base/")];
-        assert_eq!(of(&endpoint, acme, &none).unwrap(), "http://store:9000/base/acme us-east-1");
-        let named = BucketOptions {
-            endpoint: Some("https://store:443".into()),
-            region: Some("r1".into()),
-            is_path_style: Some(false),
-        };
-        assert_eq!(of(&endpoint, acme, &named).unwrap(), "https://acme.store r1");
-        for wrong in ["store:9000", "ftp://store", "http://a@store", "http://store?x"] {
-            let named = BucketOptions { endpoint: Some(wrong.into()), ..none.clone() };
-            assert!(of(&[], acme, &named).is_err(), "{wrong}");
         }
     }
 }

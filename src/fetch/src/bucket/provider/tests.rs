@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use time::OffsetDateTime;
 
-use super::super::credentials::{Profile, Source};
+use super::super::credentials::{Key, Profile, Source};
 use super::super::roles::{AHEAD_MILLIS, KeysReply, MACHINE_ROLES};
 use super::*;
 use crate::tests::world::{Duplex, Handler, Listener, PATIENCE, pages, reply};
@@ -28,6 +28,14 @@ fn role(variables: &[(&str, &str)]) -> Result<Role, String> {
 fn credentials_of(role: Role, clock: &Arc<ManualClock>) -> Arc<RoleCredentials> {
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
     Arc::new(RoleCredentials::new(role, &Authorities::default(), clock))
+}
+
+/// The key that credentials are.
+fn key_of(credentials: Credentials) -> Key {
+    match credentials {
+        Credentials::Key(key) => key,
+        Credentials::Bearer(_) => panic!("no key"),
+    }
 }
 
 /// Credentials of a container's role that a service gives.
@@ -124,8 +132,8 @@ fn each_kind_of_role_is_asked_in_its_own_way() {
         ("AWS_ENDPOINT_URL_STS", &at("/sts")),
     ];
     let provider = credentials_of(role(&identity).unwrap(), &clock);
-    let Credentials { key_id, secret_key, session_token } = provider.current().unwrap();
-    assert_eq!((&*key_id, &*secret_key, session_token.as_deref()), ("1", "s+/=", Some("t")));
+    let Key { id, secret, session_token } = key_of(provider.current().unwrap());
+    assert_eq!((&*id, &*secret, session_token.as_deref()), ("1", "s+/=", Some("t")));
     let body = String::from_utf8(service.bodies().remove(0)).unwrap();
     for part in [
         "Action=AssumeRoleWithWebIdentity",
@@ -138,7 +146,7 @@ fn each_kind_of_role_is_asked_in_its_own_way() {
     // Others write the file anew before its token ends.
     std::fs::write(file, "second").unwrap();
     clock.advance_millis(HOUR);
-    assert_eq!(provider.current().unwrap().key_id, "2");
+    assert_eq!(key_of(provider.current().unwrap()).id, "2");
     assert!(String::from_utf8_lossy(&service.bodies()[1]).contains("WebIdentityToken=second"));
 
     let container = [
@@ -146,12 +154,12 @@ fn each_kind_of_role_is_asked_in_its_own_way() {
         ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", file),
     ];
     let provider = credentials_of(role(&container).unwrap(), &clock);
-    assert_eq!(provider.current().unwrap().key_id, "3");
+    assert_eq!(key_of(provider.current().unwrap()).id, "3");
     assert!(heads(&service)[2].contains("authorization: second\r\n"));
 
     let machine = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", &*at("/"))];
     let provider = credentials_of(role(&machine).unwrap(), &clock);
-    assert_eq!(provider.current().unwrap().key_id, "4");
+    assert_eq!(key_of(provider.current().unwrap()).id, "4");
     let asked = heads(&service).split_off(3);
     assert!(asked[0].starts_with("put /latest/api/token "), "{asked:?}");
     assert!(asked[0].contains("x-aws-ec2-metadata-token-ttl-seconds: 21600"));
@@ -164,7 +172,7 @@ fn credentials_are_renewed_ahead_and_used_on_while_the_service_is_down() {
     let (clock, is_down) = (clock(), Arc::new(AtomicU64::new(0)));
     let service = service(&clock, &is_down);
     let provider = of_container(&service, &clock);
-    let key = || provider.current().map(|credentials| credentials.key_id);
+    let key = || provider.current().map(|credentials| key_of(credentials).id);
     let count = || service.requests().len();
     assert_eq!((key().unwrap(), key().unwrap(), count()), ("1".into(), "1".into(), 1));
     clock.advance_millis(HOUR - AHEAD_MILLIS - 1);
@@ -220,7 +228,7 @@ fn keys_of_a_machine_are_used_beyond_their_end_and_asked_for_again() {
     let address = format!("http://{}", service.address);
     let machine = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", &*address)];
     let provider = credentials_of(role(&machine).unwrap(), &clock);
-    let key = || provider.current().map(|credentials| credentials.key_id);
+    let key = || provider.current().map(|credentials| key_of(credentials).id);
     assert_eq!(key().unwrap(), "1");
     is_down.store(1, Ordering::SeqCst);
     clock.advance_millis(2 * HOUR);
@@ -249,10 +257,10 @@ fn credentials_that_the_store_refuses_are_discarded_once() {
     let first = provider.current().unwrap();
     assert!(provider.discard(&first));
     let second = provider.current().unwrap();
-    assert_eq!(second.key_id, "2");
+    assert_eq!(key_of(second).id, "2");
     // Another request that used the first ones does not cost the second ones.
     assert!(provider.discard(&first));
-    assert_eq!(provider.current().unwrap().key_id, "2");
+    assert_eq!(key_of(provider.current().unwrap()).id, "2");
     assert!(!CredentialProvider::Static(first.clone()).discard(&first), "there are no others");
 }
 
@@ -261,7 +269,7 @@ fn many_requests_at_once_ask_once() {
     let (clock, is_down) = (clock(), Arc::new(AtomicU64::new(0)));
     let service = service(&clock, &is_down);
     let provider = of_container(&service, &clock);
-    ask_at_once(|| assert_eq!(provider.current().unwrap().key_id, "1"));
+    ask_at_once(|| assert_eq!(key_of(provider.current().unwrap()).id, "1"));
     assert_eq!(service.requests().len(), 1);
 }
 
@@ -309,7 +317,8 @@ fn a_refusal_and_an_answer_without_keys_are_told() {
     let endless: KeysReply =
         serde_json::from_str(r#"{"AccessKeyId": "k", "SecretAccessKey": "s"}"#).unwrap();
     let endless = endless.into_credentials(NOW, false).unwrap();
-    assert_eq!((endless.renew_at.0, endless.credentials.session_token), (u64::MAX, None));
+    let session_token = key_of(endless.credentials).session_token;
+    assert_eq!((endless.renew_at.0, session_token), (u64::MAX, None));
 }
 
 #[test]

@@ -1,0 +1,73 @@
+//! Google Cloud Storage, by its XML API.
+//!
+//! It has the forms of S3 but for the names in signatures, and for conditions: of headers like
+//! `If-Match` it knows no writing, but the generation of an object, a number that each write of a
+//! name makes larger; 0 is that of a name that is not there.
+//!
+//! - <https://cloud.google.com/storage/docs/xml-api/reference-headers>
+//! - <https://cloud.google.com/storage/docs/request-preconditions>
+
+use super::BucketError;
+use super::credentials::{Credentials, Key, Source, Variable, key_of};
+use super::dialect::{Dialect, Headers, Opened, Unsigned};
+use super::roles::Role;
+use super::sign::{self, GOOGLE};
+use super::tokens::TokenService;
+use super::url::{BucketUrl, Store};
+use super::write::{Condition, Version};
+use lodestone_types::Timestamp;
+
+const ENDPOINT: &str = "https://storage.googleapis.com";
+const MACHINE_HOST: &str = "metadata.google.internal";
+const MACHINE_TOKEN: &str = "/computeMetadata/v1/instance/service-accounts/default/token";
+/// The place in a signature's scope, which Google ignores.
+const REGION: &str = "auto";
+/// The two halves of an HMAC key, as GDAL and duplicity name them.
+const KEY: [&str; 2] = ["GS_ACCESS_KEY_ID", "GS_SECRET_ACCESS_KEY"];
+const ADVICE: &str = "set GS_ACCESS_KEY_ID and GS_SECRET_ACCESS_KEY to an HMAC key, or give this \
+     machine a service account";
+
+#[derive(Debug)]
+struct Google;
+
+impl Dialect for Google {
+    fn sign(&self, request: &Unsigned<'_>, key: &Key, now: Timestamp) -> Headers {
+        sign::sign(request, key, &GOOGLE, REGION, now)
+    }
+
+    fn condition(&self, condition: Condition<'_>) -> Option<(&'static str, String)> {
+        let generation = match condition {
+            Condition::None => return None,
+            Condition::Absent => "0".to_owned(),
+            Condition::Unchanged(Version(generation)) => generation.clone(),
+        };
+        Some(("x-goog-if-generation-match", generation))
+    }
+
+    fn version_header(&self) -> &'static str {
+        "x-goog-generation"
+    }
+}
+
+/// The store, by the name that Google's own libraries read from the variables.
+pub(super) fn open(variable: Variable<'_>, url: &BucketUrl) -> Result<Opened, BucketError> {
+    let endpoint = variable("STORAGE_EMULATOR_HOST").unwrap_or_else(|| ENDPOINT.to_owned());
+    let endpoint = match endpoint.contains("://") {
+        true => endpoint,
+        false => format!("http://{endpoint}"),
+    };
+    let store = Store::of(&endpoint, url, true)?;
+    let source = match key_of(variable, KEY)? {
+        Some(key) => Source::Fixed(Credentials::Key(key)),
+        None => {
+            let host = variable("GCE_METADATA_HOST").unwrap_or_else(|| MACHINE_HOST.to_owned());
+            Source::Role(Role::Token(TokenService {
+                name: "the machine's service account",
+                address: format!("http://{host}{MACHINE_TOKEN}"),
+                header: ("metadata-flavor", "Google"),
+                is_far: false,
+            }))
+        }
+    };
+    Ok(Opened { store, dialect: Box::new(Google), source, advice: ADVICE.to_owned() })
+}
