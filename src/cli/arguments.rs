@@ -250,7 +250,7 @@ pub struct VerifyOptions {
     /// The data directory of a server that is not running.
     #[arg(long, env = "LODESTONE_DATA_DIR", default_value = "data")]
     pub data_dir: PathBuf,
-    /// s3://BUCKET/PREFIX with the data of a server, in place of a data directory; it may be
+    /// Address of a bucket with the data of a server, in place of a data directory; it may be
     /// running.
     #[arg(long, value_name = "URL")]
     pub store: Option<BucketUrl>,

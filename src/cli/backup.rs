@@ -34,8 +34,8 @@ const DATA_DIR: &str = "data";
 pub struct BackupOptions {
     #[command(subcommand)]
     verb: Option<BackupVerb>,
-    /// Folder or s3://BUCKET/PREFIX for the backup; what earlier backups in it have is not copied
-    /// again.
+    /// Folder for the backup, or s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX;
+    /// what earlier backups in it have is not copied again.
     #[arg(required = true, value_name = "TO", value_parser = Location::parse)]
     to: Option<Location>,
     /// This tenant alone.
@@ -83,7 +83,7 @@ impl BackupOptions {
 /// The store of a bucket.
 #[derive(Debug, Args)]
 pub(super) struct StoreOptions {
-    /// Address of the S3-compatible store that holds the bucket [default: as the tools of AWS find
+    /// Address of the S3-compatible store of an s3:// bucket [default: as the tools of AWS find
     /// it].
     #[arg(long, env = "LODESTONE_S3_ENDPOINT", value_name = "URL", global = true)]
     s3_endpoint: Option<String>,
@@ -124,13 +124,13 @@ impl StoreOptions {
 pub enum BackupVerb {
     /// List backups, those that were cut off or are damaged too.
     Ls {
-        /// The folder, or s3://BUCKET/PREFIX.
+        /// The folder, or the address of a bucket.
         #[arg(value_parser = Location::parse)]
         to: Location,
     },
     /// Read every file of the backups and compare it with its hash.
     Verify {
-        /// The folder, or s3://BUCKET/PREFIX.
+        /// The folder, or the address of a bucket.
         #[arg(value_parser = Location::parse)]
         to: Location,
         /// This backup alone.
@@ -139,7 +139,7 @@ pub enum BackupVerb {
     },
     /// Remove old backups, and remains of those that were cut off.
     Prune {
-        /// The folder, or s3://BUCKET/PREFIX.
+        /// The folder, or the address of a bucket.
         #[arg(value_parser = Location::parse)]
         to: Location,
         /// Complete backups to keep, the newest ones.
@@ -151,7 +151,7 @@ pub enum BackupVerb {
 /// The backup to restore, and the new data directory.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
-    /// Folder of the backups, or s3://BUCKET/PREFIX.
+    /// Folder of the backups, or the address of a bucket.
     #[arg(value_parser = Location::parse)]
     from: Location,
     /// Data directory to make; it must be missing or empty.

@@ -15,10 +15,10 @@ use crate::cli::progress::Progress;
 pub enum StoreVerb {
     /// Copy the data of a stopped server; what is there already is not copied again.
     Copy {
-        /// The data directory, or s3://BUCKET/PREFIX.
+        /// The data directory, or the address of a bucket.
         #[arg(value_parser = Location::parse)]
         from: Location,
-        /// s3://BUCKET/PREFIX, or the data directory to make.
+        /// The address of a bucket, or the data directory to make.
         #[arg(value_parser = Location::parse)]
         to: Location,
         #[command(flatten)]

@@ -25,6 +25,27 @@ fn a_store_of_googles_that_cannot_keep_commits_apart_is_refused() {
 }
 
 #[test]
+fn blobs_at_azure_conform() {
+    conform(Kind::Azure, "other_stores", "blobs_at_azure_conform");
+}
+
+#[test]
+fn a_store_of_azures_that_cannot_keep_commits_apart_is_refused() {
+    let test = "a_store_of_azures_that_cannot_keep_commits_apart_is_refused";
+    refuse_unfit(Kind::Azure, "other_stores", test);
+}
+
+#[test]
+fn a_lost_machine_loses_nothing_at_azure() {
+    lose_machines(Kind::Azure, "a_lost_machine_loses_nothing_at_azure");
+}
+
+#[test]
+fn a_backup_at_azure_restores_what_was_there() {
+    back_up_and_restore(Kind::Azure, "a_backup_at_azure_restores_what_was_there");
+}
+
+#[test]
 fn a_lost_machine_loses_nothing_at_google() {
     lose_machines(Kind::Google, "a_lost_machine_loses_nothing_at_google");
 }
@@ -99,6 +120,38 @@ impl From<lodestone_fetch::bucket::BucketError> for Stopped {
 #[test]
 fn googles_store_is_used_as_it_is_described() {
     follow_description(Kind::Google, "googles_store_is_used_as_it_is_described");
+}
+
+#[test]
+fn azures_store_is_used_as_it_is_described() {
+    follow_description(Kind::Azure, "azures_store_is_used_as_it_is_described");
+}
+
+/// Goal: a shared access signature gives access in place of a key, and is not told: it stands in
+/// the address of each request. It is not sent in the open.
+#[test]
+fn a_shared_access_signature_is_used_and_not_told() {
+    let test = "a_shared_access_signature_is_used_and_not_told";
+    let Some(store) = Store::of(Kind::Azure, test) else { return };
+    let reply = store.client.call("GET", "/sas", &Value::Null).expect("an answer");
+    let signature = String::from_utf8(reply.body).expect("UTF-8");
+    let place = store.place("data/prod");
+    let doctor = |change: &[(&str, &str)]| {
+        let mut command = store.command(&["doctor", "--store", &place]);
+        command.env("AZURE_STORAGE_KEY", "").env("AZURE_STORAGE_SAS_TOKEN", &signature);
+        let output = command.envs(change.iter().copied()).output().expect("it runs");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let (_, secret) = signature.split_once("sig=").expect("it is signed");
+        assert!(!said.contains(secret) && !said.contains("sig="), "{said}");
+        said
+    };
+    assert!(doctor(&[]).contains("of 16 requests at once one created a name, 8 times"));
+    let wrong = [("AZURE_STORAGE_SAS_TOKEN", &*format!("?{signature}x"))];
+    assert!(doctor(&wrong).contains("the store refused GET copying: 403"), "{}", doctor(&wrong));
+    let far = [("AZURE_STORAGE_SERVICE_ENDPOINT", "http://store.example")];
+    assert!(doctor(&far).contains("only sent to https://"));
+    let unnamed = [("AZURE_STORAGE_ACCOUNT", "")];
+    assert!(doctor(&unnamed).contains("AZURE_STORAGE_ACCOUNT is not set"));
 }
 
 /// Goal: on a machine of Google's a server uses the tokens of its service account, which end every

@@ -1,5 +1,5 @@
-//! Stores of buckets, which verify every signature and fail on demand: moto for S3, and a program of
-//! the tests' own for Google's.
+//! Stores of buckets, which verify every signature and fail on demand: moto for S3, a program of the
+//! tests' own for Google's, Azurite for Azure's.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 
@@ -18,6 +18,7 @@ use crate::process::lodestone;
 pub(super) enum Kind {
     S3,
     Google,
+    Azure,
 }
 
 impl Kind {
@@ -26,6 +27,7 @@ impl Kind {
         match self {
             Self::S3 => ("tests/bucket/store.py", "moto"),
             Self::Google => ("tests/bucket/google.py", "Python"),
+            Self::Azure => ("tests/bucket/azure.py", "Azurite"),
         }
     }
 
@@ -34,6 +36,7 @@ impl Kind {
         match self {
             Self::S3 => "s3://backups",
             Self::Google => "gs://backups",
+            Self::Azure => "az://backups",
         }
     }
 
@@ -42,6 +45,17 @@ impl Kind {
         match self {
             Self::S3 => ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL_S3"],
             Self::Google => ["GS_ACCESS_KEY_ID", "GS_SECRET_ACCESS_KEY", "STORAGE_EMULATOR_HOST"],
+            Self::Azure => {
+                ["AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SERVICE_ENDPOINT"]
+            }
+        }
+    }
+
+    /// What the skipped test needs, and whether the environment says that it is there.
+    fn requirement(self) -> (&'static str, &'static str) {
+        match self {
+            Self::S3 | Self::Google => ("scripts/setup --test gets it", "REQUIRE_S3_SERVER"),
+            Self::Azure => ("tests/bucket/azurite gets it", "REQUIRE_AZURITE"),
         }
     }
 
@@ -49,6 +63,7 @@ impl Kind {
     pub(super) fn words(self) -> [&'static str; 2] {
         match self {
             Self::S3 | Self::Google => ["403 SignatureDoesNotMatch", "NoSuchBucket"],
+            Self::Azure => ["403 AuthorizationFailure", "ContainerNotFound"],
         }
     }
 }
@@ -84,9 +99,10 @@ impl Store {
             BufReader::new(stdout).read_line(&mut line).expect("a line");
         }
         let Some(process) = process.filter(|_| !line.is_empty()) else {
-            let is_required = std::env::var_os("REQUIRE_S3_SERVER").is_some();
-            assert!(!is_required, "{test} needs {needed}, and REQUIRE_S3_SERVER is set");
-            println!("SKIPPED {test}: no {needed}; scripts/setup --test gets it");
+            let (how, variable) = kind.requirement();
+            let is_required = std::env::var_os(variable).is_some();
+            assert!(!is_required, "{test} needs {needed}, and {variable} is set");
+            println!("SKIPPED {test}: no {needed}; {how}");
             return None;
         };
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -104,7 +120,8 @@ impl Store {
 
     /// The variable of the secret, and one of somebody else.
     pub(super) fn wrong_secret(&self) -> (&'static str, &'static str) {
-        (self.kind.names()[1], "of-somebody-else")
+        let secret = if self.kind == Kind::Azure { "b2Ygc29tZWJvZHk=" } else { "of-somebody-else" };
+        (self.kind.names()[1], secret)
     }
 
     /// Has every nth request fail; 0: none, 1: all.
@@ -131,10 +148,12 @@ impl Store {
 
     pub(super) fn variables(&self) -> [(&'static str, String); 4] {
         let [key_id, secret, address] = self.kind.names();
+        let account =
+            if self.kind == Kind::Azure { format!("/{}", self.key_id) } else { String::new() };
         [
             (key_id, self.key_id.clone()),
             (secret, self.secret.clone()),
-            (address, format!("http://{}", self.client.address)),
+            (address, format!("http://{}{account}", self.client.address)),
             ("RUST_LOG", "debug".to_owned()),
         ]
     }

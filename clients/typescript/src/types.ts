@@ -2479,7 +2479,7 @@ export interface AdminTestRequest {
 }
 
 export interface AdminCreateBackupsRequest {
-  /** The folder or s3://BUCKET/PREFIX of the setting backup-to, or one in it; absent: that of the setting. */
+  /** The folder or bucket of the setting backup-to, or one in it; absent: that of the setting. */
   to?: string | null;
   /** Device and inode of the data directory that is meant, as `DEVICE:INODE`; a server with another one refuses. */
   data_directory?: string | null;

@@ -1,4 +1,4 @@
-//! Blobs in the bucket of an S3-compatible store: a machine may be lost, and another one goes on.
+//! Blobs in the bucket of a store of objects: a machine may be lost, and another one goes on.
 //!
 //! ```text
 //! put    bytes -> temporary file -> bucket, whole or in parts -> copy
@@ -19,7 +19,7 @@
 //!   creation of numbered blobs decides. [`OwnerLease`] makes the mistake unlikely.
 //!
 //! The client is that of backups (`lodestone_fetch::bucket`); this crate adds no foreign one, so a
-//! server with a bucket is the same program. Other stores than S3's kind need their gateway.
+//! server with a bucket is the same program, and nothing here knows whose store it is.
 //!
 //! - `blobs`: the blob store; `cache`: the copies; `transfer`: files to and from the bucket
 //! - `probe`: trying what the store promises; `owner`: the lease of one process

@@ -29,7 +29,7 @@
 //! - `media`: types worth fetching; `robots`: paths that a site does not want fetched
 //! - `page`: from an address to a page; `post`: a message to a receiver
 //! - `error`: errors of one request
-//! - `bucket`: objects in an S3-compatible store, and `forward`: requests that another server
+//! - `bucket`: objects in a store of buckets, and `forward`: requests that another server
 //!   answers; the addresses of both are not the users' to choose
 
 #![forbid(unsafe_code)]

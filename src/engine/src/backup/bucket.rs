@@ -1,4 +1,4 @@
-//! Backups in a bucket of an S3-compatible store.
+//! Backups in a bucket.
 //!
 //! The keys are the names of files in a folder of backups, so that one can be copied to the other:
 //! ```text

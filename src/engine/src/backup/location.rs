@@ -22,7 +22,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// A location by its name: `s3://BUCKET/PREFIX`, or the path of a folder.
+    /// A location by its name: the address of a bucket, or the path of a folder.
     ///
     /// # Errors
     /// The rule of buckets and prefixes that the name breaks.

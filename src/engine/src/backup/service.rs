@@ -210,7 +210,7 @@ impl Backups {
         let Some(allowed) = &self.parts.settings.backup_to else {
             return refused(
                 "the server has no place for backups: start it with --backup-to FOLDER or \
-                 s3://BUCKET/PREFIX, or stop it and back up its data directory"
+                 the address of a bucket, or stop it and back up its data directory"
                     .to_owned(),
             );
         };

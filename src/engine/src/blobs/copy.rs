@@ -62,7 +62,9 @@ pub fn copy_store(
     match (from, to) {
         (Location::Folder(from), Location::Bucket(to)) => to_bucket(from, &opened(to)?, see),
         (Location::Bucket(from), Location::Folder(to)) => to_folder(&opened(from)?, to, see),
-        _ => Err(refused("one of both places must be a folder and the other s3://BUCKET/PREFIX")),
+        _ => Err(refused(
+            "one of both places must be a folder and the other a bucket (s3://, gs://, az://)",
+        )),
     }
 }
 

@@ -13,8 +13,9 @@ use lodestone_fetch::bucket::BucketOptions;
 /// Backups that the server makes.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct BackupSettings {
-    /// Folder that backups of the running server go to, or to folders in it, an absolute path; or
-    /// `s3://BUCKET/PREFIX` [default: none, the server makes no backups].
+    /// Folder that backups of the running server go to, or to folders in it, an absolute path; or a
+    /// bucket, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX` [default: none,
+    /// the server makes no backups].
     #[arg(
         long,
         env = "LODESTONE_BACKUP_TO",
@@ -57,17 +58,16 @@ pub struct BackupSettings {
     pub bucket: BucketSettings,
 }
 
-/// Store of buckets, that of the data and that of backups. Credentials are those of AWS's variables
-/// and files.
+/// Store of buckets, that of the data and that of backups, where it is of S3's kind. Credentials are
+/// those of AWS's variables and files.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct BucketSettings {
-    /// Address of the S3-compatible store that holds the buckets of the data and of backups
-    /// [default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or endpoint_url of the AWS profile, else
-    /// Amazon's].
+    /// Address of the S3-compatible store of buckets whose addresses begin with `s3://` [default:
+    /// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or endpoint_url of the AWS profile, else Amazon's].
     #[arg(long, env = "LODESTONE_S3_ENDPOINT", value_name = "URL")]
     pub s3_endpoint: Option<String>,
-    /// Region of the buckets [default: AWS_REGION, AWS_DEFAULT_REGION or region of the
-    /// AWS profile, else us-east-1].
+    /// Region of these buckets [default: AWS_REGION, AWS_DEFAULT_REGION or region of the AWS
+    /// profile, else us-east-1].
     #[arg(long, env = "LODESTONE_S3_REGION", value_name = "REGION")]
     pub s3_region: Option<String>,
     /// Whether the name of the bucket is in the path and not in the host [default: true with an
@@ -94,7 +94,7 @@ impl BackupSettings {
             |name, problem: &str| Err(InvalidSetting { name, problem: problem.to_owned() });
         match &self.backup_to {
             Some(Location::Folder(folder)) if !folder.is_absolute() => {
-                return invalid("backup-to", "must be an absolute path or s3://BUCKET/PREFIX");
+                return invalid("backup-to", "must be an absolute path or the address of a bucket");
             }
             None if self.backup_every.is_some() => {
                 return invalid("backup-every", "needs backup-to");

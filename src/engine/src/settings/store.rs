@@ -17,9 +17,9 @@ const CACHE_MIN: u64 = 64 << 20;
 /// Data in a bucket. The data directory is then a cache, and may be lost.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct StoreSettings {
-    /// Bucket that holds the data, `s3://BUCKET/PREFIX`, in place of the data directory, which
-    /// keeps copies of what is used; one process at a time writes to it [default: none, the data
-    /// are in the data directory].
+    /// Bucket that holds the data, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or
+    /// `az://CONTAINER/PREFIX`, in place of the data directory, which keeps copies of what is used;
+    /// one process at a time writes to it [default: none, the data are in the data directory].
     #[arg(long, env = "LODESTONE_STORE", value_name = "URL")]
     pub store: Option<BucketUrl>,
     /// Bytes that copies of the bucket's data may take in the data directory, at least 64MiB; those

@@ -16,7 +16,7 @@ use super::dialect::{Dialect, Headers, Opened, Query, Unsigned};
 use super::limits::{self, ANSWER, CONNECT, STALL};
 use super::provider::{CredentialProvider, provider};
 use super::url::{Store, StoreKind, is_loopback};
-use super::{BucketError, BucketOptions, BucketUrl, Pause, google, s3, sign};
+use super::{BucketError, BucketOptions, BucketUrl, Pause, azure, google, s3, sign};
 use crate::Authorities;
 use lodestone_types::{Clock, Timestamp};
 
@@ -107,6 +107,7 @@ impl Bucket {
         let opened = match url.kind {
             StoreKind::S3 => s3::open(variable, &url, options),
             StoreKind::Google => google::open(variable, &url),
+            StoreKind::Azure => azure::open(variable, &url),
         };
         let Opened { store, dialect, source, advice } = opened?;
         if source.is_sent() && store.is_in_the_open() {
@@ -226,9 +227,14 @@ impl Bucket {
         let (query, headers) = (ask.query.clone(), ask.headers.clone());
         let mut unsigned = Unsigned { method, path: &path, query, host, headers, body: ask.body };
         self.dialect.prepare(&mut unsigned, now);
-        let query = sign::query(&unsigned.query);
+        let mut query = sign::query(&unsigned.query);
         let headers = match credentials {
             Credentials::Key(key) => self.dialect.sign(&unsigned, key, now),
+            Credentials::SharedAccess(signature) => {
+                let and = if query.is_empty() { "" } else { "&" };
+                query += &format!("{and}{signature}");
+                unsigned.headers
+            }
             Credentials::Bearer(token) => {
                 let mut headers = unsigned.headers;
                 headers.push(("authorization", format!("Bearer {token}")));
@@ -328,7 +334,9 @@ pub(super) fn tag_of(answer: &Response<Body>) -> String {
 }
 
 fn body_of(answer: Response<Body>) -> Result<String, ureq::Error> {
-    answer.into_body().into_with_config().limit(XML_BYTES_MAX).read_to_string()
+    let text = answer.into_body().into_with_config().limit(XML_BYTES_MAX).read_to_string()?;
+    // Azure's begin with a byte order mark.
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub(super) enum Credentials {
     Key(Key),
     /// A token of OAuth 2.0, which is sent with them.
     Bearer(String),
+    /// A shared access signature of Azure, which stands in their addresses.
+    SharedAccess(String),
 }
 
 /// A key that signs requests.
@@ -43,6 +45,7 @@ impl fmt::Debug for Credentials {
         match self {
             Self::Key(key) => f.debug_struct("Key").field("id", &key.id).finish_non_exhaustive(),
             Self::Bearer(_) => f.debug_struct("Bearer").finish_non_exhaustive(),
+            Self::SharedAccess(_) => f.debug_struct("SharedAccess").finish_non_exhaustive(),
         }
     }
 }
@@ -59,7 +62,11 @@ pub(super) enum Source {
 impl Source {
     /// Whether its credentials are themselves sent to the store.
     pub(super) fn is_sent(&self) -> bool {
-        matches!(self, Self::Fixed(Credentials::Bearer(_)) | Self::Role(Role::Token(_)))
+        match self {
+            Self::Fixed(Credentials::Key(_)) => false,
+            Self::Fixed(Credentials::Bearer(_) | Credentials::SharedAccess(_)) => true,
+            Self::Role(role) => matches!(role, Role::Token(_)),
+        }
     }
 }
 
@@ -339,7 +346,8 @@ mod tests {
         assert!(error.contains("/nowhere/c"), "{error}");
         let (id, secret) = ("id".into(), "hidden".into());
         let key = Key { id, secret, session_token: Some("hidden".into()) };
-        for secret in [Credentials::Key(key), Credentials::Bearer("hidden".into())] {
+        let sent = [Credentials::Bearer, Credentials::SharedAccess].map(|of| of("hidden".into()));
+        for secret in sent.into_iter().chain([Credentials::Key(key)]) {
             assert!(!format!("{secret:?}").contains("hidden"));
         }
     }

@@ -65,7 +65,7 @@ pub(super) fn open(variable: Variable<'_>, url: &BucketUrl) -> Result<Opened, Bu
                 name: "the machine's service account",
                 address: format!("http://{host}{MACHINE_TOKEN}"),
                 header: ("metadata-flavor", "Google"),
-                is_far: false,
+                form: None,
             }))
         }
     };

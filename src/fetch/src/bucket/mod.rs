@@ -1,5 +1,5 @@
 //! A bucket of a store of objects by key, which are whole or in parts: S3 and those with its
-//! interface, and Google's.
+//! interface, Google's, and Azure's.
 //!
 //! ```text
 //! request -> signature -> HTTP -> 2xx, 404, or the refusal of a condition, which are answers
@@ -8,10 +8,11 @@
 //!                             twice as long as the one before
 //! ```
 //! The address is the operator's, so it does not pass the gate of pages. The store compares every
-//! body that it gets with the hash in its signature, where the request has one: a token has none.
+//! body that it gets with the hash in its signature, where the request has one: no token
+//! has, and no request to Azure.
 //!
 //! - `url`: names of places; `dialect`: the differences between stores, all of which are in `s3`,
-//!   `google` and what they use
+//!   `google`, `azure` and what they use
 //! - `credentials`: keys, region and endpoint of S3; `roles`, `tokens`: services that give
 //!   credentials; `provider`: credentials that are renewed; `sign`: signatures
 //! - `client`: requests and their retries; `limits`: their times; `read`: objects that are read;
@@ -19,6 +20,7 @@
 //!   `answers`: bodies in XML
 
 mod answers;
+mod azure;
 mod client;
 mod credentials;
 mod dialect;

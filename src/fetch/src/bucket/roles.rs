@@ -225,7 +225,7 @@ impl Role {
     pub(super) fn client(&self, authorities: &Authorities) -> Agent {
         let far = match self {
             Self::WebIdentity { service, .. } => Some(service),
-            Self::Token(service) if service.is_far => Some(&service.address),
+            Self::Token(service) if service.form.is_some() => Some(&service.address),
             _ => None,
         };
         let passes_proxy = far.is_some_and(|service| {
@@ -246,7 +246,7 @@ impl Role {
         match self {
             Self::WebIdentity { .. } | Self::Container { .. } => true,
             Self::Machine { .. } => false,
-            Self::Token(service) => service.is_far,
+            Self::Token(service) => service.form.is_some(),
         }
     }
 

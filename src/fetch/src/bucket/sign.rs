@@ -7,6 +7,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest, Sha256};
+use time::OffsetDateTime;
 
 use super::credentials::Key;
 use super::dialect::{Headers, Query, Unsigned};
@@ -73,7 +74,7 @@ pub(super) fn sign(
     region: &str,
     now: Timestamp,
 ) -> Headers {
-    let (date, time) = moment(now);
+    let (date, time) = date_and_time(now);
     let body_hash = hex::encode(Sha256::digest(request.body));
     let mut headers = request.headers.clone();
     headers.push((names.body_hash, body_hash.clone()));
@@ -115,11 +116,15 @@ pub(super) fn keyed_hash(key: &[u8], text: &str) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// A moment as `20130524` and `20130524T000000Z`.
-fn moment(now: Timestamp) -> (String, String) {
+/// A moment by the calendar.
+pub(super) fn moment(now: Timestamp) -> OffsetDateTime {
     let seconds = i64::try_from(now.0 / 1000).unwrap_or(0);
-    let at = time::OffsetDateTime::from_unix_timestamp(seconds)
-        .unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
+    OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+}
+
+/// A moment as `20130524` and `20130524T000000Z`.
+fn date_and_time(now: Timestamp) -> (String, String) {
+    let at = moment(now);
     let date = format!("{:04}{:02}{:02}", at.year(), u8::from(at.month()), at.day());
     let time = format!("{date}T{:02}{:02}{:02}Z", at.hour(), at.minute(), at.second());
     (date, time)

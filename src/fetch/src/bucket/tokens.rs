@@ -1,13 +1,17 @@
 //! Services that give machines tokens of OAuth 2.0 for their store.
 //!
-//! Source: Google Compute Engine, <https://cloud.google.com/compute/docs/metadata/overview>.
+//! Sources: Google Compute Engine, <https://cloud.google.com/compute/docs/metadata/overview>; managed
+//! identities of Azure, "How to use managed identities on an Azure VM to acquire an access token";
+//! Microsoft identity platform, "OAuth 2.0 client credentials flow", with a federated credential.
 
 use serde::Deserialize;
 use serde_json::Value;
 use ureq::Agent;
 
 use super::credentials::Credentials;
+use super::dialect::Query;
 use super::roles::{self, ExpiringCredentials};
+use super::sign;
 use lodestone_types::Clock;
 
 /// A service of tokens.
@@ -19,8 +23,27 @@ pub(super) struct TokenService {
     pub address: String,
     /// The header without which the service refuses: a page of a browser cannot send it.
     pub header: (&'static str, &'static str),
-    /// Whether it is another machine, which the environment names.
-    pub is_far: bool,
+    /// The form of a service that is another machine, and that the environment names.
+    pub form: Option<Form>,
+}
+
+/// A form that is sent for a token.
+#[derive(Debug)]
+pub(super) struct Form {
+    pub fields: Vec<(&'static str, String)>,
+    /// The field for what a file holds, which others renew.
+    pub file_field: &'static str,
+    /// Path of that file.
+    pub file: String,
+}
+
+impl Form {
+    fn body(&self) -> Result<String, String> {
+        let mut query: Query<'_> =
+            self.fields.iter().map(|(name, value)| (*name, value.into())).collect();
+        query.push((self.file_field, roles::read(&self.file)?.into()));
+        Ok(sign::query(&query))
+    }
 }
 
 /// Answer of a service.
@@ -41,7 +64,9 @@ impl TokenService {
         agent: &Agent,
         clock: &dyn Clock,
     ) -> Result<ExpiringCredentials, String> {
-        let text = roles::answer(agent, "GET", &self.address, self.header, None)?;
+        let body = self.form.as_ref().map(Form::body).transpose()?;
+        let method = if body.is_some() { "POST" } else { "GET" };
+        let text = roles::answer(agent, method, &self.address, self.header, body)?;
         let now = clock.now();
         let without_token = || "an answer without a token".to_owned();
         let reply: TokenReply = serde_json::from_str(&text).map_err(|_| without_token())?;

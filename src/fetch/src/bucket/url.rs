@@ -18,16 +18,28 @@ pub enum StoreKind {
     S3,
     /// Google Cloud Storage.
     Google,
+    /// Azure Blob Storage; a bucket is a container there.
+    Azure,
 }
 
 impl StoreKind {
-    const ALL: [Self; 2] = [Self::S3, Self::Google];
+    const ALL: [Self; 3] = [Self::S3, Self::Google, Self::Azure];
 
     /// Beginning of the addresses of its buckets.
     fn scheme(self) -> &'static str {
         match self {
             Self::S3 => "s3://",
             Self::Google => "gs://",
+            Self::Azure => "az://",
+        }
+    }
+
+    /// The form of their addresses.
+    fn form(self) -> &'static str {
+        match self {
+            Self::S3 => "s3://BUCKET/PREFIX",
+            Self::Google => "gs://BUCKET/PREFIX",
+            Self::Azure => "az://CONTAINER/PREFIX",
         }
     }
 
@@ -37,11 +49,14 @@ impl StoreKind {
             let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
             bucket.chars().all(|c| is_fit(c) || others.contains(c))
         };
+        let is_long = (3..=63).contains(&bucket.len());
         match self {
-            Self::S3 | Self::Google if (3..=63).contains(&bucket.len()) && is_name(".-_") => None,
+            Self::S3 | Self::Google if is_long && is_name(".-_") => None,
+            Self::Azure if is_long && is_name("-") => None,
             Self::S3 | Self::Google => {
                 Some("a bucket has 3 to 63 characters of a-z, 0-9, '.', '-', '_'")
             }
+            Self::Azure => Some("a container has 3 to 63 characters of a-z, 0-9, '-'"),
         }
     }
 }
@@ -92,10 +107,9 @@ impl FromStr for BucketUrl {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = StoreKind::ALL.into_iter().find(|kind| text.starts_with(kind.scheme()));
         let kind = found.unwrap_or(StoreKind::S3);
-        let scheme = kind.scheme();
-        let wrong = |rule: &str| Err(format!("{text:?} is no {scheme}BUCKET/PREFIX: {rule}"));
-        let Some(rest) = text.strip_prefix(scheme) else {
-            return wrong("it must begin with s3:// or gs://");
+        let wrong = |rule: &str| Err(format!("{text:?} is no {}: {rule}", kind.form()));
+        let Some(rest) = text.strip_prefix(kind.scheme()) else {
+            return wrong("it must begin with s3://, gs:// or az://");
         };
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let prefix = prefix.trim_end_matches('/');
@@ -214,6 +228,9 @@ mod tests {
             assert!(refused.contains("is no s3://BUCKET/PREFIX"), "{refused}");
         }
         assert_eq!(url("gs://acme/a").to_string(), "gs://acme/a");
+        assert_eq!(url("az://acme/a").to_string(), "az://acme/a");
+        let refused = "az://a.b.c/x".parse::<BucketUrl>().unwrap_err();
+        assert!(refused.contains("is no az://CONTAINER/PREFIX: a container has"), "{refused}");
         let refused = "gs://Acme/x".parse::<BucketUrl>().unwrap_err();
         assert!(refused.contains("is no gs://BUCKET/PREFIX: a bucket has"), "{refused}");
         let within = |one: &str, other: &str| url(one).is_within(&url(other));

@@ -11,8 +11,7 @@ use lodestone_types::TenantId;
 static TO: Field = Field::body(
     "to",
     Kind::Text { chars_max: 4096, is_filled: true },
-    "The folder or s3://BUCKET/PREFIX of the setting backup-to, or one in it; absent: that of the \
-     setting.",
+    "The folder or bucket of the setting backup-to, or one in it; absent: that of the setting.",
 );
 static TENANT: Field =
     Field::body("tenant_id", Kind::Identifier, "This tenant alone; absent: every tenant.");

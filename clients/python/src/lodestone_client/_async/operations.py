@@ -143,7 +143,7 @@ class AsyncAdminOperations:
     async def create_backups(self, *, options: Options | None = None, **request: Unpack[models.AdminCreateBackupsRequest]) -> models.BackupStatus:
         """Begin a backup.
 
-        to: The folder or s3://BUCKET/PREFIX of the setting backup-to, or one in it; absent: that of the setting.
+        to: The folder or bucket of the setting backup-to, or one in it; absent: that of the setting.
         data_directory: Device and inode of the data directory that is meant, as `DEVICE:INODE`; a server with another one refuses.
         tenant_id: This tenant alone; absent: every tenant.
         with_keys: Names, scopes and hashes of API keys too; not together with tenant_id.

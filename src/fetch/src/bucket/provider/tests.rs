@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 
 use super::super::credentials::{Key, Profile, Source};
 use super::super::roles::{AHEAD_MILLIS, KeysReply, MACHINE_ROLES};
+use super::super::{azure, google};
 use super::*;
 use crate::tests::world::{Duplex, Handler, Listener, PATIENCE, pages, reply};
 use lodestone_types::{ManualClock, Timestamp};
@@ -34,7 +35,7 @@ fn credentials_of(role: Role, clock: &Arc<ManualClock>) -> Arc<RoleCredentials> 
 fn key_of(credentials: Credentials) -> Key {
     match credentials {
         Credentials::Key(key) => key,
-        Credentials::Bearer(_) => panic!("no key"),
+        Credentials::Bearer(_) | Credentials::SharedAccess(_) => panic!("no key"),
     }
 }
 
@@ -165,6 +166,76 @@ fn each_kind_of_role_is_asked_in_its_own_way() {
     assert!(asked[0].contains("x-aws-ec2-metadata-token-ttl-seconds: 21600"));
     assert!(asked[2].starts_with(&format!("get {MACHINE_ROLES}web-role ")), "{asked:?}");
     assert!(asked[1..].iter().all(|head| head.contains("x-aws-ec2-metadata-token: machine-token")));
+}
+
+/// Goal: the services of other clouds are asked as they want it, and their tokens end as told.
+#[test]
+fn tokens_of_other_clouds_are_asked_for_in_their_own_ways() {
+    let reply = |token: &str, seconds: &str| {
+        format!("{{\"access_token\": \"{token}\", \"expires_in\": {seconds}, \"x\": 1}}")
+    };
+    let [google, azure, pod] = [("g", "3599"), ("a", "\"3599\""), ("p", "3599")]
+        .map(|(token, seconds)| reply(token, seconds));
+    let metadata = "/computeMetadata/v1/instance/service-accounts/default/token";
+    let identity = "/metadata/identity/oauth2/token?api-version=2018-02-01&client_id=c&\
+        resource=https%3A%2F%2Fstorage.azure.com%2F";
+    let refusal = "{\"error\": \"unauthorized_client\", \"error_description\": \"unknown\"}";
+    let service = Listener::site(pages(&[
+        (metadata, 200, "", &google),
+        (identity, 200, "", &azure),
+        ("/t/oauth2/v2.0/token", 200, "", &pod),
+        ("/other/oauth2/v2.0/token", 400, "", refusal),
+        ("/none/oauth2/v2.0/token", 200, "", "{\"access_token\": \"\", \"expires_in\": 1}"),
+    ]));
+    let (host, clock) = (service.address.to_string(), clock());
+    let origin = format!("http://{host}");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, "hidden&\n").unwrap();
+    let file = file.to_str().unwrap();
+    let of = |place: &str, variables: &[(&str, &str)]| {
+        let known: HashMap<&str, &str> = variables.iter().copied().collect();
+        let variable = |name: &str| known.get(name).map(|value| (*value).to_owned());
+        let url = place.parse().unwrap();
+        let opened = match place.starts_with("gs") {
+            true => google::open(&variable, &url),
+            false => azure::open(&variable, &url),
+        };
+        let Source::Role(role) = opened.unwrap().source else { panic!("no role") };
+        credentials_of(role, &clock)
+    };
+    let machine = of("gs://acme/x", &[("GCE_METADATA_HOST", &*host)]);
+    assert!(machine.current().unwrap() == Credentials::Bearer("g".into()));
+    assert!(heads(&service)[0].contains("metadata-flavor: google\r\n"));
+    let account = ("AZURE_STORAGE_ACCOUNT", "acme");
+    let (host, client) =
+        (("AZURE_POD_IDENTITY_AUTHORITY_HOST", &*origin), ("AZURE_CLIENT_ID", "c"));
+    let identity = of("az://acme/x", &[account, host, client]);
+    assert!(identity.current().unwrap() == Credentials::Bearer("a".into()));
+    assert!(heads(&service)[1].contains("metadata: true\r\n"));
+
+    let authority = ("AZURE_AUTHORITY_HOST", &*format!("{origin}/"));
+    let pod = |tenant: &str| {
+        let tenant = ("AZURE_TENANT_ID", tenant);
+        let token_file = ("AZURE_FEDERATED_TOKEN_FILE", file);
+        of("az://acme/x", &[account, client, authority, tenant, token_file])
+    };
+    let workload = pod("t");
+    assert!(workload.current().unwrap() == Credentials::Bearer("p".into()));
+    let body = String::from_utf8(service.bodies()[2].clone()).unwrap();
+    for part in ["client_assertion=hidden%26", "scope=https%3A%2F%2Fstorage.azure.com%2F.default"] {
+        assert!(body.contains(part), "{body}");
+    }
+    clock.advance_millis(3_599_000 - AHEAD_MILLIS - 1);
+    assert!(workload.current().is_ok() && service.requests().len() == 3, "it is still good");
+    clock.advance_millis(AHEAD_MILLIS + 1);
+    assert!(workload.current().is_ok() && service.requests().len() == 4, "it has ended");
+    let error = pod("other").current().unwrap_err();
+    assert!(error.contains("400 unauthorized_client: unknown"), "{error}");
+    assert!(error.contains(&format!("workload's identity from {origin}")), "{error}");
+    assert!(!error.contains("hidden"), "{error}");
+    let error = pod("none").current().unwrap_err();
+    assert!(error.contains("an answer without a token"), "{error}");
 }
 
 #[test]
