@@ -55,7 +55,7 @@ impl Kind {
     fn requirement(self) -> (&'static str, &'static str) {
         match self {
             Self::S3 | Self::Google => ("scripts/setup --test gets it", "REQUIRE_S3_SERVER"),
-            Self::Azure => ("tests/bucket/azurite gets it", "REQUIRE_AZURITE"),
+            Self::Azure => ("scripts/setup --test gets it, with npm", "REQUIRE_AZURITE"),
         }
     }
 

@@ -320,6 +320,16 @@ mod tests {
     }
 
     #[test]
+    fn a_condition_is_refused_by_status_and_code() {
+        assert!(
+            Azure.is_refusal(409, "BlobAlreadyExists") && Azure.is_refusal(412, "ConditionNotMet")
+        );
+        for (status, code) in [(409, "ContainerBeingDeleted"), (412, "LeaseIdMissing"), (409, "")] {
+            assert!(!Azure.is_refusal(status, code), "{status} {code}");
+        }
+    }
+
+    #[test]
     fn a_page_is_read() {
         let text = "<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults \
             ServiceEndpoint=\"https://a.blob.core.windows.net/\" ContainerName=\"c\"><Prefix>p\

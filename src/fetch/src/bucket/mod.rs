@@ -42,7 +42,7 @@ use std::time::Duration;
 use lodestone_types::ErrorKind;
 
 pub use client::Bucket;
-pub use url::{BucketOptions, BucketUrl, StoreKind};
+pub use url::{BucketOptions, BucketUrl};
 pub use write::{Condition, Put, Version};
 
 /// Waits for a time, less where the work is to end; returns whether it is.

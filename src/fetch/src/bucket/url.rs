@@ -13,7 +13,7 @@ const PREFIX_CHARS_MAX: usize = 900;
 
 /// Kinds of stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreKind {
+pub(super) enum StoreKind {
     /// Amazon's S3, and stores with its interface.
     S3,
     /// Google Cloud Storage.
@@ -49,10 +49,10 @@ impl StoreKind {
             let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
             bucket.chars().all(|c| is_fit(c) || others.contains(c))
         };
-        let is_long = (3..=63).contains(&bucket.len());
+        let is_length = (3..=63).contains(&bucket.len());
         match self {
-            Self::S3 | Self::Google if is_long && is_name(".-_") => None,
-            Self::Azure if is_long && is_name("-") => None,
+            Self::S3 | Self::Google if is_length && is_name(".-_") => None,
+            Self::Azure if is_length && is_name("-") => None,
             Self::S3 | Self::Google => {
                 Some("a bucket has 3 to 63 characters of a-z, 0-9, '.', '-', '_'")
             }
@@ -64,8 +64,7 @@ impl StoreKind {
 /// `s3://bucket/prefix`, or the same of another kind of store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketUrl {
-    /// The kind of store.
-    pub kind: StoreKind,
+    pub(super) kind: StoreKind,
     /// The bucket.
     pub bucket: String,
     /// Beginning of all keys, empty or without slashes at its ends.
@@ -119,6 +118,9 @@ impl FromStr for BucketUrl {
         let is_key = |c: char| c.is_ascii_alphanumeric() || "._-+=@/".contains(c);
         let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
         let is_prefix = prefix.is_empty() || prefix.split('/').all(is_part);
+        if kind == StoreKind::Azure && prefix.split('/').any(|part| part.ends_with('.')) {
+            return wrong("no part of a prefix ends with a dot");
+        }
         if !is_prefix || prefix.len() > PREFIX_CHARS_MAX || !prefix.chars().all(is_key) {
             return wrong(
                 "a prefix has at most 900 characters of A-Z, a-z, 0-9, '._-+=@', in parts between \
@@ -231,6 +233,7 @@ mod tests {
         assert_eq!(url("az://acme/a").to_string(), "az://acme/a");
         let refused = "az://a.b.c/x".parse::<BucketUrl>().unwrap_err();
         assert!(refused.contains("is no az://CONTAINER/PREFIX: a container has"), "{refused}");
+        assert!("az://acme/a./b".parse::<BucketUrl>().is_err(), "Azure knows no such name");
         let refused = "gs://Acme/x".parse::<BucketUrl>().unwrap_err();
         assert!(refused.contains("is no gs://BUCKET/PREFIX: a bucket has"), "{refused}");
         let within = |one: &str, other: &str| url(one).is_within(&url(other));
