@@ -221,8 +221,13 @@ impl Bucket {
         tries: u32,
     ) -> Result<Response<Body>, ureq::Error> {
         self.sent[ask.kind()].fetch_add(1, Ordering::Relaxed);
-        let key = ask.key.map(|key| self.full_key(key)).unwrap_or_default();
-        let path = sign::path(&format!("{}/{key}", self.store.root));
+        let root = &self.store.root;
+        let path = match ask.key {
+            Some(key) => sign::path(&format!("{root}/{}", self.full_key(key))),
+            // With a slash behind it a container could be taken for a blob without a name.
+            None if !root.is_empty() => sign::path(root),
+            None => "/".to_owned(),
+        };
         let (method, host, now) = (ask.method, &*self.store.host, self.clock.now());
         let (query, headers) = (ask.query.clone(), ask.headers.clone());
         let mut unsigned = Unsigned { method, path: &path, query, host, headers, body: ask.body };

@@ -259,18 +259,8 @@ impl Role {
         agent: &Agent,
         clock: &dyn Clock,
     ) -> Result<ExpiringCredentials, String> {
-        match self {
-            Self::Token(service) => service.token(agent, clock),
-            _ => {
-                let keys = self.keys(agent)?;
-                keys.into_credentials(clock.now(), matches!(self, Self::Machine { .. }))
-            }
-        }
-    }
-
-    /// Asks a service of Amazon's for keys.
-    fn keys(&self, agent: &Agent) -> Result<KeysReply, String> {
-        match self {
+        let keys = match self {
+            Self::Token(service) => return service.token(agent, clock),
             Self::WebIdentity { token_file, arn, session, service } => {
                 let token = read(token_file)?;
                 let body = sign::query(&vec![
@@ -283,7 +273,7 @@ impl Role {
                 let text = answer(agent, "POST", service, FORM, Some(body))?;
                 let assumed: Assumed = quick_xml::de::from_str(&text)
                     .map_err(|_| "an answer without credentials".to_owned())?;
-                Ok(assumed.assume_role_with_web_identity_result.credentials)
+                assumed.assume_role_with_web_identity_result.credentials
             }
             Self::Container { address, token, token_file } => {
                 let token = match token_file {
@@ -293,7 +283,7 @@ impl Role {
                 let token = token.unwrap_or_default();
                 let name = if token.is_empty() { "accept" } else { "authorization" };
                 let value = if token.is_empty() { "application/json" } else { &token };
-                from_json(&answer(agent, "GET", address, (name, value), None)?)
+                from_json(&answer(agent, "GET", address, (name, value), None)?)?
             }
             Self::Machine { service } => {
                 let seconds = ("x-aws-ec2-metadata-token-ttl-seconds", MACHINE_TOKEN_SECONDS);
@@ -303,10 +293,10 @@ impl Role {
                 let roles = format!("{service}{MACHINE_ROLES}");
                 let names = answer(agent, "GET", &roles, token, None)?;
                 let name = names.lines().next().unwrap_or_default().trim();
-                from_json(&answer(agent, "GET", &format!("{roles}{name}"), token, None)?)
+                from_json(&answer(agent, "GET", &format!("{roles}{name}"), token, None)?)?
             }
-            Self::Token(_) => unreachable!("it gives no keys"),
-        }
+        };
+        keys.into_credentials(clock.now(), matches!(self, Self::Machine { .. }))
     }
 }
 
