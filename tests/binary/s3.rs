@@ -1,5 +1,5 @@
-//! Stores of buckets, which verify every signature and fail on demand: moto for S3, a program of the
-//! tests' own for Google's, Azurite for Azure's.
+//! Stores of buckets, which verify every signature and fail on demand: moto for S3, a program of
+//! the tests' own for Google's, Azurite for Azure's.
 
 #![allow(clippy::disallowed_methods)] // Tests connect to servers of their own.
 

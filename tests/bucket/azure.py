@@ -86,7 +86,8 @@ class Azure(Store):
 
     def send(self, command, target, headers, body):
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
-        connection.request(command, target, body or None, {name: value for name, value in headers.items() if name.lower() != "connection"})
+        headers = {name: value for name, value in headers.items() if name.lower() != "connection"}
+        connection.request(command, target, body or None, headers)
         reply = connection.getresponse()
         told, text = dict(reply.getheaders()), reply.read()
         connection.close()

@@ -29,8 +29,22 @@ METADATA = "computeMetadata"
 TOKEN = "v1/instance/service-accounts/default/token"
 
 
-def error(status, code, **headers):
-    return status, headers, f"<?xml version='1.0' encoding='UTF-8'?><Error><Code>{code}</Code><Message>no</Message></Error>".encode()
+def tag(name, *inner):
+    return f"<{name}>{''.join(inner)}</{name}>"
+
+
+def texts(**values):
+    """An element with text for each value."""
+    return "".join(tag(name, escape(str(value))) for name, value in values.items())
+
+
+def document(name, *inner):
+    text = "<?xml version='1.0' encoding='UTF-8'?>" + tag(name, *inner)
+    return text.replace(f"<{name}>", f"<{name} xmlns='http://s3.amazonaws.com/doc/2006-03-01/'>", 1).encode()
+
+
+def error(status, code):
+    return status, {}, document("Error", texts(Code=code, Message="no"))
 
 
 def digest(key, text):
@@ -92,7 +106,8 @@ class Google(Store):
         body_hash = request.headers["x-goog-content-sha256"]
         if body_hash != hashlib.sha256(request.body).hexdigest():
             return error(400, "XGoogContentSHA256Mismatch")
-        query = "&".join(sorted(f"{quote(name, safe='~')}={quote(value, safe='~')}" for name, value in request.query.items()))
+        pairs = [f"{quote(name, safe='~')}={quote(value, safe='~')}" for name, value in request.query.items()]
+        query = "&".join(sorted(pairs))
         headers = "".join(f"{name}:{request.headers[name].strip()}\n" for name in signed)
         path = quote(unquote(request.raw_path), safe="/~")
         canonical = "\n".join([request.command, path, query, headers, ";".join(signed), body_hash])
@@ -101,7 +116,8 @@ class Google(Store):
         key = f"GOOG4{SECRET}".encode()
         for part in scope.split("/"):
             key = digest(key, part)
-        return None if hmac.compare_digest(digest(key, text).hex(), fields["Signature"]) else error(403, "SignatureDoesNotMatch")
+        is_right = hmac.compare_digest(digest(key, text).hex(), fields["Signature"])
+        return None if is_right else error(403, "SignatureDoesNotMatch")
 
     def answer(self, request):
         refusal = self.refusal(request)
@@ -124,17 +140,20 @@ class Google(Store):
         with self.lock:
             if "uploads" in query:
                 found = [(key, upload) for upload, (key, _) in self.uploads.items() if key.startswith(prefix)]
-                rows = "".join(f"<Upload><Key>{escape(key)}</Key><UploadId>{upload}</UploadId></Upload>" for key, upload in found)
-                return 200, {}, f"<ListMultipartUploadsResult xmlns='http://s3.amazonaws.com/doc/2006-03-01/'>{rows}</ListMultipartUploadsResult>".encode()
+                rows = [tag("Upload", texts(Key=key, UploadId=upload)) for key, upload in found]
+                return 200, {}, document("ListMultipartUploadsResult", *rows)
             if query.get("list-type") != "2":
                 return error(400, "InvalidArgument")
             after = query.get("continuation-token", "")
             names = sorted((key for key in self.objects if key.startswith(prefix) and key > after), key=str.encode)
             page = names[:self.page]
-            rows = "".join(f"<Contents><Key>{escape(key)}</Key><Generation>{self.objects[key][1]}</Generation><Size>{len(self.objects[key][0])}</Size></Contents>" for key in page)
+            rows = []
+            for key in page:
+                body, generation = self.objects[key]
+                rows.append(tag("Contents", texts(Key=key, Generation=generation, Size=len(body))))
             if len(names) > len(page):
-                rows += f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>"
-            return 200, {}, f"<?xml version='1.0' encoding='UTF-8'?><ListBucketResult xmlns='http://doc.s3.amazonaws.com/2006-03-01'><Name>{BUCKET}</Name>{rows}</ListBucketResult>".encode()
+                rows.append(texts(NextContinuationToken=page[-1]))
+            return 200, {}, document("ListBucketResult", texts(Name=BUCKET), *rows)
 
     def is_kept(self, request, key):
         """Whether the condition of a write holds."""
@@ -175,7 +194,7 @@ class Google(Store):
         if "uploads" in request.query:
             upload = secrets.token_urlsafe(24)
             self.uploads[upload] = (key, {})
-            return 200, {}, f"<InitiateMultipartUploadResult><Bucket>{BUCKET}</Bucket><Key>{escape(key)}</Key><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>".encode()
+            return 200, {}, document("InitiateMultipartUploadResult", texts(Bucket=BUCKET, Key=key, UploadId=upload))
         upload = self.uploads.get(request.query.get("uploadId"))
         if not upload or upload[0] != key:
             return error(404, "NoSuchUpload")
@@ -189,7 +208,7 @@ class Google(Store):
             return error(400, "EntityTooSmall")
         self.write(key, b"".join(parts[number] for number, _ in named))
         del self.uploads[request.query["uploadId"]]
-        return 200, {}, f"<CompleteMultipartUploadResult><Key>{escape(key)}</Key><ETag>\"x\"</ETag></CompleteMultipartUploadResult>".encode()
+        return 200, {}, document("CompleteMultipartUploadResult", texts(Key=key, ETag='"x"'))
 
     def get(self, request, key):
         if key not in self.objects:

@@ -14,8 +14,8 @@ use lodestone_fetch::bucket::BucketOptions;
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct BackupSettings {
     /// Folder that backups of the running server go to, or to folders in it, an absolute path; or a
-    /// bucket, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX` [default: none,
-    /// the server makes no backups].
+    /// bucket, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX` [default:
+    /// none, the server makes no backups].
     #[arg(
         long,
         env = "LODESTONE_BACKUP_TO",
@@ -58,8 +58,8 @@ pub struct BackupSettings {
     pub bucket: BucketSettings,
 }
 
-/// Store of buckets, that of the data and that of backups, where it is of S3's kind. Credentials are
-/// those of AWS's variables and files.
+/// Store of buckets, that of the data and that of backups, where it is of S3's kind. Credentials
+/// are those of AWS's variables and files.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct BucketSettings {
     /// Address of the S3-compatible store of buckets whose addresses begin with `s3://` [default:

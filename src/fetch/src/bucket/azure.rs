@@ -4,9 +4,9 @@
 //! Azure. An object in parts is a list of blocks, which are named before they are sent: nothing
 //! begins it, and the store throws away after a week what never came to be in a list.
 //!
-//! - <https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key>
-//! - <https://learn.microsoft.com/rest/api/storageservices/put-blob>, `put-block-list`, `list-blobs`
-//! - <https://learn.microsoft.com/rest/api/storageservices/status-and-error-codes2>
+//! Source: <https://learn.microsoft.com/rest/api/storageservices/blob-service-rest-api>, of it
+//! "Authorize with Shared Key", "Put Blob", "Put Block List", "List Blobs", "Blob service error
+//! codes".
 
 use std::collections::BTreeMap;
 

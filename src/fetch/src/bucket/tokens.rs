@@ -1,8 +1,9 @@
 //! Services that give machines tokens of OAuth 2.0 for their store.
 //!
-//! Sources: Google Compute Engine, <https://cloud.google.com/compute/docs/metadata/overview>; managed
-//! identities of Azure, "How to use managed identities on an Azure VM to acquire an access token";
-//! Microsoft identity platform, "OAuth 2.0 client credentials flow", with a federated credential.
+//! Sources: Google Compute Engine, <https://cloud.google.com/compute/docs/metadata/overview>;
+//! managed identities of Azure, "How to use managed identities on an Azure VM to acquire an access
+//! token"; Microsoft identity platform, "OAuth 2.0 client credentials flow", with a federated
+//! credential.
 
 use serde::Deserialize;
 use serde_json::Value;
