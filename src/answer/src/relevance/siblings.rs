@@ -9,11 +9,13 @@ use std::collections::BTreeSet;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::text::terms::is_common;
-use crate::text::words::is_interrogative;
+use crate::text::words::{is_entry, is_interrogative};
 use lodestone_text::HybridQuery;
 
 /// Confidence and relevance that a passage below the heading of a sibling loses.
 pub(crate) const SIBLING_MALUS: f32 = 0.35;
+/// Qualifiers that name no kind: "the new leave".
+const OF_ALL_KINDS: &str = "new|old|current|present|latest|last|next|former|previous|full";
 /// Letters of a qualifier and of a noun.
 const LETTERS_MIN: usize = 3;
 
@@ -53,6 +55,7 @@ fn words(text: &str) -> Vec<Option<String>> {
         let is_matter = lower.chars().count() >= LETTERS_MIN
             && lower.chars().all(char::is_alphabetic)
             && !is_common(&lower)
+            && !is_entry(OF_ALL_KINDS, &lower)
             && !is_interrogative(&lower);
         is_matter.then(|| HybridQuery::analyse(&lower).terms().first().cloned()).flatten()
     };

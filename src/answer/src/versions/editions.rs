@@ -26,6 +26,19 @@ const CHANGES: &str = "\
     geändert|änderung|früher|frühere|vorher|bisher|alte|alten|changé|changement|auparavant|ancien|\
     ancienne|cambiado|cambio|anterior|draft|entwurf|brouillon|borrador|superseded";
 
+/// Words of a time before, and of a comparison with it.
+const BEFORE: &str = "\
+    last year|last season|last spring|last summer|last autumn|last winter|last month|last time|\
+    year before|year ago|letztes jahr|letzten jahr|vorjahr|l'année dernière|l'an dernier|\
+    el año pasado";
+const COMPARING: &str = "\
+    since|than|compared|dearer|cheaper|more expensive|gone up|gone down|went up|went down|go up|\
+    go down|risen|rise|rose|fallen|fell|raised|lowered|different|differ|differs|seit|als|teurer|\
+    billiger|gestiegen|gesunken|depuis|que|augmenté|desde|subido|bajado";
+/// Words that ask for what an edition has of its own, and those that name it.
+const DIFFERENCE: &str = "different|difference|differences|differ|differs|unterschied|anders";
+const NEW: &str = "new|newest|latest|current|now|neu|neue|neuen|aktuell";
+
 /// Openings that want all editions where a word for change follows.
 const HOW_DID: &str = "how did|how has|how have|how does";
 const CHANGE: &str = "change|changed|differ|develop|developed";
@@ -188,6 +201,8 @@ impl Wish {
         Self {
             wants_all: has(&words, CHANGES)
                 || (has(&words, HOW_DID) && has(&words, CHANGE))
+                || (has(&words, BEFORE) && has(&words, COMPARING))
+                || (has(&words, NEW) && has(&words, DIFFERENCE))
                 || years.len() > 1,
             version: if is_of_version { numbers(question) } else { Vec::new() },
             years,
@@ -355,6 +370,24 @@ mod tests {
             titled("prices-2025.csv", "Prices 2025", "a,b"),
         ];
         assert_eq!(standing("What does it cost?", &lists), "-+");
+        let older = [
+            titled("rules-2023.txt", "Ground rules", "Version 2, valid from 15 July 2023\n\nx"),
+            titled(
+                "rules-2026.md",
+                "Ground rules",
+                "Version 3, valid from 1 February 2026. All earlier versions are no longer valid.",
+            ),
+        ];
+        assert_eq!(standing("How big may a flag be?", &older), "-+", "it speaks of older ones");
+        let tickets = [
+            titled("ticket-terms-2024.txt", "Ticket terms, version 4", "Return: 7 days."),
+            titled("ticket-terms-2026.md", "Ticket terms, version 5", "Return: 72 hours."),
+            titled("ticket-prices-2024-25.csv", "Ticket prices 2024/25", "a,b"),
+            titled("ticket-prices-2025-26.csv", "Ticket prices 2025/26", "a,b"),
+        ];
+        assert_eq!(standing("Until when is it returned?", &tickets), "-+-+");
+        assert_eq!(standing("Has it gone up since last season?", &tickets), "++++");
+        assert_eq!(standing("What is different in the new terms?", &tickets), "++++");
         let renamed = [
             titled("h.md", "Holiday rules", "You get 20 days."),
             titled(

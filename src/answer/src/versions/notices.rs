@@ -26,9 +26,14 @@ const WITHDRAWN: &str = "\
     abrogé|remplacé par|remplacée par|obsoleto|derogado|anulado|sustituido por";
 /// Words of a sentence at the beginning that speaks of its document, not of its matter.
 const OF_DOCUMENT: &str = "\
-    version|edition|status|state|document|policy|procedure|guide|list|sheet|page|sop|rules|draft|\
-    approved|valid|superseded|fassung|ausgabe|dokument|richtlinie|entwurf|gültig|document|\
+    version|edition|status|state|document|policy|procedure|guide|list|sheet|page|sop|rules|terms|\
+    conditions|regulations|prices|handbook|manual|draft|approved|valid|superseded|fassung|ausgabe|dokument|richtlinie|entwurf|gültig|document|\
     procédure|valable|documento|procedimiento|válido";
+/// Words of a sentence there that speaks of editions before this one, and the one of itself.
+const OLDER: &str = "\
+    earlier|previous|prior|older|former|preceding|all other|frühere|früheren|bisherige|bisherigen|\
+    ältere|älteren|antérieure|antérieures|précédente|précédentes|anterior|anteriores";
+const ITSELF: &str = "this|dieses|diese|cette|esta";
 /// Phrases behind which the day stands from which a document holds.
 const FROM: &str = "\
     valid from|effective from|effective|in force from|in force since|applies from|applies since|\
@@ -195,7 +200,13 @@ impl Name {
         let mut stem: Vec<&str> = Vec::new();
         for (at, word) in words.iter().enumerate() {
             let is_behind_mark = at > 0 && is_entry(MARKS, &words[at - 1]);
+            // "2024-25" is one season.
+            let is_season = || {
+                let year = words[..at].last().and_then(|before| before.parse::<u32>().ok());
+                year.is_some_and(|year| year > 1900 && Some((year + 1) % 100) == word.parse().ok())
+            };
             let is_mark = is_entry(MARKS, word)
+                || (is_number(word) && is_season())
                 || is_entry(DRAFT, word)
                 || is_entry(WITHDRAWN, word)
                 || is_year(word)
@@ -205,6 +216,8 @@ impl Name {
                 stem.push(word);
             }
         }
+        // "Ticket terms" are no ticket.
+        let is_of_rules = stem.last().is_some_and(|last| is_entry(OF_DOCUMENT, last));
         let stem = stem.join(" ");
         let spaced = spaced(name);
         Self {
@@ -216,7 +229,8 @@ impl Name {
                 () if has(&spaced, DRAFT) => State::Draft,
                 () => State::Plain,
             },
-            is_series: is_whole_day || words.iter().any(|word| is_entry(SERIES, word)),
+            is_series: is_whole_day
+                || (words.iter().any(|word| is_entry(SERIES, word)) && !is_of_rules),
         }
     }
 }
@@ -306,7 +320,9 @@ impl Head {
     fn says_of_itself(&self, list: &str, begun: Option<Dated>) -> bool {
         let is_of_older = |sentence: &&String| {
             let dated = dates::first(sentence);
-            dated.zip(begun).is_some_and(|(dated, begun)| dated.day < begun.day)
+            let words = spaced(sentence);
+            (has(&words, OLDER) && !has(&words, ITSELF))
+                || dated.zip(begun).is_some_and(|(dated, begun)| dated.day < begun.day)
         };
         let own = self.sentences.iter().filter(|sentence| !is_of_older(sentence));
         own.map(|sentence| spaced(sentence)).any(|sentence| {
