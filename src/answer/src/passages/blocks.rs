@@ -297,10 +297,21 @@ impl Parser<'_> {
             let mark = sentences::item_mark(self.lines[line].content).unwrap_or(0);
             let bytes = self.lines[line].bytes.start + mark..self.lines[end - 1].bytes.end;
             self.push_item(bytes);
-            line = end;
+            line = self.behind_blank(line, end).unwrap_or(end);
         }
         self.lead = None;
         line
+    }
+
+    /// The line of the next item of the list with the item at `at`, behind the blank lines from
+    /// `end` on; `None` where something else stands there.
+    fn behind_blank(&self, at: usize, end: usize) -> Option<usize> {
+        let next = (end..self.lines.len()).find(|line| !self.lines[*line].content.is_empty())?;
+        let (one, other) = (&self.lines[at], &self.lines[next]);
+        let is_next = next > end
+            && one.indent == other.indent
+            && sentences::follows(one.content, other.content);
+        is_next.then_some(next)
     }
 
     fn counted_list(&mut self, at: usize) {

@@ -85,8 +85,11 @@ const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuá
 pub(crate) const BEFORE_NOUN: &str = "which|what|welche|quels|quelles|qué|cuáles";
 const CAUSES: &str = "\
     why|what caused|what causes|what was the cause|what is the cause|for what reason|\
-    what is the reason|what was the reason|how come|warum|weshalb|wieso|woran lag|pourquoi|por qué|\
+    what is the reason|what was the reason|what made|what led to|how come|how did it come|warum|weshalb|wieso|woran lag|pourquoi|por qué|\
     a qué se debe";
+/// Openings that ask for a cause where a word for what came about follows.
+const HOW_DID: &str = "how did|how could|how can it";
+const COME: &str = "happen|occur|come about|come to|come into|get into|get in|get to|go wrong";
 /// Words that want the sum of several values, and their mean.
 pub(crate) const SUMS: &str = "\
     total|sum|altogether|in all|combined|insgesamt|summe|gesamt|au total|somme|en total|suma";
@@ -281,7 +284,8 @@ impl Question {
             is_negated: words::tells_negation(last),
             is_of_decisions: has(DECISIONS) && begins(OF_ALL),
             thing: thing(last),
-            is_of_money: has(MONEY) && !asks_meaning,
+            // "In charge" costs nothing.
+            is_of_money: has(MONEY) && !asks_meaning && !contains(&spaced, "in charge"),
             is_of_mail: has(MAIL),
             asks_for_thing: asks_for_thing(&spaced),
             asks_amount: has(MONEY) && !asks_meaning && wanted == Wanted::Fact && begins(AMOUNTS),
@@ -323,7 +327,7 @@ fn wanted_by(spaced: &str, opening: &str) -> Wanted {
     let has = |list: &str| list.split('|').any(|phrase| contains(spaced, phrase));
     let begins =
         |list: &str| list.split('|').any(|phrase| opening.starts_with(&format!(" {phrase} ")));
-    if has(CAUSES) {
+    if has(CAUSES) || (begins(HOW_DID) && has(COME)) {
         Wanted::Cause
     } else if begins(LISTS) || wants_several(spaced) || is_of_pairs(spaced) {
         Wanted::List

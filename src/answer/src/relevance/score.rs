@@ -95,15 +95,16 @@ const CAUSE_WORDS: &str = "\
 
 /// Nouns for what is done after something happened, and headings above it.
 const DEED_NOUNS: &str = "\
-    measures|actions|changes|consequences|improvements|lessons|remedies|massnahmen|maßnahmen|\
-    mesures|medidas|acciones";
+    measures|actions|changes|consequences|improvements|lessons|remedies|tasks|duties|steps|\
+    massnahmen|maßnahmen|aufgaben|mesures|tâches|medidas|acciones|tareas";
 const DEED_HEADINGS: &str = "\
     what we change|what we changed|what changes|what we do|what we did|what we will do|\
+    what to do|what was done|what is done|done|\
     what follows|what happens next|action|actions|measures|corrective actions|follow up|\
     consequences|lessons|lessons learned|next steps|improvements|to do|maßnahmen|mesures|medidas|\
     acciones";
 /// Labels before the sentence that tells a cause.
-const CAUSE_LABELS: &str = "\
+pub(super) const CAUSE_LABELS: &str = "\
     cause|causes|root cause|reason|reasons|why|why it happened|why it could happen|\
     how it happened|how it could happen|how could it happen|why did it happen|what caused it|\
     ursache|ursachen|grund|wie es dazu kam|motif|raison|causa|motivo";

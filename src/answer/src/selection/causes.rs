@@ -2,13 +2,15 @@
 
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::{Candidate, Shape};
-use crate::question::wish::Wanted;
-use crate::relevance::score::{is_labelled_cause, tells_cause};
 use crate::selection::choose::{Choice, PASSAGES_MAX};
-use crate::text::words::{entries, spaced};
+use crate::question::wish::Wanted;
+use crate::relevance::score::{CAUSE_LABELS, is_labelled_cause, tells_cause};
+use crate::text::words::{entries, is_entry, spaced};
 
 /// A passage whose source is headed with the cause is this much less relevant at most.
 const CAUSE_DROP_MAX: f32 = 0.2;
+/// Share of the question's terms in a sentence that tells a cause, with which it answers itself.
+const TOLD_SHARE_MIN: f32 = 0.5;
 /// First words of a sentence that tells a cause itself.
 const CAUSE_OPENINGS: &str = "why|because|reason|warum|weil|pourquoi|parce que|por qué|porque";
 
@@ -20,7 +22,9 @@ impl Choice<'_> {
             return None;
         }
         let said = spaced(&self.candidate(first).shown());
-        if entries(CAUSE_OPENINGS).any(|word| said.starts_with(&format!(" {word} "))) {
+        let is_told = tells_cause(&self.candidate(first).shown());
+        let is_whole = is_told && self.scores[first].own >= TOLD_SHARE_MIN;
+        if is_whole || entries(CAUSE_OPENINGS).any(|word| said.starts_with(&format!(" {word} "))) {
             return None;
         }
         let near = self.best(|at| {
@@ -30,7 +34,6 @@ impl Choice<'_> {
                 && self.headed_cause(at).is_some();
             is_near.then(|| self.relevance(at))
         });
-        let is_told = tells_cause(&self.candidate(first).shown());
         self.headed_cause(first).or_else(|| self.headed_cause(near.filter(|_| !is_told)?))
     }
 
@@ -40,7 +43,9 @@ impl Choice<'_> {
         let one = self.candidate(of);
         let is_headed = |other: &Candidate| {
             let headings = &self.reading.blocks[other.stretch].sections[other.section];
-            headings.last().is_some_and(|heading| tells_cause(heading))
+            headings.last().is_some_and(|heading| {
+                tells_cause(heading) || is_entry(CAUSE_LABELS, spaced(heading).trim())
+            })
         };
         let is_prose = |at: &usize| {
             let other = self.candidate(*at);
@@ -53,12 +58,14 @@ impl Choice<'_> {
         if !headed.is_empty() {
             return Some(headed);
         }
-        let is_labelled = |at: &&usize| {
-            let other = self.candidate(**at);
-            other.units == 1 && is_labelled_cause(&other.shown())
+        // "Why: a fuse" may be the first line of a record.
+        let is_labelled = |at: &usize| {
+            let other = self.candidate(*at);
+            let is_unit = matches!(other.shape, Shape::Unit(_)) && other.units == 1;
+            is_unit && other.stretch == one.stretch && is_labelled_cause(&other.shown())
         };
-        let mut labelled = prose.iter().filter(is_labelled);
-        let cause = *labelled.next()?;
+        let mut labelled = (0..self.reading.candidates.len()).filter(is_labelled);
+        let cause = labelled.next()?;
         let is_next = |at: &usize| {
             let (other, cause) = (self.candidate(*at), self.candidate(cause));
             other.is_beside(cause) && other.unit == cause.unit + 1

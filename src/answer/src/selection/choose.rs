@@ -41,6 +41,8 @@ const LISTING_CONFIDENCE_MIN: f32 = 0.3;
 const COMMAS_MIN: usize = 2;
 /// The same for what another edition says, and for the other one of two things.
 const OTHER_CONFIDENCE_MIN: f32 = 0.75;
+/// Loss of relevance of a sentence beside a row, or a row beside a sentence, there.
+const OTHER_FORM_DROP: f32 = 0.1;
 /// Loss of relevance of a sentence that is like one chosen already.
 const SAMENESS_WEIGHT: f32 = 0.2;
 /// Weight of the question's terms that a passage must add to those chosen already, to be needed
@@ -72,6 +74,7 @@ impl Choice<'_> {
             return Vec::new();
         };
         let first = self.later(first).unwrap_or(first);
+        let first = self.of_day(first).unwrap_or(first);
         let first = self.of_selection(first).unwrap_or(first);
         let Some(first) = self.within_bounds(first) else { return Vec::new() };
         if let Some(whole) = self.whole_of(first) {
@@ -145,12 +148,13 @@ impl Choice<'_> {
         self.best(|at| {
             let other = self.candidate(at);
             let is_fit = other.stretch != one.stretch
-                && other.has_values() == one.has_values()
                 && matches!(other.shape, Shape::Unit(_))
                 && !other.is_lead
                 && self.scores[at].confidence(&self.evidence) >= OTHER_CONFIDENCE_MIN
                 && self.editions.are_compared(one.hit, other.hit);
-            is_fit.then(|| self.relevance(at))
+            let is_alike = other.has_values() == one.has_values();
+            let drop = if is_alike { 0.0 } else { OTHER_FORM_DROP };
+            is_fit.then(|| self.relevance(at) - drop)
         })
     }
 
@@ -259,19 +263,35 @@ impl Choice<'_> {
         wholes.next().map(|(at, _)| at)
     }
 
+    /// A decision of the document whose title or headings tell the day that is asked for, where
+    /// those of the first one do not.
+    fn of_day(&self, first: usize) -> Option<usize> {
+        let days: Vec<String> =
+            self.question.days.iter().filter_map(|day| day.terms().into_iter().next()).collect();
+        let is_of_day = |at: &usize| days.iter().any(|day| self.matches.above[*at].contains(day));
+        if !self.question.is_of_decisions || is_of_day(&first) {
+            return None;
+        }
+        (0..self.reading.candidates.len()).filter(|at| self.decides(*at)).find(|at| is_of_day(at))
+    }
+
+    /// Whether a passage tells a decision.
+    fn decides(&self, at: usize) -> bool {
+        let one = self.candidate(at);
+        let text = spaced(&one.shown());
+        matches!(one.shape, Shape::Unit(_))
+            && !one.is_lead
+            && entries(DECISIONS).any(|word| contains(&text, word))
+            && !contains(&text, "not decided")
+    }
+
     /// All that was decided by the document of the first one, where that is asked for.
     fn of_decisions(&self, first: usize) -> Option<Vec<usize>> {
         if !self.question.is_of_decisions {
             return None;
         }
         let is_one = |at: &usize| {
-            let other = self.candidate(*at);
-            let text = spaced(&other.shown());
-            other.stretch == self.candidate(first).stretch
-                && matches!(other.shape, Shape::Unit(_))
-                && !other.is_lead
-                && entries(DECISIONS).any(|word| contains(&text, word))
-                && !contains(&text, "not decided")
+            self.candidate(*at).stretch == self.candidate(first).stretch && self.decides(*at)
         };
         let found: Vec<usize> = (0..self.reading.candidates.len()).filter(is_one).collect();
         let mut found = self.without_widened(found);
@@ -359,7 +379,8 @@ impl Choice<'_> {
                     && (self.question.is_of_mail || !is_mail_head(candidate))
                     && said(&chosen) + candidate.units <= PASSAGES_MAX;
                 let is_overtaken = self.editions.is_later(self.candidate(first).hit, candidate.hit)
-                    && (self.contradicts(first, at) || self.denies(first, at));
+                    && (self.contradicts(first, at) || self.denies(first, at))
+                    || self.put_right(at).is_some_and(|right| chosen.contains(&right));
                 if !is_near || !is_enough || !is_prose || chosen.iter().any(is_said) || is_overtaken
                 {
                     return None;

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::versions::amendments::{PARTS, part_number};
 use crate::passages::blocks::Kind;
-use crate::passages::candidates::{Candidate, Shape};
+use crate::passages::candidates::{Candidate, Shape, said_in};
 use crate::selection::choose::Choice;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::quantities;
-use crate::text::words::{contains, entries, number_of, spaced};
-use crate::versions::amendments::part_number;
+use crate::text::words::{contains, denies, entries, is_entry, number_of, spaced};
 
 /// Words behind a number among which stands what it counts: "five working days".
 const UNIT_WORDS: usize = 2;
@@ -83,35 +83,45 @@ impl Choice<'_> {
         })
     }
 
-    /// The passage that puts the first one right: the message behind it, or the item of later
-    /// minutes that corrects the item of its number.
-    fn put_right(&self, first: usize) -> Option<usize> {
-        let one = self.candidate(first);
-        let is_next = |other: &Candidate| {
-            one.is_put_right
-                && other.is_beside(one)
-                && (other.unit, other.units) == (one.unit + 1, 1)
+    /// The passage that puts the first one right: the message behind it, a later one that takes
+    /// back what was said of the same, or the item of later minutes that corrects the item of its
+    /// number.
+    pub(super) fn put_right(&self, first: usize) -> Option<usize> {
+        let (one, of_first) = (self.candidate(first), &self.matches.own[first]);
+        let is_behind = |at: usize| {
+            let other = self.candidate(at);
+            let is_next = || one.is_put_right && other.unit == one.unit + 1;
+            let is_of_same = || {
+                one.shape == Shape::Unit(Kind::Line)
+                    && !of_first.is_empty()
+                    && of_first.is_subset(&self.matches.own[at])
+                    && denies(said_in(Kind::Line, &other.shown()))
+            };
+            other.is_beside(one)
+                && other.units == 1
+                && other.unit > one.unit
+                && (is_next() || is_of_same())
         };
         let number = part_number(&one.shown());
         let is_right = |at: &usize| {
             let other = self.candidate(*at);
-            is_next(other)
-                || (number.is_some()
-                    && item_number(&other.shown()) == number
+            is_behind(*at)
+                || (matches!(other.shape, Shape::Unit(_))
+                    && number.as_ref().is_some_and(|number| names_item(&other.shown(), number))
                     && self.editions.is_later(other.hit, one.hit)
                     && self.is_correction(*at))
         };
         (0..self.reading.candidates.len()).find(is_right)
     }
 
-    /// Whether an item stands below words that announce corrections.
+    /// Whether an item announces corrections, or stands below words that do.
     fn is_correction(&self, at: usize) -> bool {
         let one = self.candidate(at);
         let tells = |text: &str| entries(CORRECTIONS).any(|word| contains(&spaced(text), word));
         let all = &self.reading.candidates;
         let before = all.iter().take(at).rev().take_while(|other| other.stretch == one.stretch);
         let mut before = before.skip_while(|other| item_number(&other.shown()).is_some());
-        [&one.lead, &one.heading].into_iter().any(|text| tells(text))
+        [&one.lead, &one.heading, &one.shown()].into_iter().any(|text| tells(text))
             || before.next().is_some_and(|other| tells(&other.shown()))
     }
 
@@ -197,6 +207,12 @@ fn item_number(text: &str) -> Option<String> {
     let first = text.trim_start_matches(|c: char| !c.is_alphanumeric());
     let is_named = first.starts_with(char::is_alphabetic);
     part_number(first).filter(|_| is_named)
+}
+
+/// Whether a text speaks of the item of a number: "correction to item 6: it costs 36 EUR".
+fn names_item(text: &str, number: &str) -> bool {
+    let words: Vec<String> = bare_words(text).map(str::to_lowercase).collect();
+    words.windows(2).any(|two| is_entry(PARTS, &two[0]) && two[1] == number)
 }
 
 /// The words that a text says are not so: "1 April" of "from 1 May, not 1 April".

@@ -163,3 +163,24 @@ fn what_was_put_right_is_told() {
     let answer = told("until what weight do we take hedgehogs", &chat);
     assert!(answer.contains("600 g") && !answer.contains("500 g"), "{answer}");
 }
+
+/// An item of minutes gives way to the one of later minutes that corrects it, wherever that one
+/// names it; and a message to a later one that takes it back.
+#[test]
+fn what_is_put_right_later_is_told() {
+    let february = "# Round, 10 February 2026\n\n**2 Roof.** Work from 7 September.\n\n\
+        **3 Plant fair.** 16 and 17 May, 42 stalls, stall fee 95 pounds.";
+    let march = "ROUND 17 MARCH 2026\n\n1. Minutes of 10 Feb approved, with two corrections. Item 2: \
+        work begins on 21 September. Item 3: the fee is 105 pounds; the date stays.\n\n\
+        2. Tank: built in October. No\n";
+    let minutes = [("minutes-2026-02-10.md", february), ("minutes-2026-03-17.txt", march)];
+    let answer = told("What is the stall fee at the plant fair?", &minutes);
+    assert!(answer.contains("105") && !answer.contains("95"), "{answer}");
+    let chat = [(
+        "chat.txt",
+        "[23.03. 09:00] Ada: thank-you tea is on 5 June at 15:30\n[24.03. 10:00] Bo: who has the \
+         key?\n[27.03. 09:15] Ada: Correction! thank-you tea 12 June, the tent is taken\n",
+    )];
+    let answer = told("What date is the thank-you tea?", &chat);
+    assert!(answer.contains("12 June") && !answer.contains("5 June at"), "{answer}");
+}

@@ -223,6 +223,22 @@ fn marker(content: &str) -> (usize, Shape) {
     if is_numbered || is_lettered { (0, Shape::Line) } else { (0, Shape::Prose) }
 }
 
+/// Whether an item of a list, with its mark, may stand behind another one: under the same mark, or
+/// with the next number.
+pub(super) fn follows(before: &str, item: &str) -> bool {
+    let number = |content: &str| -> Option<u32> {
+        content.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    let first = |content: &str| content.chars().next();
+    match (number(before), number(item)) {
+        (Some(one), Some(other)) => other == one + 1,
+        (None, None) => {
+            item_mark(item).is_some_and(|mark| mark > 0) && first(before) == first(item)
+        }
+        _ => false,
+    }
+}
+
 /// Words that no sentence ends with.
 const OPEN_ENDS: &str = "\
     the|a|an|of|to|from|and|or|at|by|with|for|than|into|per|between|until|der|die|das|den|dem|ein|\
@@ -297,11 +313,15 @@ pub(crate) fn pieces(block: &str) -> Vec<Range<usize>> {
 
 /// Whether a piece is in bold alone and short: `**Quiet.**` names what the sentence behind it says.
 fn is_bold_opening(piece: &str) -> bool {
-    let piece = piece.trim_end();
+    bold(piece.trim_end()).is_some()
+}
+
+/// The short text that is in bold alone.
+pub(super) fn bold(text: &str) -> Option<&str> {
     let inside = ["**", "__"].into_iter().find_map(|mark| {
-        piece.strip_prefix(mark)?.strip_suffix(mark).filter(|inside| !inside.contains(mark))
+        text.strip_prefix(mark)?.strip_suffix(mark).filter(|inside| !inside.contains(mark))
     });
-    inside.is_some_and(|inside| columns(inside) <= BOLD_OPENING_COLUMNS_MAX)
+    inside.filter(|inside| columns(inside) <= BOLD_OPENING_COLUMNS_MAX)
 }
 
 /// Bytes of a footnote's mark behind the end of a sentence, which it belongs to; behind a space

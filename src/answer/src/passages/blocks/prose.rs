@@ -22,8 +22,11 @@ impl Parser<'_> {
         let mut line = at;
         while line < end {
             let mut last = line;
+            // "WHY" is no beginning of a sentence.
             let goes_on = |last: usize| {
-                sentences::goes_on(self.lines[last].content, self.lines[last + 1].content)
+                let content = self.lines[last].content;
+                !(last == at && is_capitals(content))
+                    && sentences::goes_on(content, self.lines[last + 1].content)
             };
             while last + 1 < end && goes_on(last) {
                 last += 1;
@@ -70,8 +73,15 @@ impl Parser<'_> {
             return;
         }
         let is_label = sentences::is_labelled(content);
-        if is_one_line && is_short && !sentences::is_ended(content) && !is_label {
-            let heading = content.to_owned();
+        // "**Measures.**" right above a list is its name.
+        let is_above_list = self
+            .lines
+            .get(end)
+            .is_some_and(|line| is_one_line && sentences::item_mark(line.content).is_some());
+        let bold = sentences::bold(content).filter(|_| is_above_list);
+        if bold.is_some() || (is_one_line && is_short && !sentences::is_ended(content) && !is_label)
+        {
+            let heading = bold.unwrap_or(content).to_owned();
             if let Some(unit) = self.push(Kind::Sentence, bytes.clone()) {
                 unit.is_lead = true;
             }
@@ -113,4 +123,12 @@ impl Parser<'_> {
             self.push(kind, piece);
         }
     }
+}
+
+/// Whether a short line is in capitals alone, as headings of plain texts are.
+fn is_capitals(content: &str) -> bool {
+    sentences::columns(content) <= HEADING_COLUMNS_MAX
+        && !sentences::is_ended(content)
+        && content.contains(char::is_uppercase)
+        && !content.contains(char::is_lowercase)
 }
