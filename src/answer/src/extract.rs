@@ -255,11 +255,14 @@ impl Answerer {
         (candidates, chunks): (&[Candidate], &[&RetrievedChunk]),
         (compared, scores): (&[usize], &[Score]),
     ) -> Result<Vec<(usize, f32)>, AnswerError> {
-        let reads = question.wants_one_passage();
-        let Some(reader) = self.reader.as_deref().filter(|_| reads) else { return Ok(Vec::new()) };
+        let Some(reader) = self.reader.as_deref() else { return Ok(Vec::new()) };
         let mut best = compared.to_vec();
         best.sort_by(|a, b| scores[*b].relevance().total_cmp(&scores[*a].relevance()));
         best.truncate(READ_MAX);
+        let reads = |at: &usize| question.wants_one_passage(candidates[*at].shape);
+        if !best.first().is_some_and(reads) {
+            return Ok(Vec::new());
+        }
         let first = best.first().map(|at| &*chunks[candidates[*at].hit].text);
         if !first.is_some_and(|first| are_english(&question.text, first)) {
             return Ok(Vec::new());

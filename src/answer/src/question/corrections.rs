@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::question::qualities::Quality;
-use crate::text::words::is_interrogative;
+use crate::text::words::{entries, is_entry, is_interrogative};
 
 /// Words of a question that are looked at.
 const WORDS_MAX: usize = 32;
@@ -34,6 +34,12 @@ const ASKING: &[&str] = &[
     "dónde",
 ];
 
+/// Letters of short words that may be misspelt, verbs behind a first one that asks, and words of
+/// which letters are turned.
+const SHORT_LETTERS: usize = 3;
+const BEHIND_ASKING: &str = "is|are|was|were|do|does|did|can|may|must|will|has|have|should";
+const SHORT: &str = "the|and|for|are|you|how|who|not|can|has|was|our|any|all|out|may";
+
 /// A word of a question that was read as another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Correction {
@@ -55,23 +61,28 @@ pub trait Vocabulary {
     fn neighbours(&self, word: &str) -> Result<Vec<String>, Self::Error>;
 }
 
-/// The corrections of a question, in its order. `is_word` says whether a word is known as one.
-pub fn corrections<V: Vocabulary>(
+/// The corrections of a question, in its order. `is_word` says whether a word is known as one, and
+/// `is_listed` whether the lexicon knows it: the model knows rare ones too.
+pub(crate) fn corrections<V: Vocabulary>(
     question: &str,
-    is_word: impl Fn(&str) -> bool,
+    (is_word, is_listed): (impl Fn(&str) -> bool, impl Fn(&str) -> bool),
     vocabulary: &V,
 ) -> Result<Vec<Correction>, V::Error> {
     let words: Vec<&str> = question.unicode_words().take(WORDS_MAX).collect();
     let mut found: Vec<Correction> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let lower = word.to_lowercase();
+        let next = words.get(at + 1).copied().unwrap_or_default();
+        let short = short(&lower, at, next).filter(|_| at == 0 || !is_listed(&lower));
+        let is_rare = !is_listed(&lower) && may_be_misspelt(word, at);
+        let may_be = short.is_some() || is_rare || (!is_word(&lower) && may_be_misspelt(word, at));
         let is_known = found.iter().any(|known| known.from == *word);
-        if is_known || !may_be_misspelt(word, at) || is_word(&lower) || vocabulary.rows(&lower)? > 0
-        {
+        if is_known || !may_be || vocabulary.rows(&lower)? > 0 {
             continue;
         }
-        let meant = match asking(&lower) {
-            Some(asking) => Some(asking.to_owned()),
+        let meant = match short.or_else(|| asking(&lower).filter(|_| !is_word(&lower))) {
+            Some(meant) => Some(meant.to_owned()),
+            None if is_word(&lower) => slip(&lower, vocabulary)?,
             None => match nearest(&lower, vocabulary)? {
                 Some(near) => Some(near),
                 None => match parted(&lower, &is_word, vocabulary)? {
@@ -103,6 +114,17 @@ fn may_be_misspelt(word: &str, at: usize) -> bool {
         && !has_capital_inside
         && !(is_name && letters < NAME_LETTERS_MIN)
         && !is_told
+}
+
+/// The word that a short one is meant as: a first one before a verb of a question, "wen is the
+/// fair", and one with two letters turned, "teh".
+fn short(word: &str, at: usize, next: &str) -> Option<&'static str> {
+    if word.len() != SHORT_LETTERS || is_entry(SHORT, word) {
+        return None;
+    }
+    let slips = slips(word);
+    let asks = || asking(word).filter(|_| at == 0 && is_entry(BEHIND_ASKING, next));
+    asks().or_else(|| entries(SHORT).find(|short| slips.contains(*short)))
 }
 
 fn asking(word: &str) -> Option<&'static str> {
@@ -140,19 +162,33 @@ fn nearest<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, 
     Ok(None)
 }
 
+/// The only word that occurs and has a letter twice, or two letters the other way round: "sumer",
+/// a rare word that is meant as "summer" where nothing says the rare one.
+fn slip<V: Vocabulary>(word: &str, vocabulary: &V) -> Result<Option<String>, V::Error> {
+    let edits = slips(word);
+    let mut found = vocabulary.neighbours(word)?;
+    found.retain(|other| edits.contains(other));
+    found.dedup();
+    Ok(found.pop().filter(|_| found.is_empty()))
+}
+
 /// The only known word that has a letter twice, or two letters the other way round: "eror",
 /// "recieve". It need not occur in what is searched, whose words may mean the same.
 fn known(word: &str, is_word: impl Fn(&str) -> bool) -> Option<String> {
+    let mut known = slips(word).into_iter().filter(|edit| is_word(edit));
+    known.next().filter(|_| known.next().is_none())
+}
+
+/// A word with each letter twice, and with each two letters the other way round.
+fn slips(word: &str) -> BTreeSet<String> {
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return None;
+        return BTreeSet::new();
     }
     let doubled = (0..word.len()).map(|at| format!("{}{}", &word[..=at], &word[at..]));
     let turned = (1..word.len().saturating_sub(1)).map(|at| {
         format!("{}{}{}{}", &word[..at], &word[at + 1..at + 2], &word[at..=at], &word[at + 2..])
     });
-    let edits: BTreeSet<String> = doubled.chain(turned).filter(|edit| edit != word).collect();
-    let mut known = edits.into_iter().filter(|edit| is_word(edit));
-    known.next().filter(|_| known.next().is_none())
+    doubled.chain(turned).filter(|edit| edit != word).collect()
 }
 
 /// Two words that occur and were written as one.
@@ -225,9 +261,11 @@ mod tests {
     }
 
     fn read(question: &str) -> String {
-        let is_word =
-            |word: &str| matches!(word, "feather" | "cash" | "limit" | "test" | "how" | "there");
-        let found = corrections(question, is_word, &Few).unwrap();
+        let is_word = |word: &str| {
+            matches!(word, "feather" | "cash" | "limit" | "test" | "tets" | "how" | "there")
+        };
+        let is_listed = |word: &str| is_word(word) && word != "tets";
+        let found = corrections(question, (is_word, is_listed), &Few).unwrap();
         corrected(question, &found)
     }
 
@@ -240,6 +278,8 @@ mod tests {
         );
         assert_eq!(read("how mutch is a consultaton"), "how much is a consultation");
         assert_eq!(read("What is the cashlimit?"), "What is the cash limit?");
+        assert_eq!(read("limt and teh tets"), "limit and the test", "a rare word, and a short one");
+        assert_eq!(read("wen is teh test"), "when is the test");
         assert_eq!(read("wich furm"), "which farm", "of equally near words the more frequent one");
     }
 

@@ -3,6 +3,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::question::wish::COMPARATIVES;
 use crate::text::words::{entries, is_entry};
 
 /// Greetings and other words before the opener itself.
@@ -59,6 +60,14 @@ const ORDERS: &str = "\
 const BEHIND_ORDER: &str = "a|an|the|my|our|your|up";
 const INSTRUCTIONS: &str =
     "instructions|step by step guide|anleitung|mode d'emploi|instrucciones|paso a paso";
+/// Openings of those that ask how something is done, or what somebody does, where these follow.
+const HOW: &str = "how does|how do";
+const WHAT: &str = "what does|what do|what must|what should|what did";
+const BEHIND_DO: &str = "before|after|when|if|during|with|in|at|on|first|about";
+/// Last words of those that ask for no procedure.
+const NO_DEEDS: &str = "work|know|mean|feel|matter|help|look";
+/// Words of a question how something is done, more than that.
+const HOW_WORDS_MIN: usize = 4;
 /// Words of a question before a comma or full stop behind which it asks.
 const BEFORE_ASKING_MIN: usize = 3;
 /// Words with which a question begins.
@@ -100,6 +109,21 @@ pub(crate) fn is_order(opening: &str) -> bool {
     (is_entry(ORDERS, first) && is_entry(BEHIND_ORDER, second)) || entries(INSTRUCTIONS).any(ends)
 }
 
+/// Whether words that begin with "how does" ask for a procedure, and not to compare.
+pub(super) fn asks_how(opening: &str) -> bool {
+    let words: Vec<&str> = opening.split_whitespace().collect();
+    let is_how = entries(HOW).any(|how| opening.starts_with(&format!(" {how} ")));
+    let is_other = |word: &&str| is_entry(COMPARATIVES, word) || is_entry(NO_DEEDS, word);
+    is_how && words.len() > HOW_WORDS_MIN && !words.iter().any(is_other)
+}
+
+/// Whether words that begin with "what does" ask what somebody does at some time.
+pub(super) fn asks_deeds(opening: &str) -> bool {
+    let words: Vec<&str> = opening.split_whitespace().collect();
+    let is_what = entries(WHAT).any(|what| opening.starts_with(&format!(" {what} ")));
+    is_what && words.windows(2).skip(2).any(|two| two[0] == "do" && is_entry(BEHIND_DO, two[1]))
+}
+
 /// The part of a question from where it asks, behind a statement: "It is for 30 people. Which hall
 /// fits?"; all of it where it asks from the beginning.
 pub(crate) fn asking(question: &str) -> &str {
@@ -110,7 +134,8 @@ pub(crate) fn asking(question: &str) -> &str {
     let mut marks = question.rmatch_indices([',', '.', '!', ':', ';']);
     let behind = marks.find_map(|(at, mark)| {
         let rest = question[at + mark.len()..].strip_prefix(' ')?;
-        (asks_first(rest) && is_statement(&question[..at])).then_some(rest)
+        // "In a fire: what do I do?"
+        (asks_first(rest) && (mark == ":" || is_statement(&question[..at]))).then_some(rest)
     });
     behind.map_or(question, str::trim_start)
 }

@@ -2,21 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use crate::passages::blocks::Form;
-use crate::passages::candidates::Shape;
-use crate::passages::registers::code_of;
+use crate::passages::blocks::{Form, Kind};
 use crate::question::bounds::conditions;
-use crate::question::condition::{Condition, unbound};
+use crate::passages::candidates::Shape;
+use crate::selection::causes::asks_cause;
+use crate::rows::conditions::{Condition, unbound};
 use crate::question::definitions::{asks_meaning, thing};
 use crate::question::exclusions::{left_out, others_than};
 use crate::question::extremes::{Extreme, extreme, rank};
+use crate::question::wish::ENDED;
 use crate::question::measures::Measure;
-use crate::question::openers::{INDIRECT_STEPS, asking, is_order};
+use crate::question::openers::{INDIRECT_STEPS, asking, asks_deeds, asks_how, is_order};
 use crate::question::qualities::Quality;
+use crate::passages::registers::code_of;
 use crate::question::several::{is_of_pairs, is_plural, noun, wants_several};
 use crate::question::sides::{named_sides, sides};
 use crate::text::values::{Day, Quantity, days, quantities};
-use crate::text::words::{self, Asked, asked, asks_for_thing, contains, entries, is_entry, spaced};
+use crate::text::words::{
+    self, Asked, asked, asks_for_thing, contains, entries, is_entry, spaced,
+};
 
 const STEPS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
@@ -35,6 +39,12 @@ const STEPS: &str = "\
     en qué orden|comment|que faire|que dois je faire|\
     quelles étapes|quelles sont les étapes|cómo|qué hago|qué hay que hacer|qué debo hacer|\
     qué pasos";
+/// Openings of those that ask for what was done about something.
+const DONE: &str = "\
+    what was to be done|what was done|what has been done|what have we done|what did we do|\
+    what did we change|what did we learn|what was changed|what have we changed|\
+    what was introduced";
+const DEEDS_DONE: &str = "measures";
 /// Openings of those that ask for a deed.
 const DEEDS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
@@ -83,13 +93,6 @@ pub(crate) const DECISIONS: &str = "\
 const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
 /// Words before the noun that tells by its plural that several things are asked for.
 pub(crate) const BEFORE_NOUN: &str = "which|what|welche|quels|quelles|qué|cuáles";
-const CAUSES: &str = "\
-    why|what caused|what causes|what was the cause|what is the cause|for what reason|\
-    what is the reason|what was the reason|what made|what led to|how come|how did it come|warum|weshalb|wieso|woran lag|pourquoi|por qué|\
-    a qué se debe";
-/// Openings that ask for a cause where a word for what came about follows.
-const HOW_DID: &str = "how did|how could|how can it";
-const COME: &str = "happen|occur|come about|come to|come into|get into|get in|get to|go wrong";
 /// Words that want the sum of several values, and their mean.
 pub(crate) const SUMS: &str = "\
     total|sum|altogether|in all|combined|insgesamt|summe|gesamt|au total|somme|en total|suma";
@@ -162,6 +165,8 @@ pub(crate) struct Question {
     pub(crate) text: String,
     pub(crate) lower: String,
     pub(crate) wanted: Wanted,
+    /// Whether it asks for steps in words that ask for a fact as often: "how does the frog breathe".
+    pub(crate) may_be_fact: bool,
     /// Kind of thing that it asks for.
     pub(crate) asked: Asked,
     pub(crate) extreme: Option<Extreme>,
@@ -256,10 +261,11 @@ impl Question {
             text: text.to_owned(),
             lower: text.to_lowercase(),
             wanted,
+            may_be_fact: asks_how(&opening) || asks_deeds(&opening),
             asked: kind,
             measure: Measure::of(last, has(MONEY) && kind == Asked::Number)
                 .filter(|_| wanted != Wanted::Cause && !asks_meaning),
-            noun: noun(&spaced),
+            noun: noun(&opening).or(begins(DONE).then(|| DEEDS_DONE.to_owned())),
             extreme: extreme(&unbound, superlative.map(|(_, is_most)| is_most)),
             rank: rank(&unbound, superlative.map(|(quality, _)| quality)),
             counts: has(COUNTS),
@@ -327,11 +333,16 @@ fn wanted_by(spaced: &str, opening: &str) -> Wanted {
     let has = |list: &str| list.split('|').any(|phrase| contains(spaced, phrase));
     let begins =
         |list: &str| list.split('|').any(|phrase| opening.starts_with(&format!(" {phrase} ")));
-    if has(CAUSES) || (begins(HOW_DID) && has(COME)) {
+    if asks_cause(spaced, opening) {
         Wanted::Cause
-    } else if begins(LISTS) || wants_several(spaced) || is_of_pairs(spaced) {
+    } else if begins(LISTS) || begins(DONE) || wants_several(spaced) || is_of_pairs(spaced) {
         Wanted::List
-    } else if has(STEPS) || begins(INDIRECT_STEPS) || is_order(opening) {
+    } else if has(STEPS)
+        || begins(INDIRECT_STEPS)
+        || is_order(opening)
+        || asks_how(opening)
+        || asks_deeds(opening)
+    {
         Wanted::Steps
     } else if begins(ALLS) {
         Wanted::List
@@ -357,10 +368,11 @@ impl Question {
         }
     }
 
-    /// Whether one passage by itself may answer: no list, no steps, nothing that is compared or
-    /// computed.
-    pub(crate) fn wants_one_passage(&self) -> bool {
-        matches!(self.wanted, Wanted::Fact | Wanted::Cause)
+    /// Whether one passage by itself may answer, the best one by words being of this shape: no list,
+    /// no steps, nothing that is compared or computed.
+    pub(crate) fn wants_one_passage(&self, best: Shape) -> bool {
+        let is_listed = matches!(best, Shape::Whole(_) | Shape::Unit(Kind::Item));
+        (matches!(self.wanted, Wanted::Fact | Wanted::Cause) || (self.may_be_fact && !is_listed))
             && self.extreme.is_none()
             && self.total.is_none()
             && !self.compares

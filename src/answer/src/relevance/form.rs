@@ -7,12 +7,13 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::passages::blocks::{Cell, Form, Kind};
 use crate::passages::candidates::{Candidate, Shape};
 use crate::question::definitions::defines;
-use crate::question::wish::{ENDED, MEANS, Question, SUMS, Wanted};
+use crate::versions::editions::Editions;
+use crate::question::wish::{MEANS, Question, SUMS, Wanted};
 use crate::rows::ranges::{range_holds, span_holds};
+use crate::relevance::score::{is_labelled_cause, tells_cause};
 use crate::text::terms::terms;
 use crate::text::values::{days, has_money};
 use crate::text::words::{Asked, contains, entries, holds, is_entry, spaced, tells_negation};
-use crate::versions::editions::Editions;
 use lodestone_types::RetrievedChunk;
 
 /// A passage that holds the kind of thing that is asked for.
@@ -31,6 +32,8 @@ const MAIL_HEAD_MALUS: f32 = 0.4;
 const ENDED_MALUS: f32 = 0.3;
 /// A sentence that tells where the answer stands answers only what nothing else does.
 const POINTER_MALUS: f32 = 0.6;
+/// A row that tells no cause, where one is asked for.
+const CAUSELESS_MALUS: f32 = 0.3;
 /// A line of a log or of code answers only what nothing else does.
 const LINE_MALUS: f32 = 0.05;
 /// A passage of the very form that is asked for gains as much as a sixth of the question's terms.
@@ -74,6 +77,17 @@ const ELSEWHERE: &str = "\
     schedule|page|document|liste|tabelle|verzeichnis|handbuch|anhang|abschnitt|kapitel|blatt|\
     tableau|registre|annexe|feuille|lista|tabla|registro|anexo|hoja";
 const POINTER_WORDS_MAX: usize = 12;
+
+/// Nouns for what is done after something happened, and headings above it.
+const DEED_NOUNS: &str = "\
+    measures|actions|changes|consequences|improvements|lessons|remedies|tasks|duties|steps|\
+    massnahmen|maßnahmen|aufgaben|mesures|tâches|medidas|acciones|tareas";
+const DEED_HEADINGS: &str = "\
+    what we change|what we changed|what changes|what we do|what we did|what we will do|\
+    what to do|what was done|what is done|done|\
+    what follows|what happens next|action|actions|measures|corrective actions|follow up|\
+    consequences|lessons|lessons learned|next steps|improvements|to do|maßnahmen|mesures|medidas|\
+    acciones";
 
 /// Words of what was so once.
 const ONCE: &str = "\
@@ -130,10 +144,15 @@ pub(crate) fn form(
     if candidate.shape == Shape::Unit(Kind::Line) {
         form -= LINE_MALUS;
     }
+    let tells_why = || is_labelled_cause(&shown) || tells_cause(&shown);
+    if question.wanted == Wanted::Cause && candidate.has_values() && !tells_why() {
+        form -= CAUSELESS_MALUS;
+    }
     if matches!(candidate.shape, Shape::Whole(Form::List | Form::Table)) {
         // A list is one of what stands above it.
         let noun = question.noun.as_deref().map(terms);
-        let is_of_noun = noun.is_none_or(|noun| !noun.is_disjoint(above));
+        let is_of_noun =
+            noun.is_none_or(|noun| !noun.is_disjoint(above)) || is_of_deeds(question, candidate);
         // "What must I not bring?" is not answered by all that one has to.
         let is_of_other = question.is_negated && question.wanted == Wanted::List && {
             let told = [&candidate.heading, &candidate.lead, &shown];
@@ -168,6 +187,13 @@ fn of_words(question: &Question, candidate: &Candidate, shown: &str) -> f32 {
     value_if(is_of_money, KIND_BONUS) + value_if(is_total, KIND_BONUS)
         - value_if(is_once, ENDED_MALUS)
         - value_if(is_pointer, POINTER_MALUS)
+}
+
+/// Whether a passage stands below a heading for what is done, where that is asked for.
+pub(super) fn is_of_deeds(question: &Question, candidate: &Candidate) -> bool {
+    let asks = || question.noun.as_deref().is_some_and(|noun| is_entry(DEED_NOUNS, noun));
+    let heading = spaced(&candidate.heading);
+    asks() && entries(DEED_HEADINGS).any(|phrase| contains(&heading, phrase))
 }
 
 /// Whether a value says that its record is over: "ended 2025-04-30".

@@ -7,23 +7,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::passages::blocks::Cell;
 use crate::passages::candidates::{Candidate, Shape};
-use crate::question::measures::Measure;
-use crate::question::named::tells_year;
-use crate::question::wish::{MEANS, MONEY, OPEN, Question, SUMS};
 use crate::relevance::declining::{Demands, lacks_kind};
-use crate::relevance::form::{END_BONUS, EXCLUDED_MALUS, KIND_BONUS, form, tells_end, value_if};
-use crate::relevance::siblings::{SIBLING_MALUS, Siblings};
-use crate::relevance::synonyms::Lens;
-use crate::relevance::weights::{Weights, light_terms, terms_of_ranges, wanted_terms};
+use crate::versions::editions::Editions;
 use crate::rows::evaluate::{columns, has_number_of};
+use crate::relevance::form::{
+    END_BONUS, EXCLUDED_MALUS, KIND_BONUS, form, is_of_deeds, tells_end, value_if,
+};
 use crate::rows::keys::Keys;
 use crate::rows::marks::{self, Marks};
-use crate::rows::states::tells_state;
+use crate::question::measures::Measure;
+use crate::question::named::tells_year;
 use crate::text::opposites::{OPPOSITE_MALUS, Opposites};
-use crate::text::terms::terms;
+use crate::question::wish::{MEANS, MONEY, OPEN, Question, SUMS};
+use crate::relevance::siblings::{SIBLING_MALUS, Siblings};
+use crate::rows::states::tells_state;
+use crate::relevance::synonyms::Lens;
+use crate::relevance::terms::{Weights, light_terms, terms, terms_of_ranges, wanted_terms};
 use crate::text::values::has_money;
-use crate::text::words::{contains, entries, holds, is_entry, spaced};
-use crate::versions::editions::Editions;
+use crate::text::words::{contains, holds, is_entry, spaced};
 use lodestone_types::RetrievedChunk;
 
 /// Features of one candidate. All are 0 to 1, the cosine -1 to 1.
@@ -93,16 +94,6 @@ const CAUSE_WORDS: &str = "\
     thanks to|weil|da|grund|ursache|wegen|deshalb|denn|aufgrund|parce que|car|en raison|à cause|\
     motif|raison|grâce à|porque|debido|causa|motivo|a causa|ya que";
 
-/// Nouns for what is done after something happened, and headings above it.
-const DEED_NOUNS: &str = "\
-    measures|actions|changes|consequences|improvements|lessons|remedies|tasks|duties|steps|\
-    massnahmen|maßnahmen|aufgaben|mesures|tâches|medidas|acciones|tareas";
-const DEED_HEADINGS: &str = "\
-    what we change|what we changed|what changes|what we do|what we did|what we will do|\
-    what to do|what was done|what is done|done|\
-    what follows|what happens next|action|actions|measures|corrective actions|follow up|\
-    consequences|lessons|lessons learned|next steps|improvements|to do|maßnahmen|mesures|medidas|\
-    acciones";
 /// Labels before the sentence that tells a cause.
 pub(super) const CAUSE_LABELS: &str = "\
     cause|causes|root cause|reason|reasons|why|why it happened|why it could happen|\
@@ -251,13 +242,11 @@ fn terms_above(
     candidates: &[Candidate],
     names: &[String],
 ) -> Vec<BTreeSet<String>> {
-    let deeds = question.noun.as_deref().filter(|noun| is_entry(DEED_NOUNS, noun)).map(terms);
+    let deeds = question.noun.as_deref().map(terms).unwrap_or_default();
     let of_one = |(names, candidate): (&String, &Candidate)| {
         let mut above = lens.in_text(names);
-        if let Some(deeds) = &deeds {
-            let heading = spaced(&candidate.heading);
-            let is_one = entries(DEED_HEADINGS).any(|phrase| contains(&heading, phrase));
-            above.extend(deeds.iter().filter(|_| is_one).cloned());
+        if is_of_deeds(question, candidate) {
+            above.extend(deeds.iter().cloned());
         }
         above
     };

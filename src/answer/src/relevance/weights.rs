@@ -7,8 +7,9 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::passages::candidates::Candidate;
 use crate::question::wish::{Question, last_of};
-use crate::rows::ranges::{range_holds, span_holds};
-use crate::text::terms::{COMMON, is_common, question_terms, terms};
+use crate::rows::ranges::{is_spanned, range_holds, span_holds};
+use crate::text::sentences::sentences;
+use crate::sources::question_terms;
 use crate::text::values::{days, weekdays};
 use crate::text::words::{entries, is_entry, is_interrogative};
 use crate::translation::{Concept, Language, Lexicon};
@@ -97,11 +98,14 @@ pub(crate) fn wanted_terms(question: &Question) -> BTreeSet<String> {
     terms
 }
 
-/// The terms of the question that a row holds by a range: the number inside, the day inside.
+/// The terms of the question that a row holds by a range: the number inside, the day inside; and
+/// a sentence by a span of days.
 pub(crate) fn terms_of_ranges(question: &Question, candidate: &Candidate) -> Vec<String> {
     let mut held = Vec::new();
     if candidate.cells.is_empty() {
-        return held;
+        let shown = candidate.shown();
+        let spanned = question.days.iter().filter(|day| is_spanned(&shown, **day));
+        return spanned.filter_map(|day| day.terms().into_iter().next()).collect();
     }
     for one in &question.quantities {
         if range_holds(&candidate.cells, one) == Some(true) {

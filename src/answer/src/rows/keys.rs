@@ -86,3 +86,14 @@ impl Keys {
         KEY_BONUS * one.cells.iter().filter(is_key).take(KEYS_MAX).count() as f32
     }
 }
+
+/// Whether a question asks for several of what a column of a row is named for: "which dishes" of
+/// `dish`.
+pub(super) fn names_column(question: &Question, row: &[Cell]) -> bool {
+    let noun = terms(question.noun.as_deref().unwrap_or_default());
+    let is_one = |cell: &Cell| {
+        let name = terms(&cell.name.replace('_', " "));
+        !name.is_empty() && name.is_subset(&noun)
+    };
+    row.len() > 1 && row.iter().any(is_one)
+}

@@ -29,6 +29,9 @@ const NOT_UNDER: &[&str] = &[
     "not less than", "no less than", "not under", "not below", "nicht weniger als", "nicht unter",
     "pas moins de", "no menos de",
 ];
+/// Marks and words between the two days of a span.
+const SPAN_JOINTS: &[&str] =
+    &["-", "\u{2013}", " to", " until", " till", " bis", " au", " al", " hasta"];
 /// Pairs of names of two columns that hold the ends of a range. Lower case.
 const ENDS: &[(&str, &str)] = &[
     ("from", "to"),
@@ -66,17 +69,57 @@ pub(crate) fn range_holds(cells: &[Cell], asked: &Quantity) -> Option<bool> {
     verdict
 }
 
-/// Whether a row spans the day between two of its columns: `None` where it spans none.
+/// Whether a row spans the day, between two of its columns or in one: `None` where it spans none.
 ///
 /// A span of whole weeks from its first day to the same day of the week ends where the next one
-/// begins, so its last day is not in it.
+/// begins, so its last day is not in it, unless one column says both.
 pub(crate) fn span_holds(cells: &[Cell], asked: Day) -> Option<bool> {
     let day = |cell: &Cell| days(&cell.value).first().map(|(_, day)| *day);
-    let (low, high) = pairs(cells).find_map(|(low, high)| Some((day(low)?, day(high)?)))?;
+    let columns = pairs(cells).find_map(|(low, high)| Some((day(low)?, day(high)?)));
+    let stated = || cells.iter().find_map(|cell| spans(&cell.value).first().copied());
+    match columns {
+        Some((low, high)) => is_between(asked, (low, high), false),
+        None => stated().and_then(|span| is_between(asked, span, true)),
+    }
+}
+
+/// Whether a text states a span of days with the day in it: "from 13 to 19 April".
+pub(super) fn is_spanned(text: &str, asked: Day) -> bool {
+    spans(text).into_iter().any(|span| is_between(asked, span, true) == Some(true))
+}
+
+/// The spans that a text states: "13 - 19 Apr", "27 April to 3 May".
+fn spans(text: &str) -> Vec<(Day, Day)> {
+    let found = days(text);
+    let mut spans = Vec::new();
+    for (at, (bytes, high)) in found.iter().enumerate() {
+        let before = text[..bytes.start].trim_end();
+        let Some(before) = SPAN_JOINTS.iter().find_map(|joint| before.strip_suffix(joint)) else {
+            continue;
+        };
+        let before = before.trim_end();
+        let number = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        match at.checked_sub(1).map(|at| &found[at]) {
+            Some((one, low)) if one.end == before.len() => spans.push((*low, *high)),
+            _ => spans.extend(
+                number
+                    .parse()
+                    .ok()
+                    .filter(|day| (1..=31).contains(day))
+                    .map(|day| (Day { day: Some(day), ..*high }, *high)),
+            ),
+        }
+    }
+    spans
+}
+
+/// Whether a day is between two others, the last one among them if `is_last_in`, or the span is not
+/// of whole weeks.
+fn is_between(asked: Day, (low, high): (Day, Day), is_last_in: bool) -> Option<bool> {
     let has_years = [asked, low, high].iter().all(|day| day.year.is_some());
     let number = |day: Day| day_number(day.year.filter(|_| has_years).unwrap_or(YEAR), day);
     let (asked, low, high) = (number(asked)?, number(low)?, number(high)?);
-    let ends_before = high > low && (high - low) % 7 == 0;
+    let ends_before = !is_last_in && high > low && (high - low) % 7 == 0;
     let is_before_end = asked < high || (asked == high && !ends_before);
     // Without years a span may end in the next one.
     if high < low && !has_years {
@@ -169,6 +212,13 @@ mod tests {
         let day = |text| span_holds(&year, days(text)[0].1);
         assert_eq!((day("24 December"), day("2 January")), (Some(true), Some(true)));
         assert_eq!((day("24 November"), day("24 December 2026")), (Some(false), Some(false)));
+        let stated = |text: &str, day| span_holds(&cells(&[("dates", text)]), days(day)[0].1);
+        assert_eq!(stated("13 - 19 Apr", "15 April"), Some(true));
+        assert_eq!(stated("27 Apr - 3 May", "30 April 2026"), Some(true));
+        assert_eq!(stated("6\u{2013}12 Apr 2026", "15 April 2026"), Some(false));
+        assert_eq!(stated("on 12 April", "12 April"), None);
+        assert!(is_spanned("Duty from 13 to 20 April is Ada's.", days("20 April")[0].1));
+        assert!(!is_spanned("Gate 13, open on 19 April.", days("15 April")[0].1));
         let cold = &quantities("in the bath at minus 70")[0];
         let of = |value: &str| range_holds(&cells(&[("range", value)]), cold);
         assert_eq!(of("below \u{2212}60 to \u{2212}80 \u{B0}C"), Some(true));

@@ -5,14 +5,31 @@ use crate::passages::candidates::{Candidate, Shape};
 use crate::selection::choose::{Choice, PASSAGES_MAX};
 use crate::question::wish::Wanted;
 use crate::relevance::score::{CAUSE_LABELS, is_labelled_cause, tells_cause};
-use crate::text::words::{entries, is_entry, spaced};
+use crate::text::words::{contains, entries, is_entry, spaced};
 
 /// A passage whose source is headed with the cause is this much less relevant at most.
 const CAUSE_DROP_MAX: f32 = 0.2;
-/// Share of the question's terms in a sentence that tells a cause, with which it answers itself.
+/// Share of the question's terms in a sentence of such a section that tells a cause, with which it
+/// answers by itself.
 const TOLD_SHARE_MIN: f32 = 0.5;
 /// First words of a sentence that tells a cause itself.
 const CAUSE_OPENINGS: &str = "why|because|reason|warum|weil|pourquoi|parce que|por qué|porque";
+/// Words that ask for a cause.
+const CAUSES: &str = "\
+    why|what caused|what causes|what was the cause|what is the cause|for what reason|\
+    what is the reason|what was the reason|what made|what led to|how come|how did it come|\
+    warum|weshalb|wieso|woran lag|pourquoi|por qué|a qué se debe";
+/// Openings that ask for a cause where a word for what came about follows.
+const HOW_DID: &str = "how did|how could|how can it";
+const COME: &str = "happen|occur|come about|come to|come into|get into|get in|get to|go wrong";
+
+/// Whether a question of these words asks for a cause, of which `opening` are those from where it
+/// asks.
+pub(super) fn asks_cause(spaced: &str, opening: &str) -> bool {
+    let begins = |phrase: &str| opening.starts_with(&format!(" {phrase} "));
+    entries(CAUSES).any(|phrase| contains(spaced, phrase))
+        || (entries(HOW_DID).any(begins) && entries(COME).any(|word| contains(spaced, word)))
+}
 
 impl Choice<'_> {
     /// Passages headed or labelled as the cause in the source of the first one, where a cause is
@@ -23,7 +40,9 @@ impl Choice<'_> {
         }
         let said = spaced(&self.candidate(first).shown());
         let is_told = tells_cause(&self.candidate(first).shown());
-        let is_whole = is_told && self.scores[first].own >= TOLD_SHARE_MIN;
+        let is_whole = is_told
+            && self.scores[first].own >= TOLD_SHARE_MIN
+            && self.is_below_cause(self.candidate(first));
         if is_whole || entries(CAUSE_OPENINGS).any(|word| said.starts_with(&format!(" {word} "))) {
             return None;
         }
@@ -37,23 +56,25 @@ impl Choice<'_> {
         self.headed_cause(first).or_else(|| self.headed_cause(near.filter(|_| !is_told)?))
     }
 
+    /// Whether a passage stands below a heading for the cause.
+    fn is_below_cause(&self, one: &Candidate) -> bool {
+        let headings = &self.reading.blocks[one.stretch].sections[one.section];
+        headings.last().is_some_and(|heading| {
+            tells_cause(heading) || is_entry(CAUSE_LABELS, spaced(heading).trim())
+        })
+    }
+
     /// The section of the source of a passage that is headed as the cause; or the only sentence
     /// labelled so there, and the one behind it.
     fn headed_cause(&self, of: usize) -> Option<Vec<usize>> {
         let one = self.candidate(of);
-        let is_headed = |other: &Candidate| {
-            let headings = &self.reading.blocks[other.stretch].sections[other.section];
-            headings.last().is_some_and(|heading| {
-                tells_cause(heading) || is_entry(CAUSE_LABELS, spaced(heading).trim())
-            })
-        };
         let is_prose = |at: &usize| {
             let other = self.candidate(*at);
             let is_of_source = other.stretch == one.stretch;
             is_of_source && matches!(other.shape, Shape::Unit(Kind::Sentence | Kind::Item))
         };
         let prose: Vec<usize> = (0..self.reading.candidates.len()).filter(is_prose).collect();
-        let headed = prose.iter().copied().filter(|at| is_headed(self.candidate(*at)));
+        let headed = prose.iter().copied().filter(|at| self.is_below_cause(self.candidate(*at)));
         let headed: Vec<usize> = headed.take(PASSAGES_MAX).collect();
         if !headed.is_empty() {
             return Some(headed);

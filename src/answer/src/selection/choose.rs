@@ -5,14 +5,17 @@ use std::collections::BTreeSet;
 
 use crate::passages::blocks::{Cell, Form, Kind};
 use crate::passages::candidates::{Candidate, Reading, Shape};
-use crate::question::named::{CODE_MALUS, Named, names};
-use crate::question::wish::{BEFORE_NOUN, DECISIONS, Question, Wanted};
+use crate::versions::editions::Editions;
 use crate::relevance::evidence::Evidence;
 use crate::relevance::form::is_mail_head;
+use crate::question::named::{CODE_MALUS, Named, names};
+use crate::question::wish::{BEFORE_NOUN, Question, Wanted};
 use crate::relevance::score::{Matches, Score, dot};
-use crate::text::words::{contains, entries, spaced};
-use crate::versions::editions::Editions;
+use crate::text::terms::terms;
+use crate::text::words::{Asked, contains, entries, has_full_name, holds, spaced};
 
+/// Terms of a heading that is the name of things alone: "Courses in spring".
+const HEADING_TERMS_MAX: usize = 2;
 /// Sentences or rows of an answer that wants no list.
 pub(crate) const PASSAGES_MAX: usize = 3;
 /// A list this many units behind a title belongs to it.
@@ -256,51 +259,45 @@ impl Choice<'_> {
                 is_behind || is_announced || ((is_list || is_steps) && other.is_beside(one))
             }
             Shape::Whole(_) => {
-                is_steps && one.shape == Shape::Unit(Kind::Sentence) && other.is_beside(one)
+                let is_meant = is_steps || (is_list && self.is_below_noun(one));
+                is_meant && one.shape == Shape::Unit(Kind::Sentence) && other.is_beside(one)
             }
             Shape::Unit(_) => false,
         });
         wholes.next().map(|(at, _)| at)
     }
 
-    /// A decision of the document whose title or headings tell the day that is asked for, where
-    /// those of the first one do not.
-    fn of_day(&self, first: usize) -> Option<usize> {
-        let days: Vec<String> =
-            self.question.days.iter().filter_map(|day| day.terms().into_iter().next()).collect();
-        let is_of_day = |at: &usize| days.iter().any(|day| self.matches.above[*at].contains(day));
-        if !self.question.is_of_decisions || is_of_day(&first) {
-            return None;
-        }
-        (0..self.reading.candidates.len()).filter(|at| self.decides(*at)).find(|at| is_of_day(at))
+    /// Whether a passage stands below the name of the things that are asked for.
+    fn is_below_noun(&self, one: &Candidate) -> bool {
+        let heading = terms(&one.heading);
+        let noun = self.question.noun.as_deref().map(terms).unwrap_or_default();
+        !noun.is_empty() && noun.is_subset(&heading) && heading.len() <= HEADING_TERMS_MAX
     }
 
-    /// Whether a passage tells a decision.
-    fn decides(&self, at: usize) -> bool {
-        let one = self.candidate(at);
-        let text = spaced(&one.shown());
-        matches!(one.shape, Shape::Unit(_))
-            && !one.is_lead
-            && entries(DECISIONS).any(|word| contains(&text, word))
-            && !contains(&text, "not decided")
-    }
-
-    /// All that was decided by the document of the first one, where that is asked for.
-    fn of_decisions(&self, first: usize) -> Option<Vec<usize>> {
-        if !self.question.is_of_decisions {
-            return None;
-        }
-        let is_one = |at: &usize| {
-            self.candidate(*at).stretch == self.candidate(first).stretch && self.decides(*at)
+    /// The first passage, and the sentence behind it where that one alone holds the kind of thing
+    /// that is asked for.
+    fn with_kind(&self, first: usize) -> Vec<usize> {
+        let (question, one) = (self.question, self.candidate(first));
+        let has_kind =
+            |at: usize| holds(question.asked, &self.candidate(at).shown(), &question.lower);
+        let is_next = |at: &usize| {
+            let other = self.candidate(*at);
+            let is_prose = matches!(other.shape, Shape::Unit(Kind::Sentence | Kind::Item));
+            let is_behind = is_prose && other.is_beside(one) && other.unit == one.unit + 1;
+            let is_somebody = question.asked != Asked::Person || has_full_name(&other.shown());
+            is_behind && has_kind(*at) && is_somebody
         };
-        let found: Vec<usize> = (0..self.reading.candidates.len()).filter(is_one).collect();
-        let mut found = self.without_widened(found);
-        found.truncate(ROWS_MAX);
-        (found.len() > 1).then_some(found)
+        let is_whole = question.asked == Asked::Other || has_kind(first);
+        let next = (0..self.reading.candidates.len()).filter(|_| !is_whole).find(is_next);
+        match next {
+            // It begins with the first one.
+            Some(next) if self.candidate(next).repeats(one) => vec![next],
+            next => [first].into_iter().chain(next).collect(),
+        }
     }
 
     /// Sentences without those that a later one, which points back, begins with.
-    fn without_widened(&self, mut sentences: Vec<usize>) -> Vec<usize> {
+    pub(super) fn without_widened(&self, mut sentences: Vec<usize>) -> Vec<usize> {
         let all: Vec<usize> = sentences.clone();
         sentences.retain(|at| {
             let is_repeated = |other: &usize| {
@@ -342,7 +339,7 @@ impl Choice<'_> {
     /// After the first, each next one is the most relevant that is least like those before it
     /// (maximal marginal relevance; Carbonell and Goldstein 1998).
     fn sentences(&self, first: usize) -> Vec<usize> {
-        let mut chosen = vec![first];
+        let mut chosen = self.with_kind(first);
         let relevance = self.relevance(first);
         let vector = |at: usize| {
             let position = self.compared.binary_search(&at).ok();

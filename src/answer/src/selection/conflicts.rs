@@ -22,6 +22,8 @@ const LATER_DROP_MAX: f32 = 0.1;
 const LATER_CONFIDENCE_MIN: f32 = 0.8;
 /// The same of one that holds all words of the question that the first one does.
 const SAME_WORDS_DROP_MAX: f32 = 0.3;
+/// Share of the question's terms that these words are at least.
+const SAME_SHARE_MIN: f32 = 0.5;
 /// The same of a sentence that tells the number of the first one as the one of before.
 const REPLACING_DROP_MAX: f32 = 0.4;
 /// Words before a number that holds no more, and digits of it at least.
@@ -60,7 +62,9 @@ impl Choice<'_> {
         }
         let of_first = &self.matches.own[first];
         self.best(|at| {
-            let is_of_same = !of_first.is_empty() && of_first.is_subset(&self.matches.own[at]);
+            // The same few words tell of the same thing in many passages.
+            let is_of_same = self.scores[first].own >= SAME_SHARE_MIN
+                && of_first.is_subset(&self.matches.own[at]);
             let drop = match () {
                 () if self.replaces_number(at, first) || self.denies(at, first) => {
                     REPLACING_DROP_MAX

@@ -6,14 +6,15 @@ use std::collections::BTreeSet;
 use crate::passages::blocks::Cell;
 use crate::passages::blocks::Form;
 use crate::passages::candidates::Shape;
-use crate::question::condition::unbound;
-use crate::question::wish::{MEANS, SUMS, Wanted};
-use crate::rows::evaluate::{columns, extreme_rows, total_of};
-use crate::rows::marks::Marks;
-use crate::rows::states;
 use crate::selection::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
+use crate::rows::conditions::unbound;
+use crate::rows::evaluate::{columns, extreme_rows, total_of};
+use crate::rows::keys::names_column;
+use crate::rows::marks::Marks;
+use crate::question::wish::{MEANS, SUMS, Wanted};
+use crate::rows::states;
 use crate::text::terms::{is_common, terms};
-use crate::text::words::{contains, entries, spaced};
+use crate::text::words::{Asked, contains, entries, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// A row of those that are selected is this much less relevant than a sentence at most.
@@ -140,7 +141,11 @@ impl Choice<'_> {
             || self.question.extreme.is_some();
         let (most, drop) = match () {
             () if is_listed => (ROWS_MAX, f32::INFINITY),
-            () if self.question.asks_which => (ROWS_MAX, ROW_DROP_MAX),
+            () if self.question.asks_which
+                || (self.question.selects && self.question.asked == Asked::Other) =>
+            {
+                (ROWS_MAX, ROW_DROP_MAX)
+            }
             () => (PASSAGES_MAX, ROW_DROP_MAX),
         };
         let is_equal = |at: &usize| {
@@ -174,7 +179,12 @@ impl Choice<'_> {
             let mates = self.mates(first);
             let all = || self.question.is_of_list.then(|| mates.clone());
             let held = || self.of_values(&mates).or_else(|| self.held_by_some(&mates, first));
-            counts.then(|| held().or_else(all)).flatten()
+            // "Which dishes are vegan" of the column `dish`.
+            let named = || {
+                self.held_by_some(&mates, first)
+                    .filter(|_| names_column(self.question, &self.candidate(first).cells))
+            };
+            counts.then(|| held().or_else(all)).flatten().or_else(named)
         });
         rows.filter(|rows| (1..=SELECTED_MAX).contains(&rows.len()))
     }
@@ -192,7 +202,10 @@ impl Choice<'_> {
         }
         self.best(|at| {
             let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
-            let selects = question.is_of_open || self.sets_bounds(at) || question.counts;
+            let selects = question.is_of_open
+                || self.sets_bounds(at)
+                || question.counts
+                || names_column(question, &self.candidate(at).cells);
             let is_of_noun = (question.counts && self.scores[at].is_counted)
                 || !question.others_than.is_empty()
                 || noun.iter().any(|term| own.contains(term) || above.contains(term));

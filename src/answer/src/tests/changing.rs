@@ -54,6 +54,23 @@ fn a_labelled_cause_is_told() {
     assert!(answer.contains("A tie had slipped"), "{answer}");
 }
 
+/// A cause may stand below "WHY", in the first line of a record, or in the sentence that answers.
+#[test]
+fn causes_are_told_in_many_forms() {
+    let headed = "Pip adrift off Skerrow\n\nAfter 8 minutes the engine of Pip died off Skerrow.\n\n\
+        WHY\nnot dirty fuel, as first written. The tank was EMPTY.\n\nDONE\n- gauge replaced\n";
+    let answer = told("Why did the engine of Pip die off Skerrow?", &[("report.txt", headed)]);
+    assert!(answer.contains("EMPTY"), "{answer}");
+    let record = "Masts out\n\n19:47 mast C and mast D go dark.\n\nwhy: fryer on a full breaker.\n\
+        NOT the fault of: the lamps\n\ncost: fine 4,000\n";
+    let answer = told("What made mast C and mast D go dark?", &[("report.txt", record)]);
+    assert!(answer.contains("fryer"), "{answer}");
+    let told_itself = "# Queues\n\n## Cause\n\nThe list was long. The readers were old. The update \
+        was late.\n\nNobody called Code Indigo, since the supervisor had two gates.\n";
+    let answer = told("Why did nobody call Code Indigo?", &[("report.md", told_itself)]);
+    assert!(answer.starts_with("Nobody called"), "{answer}");
+}
+
 /// Settings stand as they are written.
 #[test]
 fn settings_are_quoted() {
@@ -183,4 +200,24 @@ fn what_is_put_right_later_is_told() {
     )];
     let answer = told("What date is the thank-you tea?", &chat);
     assert!(answer.contains("12 June") && !answer.contains("5 June at"), "{answer}");
+}
+
+/// The decisions of the meeting on the day that is asked for are told, with blank lines between.
+#[test]
+fn the_decisions_of_a_day_are_told() {
+    let one = |title: &str, text: &str| {
+        let mut one = chunk(title, 0, text, 0.6);
+        Arc::make_mut(&mut one.source).title = title.to_owned();
+        one
+    };
+    let both = [
+        one("Round of 10 February 2026", "Decided: the roof is mended. Decided: no peacocks."),
+        one(
+            "Round of 17 March 2026",
+            "ROUND\n\n1. Tank: decided, built in October.\n\n2. Piano: stays.\n\n3. Party: 8 July.\n",
+        ),
+    ];
+    let answer = extracted("What was decided in the round of 17 March 2026?", &both).text;
+    assert!(answer.contains("October") && answer.contains("8 July"), "{answer}");
+    assert!(!answer.contains("peacocks"), "{answer}");
 }

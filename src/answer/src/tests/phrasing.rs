@@ -229,3 +229,66 @@ fn a_statement_may_come_first() {
     );
     assert!(answer.contains("Lift a fold") && answer.contains("Hold a finger"), "{answer}");
 }
+
+/// What was done about something is the list below a heading for it, and what somebody does at
+/// some time a procedure.
+#[test]
+fn deeds_are_asked_for_in_many_ways() {
+    let report = "# Floodlights out, 8 November\n\nThe masts went dark. Two offers for floodlights \
+        came in November.\n\n**Measures.**\n1. Sockets are locked.\n2. The fryer gets its own \
+        line.\n";
+    let report = [("report.md", report)];
+    for asked in [
+        "What measures were taken after the floodlights went out?",
+        "What was to be done after the floodlights went out in November?",
+    ] {
+        let answer = told(asked, &report);
+        assert!(answer.contains("Sockets") && answer.contains("fryer"), "{asked}: {answer}");
+    }
+    let plan = "# Evacuation\n\n## What to do\n\n1. Open the doors.\n2. Count your team.\n";
+    let answer = told("Evacuation: what are my tasks?", &[("plan.md", plan)]);
+    assert!(answer.contains("doors") && answer.contains("team"), "{answer}");
+    let manual = "# The pitch\n\n## Before a match\n\n1. Two days before: cut to 26 mm.\n\n\
+        2. The day before: mark the lines.\n\n3. Walk the pitch.\n\n## Lamps\n\nThey stand here.";
+    let manual = [("manual.md", manual)];
+    for asked in
+        ["What does the team do before a match?", "How does Ada mark the lines of the pitch?"]
+    {
+        let answer = told(asked, &manual);
+        assert!(answer.contains("cut to") && answer.contains("Walk"), "{asked}: {answer}");
+    }
+}
+
+/// Things may be listed in sentences below their name, and in a column that is named for them.
+#[test]
+fn things_below_their_name_are_listed() {
+    let news = "# News\n\n## Courses\n\nGrafting apples: 28 March. Drawing in six evenings. Stone \
+        walls in May. Ferns: 6 June. Book at the desk.\n\n## Fair\n\nIt is in May.";
+    let answer = told("Which courses can I book?", &[("news.md", news)]);
+    assert!(answer.contains("Grafting") && answer.contains("Ferns"), "{answer}");
+    let dishes = [
+        ("meals.md", "Vegetarian dishes always; vegan dishes please 7 days before."),
+        (
+            "dishes.md",
+            "| dish | ship | remark |\n|---|---|---|\n| Stew | Lark | vegan |\n| Crab | Lark | |\n\
+             | Curry | both | nuts; vegan |\n| Sorbet | both | vegan |\n",
+        ),
+    ];
+    let answer = told("Which dishes are vegan?", &dishes);
+    let all = ["Stew", "Curry", "Sorbet"].iter().all(|dish| answer.contains(dish));
+    assert!(all && !answer.contains("Crab"), "{answer}");
+}
+
+/// Who is meant may stand in the next sentence, and what is in charge costs nothing.
+#[test]
+fn the_next_sentence_tells_who() {
+    let minutes = [
+        (
+            "minutes.md",
+            "The plant fair is on 16 and 17 May, 42 stalls. Responsible: Saoirse Lomax.",
+        ),
+        ("news.md", "Entry to the plant fair for 9 EUR; friends come in free from 8:30."),
+    ];
+    let answer = told("Who is in charge of the plant fair?", &minutes);
+    assert!(answer.contains("Saoirse Lomax"), "{answer}");
+}

@@ -282,6 +282,15 @@ fn has_new_name(text: &str, question: &str) -> bool {
     words.any(|word| is_name(word))
 }
 
+/// Whether two capitalised words stand together in a text.
+pub(super) fn has_full_name(text: &str) -> bool {
+    let is_name = |word: &str| {
+        word.starts_with(char::is_uppercase) && word.chars().skip(1).any(char::is_lowercase)
+    };
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.windows(2).any(|two| is_name(two[0]) && !two[0].ends_with(['.', ':']) && is_name(two[1]))
+}
+
 /// The question without its question words, so that what is left should occur in an answer;
 /// the question itself when nothing would be left.
 pub(crate) fn matter(question: &str) -> String {

@@ -4,8 +4,7 @@ use std::cell::Cell;
 
 use crate::query::legs::SegmentScope;
 use crate::query::{Query, QueryError};
-use lodestone_answer::translation::Lexicon;
-use lodestone_answer::{Correction, Vocabulary, corrections};
+use crate::translation::{Language, Lexicon};
 use lodestone_storage::collection::Snapshot;
 use lodestone_types::{Filter, RequestContext, SubTenantId};
 
@@ -35,11 +34,14 @@ impl Query {
         };
         let (model, lexicon) = (self.model(snapshot), Lexicon::get());
         let language = lexicon.language_told(question);
-        let is_word = |word: &str| {
-            model.token_offsets(word).len() <= 1
-                || language.is_some_and(|language| lexicon.knows(word, language))
+        let is_listed = |word: &str| match language {
+            Some(language) => lexicon.knows(word, language),
+            None => Language::ALL.iter().any(|language| lexicon.knows(word, *language)),
         };
-        corrections(question, is_word, &words)
+        let is_word = |word: &str| {
+            model.token_offsets(word).len() <= 1 || (language.is_some() && is_listed(word))
+        };
+        corrections(question, (is_word, is_listed), &words)
     }
 }
 

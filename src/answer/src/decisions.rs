@@ -1,0 +1,44 @@
+//! Decisions: all that minutes say was decided, where a question asks for that.
+
+use crate::answer::candidates::Shape;
+use crate::answer::choose::{Choice, ROWS_MAX};
+use crate::answer::question::DECISIONS;
+use crate::answer::words::{contains, entries, spaced};
+
+impl Choice<'_> {
+    /// A decision of the document whose title or headings tell the day that is asked for, where
+    /// those of the first one do not.
+    pub(super) fn of_day(&self, first: usize) -> Option<usize> {
+        let days: Vec<String> =
+            self.question.days.iter().filter_map(|day| day.terms().into_iter().next()).collect();
+        let is_of_day = |at: &usize| days.iter().any(|day| self.matches.above[*at].contains(day));
+        if !self.question.is_of_decisions || is_of_day(&first) {
+            return None;
+        }
+        (0..self.reading.candidates.len()).filter(|at| self.decides(*at)).find(|at| is_of_day(at))
+    }
+
+    /// Whether a passage tells a decision.
+    fn decides(&self, at: usize) -> bool {
+        let one = self.candidate(at);
+        let text = spaced(&one.shown());
+        matches!(one.shape, Shape::Unit(_))
+            && !one.is_lead
+            && entries(DECISIONS).any(|word| contains(&text, word))
+            && !contains(&text, "not decided")
+    }
+
+    /// All that was decided by the document of the first one, where that is asked for.
+    pub(super) fn of_decisions(&self, first: usize) -> Option<Vec<usize>> {
+        if !self.question.is_of_decisions {
+            return None;
+        }
+        let is_one = |at: &usize| {
+            self.candidate(*at).stretch == self.candidate(first).stretch && self.decides(*at)
+        };
+        let found: Vec<usize> = (0..self.reading.candidates.len()).filter(is_one).collect();
+        let mut found = self.without_widened(found);
+        found.truncate(ROWS_MAX);
+        (found.len() > 1).then_some(found)
+    }
+}
