@@ -37,7 +37,9 @@ const ASKING: &[&str] = &[
 /// Letters of short words that may be misspelt, verbs behind a first one that asks, and words of
 /// which letters are turned.
 const SHORT_LETTERS: usize = 3;
-const BEHIND_ASKING: &str = "is|are|was|were|do|does|did|can|may|must|will|has|have|should";
+const BEHIND_ASKING: &str = "is|are|was|were|do|does|dose|did|can|may|must|will|has|have|should";
+/// A word that stands for another one behind a question word.
+const DOES: (&str, &str) = ("dose", "does");
 const SHORT: &str = "the|and|for|are|you|how|who|not|can|has|was|our|any|all|out|may";
 
 /// A word of a question that was read as another.
@@ -73,7 +75,9 @@ pub(crate) fn corrections<V: Vocabulary>(
     for (at, word) in words.iter().enumerate() {
         let lower = word.to_lowercase();
         let next = words.get(at + 1).copied().unwrap_or_default();
-        let short = short(&lower, at, next).filter(|_| at == 0 || !is_listed(&lower));
+        let before = words[..at].last().copied().unwrap_or_default();
+        let short = short(&lower, before, next).filter(|_| before.is_empty() || !is_listed(&lower));
+        let short = short.or((at == 1 && lower == DOES.0 && asks(before)).then_some(DOES.1));
         let is_rare = !is_listed(&lower) && may_be_misspelt(word, at);
         let may_be = short.is_some() || is_rare || (!is_word(&lower) && may_be_misspelt(word, at));
         let is_known = found.iter().any(|known| known.from == *word);
@@ -118,13 +122,18 @@ fn may_be_misspelt(word: &str, at: usize) -> bool {
 
 /// The word that a short one is meant as: a first one before a verb of a question, "wen is the
 /// fair", and one with two letters turned, "teh".
-fn short(word: &str, at: usize, next: &str) -> Option<&'static str> {
+fn short(word: &str, before: &str, next: &str) -> Option<&'static str> {
     if word.len() != SHORT_LETTERS || is_entry(SHORT, word) {
         return None;
     }
     let slips = slips(word);
-    let asks = || asking(word).filter(|_| at == 0 && is_entry(BEHIND_ASKING, next));
+    let asks = || asking(word).filter(|_| before.is_empty() && is_entry(BEHIND_ASKING, next));
     asks().or_else(|| entries(SHORT).find(|short| slips.contains(*short)))
+}
+
+/// Whether a word asks, or is one that does, misspelt.
+fn asks(word: &str) -> bool {
+    is_interrogative(word) || asking(&word.to_lowercase()).is_some()
 }
 
 fn asking(word: &str) -> Option<&'static str> {
@@ -280,6 +289,7 @@ mod tests {
         assert_eq!(read("What is the cashlimit?"), "What is the cash limit?");
         assert_eq!(read("limt and teh tets"), "limit and the test", "a rare word, and a short one");
         assert_eq!(read("wen is teh test"), "when is the test");
+        assert_eq!(read("wat dose a test limit"), "what does a test limit");
         assert_eq!(read("wich furm"), "which farm", "of equally near words the more frequent one");
     }
 
