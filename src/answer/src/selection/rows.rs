@@ -14,6 +14,7 @@ use crate::rows::marks::Marks;
 use crate::question::wish::{MEANS, SUMS, Wanted};
 use crate::rows::states;
 use crate::text::terms::{is_common, terms};
+use crate::text::values::{has_money, quantities};
 use crate::text::words::{Asked, contains, entries, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -197,7 +198,10 @@ impl Choice<'_> {
         // Values that can be computed with are evidence.
         let least = if computes { COMPUTED_CONFIDENCE_MIN } else { 1.0 };
         let noun = terms(question.noun.as_deref().unwrap_or_default());
-        if self.candidate(first).has_values() {
+        // "Two offers: Ada 900 EUR, Bo 800 EUR" has the values itself.
+        let shown = self.candidate(first).shown();
+        let is_told = computes && has_money(&shown) && quantities(&shown).len() > 1;
+        if self.candidate(first).has_values() || is_told {
             return None;
         }
         self.best(|at| {

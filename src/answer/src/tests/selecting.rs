@@ -303,3 +303,15 @@ fn rows_are_selected_by_bounds_in_words() {
     assert_eq!(named("Which courses start before 9:30?"), ["C-3"]);
     assert_eq!(named("Which courses have more than two guests?"), ["C-1", "C-3"]);
 }
+
+/// The sentence that tells the offers answers which is the cheapest.
+#[test]
+fn offers_in_a_sentence_are_compared() {
+    let minutes = "# Round\n\nThere were 5,140 visitors.\n\nThree offers for the roof of the hall: \
+        Ada 148,000 EUR, Bo 131,500 EUR, Cy 163,200 EUR. Decision: Ada.\n";
+    let stock = "| plant | price EUR | location |\n|---|---|---|\n| Olive | 68.00 | hall |\n\
+        | Palm | 90.00 | hall |\n";
+    let both = [("minutes.md", minutes), ("stock.md", stock)];
+    let answer = super::told("Which offer for the roof of the hall was the cheapest?", &both);
+    assert!(answer.contains("131,500"), "{answer}");
+}
