@@ -12,7 +12,7 @@ use crate::question::named::{CODE_MALUS, Named, names};
 use crate::question::wish::{BEFORE_NOUN, Question, Wanted};
 use crate::relevance::score::{Matches, Score, dot};
 use crate::text::terms::terms;
-use crate::text::words::{Asked, contains, entries, has_full_name, holds, spaced};
+use crate::text::words::{Asked, contains, entries, enumerates, has_full_name, holds, spaced};
 
 /// Terms of a heading that is the name of things alone: "Courses in spring".
 const HEADING_TERMS_MAX: usize = 2;
@@ -40,8 +40,6 @@ const NEXT_CONFIDENCE_MIN: f32 = 0.65;
 /// The same two where several things are asked for and it enumerates some.
 const LISTING_DROP_MAX: f32 = 1.2;
 const LISTING_CONFIDENCE_MIN: f32 = 0.3;
-/// Commas of a sentence that enumerates.
-const COMMAS_MIN: usize = 2;
 /// The same for what another edition says, and for the other one of two things.
 const OTHER_CONFIDENCE_MIN: f32 = 0.75;
 /// Loss of relevance of a sentence beside a row, or a row beside a sentence, there.
@@ -80,10 +78,13 @@ impl Choice<'_> {
         let first = self.of_day(first).unwrap_or(first);
         let first = self.of_selection(first).unwrap_or(first);
         let Some(first) = self.within_bounds(first) else { return Vec::new() };
-        if let Some(whole) = self.whole_of(first) {
+        let other = self.of_other_edition(first);
+        // Of two editions one passage each is compared.
+        let whole = self.whole_of(first);
+        if let Some(whole) = whole.filter(|_| other.is_none() || self.question.sides.is_none()) {
             return self.filtered(whole);
         }
-        if let Some(other) = self.of_other_edition(first) {
+        if let Some(other) = other {
             return vec![first, other];
         }
         if let Some(other) = self.of_other_side(first) {
@@ -392,9 +393,4 @@ impl Choice<'_> {
         }
         chosen
     }
-}
-
-/// Whether a sentence enumerates things.
-fn enumerates(text: &str) -> bool {
-    text.matches([',', ';']).count() >= COMMAS_MIN
 }

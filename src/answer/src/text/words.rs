@@ -87,6 +87,8 @@ const DENIALS: &str = "\
     eso es falso|eso ya no|ya no es así";
 /// Characters in which such an opening stands.
 const DENIAL_CHARS: usize = 40;
+/// Commas of a sentence that enumerates.
+const COMMAS_MIN: usize = 2;
 /// The words of the numbers from 1 on.
 const SMALL_NUMBERS: [&str; 12] = [
     "one", "two|zwei|dos|deux|два|две", "three|drei|tres|trois|три",
@@ -280,6 +282,11 @@ fn has_new_name(text: &str, question: &str) -> bool {
     // The number of an item is no word.
     let mut words = words.iter().skip_while(|word| !word.contains(char::is_alphabetic)).skip(1);
     words.any(|word| is_name(word))
+}
+
+/// Whether a sentence enumerates things.
+pub(super) fn enumerates(text: &str) -> bool {
+    text.matches([',', ';']).count() >= COMMAS_MIN
 }
 
 /// Whether two capitalised words stand together in a text.
