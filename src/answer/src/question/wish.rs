@@ -165,7 +165,7 @@ pub(crate) struct Question {
     pub(crate) text: String,
     pub(crate) lower: String,
     pub(crate) wanted: Wanted,
-    /// Whether it asks for steps in words that ask for a fact as often: "how does the frog breathe".
+    /// Whether it asks for steps in words that ask for a fact as often: "how does a frog breathe".
     pub(crate) may_be_fact: bool,
     /// Kind of thing that it asks for.
     pub(crate) asked: Asked,
@@ -368,8 +368,8 @@ impl Question {
         }
     }
 
-    /// Whether one passage by itself may answer, the best one by words being of this shape: no list,
-    /// no steps, nothing that is compared or computed.
+    /// Whether one passage by itself may answer, where the best one by words is of this shape: no
+    /// list, no steps, nothing that is compared or computed.
     pub(crate) fn wants_one_passage(&self, best: Shape) -> bool {
         let is_listed = matches!(best, Shape::Whole(_) | Shape::Unit(Kind::Item));
         (matches!(self.wanted, Wanted::Fact | Wanted::Cause) || (self.may_be_fact && !is_listed))

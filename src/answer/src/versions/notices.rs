@@ -27,8 +27,9 @@ const WITHDRAWN: &str = "\
 /// Words of a sentence at the beginning that speaks of its document, not of its matter.
 const OF_DOCUMENT: &str = "\
     version|edition|status|state|document|policy|procedure|guide|list|sheet|page|sop|rules|terms|\
-    conditions|regulations|prices|handbook|manual|draft|approved|valid|superseded|fassung|ausgabe|dokument|richtlinie|entwurf|gültig|document|\
-    procédure|valable|documento|procedimiento|válido";
+    conditions|regulations|prices|handbook|manual|draft|approved|valid|superseded|\
+    fassung|ausgabe|dokument|richtlinie|entwurf|gültig|document|procédure|valable|documento|\
+    procedimiento|válido";
 /// Words of a sentence there that speaks of editions before this one, and the one of itself.
 const OLDER: &str = "\
     earlier|previous|prior|older|former|preceding|all other|frühere|früheren|bisherige|bisherigen|\
