@@ -230,7 +230,7 @@ fn a_statement_may_come_first() {
     assert!(answer.contains("Lift a fold") && answer.contains("Hold a finger"), "{answer}");
 }
 
-/// What was done about something is the list below a heading for it, and what somebody does at
+/// The list below a heading for deeds is what was done about something; and what somebody does at
 /// some time a procedure.
 #[test]
 fn deeds_are_asked_for_in_many_ways() {
@@ -279,7 +279,7 @@ fn things_below_their_name_are_listed() {
     assert!(all && !answer.contains("Crab"), "{answer}");
 }
 
-/// Who is meant may stand in the next sentence, and what is in charge costs nothing.
+/// The next sentence may tell who is meant, and what is in charge costs nothing.
 #[test]
 fn the_next_sentence_tells_who() {
     let minutes = [
