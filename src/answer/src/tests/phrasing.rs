@@ -252,7 +252,7 @@ fn deeds_are_asked_for_in_many_ways() {
         2. The day before: mark the lines.\n\n3. Walk the pitch.\n\n## Lamps\n\nThey stand here.";
     let manual = [("manual.md", manual)];
     for asked in
-        ["What does the team do before a match?", "How does Ada mark the lines of the pitch?"]
+        ["What does the team do before a match?", "How does the team mark the lines of the pitch?"]
     {
         let answer = told(asked, &manual);
         assert!(answer.contains("cut to") && answer.contains("Walk"), "{asked}: {answer}");
@@ -287,7 +287,7 @@ fn the_next_sentence_tells_who() {
             "minutes.md",
             "The plant fair is on 16 and 17 May, 42 stalls. Responsible: Saoirse Lomax.",
         ),
-        ("news.md", "Entry to the plant fair for 9 EUR; friends come in free from 8:30."),
+        ("news.md", "Entry to the fair for 9 EUR; friends come in free from 8:30."),
     ];
     let answer = told("Who is in charge of the plant fair?", &minutes);
     assert!(answer.contains("Saoirse Lomax"), "{answer}");
