@@ -355,7 +355,7 @@ impl Reader<'_> {
 }
 
 /// The text of a unit, without the name before a message of a chat.
-pub(super) fn said_in(kind: Kind, text: &str) -> &str {
+pub(crate) fn said_in(kind: Kind, text: &str) -> &str {
     match kind {
         Kind::Line => text.split_once(": ").map_or(text, |(_, message)| message),
         _ => text,

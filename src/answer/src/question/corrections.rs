@@ -65,7 +65,7 @@ pub trait Vocabulary {
 
 /// The corrections of a question, in its order. `is_word` says whether a word is known as one, and
 /// `is_listed` whether the lexicon knows it: the model knows rare ones too.
-pub(crate) fn corrections<V: Vocabulary>(
+pub fn corrections<V: Vocabulary>(
     question: &str,
     (is_word, is_listed): (impl Fn(&str) -> bool, impl Fn(&str) -> bool),
     vocabulary: &V,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::question::wish::EITHER;
+use crate::question::phrases::EITHER;
 use crate::text::terms::{is_common, terms};
 use crate::text::words::{entries, is_entry, spaced};
 

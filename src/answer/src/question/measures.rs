@@ -5,8 +5,8 @@
 
 use crate::passages::blocks::Cell;
 use crate::passages::candidates::Candidate;
+use crate::question::phrases::MONEY;
 use crate::question::qualities::unit;
-use crate::question::wish::MONEY;
 use crate::text::values::{has_money, quantities};
 use crate::text::words::{
     Asked, asked, contains, entries, is_interrogative, is_number, spaced, tells_negation,

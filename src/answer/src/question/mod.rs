@@ -4,7 +4,8 @@
 //!   `corrections`: misspelt words; `definitions`: whether it asks what a word means;
 //!   `exclusions`: what it leaves out; `extremes`: which of several it asks for; `measures`: what
 //!   it wants to be measured; `named`: words that name something; `openers`: polite words around
-//!   it; `pointers`: words that refer back; `qualities`: what it measures, and the columns that
+//!   it; `phrases`: words that tell it; `pointers`: words that refer
+//!   back; `qualities`: what it measures, and the columns that
 //!   hold it; `session`: follow-up questions; `several`: whether it asks for several things;
 //!   `sides`: the two that it compares; `subject`: the same asked of another subject; `wish`: all
 //!   of this together
@@ -18,6 +19,7 @@ pub(crate) mod extremes;
 pub(crate) mod measures;
 pub(crate) mod named;
 pub(crate) mod openers;
+pub(crate) mod phrases;
 pub(crate) mod pointers;
 pub(crate) mod qualities;
 pub(crate) mod session;

@@ -3,7 +3,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::question::wish::COMPARATIVES;
+use crate::question::phrases::COMPARATIVES;
 use crate::text::words::{entries, is_entry};
 
 /// Greetings and other words before the opener itself.
@@ -110,7 +110,7 @@ pub(crate) fn is_order(opening: &str) -> bool {
 }
 
 /// Whether words that begin with "how does" ask for a procedure, and not to compare.
-pub(super) fn asks_how(opening: &str) -> bool {
+pub(crate) fn asks_how(opening: &str) -> bool {
     let words: Vec<&str> = opening.split_whitespace().collect();
     let is_how = entries(HOW).any(|how| opening.starts_with(&format!(" {how} ")));
     let is_other = |word: &&str| is_entry(COMPARATIVES, word) || is_entry(NO_DEEDS, word);
@@ -118,7 +118,7 @@ pub(super) fn asks_how(opening: &str) -> bool {
 }
 
 /// Whether words that begin with "what does" ask what somebody does at some time.
-pub(super) fn asks_deeds(opening: &str) -> bool {
+pub(crate) fn asks_deeds(opening: &str) -> bool {
     let words: Vec<&str> = opening.split_whitespace().collect();
     let is_what = entries(WHAT).any(|what| opening.starts_with(&format!(" {what} ")));
     is_what && words.windows(2).skip(2).any(|two| two[0] == "do" && is_entry(BEHIND_DO, two[1]))

@@ -1,7 +1,7 @@
 //! Qualities of things, "how heavy", "the longest", "cheaper than": the words of a question that
 //! mean one, and the columns of a table that hold it.
 
-use crate::question::wish::MONEY;
+use crate::question::phrases::MONEY;
 use crate::text::values::{days, has_money, measure, month_of_year, quantities, year};
 use crate::text::words::{contains, entries, is_entry};
 

@@ -1,6 +1,7 @@
 //! Questions for several things, by the plural that they name.
 
-use crate::question::wish::{BEFORE_NOUN, LISTS, WHICH, WHO_OR_WHERE};
+use crate::question::phrases::{BEFORE_NOUN, LISTS, WHO_OR_WHERE};
+use crate::question::wish::WHICH;
 use crate::text::words::is_entry;
 
 /// Words behind a noun that begins keywords.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::question::wish::{COMPARATIVES, EITHER};
+use crate::question::phrases::{COMPARATIVES, EITHER};
 use crate::text::terms::terms;
 use crate::text::words::{self, is_entry};
 

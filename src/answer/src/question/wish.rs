@@ -3,24 +3,24 @@
 use std::collections::BTreeSet;
 
 use crate::passages::blocks::{Form, Kind};
-use crate::question::bounds::conditions;
 use crate::passages::candidates::Shape;
-use crate::selection::causes::asks_cause;
-use crate::rows::conditions::{Condition, unbound};
+use crate::passages::registers::code_of;
+use crate::question::bounds::conditions;
+use crate::question::condition::{Condition, unbound};
 use crate::question::definitions::{asks_meaning, thing};
 use crate::question::exclusions::{left_out, others_than};
 use crate::question::extremes::{Extreme, extreme, rank};
-use crate::question::wish::ENDED;
 use crate::question::measures::Measure;
 use crate::question::openers::{INDIRECT_STEPS, asking, asks_deeds, asks_how, is_order};
+use crate::question::phrases::{
+    BEFORE_NOUN, COMPARATIVES, COUNTS, DECISIONS, EITHER, ENDED, LISTINGS, LISTS, MEANS, MONEY,
+    OPEN, SUMS, WHO_OR_WHERE, asks_cause,
+};
 use crate::question::qualities::Quality;
-use crate::passages::registers::code_of;
 use crate::question::several::{is_of_pairs, is_plural, noun, wants_several};
 use crate::question::sides::{named_sides, sides};
 use crate::text::values::{Day, Quantity, days, quantities};
-use crate::text::words::{
-    self, Asked, asked, asks_for_thing, contains, entries, is_entry, spaced,
-};
+use crate::text::words::{self, Asked, asked, asks_for_thing, contains, entries, is_entry, spaced};
 
 const STEPS: &str = "\
     how do i|how do we|how do you|how can i|how can we|how should i|how should we|how must i|\
@@ -51,17 +51,6 @@ const DEEDS: &str = "\
     how to|what do i do|what do we do|what should i do|what should we do|what to do|\
     wie mache ich|wie kann ich|wie gehe ich|wie muss ich|was muss ich tun|was mache ich|\
     que faire|cómo puedo|qué hago|qué debo hacer";
-/// Words of what is not finished.
-pub(crate) const OPEN: &str = "\
-    open|unfinished|outstanding|pending|unresolved|unsolved|not finished|not done|not closed|\
-    not solved|not resolved|not fixed|not completed|not yet|still waiting|offen|offene|offenen|\
-    unerledigt|nicht erledigt|ouvert|ouverts|ouvertes|en attente|en cours|abierto|abiertos|\
-    abiertas|pendiente|pendientes";
-/// First words of the state of a record that is over; a question that has one wants such records.
-pub(crate) const ENDED: &str = "\
-    ended|ends|expired|terminated|former|formerly|discontinued|beendet|gekündigt|ausgelaufen|\
-    ehemals|ehemaliger|ehemalige|terminé|terminée|résilié|expiré|finalizado|terminado|rescindido|\
-    vencido";
 /// Words of the past, or of what is over.
 const PAST: &str = "\
     was|were|did|used to|until|before|previous|previously|old|earlier|last|over|history|all|\
@@ -80,49 +69,11 @@ const ALLS: &str = "\
     what should|what must|what do i need|what do we need|what was decided|what was agreed|\
     what has been|what changed|what has changed|was muss|was soll|was sollte|was wurde|\
     que dois|que doit|que faut|qu'a|qué debe|qué debo|qué se";
-pub(crate) const LISTS: &str = "\
-    what are|which are|who are|what were|list|list the|name the|name all|enumerate|give me all|\
-    show all|what all|all the|was sind|welche sind|welches sind|nenne|liste|zähle|quels sont|\
-    quelles sont|qui sont|cuáles son|quiénes son|enumera|lista";
-/// Words of decisions, and openings that ask for all of them.
-pub(crate) const DECISIONS: &str = "\
-    decided|decide|decision|decisions|came out of|agreed|agree|resolved|approved|adopted|\
-    postponed|rejected|\
-    beschlossen|beschluss|beschlüsse|entschieden|genehmigt|vertagt|décidé|décision|décisions|\
-    adopté|approuvé|decidido|decidió|decisión|decisiones|acordado|acuerdo|aprobado";
 const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
-/// Words before the noun that tells by its plural that several things are asked for.
-pub(crate) const BEFORE_NOUN: &str = "which|what|welche|quels|quelles|qué|cuáles";
-/// Words that want the sum of several values, and their mean.
-pub(crate) const SUMS: &str = "\
-    total|sum|altogether|in all|combined|insgesamt|summe|gesamt|au total|somme|en total|suma";
-pub(crate) const MEANS: &str = "\
-    average|the mean|mean of|mean value|durchschnitt|durchschnittlich|durchschnittliche|\
-    durchschnittlichen|durchschnittlicher|durchschnittliches|mittelwert|im mittel|moyenne|\
-    prix moyen|promedio|la media|precio medio|valor medio";
-/// Names of what holds rows, of all of which a question may ask the number.
-pub(crate) const LISTINGS: &str = "\
-    list|table|inventory|sheet|spreadsheet|register|catalogue|catalog|liste|tabelle|tableau|lista|\
-    tabla";
-/// Words that ask for the number of things.
-pub(crate) const COUNTS: &str = "\
-    how many|total number of|wie viele|gesamtzahl der|combien de|nombre total de|cuántos|cuántas|\
-    número total de";
 /// Those of them in which a total is no sum.
 const WHOLE_COUNTS: &str = "total number of|nombre total de|número total de";
 /// Days, and other numbers, of a question at most.
 const VALUES_MAX: usize = 16;
-/// Words that compare two things.
-pub(crate) const COMPARATIVES: &str = "\
-    difference|differ|compared|compare|change|changed|versus|vs|than|unterschied|verglichen|als|\
-    geändert|différence|comparé|changé|diferencia|comparado|cambiado";
-/// Words that ask for an amount of money.
-pub(crate) const MONEY: &str = "\
-    cost|costs|price|prices|fee|fees|pay|cheap|cheaper|cheapest|expensive|charge|spend|spent|\
-    kostet|kosten|preis|preise|gebühr|teurer|billiger|günstiger|zahlen|coûte|coûtent|prix|tarif|\
-    payer|cuesta|cuestan|precio|precios|tarifa|pagar";
-/// Other words that ask for one of two.
-pub(crate) const WHO_OR_WHERE: &str = "who|whose|where|wer|wo|qui|où|quién|dónde";
 const AMOUNTS: &str = "\
     how much|what does|what do|what is the|what's the|what are the|wie viel|was kostet|was kosten|\
     wie hoch|combien|quel est le|cuánto|cuál es el";
@@ -132,7 +83,6 @@ const OVER: &str = "\
 const WHERE: &str = "where|wo|où|dónde";
 pub(crate) const WHICH: &str =
     "who|which|wer|welche|welcher|qui|quels|quelles|quién|quiénes|cuáles";
-pub(crate) const EITHER: &str = "or|oder|ou|o";
 /// The unit that a question wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {

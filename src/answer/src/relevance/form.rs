@@ -7,13 +7,15 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::passages::blocks::{Cell, Form, Kind};
 use crate::passages::candidates::{Candidate, Shape};
 use crate::question::definitions::defines;
-use crate::versions::editions::Editions;
-use crate::question::wish::{MEANS, Question, SUMS, Wanted};
-use crate::rows::ranges::{range_holds, span_holds};
+use crate::question::phrases::ENDED;
+use crate::question::phrases::{MEANS, SUMS};
+use crate::question::wish::{Question, Wanted};
 use crate::relevance::score::{is_labelled_cause, tells_cause};
+use crate::rows::ranges::{range_holds, span_holds};
 use crate::text::terms::terms;
 use crate::text::values::{days, has_money};
 use crate::text::words::{Asked, contains, entries, holds, is_entry, spaced, tells_negation};
+use crate::versions::editions::Editions;
 use lodestone_types::RetrievedChunk;
 
 /// A passage that holds the kind of thing that is asked for.
@@ -190,7 +192,7 @@ fn of_words(question: &Question, candidate: &Candidate, shown: &str) -> f32 {
 }
 
 /// Whether a passage stands below a heading for what is done, where that is asked for.
-pub(super) fn is_of_deeds(question: &Question, candidate: &Candidate) -> bool {
+pub(crate) fn is_of_deeds(question: &Question, candidate: &Candidate) -> bool {
     let asks = || question.noun.as_deref().is_some_and(|noun| is_entry(DEED_NOUNS, noun));
     let heading = spaced(&candidate.heading);
     asks() && entries(DEED_HEADINGS).any(|phrase| contains(&heading, phrase))

@@ -7,24 +7,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::passages::blocks::Cell;
 use crate::passages::candidates::{Candidate, Shape};
+use crate::question::measures::Measure;
+use crate::question::named::tells_year;
+use crate::question::phrases::{MEANS, MONEY, OPEN, SUMS};
+use crate::question::wish::Question;
 use crate::relevance::declining::{Demands, lacks_kind};
-use crate::versions::editions::Editions;
-use crate::rows::evaluate::{columns, has_number_of};
 use crate::relevance::form::{
     END_BONUS, EXCLUDED_MALUS, KIND_BONUS, form, is_of_deeds, tells_end, value_if,
 };
+use crate::relevance::siblings::{SIBLING_MALUS, Siblings};
+use crate::relevance::synonyms::Lens;
+use crate::relevance::weights::{Weights, light_terms, terms_of_ranges, wanted_terms};
+use crate::rows::evaluate::{columns, has_number_of};
 use crate::rows::keys::Keys;
 use crate::rows::marks::{self, Marks};
-use crate::question::measures::Measure;
-use crate::question::named::tells_year;
-use crate::text::opposites::{OPPOSITE_MALUS, Opposites};
-use crate::question::wish::{MEANS, MONEY, OPEN, Question, SUMS};
-use crate::relevance::siblings::{SIBLING_MALUS, Siblings};
 use crate::rows::states::tells_state;
-use crate::relevance::synonyms::Lens;
-use crate::relevance::terms::{Weights, light_terms, terms, terms_of_ranges, wanted_terms};
+use crate::text::opposites::{OPPOSITE_MALUS, Opposites};
+use crate::text::terms::terms;
 use crate::text::values::has_money;
 use crate::text::words::{contains, holds, is_entry, spaced};
+use crate::versions::editions::Editions;
 use lodestone_types::RetrievedChunk;
 
 /// Features of one candidate. All are 0 to 1, the cosine -1 to 1.
@@ -95,7 +97,7 @@ const CAUSE_WORDS: &str = "\
     motif|raison|grâce à|porque|debido|causa|motivo|a causa|ya que";
 
 /// Labels before the sentence that tells a cause.
-pub(super) const CAUSE_LABELS: &str = "\
+pub(crate) const CAUSE_LABELS: &str = "\
     cause|causes|root cause|reason|reasons|why|why it happened|why it could happen|\
     how it happened|how it could happen|how could it happen|why did it happen|what caused it|\
     ursache|ursachen|grund|wie es dazu kam|motif|raison|causa|motivo";

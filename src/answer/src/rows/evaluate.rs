@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 
 use crate::passages::blocks::Cell;
 use crate::question::extremes::{self, Extreme};
+use crate::question::phrases::{MEANS, SUMS};
 use crate::question::qualities::{Quality, size};
-use crate::question::wish::{MEANS, Question, SUMS, Total};
+use crate::question::wish::{Question, Total};
 use crate::rows::states::is_blank;
 use crate::text::amounts::written_as;
 use crate::text::terms::terms;

@@ -89,7 +89,7 @@ impl Keys {
 
 /// Whether a question asks for several of what a column of a row is named for: "which dishes" of
 /// `dish`.
-pub(super) fn names_column(question: &Question, row: &[Cell]) -> bool {
+pub(crate) fn names_column(question: &Question, row: &[Cell]) -> bool {
     let noun = terms(question.noun.as_deref().unwrap_or_default());
     let is_one = |cell: &Cell| {
         let name = terms(&cell.name.replace('_', " "));

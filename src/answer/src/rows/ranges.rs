@@ -84,7 +84,7 @@ pub(crate) fn span_holds(cells: &[Cell], asked: Day) -> Option<bool> {
 }
 
 /// Whether a text states a span of days with the day in it: "from 13 to 19 April".
-pub(super) fn is_spanned(text: &str, asked: Day) -> bool {
+pub(crate) fn is_spanned(text: &str, asked: Day) -> bool {
     spans(text).into_iter().any(|span| is_between(asked, span, true) == Some(true))
 }
 

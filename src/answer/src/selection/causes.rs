@@ -2,10 +2,10 @@
 
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::{Candidate, Shape};
-use crate::selection::choose::{Choice, PASSAGES_MAX};
 use crate::question::wish::Wanted;
 use crate::relevance::score::{CAUSE_LABELS, is_labelled_cause, tells_cause};
-use crate::text::words::{contains, entries, is_entry, spaced};
+use crate::selection::choose::{Choice, PASSAGES_MAX};
+use crate::text::words::{entries, is_entry, spaced};
 
 /// A passage whose source is headed with the cause is this much less relevant at most.
 const CAUSE_DROP_MAX: f32 = 0.2;
@@ -14,23 +14,6 @@ const CAUSE_DROP_MAX: f32 = 0.2;
 const TOLD_SHARE_MIN: f32 = 0.5;
 /// First words of a sentence that tells a cause itself.
 const CAUSE_OPENINGS: &str = "why|because|reason|warum|weil|pourquoi|parce que|por qué|porque";
-/// Words that ask for a cause.
-const CAUSES: &str = "\
-    why|what caused|what causes|what was the cause|what is the cause|for what reason|\
-    what is the reason|what was the reason|what made|what led to|how come|how did it come|\
-    warum|weshalb|wieso|woran lag|pourquoi|por qué|a qué se debe";
-/// Openings that ask for a cause where a word for what came about follows.
-const HOW_DID: &str = "how did|how could|how can it";
-const COME: &str = "happen|occur|come about|come to|come into|get into|get in|get to|go wrong";
-
-/// Whether a question of these words asks for a cause, of which `opening` are those from where it
-/// asks.
-pub(super) fn asks_cause(spaced: &str, opening: &str) -> bool {
-    let begins = |phrase: &str| opening.starts_with(&format!(" {phrase} "));
-    entries(CAUSES).any(|phrase| contains(spaced, phrase))
-        || (entries(HOW_DID).any(begins) && entries(COME).any(|word| contains(spaced, word)))
-}
-
 impl Choice<'_> {
     /// Passages headed or labelled as the cause in the source of the first one, where a cause is
     /// asked for; or in that of another one that is as near to the question.

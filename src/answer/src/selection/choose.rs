@@ -5,14 +5,15 @@ use std::collections::BTreeSet;
 
 use crate::passages::blocks::{Cell, Form, Kind};
 use crate::passages::candidates::{Candidate, Reading, Shape};
-use crate::versions::editions::Editions;
+use crate::question::named::{CODE_MALUS, Named, names};
+use crate::question::phrases::BEFORE_NOUN;
+use crate::question::wish::{Question, Wanted};
 use crate::relevance::evidence::Evidence;
 use crate::relevance::form::is_mail_head;
-use crate::question::named::{CODE_MALUS, Named, names};
-use crate::question::wish::{BEFORE_NOUN, Question, Wanted};
 use crate::relevance::score::{Matches, Score, dot};
 use crate::text::terms::terms;
 use crate::text::words::{Asked, contains, entries, enumerates, has_full_name, holds, spaced};
+use crate::versions::editions::Editions;
 
 /// Terms of a heading that is the name of things alone: "Courses in spring".
 const HEADING_TERMS_MAX: usize = 2;
@@ -298,7 +299,7 @@ impl Choice<'_> {
     }
 
     /// Sentences without those that a later one, which points back, begins with.
-    pub(super) fn without_widened(&self, mut sentences: Vec<usize>) -> Vec<usize> {
+    pub(crate) fn without_widened(&self, mut sentences: Vec<usize>) -> Vec<usize> {
         let all: Vec<usize> = sentences.clone();
         sentences.retain(|at| {
             let is_repeated = |other: &usize| {

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::versions::amendments::{PARTS, part_number};
 use crate::passages::blocks::Kind;
 use crate::passages::candidates::{Candidate, Shape, said_in};
 use crate::selection::choose::Choice;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::quantities;
 use crate::text::words::{contains, denies, entries, is_entry, number_of, spaced};
+use crate::versions::amendments::{PARTS, part_number};
 
 /// Words behind a number among which stands what it counts: "five working days".
 const UNIT_WORDS: usize = 2;
@@ -90,7 +90,7 @@ impl Choice<'_> {
     /// The passage that puts the first one right: the message behind it, a later one that takes
     /// back what was said of the same, or the item of later minutes that corrects the item of its
     /// number.
-    pub(super) fn put_right(&self, first: usize) -> Option<usize> {
+    pub(crate) fn put_right(&self, first: usize) -> Option<usize> {
         let (one, of_first) = (self.candidate(first), &self.matches.own[first]);
         let is_behind = |at: usize| {
             let other = self.candidate(at);

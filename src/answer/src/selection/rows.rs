@@ -3,16 +3,16 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::passages::blocks::Cell;
-use crate::passages::blocks::Form;
+use crate::passages::blocks::{Cell, Form};
 use crate::passages::candidates::Shape;
-use crate::selection::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
-use crate::rows::conditions::unbound;
+use crate::question::condition::unbound;
+use crate::question::phrases::{MEANS, SUMS};
+use crate::question::wish::Wanted;
 use crate::rows::evaluate::{columns, extreme_rows, total_of};
 use crate::rows::keys::names_column;
 use crate::rows::marks::Marks;
-use crate::question::wish::{MEANS, SUMS, Wanted};
 use crate::rows::states;
+use crate::selection::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{has_money, quantities};
 use crate::text::words::{Asked, contains, entries, spaced};

@@ -225,7 +225,7 @@ fn marker(content: &str) -> (usize, Shape) {
 
 /// Whether an item of a list, with its mark, may stand behind another one: under the same mark, or
 /// with the next number.
-pub(super) fn follows(before: &str, item: &str) -> bool {
+pub(crate) fn follows(before: &str, item: &str) -> bool {
     let number = |content: &str| -> Option<u32> {
         content.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
     };
@@ -317,7 +317,7 @@ fn is_bold_opening(piece: &str) -> bool {
 }
 
 /// The short text that is in bold alone.
-pub(super) fn bold(text: &str) -> Option<&str> {
+pub(crate) fn bold(text: &str) -> Option<&str> {
     let inside = ["**", "__"].into_iter().find_map(|mark| {
         text.strip_prefix(mark)?.strip_suffix(mark).filter(|inside| !inside.contains(mark))
     });

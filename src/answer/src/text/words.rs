@@ -285,12 +285,12 @@ fn has_new_name(text: &str, question: &str) -> bool {
 }
 
 /// Whether a sentence enumerates things.
-pub(super) fn enumerates(text: &str) -> bool {
+pub(crate) fn enumerates(text: &str) -> bool {
     text.matches([',', ';']).count() >= COMMAS_MIN
 }
 
 /// Whether two capitalised words stand together in a text.
-pub(super) fn has_full_name(text: &str) -> bool {
+pub(crate) fn has_full_name(text: &str) -> bool {
     let is_name = |word: &str| {
         word.starts_with(char::is_uppercase) && word.chars().skip(1).any(char::is_lowercase)
     };

@@ -72,7 +72,7 @@ impl Language {
     }
 
     /// Whether a text has a letter that is this language's alone.
-    pub(super) fn has_letter(self, text: &str) -> bool {
+    pub(crate) fn has_letter(self, text: &str) -> bool {
         text.chars().any(|c| !c.is_ascii() && LETTERS[self as usize].contains(c))
     }
 

@@ -8,7 +8,7 @@ use crate::text::words::{contains, is_entry, spaced};
 const CHANGES: &str = "\
     changes|changed|amends|amended|replaces|replaced|modifies|supersedes|rewrites|ändert|ersetzt|\
     modifie|remplace|modifica|sustituye|reemplaza";
-pub(super) const PARTS: &str = "\
+pub(crate) const PARTS: &str = "\
     section|sections|clause|clauses|point|points|article|articles|paragraph|paragraphs|rule|rules|\
     item|items|no|abschnitt|abschnitte|ziffer|ziffern|punkt|punkte|artikel|absatz|paragraphen|\
     artículo|artículos|sección|secciones|punto|puntos|cláusula|cláusulas";

@@ -4,7 +4,8 @@ use std::cell::Cell;
 
 use crate::query::legs::SegmentScope;
 use crate::query::{Query, QueryError};
-use crate::translation::{Language, Lexicon};
+use lodestone_answer::translation::{Language, Lexicon};
+use lodestone_answer::{Correction, Vocabulary, corrections};
 use lodestone_storage::collection::Snapshot;
 use lodestone_types::{Filter, RequestContext, SubTenantId};
 

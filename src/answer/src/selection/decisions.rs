@@ -1,14 +1,14 @@
 //! Decisions: all that minutes say was decided, where a question asks for that.
 
-use crate::answer::candidates::Shape;
-use crate::answer::choose::{Choice, ROWS_MAX};
-use crate::answer::question::DECISIONS;
-use crate::answer::words::{contains, entries, spaced};
+use crate::passages::candidates::Shape;
+use crate::question::phrases::DECISIONS;
+use crate::selection::choose::{Choice, ROWS_MAX};
+use crate::text::words::{contains, entries, spaced};
 
 impl Choice<'_> {
     /// A decision of the document whose title or headings tell the day that is asked for, where
     /// those of the first one do not.
-    pub(super) fn of_day(&self, first: usize) -> Option<usize> {
+    pub(crate) fn of_day(&self, first: usize) -> Option<usize> {
         let days: Vec<String> =
             self.question.days.iter().filter_map(|day| day.terms().into_iter().next()).collect();
         let is_of_day = |at: &usize| days.iter().any(|day| self.matches.above[*at].contains(day));
@@ -29,7 +29,7 @@ impl Choice<'_> {
     }
 
     /// All that was decided by the document of the first one, where that is asked for.
-    pub(super) fn of_decisions(&self, first: usize) -> Option<Vec<usize>> {
+    pub(crate) fn of_decisions(&self, first: usize) -> Option<Vec<usize>> {
         if !self.question.is_of_decisions {
             return None;
         }
