@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// What the skipped test needs, and whether the environment says that it is there.
+    /// The way to get what a skipped test needs, and the variable that forbids skipping it.
     fn requirement(self) -> (&'static str, &'static str) {
         match self {
             Self::S3 | Self::Google => ("scripts/setup --test gets it", "REQUIRE_S3_SERVER"),
