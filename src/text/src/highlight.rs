@@ -82,6 +82,8 @@ mod tests {
         assert_eq!(found("getUserName", "call getUserName now"), ["getUserName"]);
         assert_eq!(found("café", "un cafe\u{301} noir"), ["cafe\u{301}"]);
         assert_eq!(found("fine", "a \u{FB01}ne day"), ["\u{FB01}ne"]);
+        // Lone letters of Hangul compose with their neighbours in normal form.
+        assert_eq!(found("fine", "ㅋㅠㅋㅠ a fine day"), ["fine"]);
         assert_eq!(found("机器学", "x机器学习"), ["机器", "器学"].map(|_| "机器学")[..1]);
         assert_eq!(found("器", "机器学"), ["器"]);
         assert!(found("", "text").is_empty() && found("text", "").is_empty());

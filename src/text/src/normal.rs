@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use unicode_normalization::char::decompose_canonical;
+use unicode_normalization::char::{compose, decompose_canonical};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -26,13 +26,7 @@ pub(super) fn original_ranges(original: &str, ranges: &[Range<usize>]) -> Vec<Ra
     if is_normal(original) {
         return ranges.to_vec();
     }
-    // Clusters are normalised one by one: characters of two clusters do not compose.
-    let mut clusters = Vec::new();
-    let mut normal_end = 0;
-    for (start, cluster) in original.grapheme_indices(true) {
-        normal_end += cluster.nfkc().map(char::len_utf8).sum::<usize>();
-        clusters.push((normal_end, start..start + cluster.len()));
-    }
+    let clusters = normalised_clusters(original);
     let cluster_at = |offset: usize| {
         let at = clusters.partition_point(|(end, _)| *end <= offset);
         clusters.get(at).map_or(original.len()..original.len(), |(_, range)| range.clone())
@@ -41,6 +35,30 @@ pub(super) fn original_ranges(original: &str, ranges: &[Range<usize>]) -> Vec<Ra
         .iter()
         .map(|range| cluster_at(range.start).start..cluster_at(range.end.max(1) - 1).end)
         .collect()
+}
+
+/// The grapheme clusters of a text, each behind the end of its normal form in that of the text.
+/// Characters of two clusters compose where they are letters of Hangul that stand alone, as in
+/// \u{314B}\u{3160}; such clusters are one here.
+fn normalised_clusters(original: &str) -> Vec<(usize, Range<usize>)> {
+    let mut clusters: Vec<(usize, Range<usize>)> = Vec::new();
+    let mut last = None;
+    for (start, cluster) in original.grapheme_indices(true) {
+        let mut range = start..start + cluster.len();
+        if let Some((last, first)) = last.zip(cluster.nfkc().next())
+            && compose(last, first).is_some()
+            && let Some((_, before)) = clusters.pop()
+        {
+            range.start = before.start;
+        }
+        let mut end = clusters.last().map_or(0, |(end, _)| *end);
+        for c in original[range.clone()].nfkc() {
+            end += c.len_utf8();
+            last = Some(c);
+        }
+        clusters.push((end, range));
+    }
+    clusters
 }
 
 /// Appends the folded form of a word that is in NFKC: case folded, ignorable characters dropped,
@@ -179,6 +197,10 @@ mod tests {
         }
     }
 
+    /// Letters of Hangul and of Katakana in all their forms, and others.
+    const LETTERS_THAT_COMPOSE: &str = "[a\u{301}\u{1100}\u{1161}\u{11A8}\u{3131}-\u{318E}\
+        \u{AC00}\u{FB01}\u{FF76}\u{FF9E}\u{FFA1}-\u{FFDC} \r\n]{0,12}";
+
     proptest! {
         #[test]
         fn any_range_leads_to_a_valid_one(text in "\\PC{0,40}") {
@@ -188,6 +210,12 @@ mod tests {
             for range in original_ranges(&text, &ranges) {
                 prop_assert!(text.get(range).is_some());
             }
+        }
+
+        #[test]
+        fn clusters_end_where_the_normal_form_does(text in LETTERS_THAT_COMPOSE) {
+            let clusters = normalised_clusters(&text);
+            prop_assert_eq!(clusters.last().map_or(0, |(end, _)| *end), nfkc(&text).len());
         }
 
         #[test]
