@@ -73,7 +73,9 @@ impl Ingest {
             kind: SourceKind::Webpage.as_str().to_owned(),
             filename: job.filename.clone(),
             content_type: content_type.clone(),
-            uploaded_at: job.uploaded_at.0,
+            // The name of the file tells when it was stored, not when the page was asked for: it is
+            // no old orphan while the catalog does not know of it.
+            uploaded_at: self.clock.now().0,
             tenant_metadata: replaced(&job.tenant_metadata).cloned(),
             document_metadata: replaced(&job.document_metadata).cloned(),
             origin: Origin { url: url.clone(), ..Origin::default() },

@@ -1,16 +1,15 @@
 //! Originals that nobody refers to go, all others stay.
 
-use lodestone_types::Origin;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::ingest::NewFile;
+use crate::ingest::{GraphReader, NewFile};
 use lodestone_catalog::{CatalogLog, CatalogOptions};
 use lodestone_embed::HashEmbedder;
 use lodestone_io::store::Key;
 use lodestone_io::store::testing::{FaultyBlobs, MemoryBlobs};
 use lodestone_storage::collection::uploads::{self, UploadLabel};
-use lodestone_types::{CollectionId, RandomIds};
+use lodestone_types::{CollectionId, Origin, RandomIds, WebClient, WebFailure, WebPage, WebUrl};
 
 const HOUR: u64 = 3_600_000;
 
@@ -109,15 +108,68 @@ fn sweeps_and_uploads_do_not_meet() {
     }
 }
 
+/// The web, in which every page takes hours to come.
+#[derive(Debug)]
+struct SlowWeb(Arc<ManualClock>);
+
+impl WebClient for SlowWeb {
+    fn fetch(&self, url: &WebUrl) -> Result<WebPage, WebFailure> {
+        self.0.advance_millis(2 * HOUR);
+        Ok(WebPage {
+            final_url: url.clone(),
+            canonical_url: url.clone(),
+            title: None,
+            media_type: Some("text/plain".into()),
+            bytes: b"some words".to_vec(),
+        })
+    }
+}
+
+/// Goal: between its storage and the note of the catalog, a page that was asked for hours ago is no
+/// orphan of which a sweep might think that it is old.
+#[test]
+fn a_page_is_as_old_as_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(START));
+    let settings = Settings::new(dir.path().join("data"), "unused".into());
+    let mut components = Components::real(Arc::new(HashEmbedder));
+    components.clock = Arc::clone(&clock) as Arc<dyn Clock>;
+    components.web = Some(Arc::new(SlowWeb(clock)));
+    let engine = Engine::start(settings, components).unwrap();
+    let url = "https://example.org/page".to_owned();
+    let page = Submission {
+        kind: SourceKind::Webpage,
+        origin: Origin { url, ..Origin::default() },
+        ..submission("page", "", &Metadata::new())
+    };
+    engine.submit(&access(&engine), page).unwrap();
+    let view = settled(&engine, "page");
+    assert_eq!(view.status, JobStatus::Success, "{}", view.message);
+    assert_eq!(view.record.uploaded_at, START);
+    let stored = uploads::uploaded_at(&Key::parse(&view.record.raw_key).unwrap());
+    assert_eq!(stored, Some(Timestamp(START.0 + 2 * HOUR)));
+    engine.shut_down();
+}
+
 /// A process that writes to a shared store, the threads of its ingest not started.
-struct Process {
-    catalog: Catalog,
+pub(super) struct Process {
+    pub(super) catalog: Catalog,
     registry: Arc<Registry>,
-    ingest: Arc<Ingest>,
+    pub(super) ingest: Arc<Ingest>,
 }
 
 /// A process that takes `store` over.
 fn process_over(store: &Arc<dyn BlobStore>, dir: &Path, clock: &Arc<ManualClock>) -> Process {
+    process_with(store, dir, clock, None)
+}
+
+/// The same with a generator that reads for graphs.
+pub(super) fn process_with(
+    store: &Arc<dyn BlobStore>,
+    dir: &Path,
+    clock: &Arc<ManualClock>,
+    graph_reader: Option<Arc<dyn GraphReader>>,
+) -> Process {
     let ids: Arc<dyn IdSource> = Arc::new(RandomIds);
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
     let data = Arc::new(DataDir::open(dir, Arc::new(RealDisk)).unwrap());
@@ -143,14 +195,14 @@ fn process_over(store: &Arc<dyn BlobStore>, dir: &Path, clock: &Arc<ManualClock>
         workers: 1,
         memory: budget_of(&settings),
         nodes: None,
-        graph_reader: None,
+        graph_reader,
         reembed: settings.reembed.clone(),
         scrub: settings.scrub,
     }));
     Process { catalog, registry, ingest }
 }
 
-fn make_tenant(catalog: &Catalog, name: &str) -> Arc<lodestone_catalog::Tenant> {
+pub(super) fn make_tenant(catalog: &Catalog, name: &str) -> Arc<lodestone_catalog::Tenant> {
     let name = TenantId::parse(name).unwrap();
     catalog.create_tenant(name, TenantMode::Standard, None).unwrap()
 }
