@@ -109,7 +109,8 @@ impl Ingest {
         }
     }
 
-    /// `held` are the jobs of the claim, without those that are queued again meanwhile.
+    /// `held` are the jobs of the claim, without those that have ended or are queued again
+    /// meanwhile.
     fn try_process(
         &self,
         duty: Duty,
@@ -171,7 +172,10 @@ impl Ingest {
             ended.extend(jobs.drain(..).map(|job| (job, outcome.clone())));
             Vec::new()
         });
+        let ended_now: Vec<Sequence> = ended.iter().map(|(job, _)| job.sequence).collect();
         self.end(&tenant, &collection, ended)?;
+        // Those that are tried again may be in the hands of another worker from now on.
+        held.retain(|sequence| !ended_now.contains(sequence));
         self.add_claims(&mut sources);
         if !sources.is_empty() {
             self.publish(&tenant, &collection, &*model, jobs, sources)?;

@@ -1,6 +1,7 @@
 //! Tests of the whole engine without its HTTP, one file a theme.
 
 mod amendments;
+mod claims;
 mod client_vectors;
 mod deletion;
 mod fairness;
