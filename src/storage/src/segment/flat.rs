@@ -100,7 +100,11 @@ impl<'a> Tiers<'a> {
                 blocks.all_codes();
             }
             (Some(blocks), Some(filter)) => {
-                let _first_damaged = filter.listed().iter().find(|row| !blocks.codes_of(**row));
+                // In the form that the scan reads: another one would be kept beside it.
+                let mut is_sound = true;
+                filter.selection().for_each(self.rows.len(), |row| {
+                    is_sound = is_sound && blocks.codes_of(RowId(row as u32));
+                });
             }
         }
     }

@@ -66,6 +66,11 @@ impl<'a> RowFilter<'a> {
         self.listed.get_or_init(list)
     }
 
+    #[cfg(test)]
+    pub(in crate::segment) fn is_listed(&self) -> bool {
+        self.listed.get().is_some()
+    }
+
     fn are_few(&self) -> bool {
         self.passing * ROWS_A_LISTED_ROW < self.rows
     }
