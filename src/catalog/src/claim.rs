@@ -14,9 +14,12 @@ use rusqlite::{Connection, params};
 use super::Catalog;
 use super::error::{CatalogError, Result};
 use super::rows::{JOB_COLUMNS, Statements, blob, read_job, read_state};
+use super::settle::pause_millis;
 use super::tenants;
 use crate::job::{Claim, ClaimLimits, ClaimedJob, Duty};
-use lodestone_types::{CollectionId, JobEvent, JobStatus, Sequence, SourceId, Stage, Timestamp};
+use lodestone_types::{
+    CollectionId, JobEvent, JobStatus, Sequence, SourceId, Stage, Timestamp, limits,
+};
 
 /// Delayed jobs requeued by one claim at most.
 const WAKE_MAX: i64 = 1000;
@@ -56,7 +59,7 @@ impl Catalog {
         let except: Vec<[u8; 16]> = except.into_iter().map(blob).collect();
         let (has_ready, due_at) = self
             .read(|connection| Ok((is_ready(connection, duty, &except)?, next_due(connection)?)))?;
-        if !has_ready && due_at.is_none_or(|due| due > now) {
+        if !has_ready && due_at.is_none_or(|due| due > now && due <= latest_due(now)) {
             work.found_nothing(changes, due_at);
             return Ok(None);
         }
@@ -132,6 +135,12 @@ fn next_due(connection: &Connection) -> Result<Option<Timestamp>> {
     connection.one(sql, [], |cells| cells.optional_time())
 }
 
+/// The time by which every delayed job is due: one that is later was delayed before the clock was
+/// set back, and has waited long enough.
+fn latest_due(now: Timestamp) -> Timestamp {
+    now.plus_millis(pause_millis(limits::ATTEMPTS_MAX))
+}
+
 /// The column `fetch` of the jobs that wait for a duty.
 fn fetches(duty: Duty) -> i64 {
     match duty {
@@ -143,9 +152,10 @@ fn fetches(duty: Duty) -> i64 {
 fn requeue_due(connection: &Connection, now: Timestamp) -> Result<()> {
     connection.run(
         "UPDATE jobs SET not_before = 0 WHERE seq IN (
-            SELECT seq FROM jobs WHERE status = 'queued' AND not_before > 0 AND not_before <= ?1
-            ORDER BY not_before LIMIT ?2)",
-        params![now.0 as i64, WAKE_MAX],
+            SELECT seq FROM jobs WHERE status = 'queued' AND not_before > 0
+                AND (not_before <= ?1 OR not_before > ?2)
+            ORDER BY not_before LIMIT ?3)",
+        params![now.0 as i64, latest_due(now).0 as i64, WAKE_MAX],
     )
 }
 

@@ -227,7 +227,8 @@ fn requeue(
     )
 }
 
-fn pause_millis(attempts: u32) -> u64 {
+/// Pause after so many attempts.
+pub(super) fn pause_millis(attempts: u32) -> u64 {
     RETRY_PAUSE_MILLIS << (2 * attempts.saturating_sub(1).min(8))
 }
 

@@ -167,6 +167,18 @@ fn an_idle_worker_can_be_woken() {
 }
 
 #[test]
+fn a_retry_does_not_wait_for_a_clock_that_was_set_back() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let bad = fixture.submit(collection, "bad");
+    assert_eq!(fixture.claimed_sources(NO_LIMIT), ["bad"]);
+    fixture.settle(collection, bad.sequence, faulted());
+    assert_eq!(fixture.claim(), None);
+    fixture.clock.set_back_millis(100 * RETRY_PAUSE_MILLIS);
+    assert_eq!(fixture.claimed_sources(NO_LIMIT), ["bad"]);
+}
+
+#[test]
 fn faults_are_retried_alone_after_a_pause_and_then_end() {
     let fixture = Fixture::new();
     let collection = fixture.tenant("a").collection;
