@@ -20,7 +20,7 @@ use lodestone_engine::{CATALOG_NAME, EngineError, cached_store};
 use lodestone_io::store::{BlobStore, HeldBlobs, LocalBlobs};
 use lodestone_io::{DataDir, IoError, RealDisk};
 use lodestone_storage::collection::Collection;
-use lodestone_types::{RandomIds, SystemClock, TenantId};
+use lodestone_types::{Clock, RandomIds, SystemClock, TenantId};
 
 use crate::cli::{authorities, counted};
 use there::make_there;
@@ -178,7 +178,7 @@ pub fn run(options: &BackupOptions) -> Result<(), Box<dyn Error>> {
             verify(&*options.store.open(to)?, at.as_deref())
         }
         (Some(BackupVerb::Prune { to, keep }), _) => {
-            let pruned = prune(&*options.store.create(to)?, *keep as usize)?;
+            let pruned = prune(&*options.store.create(to)?, *keep as usize, SystemClock.now())?;
             let (removed, files) = (pruned.removed.len() as u64, pruned.files);
             let (removed, files) = (counted(removed, "backup"), counted(files, "file"));
             println!("{removed} removed with {files}, {} kept", pruned.kept);

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::format::{BACKUPS, FileEntry, STARTED, read_files};
 use super::place::{Object, Place};
 use super::{BackupError, BackupManifest};
+use lodestone_types::Timestamp;
 
 /// A backup in a listing.
 #[derive(Debug, Clone)]
@@ -134,13 +135,14 @@ pub struct Pruned {
     pub files: u64,
 }
 
-/// Keeps the newest `keep` complete backups and what is newer than the oldest of them. Fewer
-/// complete ones than that remove nothing but remains of cut-off ones. The manifests go first, so a
-/// prune that is cut off leaves files that the next one removes.
+/// Keeps the newest `keep` complete backups and what is newer than the oldest of them. Those of a
+/// time to come, made by a clock that was ahead, are kept and not counted: later ones have earlier
+/// times. Fewer complete ones than that remove nothing but remains of cut-off ones. The manifests
+/// go first, so a prune that is cut off leaves files that the next one removes.
 ///
 /// # Errors
 /// A backup that is kept and cannot be read: no file is removed then. Errors of the place.
-pub fn prune(place: &dyn Place, keep: usize) -> Result<Pruned, BackupError> {
+pub fn prune(place: &dyn Place, keep: usize, now: Timestamp) -> Result<Pruned, BackupError> {
     let mut pruned = Pruned::default();
     let ids = place.names(BACKUPS)?;
     let mut complete = 0;
@@ -151,7 +153,7 @@ pub fn prune(place: &dyn Place, keep: usize) -> Result<Pruned, BackupError> {
             continue;
         }
         let manifest = BackupManifest::read(place, id)?;
-        complete += usize::from(manifest.is_complete());
+        complete += usize::from(manifest.is_complete() && manifest.started_at <= now.0);
         kept.push(manifest);
     }
     let mut needed: HashSet<String> = HashSet::new();

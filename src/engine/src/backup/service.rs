@@ -282,7 +282,7 @@ impl Backups {
         };
         let made = take(&parts, &*place, options)?;
         if let Some(keep) = keep {
-            match prune(&*place, keep) {
+            match prune(&*place, keep, self.parts.clock.now()) {
                 Ok(pruned) if pruned.removed.is_empty() => {}
                 Ok(pruned) => tracing::info!(removed = ?pruned.removed, "old backups removed"),
                 Err(error) => tracing::error!(%error, "old backups could not be removed"),

@@ -13,6 +13,8 @@ use crate::{Components, Engine, Settings};
 use lodestone_embed::HashEmbedder;
 use lodestone_types::{Clock, Grant, KeyScope, ManualClock, Role, Timestamp};
 
+const NOW: Timestamp = Timestamp(1_750_000_000_000);
+
 fn put(place: &dyn Place, bytes: &[u8]) -> Object {
     let mut read = |at: u64, buffer: &mut [u8]| {
         Ok(std::io::Read::read(&mut &bytes[at as usize..], buffer).unwrap())
@@ -91,12 +93,29 @@ fn pruning_removes_what_no_kept_backup_needs() {
         objects.push(object);
     }
     place.put(STARTED, "20260103T000000.000Z", b"").unwrap();
-    let pruned = prune(&place, 1).unwrap();
+    let pruned = prune(&place, 1, NOW).unwrap();
     assert_eq!(pruned.removed, [ids[0], "20260103T000000.000Z"]);
     assert_eq!((pruned.kept, pruned.files), (1, 2));
     assert_eq!(place.object_len(&objects[0].sha256).unwrap(), None);
     assert!(place.object_len(&objects[1].sha256).unwrap().is_some());
     assert!(check(&place, None).unwrap().problems.is_empty());
+}
+
+/// Goal: backups that were made while a clock was ahead, and that count as the newest by their
+/// names, take nothing from those that are made when it is right again.
+#[test]
+fn backups_of_a_clock_that_was_ahead_do_not_count() {
+    const DAY: u64 = 24 * 3_600_000;
+    let root = tempfile::tempdir().unwrap();
+    let place = Folder::create(root.path()).unwrap();
+    let days = |days: u64| Timestamp(NOW.0 - 2 * DAY + days * DAY);
+    for started_at in [0, 1, 2, 9, 10].map(days) {
+        let id = super::format::id_of(started_at);
+        let made = BackupManifest { started_at: started_at.0, ..manifest(&id, Vec::new()) };
+        place.put(BACKUPS, &id, &made.encode()).unwrap();
+    }
+    let pruned = prune(&place, 2, NOW).unwrap();
+    assert_eq!((pruned.removed, pruned.kept), (vec![super::format::id_of(days(0))], 4));
 }
 
 /// Goal: pruning removes nothing where a kept backup may need what this release does not know of: a
@@ -124,7 +143,7 @@ fn pruning_beside_a_backup_of_a_later_release_removes_nothing() {
 
 fn prune_refused(place: &dyn Place, id: &str, manifest: &[u8]) -> String {
     place.put(BACKUPS, id, manifest).unwrap();
-    prune(place, 1).unwrap_err().to_string()
+    prune(place, 1, NOW).unwrap_err().to_string()
 }
 
 /// Goal: names in a backup that lead elsewhere are refused, and nothing is written.
@@ -176,7 +195,7 @@ fn the_schedule_goes_by_complete_backups() {
     let root = tempfile::tempdir().unwrap();
     let to = root.path().join("backups");
     let place = Folder::create(&to).unwrap();
-    let now = Timestamp(1_750_000_000_000);
+    let now = NOW;
     let made = |hours_ago: i64| {
         let started_at = now.0.saturating_add_signed(-hours_ago * HOUR as i64);
         let id = super::format::id_of(Timestamp(started_at));
