@@ -11,7 +11,7 @@ use super::{
     BackupError, Listed, Location, Opener, Pace, TakeOptions, TakeParts, list, prune, take,
 };
 use crate::EngineError;
-use crate::ingest::stopping::Stopping;
+use crate::ingest::stopping::{Stopping, is_due};
 use crate::ingest::{Ingest, IngestError};
 use crate::settings::BackupSettings;
 use lodestone_catalog::{Catalog, Tenant, descriptors};
@@ -159,7 +159,10 @@ impl Backups {
     fn keep_schedule(self: &Arc<Self>, to: &Location, every: Duration) {
         while !self.wait(LOOK.min(every)) {
             let now = self.parts.clock.now();
-            if self.state.lock().next_at.is_some_and(|due| now < due) || !self.begin() {
+            let next_at = self.state.lock().next_at;
+            if next_at.is_some_and(|due| !is_due(due, now, every.as_millis() as u64))
+                || !self.begin()
+            {
                 continue;
             }
             let options = TakeOptions {

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::format::{BACKUPS, FileEntry, ListWriter, STARTED};
 use super::restore::chosen;
 use super::*;
+use crate::ingest::stopping::is_due;
 use crate::{Components, Engine, Settings};
 use lodestone_embed::HashEmbedder;
 use lodestone_types::{Clock, Grant, KeyScope, ManualClock, Role, Timestamp};
@@ -102,7 +103,7 @@ fn pruning_removes_what_no_kept_backup_needs() {
 }
 
 /// Goal: backups that were made while a clock was ahead, and that count as the newest by their
-/// names, take nothing from those that are made when it is right again.
+/// names, take nothing from those that are made when it is right again, nor stop the schedule.
 #[test]
 fn backups_of_a_clock_that_was_ahead_do_not_count() {
     const DAY: u64 = 24 * 3_600_000;
@@ -116,6 +117,9 @@ fn backups_of_a_clock_that_was_ahead_do_not_count() {
     }
     let pruned = prune(&place, 2, NOW).unwrap();
     assert_eq!((pruned.removed, pruned.kept), (vec![super::format::id_of(days(0))], 4));
+    for (due, expected) in [(2, true), (3, false), (9, true)] {
+        assert_eq!(is_due(days(due), NOW, DAY), expected, "at day {due}");
+    }
 }
 
 /// Goal: pruning removes nothing where a kept backup may need what this release does not know of: a

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::copies;
 use crate::ingest::rebuild::Round;
+use crate::ingest::stopping::is_due;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_embed::Embedder;
 use lodestone_io::{Fullness, run_in_background};
@@ -191,14 +192,14 @@ impl Ingest {
     /// an hour.
     fn sweep_next(&self, sweep: &mut Sweep) -> Result<(), IngestError> {
         let now = self.clock.now();
-        if sweep.waiting.is_empty() && now >= sweep.round_due_at {
+        if sweep.waiting.is_empty() && is_due(sweep.round_due_at, now, SWEEP_MILLIS) {
             sweep.round_due_at = now.plus_millis(SWEEP_MILLIS);
             sweep.waiting = self.tenants_to_sweep()?;
             // Asked in this order: one that is imported is in the catalog when it is so no more.
             let imported = self.importing.lock().clone();
             copies::forget_deleted(&*self.store, &self.catalog, &imported)?;
         }
-        if now < sweep.next_due_at {
+        if !is_due(sweep.next_due_at, now, SWEEP_PAUSE_MILLIS) {
             return Ok(());
         }
         let Some(name) = sweep.waiting.pop_front() else { return Ok(()) };

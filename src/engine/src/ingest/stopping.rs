@@ -1,9 +1,17 @@
-//! The end of background threads.
+//! The waits of background threads: for their end, and for times.
 
 use std::fmt;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+
+use lodestone_types::Timestamp;
+
+/// Whether work is due that comes after so many milliseconds each time. A time that is further off
+/// than that was set by a clock that was ahead.
+pub(crate) fn is_due(due_at: Timestamp, now: Timestamp, every_millis: u64) -> bool {
+    due_at <= now || due_at > now.plus_millis(every_millis)
+}
 
 /// A flag that ends waits.
 #[derive(Default)]

@@ -38,8 +38,8 @@ fn exists(engine: &Engine, key: &Key) -> bool {
     engine.store.len(key).is_ok()
 }
 
-/// Goal: at a start, and an hour later, what is older than an hour and referred to by nobody goes;
-/// what is fresh, visible, waiting or failed stays.
+/// Goal: at a start, an hour later, and though the clock is set back, what is older than an hour
+/// and referred to by nobody goes; what is fresh, visible, waiting or failed stays.
 #[test]
 fn only_old_orphans_go() {
     let rig = Rig::new();
@@ -64,6 +64,10 @@ fn only_old_orphans_go() {
     // Any work wakes the thread; without any it looks every few seconds.
     engine.ingest.clear_deleted_tenants();
     wait_for("the sweep after an hour", || (!exists(engine, &fresh)).then_some(()));
+    rig.clock.set_back_millis(100 * HOUR);
+    let old = orphan(engine, Timestamp(START.0 - 200 * HOUR));
+    engine.ingest.clear_deleted_tenants();
+    wait_for("the sweep by a clock that was set back", || (!exists(engine, &old)).then_some(()));
     for source in ["visible", "failed", "waiting"] {
         engine.original(&access(engine), &id(source)).unwrap();
     }
