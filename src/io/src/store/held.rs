@@ -13,10 +13,10 @@ use crate::{Created, FileSlice, MappedFile};
 const SLICE: usize = 128;
 
 /// A blob store that deletes nothing that a [`DeletionHold`] of it keeps. What was to be deleted
-/// meanwhile goes in the order of the calls when no hold keeps it any more. After an error the rest
-/// waits for the end of the next hold: it may be the record of what could not be deleted. Deletions
-/// that were put off are lost with the process: the next start finds such files as it finds those
-/// of a crash.
+/// meanwhile goes in the order of the calls when no hold keeps it any more. After an error, and
+/// after one that another hold keeps, the rest waits for the end of the next hold: it may be the
+/// record of what could not be deleted. Deletions that were put off are lost with the process: the
+/// next start finds such files as it finds those of a crash.
 #[derive(Debug)]
 pub struct HeldBlobs {
     inner: Arc<dyn BlobStore>,
@@ -128,18 +128,38 @@ impl HeldBlobs {
         self.waiting.lock().order.len()
     }
 
-    /// Carries a deletion out, or a part of it; returns false where it is put off instead.
+    /// Carries a deletion out, or a part of it; returns false where a hold has it put off instead.
     fn unless_kept(
         &self,
         deletion: &Deletion,
+        put_off: impl FnOnce(&mut Waiting),
         carry_out: impl FnOnce() -> Result<(), StoreError>,
     ) -> Result<bool, StoreError> {
         let holds = self.holds.read();
         if holds.keep(deletion) {
-            self.waiting.lock().put_off(deletion.clone());
+            put_off(&mut self.waiting.lock());
             return Ok(false);
         }
         carry_out().map(|()| true)
+    }
+
+    /// Deletes what is below a prefix; returns false where a hold has the rest put off. At a bucket
+    /// in slices, which take long together: a hold does not wait for the last one.
+    fn delete_below(
+        &self,
+        prefix: &Key,
+        put_off: impl Fn(&mut Waiting),
+    ) -> Result<bool, StoreError> {
+        let whole = Deletion::Prefix(prefix.clone());
+        if !self.inner.is_shared() {
+            return self.unless_kept(&whole, put_off, || self.inner.delete_prefix(prefix));
+        }
+        for slice in self.inner.list(prefix)?.chunks(SLICE) {
+            if !self.unless_kept(&whole, &put_off, || self.inner.delete_unordered(slice))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -148,17 +168,24 @@ impl Drop for DeletionHold {
         let Self { store, number } = self;
         let mut holds = store.holds.write();
         holds.kept.remove(number);
-        let mut due = store.waiting.lock().due(&holds);
+        let due = store.waiting.lock().due(&holds);
         drop(holds);
-        let failed = due.iter().position(|deletion| {
+        for (at, deletion) in due.iter().enumerate() {
+            // Another hold may begin meanwhile: this one and those behind it wait for its end.
+            let put_off = |waiting: &mut Waiting| waiting.return_all(due[at..].to_vec());
             let deleted = match deletion {
-                Deletion::One(key) => store.inner.delete(key),
-                Deletion::Prefix(prefix) => store.inner.delete_prefix(prefix),
+                Deletion::One(key) => {
+                    store.unless_kept(deletion, put_off, || store.inner.delete(key))
+                }
+                Deletion::Prefix(prefix) => store.delete_below(prefix, put_off),
             };
-            deleted.inspect_err(|error| tracing::warn!(%error, "deletions wait")).is_err()
-        });
-        if let Some(at) = failed {
-            store.waiting.lock().return_all(due.split_off(at));
+            if let Err(error) = &deleted {
+                tracing::warn!(%error, "deletions wait");
+                put_off(&mut store.waiting.lock());
+            }
+            if !matches!(deleted, Ok(true)) {
+                break;
+            }
         }
     }
 }
@@ -237,18 +264,9 @@ impl BlobStore for HeldBlobs {
         self.delete_many(keys)
     }
 
-    /// At a bucket in slices, which take long together: a hold does not wait for the last one.
     fn delete_prefix(&self, prefix: &Key) -> Result<(), StoreError> {
-        let whole = Deletion::Prefix(prefix.clone());
-        if !self.inner.is_shared() {
-            return self.unless_kept(&whole, || self.inner.delete_prefix(prefix)).map(drop);
-        }
-        for slice in self.inner.list(prefix)?.chunks(SLICE) {
-            if !self.unless_kept(&whole, || self.inner.delete_unordered(slice))? {
-                break;
-            }
-        }
-        Ok(())
+        let put_off = |waiting: &mut Waiting| waiting.put_off(Deletion::Prefix(prefix.clone()));
+        self.delete_below(prefix, put_off).map(drop)
     }
 }
 
@@ -320,6 +338,42 @@ mod tests {
         assert!(store.delete(&keys[1]).is_err(), "without a hold its caller is told");
         faulty.set(|_, _| Fault::None);
         drop(store.hold());
+        assert_eq!((left(), store.waiting()), ([false; 3], 0));
+    }
+
+    /// Goal: a hold that begins while what was put off is deleted keeps the rest, in its order.
+    /// Method: it begins after the first deletion at the end of the hold before.
+    #[test]
+    fn a_hold_keeps_what_was_put_off_by_the_one_before() {
+        let (faulty, store) = bucket();
+        let keys = ["v1/a", "v1/b/x", "v1/c"].map(|name| Key::parse(name).unwrap());
+        keys.iter().for_each(|key| store.put(key, b"x").unwrap());
+        let hold = store.hold();
+        store.delete(&keys[0]).unwrap();
+        store.delete_prefix(&Key::parse("v1/b").unwrap()).unwrap();
+        store.delete(&keys[2]).unwrap();
+        let (ask, asked) = std::sync::mpsc::channel();
+        let holder = Arc::clone(&store);
+        let held = std::thread::spawn(move || {
+            asked.recv().unwrap();
+            holder.hold()
+        });
+        let watched = Arc::downgrade(&store);
+        faulty.set(move |call, _| {
+            if call == Call::Delete && ask.send(()).is_ok() {
+                // It waits for the end of this deletion.
+                let waits = || watched.upgrade().is_some_and(|it| it.holds.try_read().is_none());
+                while !waits() {
+                    std::thread::yield_now();
+                }
+            }
+            Fault::None
+        });
+        drop(hold);
+        let second = held.join().unwrap();
+        let left = || keys.each_ref().map(|key| store.get(key).is_ok());
+        assert_eq!((left(), store.waiting()), ([false, true, true], 2));
+        drop(second);
         assert_eq!((left(), store.waiting()), ([false; 3], 0));
     }
 
