@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Weak;
 use std::time::SystemTime;
@@ -151,10 +152,12 @@ impl Cache {
             }
             state.counts.misses += 1;
             state.fetching.insert(key.clone());
-            let result = MutexGuard::unlocked(&mut state, &fetch);
+            // After a panic too: the others would wait for ever.
+            let fetch = || catch_unwind(AssertUnwindSafe(&fetch));
+            let result = MutexGuard::unlocked(&mut state, fetch);
             state.fetching.remove(key);
             self.fetched.notify_all();
-            let (temporary, bytes) = result?;
+            let (temporary, bytes) = result.unwrap_or_else(|panic| resume_unwind(panic))?;
             self.place(&mut state, key, &temporary, bytes).inspect_err(|_| {
                 let _ = fs::remove_file(&temporary);
             })?;
@@ -410,6 +413,8 @@ mod tests {
         let cache = fixture.cache(1000);
         let failed = cache.map(&key("a"), || Err(TransferError::Missing(key("a"))));
         assert!(matches!(failed, Err(TransferError::Missing(_))));
+        let panics = || cache.map(&key("a"), || panic!("on purpose: part of a test"));
+        assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
         fixture.map(&cache, "a");
         assert!(cache.forget(&key("a")) && !cache.forget(&key("a")));
         fixture.map(&cache, "a");

@@ -50,11 +50,10 @@ impl Readers {
             self.returned.wait(&mut idle);
         }
         idle.connections.clear();
-        let result = body();
         (idle.opened, idle.is_closed) = (0, false);
-        drop(idle);
+        // They go on when the lock is free, after a panic of `body` too.
         self.returned.notify_all();
-        result
+        body()
     }
 
     fn take(&self) -> Result<Connection> {
@@ -103,5 +102,30 @@ impl Drop for ConnectionGuard<'_> {
             // One that waits for all connections may be among those that wait.
             self.readers.returned.notify_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// Goal: a change of the file that panics is no end of all reading.
+    #[test]
+    fn the_file_is_read_after_a_change_that_panics() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("catalog.sqlite");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE one (two)").unwrap();
+        let readers = Readers::new(&path);
+        let count = || {
+            readers.read(|connection| {
+                Ok(connection.query_row("SELECT count(*) FROM one", [], |row| row.get(0))?)
+            })
+        };
+        let before: i64 = count().unwrap();
+        let panics = || readers.alone(|| panic!("on purpose: part of a test"));
+        assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+        assert_eq!(count().unwrap(), before);
     }
 }
