@@ -213,9 +213,9 @@ impl Catalog {
         self.inner.work.of(duty).wait(timeout, || self.inner.clock.now())
     }
 
-    /// Ends the wait of every worker, for example at shutdown.
-    pub fn wake_workers(&self) {
-        self.inner.work.notify();
+    /// Ends the wait of every worker, and those to come: for shutdown.
+    pub fn end_waits(&self) {
+        self.inner.work.end();
     }
 }
 

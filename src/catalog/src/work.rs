@@ -23,6 +23,8 @@ struct Seen {
     idle_at: u64,
     /// When the next job that waits for its retry is due.
     due_at: Option<Timestamp>,
+    /// Whether nobody is to wait any more.
+    is_over: bool,
 }
 
 /// Wakes workers. A change between an empty claim and the wait after it is not lost, because
@@ -36,7 +38,7 @@ pub(super) struct WorkSignal {
 impl Default for WorkSignal {
     fn default() -> Self {
         // One change is pending: the file may hold work from before.
-        let seen = Seen { changes: 1, idle_at: 0, due_at: None };
+        let seen = Seen { changes: 1, idle_at: 0, due_at: None, is_over: false };
         Self { seen: Mutex::new(seen), changed: Condvar::new() }
     }
 }
@@ -44,6 +46,12 @@ impl Default for WorkSignal {
 impl WorkSignal {
     pub(super) fn notify(&self) {
         self.seen.lock().changes += 1;
+        self.changed.notify_all();
+    }
+
+    /// Ends all waits, those too that begin after a claim that begins now.
+    fn end(&self) {
+        self.seen.lock().is_over = true;
         self.changed.notify_all();
     }
 
@@ -66,7 +74,7 @@ impl WorkSignal {
         let mut seen = self.seen.lock();
         loop {
             let due_in = seen.due_at.map(|due| due.0.saturating_sub(now().0));
-            if seen.changes != seen.idle_at || due_in == Some(0) {
+            if seen.is_over || seen.changes != seen.idle_at || due_in == Some(0) {
                 return true;
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -97,6 +105,12 @@ impl WorkSignals {
     pub(super) fn notify(&self) {
         self.process.notify();
         self.fetch.notify();
+    }
+
+    /// Ends all waits, and those to come.
+    pub(super) fn end(&self) {
+        self.process.end();
+        self.fetch.end();
     }
 }
 
@@ -207,6 +221,16 @@ mod tests {
         // A claim that began before the last one says nothing of what came since.
         signal.found_nothing(begun, Some(NOW));
         assert!(!signal.wait(Duration::ZERO, || NOW));
+    }
+
+    /// Goal: a stop during a claim is not slept over by the wait behind that claim.
+    #[test]
+    fn nobody_waits_after_the_end() {
+        let signals = WorkSignals::default();
+        signals.end();
+        let signal = signals.of(Duty::Fetch);
+        signal.found_nothing(signal.changes(), None);
+        assert!(signal.wait(Duration::from_secs(60), || NOW));
     }
 
     #[test]

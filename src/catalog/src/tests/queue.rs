@@ -155,14 +155,14 @@ fn kept_metadata_is_that_of_the_upload_before() {
 }
 
 #[test]
-fn an_idle_worker_can_be_woken() {
+fn the_wait_of_an_idle_worker_can_be_ended() {
     let fixture = Fixture::new();
     assert_eq!(fixture.claim(), None);
     assert!(!fixture.catalog.wait_for_work(Duty::Process, Duration::ZERO));
-    fixture.catalog.wake_workers();
+    fixture.catalog.end_waits();
     assert!(
         fixture.catalog.wait_for_work(Duty::Process, Duration::from_secs(3600)),
-        "the wake is not lost"
+        "the end is not lost"
     );
 }
 

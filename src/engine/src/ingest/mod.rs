@@ -283,7 +283,7 @@ impl Ingest {
         }
         self.maintenance.interrupt();
         self.reembeds.interrupt();
-        self.catalog.wake_workers();
+        self.catalog.end_waits();
     }
 
     /// The open collection of a tenant. The first use has it looked after in the background.
