@@ -183,6 +183,8 @@ impl Webhooks {
                     last.clone_from(&due.webhook);
                     self.begin(*due);
                 }
+                // Its wake-up came before the look at the catalog, and wakes nobody any more.
+                Ok(NextDelivery::Wait(_)) if self.has_changed_since(&sending) => {}
                 Ok(NextDelivery::Wait(_)) => self.catalog.wait_for_deliveries(IDLE),
                 Err(error) => {
                     tracing::warn!(%error, "events for webhooks wait for the catalog");
@@ -214,6 +216,12 @@ impl Webhooks {
             self.changed.wait(&mut senders);
         }
         (!senders.is_stopping).then(|| senders.sending.clone())
+    }
+
+    /// Whether an attempt has ended since these were under way, or the stop has come.
+    fn has_changed_since(&self, sending: &HashMap<String, Vec<u64>>) -> bool {
+        let senders = self.senders.lock();
+        senders.is_stopping || senders.sending != *sending
     }
 
     fn pause(&self) {

@@ -1,6 +1,8 @@
-//! Attempts whose end the catalog cannot record at first.
+//! Attempts whose end the catalog cannot record at first, and ends during a look at the catalog.
 
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 
 use super::*;
 use lodestone_catalog::job::{MetadataChange, NewJob};
@@ -98,4 +100,53 @@ fn an_end_that_cannot_be_recorded_is_kept_and_nothing_is_sent_meanwhile() {
     assert_eq!(client.0.load(Ordering::SeqCst), 2, "each is sent once");
     let (rows, _) = catalog.delivery_log(&admin, &hook.id, 10, None).unwrap();
     assert!(rows.len() == 2 && rows.iter().all(|row| row.state == DeliveryState::Delivered));
+}
+
+/// A clock that does something before its next reading.
+#[derive(Default)]
+struct Hooked(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl fmt::Debug for Hooked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hooked")
+    }
+}
+
+impl Clock for Hooked {
+    fn now(&self) -> Timestamp {
+        let act = self.0.lock().take();
+        act.into_iter().for_each(|act| act());
+        Timestamp(1_750_000_000_000)
+    }
+}
+
+/// Goal: what ends while the dispatcher looks for the next event is not slept over. Method: the
+/// catalog reads the clock after the dispatcher has seen what is under way, and before it counts
+/// the wake-ups that it knows of.
+#[test]
+fn an_end_during_a_look_is_not_slept_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let hooked = Arc::<Hooked>::default();
+    let (clock, ids): (Arc<dyn Clock>, Arc<dyn IdSource>) = (hooked.clone(), Arc::new(RandomIds));
+    let (path, options) = (directory.path().join("catalog"), CatalogOptions::default());
+    let catalog = Catalog::open(&path, options, clock.clone(), ids.clone()).unwrap();
+    let webhooks = Webhooks::new(&catalog, Arc::<Taking>::default(), &clock, &ids);
+    let (watched, (ask, asked)) = (Arc::downgrade(&webhooks), channel());
+    *hooked.0.lock() = Some(Box::new(move || {
+        ask.send(()).unwrap();
+        while watched.upgrade().is_some_and(|it| !it.senders.lock().is_stopping) {
+            std::thread::yield_now();
+        }
+    }));
+    webhooks.start();
+    asked.recv().unwrap();
+    let begun = Instant::now();
+    webhooks.stop();
+    assert!(begun.elapsed() < IDLE / 2, "{:?}", begun.elapsed());
+    // As does the end of an attempt.
+    let sending = webhooks.senders.lock().sending.clone();
+    webhooks.senders.lock().is_stopping = false;
+    assert!(!webhooks.has_changed_since(&sending));
+    webhooks.senders.lock().sending.insert("hook".to_owned(), vec![1]);
+    assert!(webhooks.has_changed_since(&sending));
 }
