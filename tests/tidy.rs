@@ -471,6 +471,19 @@ fn planted_faults_apply() {
     }
 }
 
+/// Goal: the same for the faults that `scripts/interleavings --faults` plants.
+#[test]
+fn planted_faults_of_concurrency_apply() {
+    let read = |path: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
+    let listed = read("tests/interleavings/faults.toml").unwrap();
+    let listed: serde_json::Value = basic_toml::from_str(&listed).unwrap();
+    for fault in listed["fault"].as_array().unwrap() {
+        let [what, file, from] = ["what", "file", "from"].map(|name| fault[name].as_str().unwrap());
+        let places = read(file).unwrap().matches(from).count();
+        assert_eq!(places, 1, "{what}: does not apply to {file} any more");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

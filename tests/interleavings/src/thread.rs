@@ -1,0 +1,64 @@
+//! Threads that the scheduler of the checker runs.
+
+use std::io;
+
+pub use shuttle::thread::*;
+
+/// `std::thread::Builder`, which starts scoped threads too.
+#[derive(Debug, Default)]
+pub struct Builder(String);
+
+impl Builder {
+    /// A builder of a thread.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with a name.
+    #[must_use]
+    pub fn name(self, name: String) -> Self {
+        Self(name)
+    }
+
+    /// The same: stacks are the checker's.
+    #[must_use]
+    pub fn stack_size(self, _: usize) -> Self {
+        self
+    }
+
+    /// Starts a thread.
+    ///
+    /// # Errors
+    /// None.
+    pub fn spawn<F, T>(self, run: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        shuttle::thread::Builder::new().name(self.0).spawn(run)
+    }
+
+    /// Starts a thread of a scope.
+    ///
+    /// # Errors
+    /// None.
+    pub fn spawn_scoped<'scope, 'env, F, T>(
+        self,
+        scope: &'scope Scope<'scope, 'env>,
+        run: F,
+    ) -> io::Result<ScopedJoinHandle<'scope, T>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        Ok(scope.spawn(run))
+    }
+}
+
+/// Three cores.
+///
+/// # Errors
+/// None.
+pub fn available_parallelism() -> io::Result<std::num::NonZero<usize>> {
+    std::num::NonZero::new(3).ok_or_else(|| io::ErrorKind::Unsupported.into())
+}
