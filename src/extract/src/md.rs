@@ -11,13 +11,25 @@ use lodestone_types::{Block, BlockKind, Extracted};
 
 /// Lines of a head of metadata.
 const HEAD_LINES_MAX: usize = 200;
+/// Columns from which a line is indented as code, and to the next multiple of which a tab reaches.
+const CODE_INDENT: usize = 4;
+/// The marks round a comment.
+const COMMENT_START: &str = "<!--";
+const COMMENT_END: &str = "-->";
 
 /// Reads Markdown.
 pub(super) fn read(text: String) -> Result<Extracted, ExtractError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(outline::too_long());
     }
-    let mut scanner = Scanner { text: &text, blocks: Vec::new(), fence: None, is_open: false };
+    let mut scanner = Scanner {
+        text: &text,
+        blocks: Vec::new(),
+        fence: None,
+        comments_end: text.rfind(COMMENT_END).unwrap_or(0),
+        is_comment: false,
+        is_open: false,
+    };
     let mut title = None;
     let mut at = 0;
     let mut lines = text.split_inclusive('\n').peekable();
@@ -50,6 +62,10 @@ struct Scanner<'a> {
     blocks: Vec<Block>,
     /// The mark and the length of the fence that is open.
     fence: Option<(u8, usize)>,
+    /// The last end of a comment: none that begins behind it is one.
+    comments_end: usize,
+    /// Whether a comment is open.
+    is_comment: bool,
     /// Whether the next line may continue the last block.
     is_open: bool,
 }
@@ -75,15 +91,28 @@ impl Scanner<'_> {
             self.is_open = false;
             return;
         }
-        let indent = line.len() - content.len();
-        let range = range.start + if indent > 3 { 0 } else { indent }..range.end;
+        if std::mem::take(&mut self.is_comment) {
+            self.extend(range.end);
+            self.is_comment = !content.contains(COMMENT_END);
+            self.is_open = self.is_comment;
+            return;
+        }
+        let is_indented = indent_of(line) >= CODE_INDENT;
+        let indent = if is_indented { 0 } else { line.len() - content.len() };
+        let range = range.start + indent..range.end;
         let last = self.blocks.last().map(|block| block.kind).filter(|_| self.is_open);
-        if let Some(fence) = fence_of(content) {
+        if is_indented && last == Some(BlockKind::Code) {
+            self.extend(range.end);
+        } else if let Some(comment) = content.strip_prefix(COMMENT_START) {
+            let is_closed = comment.contains(COMMENT_END);
+            self.is_comment = !is_closed && range.end < self.comments_end;
+            self.start(BlockKind::Paragraph, range);
+        } else if let Some(fence) = fence_of(content) {
             self.fence = Some(fence);
             self.start(BlockKind::Code, range);
         } else if let (Some(BlockKind::Paragraph), Some(level)) = (last, underline_level(content)) {
             self.underline(level, range.end);
-        } else if let Some(level) = heading_level(content) {
+        } else if let Some(level) = heading_level(content).filter(|_| !is_indented) {
             self.start(BlockKind::Heading { level }, range);
             self.is_open = false;
         } else if is_rule(content) {
@@ -97,12 +126,10 @@ impl Scanner<'_> {
             self.start(BlockKind::Table, range);
         } else if let Some(BlockKind::Paragraph | BlockKind::ListItem) = last {
             self.extend(range.end);
-        } else if indent > 3 && last == Some(BlockKind::Code) {
-            self.extend(range.end);
         } else {
             let after_item =
                 matches!(self.blocks.last().map(|block| block.kind), Some(BlockKind::ListItem));
-            let is_code = indent > 3 && !after_item;
+            let is_code = is_indented && !after_item;
             self.start(if is_code { BlockKind::Code } else { BlockKind::Paragraph }, range);
         }
     }
@@ -124,6 +151,12 @@ impl Scanner<'_> {
         self.blocks.last_mut().expect("a paragraph is open").kind = BlockKind::Heading { level };
         self.is_open = false;
     }
+}
+
+/// The column at which the words of a line begin.
+fn indent_of(line: &str) -> usize {
+    let space = line.bytes().take_while(u8::is_ascii_whitespace);
+    space.fold(0, |at, b| if b == b'\t' { (at / CODE_INDENT + 1) * CODE_INDENT } else { at + 1 })
 }
 
 fn run_length(content: &str, mark: u8) -> usize {

@@ -260,6 +260,20 @@ fn markdown_stays_as_it_is() {
 }
 
 #[test]
+fn no_heading_of_markdown_is_in_code_or_a_comment() {
+    let source = "# One\n\nRun:\n\n    # as root\n    make\n\n\t# again\n\n<!-- hidden\n\n# old\n\
+                  --> \n## Two\n<!-- a --> b\n\n- item\n    # note\n\n<!-- open\n### Three\n";
+    let extracted = extract(Format::Md, source.as_bytes()).unwrap();
+    check(&extracted);
+    let is_heading = |kind| matches!(kind, BlockKind::Heading { .. });
+    let headings = extracted.blocks.iter().filter(|block| is_heading(block.kind));
+    let found: Vec<&str> = headings.map(|block| &source[block.range.clone()]).collect();
+    assert_eq!(found, ["# One", "## Two", "### Three"]);
+    let code = extracted.blocks.iter().find(|block| block.kind == BlockKind::Code).unwrap();
+    assert_eq!(&source[code.range.clone()], "    # as root\n    make");
+}
+
+#[test]
 fn pages_read_as_a_browser_shows_them() {
     let source = "<title> A &amp; B </title><style>x{}</style><h1>Head<br>line</h1>\
         <p>One <b>two</b>\n three&nbsp;four<p>Five<ul><li>a<li>b<ol><li>c</ol></ul>\
