@@ -3,12 +3,17 @@
 
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 /// Bytes at the head of an HTML or XML document in which its encoding is looked for.
 const DECLARATION_BYTES: usize = 1024;
 /// Letters at the head of UTF-16 without a byte order mark.
 const WIDE_LETTERS_MIN: usize = 8;
+/// Letters outside ASCII for each wrong byte from which a text is UTF-8 all the same.
+const LETTERS_PER_WRONG_BYTE: usize = 8;
+/// The escape character, and the bytes of numbers in a command to a terminal.
+const ESCAPE: u8 = 0x1B;
+const COMMAND_BYTES_MAX: usize = 32;
 /// Bytes that are enough to guess an encoding by.
 const GUESS_BYTES: usize = 256 << 10;
 
@@ -74,6 +79,8 @@ fn decode<'a>(bytes: &'a [u8], declared: Option<&'static Encoding>) -> Cow<'a, s
         encoding.decode(bytes).0
     } else if let Ok(text) = std::str::from_utf8(bytes) {
         Cow::Borrowed(text)
+    } else if let Some(text) = mended(bytes) {
+        Cow::Owned(text)
     } else {
         let by_declaration = declared.and_then(|encoding| {
             encoding.decode_without_bom_handling_and_without_replacement(bytes)
@@ -83,31 +90,67 @@ fn decode<'a>(bytes: &'a [u8], declared: Option<&'static Encoding>) -> Cow<'a, s
     normalise(decoded)
 }
 
+/// UTF-8 in which a few bytes are wrong, as where files of two encodings were joined or a file was
+/// cut off: a wrong byte is a letter of Windows-1252. Of other encodings hardly a pair of bytes is
+/// valid UTF-8.
+fn mended(bytes: &[u8]) -> Option<String> {
+    let (mut letters, mut wrong) = (0, 0);
+    for chunk in bytes.utf8_chunks() {
+        letters += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        wrong += chunk.invalid().len();
+    }
+    if letters < wrong.saturating_mul(LETTERS_PER_WRONG_BYTE) {
+        return None;
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        match chunk.invalid() {
+            [] => {}
+            [_] => text.push_str(&WINDOWS_1252.decode_without_bom_handling(chunk.invalid()).0),
+            _ => text.push('\u{FFFD}'),
+        }
+    }
+    Some(text)
+}
+
 fn guess(bytes: &[u8]) -> &'static Encoding {
     let mut detector = chardetng::EncodingDetector::new();
     detector.feed(&bytes[..bytes.len().min(GUESS_BYTES)], bytes.len() <= GUESS_BYTES);
     detector.guess(None, true)
 }
 
-/// LF line ends, and U+FFFD for U+0000.
+/// LF line ends, U+FFFD for U+0000, and no colours of a terminal, which would stand in the words.
 fn normalise(text: Cow<'_, str>) -> Cow<'_, str> {
-    if !text.bytes().any(|b| b == b'\r' || b == 0) {
+    if !text.bytes().any(|b| matches!(b, b'\r' | 0 | ESCAPE)) {
         return text;
     }
     let mut plain = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(c) = characters.next() {
+    let mut rest = &*text;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        rest = after;
         match c {
-            '\r' => {
-                if characters.peek() != Some(&'\n') {
-                    plain.push('\n');
-                }
-            }
+            '\r' if after.starts_with('\n') => {}
+            '\r' => plain.push('\n'),
             '\0' => plain.push('\u{FFFD}'),
+            '\x1B' => match terminal_command(after) {
+                Some(length) => rest = &after[length..],
+                None => plain.push(c),
+            },
             other => plain.push(other),
         }
     }
     plain.into()
+}
+
+/// The length of a command to a terminal behind its escape character: a bracket, numbers and a
+/// letter (ECMA-48, 5.4).
+fn terminal_command(after: &str) -> Option<usize> {
+    let numbers = after.strip_prefix('[')?.bytes();
+    let count = numbers.take_while(|b| (b' '..=b'?').contains(b)).take(COMMAND_BYTES_MAX).count();
+    let end = after.as_bytes().get(count + 1)?;
+    (b'@'..=b'~').contains(end).then_some(count + 2)
 }
 
 /// The encoding that follows `keyword` and an equals sign in the head of the document. UTF-16 is
@@ -140,6 +183,12 @@ mod tests {
     }
 
     #[test]
+    fn colours_of_a_terminal_go() {
+        let log = b"\x1B[31mERROR\x1B[0m no\x1B[1;38;5;9m room\x1B[K\x1B[\r\n\x1B$B";
+        assert_eq!(text(log), "ERROR no room\x1B[\n\x1B$B");
+    }
+
+    #[test]
     fn only_what_changes_is_copied() {
         assert!(matches!(borrowed("{\"é\": 1}\n".as_bytes()), Cow::Borrowed(_)));
         assert!(matches!(borrowed(b"\xEF\xBB\xBF{}"), Cow::Borrowed("{}")));
@@ -158,6 +207,13 @@ mod tests {
     /// "This is a text", twice.
     const JAPANESE: &str = "これは文章です。\
         これは文章です。\n";
+
+    #[test]
+    fn a_wrong_byte_in_utf_8_spoils_no_other_letter() {
+        let lines = "Grüße aus Köln, schöne Äpfel\n".repeat(4);
+        let joined = [lines.as_bytes(), b"Stra\xDFe\n", lines.as_bytes(), b"\xE2\x82"].concat();
+        assert_eq!(text(&joined), format!("{lines}Straße\n{lines}\u{FFFD}"));
+    }
 
     #[test]
     fn undeclared_encodings_are_guessed() {
