@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::flow::Flow;
+use crate::sheet::names::{are_above, in_two_lines, is_repeated, is_word, is_year};
 use crate::sheet::names_columns;
 use crate::{ExtractError, error};
 use lodestone_types::{BlockKind, Extracted};
@@ -18,10 +19,13 @@ const SNIFF_ROWS: usize = 50;
 const SNIFF_BYTES: usize = 64 << 10;
 /// Rows of a single cell that may stand above a table as its titles.
 const TITLES_MAX: usize = 4;
+/// Rows of several cells that may stand above the names of the columns: banks write a dozen.
+const PREAMBLE_MAX: usize = 14;
 /// Rows that are read before it is decided which one names the columns.
-const HEAD_ROWS: usize = 12;
-/// Characters of a column's name at most; a longer cell is prose, not a name.
-const NAME_CHARS_MAX: usize = 100;
+const HEAD_ROWS: usize = 20;
+
+/// Columns by which it is decided which row names them.
+const WIDTH_MAX: usize = 1024;
 
 /// Reads delimited values; without a `delimiter` it is detected.
 pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, ExtractError> {
@@ -53,12 +57,8 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
         let cells = row.iter().map(str::trim).filter(|cell| !cell.is_empty());
         flow.block(BlockKind::Paragraph, &cells.collect::<Vec<_>>().join(", "))?;
     }
-    let names = first.as_slice().first().filter(|row| is_header(row));
-    let names: Option<Vec<String>> =
-        names.map(|row| row.iter().map(|name| name.trim().to_owned()).collect());
-    if names.is_some() {
-        first.next();
-    }
+    let (lines, names) = names(first.as_slice());
+    first.by_ref().take(lines).for_each(drop);
     let mut has_rows = false;
     let mut content = String::new();
     loop {
@@ -84,12 +84,36 @@ pub(super) fn read(text: &str, delimiter: Option<u8>) -> Result<Extracted, Extra
 fn titles(rows: &[csv::StringRecord]) -> usize {
     let titles = rows.iter().take(TITLES_MAX).take_while(|row| is_title(row)).count();
     let has_gaps = |row: &csv::StringRecord| row.iter().any(|cell| cell.trim().is_empty());
-    if titles == 0 && !rows.first().is_some_and(has_gaps) {
-        return 0;
+    let width = rows.iter().map(csv::StringRecord::len).max().unwrap_or(0);
+    let width = width.min(WIDTH_MAX);
+    let is_partial = |row: &csv::StringRecord| row.len() < width || has_gaps(row);
+    let is_whole = titles == 0 && !rows.first().is_some_and(is_partial);
+    if is_whole || in_two_lines(&texts(&rows[titles..])).is_some() {
+        return titles;
     }
-    let kinds: Vec<Vec<Option<bool>>> = rows.iter().map(kinds).collect();
-    let is_names = |at: &usize| is_header(&rows[*at]) && names_columns(&kinds, *at);
-    (titles + 1..rows.len().min(TITLES_MAX + 1)).find(is_names).unwrap_or(titles)
+    let mut kinds: Vec<Vec<Option<bool>>> = rows.iter().map(kinds).collect();
+    kinds.iter_mut().for_each(|row| row.resize(width, None));
+    let is_names = |at: &usize| is_header(&rows[*at..]) && names_columns(&kinds, *at);
+    (titles + 1..rows.len().min(PREAMBLE_MAX + 1)).find(is_names).unwrap_or(titles)
+}
+
+/// The names of the columns and the number of rows that hold them.
+fn names(rows: &[csv::StringRecord]) -> (usize, Option<Vec<String>>) {
+    if let Some(names) = in_two_lines(&texts(rows)) {
+        return (2, Some(names));
+    }
+    let Some(row) = rows.first().filter(|_| is_header(rows)) else { return (0, None) };
+    (1, Some(row.iter().map(|name| name.trim().to_owned()).collect()))
+}
+
+/// The cells of rows, all as wide as the widest.
+fn texts(rows: &[csv::StringRecord]) -> Vec<Vec<&str>> {
+    let width = rows.iter().map(csv::StringRecord::len).max().unwrap_or(0).min(WIDTH_MAX);
+    let cells = |row| {
+        let cells = csv::StringRecord::iter(row).map(str::trim);
+        cells.chain(std::iter::repeat("")).take(width).collect()
+    };
+    rows.iter().map(cells).collect()
 }
 
 /// For each cell whether a number stands in it; `None` for an empty one.
@@ -149,19 +173,21 @@ fn agreement(text: &str, delimiter: u8) -> (usize, usize) {
     }
 }
 
-/// Whether the first row names the columns: short, different words, none of them a number.
-fn is_header(row: &csv::StringRecord) -> bool {
-    let mut names: Vec<&str> = row.iter().map(str::trim).filter(|name| !name.is_empty()).collect();
-    let is_name = |name: &str| {
-        name.parse::<f64>().is_err()
-            && name.chars().any(char::is_alphabetic)
-            && name.chars().count() <= NAME_CHARS_MAX
-    };
-    if names.is_empty() || names.len() * 2 < row.len() || !names.iter().all(|name| is_name(name)) {
+/// Whether the first row names the columns: short words and no number. Years in order and repeated
+/// names are some only above other values.
+fn is_header(rows: &[csv::StringRecord]) -> bool {
+    let width = rows.first().map_or(0, csv::StringRecord::len).min(WIDTH_MAX);
+    let rows = texts(rows);
+    let Some((row, below)) = rows.split_first() else { return false };
+    let names: Vec<&str> = row.iter().copied().filter(|name| !name.is_empty()).collect();
+    let (years, words): (Vec<&str>, Vec<&str>) =
+        names.iter().copied().partition(|name| is_year(name));
+    if words.is_empty() || names.len() * 2 < width || !words.iter().all(|name| is_word(name)) {
         return false;
     }
-    names.sort_unstable();
-    names.windows(2).all(|pair| pair[0] != pair[1])
+    let is_sure = years.is_empty() && !is_repeated(&names);
+    let in_order = years.len() != 1 && (years.is_sorted() || years.iter().rev().is_sorted());
+    is_sure || (in_order && are_above(row, below))
 }
 
 fn write_named(row: &csv::StringRecord, names: &[String], content: &mut String) {

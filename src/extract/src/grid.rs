@@ -4,8 +4,10 @@
 //! that spans columns is written once, followed by empty cells, so that columns stay below their
 //! names. A table of one column, or one with a cell as long as a section, only arranges text: its
 //! blocks are written one after the other. Of a page and of XML such a cell is one paragraph.
+//! Names of groups of columns are joined with those of the columns below them.
 
 use crate::TEXT_BYTES_MAX;
+use crate::sheet::names::in_two_lines;
 use lodestone_types::BlockKind;
 
 /// Characters of a cell above which a table is a layout of text, not a table of values.
@@ -16,6 +18,8 @@ pub(super) const REPEATED_BYTES_MAX: usize = 100;
 const SPAN_MAX: usize = 256;
 /// Columns of a row beyond which no cell spans more than one.
 const COLUMNS_MAX: usize = 256;
+/// Rows by which it is decided whether two lines name the columns.
+const HEAD_ROWS: usize = 12;
 /// Rows that one cell may span.
 const ROWS_MAX: usize = 4096;
 
@@ -225,12 +229,17 @@ impl Grid {
         let mut markdown = String::new();
         let mut flat = String::new();
         let mut above: Vec<String> = Vec::new();
-        for row in &self.rows {
+        let names = self.names_in_two_lines();
+        for (number, row) in self.rows.iter().enumerate() {
             // Spans and repetitions can make more of a table than was read; the caller refuses it.
             if markdown.len() > TEXT_BYTES_MAX {
                 break;
             }
-            let texts = texts_of(row, &above);
+            let texts = match &names {
+                Some(names) if number == 0 => names.clone(),
+                Some(_) if number == 1 => continue,
+                _ => texts_of(row, &above),
+            };
             if texts.iter().all(String::is_empty) {
                 continue;
             }
@@ -240,11 +249,22 @@ impl Grid {
                 }
                 flat.push_str(text);
             }
-            let is_header = markdown.is_empty() && !self.is_nameless;
+            let is_header = markdown.is_empty() && (names.is_some() || !self.is_nameless);
             write_row(&texts, is_header, &mut markdown);
             above = texts;
         }
         Rendered::Table { markdown, flat }
+    }
+
+    /// The names of the columns, where the first two rows hold a part of each.
+    fn names_in_two_lines(&self) -> Option<Vec<String>> {
+        let mut head: Vec<Vec<String>> = Vec::new();
+        for row in self.rows.iter().take(HEAD_ROWS) {
+            let above = head.last().map_or(&[][..], Vec::as_slice);
+            head.push(texts_of(row, above));
+        }
+        let texts = head.iter().map(|row| row.iter().map(String::as_str).collect());
+        in_two_lines(&texts.collect::<Vec<_>>())
     }
 }
 

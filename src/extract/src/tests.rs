@@ -290,6 +290,11 @@ fn pages_read_as_a_browser_shows_them() {
         b"<table><tr><th rowspan=2>k<th colspan=2>v<tr><td>1<td>2<tr><td>a<td>b<td>c</table>";
     let expected = "| k | v |  |\n| --- | --- | --- |\n| k | 1 | 2 |\n| a | b | c |";
     assert_eq!(extract(Format::Html, spans).unwrap().text, expected);
+    let groups = b"<table><tr><th rowspan=2>Item<th colspan=2>2024<tr><th>Q1<th>Q2\
+        <tr><td rowspan=2>Chair<td>1<td>2<tr><td>3<td>4</table>";
+    let expected = "| Item | 2024 Q1 | 2024 Q2 |\n| --- | --- | --- |\n\
+        | Chair | 1 | 2 |\n| Chair | 3 | 4 |";
+    assert_eq!(extract(Format::Html, groups).unwrap().text, expected);
 }
 
 #[test]
@@ -396,6 +401,25 @@ fn rows_carry_the_names_of_their_columns() {
     let short = b"name,job,\nAda,lead,x\nTom,cook,y\n";
     let expected = "name: Ada\njob: lead\ncolumn 3: x\n\nname: Tom\njob: cook\ncolumn 3: y";
     assert_eq!(extract(Format::Csv, short).unwrap().text, expected, "a column without a name");
+    let years = b"Region,2022,2023\nNorth,10,20\nSouth,5,6\n";
+    let expected = "Region: North\n2022: 10\n2023: 20\n\nRegion: South\n2022: 5\n2023: 6";
+    assert_eq!(extract(Format::Csv, years).unwrap().text, expected, "years are names");
+    let twice = b"id,name,name\n1,a,b\n2,c,d\n";
+    let expected = "id: 1\nname: a\nname: b\n\nid: 2\nname: c\nname: d";
+    assert_eq!(extract(Format::Csv, twice).unwrap().text, expected, "a name may be repeated");
+    let bands = b"to,0-10 kg,10-20 kg\nDE,4,5\nFR,6,7\n";
+    let expected = "to: DE\n0-10 kg: 4\n10-20 kg: 5\n\nto: FR\n0-10 kg: 6\n10-20 kg: 7";
+    assert_eq!(extract(Format::Csv, bands).unwrap().text, expected, "bands are names");
+    let groups = b"Item,2023,,2024,\n,Units,Sum,Units,Sum\nChair,1,2,3,4\nDesk,5,6,7,8\n";
+    let groups = extract(Format::Csv, groups).unwrap().text;
+    let expected = "Item: Chair\n2023 Units: 1\n2023 Sum: 2\n2024 Units: 3\n2024 Sum: 4\n\n";
+    assert!(groups.starts_with(expected), "names in two lines: {groups}");
+    let bank = b"\"Account:\";\"DE12 34\"\n\"From:\";\"01.01.2024\"\n\"Day\";\"Whom\";\"Amount\"\n\
+        \"02.01.2024\";\"Rent\";\"-800,00\"\n\"03.01.2024\";\"Shop\";\"-12,34\"\n";
+    let expected = "Account:, DE12 34\n\nFrom:, 01.01.2024\n\n\
+        Day: 02.01.2024\nWhom: Rent\nAmount: -800,00\n\n\
+        Day: 03.01.2024\nWhom: Shop\nAmount: -12,34";
+    assert_eq!(extract(Format::Csv, bank).unwrap().text, expected, "short rows above a table");
     let bare = extract(Format::Csv, b"1,2\n3,4\n").unwrap();
     assert_eq!(bare.text, "1, 2\n\n3, 4");
     assert_eq!(extract(Format::Tsv, b"a\tb\n1\t2,3\n").unwrap().text, "a: 1\nb: 2,3");

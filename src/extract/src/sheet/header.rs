@@ -3,17 +3,16 @@
 use crate::ExtractError;
 use crate::flow::Flow;
 use crate::grid::write_row;
+use crate::sheet::names::{NAME_CHARS_MAX, in_two_lines};
 use crate::sheet::{Cell, text_of};
 use lodestone_types::BlockKind;
 
-/// Characters of a column's name at most; a longer cell is prose, not a name.
-const NAME_CHARS_MAX: usize = 100;
 /// Rows of a single cell that may stand above a table as its titles.
 const TITLES_MAX: usize = 4;
 /// Rows by which it is decided which one names the columns.
 const HEAD_ROWS: usize = 12;
 /// Columns from which a row of words above rows of words counts as their names. A form of two
-/// columns (label, answer) looks the same and has no names.
+/// columns (label, answer) looks the same and has no names: some of its answers are words.
 const WORDY_COLUMNS_MIN: usize = 3;
 /// Columns that a Markdown row may reach over; tables wider than that are scattered cells.
 const WIDTH_MAX: u32 = 512;
@@ -53,14 +52,20 @@ pub(super) fn write(
     }
     let titles = rows.iter().take(TITLES_MAX).take_while(|row| row.len() == 1).count();
     let titles = if titles == rows.len() { 0 } else { titles };
-    let titles = titles_above(rows, titles, text, left, right);
+    let two_lines = header_in_two_lines(&rows[titles..], text, left, right);
+    let titles = match &two_lines {
+        Some(_) => titles,
+        None => titles_above(rows, titles, text, left, right),
+    };
     for row in &rows[..titles] {
         let cells: Vec<&str> = row.iter().map(|cell| text_of(cell, text)).collect();
         flow.block(BlockKind::Paragraph, &cells.join(", "))?;
     }
     let rows = &rows[titles..];
-    if let Some(header) = header_of(rows, text, left, right) {
-        for row in &rows[1..] {
+    let header = two_lines.map(|header| (2, header));
+    let header = header.or_else(|| Some((1, header_of(rows, text, left, right)?)));
+    if let Some((lines, header)) = header {
+        for row in &rows[lines..] {
             record(row, text, &header, flow)?;
         }
         return Ok(Some(header));
@@ -132,11 +137,32 @@ fn header_of(rows: &[&[Cell]], text: &str, left: u32, right: u32) -> Option<Head
     let mut names: Vec<&str> = first.iter().map(|cell| text_of(cell, text)).collect();
     names.sort_unstable();
     let is_repeated = names.windows(2).any(|pair| pair[0] == pair[1]);
-    let has_values = below.iter().copied().flatten().any(|cell| cell.is_value);
-    if is_repeated || !(has_values || first.len() >= WORDY_COLUMNS_MIN) {
+    let has_values = |column: u32| {
+        let mut cells = below.iter().copied().flatten().filter(|cell| cell.column == column);
+        cells.next().is_some_and(|cell| cell.is_value) && cells.all(|cell| cell.is_value)
+    };
+    let has_values = || first.iter().any(|name| has_values(name.column));
+    if is_repeated || !(first.len() >= WORDY_COLUMNS_MIN || has_values()) {
         return None;
     }
     let names = first.iter().map(|cell| (cell.column, text_of(cell, text).to_owned()));
+    Some(Header { names: names.collect() })
+}
+
+/// The first two rows, where together they name the columns.
+fn header_in_two_lines(rows: &[&[Cell]], text: &str, left: u32, right: u32) -> Option<Header> {
+    if right - left >= WIDTH_MAX {
+        return None;
+    }
+    let texts = |row: &&[Cell]| {
+        let mut texts = vec![""; (right - left + 1) as usize];
+        for cell in *row {
+            texts[(cell.column - left) as usize] = text_of(cell, text);
+        }
+        texts
+    };
+    let rows: Vec<Vec<&str>> = rows.iter().take(HEAD_ROWS).map(texts).collect();
+    let names = (left..).zip(in_two_lines(&rows)?).filter(|(_, name)| !name.is_empty());
     Some(Header { names: names.collect() })
 }
 

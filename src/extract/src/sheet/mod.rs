@@ -10,12 +10,13 @@
 //!
 //! Only cells with text are held, so the cost grows with the text and not with the area.
 //!
-//! - `islands`: groups of cells; `header`: the row that names the columns
+//! - `islands`: groups of cells; `header`: the row that names the columns; `names`: what is a name
 //! - `dates`: days and times
 
 pub(super) mod dates;
 mod header;
 mod islands;
+pub(super) mod names;
 
 use std::ops::Range;
 
