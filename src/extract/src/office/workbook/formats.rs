@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::ExtractError;
 use crate::events::{Event, Events};
+use crate::office::workbook::figure::Figure;
 use crate::package::Package;
 use crate::sheet::dates;
 
@@ -11,11 +12,13 @@ use crate::sheet::dates;
 const FORMATS_MAX: usize = 70_000;
 
 /// The form in which a number is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Shown {
-    /// A number.
+    /// A number as it is.
     #[default]
     Number,
+    /// A number with a unit, or with so many digits.
+    Figure(Figure),
     /// Parts of a hundred, with so many decimals.
     Percent(usize),
     /// A day, a time of day, or both.
@@ -59,7 +62,7 @@ impl Formats {
                     "cellXfs" => is_cells = true,
                     "xf" if is_cells && found.shown.len() < FORMATS_MAX => {
                         let id = element.number("numFmtId").unwrap_or(0);
-                        found.shown.push(codes.get(&id).copied().unwrap_or_else(|| built_in(id)));
+                        found.shown.push(codes.get(&id).cloned().unwrap_or_else(|| built_in(id)));
                     }
                     _ => {}
                 },
@@ -72,18 +75,18 @@ impl Formats {
 
     /// The number `raw` as it is shown with the format of this number.
     pub(super) fn written(&self, raw: &str, format: usize) -> String {
-        let shown = self.shown.get(format).copied().unwrap_or_default();
         // An integer is kept to its last digit.
         let is_plain = raw.len() <= 15 && raw.bytes().all(|b| b.is_ascii_digit());
         let Ok(value) = raw.trim().parse::<f64>() else { return raw.to_owned() };
-        match shown {
+        match self.shown.get(format).unwrap_or(&Shown::Number) {
             Shown::Number if is_plain => raw.to_owned(),
             Shown::Number => number(value),
-            Shown::Percent(decimals) => percent(value, decimals),
+            Shown::Figure(figure) => figure.written(value).unwrap_or_else(|| number(value)),
+            Shown::Percent(decimals) => percent(value, *decimals),
             Shown::Elapsed => dates::elapsed(value),
             Shown::Moment { has_date, has_time } => {
                 let days = if self.has_late_epoch { value + 1462.0 } else { value };
-                dates::moment(days, has_date, has_time).unwrap_or_else(|| number(value))
+                dates::moment(days, *has_date, *has_time).unwrap_or_else(|| number(value))
             }
         }
     }
@@ -111,6 +114,8 @@ pub(crate) fn percent(value: f64, decimals: usize) -> String {
 /// The formats that have a number and no code.
 fn built_in(id: i64) -> Shown {
     match id {
+        1 | 3 | 5 | 6 | 37 | 38 | 41 | 42 => Shown::Figure(Figure::with_decimals(0)),
+        2 | 4 | 7 | 8 | 39 | 40 | 43 | 44 => Shown::Figure(Figure::with_decimals(2)),
         9 => Shown::Percent(0),
         10 => Shown::Percent(2),
         14..=17 | 27..=31 | 34..=36 | 50..=58 => Shown::Moment { has_date: true, has_time: false },
@@ -160,7 +165,7 @@ fn of_code(code: &str) -> Shown {
         });
         return Shown::Percent(decimals);
     }
-    Shown::Number
+    Figure::of_code(code).map_or(Shown::Number, Shown::Figure)
 }
 
 #[cfg(test)]
@@ -178,7 +183,8 @@ mod tests {
         );
         assert_eq!(of_code("mm:ss.0"), time);
         assert_eq!(of_code("[h]:mm:ss"), Shown::Elapsed);
-        assert_eq!(of_code("#,##0.00\\ \"days\";[Red]-#,##0"), Shown::Number);
+        let days = of_code("#,##0.00\\ \"days\";[Red]-#,##0");
+        assert!(matches!(days, Shown::Figure(_)), "{days:?}");
         assert_eq!(of_code("0.0%"), Shown::Percent(1));
         assert_eq!(of_code("General"), Shown::Number);
         assert_eq!(number(0.1 + 0.2), "0.3");

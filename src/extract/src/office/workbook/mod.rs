@@ -4,16 +4,18 @@
 //! workbook -> sheets in order -> cells (streamed) -> sheet -> tables, records
 //!             shared strings, formats
 //! ```
-//! The stored value of a formula is taken, not the formula. Dates, times and percentages are
+//! The stored value of a formula is taken, not the formula. Dates, times, percentages and units are
 //! written as such. A hidden sheet is read only where no other has text.
 //!
 //! calamine 0.38 does not serve here: it does not know percentages, holds a sheet as a full
 //! rectangle of cells (one cell in the last corner is 17 billion), and unpacks outside of the
 //! upload's budget.
 //!
-//! - `strings`: text that cells share; `formats`: formats of numbers; `cells`: one sheet
+//! - `strings`: text that cells share; `cells`: one sheet
+//! - `formats`: formats of numbers; `figure`: numbers with a unit
 
 mod cells;
+mod figure;
 pub(crate) mod formats;
 mod strings;
 

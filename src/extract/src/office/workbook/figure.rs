@@ -1,0 +1,154 @@
+//! Numbers with the unit, the decimals and the zeros that their format shows.
+
+use std::str::Chars;
+
+/// Characters of the words before or behind a number at most; longer ones are left out.
+const WORDS_CHARS_MAX: usize = 24;
+/// Digits before and behind the point that a format can ask for.
+const DIGITS_MAX: usize = 15;
+/// Numbers from which on a double has no digit behind the point that means something.
+const EXACT_MAX: f64 = 1e15;
+
+/// The form of a number. It has no separators of thousands: which ones, the reader's machine says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Figure {
+    before: String,
+    after: String,
+    /// Digits before the point at least.
+    digits: usize,
+    /// Digits behind the point, at least and at most.
+    decimals: (usize, usize),
+    /// Thousands in which it is counted.
+    thousands: i32,
+}
+
+impl Figure {
+    /// A number with so many decimals.
+    pub(super) fn with_decimals(decimals: usize) -> Self {
+        Self { digits: 1, decimals: (decimals, decimals), ..Self::default() }
+    }
+
+    /// The form that a format code asks for; `None` for a code that shows no number, a fraction or
+    /// an exponent, or words between digits.
+    pub(super) fn of_code(code: &str) -> Option<Self> {
+        let mut figure = Self::default();
+        let mut characters = code.chars();
+        let (mut has_digits, mut is_behind_point, mut has_words_behind) = (false, false, false);
+        while let Some(c) = characters.next() {
+            match c {
+                ';' => break,
+                '0' | '#' | '?' if has_words_behind => return None,
+                '0' | '#' | '?' => {
+                    has_digits = true;
+                    figure.thousands = 0;
+                    figure.after.clear();
+                    figure.count(c, is_behind_point);
+                }
+                '.' if !is_behind_point => is_behind_point = true,
+                ',' if has_digits && !has_words_behind => figure.thousands += 1,
+                '/' | 'E' | 'e' | '@' | 'G' | '%' => return None,
+                _ => {
+                    let words = words_of(c, &mut characters);
+                    has_words_behind |= has_digits && !words.trim().is_empty();
+                    let side = if has_digits { &mut figure.after } else { &mut figure.before };
+                    side.push_str(&words);
+                }
+            }
+        }
+        for words in [&mut figure.before, &mut figure.after] {
+            if words.trim().is_empty() || words.chars().count() > WORDS_CHARS_MAX {
+                words.clear();
+            }
+        }
+        has_digits.then_some(figure)
+    }
+
+    fn count(&mut self, digit: char, is_behind_point: bool) {
+        if is_behind_point {
+            self.decimals.1 = (self.decimals.1 + 1).min(DIGITS_MAX);
+            if digit == '0' {
+                self.decimals.0 = self.decimals.1;
+            }
+        } else if digit == '0' {
+            self.digits = (self.digits + 1).min(DIGITS_MAX);
+        }
+    }
+
+    /// A number in this form; `None` for one beyond the digits that are exact.
+    pub(super) fn written(&self, value: f64) -> Option<String> {
+        let unit = 10_f64.powi(self.decimals.1 as i32);
+        let scaled = value.abs() / 1000_f64.powi(self.thousands) * unit;
+        if scaled.is_nan() || scaled >= EXACT_MAX {
+            return None;
+        }
+        // Rounded as people round: 2.675, which is a little less in binary, to 2.68.
+        let scaled: f64 = format!("{scaled:.14e}").parse().unwrap_or(scaled);
+        let rounded = scaled.round() / unit;
+        let (least, most) = self.decimals;
+        let mut digits = format!("{rounded:.most$}");
+        for _ in least..most {
+            if digits.ends_with('0') {
+                digits.pop();
+            }
+        }
+        let digits = digits.trim_end_matches('.');
+        let whole = digits.find('.').unwrap_or(digits.len());
+        let zeros = "0".repeat(self.digits.saturating_sub(whole));
+        let sign = if value < 0.0 && rounded > 0.0 { "-" } else { "" };
+        Some(format!("{sign}{}{zeros}{digits}{}", self.before, self.after).trim().to_owned())
+    }
+}
+
+/// The words that begin with a character of a format code: quoted ones, an escaped character, a
+/// currency in brackets, or the character itself.
+fn words_of(first: char, rest: &mut Chars<'_>) -> String {
+    match first {
+        '"' => rest.by_ref().take_while(|c| *c != '"').collect(),
+        '\\' => rest.next().into_iter().collect(),
+        // A space as wide as a character, and one that fills the cell.
+        '_' | '*' => {
+            rest.next();
+            String::new()
+        }
+        '[' => {
+            let inside: String = rest.by_ref().take_while(|c| *c != ']').collect();
+            let currency = inside.strip_prefix('$').unwrap_or_default();
+            currency.split('-').next().unwrap_or_default().to_owned()
+        }
+        // The sign of a number is its own.
+        '-' | '+' | '(' | ')' => String::new(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_unit_and_the_digits_that_are_shown() {
+        let shown = |code, value| Figure::of_code(code).and_then(|figure| figure.written(value));
+        for (code, value, expected) in [
+            ("#,##0.00\\ \"€\"", 1234.5, "1234.50 €"),
+            ("#,##0.00\\ [$€-407];[Red]\\-#,##0.00\\ [$€-407]", -1234.5, "-1234.50 €"),
+            ("_(\"$\"* #,##0.00_);_(\"$\"* \\(#,##0.00\\)", -99.9, "-$99.90"),
+            ("[$CHF]\\ #,##0", 1200.0, "CHF 1200"),
+            ("£#,##0", 12.5, "£13"),
+            ("0\" kg\"", 25.0, "25 kg"),
+            ("00000", 1067.0, "01067"),
+            ("0.00", 2.675, "2.68"),
+            ("0.0##", 1.0, "1.0"),
+            ("#.##", 7.0, "7"),
+            ("#,##0", -0.2, "0"),
+            ("0.0,,\"M\"", 2_500_000.0, "2.5M"),
+            ("\"Inv-\"0000", 42.0, "Inv-0042"),
+        ] {
+            assert_eq!(shown(code, value).as_deref(), Some(expected), "{code}");
+        }
+        for code in ["General", "@", "# ?/?", "0.00E+00", "\"none\"", "000\\-00", "0.0%"] {
+            assert_eq!(shown(code, 1.0), None, "{code}");
+        }
+        assert_eq!(shown("0.00", 1e14), None);
+        assert_eq!(shown("0", f64::NAN), None);
+    }
+}
