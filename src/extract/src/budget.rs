@@ -47,16 +47,23 @@ impl Budget {
         }
     }
 
-    /// Runs `read` for a document inside the one under way; `None` where that is too deep, or one
-    /// too many.
-    pub(super) fn enclosed<T>(&self, read: impl FnOnce() -> T) -> Option<T> {
-        if self.depth.get() >= DEPTH_MAX || self.enclosed.get() >= ENCLOSED_MAX {
-            return None;
+    /// Runs `read` for a document inside the one under way, unless that is too deep, or one too
+    /// many.
+    pub(super) fn enclosed<T>(
+        &self,
+        read: impl FnOnce() -> Result<T, ExtractError>,
+    ) -> Result<T, ExtractError> {
+        let is_beyond = |what, max| Err(ExtractError::BeyondLimit { what, max });
+        if self.depth.get() >= DEPTH_MAX {
+            return is_beyond("levels of documents in documents", DEPTH_MAX);
+        }
+        if self.enclosed.get() >= ENCLOSED_MAX {
+            return is_beyond("documents in one document", ENCLOSED_MAX);
         }
         self.enclosed.set(self.enclosed.get() + 1);
         self.depth.set(self.depth.get() + 1);
         let outcome = read();
         self.depth.set(self.depth.get() - 1);
-        Some(outcome)
+        outcome
     }
 }

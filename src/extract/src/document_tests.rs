@@ -12,7 +12,7 @@ use zip::{CompressionMethod, ZipWriter};
 use crate::sandbox::{InProcess, Parser};
 use crate::tests::{check, processor_time};
 use crate::{ExtractError, Format, detect, extract};
-use lodestone_types::{Extracted, Fault, PageRef};
+use lodestone_types::{Extracted, Fault, PageRef, Warning};
 
 fn zipped(parts: &[(&str, &str)], method: CompressionMethod) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
@@ -261,7 +261,8 @@ fn workbook_sample() -> Vec<u8> {
          <c r='C3' t='s'><v>1</v></c></row>\
          <row r='4'><c r='A4' t='str'><v>North</v></c><c r='B4' s='1'><v>45351</v></c>\
          <c r='C4' s='2'><f>1/8</f><v>0.125</v></c></row>\
-         <row r='5'><c r='B5' s='1'><v>45352.5</v></c><c r='C5' t='e'><v>#DIV/0!</v></c></row>\
+         <row r='5'><c r='B5' s='1'><v>45352.5</v></c><c r='C5' t='e'><v>#DIV/0!</v></c>\
+         <c r='D5'><f>B5*2</f></c><c r='E5' t='str'><f>\"\"</f><v></v></c></row>\
          <row r='1048576'><c r='XFD1048576'><v>0.30000000000000004</v></c></row>",
         "<mergeCell ref='A4:A5'/>",
     );
@@ -309,6 +310,7 @@ fn sheets_give_records_where_columns_have_names() {
     assert_eq!(extracted.text, expected);
     let pages: Vec<PageRef> = extracted.pages.iter().map(|page| page.page).collect();
     assert_eq!(pages, [PageRef::Sheet(2), PageRef::Sheet(3)]);
+    assert_eq!(extracted.warnings, [Warning::formulas_without_values(1)]);
 }
 
 fn open_text_sample() -> Vec<u8> {
@@ -655,6 +657,9 @@ fn mail_gives_its_headers_its_words_and_what_came_with_it() {
         Grüße from here.\n\n## Attachment: é.csv\n\nname: Ada\nshare: 7\n\n\
         Attachment: a.zip\n\n## Attachment: message.eml\n\n# inner\n\nFrom: x@y\n\nnested words";
     assert_eq!(extracted.text, expected);
+    let [warning] = &extracted.warnings[..] else { panic!("{:?}", extracted.warnings) };
+    let message = "the attachment a.zip was not read: Unsupported file format: ZIP archive";
+    assert_eq!((warning.code.as_str(), warning.message.as_str()), ("attachment_not_read", message));
     let page = b"Subject: s\nMIME-Version: 1.0\nFrom: a\nContent-Type: text/html\n\n<p>One<p>Two";
     assert_eq!(read(page).text, "# s\n\nFrom: a\n\nOne\n\nTwo");
 }

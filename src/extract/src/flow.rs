@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::grid::{Grid, Letters, Piece, Rendered};
 use crate::outline::{Outline, too_long};
 use crate::{ExtractError, TEXT_BYTES_MAX};
-use lodestone_types::{BlockKind, Extracted, PageRef};
+use lodestone_types::{BlockKind, Extracted, PageRef, Warning};
 
 /// Levels by which items are indented at most.
 pub(super) const INDENT_LEVELS_MAX: usize = 8;
@@ -160,6 +160,11 @@ impl Flow {
         self.outline.append(other)?;
         self.letters.resize(self.outline.count(), None);
         Ok(())
+    }
+
+    /// Tells of something that is not in the text.
+    pub(super) fn warn(&mut self, warning: Warning) {
+        self.outline.warn(warning);
     }
 
     /// Bytes so far.

@@ -2,7 +2,10 @@
 
 use crate::clean::clean;
 use crate::{ExtractError, TEXT_BYTES_MAX};
-use lodestone_types::{Block, BlockKind, Extracted, Geometry, PageRef, PageStart};
+use lodestone_types::{Block, BlockKind, Extracted, Geometry, PageRef, PageStart, Warning};
+
+/// Warnings of one document.
+const WARNINGS_MAX: usize = 20;
 
 /// The text of a document while a reader writes it.
 #[derive(Debug, Default)]
@@ -15,6 +18,7 @@ pub(super) struct Outline {
     /// The page that begins with the next block.
     page: Option<PageRef>,
     geometry: Geometry,
+    warnings: Vec<Warning>,
 }
 
 impl Outline {
@@ -23,8 +27,11 @@ impl Outline {
         self.page = Some(page);
     }
 
-    /// Appends another document's blocks, without its title and pages.
+    /// Appends another document's blocks and warnings, without its title and pages.
     pub(super) fn append(&mut self, other: &Extracted) -> Result<(), ExtractError> {
+        for warning in &other.warnings {
+            self.warn(Warning { pages: Vec::new(), ..warning.clone() });
+        }
         for block in &other.blocks {
             self.push(block.kind, &other.text[block.range.clone()])?;
         }
@@ -67,6 +74,13 @@ impl Outline {
         self.push(BlockKind::Heading { level }, &format!("{marks} {}", content.replace('\n', " ")))
     }
 
+    /// Tells of something that is not in the text.
+    pub(super) fn warn(&mut self, warning: Warning) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(warning);
+        }
+    }
+
     /// Number of blocks so far.
     pub(super) fn count(&self) -> usize {
         self.blocks.len()
@@ -98,8 +112,8 @@ impl Outline {
     /// The document.
     pub(super) fn finish(self) -> Extracted {
         let title = self.title.or(self.first_heading);
-        let Self { text, blocks, pages, geometry, .. } = self;
-        Extracted { text, title, blocks, pages, geometry, warnings: Vec::new() }
+        let Self { text, blocks, pages, geometry, warnings, .. } = self;
+        Extracted { text, title, blocks, pages, geometry, warnings }
     }
 }
 

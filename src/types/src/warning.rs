@@ -45,6 +45,22 @@ impl Warning {
         Self { code: "cut_off".to_owned(), message, pages: Vec::new() }
     }
 
+    /// A file inside the document was not read.
+    pub fn attachment_not_read(name: &str, problem: &str) -> Self {
+        let message = format!("the attachment {name} was not read: {problem}");
+        Self { code: "attachment_not_read".to_owned(), message, pages: Vec::new() }
+    }
+
+    /// So many formulas have no value: the program that wrote the workbook does not calculate.
+    pub fn formulas_without_values(count: usize) -> Self {
+        let noun = if count == 1 { "formula has" } else { "formulas have" };
+        let message = format!(
+            "{count} {noun} no stored value: open the workbook in a spreadsheet program, \
+             save it there and upload it again"
+        );
+        Self { code: "formulas_without_values".to_owned(), message, pages: Vec::new() }
+    }
+
     fn about_pages(code: &str, problem: &str, pages: &[u32]) -> Self {
         let listed = &pages[..pages.len().min(PAGES_MAX)];
         let shown: Vec<String> = listed.iter().take(10).map(u32::to_string).collect();

@@ -20,9 +20,9 @@ const KNOWN: [&str; 12] = [
 /// Known headers that make a text a message.
 const KNOWN_MIN: usize = 3;
 /// Media types of attached signatures, whose names are not written.
-const UNNAMED: [&str; 5] = [
+const UNNAMED: [&str; 4] = [
     "application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature",
-    "application/pgp-encrypted", "application/ms-tnef",
+    "application/pgp-encrypted",
 ];
 
 /// Whether a text begins with the headers of a message.

@@ -3,12 +3,14 @@
 use crate::budget::Budget;
 use crate::flow::Flow;
 use crate::{ExtractError, detect, html, read, txt};
-use lodestone_types::{BlockKind, Extracted};
+use lodestone_types::{BlockKind, Extracted, Warning};
 
 /// Characters of a plain text that may be only a hint at the HTML body beside it.
 const HINT_CHARS_MAX: usize = 200;
 /// Attachments that are named.
 const ATTACHMENTS_MAX: usize = 500;
+/// Characters of the name of an attachment in a warning.
+const NAME_CHARS_MAX: usize = 100;
 
 /// The headers that are written, in this order.
 #[derive(Debug, Default)]
@@ -76,24 +78,41 @@ pub(super) fn write_attachments(
     flow: &mut Flow,
 ) -> Result<(), ExtractError> {
     for attachment in attachments.iter().take(ATTACHMENTS_MAX) {
-        let inner = read_attachment(attachment, budget);
         let name = attachment.name.trim();
-        match &inner {
-            Some(_) if name.is_empty() => flow.heading(2, "Attachment")?,
-            Some(_) => flow.heading(2, &format!("Attachment: {name}"))?,
-            None if name.is_empty() => {}
-            None => flow.block(BlockKind::Paragraph, &format!("Attachment: {name}"))?,
+        let inner = read_attachment(attachment, budget);
+        if let Err(failure) = &inner
+            && !is_picture(attachment, failure)
+        {
+            let shown = if name.is_empty() { attachment.media_type.as_str() } else { name };
+            let shown: String = shown.chars().take(NAME_CHARS_MAX).collect();
+            flow.warn(Warning::attachment_not_read(&shown, &failure.to_string()));
         }
-        if let Some(inner) = inner {
+        match &inner {
+            Ok(_) if name.is_empty() => flow.heading(2, "Attachment")?,
+            Ok(_) => flow.heading(2, &format!("Attachment: {name}"))?,
+            Err(_) if name.is_empty() => {}
+            Err(_) => flow.block(BlockKind::Paragraph, &format!("Attachment: {name}"))?,
+        }
+        if let Ok(inner) = inner {
             flow.append(&inner)?;
         }
     }
     Ok(())
 }
 
+/// Whether nobody expects text of an attachment.
+fn is_picture(attachment: &Attachment<'_>, failure: &ExtractError) -> bool {
+    let is_image = |name: &str| name.ends_with("image");
+    attachment.media_type.starts_with("image/")
+        || matches!(failure, ExtractError::Unsupported { name } if is_image(name))
+}
+
 /// The text of an attachment. A damaged one is no error of the message.
-fn read_attachment(attachment: &Attachment<'_>, budget: &Budget) -> Option<Extracted> {
+fn read_attachment(
+    attachment: &Attachment<'_>,
+    budget: &Budget,
+) -> Result<Extracted, ExtractError> {
     let media_type = Some(attachment.media_type.as_str()).filter(|word| !word.is_empty());
-    let format = detect(&attachment.name, media_type, &attachment.content).ok()?;
-    budget.enclosed(|| Some(read(format, &attachment.content, budget).ok()?.1))?
+    let format = detect(&attachment.name, media_type, &attachment.content)?;
+    Ok(budget.enclosed(|| read(format, &attachment.content, budget))?.1)
 }

@@ -322,7 +322,8 @@ pub struct ProcessingStatus {
 /// A part of a document that was not read although the rest was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Warning {
-    /// `unreadable_pages`, `pages_without_text` or `read_as_text`.
+    /// `unreadable_pages`, `pages_without_text`, `cut_off`, `read_as_text`,
+    /// `attachment_not_read` or `formulas_without_values`.
     pub code: String,
     /// Text for people.
     pub message: String,

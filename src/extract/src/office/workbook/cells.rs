@@ -18,15 +18,15 @@ enum Inside {
     Inline,
 }
 
-/// Reads the part called `name`.
+/// Reads the part called `name`; returns also the number of its formulas without a value.
 pub(super) fn read(
     package: &Package<'_>,
     name: &str,
     strings: &SharedStrings,
     formats: &Formats,
-) -> Result<Sheet, ExtractError> {
+) -> Result<(Sheet, usize), ExtractError> {
     let mut sheet = Sheet::default();
-    let Some(part) = package.part(name)? else { return Ok(sheet) };
+    let Some(part) = package.part(name)? else { return Ok((sheet, 0)) };
     let mut events = Events::new(part)?;
     let mut cell = Cell::default();
     let mut inside = Inside::Nothing;
@@ -35,9 +35,16 @@ pub(super) fn read(
             Event::Open(element) => match element.name() {
                 "row" => cell.begin_row(&element),
                 "c" => cell.begin(&element),
-                "v" => inside = Inside::Value,
+                "v" => {
+                    cell.has_value = true;
+                    inside = Inside::Value;
+                }
                 "t" => inside = Inside::Inline,
-                "f" | "rPh" | "extLst" | "conditionalFormatting" | "dataValidations" => {
+                "f" => {
+                    cell.has_formula = true;
+                    events.skip()?;
+                }
+                "rPh" | "extLst" | "conditionalFormatting" | "dataValidations" => {
                     events.skip()?;
                 }
                 "mergeCell" => {
@@ -59,7 +66,7 @@ pub(super) fn read(
                 "c" => cell.end(&mut sheet, strings, formats)?,
                 _ => {}
             },
-            Event::End => return Ok(sheet),
+            Event::End => return Ok((sheet, cell.unvalued)),
         }
     }
 }
@@ -74,6 +81,10 @@ struct Cell {
     kind: String,
     format: usize,
     value: String,
+    has_formula: bool,
+    has_value: bool,
+    /// Cells so far with a formula and no value.
+    unvalued: usize,
 }
 
 impl Cell {
@@ -92,6 +103,7 @@ impl Cell {
         self.kind.push_str(&element.value("t").unwrap_or_default());
         self.format = element.number("s").and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         self.value.clear();
+        (self.has_formula, self.has_value) = (false, false);
     }
 
     fn end(
@@ -100,6 +112,7 @@ impl Cell {
         strings: &SharedStrings,
         formats: &Formats,
     ) -> Result<(), ExtractError> {
+        self.unvalued += usize::from(self.has_formula && !self.has_value);
         let value = self.value.trim();
         if value.is_empty() {
             return Ok(());

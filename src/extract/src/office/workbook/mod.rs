@@ -29,7 +29,7 @@ use crate::office::workbook::strings::SharedStrings;
 use crate::office::{PROPERTIES, chart, comments};
 use crate::package::Package;
 use crate::title::title;
-use lodestone_types::{Extracted, PageRef};
+use lodestone_types::{Extracted, PageRef, Warning};
 
 /// Sheets of one workbook.
 const SHEETS_MAX: usize = 2000;
@@ -65,13 +65,17 @@ pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
         flow.set_title(&title);
     }
     let book = Book { package: &package, relations, strings, formats };
+    let mut unvalued = 0;
     for sheet in sheets.iter().filter(|sheet| !sheet.is_hidden) {
-        book.sheet(sheet, &mut flow)?;
+        unvalued += book.sheet(sheet, &mut flow)?;
     }
     if flow.len() == 0 {
         for sheet in sheets.iter().filter(|sheet| sheet.is_hidden) {
-            book.sheet(sheet, &mut flow)?;
+            unvalued += book.sheet(sheet, &mut flow)?;
         }
+    }
+    if unvalued > 0 {
+        flow.warn(Warning::formulas_without_values(unvalued));
     }
     flow.finish()
 }
@@ -108,9 +112,10 @@ fn listed(package: &Package<'_>, main: &str) -> Result<(Vec<Listed>, bool), Extr
 }
 
 impl Book<'_> {
-    fn sheet(&self, listed: &Listed, flow: &mut Flow) -> Result<(), ExtractError> {
-        let Some(name) = self.relations.target(&listed.id) else { return Ok(()) };
-        let sheet = cells::read(self.package, name, &self.strings, &self.formats)?;
+    /// Writes a sheet; returns the number of its formulas without a value.
+    fn sheet(&self, listed: &Listed, flow: &mut Flow) -> Result<usize, ExtractError> {
+        let Some(name) = self.relations.target(&listed.id) else { return Ok(0) };
+        let (sheet, unvalued) = cells::read(self.package, name, &self.strings, &self.formats)?;
         let mut inner = Flow::default();
         sheet.write(&mut inner)?;
         let relations = Relations::of(self.package, name)?;
@@ -127,10 +132,11 @@ impl Book<'_> {
             }
         }
         if inner.len() == 0 {
-            return Ok(());
+            return Ok(unvalued);
         }
         flow.page(PageRef::Sheet(listed.number));
         flow.heading(2, &listed.name)?;
-        flow.append(&inner.finish()?)
+        flow.append(&inner.finish()?)?;
+        Ok(unvalued)
     }
 }
