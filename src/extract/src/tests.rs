@@ -286,6 +286,9 @@ fn pages_read_as_a_browser_shows_them() {
         | k | v |\n| --- | --- |\n| 1 | 2 \\| 3 |\n\n  x\n   y\n\nend";
     assert_eq!(extracted.text, expected);
     assert_eq!(extracted.title.as_deref(), Some("A & B"));
+    let steps = b"<ol start=3><li>c<li value=7>g<li>h</ol><ol><li>a</ol>";
+    let steps = extract(Format::Html, steps).unwrap();
+    assert_eq!(steps.text, "3. c\n7. g\n8. h\n1. a");
     let spans =
         b"<table><tr><th rowspan=2>k<th colspan=2>v<tr><td>1<td>2<tr><td>a<td>b<td>c</table>";
     let expected = "| k | v |  |\n| --- | --- | --- |\n| k | 1 | 2 |\n| a | b | c |";

@@ -87,7 +87,8 @@ impl Rendered {
 #[derive(Debug)]
 struct List {
     is_numbered: bool,
-    count: usize,
+    /// The number of the next item.
+    next: u32,
 }
 
 impl Page {
@@ -139,7 +140,7 @@ impl Page {
         let is_link = tag == Tag::Link && traits.leads && self.stack.is_visible();
         self.linked.links += usize::from(is_link);
         if tag.is_block() && self.stack.is_visible() {
-            self.begin(tag, traits.span)?;
+            self.begin(tag, &traits)?;
         }
         Ok(())
     }
@@ -219,14 +220,14 @@ impl Page {
         }
     }
 
-    /// Opens a visible block; `span` are the columns and rows of a cell.
-    fn begin(&mut self, tag: Tag, span: (usize, usize)) -> Result<(), ExtractError> {
+    /// Opens a visible block.
+    fn begin(&mut self, tag: Tag, traits: &Traits) -> Result<(), ExtractError> {
         if let (Tag::Row | Tag::Cell { .. }, Some(table)) = (tag, self.flow.table()) {
             // Text between the cells of a table belongs to none.
             self.line.clear();
             self.linked = Letters::default();
             if let Tag::Cell { is_header } = tag {
-                table.cell_between(span.0, span.1);
+                table.cell_between(traits.span.0, traits.span.1);
                 table.set_header(is_header);
                 self.set_in_cell(true);
             } else {
@@ -242,20 +243,23 @@ impl Page {
             }
             Tag::Heading(level) => self.heading = Some(level),
             Tag::Listing => self.listings += 1,
-            Tag::List { is_numbered } => self.lists.push(List { is_numbered, count: 0 }),
-            Tag::Item => self.begin_item(),
+            Tag::List { is_numbered } => {
+                self.lists.push(List { is_numbered, next: traits.number.unwrap_or(1) });
+            }
+            Tag::Item => self.begin_item(traits.number),
             _ => {}
         }
         Ok(())
     }
 
-    fn begin_item(&mut self) {
+    fn begin_item(&mut self, number: Option<u32>) {
         self.items += 1;
         let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(INDENT_LEVELS_MAX));
         self.mark = Some(match self.lists.last_mut() {
             Some(list) if list.is_numbered => {
-                list.count += 1;
-                format!("{indent}{}. ", list.count)
+                let number = number.unwrap_or(list.next);
+                list.next = number.saturating_add(1);
+                format!("{indent}{number}. ")
             }
             _ => format!("{indent}- "),
         });

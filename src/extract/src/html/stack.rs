@@ -18,6 +18,8 @@ pub(super) struct Traits {
     pub alt: String,
     /// Columns and rows that a cell spans.
     pub span: (usize, usize),
+    /// The number of an item, or of the first one of a list.
+    pub number: Option<u32>,
 }
 
 impl Traits {
@@ -30,6 +32,9 @@ impl Traits {
             match name.len() {
                 7 if name.eq_ignore_ascii_case("colspan") => traits.span.0 = count(&value),
                 7 if name.eq_ignore_ascii_case("rowspan") => traits.span.1 = count(&value),
+                5 if name.eq_ignore_ascii_case("start") || name.eq_ignore_ascii_case("value") => {
+                    traits.number = value.trim().parse().ok();
+                }
                 4 if name.eq_ignore_ascii_case("href") => traits.leads = true,
                 3 if name.eq_ignore_ascii_case("alt") => traits.alt = value.into_owned(),
                 4 if name.eq_ignore_ascii_case("role") => {
