@@ -26,6 +26,14 @@ const NUMBERS_MAX: usize = 2;
 /// Characters of a running header at most; a longer text is a paragraph.
 const CHARS_MAX: usize = 300;
 
+/// Names from which on a line can be those of columns.
+const NAMES_MIN: usize = 3;
+/// Points by which a name and a cell below it are aligned.
+const ALIGNED: f32 = 3.0;
+/// Rows below names of which one must be full, and how far off it may be, in sizes.
+const ROWS_BELOW: usize = 3;
+const ROW_EM_MAX: f32 = 8.0;
+
 /// Words beside the number of a page.
 const PAGE_WORDS: [&str; 30] = [
     "page", "pages", "p", "pp", "pg", "seite", "s", "página", "pagina", "pág", "pag", "strona",
@@ -108,7 +116,8 @@ pub(super) fn drop(pages: &mut [PagePieces<'_>]) {
     }
 }
 
-/// Keeps lines of which less than half is repeated: rows of tables that share a cell.
+/// Keeps lines of which less than half is repeated, rows of tables that share a cell, and the names
+/// of the columns above the rows that a table has on each page.
 fn spare_mixed_lines(pieces: &[Piece], repeated: &mut [Option<bool>]) {
     let mut order: Vec<usize> = (0..pieces.len()).collect();
     order.sort_by(|a, b| pieces[*a].baseline.total_cmp(&pieces[*b].baseline));
@@ -117,10 +126,26 @@ fn spare_mixed_lines(pieces: &[Piece], repeated: &mut [Option<bool>]) {
         let letters = |is: &dyn Fn(usize) -> bool| -> usize {
             line.iter().filter(|at| is(**at)).map(|at| pieces[*at].letters).sum()
         };
-        if letters(&|at| repeated[at].is_some()) * 2 < letters(&|_| true) {
+        let below = lines[number + 1..].iter().take(ROWS_BELOW);
+        let is_mixed = letters(&|at| repeated[at].is_some()) * 2 < letters(&|_| true);
+        if is_mixed || { below }.any(|row| names_columns(line, row, pieces)) {
             line.iter().for_each(|at| repeated[*at] = None);
         }
     }
+}
+
+/// Whether each piece of a line names a column in which a piece of the row stands. Two pieces are
+/// no sign: a running header has them at the edges of two columns of prose.
+fn names_columns(line: &[usize], row: &[usize], pieces: &[Piece]) -> bool {
+    let middle = |piece: &Piece| (piece.left + piece.right) / 2.0;
+    let is_over = |name: &Piece, cell: &Piece| {
+        let edges = [name.left - cell.left, name.right - cell.right, middle(name) - middle(cell)];
+        cell.baseline - name.baseline < ROW_EM_MAX * name.size
+            && edges.iter().any(|apart| apart.abs() < ALIGNED)
+    };
+    line.len() >= NAMES_MIN
+        && line.len() == row.len()
+        && line.iter().all(|name| row.iter().any(|cell| is_over(&pieces[*name], &pieces[*cell])))
 }
 
 /// The pieces at each height, sorted by height.

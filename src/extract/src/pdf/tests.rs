@@ -359,6 +359,27 @@ fn a_bomb_costs_no_more_than_its_page() {
 }
 
 #[test]
+fn names_of_columns_stay_on_each_page_of_a_table() {
+    let row = |y: f32, cells: [&str; 3]| -> Vec<(f32, f32, String)> {
+        let cells = [72.0, 200.0, 300.0].into_iter().zip(cells);
+        cells.map(|(x, cell)| (x, y, cell.to_owned())).collect()
+    };
+    let table = |page: usize| {
+        let name = |at: usize| format!("Part {page}{at}");
+        let mut lines = row(760.0, ["Name", "Colour", "Weight in kg"]);
+        for at in 1..6 {
+            lines.extend(row(760.0 - 14.0 * at as f32, [&name(at), "red", "2"]));
+        }
+        lines.push((72.0, 30.0, "A catalogue".to_owned()));
+        lines
+    };
+    let text = text_of(&drawn_pages(&[table(1), table(2), table(3)]));
+    let names = "| Name | Colour | Weight in kg |\n| --- | --- | --- |\n| Part ";
+    assert_eq!(text.matches(names).count(), 3, "{text}");
+    assert_eq!(text.matches("A catalogue").count(), 1, "{text}");
+}
+
+#[test]
 fn nesting_ends_before_the_stack_does() {
     for deep in ["[".repeat(100_000), "<</A ".repeat(100_000)] {
         let drawn = line("F1", 10, 72.0, 700.0, "text");
