@@ -103,5 +103,6 @@ fn piece(page: &Page<'_>, field: &Dict<'_>, text: &str) -> Option<Piece> {
         is_bold: false,
         is_mono: false,
         advance,
+        is_running: false,
     })
 }

@@ -64,7 +64,8 @@ fn is_bold(block: &PageBlock, body: f32) -> bool {
         && is_title(block, BOLD_CHARS_MAX)
 }
 
-/// Whether a block could be a title: short, of words, without the end of a sentence.
+/// Whether a block could be a title: short, of words, without the end of a sentence, and not what
+/// stands on many pages.
 fn is_title(block: &PageBlock, chars_max: usize) -> bool {
     let letters = block.text.chars().filter(|c| c.is_alphabetic()).count();
     let chars = block.text.chars().filter(|c| !c.is_whitespace()).count();
@@ -72,6 +73,7 @@ fn is_title(block: &PageBlock, chars_max: usize) -> bool {
     let is_kind = matches!(block.kind, Kind::Prose)
         || (block.kind == Kind::Item && block.text.starts_with(|c: char| c.is_ascii_digit()));
     is_kind
+        && !block.is_running
         && letters >= 3
         && letters * 2 >= chars
         && chars <= chars_max

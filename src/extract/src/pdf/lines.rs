@@ -63,6 +63,11 @@ impl Line {
         bold.sum::<usize>() * 2 > self.letters()
     }
 
+    /// Whether the line stands on many pages.
+    pub(super) fn is_running(&self) -> bool {
+        self.pieces.iter().all(|piece| piece.is_running)
+    }
+
     /// Whether all letters of the line are equally wide.
     pub(super) fn is_mono(&self) -> bool {
         self.pieces.iter().all(|piece| piece.is_mono)

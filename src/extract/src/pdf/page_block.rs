@@ -26,12 +26,14 @@ pub(super) struct PageBlock {
     /// Size of the letters of its first line, in points.
     pub size: f32,
     pub is_bold: bool,
+    /// Whether its first line stands on many pages.
+    pub is_running: bool,
 }
 
 impl PageBlock {
     /// A block without text.
     pub(super) fn new(kind: Kind, size: f32, is_bold: bool) -> Self {
-        Self { kind, text: String::new(), areas: Vec::new(), size, is_bold }
+        Self { kind, text: String::new(), areas: Vec::new(), size, is_bold, is_running: false }
     }
 
     /// Appends text that covers an area.

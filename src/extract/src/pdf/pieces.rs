@@ -43,6 +43,8 @@ pub(super) struct Piece {
     pub is_mono: bool,
     /// Average width of a letter.
     pub advance: f32,
+    /// Whether it is the copy that stays of what stands on many pages.
+    pub is_running: bool,
 }
 
 impl Piece {
@@ -229,6 +231,7 @@ fn piece(part: &[(Glyph, bool)], fonts: &Fonts<'_>) -> Option<Piece> {
         is_bold: share(&|glyph| fonts.face(glyph.face).is_bold) > part.len(),
         is_mono: share(&|glyph| fonts.face(glyph.face).is_mono()) > part.len(),
         advance: glyphs().map(|g| g.right - g.left).sum::<f32>() / part.len() as f32,
+        is_running: false,
     })
 }
 

@@ -109,6 +109,7 @@ fn flowing(
         let item = marks::split(&text);
         let kind = if item.is_some() { Kind::Item } else { Kind::Prose };
         let mut block = PageBlock::new(kind, lines[at].size, lines[at].is_bold());
+        block.is_running = lines[at].is_running();
         match item {
             Some((mark, rest)) => {
                 let mark = format!("{mark} ");

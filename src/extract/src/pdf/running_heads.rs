@@ -110,7 +110,12 @@ pub(super) fn drop(pages: &mut [PagePieces<'_>]) {
     if repeated.iter().flatten().all(Option::is_some) {
         return;
     }
-    for (page, repeated) in pages.iter_mut().zip(repeated) {
+    for (number, (page, repeated)) in pages.iter_mut().zip(repeated).enumerate() {
+        let foot = page.height - ZONE * page.height;
+        // At the head of the first page it may be the title.
+        for (piece, stays) in page.pieces.iter_mut().zip(&repeated) {
+            piece.is_running = stays.is_some() && (number > 0 || piece.top > foot);
+        }
         let mut repeated = repeated.into_iter();
         page.pieces.retain(|_| repeated.next().flatten().unwrap_or(true));
     }
@@ -122,7 +127,8 @@ fn spare_mixed_lines(pieces: &[Piece], repeated: &mut [Option<bool>]) {
     let mut order: Vec<usize> = (0..pieces.len()).collect();
     order.sort_by(|a, b| pieces[*a].baseline.total_cmp(&pieces[*b].baseline));
     let near = |a: &usize, b: &usize| pieces[*b].baseline - pieces[*a].baseline < SAME_LINE;
-    for line in order.chunk_by(near) {
+    let lines: Vec<&[usize]> = order.chunk_by(near).collect();
+    for (number, line) in lines.iter().enumerate() {
         let letters = |is: &dyn Fn(usize) -> bool| -> usize {
             line.iter().filter(|at| is(**at)).map(|at| pieces[*at].letters).sum()
         };

@@ -301,6 +301,22 @@ fn headers_that_differ_between_pages_are_content() {
 }
 
 #[test]
+fn what_stands_at_the_foot_of_all_pages_is_no_heading() {
+    let shown: Vec<_> = (1..=3)
+        .map(|page| {
+            let body = lines(72.0, 600.0, &["Apples are red, pears are green.", "Plums are blue."]);
+            let foot = line("F1", 16, 72.0, 30.0, "Orchard of the North");
+            let title =
+                line("F1", 16, 72.0, 700.0, &format!("Chapter {}", ["A", "B", "C"][page - 1]));
+            ("", stream("", (title + &body + &foot).as_bytes()))
+        })
+        .collect();
+    let text = text_of(&pages(&shown));
+    assert!(text.contains("# Chapter B") && !text.contains("# Orchard"), "{text}");
+    assert_eq!(text.matches("Orchard of the North").count(), 1, "{text}");
+}
+
+#[test]
 fn rows_of_tables_in_the_margins_of_a_page_stay() {
     // Rows closer than the drift of headers, at the foot of one page and then of two.
     let row = |page: usize, row: usize| -> Vec<(f32, f32, String)> {
