@@ -22,6 +22,13 @@ const CELL_LETTERS_MAX: usize = 60;
 /// A line that continues the row above is nearer to it than rows are to each other.
 const CONTINUED: f32 = 0.85;
 
+/// Rows stand further apart than the lines in them by this, where cells have several lines.
+const ROWS_APART: f32 = 1.25;
+/// Lines of one cell follow each other within so many sizes.
+const LEADING_EM: f32 = 1.45;
+/// Distances of rows that are needed to tell them from distances of lines.
+const ROWS_APART_MIN: usize = 2;
+
 /// Lines of something like a table from which on its end is believed.
 const RETRIED_MAX: usize = 8;
 
@@ -73,16 +80,29 @@ fn grow(lines: &[Line], first: usize) -> Option<Table> {
         }
         // A line of one cell is a part of the row above it, or the end: a title, what comes below.
         let is_title = line.left <= columns[0].1 || wider.len() > columns.len();
-        if line.pieces.len() == 1 && (is_title || end - last > 2) {
+        let is_wrapped = wraps(lines, end);
+        if line.pieces.len() == 1 && !is_wrapped && (is_title || end - last > 2) {
             break;
         }
-        if line.pieces.len() > 1 {
+        if line.pieces.len() > 1 || is_wrapped {
             last = end;
         }
         columns = wider;
         end += 1;
     }
     Some(Table { lines: first..last + 1, columns })
+}
+
+/// Whether a line of one cell continues the row above it: that is nearer than the row below it.
+fn wraps(lines: &[Line], at: usize) -> bool {
+    let (line, Some(next)) = (&lines[at], lines.get(at + 1)) else { return false };
+    let (above, below) = (line.baseline - lines[at - 1].baseline, next.baseline - line.baseline);
+    next.pieces.len() > 1
+        && above < LEADING_EM * line.size
+        && below > ROWS_APART * above
+        && below <= ROW_EM_MAX * line.size
+        && line.left >= next.left - line.size
+        && !line.pieces[0].text.contains(|c: char| c.is_ascii_digit())
 }
 
 /// Columns that hold `pieces` and the columns so far: stretches with free strips between them.
@@ -125,6 +145,7 @@ pub(super) fn block(lines: &[Line], table: &Table) -> PageBlock {
         lines.windows(2).map(|pair| pair[1].baseline - pair[0].baseline).collect();
     steps.sort_by(f32::total_cmp);
     let usual = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
+    let rows_apart = rows_apart(&steps);
     let mut rows: Vec<Vec<Vec<&Piece>>> = Vec::new();
     let mut last: Option<&Line> = None;
     for line in lines {
@@ -135,7 +156,10 @@ pub(super) fn block(lines: &[Line], table: &Table) -> PageBlock {
         }
         let step = last.map_or(f32::MAX, |last| line.baseline - last.baseline);
         let is_continued = line.pieces.len() == 1 || step < CONTINUED * usual;
-        match rows.last_mut().filter(|_| cells[0].is_empty() && is_continued) {
+        let is_near = rows_apart.is_some_and(|apart| step < apart);
+        let is_same = (cells[0].is_empty() && is_continued)
+            || rows.last().is_some_and(|row| is_near && is_rest(&cells, row));
+        match rows.last_mut().filter(|_| is_same) {
             Some(row) => {
                 for (cell, more) in row.iter_mut().zip(cells) {
                     cell.extend(more);
@@ -154,6 +178,25 @@ pub(super) fn block(lines: &[Line], table: &Table) -> PageBlock {
         }
     }
     block
+}
+
+/// The least distance of two rows, where their cells have several lines and so the distances of
+/// lines are of two kinds. `steps` are those, ascending.
+fn rows_apart(steps: &[f32]) -> Option<f32> {
+    let apart = ROWS_APART * steps.first()?;
+    let count = steps.iter().filter(|step| **step >= apart).count();
+    (count >= ROWS_APART_MIN).then_some(apart)
+}
+
+/// Whether the cells of a line may be the rest of those of a row: words, and fewer of them or in
+/// the middle of a sentence. A row of its own has numbers or all cells.
+fn is_rest(cells: &[Vec<&Piece>], row: &[Vec<&Piece>]) -> bool {
+    let filled = |cells: &[Vec<&Piece>]| cells.iter().filter(|cell| !cell.is_empty()).count();
+    let is_number = |piece: &&Piece| !piece.text.contains(char::is_alphabetic);
+    let is_within = cells.iter().zip(row).all(|(cell, above)| cell.is_empty() || !above.is_empty());
+    let mut pieces = cells.iter().flatten();
+    let is_inner = pieces.next().is_some_and(|piece| piece.text.starts_with(char::is_lowercase));
+    is_within && (is_inner || filled(cells) < filled(row)) && !cells.iter().flatten().any(is_number)
 }
 
 fn write_row(block: &mut PageBlock, row: &[Vec<&Piece>]) {

@@ -238,6 +238,30 @@ fn tables_and_listings_keep_their_lines() {
 }
 
 #[test]
+fn cells_of_several_lines_stay_in_their_row() {
+    let rows: [(f32, &[(f32, &str)]); 7] = [
+        (700.0, &[(72.0, "Term"), (200.0, "Meaning"), (400.0, "Since")]),
+        (682.0, &[(72.0, "Warranty"), (200.0, "Two years from the day"), (400.0, "2020")]),
+        (670.0, &[(200.0, "of delivery")]),
+        (652.0, &[(72.0, "Return of goods"), (200.0, "Thirty days after"), (400.0, "2021")]),
+        (640.0, &[(72.0, "bought online"), (200.0, "they have come")]),
+        (628.0, &[(72.0, "or by mail")]),
+        (610.0, &[(72.0, "Deposit"), (200.0, "Ten percent"), (400.0, "2022")]),
+    ];
+    let drawn = rows
+        .iter()
+        .flat_map(|(y, cells)| cells.iter().map(|(x, text)| line("F1", 10, *x, *y, text)));
+    let text = text_of(&page(&drawn.collect::<String>()));
+    assert_eq!(
+        text,
+        "| Term | Meaning | Since |\n| --- | --- | --- |\n\
+         | Warranty | Two years from the day of delivery | 2020 |\n\
+         | Return of goods bought online or by mail | Thirty days after they have come | 2021 |\n\
+         | Deposit | Ten percent | 2022 |"
+    );
+}
+
+#[test]
 fn text_from_the_right_is_read_from_the_right() {
     // Drawn from the left: gimel, bet, alef, a number, bet, alef.
     let drawn = line("F4", 12, 300.0, 700.0, "CBA BA");
@@ -281,6 +305,22 @@ fn of_running_headers_one_copy_stays_and_page_numbers_go() {
 }
 
 #[test]
+fn what_stands_at_the_foot_of_all_pages_is_no_heading() {
+    let shown: Vec<_> = (1..=3)
+        .map(|page| {
+            let body = lines(72.0, 600.0, &["Apples are red, pears are green.", "Plums are blue."]);
+            let foot = line("F1", 16, 72.0, 30.0, "Orchard of the North");
+            let title =
+                line("F1", 16, 72.0, 700.0, &format!("Chapter {}", ["A", "B", "C"][page - 1]));
+            ("", stream("", (title + &body + &foot).as_bytes()))
+        })
+        .collect();
+    let text = text_of(&pages(&shown));
+    assert!(text.contains("# Chapter B") && !text.contains("# Orchard"), "{text}");
+    assert_eq!(text.matches("Orchard of the North").count(), 1, "{text}");
+}
+
+#[test]
 fn headers_that_differ_between_pages_are_content() {
     let shown: Vec<_> = (1..=12)
         .map(|number| {
@@ -298,22 +338,6 @@ fn headers_that_differ_between_pages_are_content() {
         assert!(text.contains(&format!("Number {number}\n")), "{number}: {text}");
     }
     assert!(!text.lines().any(|line| line == "7"), "{text}");
-}
-
-#[test]
-fn what_stands_at_the_foot_of_all_pages_is_no_heading() {
-    let shown: Vec<_> = (1..=3)
-        .map(|page| {
-            let body = lines(72.0, 600.0, &["Apples are red, pears are green.", "Plums are blue."]);
-            let foot = line("F1", 16, 72.0, 30.0, "Orchard of the North");
-            let title =
-                line("F1", 16, 72.0, 700.0, &format!("Chapter {}", ["A", "B", "C"][page - 1]));
-            ("", stream("", (title + &body + &foot).as_bytes()))
-        })
-        .collect();
-    let text = text_of(&pages(&shown));
-    assert!(text.contains("# Chapter B") && !text.contains("# Orchard"), "{text}");
-    assert_eq!(text.matches("Orchard of the North").count(), 1, "{text}");
 }
 
 #[test]
@@ -338,6 +362,27 @@ fn rows_of_tables_in_the_margins_of_a_page_stay() {
             assert!(text.contains(&format!("| Row {page}{at} | paid | {}", 100 * page + at)));
         }
     }
+}
+
+#[test]
+fn names_of_columns_stay_on_each_page_of_a_table() {
+    let row = |y: f32, cells: [&str; 3]| -> Vec<(f32, f32, String)> {
+        let cells = [72.0, 200.0, 300.0].into_iter().zip(cells);
+        cells.map(|(x, cell)| (x, y, cell.to_owned())).collect()
+    };
+    let table = |page: usize| {
+        let name = |at: usize| format!("Part {page}{at}");
+        let mut lines = row(760.0, ["Name", "Colour", "Weight in kg"]);
+        for at in 1..6 {
+            lines.extend(row(760.0 - 14.0 * at as f32, [&name(at), "red", "2"]));
+        }
+        lines.push((72.0, 30.0, "A catalogue".to_owned()));
+        lines
+    };
+    let text = text_of(&drawn_pages(&[table(1), table(2), table(3)]));
+    let names = "| Name | Colour | Weight in kg |\n| --- | --- | --- |\n| Part ";
+    assert_eq!(text.matches(names).count(), 3, "{text}");
+    assert_eq!(text.matches("A catalogue").count(), 1, "{text}");
 }
 
 #[test]
@@ -372,27 +417,6 @@ fn a_bomb_costs_no_more_than_its_page() {
         let error = read(&pages(&[("", flate(shown.as_bytes()))])).unwrap_err();
         assert!(error.to_string().contains("glyphs of a page"), "{error}");
     }
-}
-
-#[test]
-fn names_of_columns_stay_on_each_page_of_a_table() {
-    let row = |y: f32, cells: [&str; 3]| -> Vec<(f32, f32, String)> {
-        let cells = [72.0, 200.0, 300.0].into_iter().zip(cells);
-        cells.map(|(x, cell)| (x, y, cell.to_owned())).collect()
-    };
-    let table = |page: usize| {
-        let name = |at: usize| format!("Part {page}{at}");
-        let mut lines = row(760.0, ["Name", "Colour", "Weight in kg"]);
-        for at in 1..6 {
-            lines.extend(row(760.0 - 14.0 * at as f32, [&name(at), "red", "2"]));
-        }
-        lines.push((72.0, 30.0, "A catalogue".to_owned()));
-        lines
-    };
-    let text = text_of(&drawn_pages(&[table(1), table(2), table(3)]));
-    let names = "| Name | Colour | Weight in kg |\n| --- | --- | --- |\n| Part ";
-    assert_eq!(text.matches(names).count(), 3, "{text}");
-    assert_eq!(text.matches("A catalogue").count(), 1, "{text}");
 }
 
 #[test]
