@@ -34,6 +34,10 @@ pub(super) struct Break {
     pub strength: Strength,
 }
 
+/// Lines from which on a paragraph can be a listing, and among so many of them one may begin as a
+/// line of prose does.
+const LISTING_LINES_MIN: usize = 4;
+const PROSE_LINES: usize = 8;
 /// Bytes of a short form at most, quotes and brackets before it included.
 const ABBREVIATION_BYTES_MAX: usize = 12;
 
@@ -41,26 +45,27 @@ const ABBREVIATION_BYTES_MAX: usize = 12;
 pub(super) fn find(text: &str, blocks: &[Block]) -> Vec<Break> {
     let mut breaks = Vec::new();
     let mut done = 0;
-    let mut after_heading = false;
+    let (mut after_heading, mut after_lead) = (false, false);
     for block in blocks {
         debug_assert!(done <= block.range.start && block.range.end <= text.len());
         let Some(inner) = text.get(block.range.clone()) else { continue };
         if !after_heading {
-            scan(text, done, block.range.start, false, &mut breaks);
-            push(&mut breaks, block.range.start, strength_of(block.kind));
+            scan(text, done, block.range.start, Lines::Wrapped, &mut breaks);
+            // A line that announces a list or a table says nothing without it.
+            let is_announced = after_lead && strength_of(block.kind) == Strength::Block;
+            let strength = if is_announced { Strength::Line } else { strength_of(block.kind) };
+            push(&mut breaks, block.range.start, strength);
         }
-        let by_line = matches!(
-            block.kind,
-            BlockKind::Code | BlockKind::Table | BlockKind::Record | BlockKind::ListItem
-        );
+        let lines = lines_of(block.kind, inner);
+        after_lead = block.kind == BlockKind::Paragraph && inner.ends_with([':', '\u{FF1A}']);
         after_heading = matches!(block.kind, BlockKind::Heading { .. });
         if !after_heading {
-            scan(text, block.range.start, block.range.start + inner.len(), by_line, &mut breaks);
+            scan(text, block.range.start, block.range.start + inner.len(), lines, &mut breaks);
         }
         done = block.range.end;
     }
     if !after_heading {
-        scan(text, done, text.len(), false, &mut breaks);
+        scan(text, done, text.len(), Lines::Wrapped, &mut breaks);
     }
     breaks
 }
@@ -74,6 +79,42 @@ fn strength_of(kind: BlockKind) -> Strength {
         | BlockKind::Table
         | BlockKind::Code
         | BlockKind::Record => Strength::Block,
+    }
+}
+
+/// Whether the lines of a paragraph stand for themselves, as those of logs and of code do: hardly
+/// any begins with a small letter or a letter without case, as the lines of wrapped prose do.
+fn is_listing(paragraph: &str) -> bool {
+    let is_prose = |line: &str| {
+        let first = line.trim_start().chars().next();
+        first.is_some_and(|c| c.is_alphabetic() && !c.is_uppercase())
+    };
+    let (mut lines, mut prose) = (0, 0);
+    for line in paragraph.lines() {
+        lines += 1;
+        prose += usize::from(is_prose(line));
+    }
+    lines >= LISTING_LINES_MIN && prose * PROSE_LINES <= lines
+}
+
+/// The lines of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    /// Prose goes on from one to the next.
+    Wrapped,
+    /// Each is a part of its own, as good to cut at as a sentence.
+    Parts,
+    /// Each is a whole of its own, whatever sentences are in it.
+    Entries,
+}
+
+fn lines_of(kind: BlockKind, content: &str) -> Lines {
+    match kind {
+        BlockKind::Code | BlockKind::Table | BlockKind::Record | BlockKind::ListItem => {
+            Lines::Parts
+        }
+        BlockKind::Paragraph if is_listing(content) => Lines::Entries,
+        BlockKind::Paragraph | BlockKind::Heading { .. } => Lines::Wrapped,
     }
 }
 
@@ -98,7 +139,7 @@ enum Pending {
 }
 
 /// Finds the breaks inside `from..to`: after sentences, at lines, at blank lines.
-fn scan(text: &str, from: usize, to: usize, by_line: bool, breaks: &mut Vec<Break>) {
+fn scan(text: &str, from: usize, to: usize, own: Lines, breaks: &mut Vec<Break>) {
     let mut pending = Pending::Nothing;
     let mut lines = 0_u32;
     let mut spaced = false;
@@ -118,9 +159,11 @@ fn scan(text: &str, from: usize, to: usize, by_line: bool, breaks: &mut Vec<Brea
         };
         if lines > 1 {
             push(breaks, at, Strength::Block);
-        } else if sentence_begins || (lines == 1 && by_line) {
+        } else if (lines == 1 && own != Lines::Wrapped)
+            || (sentence_begins && own != Lines::Entries)
+        {
             push(breaks, at, Strength::Sentence);
-        } else if lines == 1 {
+        } else if sentence_begins || lines == 1 {
             push(breaks, at, Strength::Line);
         }
         if spaced || sentence_begins {

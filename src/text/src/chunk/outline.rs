@@ -1,5 +1,6 @@
 //! Outline over a chunk: the headings of the sections that it is in, and the header row of the
-//! table that it is in. A piece of a table cut from its heading says nothing of what it counts.
+//! table, or the first line of the record, that it is in. A piece of a table cut from its heading
+//! says nothing of what it counts, one of a record not whose it is.
 
 use lodestone_types::{Block, BlockKind, ChunkDraft};
 
@@ -10,8 +11,9 @@ const CONTEXT_CHARS_MAX: usize = 160;
 const LINE_CHARS_MAX: usize = 100;
 
 /// For each chunk of `text` the lines that stand over it and are not in it: headings from the
-/// outermost to the innermost, then the header row; empty where there are none. `title` is left
-/// out, as it is known of every chunk. Beyond the limit outer headings are left out first.
+/// outermost to the innermost, then the header row or the first line of the record; empty where
+/// there are none. `title` is left out, as it is known of every chunk. Beyond the limit outer
+/// headings are left out first.
 pub fn contexts(text: &str, blocks: &[Block], title: &str, chunks: &[ChunkDraft]) -> Vec<String> {
     let mut outline = Outline::default();
     let mut blocks = blocks.iter().peekable();
@@ -29,7 +31,7 @@ pub fn contexts(text: &str, blocks: &[Block], title: &str, chunks: &[ChunkDraft]
     contexts
 }
 
-/// The open headings, and the last table, before a place of the text.
+/// The open headings, and the last table or record, before a place of the text.
 #[derive(Debug, Default)]
 struct Outline<'a> {
     /// Level and text, ascending by level.
@@ -45,7 +47,7 @@ impl<'a> Outline<'a> {
                 self.headings.push((level, line(&text[block.range.clone()])));
                 self.table = None;
             }
-            BlockKind::Table => self.table = Some(block),
+            BlockKind::Table | BlockKind::Record => self.table = Some(block),
             _ => self.table = None,
         }
     }
@@ -54,6 +56,8 @@ impl<'a> Outline<'a> {
     fn over(&self, text: &str, byte: usize, title: &str) -> String {
         let inside = self.table.filter(|table| byte < table.range.end);
         let header = inside.map(|table| line(&text[table.range.clone()]));
+        // Metadata begins with a line of marks.
+        let header = header.filter(|line| line.contains(char::is_alphanumeric));
         let headings = self.headings.iter().map(|(_, heading)| *heading);
         let mut chars_left = CONTEXT_CHARS_MAX;
         let mut lines: Vec<&str> = Vec::new();
@@ -132,6 +136,24 @@ mod tests {
         assert_eq!(found[5], "Report\nSales");
         assert_eq!(over(&["more", "end"], "Report"), ["Sales\nDétail", "Costs"]);
         assert_eq!(over(&["intro"], "Report"), [""]);
+    }
+
+    #[test]
+    fn the_rest_of_a_record_says_whose_it_is() {
+        let text = "## Staff\n\nname: Ada\nrole: lead\nroom: 5\n\nname: Bo\nrole: cook";
+        let at = |part: &str| text.find(part).unwrap();
+        let kinds = [
+            (BlockKind::Heading { level: 2 }, 0..8),
+            (BlockKind::Record, at("name: Ada")..at("\n\nname: Bo")),
+            (BlockKind::Record, at("name: Bo")..text.len()),
+        ];
+        let blocks = kinds.map(|(kind, range)| Block { kind, range });
+        let draft = |part: &str| {
+            let place = ChunkPlace { document_start: at(part) as u32, ..ChunkPlace::default() };
+            ChunkDraft { text: String::new(), place }
+        };
+        let found = contexts(text, &blocks, "", &["room", "name: Bo"].map(draft));
+        assert_eq!(found, ["Staff\nname: Ada", "Staff"]);
     }
 
     #[test]

@@ -174,6 +174,35 @@ fn a_heading_stays_with_what_follows_and_a_section_repeats_nothing() {
 }
 
 #[test]
+fn a_line_that_announces_a_list_stays_with_it() {
+    let body = "one two three four five six seven eight nine ten eleven.";
+    let text = format!(
+        "{body}\n\nYou need:\n\n- a passport of your own country\n- a photograph of the face"
+    );
+    let item = |part: &str| {
+        let at = text.find(part).unwrap();
+        Block { kind: BlockKind::ListItem, range: at..at + part.len() }
+    };
+    let items = [item("- a passport of your own country"), item("- a photograph of the face")];
+    let blocks: Vec<Block> = paragraphs(&text).into_iter().take(2).chain(items).collect();
+    let drafts = chunk(&text, &blocks, &Words, ChunkSizes { tokens: 20, overlap: 0 });
+    let texts: Vec<&str> = drafts.iter().map(|draft| draft.text.as_str()).collect();
+    assert_eq!(texts, [body, &text[body.len() + 2..]]);
+}
+
+#[test]
+fn lines_of_a_log_stay_whole() {
+    let log: String =
+        (10..40).map(|n| format!("10:{n} ERROR No room. It is tried again.\n")).collect();
+    for draft in chunk(&log, &paragraphs(&log), &Words, ChunkSizes { tokens: 32, overlap: 0 }) {
+        assert!(draft.text.starts_with("10:") && draft.text.ends_with("again."), "{draft:?}");
+    }
+    let prose = "The pump runs. It\nis red. The motor\nhums loudly. It is\ntried again.";
+    let drafts = chunk(prose, &paragraphs(prose), &Words, ChunkSizes { tokens: 12, overlap: 0 });
+    assert!(drafts[1].text.starts_with("The motor"), "{drafts:?}");
+}
+
+#[test]
 fn cuts_prefer_sentences() {
     let text = "Dr. A. Smith paid 3.5 francs for it. He left soon. Was it late? Yes! \
                 Nobody saw e.g. him go home that night. It rained.";
