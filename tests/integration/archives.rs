@@ -93,6 +93,11 @@ fn an_import_gives_equal_listings_and_answers() {
     };
     assert_eq!(chunks(&export(&other, "moved")), chunks(&archive), "text, places and vectors");
     assert_eq!(seen(&other, "moved"), before);
+    let used = |server: &TestServer, tenant: &str| {
+        let usage = server.get(&format!("/tenant/usage?tenant_id={tenant}")).ok();
+        ["sources", "bytes", "vectors"].map(|name| usage[name].as_u64().expect("a number"))
+    };
+    assert_eq!(used(&other, "moved"), used(&server, "acme"), "it counts at once");
     let status = other.post("/upload/verify_processing?file_id=s3", Value::Null).ok();
     assert_eq!(status["status"], "success", "found without its tenant: {status}");
     // It goes on like any other tenant, also after a restart.

@@ -220,12 +220,18 @@ impl<'a> NewTenant<'a> {
         let head = collection.head();
         ingest.catalog.insert_built(self.tenant.clone(), head, sub_tenants, replaces)?;
         self.is_finished = true;
-        if let Some(old) = replaces {
-            if let Err(error) = descriptors::mark_deleted(&*ingest.store, old) {
-                tracing::warn!(collection = %old, %error, "a deleted tenant is described as alive");
-            }
-            drop(changing);
+        if let Some(old) = replaces
+            && let Err(error) = descriptors::mark_deleted(&*ingest.store, old)
+        {
+            tracing::warn!(collection = %old, %error, "a deleted tenant is described as alive");
+        }
+        drop(changing);
+        if replaces.is_some() {
             ingest.clear_deleted_tenants();
+        }
+        // So that they count from now on, not an hour later.
+        if let Err(error) = ingest.know_sources(&self.tenant.id, &collection) {
+            tracing::warn!(tenant = %self.tenant.id, %error, "imported sources are counted later");
         }
         ingest.maintenance.wake_opened(&collection);
         ingest.look_after(&collection);

@@ -234,8 +234,13 @@ impl Ingest {
         Ok(tenants.into_iter().map(|tenant| tenant.id).collect())
     }
 
-    /// Tells the catalog of the sources of a tenant of an earlier release, or of a rebuilt catalog.
-    fn know_sources(&self, name: &TenantId, collection: &Collection) -> Result<(), IngestError> {
+    /// Tells the catalog of the sources of a tenant that was imported, is of an earlier release, or
+    /// of a rebuilt catalog.
+    pub(super) fn know_sources(
+        &self,
+        name: &TenantId,
+        collection: &Collection,
+    ) -> Result<(), IngestError> {
         if !self.catalog.tenants_not_known()?.contains(name) {
             return Ok(());
         }
