@@ -13,6 +13,10 @@
 //! with it: they end with it, and are there again when a segment is rebuilt. Without a generator
 //! the text alone is kept (API 3.7): rules would only store it a second time, with less in it; a
 //! caller who wants statements instead of a text uses generation.
+//!
+//! - `generated`: memories of what a message says
+
+mod generated;
 
 use std::sync::Arc;
 
@@ -20,7 +24,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::ingest::pipeline::{Draft, unread};
 use crate::ingest::{Ingest, IngestError};
-use crate::statements;
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::Outcome;
 use lodestone_embed::{Embedder, Lane};
@@ -31,7 +34,7 @@ use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{
     Extracted, Fault, Memory, Metadata, Origin, RequestContext, Sequence, SourceDetail, SourceId,
-    SourceKind, SourceRecord, SubTenantId, Timestamp, limits,
+    SourceKind, SourceRecord, SubTenantId, Timestamp,
 };
 
 const MILLIS_PER_SECOND: u64 = 1000;
@@ -41,7 +44,7 @@ const MILLIS_PER_SECOND: u64 = 1000;
 pub struct NewMemory {
     /// The id it asked for, which replaces the memory of that id; generated when none.
     pub id: Option<SourceId>,
-    /// The text; not blank, up to [`limits::MEMORY_BYTES_MAX`].
+    /// The text; not blank, up to [`lodestone_types::limits::MEMORY_BYTES_MAX`].
     pub content: String,
     /// Seconds until its end; `None`: it has none.
     pub life_seconds: Option<u64>,
@@ -101,6 +104,18 @@ impl Ingest {
         sub_tenant: &SubTenantId,
         added: Vec<NewMemory>,
     ) -> Result<Vec<AddedMemory>, IngestError> {
+        self.add_unless_known(tenant, collection, sub_tenant, added, None)
+    }
+
+    /// As [`Self::add_memories`], without those whose words were remembered after `seen`.
+    fn add_unless_known(
+        &self,
+        tenant: &Tenant,
+        collection: &Arc<Collection>,
+        sub_tenant: &SubTenantId,
+        added: Vec<NewMemory>,
+        seen: Option<&Arc<Snapshot>>,
+    ) -> Result<Vec<AddedMemory>, IngestError> {
         self.require_room_for_content()?;
         if added.is_empty() {
             return Ok(Vec::new());
@@ -116,7 +131,7 @@ impl Ingest {
         let kept = self.keep_originals(collection, sub_tenant, &mut prepared, now);
         let mut sources: Vec<NewSource> = prepared.into_iter().map(|one| one.source).collect();
         let published =
-            kept.and_then(|()| self.publish_with(tenant, collection, model, &mut sources));
+            kept.and_then(|()| self.publish_with(tenant, collection, model, &mut sources, seen));
         match published {
             Ok(()) => {}
             // They may be referred to.
@@ -133,71 +148,6 @@ impl Ingest {
             AddedMemory { memory, chunks: source.rows.len() }
         };
         Ok(sources.iter().map(stored).collect())
-    }
-
-    /// Adds what a message says that is worth keeping, one memory a statement: `written` by a
-    /// generator, or found by rule. A memory in the same words is not added again, but returned
-    /// with the others.
-    ///
-    /// # Errors
-    /// As [`Self::add_memories`].
-    pub fn generate_memories(
-        &self,
-        tenant: &Tenant,
-        collection: &Arc<Collection>,
-        sub_tenant: &SubTenantId,
-        message: &str,
-        user_name: Option<&str>,
-        written: Option<Vec<String>>,
-    ) -> Result<Vec<Memory>, IngestError> {
-        let by_rule = || statements::worth_keeping(message, user_name);
-        let mut statements = written.unwrap_or_else(by_rule);
-        statements.truncate(limits::MEMORY_STATEMENTS_MAX);
-        let snapshot = collection.snapshot();
-        let known = self.remembered(&snapshot, sub_tenant, &statements)?;
-        let is_new = |statement: &&String| known.iter().all(|known| known.content != **statement);
-        let to_add = statements.iter().filter(is_new).map(|statement| NewMemory {
-            id: None,
-            content: statement.clone(),
-            life_seconds: None,
-            condensed: Vec::new(),
-            sent: Metadata::from_iter([
-                ("user_message".to_owned(), message.into()),
-                ("user_name".to_owned(), user_name.into()),
-            ]),
-        });
-        let added = self.add_memories(tenant, collection, sub_tenant, to_add.collect())?;
-        let mut all = known;
-        all.extend(added.into_iter().map(|added| added.memory));
-        let place = |memory: &Memory| statements.iter().position(|text| *text == memory.content);
-        all.sort_by_key(place);
-        Ok(all)
-    }
-
-    /// Memories in exactly these words that never expire.
-    fn remembered(
-        &self,
-        snapshot: &Snapshot,
-        sub_tenant: &SubTenantId,
-        statements: &[String],
-    ) -> Result<Vec<Memory>, IngestError> {
-        let mut found: Vec<Memory> = Vec::new();
-        if statements.is_empty() {
-            return Ok(found);
-        }
-        let scope = sub_tenant.of_memories();
-        for live in &snapshot.segments {
-            for source in live.sources_of(&live.scope(&scope).rows) {
-                let record = live.segment.record(source).map_err(CollectionError::from)?;
-                let Some(memory) = Memory::of(&record) else { continue };
-                let is_asked = statements.contains(&memory.content);
-                let is_known = found.iter().any(|known| known.content == memory.content);
-                if is_asked && !is_known && memory.expires_at.is_none() {
-                    found.push(memory);
-                }
-            }
-        }
-        Ok(found)
     }
 
     fn prepare_memory(
@@ -302,9 +252,10 @@ impl Ingest {
         tenant: &Tenant,
         collection: &Arc<Collection>,
         mut model: Arc<dyn Embedder>,
-        sources: &mut [NewSource],
+        sources: &mut Vec<NewSource>,
+        seen: Option<&Arc<Snapshot>>,
     ) -> Result<(), IngestError> {
-        while let Err(error) = self.publish_memories(tenant, collection, &*model, sources) {
+        while let Err(error) = self.publish_memories(tenant, collection, &*model, sources, seen) {
             let IngestError::Collection(CollectionError::OtherModel { .. }) = error else {
                 return Err(error);
             };
@@ -319,10 +270,17 @@ impl Ingest {
         tenant: &Tenant,
         collection: &Arc<Collection>,
         model: &dyn Embedder,
-        sources: &mut [NewSource],
+        sources: &mut Vec<NewSource>,
+        seen: Option<&Arc<Snapshot>>,
     ) -> Result<(), IngestError> {
         let mut writer = collection.writer()?;
         let snapshot = writer.base();
+        if seen.is_some_and(|seen| !Arc::ptr_eq(seen, &snapshot)) {
+            self.leave_out_known(&snapshot, sources)?;
+            if sources.is_empty() {
+                return Ok(());
+            }
+        }
         let mut room = self.room(tenant, &snapshot)?;
         for NewSource { record, rows, .. } in sources.iter() {
             room.take(&snapshot, &record.sub_tenant, &record.id, rows.len())?;

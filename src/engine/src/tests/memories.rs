@@ -103,6 +103,26 @@ fn memories_go_with_their_sub_tenant() {
     assert_eq!(originals(&rig), 3);
 }
 
+/// Goal: what two messages say at once is remembered once, and both are told which memory it is.
+#[test]
+fn the_same_words_at_once_are_one_memory() {
+    let rig = Rig::new().restart(GatedEmbedder::with_passes(0), |_| {});
+    let engine = &rig.engine;
+    let generate = || {
+        let access = access(engine);
+        engine.generate_memories(&access, "I am allergic to peanuts.", None).unwrap()
+    };
+    let (one, other) = std::thread::scope(|scope| {
+        let threads = [(); 2].map(|()| scope.spawn(generate));
+        wait_for("both at the model", || (rig.gate.waiting() == 2).then_some(()));
+        rig.gate.open();
+        let [one, other] = threads.map(|thread| thread.join().unwrap());
+        (one, other)
+    });
+    assert_eq!((memories(engine), &one), (other, &memories(engine)));
+    assert_eq!((one.len(), originals(&rig)), (1, 1));
+}
+
 /// Goal: a full disk takes no memories, keeps those it has, and lets them go.
 #[test]
 fn a_full_disk_takes_no_memories() {
