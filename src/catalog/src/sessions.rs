@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use super::Catalog;
 use super::error::Result;
 use super::rows::{Statements, blob};
-use super::tenants;
+use super::{sub_tenants, tenants};
 use lodestone_types::limits::SESSION_TURNS;
 use lodestone_types::{CollectionId, SessionId, SubTenantId, Timestamp};
 
@@ -50,7 +50,7 @@ impl Catalog {
     }
 
     /// Adds a turn; only the newest [`SESSION_TURNS`] are kept. Sessions that were idle for too
-    /// long are forgotten in passing.
+    /// long are forgotten in passing. A sub-tenant that does not exist keeps none.
     ///
     /// # Errors
     /// [`super::CatalogError::CollectionUnknown`], storage errors.
@@ -66,6 +66,10 @@ impl Catalog {
         let (idle_since, now) = (self.idle_since(), self.inner.clock.now());
         self.write(move |connection| {
             tenants::require(connection, collection)?;
+            // It may have been deleted while the answer was written, and its sessions with it.
+            if !sub_tenants::exists(connection, collection, &sub_tenant)? {
+                return Ok(());
+            }
             connection.run(
                 "DELETE FROM sessions WHERE id IN
                     (SELECT id FROM sessions WHERE last_at <= ?1 ORDER BY last_at LIMIT ?2)",

@@ -80,9 +80,6 @@ impl Catalog {
 
     /// Whether the sub-tenant exists.
     pub fn sub_tenant_exists(&self, collection: CollectionId, name: &SubTenantId) -> Result<bool> {
-        if name.is_default() {
-            return Ok(true);
-        }
         self.read(|connection| exists(connection, collection, name))
     }
 
@@ -140,7 +137,15 @@ impl Catalog {
     }
 }
 
-fn exists(connection: &Connection, collection: CollectionId, name: &SubTenantId) -> Result<bool> {
+/// Whether a sub-tenant exists; `default` always does.
+pub(super) fn exists(
+    connection: &Connection,
+    collection: CollectionId,
+    name: &SubTenantId,
+) -> Result<bool> {
+    if name.is_default() {
+        return Ok(true);
+    }
     let sql = "SELECT 1 FROM sub_tenants WHERE collection = ?1 AND name = ?2";
     connection.any(sql, params![blob(collection), name.as_str()])
 }

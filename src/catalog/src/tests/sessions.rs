@@ -62,6 +62,8 @@ fn sessions_go_with_their_sub_tenant_and_tenant() {
     ask(&fixture, a, ("x", "s"), "q");
     ask(&fixture, a, ("default", "s"), "q");
     fixture.catalog.delete_sub_tenant(a, &sub("x")).unwrap();
+    ask(&fixture, a, ("x", "s"), "answered after the deletion");
+    fixture.catalog.reserve_sequence(a, &sub("x"), &source("v"), None).unwrap();
     assert!(questions(&fixture, a, ("x", "s")).is_empty());
     assert_eq!(questions(&fixture, a, ("default", "s")).len(), 1);
     fixture.catalog.begin_delete_tenant(&tenant("a")).unwrap();
