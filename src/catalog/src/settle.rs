@@ -2,9 +2,9 @@
 //!
 //! | row | stays until |
 //! |---|---|
-//! | success | [`RETENTION_MILLIS`] after it ended |
+//! | success | [`RETENTION_MILLIS`] after it ended, or 100 later ones of its source have ended |
 //! | errored, newest of its source | a newer job of the source ends, or the source is deleted |
-//! | errored, not the newest | [`RETENTION_MILLIS`] after the newer one ended |
+//! | errored, not the newest | [`RETENTION_MILLIS`] after the newer one ended, or 100 have |
 //!
 //! The newest errored row stays because it may be the only record of its source.
 
@@ -27,6 +27,8 @@ pub const RETENTION_MILLIS: u64 = 7 * 24 * 3600 * 1000;
 pub const RETRY_PAUSE_MILLIS: u64 = 1000;
 /// Characters of a message at most.
 const MESSAGE_CHARS_MAX: usize = 1000;
+/// Ended jobs of one source beside its newest: each of its ends reads them all.
+const ENDED_KEPT_MAX: usize = 100;
 /// Rows removed in passing at most.
 const PURGE_MAX: i64 = 256;
 
@@ -255,7 +257,7 @@ fn release_older(
     let older = connection.all(
         "SELECT seq, status, raw_key, purge_at IS NULL FROM jobs
          WHERE source = ?1 AND collection = ?2 AND sub_tenant = ?3 AND seq < ?4
-            AND status IN ('success', 'errored')",
+            AND status IN ('success', 'errored') ORDER BY seq",
         before,
         |cells| {
             let (sequence, was) = (cells.number()?, cells.word(JobStatus::from_word)?);
@@ -263,17 +265,19 @@ fn release_older(
         },
     )?;
     let purge_at = now.plus_millis(RETENTION_MILLIS).0 as i64;
-    for (sequence, was, key, is_kept) in older {
+    let too_many = older.len().saturating_sub(ENDED_KEPT_MAX).min(PURGE_MAX as usize);
+    for (place, (sequence, was, key, is_kept)) in older.into_iter().enumerate() {
         let releases_original =
             !key.is_empty() && (status == JobStatus::Success || was == JobStatus::Errored);
-        if !releases_original && !is_kept {
-            continue;
+        if place < too_many && (releases_original || key.is_empty()) {
+            connection.run("DELETE FROM jobs WHERE seq = ?1", [sequence as i64])?;
+        } else if releases_original || is_kept {
+            connection.run(
+                "UPDATE jobs SET purge_at = coalesce(purge_at, ?2),
+                    raw_key = iif(?3, '', raw_key) WHERE seq = ?1",
+                params![sequence as i64, purge_at, releases_original],
+            )?;
         }
-        connection.run(
-            "UPDATE jobs SET purge_at = coalesce(purge_at, ?2),
-                raw_key = iif(?3, '', raw_key) WHERE seq = ?1",
-            params![sequence as i64, purge_at, releases_original],
-        )?;
         if releases_original && key != *raw_key {
             settled.obsolete_raw_keys.push(key);
         }

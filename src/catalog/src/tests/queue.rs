@@ -341,6 +341,25 @@ fn rows_of_ended_jobs_stay_for_a_while() {
     assert_eq!(fixture.status(collection, "late"), Some(JobStatus::Success));
 }
 
+/// Goal: however often a source is uploaded, an end reads a bounded number of earlier ones; the
+/// visible version keeps its row.
+#[test]
+fn a_source_keeps_a_bounded_number_of_ended_jobs() {
+    let fixture = Fixture::new();
+    let collection = fixture.tenant("a").collection;
+    let ended = |outcome: fn() -> Outcome| {
+        for _ in 0..104 {
+            let job = fixture.submit(collection, "s");
+            fixture.claim().unwrap();
+            fixture.settle(collection, job.sequence, outcome());
+        }
+        let counts = fixture.catalog.job_counts(&crate::JobScope::Everywhere).unwrap();
+        (counts.success, counts.errored)
+    };
+    assert_eq!(ended(|| PUBLISHED), (101, 0));
+    assert_eq!(ended(rejected), (1, 101));
+}
+
 #[test]
 fn an_error_keeps_the_original_of_the_visible_version() {
     let fixture = Fixture::new();
