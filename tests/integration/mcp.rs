@@ -129,3 +129,53 @@ fn a_call_counts_once_against_the_rate() {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     tell(&server, KEY, "", &message).error(429, "rate_limited");
 }
+
+/// A model reads of its own arguments, not of the members that they become.
+#[test]
+fn a_wrong_argument_is_told_by_its_name() {
+    let server = TestServer::start();
+    server.post("/user/create_tenant?tenant_id=acme", Value::Null).ok();
+    let cases = [
+        ("search", json!({"query": 5}), "wrong arguments: query: invalid type"),
+        ("search", json!({"query": "x", "limit": "5"}), "wrong arguments: limit: invalid type"),
+        ("search", json!({"limit": 5}), "wrong arguments: missing field `query`"),
+        ("search", json!({"query": "x", "filter": {"a": {"$like": 1}}}), "filter.a.$like is not"),
+        ("ask", json!({"question": "x", "file_ids": ["a/b"]}), "file_ids"),
+        ("add_text", json!({"text": " "}), "text must not be blank"),
+        ("remember", json!({"text": " "}), "text must not be blank"),
+        ("remember", json!({"text": "x", "expires_in": 0}), "expires_in must be from 1"),
+    ];
+    for (tool, arguments, told) in cases {
+        let refused = call(&server, KEY, "?tenant_id=acme", tool, arguments);
+        assert_eq!(refused["result"]["isError"], true, "{refused}");
+        let text = refused["result"]["content"][0]["text"].as_str().expect("a text");
+        assert!(text.starts_with(told), "{text}");
+    }
+    // As clients in PHP write an empty map.
+    let params = json!({"name": "search", "arguments": []});
+    let refused = ask(&server, KEY, "?tenant_id=acme", "tools/call", params);
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let unknown = ask(&server, KEY, "", "no/method", json!({}));
+    assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
+    let twice = json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]);
+    tell(&server, KEY, "", &twice).error(400, "malformed_body");
+}
+
+/// A resource that cannot be read now is not told as one that is not there.
+#[test]
+fn a_busy_tenant_still_has_its_resources() {
+    let server = TestServer::start();
+    server.index("acme", "default", "lamps", "Forty lamps hang in the hall.");
+    let limits = json!({"tenant_id": "acme", "max_requests_per_minute": 1});
+    server.post("/admin/tenant_limits", limits).ok();
+    let uri = json!({"uri": "lodestone://acme/default/lamps"});
+    let read = || ask(&server, KEY, "?tenant_id=acme", "resources/read", uri.clone());
+    let first = read();
+    assert!(first["result"]["contents"][0]["text"].is_string(), "{first}");
+    let refused = read();
+    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    let told = refused["error"]["message"].as_str().expect("a message");
+    assert!(told.contains("tenant_rate_limited"), "{told}");
+    let listed = ask(&server, KEY, "?tenant_id=acme", "resources/list", json!({}));
+    assert_eq!(listed["error"]["code"], -32603, "{listed}");
+}

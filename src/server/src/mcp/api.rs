@@ -26,12 +26,27 @@ pub(super) struct Refusal {
     pub message: String,
     /// The operation's own reason and request, in brackets; empty where none took part.
     origin: String,
+    /// Whether the same call may succeed later.
+    pub is_passing: bool,
 }
 
 impl Refusal {
     /// A refusal in words.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), origin: String::new() }
+        Self { message: message.into(), origin: String::new(), is_passing: false }
+    }
+
+    /// The same to a caller who knows members of the operation as arguments: `names` are pairs of a
+    /// member and its argument.
+    #[must_use]
+    pub fn in_words_of(mut self, names: &[(&str, &str)]) -> Self {
+        let is_whole = |rest: &&str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        let named = names.iter().find_map(|(member, argument)| {
+            let rest = self.message.strip_prefix(member).filter(is_whole)?;
+            Some(format!("{argument}{rest}"))
+        });
+        self.message = named.unwrap_or(self.message);
+        self
     }
 }
 
@@ -112,5 +127,6 @@ fn refused(status: StatusCode, body: &[u8]) -> Refusal {
         true => String::new(),
         false => format!(" ({})", named.join(", ")),
     };
-    Refusal { message, origin }
+    let is_passing = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+    Refusal { message, origin, is_passing }
 }

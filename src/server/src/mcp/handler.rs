@@ -5,10 +5,11 @@ use std::sync::Arc;
 use http::Method;
 use http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
-    Implementation, JsonObject, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    Resource, ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, Implementation, JsonObject, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+    ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -26,6 +27,10 @@ const RESOURCES_MAX: usize = 100;
 const CHUNKS_MAX: usize = 200;
 /// Bytes of a resource; longer ones are read by the tool, in parts.
 const RESOURCE_BYTES_MAX: usize = 4 << 20;
+
+/// Methods with params.
+const METHODS: [&str; 5] =
+    ["initialize", "tools/list", "tools/call", "resources/list", "resources/read"];
 
 const INSTRUCTIONS: &str = "A knowledge base of documents. `ask` answers a question with \
     citations; `search` finds passages; `read_source` reads a document. Base what you say on what \
@@ -65,6 +70,14 @@ impl Handler {
         named.insert("sub_tenant_id".to_owned(), json!(address.sub_tenant));
         let session = Session::begin(Arc::clone(&self.api), Arc::clone(caller), &mut named, None);
         session.map_err(|refusal| ErrorData::invalid_params(refusal.message, None))
+    }
+}
+
+/// A refusal outside of a tool: one that may pass is no fault of the request.
+fn failed(refusal: Refusal, otherwise: impl FnOnce(String) -> ErrorData) -> ErrorData {
+    match refusal.is_passing {
+        true => ErrorData::internal_error(refusal.to_string(), None),
+        false => otherwise(refusal.message),
     }
 }
 
@@ -160,7 +173,8 @@ impl ServerHandler for Handler {
         let mut query = vec![("limit", RESOURCES_MAX.to_string())];
         query.extend(request.and_then(|page| page.cursor).map(|cursor| ("cursor", cursor)));
         let found = session.ask::<Value>(Method::GET, "/list/sources", query, Value::Null).await;
-        let found = found.map_err(|refusal| ErrorData::invalid_params(refusal.message, None))?;
+        let wrong = |message: String| ErrorData::invalid_params(message, None);
+        let found = found.map_err(|refusal| failed(refusal, wrong))?;
         let sources = found["sources"].as_array().map_or(&[][..], Vec::as_slice);
         let resource = |source: &Value| {
             let title = source["title"].as_str().unwrap_or_default();
@@ -169,6 +183,21 @@ impl ServerHandler for Handler {
         let mut page = ListResourcesResult::with_all_items(sources.iter().map(resource).collect());
         page.next_cursor = found["next_cursor"].as_str().map(str::to_owned);
         Ok(page)
+    }
+
+    /// A request of the protocol comes here, too, where its members are not those that it has.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        if METHODS.contains(&method.as_str()) {
+            let message = format!("the params of {method} are not of the form that it has");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let message = format!("there is no method {method} here");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
 
     async fn list_resource_templates(
@@ -194,7 +223,8 @@ impl ServerHandler for Handler {
         while let Some(at) = offset {
             let body = json!({"file_id": address.file, "offset": at, "limit": CHUNKS_MAX});
             let found = session.post::<Value>("/list/chunks", body).await;
-            let part = tools::read(&found.map_err(|_| unknown_resource())?);
+            let found = found.map_err(|refusal| failed(refusal, |_| unknown_resource()))?;
+            let part = tools::read(&found);
             text.push_str(if text.is_empty() { "" } else { "\n\n" });
             text.push_str(&part.text);
             offset = part.next;

@@ -24,20 +24,23 @@ mod session;
 mod tool;
 mod tools;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::response::Response;
+use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH};
 use http::{HeaderMap, HeaderValue, Method, Request};
 use http_body_util::Full;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::de::IgnoredAny;
 
 use crate::admission::Gate;
 use crate::auth::{self, Authenticator};
-use crate::error::ApiError;
+use crate::error::{ApiError, Condition};
 use crate::frame::outer::{KeyId, RequestId, Template};
 use crate::listen::Peer;
 use crate::listen::pace::Pace;
@@ -116,8 +119,11 @@ impl Endpoint {
                     .collect()
                     .await?
             }
-            _ => bytes::Bytes::new(),
+            _ => Bytes::new(),
         };
+        if parts.method == Method::POST {
+            check_message(&bytes)?;
+        }
         let authorization = parts.headers.get(AUTHORIZATION).cloned();
         let authorization = authorization.unwrap_or_else(|| HeaderValue::from_static(""));
         let caller = Caller::new(&parts, grant, authorization, Arc::clone(id), peer)?;
@@ -129,6 +135,15 @@ impl Endpoint {
         response.extensions_mut().insert(KeyId(key_id));
         Ok(response)
     }
+}
+
+/// Refuses what is not one JSON object, by our own rule: the protocol's answer to it is 415.
+fn check_message(bytes: &Bytes) -> Result<(), ApiError> {
+    let read = serde_json::from_slice::<HashMap<String, IgnoredAny>>(bytes);
+    read.map(drop).map_err(|error| {
+        let message = format!("the body is not one JSON-RPC message: {error}");
+        ApiError::new(Condition::Invalid, "malformed_body", message)
+    })
 }
 
 fn number(headers: &HeaderMap, name: &str) -> Option<usize> {

@@ -69,10 +69,26 @@ where
     O: Serialize,
     F: Future<Output = Result<O, Refusal>>,
 {
-    let input = serde_json::from_value(Value::Object(arguments));
-    let input = input.map_err(|error| Refusal::new(format!("wrong arguments: {error}")))?;
+    let input = read(&arguments).map_err(|error| match wrong_one::<I>(&arguments, &error) {
+        Some(name) => Refusal::new(format!("wrong arguments: {name}: {error}")),
+        None => Refusal::new(format!("wrong arguments: {error}")),
+    })?;
     let output = work(session, input).await?;
     serde_json::to_value(output).map_err(|error| Refusal::new(error.to_string()))
+}
+
+fn read<I: DeserializeOwned>(arguments: &JsonObject) -> Result<I, String> {
+    serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| error.to_string())
+}
+
+/// The argument that an error is about and does not name: without it there is none, or another.
+fn wrong_one<'a, I: DeserializeOwned>(arguments: &'a JsonObject, error: &str) -> Option<&'a str> {
+    let is_wrong = |name: &&String| {
+        let mut others = arguments.clone();
+        others.remove(*name);
+        read::<I>(&others).err().as_deref() != Some(error)
+    };
+    arguments.keys().find(is_wrong).map(String::as_str)
 }
 
 impl Entry {

@@ -24,6 +24,9 @@ const CHUNKS_MAX: u32 = 200;
 const WAIT_STEP_SECONDS: u64 = 5;
 const WAIT_STEPS_MAX: u32 = 12;
 
+/// Members that narrow a search, with the arguments of the tools that give them.
+const NARROWED: [(&str, &str); 2] = [("document_metadata", "filter"), ("context_list", "file_ids")];
+
 /// The tools.
 pub(super) fn tools() -> Vec<Entry> {
     let (read, write) = (Role::Read, Role::Write);
@@ -125,7 +128,8 @@ async fn search(session: Session, input: SearchInput) -> Result<SearchOutput, Re
         "max_chunks": count("limit", input.limit, PASSAGES_MAX, PASSAGES_DEFAULT)?,
     });
     narrow(&mut body, input.filter, input.file_ids);
-    let found: Value = session.post("/search/retrieve", body).await?;
+    let found = session.post::<Value>("/search/retrieve", body).await;
+    let found = found.map_err(|refusal| refusal.in_words_of(&NARROWED))?;
     let passage = |chunk: &Value| FoundPassage {
         file_id: text(&chunk["source_id"]),
         title: text(&chunk["source_title"]),
@@ -201,7 +205,8 @@ async fn ask(session: Session, input: AskInput) -> Result<AskOutput, Refusal> {
     let mut body = json!({"question": input.question});
     narrow(&mut body, input.filter, input.file_ids);
     session.progress(1.0, "searching and reading").await;
-    let found: Value = session.post("/search/qna", body).await?;
+    let found = session.post::<Value>("/search/qna", body).await;
+    let found = found.map_err(|refusal| refusal.in_words_of(&NARROWED))?;
     let title = |file: &Value| {
         let source = list(&found["sources"]).iter().find(|source| source["source_id"] == *file);
         source.map(|source| text(&source["source_title"])).unwrap_or_default()
@@ -365,8 +370,10 @@ async fn add_text(session: Session, input: AddInput) -> Result<AddOutput, Refusa
     if let Some(metadata) = input.metadata {
         body["document_metadata"] = Value::Object(metadata);
     }
-    let accepted: Value =
-        session.ask(Method::POST, "/upload/upload_text", Vec::new(), body).await?;
+    let path = "/upload/upload_text";
+    let accepted = session.ask::<Value>(Method::POST, path, Vec::new(), body).await;
+    let names = [("content", "text"), ("document_metadata", "metadata")];
+    let accepted = accepted.map_err(|refusal| refusal.in_words_of(&names))?;
     let file_id = text(&accepted["file_id"]);
     let mut status = accepted;
     for step in 1..=WAIT_STEPS_MAX {
@@ -377,7 +384,9 @@ async fn add_text(session: Session, input: AddInput) -> Result<AddOutput, Refusa
         session.progress(f64::from(step), status["status"].as_str().unwrap_or_default()).await;
         let query = vec![("file_id", file_id.clone()), ("wait", WAIT_STEP_SECONDS.to_string())];
         let path = "/upload/verify_processing";
-        status = session.ask(Method::GET, path, query, Value::Null).await?;
+        // The text is accepted, whatever becomes of the look: nobody should add it again.
+        let Ok(next) = session.ask(Method::GET, path, query, Value::Null).await else { break };
+        status = next;
     }
     let (status, error) = match status["status"].as_str() {
         Some("errored") => ("errored", filled(&status["message"])),

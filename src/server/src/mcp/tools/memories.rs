@@ -74,7 +74,9 @@ async fn remember(session: Session, input: RememberInput) -> Result<RememberOutp
         body["expiry_time"] = json!(seconds);
     }
     let path = "/user_memory/add_user_memory";
-    let added: Value = session.ask(Method::POST, path, Vec::new(), body).await?;
+    let added = session.ask::<Value>(Method::POST, path, Vec::new(), body).await;
+    let names = [("user_memory", "text"), ("expiry_time", "expires_in")];
+    let added = added.map_err(|refusal| refusal.in_words_of(&names))?;
     Ok(RememberOutput { memory_id: text(&added["memory_id"]) })
 }
 
