@@ -422,6 +422,7 @@ fn mcp_answers_every_line_and_ends_with_its_input() {
     let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {},
         "clientInfo": {"name": "t", "version": "1"}});
     let question = json!({"question": "How many lamps hang in the hall?"});
+    let long = "long ".repeat(1 << 18);
     let said = messages(&[
         &request(1, "initialize", hello),
         "no JSON",
@@ -429,9 +430,15 @@ fn mcp_answers_every_line_and_ends_with_its_input() {
         r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
         &request(2, "tools/call", json!({"name": "ask", "arguments": question})),
         &request(3, "no/such/method", json!({})),
+        r#"[{"jsonrpc":"2.0","id":4,"method":"ping"}]"#,
+        &request(5, "tools/call", json!({"name": "add_text", "arguments": {"text": long}})),
     ]);
-    assert_eq!(said.len(), 4, "{said:?}");
+    assert_eq!(said.len(), 6, "{said:?}");
     assert_eq!(said[0]["error"]["code"], -32700);
+    assert_eq!((&said[1]["id"], &said[1]["error"]["code"]), (&Value::Null, &json!(-32600)));
+    let told = said[5]["error"]["message"].as_str().expect("an error");
+    assert!(told.ends_with("the server takes 1048576"), "{told}");
+    let said = &said[1..];
     assert_eq!(said[1]["result"]["protocolVersion"], "2025-06-18");
     let answer = said[2]["result"]["structuredContent"]["answer"].as_str().expect("an answer");
     assert!(answer.contains("Forty lamps"), "{answer}");

@@ -17,6 +17,7 @@ use super::failure::Failure;
 use super::options::ServerOptions;
 use super::{ClientVerb, EXIT_CODES};
 use crate::cli::transport::query;
+use lodestone_types::limits;
 
 /// Bytes of one message from the client; a longer line is not one.
 const LINE_BYTES_MAX: u64 = 32 << 20;
@@ -25,6 +26,7 @@ const REQUESTS_MAX: usize = 16;
 /// JSON-RPC's code of an error of the server's own.
 const NO_ANSWER: i64 = -32000;
 const PARSE_ERROR: i64 = -32700;
+const INVALID_REQUEST: i64 = -32600;
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// Speak MCP on standard input and output, for programs that start their tools: the tools are those
@@ -109,6 +111,11 @@ impl<'a> Bridge<'a> {
                     write(output, &failure(&Value::Null, PARSE_ERROR, "this is no JSON"));
                     continue;
                 };
+                if let Some(problem) = unfit(&message, line.len()) {
+                    let id = message.get("id").unwrap_or(&Value::Null);
+                    write(output, &failure(id, INVALID_REQUEST, &problem));
+                    continue;
+                }
                 if message["method"] == "notifications/cancelled" {
                     let id = message["params"]["requestId"].to_string();
                     held(&self.state).cancelled.insert(id);
@@ -170,6 +177,15 @@ impl<'a> Bridge<'a> {
         let given = headers.into_iter().filter_map(|(name, value)| Some((name, value?)));
         given.filter(|(_, value)| is_header(value)).collect()
     }
+}
+
+/// The reason why a line is not sent: no answer to it would have its id, or come at all.
+fn unfit(message: &Value, bytes: usize) -> Option<String> {
+    if !message.is_object() {
+        return Some("a line has to be one message, which is an object".to_owned());
+    }
+    let max = limits::MCP_MESSAGE_BYTES_MAX;
+    (bytes > max).then(|| format!("the message has {bytes} bytes, and the server takes {max}"))
 }
 
 /// The error of a request that the server did not answer.
