@@ -325,8 +325,8 @@ impl Arguments {
     }
 }
 
-/// Refuses `--tenant` of what is made for all tenants: who gives it means `--scope`. A tenant of the
-/// environment or of a profile is that of other verbs.
+/// Refuses `--tenant` of what is made for all tenants: who gives it means `--scope`. A tenant of
+/// the environment or of a profile is that of other verbs.
 fn refuse_scope(command: &Command, given: &ArgMatches) -> Result<(), clap::Error> {
     let is_made = matches!(given.subcommand_name(), Some("create" | "add"));
     let is_flag = |id: &&str| given.value_source(id) == Some(ValueSource::CommandLine);

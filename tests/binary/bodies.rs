@@ -39,7 +39,8 @@ print(answer.status, json.load(answer)["reason"])
 "#;
 const NODE: &str = r#"
 const [address, key, size] = process.argv.slice(1);
-const headers = { authorization: `Bearer ${key}`, "content-type": "multipart/form-data; boundary=B" };
+const type = "multipart/form-data; boundary=B";
+const headers = { authorization: `Bearer ${key}`, "content-type": type };
 const body = Buffer.alloc(Number(size), "x");
 fetch(`http://${address}/upload/upload_document`, { method: "POST", headers, body })
   .then(async (answer) => console.log(answer.status, (await answer.json()).reason));

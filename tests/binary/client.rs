@@ -250,9 +250,9 @@ fn failures_tell_what_to_do() {
     std::fs::create_dir(&empty).expect("a new folder");
     let empty = empty.to_str().expect("UTF-8");
     for (arguments, problem) in [
-        (["ingest", empty, "--jobs", "1"], "empty holds no file"),
+        (["ingest", empty, "--jobs", "1"], "no file is there"),
         (["ingest", empty, "--metadata", "[1]"], "--metadata: not a JSON object"),
-        (["ingest", empty, "--metadata", "{bad"], "--metadata: not JSON"),
+        (["ingest", empty, "--metadata", "{bad"], "--metadata: not a JSON object"),
         (["import", empty, "--from", "archive"], "empty: a folder"),
     ] {
         let (code, message) = failed(&mut of(&arguments));

@@ -105,14 +105,14 @@ impl Form {
     }
 }
 
-/// A file name between quotes, as browsers write it.
+/// A file name between quotes, as browsers write it. A server takes what follows a backslash for
+/// the name, so one in a name is written as another character.
 fn quoted(name: &str) -> String {
     let mut quoted = String::with_capacity(name.len());
     for character in name.chars() {
         match character {
             '"' => quoted.push_str("%22"),
-            '\\' => quoted.push_str("%5C"),
-            character if character.is_control() => quoted.push('_'),
+            character if character.is_control() || character == '\\' => quoted.push('_'),
             character => quoted.push(character),
         }
     }
@@ -202,7 +202,7 @@ mod tests {
             assert_eq!(parts.len(), 5, "{text}");
             assert!(parts[1].ends_with("name=\"file_ids\"\r\n\r\n[\"a\"]\r\n"), "{text}");
             assert!(
-                parts[2].contains("filename=\"a %22b%5C.txt\"") && parts[2].ends_with("hello\r\n")
+                parts[2].contains("filename=\"a %22b_.txt\"") && parts[2].ends_with("hello\r\n")
             );
             assert!(parts[3].ends_with("\r\n\r\n\r\n"), "{text}");
             assert_eq!(parts[4], "--\r\n");

@@ -83,9 +83,7 @@ fn ingest(options: &IngestOptions) -> Result<u8, Box<dyn Error>> {
     let plan = plan::plan(&options.inputs, &filters, plan::FILES_MAX)?;
     // Of a folder that has become empty sources are deleted; one that is not there is a failure.
     if plan.items.is_empty() && plan.failures.is_empty() && !options.delete {
-        let named: Vec<_> = options.inputs.iter().map(|p| p.display().to_string()).collect();
-        let problem = "holds no file (hidden ones and those that filters exclude are left out)";
-        return Err(format!("nothing to send: {} {problem}", named.join(", ")).into());
+        return Err("nothing to send: no file is there but hidden and excluded ones".into());
     }
     if options.dry_run {
         return dry_run(options, &plan, state_path.as_deref(), &maps);
@@ -336,11 +334,9 @@ fn map(flag: &str, text: &str) -> Result<Map<String, Value>, Box<dyn Error>> {
         let limit = limits::METADATA_BYTES_MAX;
         return Err(format!("{flag}: {} bytes, of {limit} at most", text.len()).into());
     }
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err(format!("{flag}: not a JSON object such as {{\"team\": \"sales\"}}").into()),
-        Err(error) => Err(format!("{flag}: not JSON: {error}").into()),
-    }
+    let map = serde_json::from_str(&text)
+        .map_err(|error| format!("{flag}: not a JSON object: {error}"))?;
+    Ok(map)
 }
 
 fn state_path(

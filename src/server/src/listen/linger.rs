@@ -1,10 +1,10 @@
 //! The end of a connection: our half is closed and the client is read on.
 //!
-//! Closing with unread bytes would reset the connection, and with it the answer that the client has
-//! not read yet. Many clients (Python's `requests`, Node's `fetch`) send the whole body of an upload
-//! before they look at its refusal, so no count of bytes is enough for them. What bounds it instead:
-//! silence, a time in all (as in nginx: 5 s and 30 s), and the table of connections, in which one that
-//! lingers counts as idle: it is closed where another one needs its place.
+//! Closing with unread bytes would reset the connection, and with it the answer that the client
+//! has not read yet. Many clients (Python's `requests`, Node's `fetch`) send the whole body of an
+//! upload before they look at its refusal, so no count of bytes is enough for them. What bounds it
+//! instead: silence, a time in all (as in nginx: 5 s and 30 s), and the table of connections, in
+//! which one that lingers counts as idle: it is closed where another one needs its place.
 
 use std::time::Duration;
 

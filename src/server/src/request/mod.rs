@@ -19,8 +19,8 @@
 //! - `parts`: objects that another reader reads
 //! - `tree`, `compact`: values within bounds; a record as it came
 //! - `names`: names that an operation does not know
-//! - `multipart`: a form into texts and files; `filename`: the name of one; `feed`: the form's bytes
-//!   on the way to the parser
+//! - `multipart`: a form into texts and files; `feed`: its bytes on the way to the parser;
+//!   `filename`: the name of a file
 //! - `body`, `spool`: reading under limits, into memory or a file
 //! - `moment`: times as callers write them
 

@@ -111,6 +111,7 @@ async fn read_parts(
         if count > PARTS_MAX {
             return Err(too_many_parts());
         }
+        check_encoding(&part)?;
         let name = part.name().map(str::to_owned);
         let mut pieces = Pieces { part, feed };
         let Some(name) = name else {
@@ -144,6 +145,20 @@ async fn read_parts(
     Ok(form)
 }
 
+/// Refuses a part that is encoded as in mail, which forms are not (RFC 7578 4.7): what is encoded
+/// would be indexed as it stands.
+fn check_encoding(part: &Part<'_>) -> Result<(), ApiError> {
+    let encoding = part.headers().get("content-transfer-encoding");
+    let encoding = encoding.map(HeaderValue::as_bytes).unwrap_or_default().trim_ascii();
+    for refused in ["base64", "quoted-printable"] {
+        if encoding.eq_ignore_ascii_case(refused.as_bytes()) {
+            let problem = format!("content-transfer-encoding {refused}: send the bytes themselves");
+            return Err(malformed(&problem));
+        }
+    }
+    Ok(())
+}
+
 /// A part, piece by piece.
 struct Pieces<'a> {
     part: Part<'a>,
@@ -173,7 +188,10 @@ fn check_room(field: &Field, form: &Form) -> Result<(), ApiError> {
     if of_field < max {
         return Ok(());
     }
-    let problem = format!("may hold at most {max} files");
+    let problem = match max {
+        1 => "may hold one file".to_owned(),
+        max => format!("may hold at most {max} files"),
+    };
     Err(ApiError::field("too_many_items", Location::Form, field.name, &problem))
 }
 
@@ -277,6 +295,23 @@ mod tests {
         let half = &GOOD.as_bytes()[..GOOD.len() / 2];
         assert_eq!(read_bytes(half, 10_000).await.unwrap_err().reason(), "malformed_body");
         assert_eq!(read_bytes(b"{}", 10_000).await.unwrap_err().reason(), "malformed_body");
+    }
+
+    #[tokio::test]
+    async fn parts_that_are_encoded_as_in_mail_are_refused() {
+        let read = async |encoding: &str| {
+            let form = GOOD.replace(
+                "Content-Type: text/plain",
+                &format!("Content-Transfer-Encoding: {encoding}"),
+            );
+            read_bytes(form.as_bytes(), 10_000).await
+        };
+        assert_eq!(read("binary").await.unwrap().files[0].1.bytes, "hello");
+        for encoding in ["base64", "BASE64", "Quoted-Printable"] {
+            let error = read(encoding).await.unwrap_err();
+            assert_eq!(error.reason(), "malformed_body");
+            assert!(error.to_string().contains("send the bytes themselves"), "{error}");
+        }
     }
 
     /// Goal: a form in which the parser finds nothing ends early, and is not held in memory until
