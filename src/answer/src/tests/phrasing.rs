@@ -234,9 +234,8 @@ fn a_statement_may_come_first() {
 /// some time a procedure.
 #[test]
 fn deeds_are_asked_for_in_many_ways() {
-    let report = "# Floodlights out, 8 November\n\nThe masts went dark. Two offers for floodlights \
-        came in November.\n\n**Measures.**\n1. Sockets are locked.\n2. The fryer gets its own \
-        line.\n";
+    let report = "# Floodlights out, 8 November\n\nThe masts went dark.\n\n**Measures.**\n\
+        1. Sockets are locked.\n2. The fryer gets its own line.\n";
     let report = [("report.md", report)];
     for asked in [
         "What measures were taken after the floodlights went out?",
