@@ -62,8 +62,6 @@ const INSTRUCTIONS: &str =
     "instructions|step by step guide|anleitung|mode d'emploi|instrucciones|paso a paso";
 /// Openings of those that ask how something is done, or what somebody does, where these follow.
 const HOW: &str = "how does|how do";
-/// Those who ask for steps and nothing else.
-const ASKERS: &str = "i|we|you|one";
 const WHAT: &str = "what does|what do|what must|what should|what did";
 const BEHIND_DO: &str = "before|after|when|if|during|with|in|at|on|first|about";
 /// Last words of those that ask for no procedure.
@@ -116,8 +114,7 @@ pub(crate) fn asks_how(opening: &str) -> bool {
     let words: Vec<&str> = opening.split_whitespace().collect();
     let is_how = entries(HOW).any(|how| opening.starts_with(&format!(" {how} ")));
     let is_other = |word: &&str| is_entry(COMPARATIVES, word) || is_entry(NO_DEEDS, word);
-    let is_asker = words.get(2).is_some_and(|who| is_entry(ASKERS, who));
-    is_how && !is_asker && words.len() > HOW_WORDS_MIN && !words.iter().any(is_other)
+    is_how && words.len() > HOW_WORDS_MIN && !words.iter().any(is_other)
 }
 
 /// Whether words that begin with "what does" ask what somebody does at some time.
