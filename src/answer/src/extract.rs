@@ -92,9 +92,9 @@ impl Answerer {
     }
 
     /// Answers from the chunks that were found, which are given best first, and from those of the
-    /// same sources that stand `around` them; [`ABSTENTION`] when nothing in them does. Blocking:
-    /// one call of the model for the question and the passages that it has not read for the tenant
-    /// lately.
+    /// same sources that stand `around` them; [`crate::ABSTENTION`] when nothing in them does.
+    /// Blocking: one call of the model for the question and the passages that it has not read for
+    /// the tenant lately.
     ///
     /// # Errors
     /// [`AnswerError::Embed`] when the model gives no vectors, or the request is over.

@@ -16,7 +16,7 @@ const HALF_MAX: usize = 4096;
 /// answer what another tenant stores or asks.
 type Key = u128;
 
-/// The last vectors that were used. Those not used while [`HALF_MAX`] others were leave.
+/// The last vectors that were used. Those not used while `HALF_MAX` others were leave.
 #[derive(Debug, Default)]
 pub struct RecentVectors(Mutex<Halves>);
 
