@@ -50,6 +50,15 @@ pub mod metadata {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    pub fn plus_millis(self, millis: u64) -> Self {
+        Self(self.0 + millis)
+    }
+}
+
 pub mod sandbox {
     pub const MEMORY_BYTES_MAX: u64 = 1;
 }
