@@ -56,7 +56,8 @@ export interface ProcessingStatus {
 }
 
 export interface Warning {
-  /** `unreadable_pages`, `pages_without_text` or `read_as_text`. */
+  /** `unreadable_pages`, `pages_without_text`, `cut_off`, `read_as_text`,
+`attachment_not_read` or `formulas_without_values`. */
   code: string;
   /** Text for people. */
   message: string;
