@@ -43,6 +43,8 @@
 //! - `sources`: chunks grouped by source; `compose`: passages to an answer; `extract`: the steps
 //!   above in their order; `stream`: an answer in deltas; `error`: errors of extractive answers
 //! - `generate`: answers that a model writes
+//!
+//! `testing`: chunks for tests (feature `testing`).
 
 mod compose;
 mod error;
@@ -55,6 +57,8 @@ mod rows;
 mod selection;
 mod sources;
 mod stream;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod text;

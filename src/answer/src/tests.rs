@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::testing::chunk;
 use crate::*;
 use lodestone_embed::{
     EmbedError, EmbedStats, Embedder, HashEmbedder, Lane, Model, ModelFiles, Role,
@@ -24,37 +25,6 @@ use lodestone_types::*;
 /// The answer out of texts, each with its title.
 pub(crate) fn told(question: &str, texts: &[(&str, &str)]) -> String {
     extracted(question, &titled(texts)).text
-}
-
-/// A chunk of a source, at a place of its text.
-pub(crate) fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
-    let record = SourceRecord {
-        title: source.to_owned(),
-        ..SourceRecord::new(
-            SubTenantId::default_name(),
-            SourceId::parse(source).unwrap(),
-            SourceKind::Text,
-            Sequence(1),
-            Timestamp(0),
-        )
-    };
-    RetrievedChunk {
-        boxes: Vec::new(),
-        lines: Vec::new(),
-        uuid: format!("{source}-{index}"),
-        source: Arc::new(record),
-        joined: Vec::new(),
-        index,
-        text: text.to_owned(),
-        place: ChunkPlace {
-            document_start: index * 1000,
-            page_start: 0,
-            chars: text.chars().count() as u32,
-            page: PageRef::Page(index + 1),
-        },
-        score,
-        parts: ScoreParts::default(),
-    }
 }
 
 fn extracted(question: &str, chunks: &[RetrievedChunk]) -> Answer {

@@ -12,7 +12,8 @@ use crate::generate::support::doubts;
 use crate::generate::tokens::estimate;
 use crate::generate::*;
 use crate::sources_only;
-use crate::tests::{chunk, model};
+use crate::testing::chunk;
+use crate::tests::model;
 use lodestone_embed::HashEmbedder;
 use lodestone_types::{RandomIds, RequestContext, RetrievedChunk};
 

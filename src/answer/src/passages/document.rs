@@ -147,7 +147,7 @@ impl Stretch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::chunk;
+    use crate::testing::chunk;
 
     fn at(source: &str, index: u32, start: u32, text: &str) -> RetrievedChunk {
         let mut made = chunk(source, index, text, 0.5);

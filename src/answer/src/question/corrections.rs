@@ -34,13 +34,13 @@ const ASKING: &[&str] = &[
     "dónde",
 ];
 
-/// Letters of short words that may be misspelt, verbs behind a first one that asks, and words of
-/// which letters are turned.
-const SHORT_LETTERS: usize = 3;
-const BEHIND_ASKING: &str = "is|are|was|were|do|does|dose|did|can|may|must|will|has|have|should";
-/// A word that stands for another one behind a question word.
-const DOES: (&str, &str) = ("dose", "does");
+/// Words of three letters of which two may be turned: "teh".
 const SHORT: &str = "the|and|for|are|you|how|who|not|can|has|was|our|any|all|out|may";
+const SHORT_LETTERS: usize = 3;
+/// Verbs behind the first word of a question.
+const BEHIND_ASKING: &str = "is|are|was|were|do|does|dose|did|can|may|must|will|has|have|should";
+/// A word, and the one that it is meant as behind a question word.
+const DOES: (&str, &str) = ("dose", "does");
 
 /// A word of a question that was read as another.
 #[derive(Debug, Clone, PartialEq, Eq)]

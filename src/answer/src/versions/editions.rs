@@ -278,7 +278,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::tests::chunk;
+    use crate::testing::chunk;
     use serde_json::json;
 
     /// 23 November 2026.

@@ -160,7 +160,7 @@ fn merged(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::chunk;
+    use lodestone_answer::testing::chunk;
 
     /// The parts of a question share one limit for each source.
     #[test]

@@ -98,8 +98,8 @@ fn nearest<'c>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::chunk;
     use lodestone_answer::sources_only;
+    use lodestone_answer::testing::chunk;
 
     #[test]
     fn generated_sentences_have_their_passages() {

@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
     use crate::query::legs::RowAddress;
-    use crate::tests::chunk;
+    use lodestone_answer::testing::chunk;
     use lodestone_types::{PageArea, RowId, ScoreParts};
 
     /// Chunk `row % 100` of source `row / 100`; a source has as many chunks as its number.

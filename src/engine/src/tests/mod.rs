@@ -38,9 +38,8 @@ use lodestone_extract::sandbox::{Drawn, InProcess, Parsed, Parser};
 use lodestone_extract::{Drawing, Format};
 use lodestone_io::{Disk, RealDisk, StandInDisk};
 use lodestone_types::{
-    ChunkPlace, Grant, JobStatus, KeyScope, ManualClock, Metadata, Origin, PageRef, RetrievedChunk,
-    Role, Scope, ScoreParts, Sequence, SourceId, SourceKind, SourceRecord, SubTenantId, TenantId,
-    TenantMode, Timestamp,
+    Grant, JobStatus, KeyScope, ManualClock, Metadata, Origin, Role, Scope, SourceId, SourceKind,
+    SubTenantId, TenantId, TenantMode, Timestamp,
 };
 
 /// Time after which a test calls background work stuck.
@@ -66,37 +65,6 @@ impl Parser for SlowParser {
 
     fn draw(&self, format: Format, bytes: &[u8], drawing: &Drawing) -> Drawn {
         InProcess.draw(format, bytes, drawing)
-    }
-}
-
-/// A chunk of a source, at a place of its text.
-pub(crate) fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
-    let record = SourceRecord {
-        title: source.to_owned(),
-        ..SourceRecord::new(
-            SubTenantId::default_name(),
-            SourceId::parse(source).unwrap(),
-            SourceKind::Text,
-            Sequence(1),
-            Timestamp(0),
-        )
-    };
-    RetrievedChunk {
-        boxes: Vec::new(),
-        lines: Vec::new(),
-        uuid: format!("{source}-{index}"),
-        source: Arc::new(record),
-        joined: Vec::new(),
-        index,
-        text: text.to_owned(),
-        place: ChunkPlace {
-            document_start: index * 1000,
-            page_start: 0,
-            chars: text.chars().count() as u32,
-            page: PageRef::Page(index + 1),
-        },
-        score,
-        parts: ScoreParts::default(),
     }
 }
 
