@@ -10,7 +10,7 @@ use lodestone_types::{
 /// A chunk of a source, at a place of its text.
 ///
 /// # Panics
-/// Where `source` is no id of a source.
+/// If `source` is no id of a source.
 pub fn chunk(source: &str, index: u32, text: &str, score: f32) -> RetrievedChunk {
     let record = SourceRecord {
         title: source.to_owned(),
