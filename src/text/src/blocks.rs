@@ -27,8 +27,11 @@ use tantivy::postings::TermInfo;
 use crate::index::OpenField;
 use crate::mask::Window;
 use crate::schema::Field;
-use crate::score::{B, K1};
 
+/// Saturation of the term frequency (RETRIEVAL.md: the reference runs).
+pub(super) const K1: f64 = 0.9;
+/// Share of the length normalisation (RETRIEVAL.md: the reference runs).
+pub(super) const B: f64 = 0.4;
 /// Postings of a full block.
 const BLOCK_POSTINGS: u32 = 128;
 /// Bytes of the longest number of bytes of the entries.

@@ -12,48 +12,13 @@ use tantivy::HasLen;
 use tantivy::directory::{FileSlice, OwnedBytes};
 use tantivy_fst::raw::{Fst, Node};
 
-use crate::similar::{CELLS, Likeness, Pattern, State};
+use crate::pattern::{Likeness, Pattern, State, Ways};
 
 /// Bytes behind the places.
 const FOOTER_BYTES: usize = 16;
-/// Two for each cell of a pattern's row.
-pub(super) const LETTERS_MAX: usize = 2 * CELLS;
 
 /// The words of a field.
 pub(super) struct Dictionary(Option<Fst<OwnedBytes>>);
-
-/// Bytes with which a word may go on.
-#[derive(Clone)]
-pub(super) enum Ways {
-    /// Any.
-    All,
-    /// These letters of ASCII, and all bytes that are not ASCII.
-    Some(Letters),
-}
-
-/// Few letters of ASCII, ascending.
-#[derive(Clone, Default)]
-pub(super) struct Letters {
-    letters: [u8; LETTERS_MAX],
-    count: usize,
-}
-
-impl Letters {
-    /// Adds a letter that is ASCII, at most [`LETTERS_MAX`] in all.
-    pub(super) fn add(&mut self, letter: char) {
-        let Some(byte) = u8::try_from(letter).ok().filter(u8::is_ascii) else { return };
-        let place = self.letters[..self.count].partition_point(|other| *other < byte);
-        if place == self.count || self.letters[place] != byte {
-            self.letters.copy_within(place..self.count, place + 1);
-            self.letters[place] = byte;
-            self.count += 1;
-        }
-    }
-
-    fn get(&self, at: usize) -> Option<u8> {
-        self.letters[..self.count].get(at).copied()
-    }
-}
 
 impl Dictionary {
     /// Opens the file of a field; without one there are no words.

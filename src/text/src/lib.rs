@@ -102,11 +102,13 @@ mod directory;
 mod error;
 mod highlight;
 mod identifier;
+mod impact_postings;
 mod impacts;
 mod index;
 mod letters;
 mod mask;
 mod normal;
+mod pattern;
 mod phrase;
 mod postings;
 mod query;
@@ -126,12 +128,12 @@ pub use error::TextError;
 pub use highlight::{matches, word_matches};
 pub use impacts::{ImpactIndex, ImpactMerge, SparseModelId, write_impacts};
 pub use index::TextIndex;
+pub use pattern::SimilarWords;
 pub use query::{
     Fuzzy, HybridQuery, Operator, PHRASE_CHARS_MAX, QUERY_TERMS_MAX, SentQuery, TextQuery,
     WordQuery,
 };
 pub use row_scores::RowScores;
-pub use similar::SimilarWords;
 pub use stats::{CorpusStats, KnownCounts, ScopeStats, TermCounts};
 pub use tantivy::directory::OwnedBytes;
 pub use top::Floor;

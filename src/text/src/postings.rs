@@ -5,7 +5,7 @@ use tantivy::schema::IndexRecordOption;
 use tantivy::{TERMINATED, Term};
 
 use crate::blocks::{Blocks, Means};
-use crate::impacts::Impacts;
+use crate::impact_postings::Impacts;
 use crate::index::OpenField;
 use crate::mask::{RowMask, WINDOW_ROWS, Window};
 use crate::phrase::Phrase;

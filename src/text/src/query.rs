@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analyser, Kind, is_stop_word};
 use crate::normal::nfkc;
+use crate::pattern::{Likeness, Pattern, SIMILAR_MAX, Similar, SimilarWords};
 use crate::schema::Field;
-use crate::similar::{Likeness, Pattern, SIMILAR_MAX, Similar, SimilarWords};
 use lodestone_types::script::is_unspaced;
 
 /// Distinct terms of a query; those beyond are left out. Bounds the work of one search.

@@ -10,7 +10,7 @@ use roaring::RoaringBitmap;
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::{TERMINATED, Term};
 
-use crate::blocks::Means;
+use crate::blocks::{B, K1, Means};
 use crate::mask::{RowMask, WINDOW_ROWS, WORDS, Window};
 use crate::postings::Group;
 use crate::query::{Operator, TITLE_WEIGHT};
@@ -18,11 +18,6 @@ use crate::schema::Field;
 use crate::stats::{COMMON_ROWS, CorpusStats, KnownCounts, TermCounts};
 use crate::{RowScores, TextError, TextIndex, TextQuery};
 use lodestone_types::{Hit, RowId};
-
-/// Saturation of the term frequency (RETRIEVAL.md: the reference runs).
-pub(super) const K1: f64 = 0.9;
-/// Share of the length normalisation (RETRIEVAL.md: the reference runs).
-pub(super) const B: f64 = 0.4;
 
 /// Factor on sums of bounds and of parts of a score before they are compared with a whole one: more
 /// than the rounding of the longest sum.

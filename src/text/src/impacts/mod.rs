@@ -19,9 +19,8 @@
 //! A reader rejects another number of rows, lengths that do not fit, and terms, blocks or their
 //! postings out of order. Rows and impacts inside of blocks are not looked at before they are read.
 //!
-//! - `write`: fresh rows, and merging; `read`: the postings of one term
+//! - `write`: fresh rows, and merging; `impact_postings`: the postings of one term
 
-mod read;
 mod write;
 
 use std::sync::Arc;
@@ -29,26 +28,18 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use tantivy::directory::OwnedBytes;
 
+use crate::impact_postings::{Block, ENTRY_BYTES, Impacts, POSTING_BYTES, STEP, word};
 use crate::mask::RowMask;
 use crate::postings::Group;
 use crate::score::{self, Worth};
 use crate::top::{self, Floor};
 use crate::{BundleBytes, RowScores, TextError};
-pub(super) use read::Impacts;
 pub use write::{ImpactMerge, write_impacts};
 
 /// The fingerprint of a sparse model, SHA-256.
 pub type SparseModelId = [u8; 32];
 
-/// Weight of one step of an impact.
-const STEP: f32 = 1.0 / 64.0;
 const HEADER_BYTES: usize = 48;
-/// Bytes of a block's entry.
-const ENTRY_BYTES: usize = 12;
-/// Bytes of a posting.
-const POSTING_BYTES: usize = 3;
-/// Postings of a block at most.
-const BLOCK_POSTINGS: usize = 128;
 
 /// The impacts of a segment's rows, read in place.
 #[derive(Debug, Clone)]
@@ -110,7 +101,7 @@ impl ImpactIndex {
             && firsts().next_back() == Some(self.entries.len() / ENTRY_BYTES);
         let mut next = 0_u64;
         let follows = self.entries.chunks_exact(ENTRY_BYTES).all(|entry| {
-            let block = read::Block::of(entry);
+            let block = Block::of(entry);
             let is_next = u64::from(block.first_posting) == next && block.last_row() < self.rows;
             next += block.postings as u64;
             is_next
@@ -132,8 +123,8 @@ impl ImpactIndex {
     fn impacts_at(&self, at: usize) -> Result<Impacts, TextError> {
         let [from, to] = [at, at + 1].map(|at| word(&self.firsts, at) as usize * ENTRY_BYTES);
         let entries = self.entries.slice(from..to);
-        let first = read::Block::of(&entries[..ENTRY_BYTES]);
-        let last = read::Block::of(&entries[entries.len() - ENTRY_BYTES..]);
+        let first = Block::of(&entries[..ENTRY_BYTES]);
+        let last = Block::of(&entries[entries.len() - ENTRY_BYTES..]);
         let byte = |posting: usize| self.postings_at + posting * POSTING_BYTES;
         let end = last.first_posting as usize + last.postings;
         let range = byte(first.first_posting as usize)..byte(end);
@@ -205,11 +196,6 @@ impl ImpactIndex {
         }
         Ok(score::all_of(self.scored(query)?, &mask, 0))
     }
-}
-
-/// The number at a position of a table.
-fn word(table: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(table[4 * at..4 * at + 4].try_into().expect("four bytes"))
 }
 
 /// The impact of a weight; 0 is left out.

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use super::{BLOCK_POSTINGS, ImpactIndex, SparseModelId, impact, word};
+use super::{ImpactIndex, SparseModelId, impact};
 use crate::TextError;
+use crate::impact_postings::{BLOCK_POSTINGS, word};
 
 /// Postings of an index at most: their number is written in four bytes.
 const POSTINGS_MAX: usize = u32::MAX as usize;

@@ -3,8 +3,16 @@
 use tantivy::TERMINATED;
 use tantivy::directory::OwnedBytes;
 
-use super::{BLOCK_POSTINGS, ENTRY_BYTES, POSTING_BYTES, STEP};
 use crate::mask::{WINDOW_ROWS, Window};
+
+/// Weight of one step of an impact.
+pub(super) const STEP: f32 = 1.0 / 64.0;
+/// Bytes of a block's entry.
+pub(super) const ENTRY_BYTES: usize = 12;
+/// Bytes of a posting.
+pub(super) const POSTING_BYTES: usize = 3;
+/// Postings of a block at most.
+pub(super) const BLOCK_POSTINGS: usize = 128;
 
 /// A row per this many postings of a window or fewer is looked up by itself, not scanned for.
 const SEEK_RATIO: u64 = 32;
@@ -21,7 +29,7 @@ pub(super) struct Block {
 
 impl Block {
     pub fn of(entry: &[u8]) -> Self {
-        let word = |at| super::word(entry, at);
+        let word = |at| word(entry, at);
         Self {
             first_row: word(0),
             first_posting: word(1),
@@ -34,6 +42,11 @@ impl Block {
     pub fn last_row(&self) -> u32 {
         self.first_row.saturating_add(u32::from(self.reach))
     }
+}
+
+/// The number at a position of a table.
+pub(super) fn word(table: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(table[4 * at..4 * at + 4].try_into().expect("four bytes"))
 }
 
 /// A place in the postings of one term.

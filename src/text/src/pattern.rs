@@ -1,0 +1,415 @@
+//! Words that count as similar to one of a query, told letter by letter.
+//!
+//! A table of edit distances (Damerau and Levenshtein, adjacent letters swapped once), of which only
+//! the cells that may still become small are kept. Letters are compared without diacritics.
+
+use crate::normal::{fold_marks, without_marks};
+
+/// Similar words of one word at most, the nearest and then the most frequent.
+pub(super) const SIMILAR_MAX: usize = 64;
+/// Letters of a word that may be misspelt or be a beginning; a longer one is compared as it is.
+const LETTERS_MAX: usize = 64;
+
+/// Greatest number of edits.
+const EDITS_MAX: usize = 2;
+/// Cells of a row of the table that are kept: those at most [`EDITS_MAX`] off its diagonal.
+const CELLS: usize = 2 * EDITS_MAX + 1;
+/// A distance that is too great.
+const FAR: u8 = u8::MAX / 2;
+
+/// Nearness of a word to the one that was asked for; less is nearer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Likeness {
+    /// Edits, diacritics apart.
+    edits: u8,
+    /// Whether it goes on behind the prefix that was asked for.
+    is_longer: bool,
+    /// Whether diacritics differ.
+    is_folded: bool,
+}
+
+impl Likeness {
+    /// Factor of the score. One occurrence of a word as written is worth .53 of its idf in a row of
+    /// mean length and .34 in one four times as long, any number of occurrences at most 1: with .3
+    /// and less, rows with the word as written come first.
+    pub(super) fn factor(self) -> f32 {
+        match (self.edits, self.is_longer, self.is_folded) {
+            (0, false, false) => 1.0,
+            (0, false, true) => 0.3,
+            (0, true, _) => 0.25,
+            (1, ..) => 0.2,
+            _ => 0.1,
+        }
+    }
+}
+
+/// A word that is similar to one of a query.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Similar {
+    pub(super) clause: usize,
+    pub(super) word: String,
+    pub(super) likeness: Likeness,
+    /// Rows of the scope that hold it.
+    pub(super) rows: u64,
+}
+
+/// Words of a segment that are similar to those of a query.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SimilarWords(pub(super) Vec<Similar>);
+
+/// The words that count as similar to one.
+pub(super) struct Pattern {
+    pub(super) word: String,
+    folded: Vec<char>,
+    /// A bit for each letter of ASCII in it.
+    ascii: u128,
+    /// Whether a letter of it is neither Latin nor a sign that Latin words hold.
+    is_beyond_latin: bool,
+    edits: usize,
+    is_prefix: bool,
+}
+
+impl Pattern {
+    pub(super) fn new(word: &str, edits: u8, is_prefix: bool) -> Self {
+        let folded: Vec<char> = fold_marks(word).chars().collect();
+        let is_short = folded.len() <= LETTERS_MAX;
+        Self {
+            word: word.to_owned(),
+            edits: if is_short { usize::from(edits).min(EDITS_MAX) } else { 0 },
+            is_prefix: is_prefix && is_short,
+            ascii: folded.iter().filter(|c| c.is_ascii()).fold(0, |all, c| all | 1 << *c as u32),
+            is_beyond_latin: folded.iter().any(|c| *c as u32 >= 0x370),
+            folded,
+        }
+    }
+
+    /// Before the first letter of a word.
+    pub(super) fn start(&self) -> State {
+        let mut row = [FAR; CELLS];
+        for letters in 0..=self.folded.len().min(EDITS_MAX) {
+            row[EDITS_MAX + letters] = letters as u8;
+        }
+        let before = [FAR; CELLS];
+        let (last, begun) = (None, None);
+        State { read: 0, row, before, last, begun, code: 0, missing: 0, is_dead: false }
+    }
+
+    /// Likeness of a word, all of which was read; None if it is not similar.
+    pub(super) fn likeness(&self, state: &State, word: &str) -> Option<Likeness> {
+        if state.is_dead || state.missing > 0 {
+            return None;
+        }
+        let whole = self.distance(state).filter(|edits| usize::from(*edits) <= self.edits);
+        let edits = whole.or(state.begun)?;
+        let is_longer = whole.is_none();
+        let is_folded = word != self.word && edits == 0 && !is_longer;
+        Some(Likeness { edits, is_longer, is_folded })
+    }
+
+    /// Whether words that go on from here may be similar.
+    pub(super) fn goes_on(&self, state: &State) -> bool {
+        !state.is_dead && (state.begun.is_some() || state.least_edits() <= self.edits)
+    }
+
+    /// Whether any letter may follow.
+    fn has_edits(&self, state: &State) -> bool {
+        state.begun.is_some() || state.least_edits() < self.edits
+    }
+
+    /// The bytes with which words may go on from here.
+    pub(super) fn ways(&self, state: &State) -> Ways {
+        if state.missing > 0 || self.has_edits(state) {
+            return Ways::All;
+        }
+        let mut some = Letters::default();
+        let mut may_be = |at: usize| self.folded.get(at).into_iter().for_each(|c| some.add(*c));
+        for cell in 0..CELLS {
+            // Letters of the pattern up to this cell.
+            let Some(letters) = (state.read + cell).checked_sub(EDITS_MAX) else { continue };
+            if usize::from(state.row[cell]) <= self.edits {
+                may_be(letters);
+            }
+            // Both letters of a pair that is swapped: the later one was read.
+            let is_later = state.last.is_some() && self.folded.get(letters).copied() == state.last;
+            if is_later && letters > 0 && usize::from(state.before[cell]) < self.edits {
+                may_be(letters - 1);
+            }
+        }
+        Ways::Some(some)
+    }
+
+    /// Distance of all that was read from the whole word.
+    fn distance(&self, state: &State) -> Option<u8> {
+        let cell = (self.folded.len() + EDITS_MAX).checked_sub(state.read)?;
+        state.row.get(cell).copied()
+    }
+
+    /// Whether a byte is a letter that the word does not hold: after a state such letters all lead
+    /// to the same, but for the letter itself.
+    pub(super) fn is_foreign(&self, state: &State, byte: u8) -> bool {
+        state.missing == 0 && byte.is_ascii() && self.ascii >> byte & 1 == 0
+    }
+
+    /// One byte more of a word.
+    pub(super) fn next(&self, state: &State, byte: u8) -> State {
+        let mut next = state.clone();
+        if next.missing == 0 && byte.is_ascii() {
+            self.read(&mut next, char::from(byte));
+            return next;
+        }
+        if next.missing == 0 {
+            let Some(missing) = (match byte {
+                0xC2..=0xDF => Some(1),
+                0xE0..=0xEF => Some(2),
+                0xF0..=0xF4 => Some(3),
+                _ => None,
+            }) else {
+                next.is_dead = true;
+                return next;
+            };
+            // A sign of another script is not even tried: it is no misspelling of this one.
+            next.is_dead |= !self.may_begin(byte)
+                || is_greek_or_cyrillic(byte) && !self.is_beyond_latin && !self.has_edits(state);
+            next.missing = missing;
+            next.code = u32::from(byte) & (0x7F >> (missing + 1));
+        } else {
+            next.missing -= 1;
+            next.code = next.code << 6 | u32::from(byte & 0x3F);
+        }
+        if next.missing == 0 && !next.is_dead {
+            match char::from_u32(next.code) {
+                Some(c) => without_marks(c, |letter| self.read(&mut next, letter)),
+                None => next.is_dead = true,
+            }
+        }
+        next
+    }
+
+    /// Whether a letter whose first byte is this one may be equal to one of the word's: it has the
+    /// same first byte, or it is one with a mark, of Latin, Greek, Cyrillic, Hebrew or Arabic.
+    fn may_begin(&self, byte: u8) -> bool {
+        let is_same = |c: &char| c.encode_utf8(&mut [0; 4]).as_bytes()[0] == byte;
+        matches!(byte, 0xC3..=0xC9 | 0xCC..=0xD2 | 0xD6..=0xD9 | 0xE1)
+            || self.folded.iter().any(is_same)
+            || self.word.chars().any(|c| is_same(&c))
+    }
+
+    /// One letter more of a word of the dictionary: the next row of the table.
+    fn read(&self, state: &mut State, c: char) {
+        let mut row = [FAR; CELLS];
+        let read = state.read + 1;
+        // Farther off the diagonal than the edits allowed no cell is near enough.
+        for cell in EDITS_MAX - self.edits..=EDITS_MAX + self.edits {
+            // Letters of the pattern up to this cell.
+            let Some(letters) = (read + cell).checked_sub(EDITS_MAX) else { continue };
+            if letters > self.folded.len() {
+                break;
+            }
+            let mut least = FAR;
+            if letters > 0 {
+                let letter = self.folded[letters - 1];
+                least = state.row[cell] + u8::from(letter != c);
+                if letters > 1 && state.last == Some(letter) && self.folded[letters - 2] == c {
+                    least = least.min(state.before[cell] + 1);
+                }
+            }
+            if let Some(above) = state.row.get(cell + 1) {
+                least = least.min(above + 1);
+            }
+            if let Some(left) = cell.checked_sub(1) {
+                least = least.min(row[left] + 1);
+            }
+            row[cell] = least.min(FAR);
+        }
+        (state.before, state.row) = (state.row, row);
+        (state.read, state.last) = (read, Some(c));
+        if self.is_prefix
+            && let Some(distance) = self.distance(state)
+            && usize::from(distance) <= self.edits
+        {
+            state.begun = Some(state.begun.map_or(distance, |begun| begun.min(distance)));
+        }
+    }
+}
+
+/// Whether a byte begins letters from U+0380 to U+04BF.
+fn is_greek_or_cyrillic(byte: u8) -> bool {
+    matches!(byte, 0xCE..=0xD2)
+}
+
+/// The part of a word of the dictionary that was read.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    /// Letters, without marks.
+    read: usize,
+    row: [u8; CELLS],
+    before: [u8; CELLS],
+    last: Option<char>,
+    /// Least distance of a beginning, where beginnings count and one is near enough.
+    begun: Option<u8>,
+    /// Of a letter of several bytes.
+    code: u32,
+    missing: u8,
+    is_dead: bool,
+}
+
+impl State {
+    fn least_edits(&self) -> usize {
+        usize::from(self.row.iter().min().copied().unwrap_or(FAR))
+    }
+}
+
+/// Letters of [`Letters`] at most: two for each cell of a row.
+const WAYS_MAX: usize = 2 * CELLS;
+
+/// Bytes with which a word may go on.
+#[derive(Clone)]
+pub(super) enum Ways {
+    /// Any.
+    All,
+    /// These letters of ASCII, and all bytes that are not ASCII.
+    Some(Letters),
+}
+
+/// Few letters of ASCII, ascending.
+#[derive(Clone, Default)]
+pub(super) struct Letters {
+    letters: [u8; WAYS_MAX],
+    count: usize,
+}
+
+impl Letters {
+    /// Adds a letter that is ASCII, at most [`WAYS_MAX`] in all.
+    pub(super) fn add(&mut self, letter: char) {
+        let Some(byte) = u8::try_from(letter).ok().filter(u8::is_ascii) else { return };
+        let place = self.letters[..self.count].partition_point(|other| *other < byte);
+        if place == self.count || self.letters[place] != byte {
+            self.letters.copy_within(place..self.count, place + 1);
+            self.letters[place] = byte;
+            self.count += 1;
+        }
+    }
+
+    pub(super) fn get(&self, at: usize) -> Option<u8> {
+        self.letters[..self.count].get(at).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dictionary::Dictionary;
+    use crate::similar::STEPS_MAX;
+
+    fn likeness(asked: &str, edits: u8, is_prefix: bool, word: &str) -> Option<Likeness> {
+        let pattern = Pattern::new(asked, edits, is_prefix);
+        let state = word.bytes().fold(pattern.start(), |state, byte| pattern.next(&state, byte));
+        pattern.likeness(&state, word)
+    }
+
+    fn edits(asked: &str, word: &str) -> Option<u8> {
+        likeness(asked, 2, false, word).map(|likeness| likeness.edits)
+    }
+
+    #[test]
+    fn edits_are_counted_and_swapped_letters_are_one() {
+        assert_eq!(edits("boundary", "boundary"), Some(0));
+        assert_eq!(edits("boundary", "bondary"), Some(1));
+        assert_eq!(edits("boundary", "bounndary"), Some(1));
+        assert_eq!(edits("boundary", "bounadry"), Some(1));
+        assert_eq!(edits("boundary", "obundray"), Some(2));
+        assert_eq!(edits("boundary", "bundry"), Some(2));
+        assert_eq!(edits("boundary", "laundry"), None);
+        assert_eq!(edits("москва", "масква"), Some(1));
+        assert_eq!(edits("ab", ""), Some(2));
+        assert_eq!(edits("", "ab"), Some(2));
+    }
+
+    #[test]
+    fn diacritics_are_no_edits() {
+        let folded = Some(Likeness { edits: 0, is_longer: false, is_folded: true });
+        for (asked, word) in [
+            ("cafe", "café"),
+            ("café", "cafe"),
+            ("smorrebrod", "smørrebrød"),
+            ("łódź", "lodz"),
+            ("oeuvre", "œuvre"),
+            ("елка", "ёлка"),
+            ("αθηνα", "αθήνα"),
+        ] {
+            assert_eq!(likeness(asked, 0, false, word), folded, "{asked} {word}");
+        }
+        assert_eq!(likeness("cafe", 0, false, "cafés"), None);
+        assert_eq!(likeness("हिन्दी", 0, false, "हन्द"), None, "vowel signs are letters");
+    }
+
+    #[test]
+    fn a_prefix_goes_on() {
+        let longer = |edits| Some(Likeness { edits, is_longer: true, is_folded: false });
+        assert_eq!(likeness("cof", 0, true, "coffee"), longer(0));
+        assert_eq!(likeness("cof", 0, true, "coot"), None);
+        assert_eq!(likeness("coff", 1, true, "cofeine"), longer(1));
+        assert_eq!(likeness("cafe", 0, true, "caféteria"), longer(0));
+        assert_eq!(likeness("cof", 0, false, "coffee"), None);
+    }
+
+    /// A word of few letters, so that words of one test are similar: of two scripts, with marks.
+    const WORD: &str = "[abcéжё]{0,2}[abdé]{0,4}[aсжη]{0,2}";
+
+    /// Edits between two words by the whole table.
+    fn distance(a: &[char], b: &[char]) -> usize {
+        let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+        for (at, one) in a.iter().enumerate() {
+            let mut row = vec![at + 1];
+            for (other_at, other) in b.iter().enumerate() {
+                let changed = rows[at][other_at] + usize::from(one != other);
+                let mut least = changed.min(rows[at][other_at + 1] + 1).min(row[other_at] + 1);
+                let (before, other_before) = (at.wrapping_sub(1), other_at.wrapping_sub(1));
+                if a.get(before) == Some(other) && b.get(other_before) == Some(one) {
+                    least = least.min(rows[before][other_before] + 1);
+                }
+                row.push(least);
+            }
+            rows.push(row);
+        }
+        rows[a.len()][b.len()]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// Edits are those of the whole table, between words without marks.
+        #[test]
+        fn edits_are_those_of_the_whole_table(asked in WORD, word in WORD, most in 0_u8..3) {
+            let folded = |word: &str| fold_marks(word).chars().collect::<Vec<char>>();
+            let wanted = distance(&folded(&asked), &folded(&word));
+            let found = likeness(&asked, most, false, &word).map(|likeness| likeness.edits);
+            let wanted = u8::try_from(wanted).ok().filter(|edits| *edits <= most);
+            prop_assert_eq!(found, wanted);
+        }
+
+        /// The walk finds all similar words of a dictionary and no others, in their order.
+        #[test]
+        fn the_walk_finds_what_a_look_at_every_word_finds(
+            words in prop::collection::btree_set(WORD, 0..60),
+            asked in WORD,
+            edits in 0_u8..3,
+            is_prefix in any::<bool>(),
+        ) {
+            let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            let asked = if asked.is_empty() { "a".to_owned() } else { asked };
+            let edits = edits.min(asked.chars().count() as u8 - 1);
+            let pattern = Pattern::new(&asked, edits, is_prefix);
+            let mut found = Vec::new();
+            Dictionary::of_words(&words).walk(&pattern, STEPS_MAX, |word, likeness| {
+                found.push((word.to_owned(), likeness));
+                true
+            });
+            let likeness = |word: &String| likeness(&asked, edits, is_prefix, word);
+            let similar = |word: &String| Some((word.clone(), likeness(word)?));
+            prop_assert_eq!(found, words.iter().filter_map(similar).collect::<Vec<_>>());
+        }
+    }
+}
