@@ -17,9 +17,10 @@ use serde::Deserialize;
 
 use super::BucketError;
 use super::answers::Page;
-use super::credentials::{Credentials, Key, Source, Variable};
-use super::dialect::{Dialect, Headers, Opened, Query, Unsigned};
-use super::roles::Role;
+use super::credentials::{Credentials, Key, Variable};
+use super::dialect::{Dialect, Opened};
+use super::request::{Headers, Query, Unsigned};
+use super::roles::{Role, Source};
 use super::sign::{self, keyed_hash};
 use super::tokens::{Form, TokenService};
 use super::url::{BucketUrl, Store};
@@ -245,7 +246,7 @@ fn identity(variable: Variable<'_>) -> Result<TokenService, BucketError> {
         return Ok(TokenService {
             name: "the workload's identity",
             address: format!("{authority}/{tenant}/oauth2/v2.0/token"),
-            header: super::roles::FORM,
+            header: super::service::FORM,
             form: Some(Form { fields, file_field: "client_assertion", file: token_file }),
         });
     }

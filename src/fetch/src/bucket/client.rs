@@ -12,9 +12,10 @@ use ureq::{Agent, AsSendBody, Body, Proxy};
 
 use super::answers::Problem;
 use super::credentials::{Credentials, Variable};
-use super::dialect::{Dialect, Headers, Opened, Query, Unsigned};
+use super::dialect::{Dialect, Opened};
 use super::limits::{self, ANSWER, CONNECT, STALL};
 use super::provider::{CredentialProvider, provider};
+use super::request::{Ask, Unsigned};
 use super::url::{Store, StoreKind, is_loopback};
 use super::{BucketError, BucketOptions, BucketUrl, Pause, azure, google, s3, sign};
 use crate::Authorities;
@@ -44,21 +45,6 @@ impl fmt::Debug for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bucket").field("url", &self.url).field("store", &self.store).finish()
     }
-}
-
-/// A request, before it is signed.
-#[derive(Default)]
-pub(super) struct Ask<'a> {
-    pub method: &'static str,
-    /// Key below the prefix; `None` asks about the bucket.
-    pub key: Option<&'a str>,
-    pub query: Query<'a>,
-    pub headers: Headers,
-    pub body: &'a [u8],
-    /// Whether it must not come to the store twice: one without an answer is not repeated.
-    pub is_once: bool,
-    /// Whether it and its answer are small: it is tried again soon, where no answer comes.
-    pub is_small: bool,
 }
 
 impl Ask<'_> {

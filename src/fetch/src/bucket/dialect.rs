@@ -11,38 +11,17 @@
 //! ```
 //! The forms of S3 are the defaults of the trait; each store has a file of its own for the rest.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 use quick_xml::DeError;
 
 use super::answers::{Begun, Completed, Listing, Page, Uploads};
-use super::credentials::{Key, Source};
+use super::credentials::Key;
+use super::request::{Condition, Headers, Query, Unsigned, Version};
+use super::roles::Source;
 use super::url::Store;
-use super::write::{Condition, Version};
 use lodestone_types::Timestamp;
-
-/// Names and values of a query, not encoded.
-pub(super) type Query<'a> = Vec<(&'static str, Cow<'a, str>)>;
-/// Names in lower case, and values.
-pub(super) type Headers = Vec<(&'static str, String)>;
-
-/// A request as it is signed.
-pub(super) struct Unsigned<'a> {
-    /// The method.
-    pub method: &'a str,
-    /// The path, encoded.
-    pub path: &'a str,
-    /// The query.
-    pub query: Query<'a>,
-    /// Host, with the port unless it is the scheme's own.
-    pub host: &'a str,
-    /// The headers, without `host`.
-    pub headers: Headers,
-    /// The body.
-    pub body: &'a [u8],
-}
 
 /// A store, as the environment describes it.
 pub(super) struct Opened {

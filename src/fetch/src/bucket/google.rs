@@ -8,13 +8,13 @@
 //! - <https://cloud.google.com/storage/docs/request-preconditions>
 
 use super::BucketError;
-use super::credentials::{Credentials, Key, Source, Variable, key_of};
-use super::dialect::{Dialect, Headers, Opened, Unsigned};
-use super::roles::Role;
+use super::credentials::{Credentials, Key, Variable, key_of};
+use super::dialect::{Dialect, Opened};
+use super::request::{Condition, Headers, Unsigned, Version};
+use super::roles::{Role, Source};
 use super::sign::{self, GOOGLE};
 use super::tokens::TokenService;
 use super::url::{BucketUrl, Store};
-use super::write::{Condition, Version};
 use lodestone_types::Timestamp;
 
 const ENDPOINT: &str = "https://storage.googleapis.com";

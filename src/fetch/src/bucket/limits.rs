@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::client::Ask;
+use super::request::Ask;
 
 /// Time for a connection to be made.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);

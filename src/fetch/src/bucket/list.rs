@@ -1,7 +1,7 @@
 //! Listings of the keys of objects.
 
 use super::answers::Page;
-use super::client::Ask;
+use super::request::Ask;
 use super::{Bucket, BucketError};
 
 impl Bucket {

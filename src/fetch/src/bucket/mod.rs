@@ -11,10 +11,11 @@
 //! body that it gets with the hash in its signature, where the request has one: no token
 //! has, and no request to Azure.
 //!
-//! - `url`: names of places; `dialect`: the differences between stores, all of which are in `s3`,
-//!   `google`, `azure` and what they use
-//! - `credentials`: keys, region and endpoint of S3; `roles`, `tokens`: services that give
-//!   credentials; `provider`: credentials that are renewed; `sign`: signatures
+//! - `url`: names of places; `request`: requests as data; `dialect`: the differences between
+//!   stores, all of which are in `s3`, `google`, `azure` and what they use
+//! - `credentials`: keys and tokens; `profile`: those of the environment and of AWS's files;
+//!   `roles`, `tokens`: those of services, which `service` asks; `provider`: those that are renewed;
+//!   `sign`: signatures
 //! - `client`: requests and their retries; `limits`: their times; `read`: objects that are read;
 //!   `write`: those that are written; `parts`: those that are sent in parts; `list`: listings;
 //!   `answers`: bodies in XML
@@ -28,10 +29,13 @@ mod google;
 mod limits;
 mod list;
 mod parts;
+mod profile;
 mod provider;
 mod read;
+mod request;
 mod roles;
 mod s3;
+mod service;
 mod sign;
 mod tokens;
 mod url;
@@ -42,8 +46,8 @@ use std::time::Duration;
 use lodestone_types::ErrorKind;
 
 pub use client::Bucket;
+pub use request::{Condition, Put, Version};
 pub use url::{BucketOptions, BucketUrl};
-pub use write::{Condition, Put, Version};
 
 /// Waits for a time, less where the work is to end; returns whether it is.
 pub type Pause = dyn Fn(Duration) -> bool + Send + Sync;

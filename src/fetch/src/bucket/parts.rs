@@ -5,7 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use parking_lot::Mutex;
 
-use super::client::{Ask, tag_of};
+use super::client::tag_of;
+use super::request::Ask;
 use super::{Bucket, BucketError};
 
 /// Pages of uploads that are thrown away at once, of a thousand each: a store may go on listing

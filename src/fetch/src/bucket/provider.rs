@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use ureq::Agent;
 
-use super::credentials::{self, Credentials, Source};
-use super::roles::{ExpiringCredentials, Role};
+use super::credentials::{self, Credentials, ExpiringCredentials};
+use super::roles::{Role, Source};
 use super::{BucketError, Pause};
 use crate::Authorities;
 use lodestone_types::Clock;

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use ureq::http::header;
 
-use super::client::Ask;
 use super::limits::RETRIES;
+use super::request::Ask;
 use super::{Bucket, BucketError};
 
 const BUFFER_BYTES: usize = 256 << 10;

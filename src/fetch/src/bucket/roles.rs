@@ -15,29 +15,26 @@ use std::time::Duration;
 use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use ureq::http::{Request, Uri};
+use ureq::http::Uri;
 use ureq::{Agent, Proxy};
 
-use super::answers::Problem;
-use super::credentials::{Credentials, Key};
+use super::credentials::{AHEAD_MILLIS, Credentials, ExpiringCredentials, Key};
+use super::service::{FORM, answer, origin, read, reason};
 use super::sign;
 use super::tokens::TokenService;
 use super::url::is_loopback;
 use crate::Authorities;
 use lodestone_types::{Clock, Timestamp};
 
-/// Credentials are renewed so long before they expire, or at half of the time that is left.
-pub(super) const AHEAD_MILLIS: u64 = 5 * 60_000;
 /// A service of the machine answers at once or not at all.
 const CONNECT_NEAR: Duration = Duration::from_secs(1);
 const ANSWER_NEAR: Duration = Duration::from_secs(5);
 const ANSWER_FAR: Duration = Duration::from_secs(20);
-const BODY_BYTES_MAX: u64 = 64 << 10;
+
 /// Seconds for which a token of the machine's service is good: the most that it gives.
 const MACHINE_TOKEN_SECONDS: &str = "21600";
 pub(super) const MACHINE_ROLES: &str = "/latest/meta-data/iam/security-credentials/";
-/// The header of a form.
-pub(super) const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
+
 /// Hosts beside this machine that may be asked for a container's credentials without TLS.
 const CONTAINER_HOSTS: [&str; 3] = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"];
 
@@ -87,32 +84,23 @@ impl fmt::Display for Role {
     }
 }
 
-/// Scheme, host and port of an address.
-fn origin(address: &str) -> String {
-    let uri: Option<Uri> = address.parse().ok();
-    let parts = uri.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.host()?, uri.port_u16())));
-    match parts {
-        Some((scheme, host, Some(port))) => format!("{scheme}://{host}:{port}"),
-        Some((scheme, host, None)) => format!("{scheme}://{host}"),
-        None => "no address".to_owned(),
-    }
+/// The place that credentials come from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// They were found.
+    Fixed(Credentials),
+    /// A service gives those of a role.
+    Role(Role),
 }
 
-/// Credentials that expire.
-#[derive(Debug, Clone)]
-pub(super) struct ExpiringCredentials {
-    pub(super) credentials: Credentials,
-    pub(super) expires: Timestamp,
-    /// The time from which new ones are asked for.
-    pub(super) renew_at: Timestamp,
-}
-
-impl ExpiringCredentials {
-    /// Credentials that expire, and are renewed ahead of it.
-    pub(super) fn until(credentials: Credentials, expires: Timestamp, now: Timestamp) -> Self {
-        let left = expires.0.saturating_sub(now.0);
-        let renew_at = Timestamp(expires.0 - AHEAD_MILLIS.min(left / 2));
-        Self { credentials, expires, renew_at }
+impl Source {
+    /// Whether its credentials are themselves sent to the store.
+    pub(super) fn is_sent(&self) -> bool {
+        match self {
+            Self::Fixed(Credentials::Key(_)) => false,
+            Self::Fixed(Credentials::Bearer(_) | Credentials::SharedAccess(_)) => true,
+            Self::Role(role) => matches!(role, Role::Token(_)),
+        }
     }
 }
 
@@ -141,12 +129,6 @@ struct Assumed {
 #[serde(rename_all = "PascalCase")]
 struct AssumedResult {
     credentials: KeysReply,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct ErrorResponse {
-    error: Problem,
 }
 
 impl KeysReply {
@@ -189,8 +171,7 @@ impl KeysReply {
 
     /// The reason that the service gives.
     fn reason(&self) -> Option<String> {
-        let Self { code, message, .. } = self;
-        (!code.is_empty() || !message.is_empty()).then(|| format!("{code}: {message}"))
+        reason(&self.code, &self.message)
     }
 }
 
@@ -300,45 +281,6 @@ impl Role {
     }
 }
 
-/// A token of a file.
-pub(super) fn read(file: &str) -> Result<String, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-    Ok(text.trim().to_owned())
-}
-
 fn from_json(text: &str) -> Result<KeysReply, String> {
     serde_json::from_str(text).map_err(|_| "an answer without credentials".to_owned())
-}
-
-/// The body of a successful answer. No error has a secret in it.
-pub(super) fn answer(
-    agent: &Agent,
-    method: &str,
-    address: &str,
-    (name, value): (&str, &str),
-    body: Option<String>,
-) -> Result<String, String> {
-    let request = Request::builder().method(method).uri(address).header(name, value);
-    let failed = |error: &dyn fmt::Display| format!("{method} {}: {error}", origin(address));
-    let request = request.body(body.unwrap_or_default()).map_err(|error| failed(&error))?;
-    let sent = match method {
-        "GET" => agent.run(request.map(|_| ())),
-        _ => agent.run(request),
-    };
-    let answer = sent.map_err(|error| match method {
-        "PUT" => failed(&format!(
-            "{error} (in a container the hop limit of the machine's metadata must be 2)"
-        )),
-        _ => failed(&error),
-    })?;
-    let status = answer.status();
-    let text = answer.into_body().into_with_config().limit(BODY_BYTES_MAX).read_to_string();
-    let text = text.map_err(|error| failed(&error))?;
-    if status.is_success() {
-        return Ok(text);
-    }
-    let in_xml = quick_xml::de::from_str(&text)
-        .map(|ErrorResponse { error }| format!("{}: {}", error.code, error.message));
-    let told = in_xml.ok().or_else(|| from_json(&text).ok()?.reason());
-    Err(failed(&told.map_or(status.to_string(), |told| format!("{} {told}", status.as_u16()))))
 }

@@ -1,8 +1,10 @@
 //! S3, and stores with its interface.
 
 use super::BucketError;
-use super::credentials::{Key, Profile, Variable};
-use super::dialect::{Dialect, Headers, Opened, Unsigned};
+use super::credentials::{Key, Variable};
+use super::dialect::{Dialect, Opened};
+use super::profile::{Profile, aws_endpoint};
+use super::request::{Headers, Unsigned};
 use super::sign::{self, AMAZON};
 use super::url::{BucketOptions, BucketUrl, Store};
 use lodestone_types::Timestamp;
@@ -49,12 +51,6 @@ pub(super) fn open(
         |error| BucketError::Credentials { problem: format!("{url} at {}: {error}", store.origin) };
     let (source, advice) = (profile.source(&region).map_err(at_place)?, profile.advice());
     Ok(Opened { store, dialect: Box::new(S3 { region }), source, advice })
-}
-
-/// Address of a service of Amazon's in a region; China has names of its own.
-pub(super) fn aws_endpoint(service: &str, region: &str) -> String {
-    let end = if region.starts_with("cn-") { ".cn" } else { "" };
-    format!("https://{service}.{region}.amazonaws.com{end}")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 
 use super::credentials::Key;
-use super::dialect::{Headers, Query, Unsigned};
+use super::request::{Headers, Query, Unsigned};
 use lodestone_types::Timestamp;
 
 /// Every byte but letters, digits and `-._~`.

@@ -9,10 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use ureq::Agent;
 
-use super::credentials::Credentials;
-use super::dialect::Query;
-use super::roles::{self, ExpiringCredentials};
-use super::sign;
+use super::credentials::{Credentials, ExpiringCredentials};
+use super::request::Query;
+use super::{service, sign};
 use lodestone_types::Clock;
 
 /// A service of tokens.
@@ -42,7 +41,7 @@ impl Form {
     fn body(&self) -> Result<String, String> {
         let mut query: Query<'_> =
             self.fields.iter().map(|(name, value)| (*name, value.into())).collect();
-        query.push((self.file_field, roles::read(&self.file)?.into()));
+        query.push((self.file_field, service::read(&self.file)?.into()));
         Ok(sign::query(&query))
     }
 }
@@ -67,7 +66,7 @@ impl TokenService {
     ) -> Result<ExpiringCredentials, String> {
         let body = self.form.as_ref().map(Form::body).transpose()?;
         let method = if body.is_some() { "POST" } else { "GET" };
-        let text = roles::answer(agent, method, &self.address, self.header, body)?;
+        let text = service::answer(agent, method, &self.address, self.header, body)?;
         let now = clock.now();
         let without_token = || "an answer without a token".to_owned();
         let reply: TokenReply = serde_json::from_str(&text).map_err(|_| without_token())?;

@@ -3,33 +3,9 @@
 use ureq::Body;
 use ureq::http::Response;
 
-use super::client::Ask;
 use super::limits::SMALL_BYTES;
+use super::request::{Ask, Condition, Put, Version};
 use super::{Bucket, BucketError};
-
-/// Version of an object, of the store's own kind: an ETag, or a generation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Version(pub(super) String);
-
-/// Condition under which an object is written.
-#[derive(Debug, Clone, Copy)]
-pub enum Condition<'a> {
-    /// Always.
-    None,
-    /// There is no object of this key.
-    Absent,
-    /// The object of this key is still of this version.
-    Unchanged(&'a Version),
-}
-
-/// End of writing an object under a condition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Put {
-    /// It is written, and has this version.
-    Done(Version),
-    /// The condition does not hold.
-    Refused,
-}
 
 impl Bucket {
     /// Writes an object. Where there must be none, a request without an answer is not repeated: the

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use time::OffsetDateTime;
 
-use super::super::credentials::{Key, Profile, Source};
-use super::super::roles::{AHEAD_MILLIS, KeysReply, MACHINE_ROLES};
+use super::super::credentials::{AHEAD_MILLIS, Key};
+use super::super::profile::Profile;
+use super::super::roles::{KeysReply, MACHINE_ROLES, Source};
 use super::super::{azure, google};
 use super::*;
 use crate::tests::world::{Duplex, Handler, Listener, PATIENCE, pages, reply};
