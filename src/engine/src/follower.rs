@@ -11,7 +11,7 @@
 //! it, so that a collection at the head of a current catalog has all that anybody was told of.
 //!
 //! - `peers`: the other nodes, and the tenants that each of them answers for; `joining`: becoming
-//!   one of them; `shares`: searches that they share
+//!   one of them; `shares`: searches that they share, and `sharing`: what a node needs for them
 //! - `refreshing`: the thread "refresh"; `writer`: the process that writes, and what this one lacks
 //!   without it
 
@@ -19,6 +19,7 @@ mod joining;
 mod peers;
 mod refreshing;
 mod shares;
+mod sharing;
 mod writer;
 
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use parking_lot::{Condvar, Mutex};
 use uuid::Uuid;
 
 pub use peers::{Assignment, PeerEnd, Peers};
-use shares::Sharing;
+use sharing::Sharing;
 
 use crate::opening::Opened;
 use crate::query::shares::ShareNodes;

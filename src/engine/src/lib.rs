@@ -102,7 +102,7 @@ use crate::budgets::{budget_of, searches};
 use crate::follower::Follower;
 use crate::ingest::nodes::IngestNodes;
 use crate::ingest::{ClaimCounts, Ingest, IngestParts, MemoryBudget};
-use crate::opening::{Opened, begin};
+use crate::opening::Opened;
 use crate::query::Query;
 use crate::rates::Rates;
 use crate::reading::GeneratorReader;
@@ -110,7 +110,7 @@ use crate::settings::Settings;
 use crate::webhooks::Webhooks;
 use lodestone_answer::Answerer;
 use lodestone_answer::generate::{Generator, OpenAiGenerator, Writer};
-use lodestone_catalog::{Catalog, KeyText};
+use lodestone_catalog::{Catalog, JobScope, KeyText};
 use lodestone_compute::ComputeBackend;
 use lodestone_embed::Embedder;
 use lodestone_fetch::{Authorities, Fetcher, Rules, SystemResolver};
@@ -339,6 +339,28 @@ impl Engine {
             }
         }
     }
+}
+
+/// Starts following the process that writes, or else the workers, which go on with the jobs of the
+/// last run, backups and webhooks.
+fn begin(
+    follower: &Option<Arc<Follower>>,
+    ingest: &Arc<Ingest>,
+    catalog: &Catalog,
+    backups: &Arc<Backups>,
+    webhooks: &Arc<Webhooks>,
+) -> Result<Vec<JoinHandle<()>>, EngineError> {
+    if let Some(follower) = follower {
+        return Ok(follower.start());
+    }
+    let interrupted = ingest.recover()?;
+    let waiting = catalog.job_counts(&JobScope::Everywhere)?.queued;
+    if waiting > 0 {
+        tracing::info!(jobs = waiting, interrupted, "jobs of the last run go on");
+    }
+    backups.start();
+    webhooks.start();
+    Ok(ingest.start())
 }
 
 /// The generator that the settings name, if they do.

@@ -1,16 +1,11 @@
 //! Opening the catalog and the collections: to write, or to follow the process that does.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use crate::backup::Backups;
-use crate::follower::Follower;
-use crate::ingest::Ingest;
 use crate::settings::Settings;
-use crate::webhooks::Webhooks;
 use crate::{CATALOG_NAME, EngineError, MILLIS_PER_HOUR, blobs, restore};
 use lodestone_catalog::job::QueueLimits;
-use lodestone_catalog::{Catalog, CatalogLog, CatalogOptions, JobScope, KeyText};
+use lodestone_catalog::{Catalog, CatalogLog, CatalogOptions, KeyText};
 use lodestone_compute::ComputeBackend;
 use lodestone_fetch::Authorities;
 use lodestone_io::DataDir;
@@ -110,26 +105,4 @@ fn open_registry(
     let epoch = (!settings.store.nodes.only_reads()).then(|| blobs::epoch(opened, catalog, clock));
     let registry = Registry::new(store, Arc::clone(ids), epoch, settings.open_collections);
     Arc::new(registry.with_backend(Arc::clone(backend)))
-}
-
-/// Starts following the process that writes, or else the workers, which go on with the jobs of the
-/// last run, backups and webhooks.
-pub(super) fn begin(
-    follower: &Option<Arc<Follower>>,
-    ingest: &Arc<Ingest>,
-    catalog: &Catalog,
-    backups: &Arc<Backups>,
-    webhooks: &Arc<Webhooks>,
-) -> Result<Vec<JoinHandle<()>>, EngineError> {
-    if let Some(follower) = follower {
-        return Ok(follower.start());
-    }
-    let interrupted = ingest.recover()?;
-    let waiting = catalog.job_counts(&JobScope::Everywhere)?.queued;
-    if waiting > 0 {
-        tracing::info!(jobs = waiting, interrupted, "jobs of the last run go on");
-    }
-    backups.start();
-    webhooks.start();
-    Ok(ingest.start())
 }

@@ -24,7 +24,7 @@ use ureq::http::HeaderMap;
 use uuid::Uuid;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::shares::Sharing;
+use super::sharing::Sharing;
 use crate::ingest::stopping::Stopping;
 use crate::settings::InvalidSetting;
 pub use loads::Assignment;
@@ -256,7 +256,7 @@ impl Peers {
                 let standings = self.standings();
                 let is_other = |at: &usize| standings[*at] == Standing::Other;
                 let others: Vec<usize> = (0..standings.len()).filter(is_other).collect();
-                sharing.note(at, found, &others);
+                sharing.note(at, found.is_none(), &others);
             }
             let answers = self.standings().into_iter().filter(|one| self.answers(*one));
             self.usable.set(answers.count() as u64);

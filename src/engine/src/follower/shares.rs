@@ -6,23 +6,19 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use ureq::http::header::CONTENT_TYPE;
-use ureq::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use ureq::http::{HeaderValue, Method, StatusCode};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Follower;
 use super::peers::{Peers, Standing};
-use crate::nodes::{NodeKey, NodeRefusal, RELEASE, headers};
+use crate::nodes::{NodeRefusal, RELEASE};
 use crate::query::QueryError;
 use crate::query::shares::ShareNodes;
 use crate::query::shares::wire::{ANSWER_BYTES_MAX, SHARE, ShareAnswer, ShareTask, TASK_BYTES_MAX};
-use crate::settings::{InvalidSetting, NodeSettings};
 use crate::{Engine, EngineError};
-use lodestone_catalog::Catalog;
 use lodestone_fetch::forward::{ForwardBody, ForwardRequest};
-use lodestone_metrics::{Counter, Gauge, Registry as Meters};
-use lodestone_storage::collection::{Collection, Registry, Snapshot};
+use lodestone_storage::collection::{Collection, Snapshot};
 use lodestone_types::{CollectionId, ErrorKind, RequestContext, SegmentId, SubTenantId, TenantId};
 
 /// Time for which a node is asked for no share after it has refused one as wrong: it is of another
@@ -33,25 +29,6 @@ const LOST_REST: Duration = Duration::from_secs(5);
 /// Part of the mean load of a node by which that of one may be above it, so that few segments move
 /// when nodes come and go (Mirrokni, Thorup and Zadimoghaddam 2018).
 const OVERLOAD: u64 = 4;
-
-/// Parts of a node that shares searches.
-#[derive(Debug)]
-pub(super) struct Sharing {
-    rows_min: u64,
-    key: NodeKey,
-    headers: HeaderMap,
-    catalog: Catalog,
-    registry: Arc<Registry>,
-    /// Until when each node is asked for no share.
-    rests: Vec<Mutex<Option<Instant>>>,
-    /// Collections that are being opened, as others have asked for shares of them.
-    opening: Mutex<BTreeSet<CollectionId>>,
-    /// Other nodes that are asked for shares.
-    asked: Gauge,
-    answered: Counter,
-    failed: Counter,
-    served: Counter,
-}
 
 /// A collection, and a version of it.
 type Version = (Arc<Collection>, Arc<Snapshot>);
@@ -64,60 +41,6 @@ enum Failure {
     Busy,
     /// It does not take such a task, or gives no answer to it.
     Useless(String),
-}
-
-impl Sharing {
-    /// That of the settings; `None` where they share no searches among the `nodes`.
-    ///
-    /// # Errors
-    /// A key that no header can carry.
-    pub(super) fn new(
-        settings: &NodeSettings,
-        nodes: usize,
-        catalog: &Catalog,
-        registry: &Arc<Registry>,
-    ) -> Result<Option<Self>, InvalidSetting> {
-        let (Some(rows_min), Some(key)) = (settings.shared_search_rows, &settings.node_key) else {
-            return Ok(None);
-        };
-        let (asked, answered, failed, served) = Default::default();
-        Ok(Some(Self {
-            rows_min,
-            key: NodeKey::new(key),
-            headers: headers(settings)?,
-            catalog: catalog.clone(),
-            registry: Arc::clone(registry),
-            rests: (0..nodes).map(|_| Mutex::default()).collect(),
-            opening: Mutex::default(),
-            asked,
-            answered,
-            failed,
-            served,
-        }))
-    }
-
-    fn is_resting(&self, node: usize) -> bool {
-        self.rests[node].lock().is_some_and(|until| Instant::now() < until)
-    }
-
-    /// Notes what was seen of a node: one that is away may be another one when it is back.
-    pub(super) fn note(&self, node: usize, standing: Option<Standing>, others: &[usize]) {
-        if standing.is_none() {
-            *self.rests[node].lock() = None;
-        }
-        self.asked.set(others.iter().filter(|node| !self.is_resting(**node)).count() as u64);
-    }
-
-    pub(super) fn enter_meters(&self, meters: &mut Meters) {
-        let help = "Other query nodes that are asked for shares of searches";
-        meters.enter("query_nodes_sharing", help, &self.asked);
-        let help = "Shares of searches that other query nodes looked through for this one";
-        meters.enter("query_shares_answered_total", help, &self.answered);
-        let help = "Shares that another query node refused or did not answer in time";
-        meters.enter("query_shares_failed_total", help, &self.failed);
-        let help = "Shares of searches that this query node looked through for others";
-        meters.enter("query_shares_served_total", help, &self.served);
-    }
 }
 
 impl Peers {

@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 
 use crate::ingest::Ingest;
+use crate::ingest::draft::Draft;
 use crate::ingest::kept::Kept;
-use crate::ingest::pipeline::Draft;
 use crate::stage::stage;
 use lodestone_catalog::job::Outcome;
 use lodestone_embed::{EmbedError, Embedder, Lane};

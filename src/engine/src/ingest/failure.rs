@@ -6,8 +6,8 @@
 //! more under the record that it has now, in place, with its version and its sequence.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::ingest::worker::PAUSE;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::job::{ClaimedJob, Outcome, Settlement};
 use lodestone_catalog::{CatalogError, Tenant};
@@ -15,6 +15,8 @@ use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, E
 use lodestone_storage::segment::VectorKind;
 use lodestone_types::{CollectionId, ErrorKind, SourceRecord, limits};
 
+/// Pause of a worker after jobs had to be given back.
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 /// Times that a visible version is processed again at most because its metadata changed meanwhile.
 const ROUNDS_MAX: usize = 8;
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ingest::pipeline::{Draft, unread};
+use crate::ingest::draft::Draft;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::Tenant;
 use lodestone_catalog::job::Outcome;
@@ -33,8 +33,8 @@ use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, E
 use lodestone_storage::segment::{NewRow, NewSource, VectorKind};
 use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{
-    Extracted, Fault, Memory, Metadata, Origin, RequestContext, Sequence, SourceDetail, SourceId,
-    SourceKind, SourceRecord, SubTenantId, Timestamp,
+    Memory, Metadata, Origin, RequestContext, Sequence, SourceDetail, SourceId, SourceKind,
+    SourceRecord, SubTenantId, Timestamp,
 };
 
 const MILLIS_PER_SECOND: u64 = 1000;
@@ -73,15 +73,10 @@ struct Original {
 }
 
 /// The text of an original with its condensed statements, cut at blank lines.
-pub(super) fn read(original: &[u8]) -> Result<Extracted, Outcome> {
-    let Original { content, condensed, .. } =
-        serde_json::from_slice(original).map_err(|error| {
-            let (fault, message) = (Fault::CorruptFile, error.to_string());
-            Outcome::Rejected { fault, message }
-        })?;
-    // Text is the one format that is read without a parser; no child process is needed for it.
+pub(super) fn text_of(original: &[u8]) -> serde_json::Result<String> {
+    let Original { content, condensed, .. } = serde_json::from_slice(original)?;
     let parts: Vec<String> = std::iter::once(content).chain(condensed).collect();
-    lodestone_extract::extract(Format::Txt, parts.join("\n\n").as_bytes()).map_err(unread)
+    Ok(parts.join("\n\n"))
 }
 
 /// A memory with its vectors and its original.

@@ -40,6 +40,7 @@ mod app;
 mod claims;
 mod delete;
 mod described;
+mod draft;
 mod embed;
 mod error;
 mod expiry;

@@ -1,5 +1,6 @@
 //! One source from its original to rows: verify, extract, cut, embed.
 
+use crate::ingest::draft::Draft;
 use crate::ingest::{Ingest, ModelTokens, app, memories};
 use crate::stage::stage;
 use lodestone_catalog::Tenant;
@@ -7,83 +8,11 @@ use lodestone_catalog::job::{ClaimedJob, Outcome};
 use lodestone_embed::Embedder;
 use lodestone_extract::{ExtractError, Format};
 use lodestone_storage::collection::{CollectionError, Snapshot, uploads};
-use lodestone_storage::segment::{NewRow, NewSource, SparseRow};
-use lodestone_text::chunk::{self, ChunkSizes, Surroundings, passage};
+use lodestone_text::chunk::{self, ChunkSizes};
 use lodestone_types::{
     Block, ChunkDraft, ErrorKind, Extracted, Fault, LineBox, Metadata, SourceDetail, SourceKind,
-    SourceRecord, Stage, TenantSchema, Warning, limits, page_boxes,
+    SourceRecord, Stage, Warning, limits,
 };
-
-/// A source that is ready to be embedded.
-#[derive(Debug, Clone)]
-pub(super) struct Draft {
-    pub(super) record: SourceRecord,
-    title_text: String,
-    searchable: String,
-    chunks: Vec<ChunkDraft>,
-    /// Headings and header row over each chunk.
-    contexts: Vec<String>,
-    /// The lines of each chunk on its pages.
-    lines: Vec<Vec<LineBox>>,
-    /// Vectors of chunks that need not be embedded again.
-    pub(super) known: Vec<Option<Vec<f32>>>,
-    schema: Option<TenantSchema>,
-}
-
-impl Draft {
-    /// Number of chunks.
-    pub(super) fn chunk_count(&self) -> u32 {
-        self.chunks.len() as u32
-    }
-
-    /// The title and the searchable values that stand before every chunk.
-    pub(super) fn words(&self) -> (&str, &str) {
-        (&self.title_text, &self.searchable)
-    }
-
-    /// The searchable values of another version of the source.
-    pub(super) fn searchable_of(&self, record: &SourceRecord) -> String {
-        let schema = self.schema.as_ref();
-        schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default()
-    }
-
-    /// The text that the model reads for each chunk: title, searchable values and headings give a
-    /// passage the context that its neighbours would (RETRIEVAL 1.6).
-    pub(super) fn passages(&self) -> impl Iterator<Item = String> {
-        let (title, searchable) = self.words();
-        self.chunks.iter().zip(&self.contexts).map(move |(chunk, context)| {
-            passage(Surroundings { title, searchable, context }, &chunk.text)
-        })
-    }
-
-    /// Vectors and, by rule, what each chunk names and states make rows of the chunks.
-    pub(super) fn into_source(
-        self,
-        vectors: Vec<Vec<f32>>,
-        sparse: Vec<Option<SparseRow>>,
-    ) -> NewSource {
-        let chunks = self.chunks.into_iter().zip(self.contexts).zip(self.lines);
-        let rows = chunks.zip(vectors.into_iter().zip(sparse)).enumerate();
-        let title = self.title_text.as_str();
-        let rows = rows.map(|(index, (((chunk, context), lines), (vector, sparse)))| NewRow {
-            index: index as u32,
-            graph: lodestone_graph::extract(title, &chunk.text),
-            text: chunk.text,
-            place: chunk.place,
-            boxes: page_boxes(lines.iter().map(|line| line.place)),
-            lines,
-            context,
-            vector,
-            sparse,
-        });
-        NewSource {
-            rows: rows.collect(),
-            record: self.record,
-            title_text: self.title_text,
-            searchable: self.searchable,
-        }
-    }
-}
 
 /// The content of an original, apart from its metadata.
 struct Content {
@@ -188,7 +117,7 @@ impl Ingest {
         let stage = stage!("parse");
         let (format, extracted) = match kind {
             SourceKind::App => (Format::Json, self.read_app(original)?),
-            SourceKind::Memory => (Format::Json, memories::read(original)?),
+            SourceKind::Memory => (Format::Json, read_memory(original)?),
             SourceKind::Text => self.parser.parse(Format::Md, original).map_err(unread)?,
             SourceKind::File | SourceKind::Webpage | SourceKind::Embeddings => {
                 let media_type = Some(names.1).filter(|word| !word.is_empty());
@@ -261,8 +190,14 @@ fn rejected(fault: Fault, error: &dyn std::error::Error) -> Outcome {
     Outcome::Rejected { fault, message: error.to_string() }
 }
 
+/// The text of a memory, which is read without a parser: no child process is needed for it.
+fn read_memory(original: &[u8]) -> Result<Extracted, Outcome> {
+    let text = memories::text_of(original).map_err(|error| rejected(Fault::CorruptFile, &error))?;
+    lodestone_extract::extract(Format::Txt, text.as_bytes()).map_err(unread)
+}
+
 /// A document that cannot be read is refused, unless it was never tried.
-pub(super) fn unread(error: ExtractError) -> Outcome {
+fn unread(error: ExtractError) -> Outcome {
     let (fault, message) = (error.fault(), error.to_string());
     match error.kind() {
         ErrorKind::Unavailable => Outcome::Faulted { fault, message },

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::ingest::pipeline::Draft;
+use crate::ingest::draft::Draft;
 use crate::ingest::worker::CLAIM;
 use crate::ingest::{Ingest, IngestError};
 use lodestone_catalog::Tenant;

@@ -9,8 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::ingest::failure::{self, PAUSE};
 use crate::ingest::web::{self, Fetched};
-use crate::ingest::{Ingest, IngestError, failure, memory, pipeline};
+use crate::ingest::{Ingest, IngestError, memory, pipeline};
 use crate::stage::stage;
 use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, Duty, Outcome, Settlement};
 use lodestone_catalog::{CatalogError, Tenant};
@@ -26,8 +27,7 @@ pub(super) const CLAIM: ClaimLimits = ClaimLimits { jobs: 128, bytes: 256 << 10 
 const READ_MILLIS: u64 = 2000;
 /// Sleep of an idle worker before it looks for retries that have become due.
 const IDLE: Duration = Duration::from_secs(1);
-/// Pause of a worker after jobs had to be given back.
-pub(super) const PAUSE: Duration = Duration::from_secs(1);
+
 /// Message of a job whose source was stored by a later operation. A catalog that is older than the
 /// segments may hold such jobs.
 const OUTDATED: &str = "a later version of this source is stored already; this one was not";

@@ -1,0 +1,88 @@
+//! Parts of a query node that shares searches with others.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use ureq::http::HeaderMap;
+
+use crate::nodes::{NodeKey, headers};
+use crate::settings::{InvalidSetting, NodeSettings};
+use lodestone_catalog::Catalog;
+use lodestone_metrics::{Counter, Gauge, Registry as Meters};
+use lodestone_storage::collection::Registry;
+use lodestone_types::CollectionId;
+
+/// Parts of a node that shares searches.
+#[derive(Debug)]
+pub(super) struct Sharing {
+    pub(super) rows_min: u64,
+    pub(super) key: NodeKey,
+    pub(super) headers: HeaderMap,
+    pub(super) catalog: Catalog,
+    pub(super) registry: Arc<Registry>,
+    /// Until when each node is asked for no share.
+    pub(super) rests: Vec<Mutex<Option<Instant>>>,
+    /// Collections that are being opened, as others have asked for shares of them.
+    pub(super) opening: Mutex<BTreeSet<CollectionId>>,
+    /// Other nodes that are asked for shares.
+    asked: Gauge,
+    pub(super) answered: Counter,
+    pub(super) failed: Counter,
+    pub(super) served: Counter,
+}
+
+impl Sharing {
+    /// That of the settings; `None` where they share no searches among the `nodes`.
+    ///
+    /// # Errors
+    /// A key that no header can carry.
+    pub(super) fn new(
+        settings: &NodeSettings,
+        nodes: usize,
+        catalog: &Catalog,
+        registry: &Arc<Registry>,
+    ) -> Result<Option<Self>, InvalidSetting> {
+        let (Some(rows_min), Some(key)) = (settings.shared_search_rows, &settings.node_key) else {
+            return Ok(None);
+        };
+        let (asked, answered, failed, served) = Default::default();
+        Ok(Some(Self {
+            rows_min,
+            key: NodeKey::new(key),
+            headers: headers(settings)?,
+            catalog: catalog.clone(),
+            registry: Arc::clone(registry),
+            rests: (0..nodes).map(|_| Mutex::default()).collect(),
+            opening: Mutex::default(),
+            asked,
+            answered,
+            failed,
+            served,
+        }))
+    }
+
+    pub(super) fn is_resting(&self, node: usize) -> bool {
+        self.rests[node].lock().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Notes what was seen of a node: one that is away may be another one when it is back.
+    pub(super) fn note(&self, node: usize, is_away: bool, others: &[usize]) {
+        if is_away {
+            *self.rests[node].lock() = None;
+        }
+        self.asked.set(others.iter().filter(|node| !self.is_resting(**node)).count() as u64);
+    }
+
+    pub(super) fn enter_meters(&self, meters: &mut Meters) {
+        let help = "Other query nodes that are asked for shares of searches";
+        meters.enter("query_nodes_sharing", help, &self.asked);
+        let help = "Shares of searches that other query nodes looked through for this one";
+        meters.enter("query_shares_answered_total", help, &self.answered);
+        let help = "Shares that another query node refused or did not answer in time";
+        meters.enter("query_shares_failed_total", help, &self.failed);
+        let help = "Shares of searches that this query node looked through for others";
+        meters.enter("query_shares_served_total", help, &self.served);
+    }
+}
