@@ -159,6 +159,19 @@ try {
   await Promise.all([kept.context().close(), kill(next.child)]);
   step("a link signed in, once, and signing out revoked its key");
 
+  // --- an ordinary key in a link signs in, and holds on -------------------------------------------
+  const makeKey = async (name, role) => (await call(port, "POST", "/admin/api_keys", { name, role })).api_key;
+  for (const key of [KEY, await makeKey("kept", "admin"), await makeKey("console: sign-in link", "admin"), await makeKey("a reader", "read")]) {
+    const tab = await open(`${origin}/#sign-in=${key}`);
+    await tab.getByRole("navigation", { name: "Pages" }).waitFor();
+    await tab.getByRole("button", { name: "Sign out" }).click();
+    await tab.getByLabel("API key").waitFor();
+    const { status } = await fetch(`${origin}/jobs`, { headers: { authorization: `Bearer ${key}` } });
+    assert.equal(status, 200, "a link with an ordinary key revokes nothing");
+    await tab.context().close();
+  }
+  step("an ordinary key in a link signed in, and holds on");
+
   // --- a new user: key, tenant, files, question, citation --------------------------------------
   const page = await open();
   await page.getByLabel("API key").waitFor();

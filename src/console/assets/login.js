@@ -4,6 +4,9 @@ import { field, fill, h, problem } from "./dom.js";
 import { state, update } from "./state.js";
 
 const SITTING_HOURS = 12;
+/** The name of the key in a link, and the seconds for which the server makes it. */
+const LINK = "console: sign-in link";
+const LINK_S = 10 * 60;
 /** The name of the key that a link makes. */
 const SITTING = "console: signed in by link";
 const KEPT = "The link that signed you in could not be revoked. It ends by itself, ten minutes after the start of the server.";
@@ -11,8 +14,23 @@ const KEPT = "The link that signed you in could not be revoked. It ends by itsel
 const REVOKE_MS = 5000;
 
 /**
- * Signs in by the key of a link: makes one for this sitting and revokes that of the link, which
- * then signs nobody in any more.
+ * The key of a link as the server lists it, if the server made it for that: any other key may be in
+ * use elsewhere, and is never revoked here.
+ * @param {string} key
+ */
+async function ofLink(key) {
+  const { api_keys: all } = await call("GET", "admin/api_keys", { key }).catch((error) => {
+    // Only an admin key lists keys.
+    if (error instanceof ApiError && error.status === 403) return { api_keys: [] };
+    throw error;
+  });
+  return all.find((/** @type {any} */ one) => key.includes(one.key_id) && one.name === LINK
+    && one.expires_at && Number(one.expires_at) - Number(one.created_at) < LINK_S + 1);
+}
+
+/**
+ * Signs in by the key of a link. One that the server made for it is good once: a key for this
+ * sitting is made, and that of the link revoked. Any other is taken as if it had been typed.
  * @returns {Promise<string>} why it did not; empty where it did, or where the address is no link
  */
 export async function followLink() {
@@ -20,16 +38,19 @@ export async function followLink() {
   if (!key) return "";
   history.replaceState(null, "", location.pathname);
   try {
-    const { api_keys: all } = await call("GET", "admin/api_keys", { key });
-    const own = all.find((/** @type {any} */ one) => key.includes(one.key_id));
+    const own = await ofLink(key);
+    if (!own) {
+      update({ key, sitting: "", warning: "" });
+      return "";
+    }
     const expires_at = Math.floor(Date.now() / 1000) + SITTING_HOURS * 3600;
     const made = await call("POST", "admin/api_keys", { json: { name: SITTING, role: "admin", expires_at }, key });
     update({ key: made.api_key, sitting: made.key_id });
-    if (own) await call("DELETE", `admin/api_keys/${encodeURIComponent(own.key_id)}`).catch(() => update({ warning: KEPT }));
+    await call("DELETE", `admin/api_keys/${encodeURIComponent(own.key_id)}`).catch(() => update({ warning: KEPT }));
     return "";
   } catch (error) {
     const isUsed = error instanceof ApiError && error.status === 401;
-    return isUsed ? "This link has been used, or is older than ten minutes. A start of the server prints another one." : String(error);
+    return isUsed ? "This link has been used, or is older than ten minutes, or its key is not known. A start of the server prints another one; any API key signs in below." : String(error);
   }
 }
 
