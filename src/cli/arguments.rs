@@ -14,13 +14,14 @@ use lodestone_fetch::bucket::BucketUrl;
 use serde_json::{Map, Value};
 
 use crate::cli::backup::{BackupOptions, RestoreArguments, StoreOptions};
+use crate::cli::client::options::hide_scope;
 use crate::cli::client::{
     AskOptions, ExportOptions, GraphOptions, ImportOptions, JobsOptions, KeyOptions, McpOptions,
     MemoryOptions, ReembedOptions, SearchOptions, SourcesOptions, TenantOptions, WebhookOptions,
 };
 use crate::cli::ingest::IngestOptions;
 use crate::cli::model::ModelVerb;
-use crate::cli::origins::{self, Added};
+use crate::cli::origins::{self, Added, without_empty_variable};
 use crate::cli::store::StoreVerb;
 
 /// Self-hosted retrieval: documents in, hybrid search and cited answers out.
@@ -270,7 +271,8 @@ impl Arguments {
     /// which clap prints as it does errors of arguments.
     pub fn read(line: impl Iterator<Item = OsString>) -> Result<Self, Box<dyn Error>> {
         let mut line: Vec<OsString> = line.collect();
-        let command = Self::command().mut_subcommands(|verb| verb.mut_args(without_empty_variable));
+        let command = Self::command()
+            .mut_subcommands(|verb| hide_scope(verb.mut_args(without_empty_variable)));
         let matches =
             command.clone().try_get_matches_from(&line).map_err(|error| {
                 match serve_flag(&error, &command) {
@@ -380,13 +382,6 @@ fn add_file(
         }
     }
     Ok(())
-}
-
-fn without_empty_variable(flag: Arg) -> Arg {
-    match flag.get_env().and_then(std::env::var_os) {
-        Some(text) if text.is_empty() => flag.env(None::<&str>),
-        _ => flag,
-    }
 }
 
 /// A value of the settings file as the command line spells it.

@@ -100,3 +100,11 @@ pub fn report(verb: &Command, given: &ArgMatches, held: &ArgMatches, added: &[Ad
     }
     text
 }
+
+/// A flag whose variable is set to an empty text has none.
+pub fn without_empty_variable(flag: Arg) -> Arg {
+    match flag.get_env().and_then(std::env::var_os) {
+        Some(text) if text.is_empty() => flag.env(None::<&str>),
+        _ => flag,
+    }
+}

@@ -123,6 +123,19 @@ fn documents_are_found_asked_about_listed_and_deleted() {
 }
 
 #[test]
+fn the_help_of_an_operation_offers_what_it_goes_by() {
+    let help = |arguments: &[&str]| {
+        let (code, stdout, _) = output(&mut lodestone(arguments));
+        assert_eq!(code, Some(0), "{arguments:?}");
+        stdout
+    };
+    let offers = |text: &str| (text.contains("--tenant "), text.contains("--server "));
+    assert_eq!(offers(&help(&["tenant", "limits", "--help"])), (false, true));
+    assert_eq!(offers(&help(&["key", "create", "--help"])), (false, true));
+    assert_eq!(offers(&help(&["tenant", "usage", "--help"])), (true, true));
+}
+
+#[test]
 fn json_is_the_answer_of_the_server() {
     let Some(installation) = Installation::new("client::json") else { return };
     let (_server, client) = installation.start();
@@ -151,6 +164,15 @@ fn json_is_the_answer_of_the_server() {
     let usage = of(&["tenant", "usage", "--json"]);
     assert_eq!(usage, wire("/tenant/usage?tenant_id=acme"));
     assert_eq!(usage["limits"], set["limits"]);
+    let limits = |flags: &[&str]| of(&[&["tenant", "limits", "acme", "--json"], flags].concat());
+    assert_eq!(limits(&[])["own_limits"], set["own_limits"], "no flag changes nothing");
+    limits(&["--max-vectors", "5000", "--max-bytes", "1000000"]);
+    let own = &limits(&["--max-bytes", "none"])["own_limits"];
+    assert_eq!(
+        (&own["max_sources"], &own["max_vectors"], &own["max_bytes"]),
+        (&json!(9), &json!(5000), &Value::Null),
+        "what is not given stays"
+    );
     assert_eq!(of(&["key", "ls", "--json"]), wire("/admin/api_keys"));
     let body = json!({"tenant_id": "acme", "query": "Ran"});
     let found = ask(&client, "POST", "/search/retrieve", body);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Arg, Args, Command};
 
 /// The server, the key and the scope of a request.
 #[derive(Debug, Default, Args)]
@@ -35,4 +35,21 @@ pub struct ServerOptions {
     /// Print JSON: the answer of the server as it came, or the summary of a run.
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+/// Hides the flags of the scope in the help of operations that do not go by it: they are about all
+/// tenants, or name theirs.
+pub fn hide_scope(verb: Command) -> Command {
+    let operations: &[&str] = match verb.get_name() {
+        "tenant" => &["ls", "create", "rm", "limits"],
+        "key" => &["ls", "create", "revoke"],
+        _ => return verb,
+    };
+    let is_scope = |flag: &&Arg| ["tenant", "sub_tenant"].contains(&flag.get_id().as_str());
+    let scope = verb.get_arguments().filter(is_scope);
+    let hidden: Vec<Arg> = scope.map(|flag| flag.clone().hide(true)).collect();
+    verb.mut_subcommands(|operation| match operations.contains(&operation.get_name()) {
+        true => operation.args(hidden.clone()),
+        false => operation,
+    })
 }

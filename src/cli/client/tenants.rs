@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::options::ServerOptions;
 use super::screen::{cell, confirm, moment, print_pairs, print_table};
 use super::{ClientVerb, EXIT_CODES};
-use crate::cli::transport::query;
+use crate::cli::transport::{Request, query};
 
 /// List, create, delete and count tenants.
 #[derive(Debug, Args)]
@@ -51,8 +51,8 @@ enum TenantVerb {
         /// Its id [default: the tenant of --tenant, LODESTONE_TENANT or the profile].
         id: Option<String>,
     },
-    /// Set the limits of a tenant, all at once: one that is not given follows the server's
-    /// settings. Needs an admin key for all tenants.
+    /// Show the limits of a tenant, or change those that are given; the others stay as they are.
+    /// A change needs an admin key for all tenants.
     Limits {
         /// Its id.
         id: String,
@@ -66,38 +66,49 @@ enum TenantVerb {
     },
 }
 
-/// Limits of a tenant.
+/// Limits of a tenant: a number each, or none for what the server's settings say.
 #[derive(Debug, Args)]
 struct LimitOptions {
-    /// Sources that it may have, in every state; memories are not counted.
-    #[arg(long, value_name = "SOURCES")]
-    max_sources: Option<u64>,
-    /// Bytes of originals that it may store.
-    #[arg(long, value_name = "BYTES")]
-    max_bytes: Option<u64>,
-    /// Vectors that it may store: client vectors, chunks of documents and of memories.
-    #[arg(long, value_name = "VECTORS")]
-    max_vectors: Option<u64>,
-    /// Requests in any 60 seconds that it may make.
-    #[arg(long, value_name = "REQUESTS")]
-    max_requests_per_minute: Option<u64>,
-    /// Workers that process its documents at once.
-    #[arg(long, value_name = "WORKERS")]
-    max_ingest_workers: Option<u64>,
+    /// Sources that it may have, in every state, or none; memories are not counted.
+    #[arg(long, value_name = "SOURCES|none", value_parser = limit)]
+    max_sources: Option<Value>,
+    /// Bytes of originals that it may store, or none.
+    #[arg(long, value_name = "BYTES|none", value_parser = limit)]
+    max_bytes: Option<Value>,
+    /// Vectors that it may store, or none: client vectors, chunks of documents and of memories.
+    #[arg(long, value_name = "VECTORS|none", value_parser = limit)]
+    max_vectors: Option<Value>,
+    /// Requests in any 60 seconds that it may make, or none.
+    #[arg(long, value_name = "REQUESTS|none", value_parser = limit)]
+    max_requests_per_minute: Option<Value>,
+    /// Workers that process its documents at once, or none.
+    #[arg(long, value_name = "WORKERS|none", value_parser = limit)]
+    max_ingest_workers: Option<Value>,
+}
+
+/// A limit on the wire: a number, or null, which follows the server's settings.
+fn limit(text: &str) -> Result<Value, String> {
+    match text {
+        "none" => Ok(Value::Null),
+        number => number
+            .parse::<u64>()
+            .map(Value::from)
+            .map_err(|_| "is neither a whole number nor none (as the settings say)".to_owned()),
+    }
 }
 
 impl LimitOptions {
     /// A body with the limits that are given.
     fn body(&self) -> Map<String, Value> {
         let limits = [
-            ("max_sources", self.max_sources),
-            ("max_bytes", self.max_bytes),
-            ("max_vectors", self.max_vectors),
-            ("max_requests_per_minute", self.max_requests_per_minute),
-            ("max_ingest_workers", self.max_ingest_workers),
+            ("max_sources", &self.max_sources),
+            ("max_bytes", &self.max_bytes),
+            ("max_vectors", &self.max_vectors),
+            ("max_requests_per_minute", &self.max_requests_per_minute),
+            ("max_ingest_workers", &self.max_ingest_workers),
         ];
-        let given = limits.into_iter().filter_map(|(name, limit)| Some((name, limit?)));
-        given.map(|(name, limit)| (name.to_owned(), limit.into())).collect()
+        let given = limits.into_iter().filter_map(|(name, limit)| Some((name, limit.clone()?)));
+        given.map(|(name, limit)| (name.to_owned(), limit)).collect()
     }
 }
 
@@ -142,17 +153,36 @@ impl ClientVerb for TenantOptions {
             }
             TenantVerb::Usage { id } => {
                 let id = id.as_deref().map_or_else(|| connection.tenant(), Ok)?;
-                let path = format!("/tenant/usage{}", query(&[("tenant_id", id)]));
-                connection.get(path, print_usage)
+                connection.get(usage_path(id), print_usage)
             }
-            TenantVerb::Limits { id, limits } => {
-                let mut body = limits.body();
-                body.insert("tenant_id".to_owned(), id.as_str().into());
-                connection.post("/admin/tenant_limits".to_owned(), &body.into(), print_usage)
-            }
+            TenantVerb::Limits { id, limits } => change_limits(&connection, id, limits.body()),
             TenantVerb::Stats { id } => stats(&connection, id.as_deref()),
         }
     }
+}
+
+fn usage_path(id: &str) -> String {
+    format!("/tenant/usage{}", query(&[("tenant_id", id)]))
+}
+
+/// Changes the limits that are `given`: the server sets all at once, so the others are sent as it
+/// tells them. Without any, shows them.
+fn change_limits(
+    connection: &Connection,
+    id: &str,
+    given: Map<String, Value>,
+) -> Result<(), Failure> {
+    if given.is_empty() {
+        return connection.get(usage_path(id), print_usage);
+    }
+    let (_, usage) = connection.answer(&Request { path: usage_path(id), body: None })?;
+    let own = usage["own_limits"].as_object().cloned();
+    let mut body = own.ok_or_else(|| {
+        Failure::Failed("the server does not tell the limits of the tenant's own".to_owned())
+    })?;
+    body.extend(given);
+    body.insert("tenant_id".to_owned(), id.into());
+    connection.post("/admin/tenant_limits", &body.into(), print_usage)
 }
 
 fn print_usage(answer: &Value) {
