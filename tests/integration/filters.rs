@@ -377,7 +377,50 @@ fn values_of_another_type_than_the_stored_are_told() {
     assert!(header.starts_with(&told), "{header}");
 }
 
-/// Nothing is told where the type is stored, or where another sub-tenant alone has such values.
+/// A key that nothing has is told of, in a filter that lets nothing pass and in facets.
+#[test]
+fn keys_without_values_are_told_of() {
+    let server = orchard();
+    let filter = json!({"document_metadata": {"Price": 1}});
+    for search in ["retrieve", "qna"] {
+        let warnings = &server.ask(search, "apples", &filter).ok()["metadata"]["warnings"];
+        assert_eq!(warnings[0]["code"], "filter_unknown_key", "{warnings}");
+        assert_eq!(warnings[0]["field"], "document_metadata.Price", "{warnings}");
+    }
+    let facets = json!({"facets": ["Price", "price"]});
+    let counted = server.ask("full-text-search", "apples", &facets).ok();
+    let codes: Vec<&Value> = counted["warnings"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|warning| &warning["code"])
+        .collect();
+    assert_eq!(codes, ["facet_unknown_key"], "{}", counted["warnings"]);
+}
+
+/// Names that narrow in other products are ignored, as all unknown ones are, and told of.
+#[test]
+fn names_that_narrow_elsewhere_are_told_of() {
+    let server = orchard();
+    let elsewhere = json!({"filters": {"price": 1}, "sub_tenant": "north"});
+    let told = |warnings: &Value| {
+        let message = |warning: &Value| warning["message"].as_str().expect("a text").to_owned();
+        let messages: Vec<String> =
+            warnings.as_array().expect("a list").iter().map(message).collect();
+        assert_eq!(messages.len(), 2, "{messages:?}");
+        assert!(messages[0].contains("document_metadata meant"), "{messages:?}");
+        assert!(messages[1].contains("sub_tenant_id meant"), "{messages:?}");
+    };
+    for search in ["retrieve", "qna"] {
+        told(&server.ask(search, "apples", &elsewhere).ok()["metadata"]["warnings"]);
+    }
+    let faceted = with(elsewhere.clone(), &json!({"facets": []}));
+    told(&server.ask("full-text-search", "apples", &faceted).ok()["warnings"]);
+    let list = server.ask("full-text-search", "apples", &elsewhere);
+    assert!(list.headers.contains_key("x-lodestone-warnings"));
+}
+
+/// Nothing is told where the type is stored.
 #[test]
 fn types_are_told_of_nothing_else() {
     let server = orchard();
@@ -385,7 +428,8 @@ fn types_are_told_of_nothing_else() {
     for (changes, expected) in [
         (json!({"document_metadata": {"price": "1"}}), 1),
         (json!({"document_metadata": {"price": 7}}), 0),
-        (json!({"document_metadata": {"price": "1"}, "sub_tenant_id": "other"}), 0),
+        (json!({"document_metadata": {"price": "1"}, "sub_tenant_id": "other"}), 1),
+        (json!({"document_metadata": {"price": "1"}, "sub_tenant_id": "empty"}), 0),
     ] {
         let found = server.ask("retrieve", "apples", &changes).ok();
         assert_eq!(found["chunks"], json!([]), "{changes}");

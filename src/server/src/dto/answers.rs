@@ -56,10 +56,12 @@ pub struct StageTimings {
     pub total: f64,
 }
 
-/// Something about a request that explains why nothing was found.
+/// Something about a request that explains why nothing was found, or more than was meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SearchWarning {
-    /// `filter_type_mismatch`: the values of the key have another type than those of the filter.
+    /// `filter_type_mismatch`: the values of the key have another type than those of the filter;
+    /// `filter_unknown_key`: there are none; `facet_unknown_key`: none of the key to count;
+    /// `parameter_ignored`: a name of other products, without effect here.
     pub code: String,
     /// The field of the request.
     pub field: String,
@@ -117,7 +119,7 @@ pub struct SearchMetadata {
     pub degraded_message: Option<String>,
     /// Parameters that were sent and have no effect.
     pub ignored_parameters: Vec<String>,
-    /// Why a filter may have let nothing pass; empty where something was found.
+    /// Why a filter may have let nothing pass, and ignored names that may be meant to narrow.
     pub warnings: Vec<SearchWarning>,
 }
 

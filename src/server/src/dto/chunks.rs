@@ -261,7 +261,8 @@ pub struct FacetedChunks {
     pub total: u64,
     /// The `offset` of the next page; null on the last.
     pub next_offset: Option<usize>,
-    /// Why a filter may have let nothing pass; absent where there is nothing to tell.
+    /// Why a filter may have let nothing pass or a facet counts nothing, and ignored names that may
+    /// be meant to narrow; absent where there is nothing to tell.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<SearchWarning>,
 }

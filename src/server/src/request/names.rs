@@ -22,6 +22,20 @@ const SHORT_CHARS_MAX: usize = 5;
 /// Beginnings that no unknown name has in a request that changes something: a write must not go to
 /// another place than was meant.
 const ADDRESSES: [&str; 4] = ["tenant", "sub_tenant", "file_id", "source_id"];
+/// Names that other products give to what narrows a search or names its place, with the parameter
+/// that is meant. Ignored, they widen an answer.
+const SYNONYMS: [(&str, &str); 10] = [
+    ("filter", "document_metadata"),
+    ("filters", "document_metadata"),
+    ("where", "document_metadata"),
+    ("metadata_filter", "document_metadata"),
+    ("metadata_filters", "document_metadata"),
+    ("custom_metadata", "document_metadata"),
+    ("tenant", "tenant_id"),
+    ("sub_tenant", "sub_tenant_id"),
+    ("subtenant", "sub_tenant_id"),
+    ("namespace", "sub_tenant_id"),
+];
 /// Treatment of unknown names that the client prefers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Handling {
@@ -125,6 +139,11 @@ pub fn is_known(name: &str, location: Location, fields: &[&Field]) -> bool {
     fields.flat_map(|field| field.names()).any(|known| known == name)
 }
 
+/// The parameter that is meant by a name of other products.
+pub fn synonym(name: &str) -> Option<&'static str> {
+    SYNONYMS.iter().find(|(other, _)| *other == name).map(|(_, meant)| *meant)
+}
+
 /// The reason for refusing a name, if there is one.
 fn problem(name: &str, location: Location, fields: &[&Field], rules: Rules) -> Option<String> {
     if rules.handling == Handling::Lenient {
@@ -141,14 +160,15 @@ fn problem(name: &str, location: Location, fields: &[&Field], rules: Rules) -> O
     let similar = distances.clone().filter(|(edits, edits_max, _)| edits <= edits_max).min();
     let is_address =
         rules.is_mutation && ADDRESSES.iter().any(|beginning| name.starts_with(beginning));
-    match (similar.or_else(|| distances.filter(|_| is_address).min()), rules.handling) {
-        (Some((_, _, known)), _) => {
-            Some(format!("is no parameter of this operation: is {known} meant?"))
-        }
-        (None, Handling::Strict) => Some("is no parameter of this operation".to_owned()),
-        (None, _) if is_address => Some("is no parameter of this operation".to_owned()),
-        (None, _) => None,
-    }
+    let is_refused = similar.is_some() || is_address || rules.handling == Handling::Strict;
+    let knows = |meant: &&str| fields.iter().any(|field| field.names().any(|name| name == *meant));
+    let nearest = || distances.filter(|_| is_address).min();
+    let meant = synonym(name).filter(knows);
+    let meant = meant.or_else(|| similar.or_else(nearest).map(|(_, _, known)| known));
+    is_refused.then(|| match meant {
+        Some(known) => format!("is no parameter of this operation: is {known} meant?"),
+        None => "is no parameter of this operation".to_owned(),
+    })
 }
 
 /// Sorts ignored names, each once, and cuts what is beyond their number.
@@ -224,6 +244,7 @@ mod tests {
         assert_eq!(check("tenant", lenient), Ok(vec!["tenant".to_owned()]));
         let strict = Rules { handling: Handling::Strict, ..Rules::default() };
         assert!(check("question", strict).is_err());
+        assert_eq!(meant("tenant", strict).as_deref(), Some("tenant_id"));
     }
 
     #[test]

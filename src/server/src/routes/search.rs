@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::app::{App, degraded, searching};
 use crate::dto::answers::{
-    CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, StageTimings, VectorRecall,
+    CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, SearchWarning, StageTimings,
+    VectorRecall,
 };
 use crate::dto::chunks::{Chunk, FacetedChunks, FoundChunks, ValueCounts};
 use crate::dto::search::{FullTextSearch, Retrieve};
@@ -16,7 +17,7 @@ use crate::routes::graph::{graph_relations, relate};
 use crate::routes::search_warnings::warnings;
 use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::TenantAccess;
-use lodestone_engine::query::{Alpha, FoundWords, Mode, RetrieveRequest, Retrieved};
+use lodestone_engine::query::{Alpha, Facet, FoundWords, Mode, RetrieveRequest, Retrieved};
 use lodestone_text::{WordQuery, word_matches};
 use lodestone_types::{RequestContext, RetrievedChunk, Role, Scope, TenantMode};
 
@@ -102,7 +103,7 @@ fn found(
     let found = app.engine.retrieve(access, &request)?;
     let degraded_message = app.engine.model_failure(access);
     let metadata = metadata_of(call, &request, &found);
-    let warnings = warnings(app, access, &request.filter, found.chunks.len());
+    let warnings = warnings(app, call, access, &request.filter, found.chunks.len());
     let metadata = SearchMetadata { completed_query, degraded_message, warnings, ..metadata };
     let graph_relations = graph_relations(&found);
     let relations = found.relations;
@@ -136,7 +137,8 @@ fn full_text_search(
         Chunk { highlights, ..chunk(found) }
     };
     let chunks: Vec<Chunk> = chunks.into_iter().map(shown).collect();
-    let warnings = warnings(app, &access, &request.filter, chunks.len());
+    let mut warnings = warnings(app, call, &access, &request.filter, chunks.len());
+    warnings.extend(uncounted(&facets, total));
     let told = warnings.iter().map(|warning| warning.message.clone()).collect();
     let reply = |body| Json::new(body).with_degraded(degraded(&access)).with_warnings(told);
     let Some(total) = total.filter(|_| has_facets) else {
@@ -153,6 +155,21 @@ fn full_text_search(
         warnings,
     };
     Ok(reply(FoundChunks::Page(page)))
+}
+
+/// A warning for each facet that counts nothing although chunks match.
+fn uncounted(facets: &[Facet], total: Option<u64>) -> Vec<SearchWarning> {
+    let counts_nothing = |facet: &&Facet| facet.values.is_empty() && facet.left_out == 0;
+    let empty = facets.iter().filter(counts_nothing).filter(|_| total.is_some_and(|all| all > 0));
+    let warning = |facet: &Facet| SearchWarning {
+        code: "facet_unknown_key".to_owned(),
+        field: "facets".to_owned(),
+        message: format!(
+            "no matching chunk has a value under {} to count: is the key spelt so? Capitals count",
+            facet.key
+        ),
+    };
+    empty.map(warning).collect()
 }
 
 /// Places of the words of the query in a text, in characters.

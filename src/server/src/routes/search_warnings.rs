@@ -1,7 +1,10 @@
-//! Warnings of searches that found nothing, about the types of values in their filters.
+//! Warnings of searches: names that narrow in other products and are ignored here; and where nothing
+//! was found, keys and types of values in their filters.
 
 use crate::app::App;
 use crate::dto::answers::SearchWarning;
+use crate::request::Call;
+use crate::request::names::synonym;
 use lodestone_engine::TenantAccess;
 use lodestone_engine::query::TypeMismatch;
 use lodestone_storage::filter::{RequestFilter, ValueType};
@@ -10,10 +13,11 @@ use lodestone_types::{FilterMap, limits};
 /// Warnings of one answer.
 const WARNINGS_MAX: usize = 8;
 
-/// Keys whose values have another type than those that a filter of documents asks for, where so
-/// many results were found: none.
+/// What a search of documents may have meant otherwise: ignored names; and where so many results
+/// were found as none, conditions of its filter.
 pub(super) fn warnings(
     app: &App,
+    call: &Call,
     access: &TenantAccess,
     filter: &RequestFilter,
     found: usize,
@@ -23,10 +27,18 @@ pub(super) fn warnings(
         FilterMap::Document => "document_metadata",
         FilterMap::System => "metadata",
     };
-    told(app, access, filter, found, map)
+    let ignored = call.ignored.iter().filter_map(|name| Some((name, synonym(name)?)));
+    let told_of = ignored.map(|(name, meant)| SearchWarning {
+        code: "parameter_ignored".to_owned(),
+        field: name.clone(),
+        message: format!(
+            "{name} is no parameter of this operation and has no effect: is {meant} meant?"
+        ),
+    });
+    told_of.chain(told(app, access, filter, found, map)).take(WARNINGS_MAX).collect()
 }
 
-/// The same of a filter that is one member of its request.
+/// Conditions of a filter that is one member of its request.
 pub(super) fn warnings_of(
     app: &App,
     access: &TenantAccess,
@@ -50,6 +62,13 @@ fn told(
     let mismatches = app.engine.mismatches(access, filter).unwrap_or_default();
     let told = |TypeMismatch { map, path, given, stored }: TypeMismatch| {
         let field = format!("{}.{}", name(map), shown(&path));
+        if stored.is_empty() {
+            let message = format!(
+                "nothing in this sub-tenant has a value under {field}: is the key spelt so? \
+                 Capitals count"
+            );
+            return SearchWarning { code: "filter_unknown_key".to_owned(), field, message };
+        }
         let [given, stored] = [given, stored]
             .map(|types| types.iter().map(ValueType::to_string).collect::<Vec<_>>().join(" and "));
         let message = format!(

@@ -1,4 +1,5 @@
-//! Conditions that match nothing because their values have another type than all stored ones.
+//! Conditions that match nothing because their values have another type than all stored ones, or
+//! because none are stored.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -35,7 +36,8 @@ impl fmt::Display for ValueType {
     }
 }
 
-/// A condition whose values have another type than every stored value of its key.
+/// A condition whose values have another type than every stored value of its key, or whose key has
+/// no value at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeMismatch {
     /// The map that it reads.
@@ -44,12 +46,12 @@ pub struct TypeMismatch {
     pub path: String,
     /// Types of its values.
     pub given: BTreeSet<ValueType>,
-    /// Types of the stored values.
+    /// Types of the stored values; none where there is no value.
     pub stored: BTreeSet<ValueType>,
 }
 
 /// The conditions of a filter that match none of some rows of segments because of the types of
-/// their values. `$ne` and `$nin` are none of them: what has another type passes.
+/// their values or because the key has none. Without rows there is nothing to tell. `$ne` and `$nin` are none of them: what has another type passes.
 ///
 /// # Errors
 /// [`FilterError::Damaged`] if a bitmap is.
@@ -106,8 +108,10 @@ fn mismatch(
             return Ok(None);
         }
     }
-    let is_known = !stored.is_empty();
-    Ok(is_known.then(|| TypeMismatch { map: *map, path: path.clone(), given, stored }))
+    // A key of the system is right without a value, and so is any key where there are no rows.
+    let is_told = !stored.is_empty()
+        || (!is_system_key(path) && segments.iter().any(|(_, rows)| !rows.is_empty()));
+    Ok(is_told.then(|| TypeMismatch { map: *map, path: path.clone(), given, stored }))
 }
 
 /// Types of the values that a comparison asks for; none where it can match whatever is stored.

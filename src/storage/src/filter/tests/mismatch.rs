@@ -1,4 +1,4 @@
-//! Values of another type than the stored ones.
+//! Values of another type than the stored ones, and keys without values.
 
 use std::collections::BTreeSet;
 
@@ -55,8 +55,11 @@ fn values_of_no_stored_type_are_told_of() {
         (json!({"year": {"$ne": "2019"}}), vec![]),
         (json!({"year": {"$exists": false}}), vec![]),
         (json!({"year": ["2019", null]}), vec![]),
-        (json!({"unknown": 1, "gone": 1}), vec![]),
-        (json!({"late": "7"}), vec![]),
+        (json!({"unknown": {"$exists": true}}), vec![]),
+        // Keys without a value: of no row, with another case, null alone, of other rows.
+        (json!({"unknown": 1, "gone": 1}), vec!["unknown: numbers for ", "gone: numbers for "]),
+        (json!({"Year": 2019}), vec!["Year: numbers for "]),
+        (json!({"late": "7"}), vec!["late: texts for "]),
     ] {
         let filter = filter("document_metadata", &condition);
         let found = mismatches(&filter, &[(&columns, &rows)]).unwrap();
@@ -87,7 +90,7 @@ fn keys_are_looked_for_in_the_maps_that_a_condition_reads() {
     for (map, condition, expected) in [
         ("tenant_metadata", json!({"region": "7"}), vec!["region: texts for numbers"]),
         ("metadata", json!({"region": "7"}), vec!["region: texts for numbers"]),
-        ("document_metadata", json!({"region": "7"}), vec![]),
+        ("document_metadata", json!({"region": "7"}), vec!["region: texts for "]),
         ("metadata", json!({"source_type": 3}), vec!["source_type: numbers for texts"]),
         ("document_metadata", json!({"source_type": 4}), vec![]),
         (
@@ -96,6 +99,7 @@ fn keys_are_looked_for_in_the_maps_that_a_condition_reads() {
             vec!["source_upload_time: texts for epoch seconds"],
         ),
         ("metadata", json!({"source_upload_time": "1757402409"}), vec![]),
+        ("metadata", json!({"Region": "7"}), vec!["Region: texts for "]),
         ("tenant_metadata", json!({"source_last_updated_time": {"$gt": 9e9}}), vec![]),
     ] {
         let filter = filter(map, &condition);
