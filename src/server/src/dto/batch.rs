@@ -12,9 +12,9 @@ use crate::dto::given::{
     URLS,
 };
 use crate::dto::inputs::{
-    BatchItem, CONTENT, DOCUMENT_METADATA, FILE_ID_BODY, OTHER_THAN_FILE_IDS,
-    OTHER_THAN_SOURCE_IDS, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY, batch_items,
-    check_distinct, chosen_id, query_scope,
+    BatchItem, CONTENT, DOCUMENT_METADATA, FILE_ID_BODY, OTHER_THAN_DOCUMENT_METADATA,
+    OTHER_THAN_FILE_IDS, OTHER_THAN_SOURCE_IDS, SUB_TENANT_QUERY, TENANT_METADATA, TENANT_QUERY,
+    batch_items, check_distinct, chosen_id, query_scope,
 };
 use crate::dto::upload::Status;
 use crate::error::{ApiError, Location};
@@ -41,7 +41,8 @@ static SOURCE_IDS: Field =
 static TENANT_METADATA_OF_ITEMS: Field =
     Field::form("tenant_metadata", Kind::MetadataOrList, BATCH_METADATA_DOC);
 static DOCUMENT_METADATA_OF_ITEMS: Field =
-    Field::form("document_metadata", Kind::MetadataOrList, BATCH_METADATA_DOC);
+    Field::form("document_metadata", Kind::MetadataOrList, BATCH_METADATA_DOC)
+        .or(OTHER_THAN_DOCUMENT_METADATA);
 static ITEMS: Field = Field::body(
     "items",
     Kind::Objects {

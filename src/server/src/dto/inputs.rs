@@ -50,12 +50,14 @@ pub(super) static SOURCE_ID_QUERY: Field =
         .required();
 pub(super) static TENANT_METADATA: Field =
     Field::body("tenant_metadata", Kind::Metadata, METADATA_DOC);
+/// The older name of a document's map (API 2.3).
+pub(super) const OTHER_THAN_DOCUMENT_METADATA: &[&str] = &["metadata"];
 pub(super) static DOCUMENT_METADATA: Field =
-    Field::body("document_metadata", Kind::Metadata, METADATA_DOC);
+    Field::body("document_metadata", Kind::Metadata, METADATA_DOC).or(OTHER_THAN_DOCUMENT_METADATA);
 pub(super) static TENANT_METADATA_FORM: Field =
     Field::form("tenant_metadata", Kind::Metadata, METADATA_DOC);
 pub(super) static DOCUMENT_METADATA_FORM: Field =
-    Field::form("document_metadata", Kind::Metadata, METADATA_DOC);
+    Field::form("document_metadata", Kind::Metadata, METADATA_DOC).or(OTHER_THAN_DOCUMENT_METADATA);
 
 pub(super) static CONTENT: Field = Field::body(
     "content",

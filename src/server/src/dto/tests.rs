@@ -92,6 +92,22 @@ fn a_text_has_an_id_by_priority() {
     assert_eq!(reason(read::<UploadText>("tenant_id=t", bad)), "invalid_identifier");
 }
 
+/// The older name of the map of a document (API 2.3) is taken, not dropped.
+#[test]
+fn metadata_of_uploads_are_those_of_the_document() {
+    let year = |map: Option<lodestone_types::Metadata>| map.map(|map| map["year"].clone());
+    let text = |body: Value| read::<UploadText>("tenant_id=t", body);
+    let body = json!({"content": "x", "metadata": {"year": 2026}});
+    assert_eq!(year(text(body).unwrap().document_metadata), Some(json!(2026)));
+    let both = json!({"content": "x", "metadata": {"a": 1}, "document_metadata": {"a": 2}});
+    assert_eq!(reason(text(both)), "conflicting_values");
+    let map = [("tenant_id", "t"), ("metadata", "{\"year\": 2026}")];
+    let one: UploadDocument = read_form("", &map, &[("file", "a.txt", "text")]).unwrap();
+    assert_eq!(year(one.document_metadata), Some(json!(2026)));
+    let many: BatchUpload = read_form("", &map, &[("files", "a.txt", "text")]).unwrap();
+    assert_eq!(year(many.items[0].document_metadata.clone()), Some(json!(2026)));
+}
+
 #[test]
 fn texts_and_metadata_have_limits() {
     let refused = |body: Value| {
