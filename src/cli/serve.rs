@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use crate::cli::arguments::PARSE;
 use crate::cli::counted;
 use crate::cli::ingest_node;
-use crate::cli::model::reranker;
+use crate::cli::model::{not_there, reranker};
 use crate::cli::standby;
 use crate::cli::watch;
 use crate::memory::give_back_freed;
@@ -193,14 +193,6 @@ fn on_demand(
 
 fn read(dir: &Path) -> Result<ModelFiles, EmbedError> {
     ModelFiles::read(dir, &|path| std::fs::read(path))
-}
-
-fn not_there(error: &EmbedError, dir: &Path, flag: &str) -> String {
-    let dir = dir.display();
-    format!(
-        "{error}; put a model into {dir}, as lodestone model install embedding all-MiniLM-L6-v2 \
-         does where it is the default, or name one: {flag}"
-    )
 }
 
 pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, Box<dyn Error>> {

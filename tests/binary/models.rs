@@ -178,6 +178,40 @@ fn a_named_reranker_that_is_none_is_told() {
     }
 }
 
+/// A directory with the weights of the default model is that model, whatever it is called; `--as`
+/// names any other. A server without its model tells what stands there.
+#[test]
+fn a_downloaded_directory_is_installed_where_the_server_looks() {
+    let test = "a_downloaded_directory_is_installed";
+    let Some(installation) = Installation::new(test) else { return };
+    let Some(real) = crate::process::model::model_dir(test) else { return };
+    let folder = installation.dir.path();
+    let (download, models) = (folder.join("model-download"), folder.join("models"));
+    std::fs::create_dir(&download).expect("a directory");
+    for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+        let of = real.canonicalize().expect("a directory").join(name);
+        std::os::unix::fs::symlink(of, download.join(name)).expect("a link");
+    }
+    let default = models.join("all-MiniLM-L6-v2");
+    let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    let (from, to) = (text(&download), text(&default));
+    let install = ["model", "install", "embedding", &from, "--model-dir", &to];
+    let none = folder.join("none");
+    let (is_done, told) = run(&[&install[..], &["--as", "a/b"]].concat(), &none);
+    assert!(!is_done && told.contains("not the name of one folder"), "{told}");
+    let (is_done, told) = run(&[&install[..], &["--as", "mine"]].concat(), &none);
+    assert!(is_done && told.contains(&format!("--model-dir {}", text(&models.join("mine")))));
+
+    let mut serve = lodestone(&["serve", "--listen", "127.0.0.1:0", "--model-dir", &to]);
+    let refused = serve.arg("--data-dir").arg(installation.data()).output().expect("it runs");
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("beside it: mine"), "{told}");
+
+    let (is_done, told) = run(&install, &none);
+    assert!(is_done && told.contains("where a server looks"), "{told}");
+    assert!(default.join("model.safetensors").is_file(), "{told}");
+}
+
 fn embedding(client: &Client, body: Value) -> Vec<f64> {
     let found = ask(client, "POST", "/v1/embeddings", body);
     let numbers = found["data"][0]["embedding"].as_array().expect("a vector");

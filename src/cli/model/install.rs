@@ -14,7 +14,7 @@ use lodestone_rank::Reranker;
 use sha2::{Digest, Sha256};
 
 use crate::cli::authorities;
-use crate::cli::model::hub::{Fetched, HubModel, Known};
+use crate::cli::model::hub::{Fetched, HubModel, Known, of_weights};
 use crate::cli::model::reranker::{NAME_FILE, read};
 use crate::cli::model::{InstallOptions, embeds, expands};
 
@@ -26,7 +26,7 @@ struct Source {
     dir: PathBuf,
     fetched: Option<Fetched>,
     known: Option<&'static Known>,
-    /// Its name on a hub.
+    /// The name that was given, else that on a hub.
     name: Option<String>,
 }
 
@@ -71,8 +71,10 @@ pub fn embedding(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     let source = Source::find(options, place)?;
     let told = |error: EmbedError| source.told(&error);
     let mut files = ModelFiles::read(&source.dir, &|path| std::fs::read(path)).map_err(told)?;
-    files.name = source.name.clone().unwrap_or(files.name);
-    check_hash(options, &files)?;
+    let hash = check_hash(options, &files)?;
+    // A download of a known model is that model, whatever its directory is called.
+    let known = || of_weights(&hash).map(|known| known.name().to_owned());
+    files.name = source.name.clone().or_else(known).unwrap_or(files.name);
     let InstallOptions { dimension, .. } = options;
     let present = files.prompts().map_err(told)?;
     let usual = |own: &str, known: fn(&Known) -> &'static str| {
@@ -92,7 +94,13 @@ pub fn embedding(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     }
     install(options, &files, &place, source, &[])?;
     println!("{}: {described}", files.name);
-    println!("it is in {}; a server takes it with --model-dir", place.display());
+    match place == options.places.model_dir {
+        true => println!("it is in {}, where a server looks", place.display()),
+        false => {
+            let place = place.display();
+            println!("it is in {place}; a server takes it with --model-dir {place}");
+        }
+    }
     Ok(())
 }
 
@@ -111,16 +119,16 @@ impl Source {
                 return Err(format!("{} is a directory: it has no revision", dir.display()).into());
             }
             let dir = dir.canonicalize().map_err(|error| format!("{}: {error}", dir.display()))?;
-            return Ok(Self { dir, fetched: None, known: None, name: None });
+            return Ok(Self { dir, fetched: None, known: None, name: options.name.clone() });
         };
         let name = named.to_str().ok_or("the name of a model is UTF-8")?;
         let model = HubModel::parse(name, options.revision.as_deref())?;
-        let place = place(model.name());
+        let own = options.name.as_deref().unwrap_or(model.name()).to_owned();
+        let place = place(&own);
         check_free(options, &place)?;
         let fetched = model.fetch(parent(&place), &authorities(options.ca_file.as_deref())?)?;
         let (dir, known) = (fetched.dir.clone(), model.known);
-        let name = Some(model.name().to_owned());
-        Ok(Self { dir, fetched: Some(fetched), known, name })
+        Ok(Self { dir, fetched: Some(fetched), known, name: Some(own) })
     }
 
     /// An error about its files.
@@ -139,13 +147,14 @@ fn is_directory(named: &Path) -> bool {
     named.exists() || ["/", "./", "../", "~"].into_iter().any(begins)
 }
 
-fn check_hash(options: &InstallOptions, files: &ModelFiles) -> Result<(), String> {
+/// The SHA-256 of the weights, which is the one that was given, if any.
+fn check_hash(options: &InstallOptions, files: &ModelFiles) -> Result<String, String> {
     let hash = sha256(&files.weights);
     match &options.sha256 {
         Some(wanted) if !wanted.trim().eq_ignore_ascii_case(&hash) => {
             Err(format!("model.safetensors has the SHA-256 {hash}, not {wanted}"))
         }
-        _ => Ok(()),
+        _ => Ok(hash),
     }
 }
 
@@ -186,7 +195,7 @@ fn check_free(options: &InstallOptions, place: &Path) -> Result<(), String> {
 }
 
 /// Whether a directory is one of a model, be that whole or not: it may be deleted for another.
-fn holds_model(place: &Path) -> bool {
+pub fn holds_model(place: &Path) -> bool {
     let has = |name: &str| place.join(name).is_file();
     let is_encoder = has("config.json") && has("model.safetensors");
     is_encoder || ["modules.json", NAME_FILE, ORIGIN_FILE].into_iter().any(has)

@@ -8,7 +8,8 @@ mod install;
 pub mod reranker;
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::fs::DirEntry;
+use std::path::{Component, Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use lodestone_embed::{
@@ -16,6 +17,11 @@ use lodestone_embed::{
 };
 use lodestone_engine::settings::Settings;
 use lodestone_rank::Reranker;
+
+use install::holds_model;
+
+/// Models beside one that is not there whose names are told.
+const MODELS_TOLD_MAX: usize = 8;
 
 /// Operations on models.
 #[derive(Debug, Subcommand)]
@@ -40,6 +46,10 @@ pub struct InstallOptions {
     /// Its directory.
     #[arg(long, value_name = "DIR", conflicts_with = "model")]
     from: Option<PathBuf>,
+    /// Name to install it under [default: its own on the hub; that of a known model with the same
+    /// weights; that of its directory].
+    #[arg(long = "as", value_name = "NAME", value_parser = folder_name)]
+    name: Option<String>,
     /// Branch, tag or commit of a model on a hub [default: main, or the commit that is pinned].
     #[arg(long, value_name = "REVISION", conflicts_with = "from")]
     revision: Option<String>,
@@ -65,6 +75,15 @@ pub struct InstallOptions {
     dimension: Option<usize>,
     #[command(flatten)]
     places: ModelPlaces,
+}
+
+/// A name that one folder can have.
+fn folder_name(text: &str) -> Result<String, String> {
+    let mut parts = Path::new(text).components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(name)), None) if name == text => Ok(text.to_owned()),
+        _ => Err("is not the name of one folder".to_owned()),
+    }
 }
 
 /// Purposes of models.
@@ -106,6 +125,37 @@ impl ModelPlaces {
         settings.beside.sparse_dir.clone_from(&self.sparse_dir);
         settings.sparse_path()
     }
+}
+
+/// An error about an embedding model that is not there, with what to do; `flag` names its directory.
+pub fn not_there(error: &EmbedError, dir: &Path, flag: &str) -> String {
+    let standing = models_beside(dir);
+    let standing = match standing.first() {
+        None => String::new(),
+        Some(first) => {
+            let (names, beside) = (standing.join(", "), dir.with_file_name(first));
+            format!("; beside it: {names} ({flag} {} takes the first)", beside.display())
+        }
+    };
+    let dir = dir.display();
+    format!(
+        "{error}; put a model into {dir}, as lodestone model install embedding all-MiniLM-L6-v2 \
+         does where it is the default, or name one: {flag}{standing}"
+    )
+}
+
+/// Names of the models that stand beside one that is not there, in their order, a few of them.
+fn models_beside(dir: &Path) -> Vec<String> {
+    let beside = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let found = std::fs::read_dir(beside.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    // Those with a file for their name are rerankers and sparse models.
+    let embeds = |at: &Path| holds_model(at) && !at.join(reranker::NAME_FILE).is_file();
+    let is_model = |entry: &DirEntry| embeds(&entry.path()) && entry.path() != dir;
+    let names = found.filter(is_model).filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+    names.sort_unstable();
+    names.truncate(MODELS_TOLD_MAX);
+    names
 }
 
 /// Runs the operation that the command line names.

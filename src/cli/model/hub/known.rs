@@ -7,6 +7,8 @@ pub struct Known {
     pub repository: &'static str,
     /// Commit to install where no revision is named.
     pub commit: Option<&'static str>,
+    /// SHA-256 of the weights of that commit.
+    pub weights: Option<&'static str>,
     /// Text before queries, where the files of the model name none.
     pub query_prefix: &'static str,
     /// The same before documents.
@@ -14,7 +16,7 @@ pub struct Known {
 }
 
 const fn plain(repository: &'static str) -> Known {
-    Known { repository, commit: None, query_prefix: "", passage_prefix: "" }
+    Known { repository, commit: None, weights: None, query_prefix: "", passage_prefix: "" }
 }
 
 const fn e5(repository: &'static str) -> Known {
@@ -31,6 +33,7 @@ const fn bge(repository: &'static str) -> Known {
 const KNOWN: &[Known] = &[
     Known {
         commit: Some("c9745ed1d9f207416be6d2e6f8de32d1f16199bf"),
+        weights: Some("53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
         ..plain("sentence-transformers/all-MiniLM-L6-v2")
     },
     plain("MongoDB/mdbr-leaf-ir"),
@@ -47,12 +50,22 @@ const KNOWN: &[Known] = &[
     plain("cross-encoder/ms-marco-MiniLM-L6-v2"),
 ];
 
+impl Known {
+    /// Its short name.
+    pub fn name(&self) -> &'static str {
+        self.repository.rsplit('/').next().unwrap_or(self.repository)
+    }
+}
+
+/// The entry with these weights, by their SHA-256.
+pub fn of_weights(hash: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.weights == Some(hash))
+}
+
 /// The entry of a repository, by its whole name or its short one.
 pub fn find(name: &str) -> Option<&'static Known> {
     let is_it = |known: &&Known| {
-        let short = known.repository.rsplit('/').next();
-        known.repository.eq_ignore_ascii_case(name)
-            || short.is_some_and(|short| short.eq_ignore_ascii_case(name))
+        known.repository.eq_ignore_ascii_case(name) || known.name().eq_ignore_ascii_case(name)
     };
     KNOWN.iter().find(is_it)
 }

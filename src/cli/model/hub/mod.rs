@@ -30,7 +30,7 @@ use crate::cli::progress::Progress;
 use crate::cli::transport::escaped;
 use client::HubClient;
 use download::{fetch, insist};
-pub use known::Known;
+pub use known::{Known, of_weights};
 use listing::{RemoteFile, Repository};
 use place::HubPlace;
 
