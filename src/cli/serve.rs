@@ -249,15 +249,11 @@ fn read_variable_of_clients(settings: &mut Settings) {
     if settings.admin_key.is_some() || variable.is_empty() {
         return;
     }
-    match settings.adopt_client_key(&variable) {
-        true => tracing::warn!(
+    // Any other text is a client's, and nothing to tell of.
+    if settings.adopt_client_key(&variable) {
+        tracing::warn!(
             "LODESTONE_API_KEY is taken for the server's own key: name it LODESTONE_ADMIN_KEY"
-        ),
-        false => tracing::warn!(
-            "LODESTONE_API_KEY is set and not read, because it is for clients: there is nothing to \
-             do, or unset it where the server starts; a key of the server's own, of 32 characters \
-             or more, is LODESTONE_ADMIN_KEY"
-        ),
+        );
     }
 }
 

@@ -128,6 +128,7 @@ pub(super) fn scopes(tenants: &Value) -> String {
         }
     };
     match tenants.as_array() {
+        Some(tenants) if tenants.is_empty() => "none (tenant deleted)".to_owned(),
         Some(tenants) => tenants.iter().map(scope).collect::<Vec<_>>().join(","),
         None => "all".to_owned(),
     }
@@ -147,6 +148,12 @@ fn row(key: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scope_without_tenants_is_not_all_of_them() {
+        assert_eq!(super::scopes(&json!([])), "none (tenant deleted)");
+        assert_eq!(super::scopes(&Value::Null), "all");
+    }
 
     #[test]
     fn scopes_of_one_tenant_are_joined() {

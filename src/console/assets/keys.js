@@ -52,7 +52,7 @@ function making(load) {
 function tableOf(all, load) {
   const head = ["Name", "Role", "Reaches", "Made", "Expires", ""];
   const row = (/** @type {any} */ key) => {
-    const reach = key.tenants === null ? "all tenants"
+    const reach = key.tenants === null ? "all tenants" : key.tenants.length === 0 ? "none (tenant deleted)"
       : key.tenants.map((/** @type {any} */ one) => one.tenant_id + (one.sub_tenant_ids ? ` (${one.sub_tenant_ids.join(", ")})` : "")).join(", ");
     const revoke = oneAtATime(async () => {
       if (!await confirmation(`Revoke “${key.name}”?`, "Whoever uses it is refused from now on.", "Revoke")) return;

@@ -257,11 +257,17 @@ fn collection(error: &CollectionError) -> ApiError {
     }
 }
 
+/// The formats of documents that are read.
+const FORMATS: &str = "read are pdf, docx, pptx, xlsx, odt, odp, ods, rtf, epub, html, eml, msg, \
+    md, txt, json, ipynb, csv, tsv and xml";
+
 fn document(error: &ExtractError) -> ApiError {
     let message = error.to_string();
     let place = |error: ApiError| error.at(Location::Form, "file");
     place(match error {
-        ExtractError::Unsupported { .. } => ApiError::invalid("unsupported_file_format", message),
+        ExtractError::Unsupported { .. } => {
+            ApiError::invalid("unsupported_file_format", format!("{message}; {FORMATS}"))
+        }
         ExtractError::EmptyFile => ApiError::invalid("empty_file", message),
         ExtractError::NoText | ExtractError::OnlyPictures { .. } => {
             ApiError::invalid("no_text", message)
