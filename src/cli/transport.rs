@@ -42,7 +42,9 @@ pub enum Payload<'a> {
     DeleteJson(&'a Value),
     /// JSON.
     Json(&'a Value),
-    /// Files.
+    /// JSON, with the method PATCH.
+    PatchJson(&'a Value),
+    /// Files, with the method PATCH.
     Form(&'a Form),
 }
 
@@ -166,6 +168,7 @@ impl Http {
         }
         let mut call = match &request.body {
             Some(Payload::DeleteJson(_)) => self.agent.delete(&url).force_send_body(),
+            Some(Payload::PatchJson(_) | Payload::Form(_)) => self.agent.patch(&url),
             _ => self.agent.post(&url),
         };
         if let Some((name, key)) = &self.key {
@@ -173,7 +176,7 @@ impl Http {
         }
         match &request.body {
             None | Some(Payload::Empty | Payload::Delete) => call.send_empty(),
-            Some(Payload::Json(json) | Payload::DeleteJson(json)) => {
+            Some(Payload::Json(json) | Payload::DeleteJson(json) | Payload::PatchJson(json)) => {
                 call.header("content-type", "application/json").send(json.to_string())
             }
             Some(Payload::Form(form)) => {

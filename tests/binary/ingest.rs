@@ -120,14 +120,31 @@ fn a_folder_goes_in_once_and_what_fails_is_named() {
     assert_eq!(found(&client, "changedword"), ["docs:part1:7.txt"]);
     assert_eq!((total(&client), found(&client, "word7").len()), (good, 0));
 
-    // What the server lost is sent again, and other metadata are a change.
+    // What the server lost is sent again.
     let gone = json!({"tenant_id": "acme", "source_ids": ["docs:part0:0.txt"]});
     ask(&client, "DELETE", "/upload/delete_source", gone);
     let (code, summary) = run(&mut first);
     assert_eq!((code, &summary["sent"]), (Some(0), &json!(1)), "{summary}");
+    // Without metadata what is stored stays, also of what has changed; other ones change alone.
+    std::fs::write(docs.join("part1/7.txt"), "Nobody knows of otherword.").expect("a file");
     let (code, summary) = run(&mut command(&installation, &client, &docs));
-    assert_eq!((code, &summary["sent"]), (Some(0), &json!(good)), "{summary}");
-    assert_eq!(total(&client), good);
+    assert_eq!((code, &summary["sent"]), (Some(0), &json!(1)), "{summary}");
+    assert_eq!(found(&client, "otherword"), ["docs:part1:7.txt"]);
+    let teams = || {
+        let listed = ask(&client, "GET", "/list/sources?tenant_id=acme", Value::Null);
+        let sources = listed["sources"].as_array().expect("a list").iter();
+        let team = |source: &Value| source["document_metadata"]["team"].as_str().map(str::to_owned);
+        let mut teams: Vec<Option<String>> = sources.map(team).collect();
+        teams.dedup();
+        teams
+    };
+    assert_eq!(teams(), [Some("red".to_owned())]);
+    let mut other = command(&installation, &client, &docs);
+    other.args(["--metadata", r#"{"team": "blue"}"#]);
+    let (code, summary) = run(&mut other);
+    let counts = (&summary["sent"], &summary["metadata_updated"], &summary["skipped_unchanged"]);
+    assert_eq!((code, counts), (Some(0), (&json!(0), &json!(good), &json!(0))), "{summary}");
+    assert_eq!((teams(), total(&client)), (vec![Some("blue".to_owned())], good));
 }
 
 /// `--delete` takes out what earlier runs sent and what is gone now, and nothing else.

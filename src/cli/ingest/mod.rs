@@ -10,7 +10,7 @@
 //! is not there is sent again under the same id, which replaces and never doubles.
 //!
 //! - `options`: the flags; `plan`: files and pages to send; `ids`: paths to file ids
-//! - `state`: accepted items; `batch`: items of one request
+//! - `state`: accepted items; `changes`: what is different now; `batch`: items of one request
 //! - `form`: a request read from disk; `call`: attempts until an answer
 //! - `server`: operations of the server; `send`: uploading; `wait`: waiting for processing
 //! - `delete`: sources whose files are gone
@@ -18,6 +18,7 @@
 
 mod batch;
 pub mod call;
+mod changes;
 mod delete;
 pub mod form;
 mod ids;
@@ -33,7 +34,7 @@ pub mod summary;
 mod tests;
 mod wait;
 
-pub use options::{IngestOptions, SourceTime};
+pub use options::IngestOptions;
 pub use wait::wait;
 
 use std::error::Error;
@@ -47,13 +48,14 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::client::connection::Connection;
 use call::{CallError, Caller, FIRST_ATTEMPTS_MAX, LOST_ATTEMPTS_MAX};
-use plan::{Filters, Item, Origin, Plan};
+use changes::{Change, Changes, change};
+use plan::{Filters, Item, Plan};
 use progress::Progress;
 use send::{Maps, SendError, Sender, Tally};
-use server::{Server, Status};
+use server::Server;
 use state::State;
 use stop::{EXIT_INTERRUPTED, HOW_TO_RESUME, Pause as _, Stop};
-use summary::{Deleted, Summary, sorted};
+use summary::{Deleted, Summary};
 
 /// Something failed; the summary names it.
 const EXIT_FAILED: u8 = 1;
@@ -160,8 +162,9 @@ impl Run<'_> {
         let server = |caller| Server { caller, tenant, sub_tenant };
         server(caller).sources(&[]).map_err(|error| explain(address, &error))?;
         caller.lost_attempts_max = LOST_ATTEMPTS_MAX;
-        let (items, running) =
-            self.changed(&server(caller), items).map_err(|error| explain(address, &error))?;
+        let changes = changes::settled(&server(caller), self.state, self.maps, items, &tally);
+        let Changes { sent: items, retagged, running, stored } =
+            changes.map_err(|error| told(address, error))?;
         tally.failures.lock().extend(failures);
 
         let (to_send, is_waiting) = (items.len(), !self.options.no_wait);
@@ -176,6 +179,7 @@ impl Run<'_> {
             server: server(caller),
             state: self.state,
             maps: self.maps,
+            stored: &stored,
             tally: &tally,
             halt: &halt,
         };
@@ -193,23 +197,17 @@ impl Run<'_> {
         let decided = tally.decided.load(Ordering::Relaxed);
         let ended_by = tally.ended_by.lock().take();
         let interrupted = matches!(ended_by, Some(SendError::Call(CallError::Stopped)));
-        let failed = sorted(&tally.failures, |failure| &failure.name);
-        let warnings = sorted(&tally.warnings, |warned| &warned.name);
         Ok(Summary {
             found,
-            sent: tally.accepted_count.load(Ordering::Relaxed),
-            sent_bytes: tally.accepted_bytes.load(Ordering::Relaxed),
-            skipped_unchanged: found - to_send,
+            skipped_unchanged: found - to_send - retagged.len(),
             left_out,
             processed,
             deleted: deleted_sources.len(),
             deleted_sources,
             not_sent: to_send.saturating_sub(decided),
-            warnings,
-            failed,
             ended_by: ended_by.map(|error| told(address, error)),
             interrupted,
-            seconds: 0.0,
+            ..tally.summary()
         })
     }
 
@@ -238,41 +236,6 @@ impl Run<'_> {
                 None
             }
         }
-    }
-
-    /// Leaves out what an earlier run had accepted, if it is unchanged and the server still has it
-    /// in good order. Returns the rest, and id and name of what is left out and still processed:
-    /// its end is the end of this run too.
-    fn changed(
-        &self,
-        server: &Server<'_>,
-        items: Vec<Item>,
-    ) -> Result<(Vec<Item>, Vec<Named>), CallError> {
-        let Some(state) = self.state else { return Ok((items, Vec::new())) };
-        let is_known = |item: &&Item| {
-            state.entry(&item.id).is_some_and(|entry| is_unchanged(entry, item, self.maps))
-        };
-        let known: Vec<&str> = items.iter().filter(is_known).map(|item| item.id.as_str()).collect();
-        if known.is_empty() {
-            return Ok((items, Vec::new()));
-        }
-        let kept = server.sources(&known)?;
-        let (mut rest, mut running) = (Vec::new(), Vec::new());
-        for item in items {
-            match kept.get(&item.id).map(|found| found.status) {
-                Some(Status::Success) => {}
-                Some(Status::Pending) => running.push((item.id.clone(), item.name())),
-                Some(Status::Errored) | None => rest.push(item),
-            }
-        }
-        Ok((rest, running))
-    }
-}
-
-fn is_unchanged(entry: &state::Entry, item: &Item, maps: &Maps) -> bool {
-    match &item.origin {
-        Origin::File(path) => entry.is_of(path, item.stamp, &maps.hash),
-        Origin::Page(_) => false,
     }
 }
 
@@ -312,14 +275,8 @@ fn maps(options: &IngestOptions) -> Result<Maps, Box<dyn Error>> {
     let document = options.metadata.as_deref().map(|text| map("--metadata", text)).transpose()?;
     let tenant = options.tenant_metadata.as_deref();
     let tenant = tenant.map(|text| map("--tenant-metadata", text)).transpose()?;
-    let source_time = options.source_time;
-    // As earlier releases wrote it where nothing is new: what they sent is not sent again.
-    let hashed = match source_time {
-        None => json!([document, tenant]),
-        Some(SourceTime::Mtime) => json!([document, tenant, "mtime"]),
-    };
-    let hash = state::hash(&hashed.to_string());
-    Ok(Maps { document, tenant, source_time, hash })
+    let hash = state::hash(&json!([document, tenant]).to_string());
+    Ok(Maps { document, tenant, source_time: options.source_time, hash })
 }
 
 /// A JSON object out of a flag, or out of the file that it names.
@@ -364,10 +321,12 @@ fn dry_run(
     maps: &Maps,
 ) -> Result<u8, Box<dyn Error>> {
     let known = state.map(state::peek).transpose()?.unwrap_or_default();
-    let is_sent =
-        |item: &&Item| known.get(&item.id).is_none_or(|entry| !is_unchanged(entry, item, maps));
-    let items: Vec<&Item> = plan.items.iter().filter(is_sent).collect();
-    let unchanged = plan.items.len() - items.len();
+    let of = |wanted: Change| -> Vec<&Item> {
+        let is_it = |item: &&Item| change(known.get(&item.id), item, maps) == wanted;
+        plan.items.iter().filter(is_it).collect()
+    };
+    let (items, retagged) = (of(Change::Everything), of(Change::Metadata));
+    let unchanged = plan.items.len() - items.len() - retagged.len();
     let gone = match options.delete {
         true => delete::gone(&known, &options.inputs, &plan.items),
         false => Vec::new(),
@@ -380,6 +339,7 @@ fn dry_run(
         let entries: Vec<Value> = items.iter().map(entry).collect();
         let report = json!({
             "would_send": entries, "skipped_unchanged": unchanged,
+            "would_update_metadata": retagged.iter().map(|item| &item.id).collect::<Vec<_>>(),
             "would_delete": gone.iter().map(|entry| &entry.file_id).collect::<Vec<_>>(),
             "left_out": plan.left_out, "failed": plan.failures,
         });
@@ -394,7 +354,8 @@ fn dry_run(
         for failure in &plan.failures {
             println!("failed  {failure}");
         }
-        println!("would send {}, unchanged {unchanged}", items.len());
+        let (sent, updated) = (items.len(), retagged.len());
+        println!("would send {sent}, metadata alone of {updated}, unchanged {unchanged}");
     }
     Ok(u8::from(!plan.failures.is_empty()) * EXIT_FAILED)
 }

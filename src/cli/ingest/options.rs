@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
 use crate::cli::client::options::ServerOptions;
 
@@ -14,10 +15,11 @@ pub struct IngestOptions {
     /// An id is made of the names from the argument on, so that a second run replaces.
     #[arg(required = true, value_name = "PATH|GLOB|URL")]
     pub inputs: Vec<PathBuf>,
-    /// Document metadata of everything: a JSON object, or @FILE that holds one.
+    /// Document metadata of everything: a JSON object, or @FILE that holds one [default: what the
+    /// server has of each stays].
     #[arg(long, value_name = "JSON|@FILE")]
     pub metadata: Option<String>,
-    /// Tenant metadata of everything: a JSON object, or @FILE that holds one.
+    /// Tenant metadata of everything: a JSON object, or @FILE that holds one [default: as above].
     #[arg(long, value_name = "JSON|@FILE")]
     pub tenant_metadata: Option<String>,
     /// Date of each file [default: none, so that the time of its upload counts].
@@ -56,7 +58,8 @@ pub struct IngestOptions {
 }
 
 /// Origin of the date of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum SourceTime {
     /// Its last modification.
     Mtime,

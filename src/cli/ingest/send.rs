@@ -1,5 +1,6 @@
 //! Batches to the server, several at a time; what it accepts goes into the state file.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ use super::options::SourceTime;
 use super::plan::{Item, Origin, Stamp};
 use super::server::Server;
 use super::state::{Entry, State, StateError};
-use super::summary::{Failure, ReadInPart};
+use super::summary::{Failure, ReadInPart, Summary, sorted};
 
 /// Errors that end a run before everything is sent.
 #[derive(Debug, thiserror::Error)]
@@ -38,8 +39,17 @@ pub struct Maps {
     pub tenant: Option<Map<String, Value>>,
     /// Origin of the dates of files.
     pub source_time: Option<SourceTime>,
-    /// A hash of all of it.
+    /// A hash of both maps.
     pub hash: String,
+}
+
+impl Maps {
+    /// The maps that are given, as members of a request.
+    pub fn given(&self) -> Map<String, Value> {
+        let maps = [("document_metadata", &self.document), ("tenant_metadata", &self.tenant)];
+        let given = maps.into_iter().filter_map(|(name, map)| Some((name, map.as_ref()?)));
+        given.map(|(name, map)| (name.to_owned(), map.clone().into())).collect()
+    }
 }
 
 /// Progress so far.
@@ -51,6 +61,8 @@ pub struct Tally {
     pub failures: Mutex<Vec<Failure>>,
     /// Documents that were processed, but not read whole.
     pub warnings: Mutex<Vec<ReadInPart>>,
+    /// Items whose metadata alone were changed.
+    pub retagged_count: AtomicUsize,
     /// Items of this run that were accepted.
     pub accepted_count: AtomicUsize,
     /// Bytes of accepted files.
@@ -65,6 +77,20 @@ pub struct Tally {
     pub ended_by: Mutex<Option<SendError>>,
 }
 
+impl Tally {
+    /// Its part of the summary; failures and warnings are taken out of it.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            sent: self.accepted_count.load(Ordering::Relaxed),
+            sent_bytes: self.accepted_bytes.load(Ordering::Relaxed),
+            metadata_updated: self.retagged_count.load(Ordering::Relaxed),
+            failed: sorted(&self.failures, |failure| &failure.name),
+            warnings: sorted(&self.warnings, |warned| &warned.name),
+            ..Summary::default()
+        }
+    }
+}
+
 /// Sends batches.
 pub struct Sender<'a> {
     /// Destination scope.
@@ -73,6 +99,8 @@ pub struct Sender<'a> {
     pub state: Option<&'a State>,
     /// Go with every item.
     pub maps: &'a Maps,
+    /// Maps that the server has of pages, by id: fetching a page again replaces them.
+    pub stored: &'a HashMap<String, Map<String, Value>>,
     /// Counts.
     pub tally: &'a Tally,
     /// Ends the pauses of all threads once one has found that the run is over.
@@ -183,14 +211,9 @@ impl Sender<'_> {
             return Cargo::Pages { body: json!({"items": pages}), items };
         }
         let ids: Vec<&str> = items.iter().map(|(item, _)| item.id.as_str()).collect();
-        let mut texts = vec![("file_ids", json!(ids).to_string())];
-        let maps =
-            [("document_metadata", &self.maps.document), ("tenant_metadata", &self.maps.tenant)];
-        for (name, map) in maps {
-            if let Some(map) = map {
-                texts.push((name, json!(map).to_string()));
-            }
-        }
+        let given = self.maps.given();
+        let mut texts = vec![("source_ids", json!(ids).to_string())];
+        texts.extend(given.iter().map(|(name, map)| (name.as_str(), map.to_string())));
         if self.maps.source_time == Some(SourceTime::Mtime) {
             let seconds = |(_, stamp): &(_, Stamp)| match stamp.mtime_ns {
                 0 => None,
@@ -203,14 +226,10 @@ impl Sender<'_> {
     }
 
     fn page(&self, url: &str, id: &str) -> Value {
-        let mut page = json!({"web_url": url, "file_id": id});
-        if let Some(map) = &self.maps.document {
-            page["document_metadata"] = json!(map);
-        }
-        if let Some(map) = &self.maps.tenant {
-            page["tenant_metadata"] = json!(map);
-        }
-        page
+        let mut page = self.stored.get(id).cloned().unwrap_or_default();
+        page.extend(self.maps.given());
+        page.extend([("web_url".to_owned(), url.into()), ("file_id".to_owned(), id.into())]);
+        page.into()
     }
 
     /// Takes an answer in; returns the items that are to come again. `refusal` is the error of the
@@ -255,18 +274,7 @@ impl Sender<'_> {
         self.tally.accepted_count.fetch_add(accepted.len(), Ordering::Relaxed);
         self.tally.decided.fetch_add(accepted.len(), Ordering::Relaxed);
         let Some(state) = self.state else { return Ok(()) };
-        let entry = |(item, stamp): &(&Item, Stamp)| match &item.origin {
-            // Pages may have changed: they are fetched again in every run.
-            Origin::Page(_) => None,
-            Origin::File(path) => Some(Entry {
-                path: path.to_string_lossy().into_owned(),
-                bytes: stamp.bytes,
-                mtime_ns: stamp.mtime_ns,
-                file_id: item.id.clone(),
-                metadata: self.maps.hash.clone(),
-                deleted: false,
-            }),
-        };
+        let entry = |(item, stamp): &(&Item, Stamp)| Entry::of(item, *stamp, self.maps);
         let entries: Vec<Entry> = accepted.iter().filter_map(entry).collect();
         Ok(state.append(&entries)?)
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use lodestone_types::limits;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::call::{CallError, Caller};
 use super::form::Form;
@@ -55,12 +55,30 @@ pub struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Uploads files; the answer to the batch.
+    /// Uploads files, new ones too; metadata that are not in the form stay as they are stored. The
+    /// answer to the batch.
     ///
     /// # Errors
     /// [`CallError`].
     pub fn upload(&self, form: &Form) -> Result<Value, CallError> {
-        self.post("/upload/batch_upload", &[], Payload::Form(form))
+        self.post("/upload/batch_update", &[], Payload::Form(form))
+    }
+
+    /// Changes the given maps of a source, and nothing else; the state of its processing, which
+    /// begins anew where its words change with them.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn update_metadata(
+        &self,
+        id: &str,
+        maps: &Map<String, Value>,
+    ) -> Result<Status, CallError> {
+        let mut body = maps.clone();
+        body.insert("source_id".to_owned(), id.into());
+        let body = Value::Object(body);
+        let answer = self.post("/upload/update_metadata", &[], Payload::PatchJson(&body))?;
+        Ok(status(&answer["status"]))
     }
 
     /// Has pages fetched; the answer to the batch.
@@ -76,6 +94,34 @@ impl Server<'_> {
     /// # Errors
     /// [`CallError`].
     pub fn sources(&self, ids: &[&str]) -> Result<HashMap<String, Listed>, CallError> {
+        self.listed(ids, &|source| {
+            let warnings = source["warnings"].as_array().into_iter().flatten();
+            let text = |warning: &Value| warning["message"].as_str().map(str::to_owned);
+            let warnings = warnings.filter_map(text).collect();
+            Listed { status: status(&source["status"]), warnings }
+        })
+    }
+
+    /// The stored maps of sources by id, as members of an upload.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn stored_maps(
+        &self,
+        ids: &[&str],
+    ) -> Result<HashMap<String, Map<String, Value>>, CallError> {
+        self.listed(ids, &|source| {
+            let map = |name: &str| (name.to_owned(), source[name].clone());
+            ["document_metadata", "tenant_metadata"].map(map).into_iter().collect()
+        })
+    }
+
+    /// What `read` makes of each source that the server has.
+    fn listed<T>(
+        &self,
+        ids: &[&str],
+        read: &dyn Fn(&Value) -> T,
+    ) -> Result<HashMap<String, T>, CallError> {
         let mut found = HashMap::with_capacity(ids.len());
         let mut blocks: Vec<&[&str]> = ids.chunks(limits::SOURCE_IDS_MAX).collect();
         if blocks.is_empty() {
@@ -97,11 +143,7 @@ impl Server<'_> {
             };
             for source in answer["sources"].as_array().map_or(&[][..], Vec::as_slice) {
                 if let Some(id) = source["id"].as_str() {
-                    let warnings = source["warnings"].as_array().into_iter().flatten();
-                    let text = |warning: &Value| warning["message"].as_str().map(str::to_owned);
-                    let warnings = warnings.filter_map(text).collect();
-                    let status = status(&source["status"]);
-                    found.insert(id.to_owned(), Listed { status, warnings });
+                    found.insert(id.to_owned(), read(source));
                 }
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"path": "/home/me/docs/a.pdf", "bytes": 1234, "mtime_ns": 17..., "file_id": "docs:a.pdf",
-//!  "metadata": "hash of the metadata that were sent along"}
+//!  "metadata": "hash of the metadata that were sent along", "source_time": "mtime"}
 //! ```
 //!
 //! A line is appended after the server's 200 and before the next request of that thread, in one
@@ -19,7 +19,9 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::plan::Stamp;
+use super::options::SourceTime;
+use super::plan::{Item, Origin, Stamp};
+use super::send::Maps;
 
 /// Characters of a hash in a name or a line: 64 bits tell the tenants of one user apart.
 const HASH_CHARS: usize = 16;
@@ -62,6 +64,9 @@ pub struct Entry {
     /// The hash of the metadata that were sent along.
     #[serde(default)]
     pub metadata: String,
+    /// Origin of the date that was sent along, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_time: Option<SourceTime>,
     /// Whether the source was deleted since.
     #[serde(default, skip_serializing_if = "is_false")]
     pub deleted: bool,
@@ -72,10 +77,26 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Entry {
-    /// Whether a file is as it was when it was accepted.
-    pub fn is_of(&self, path: &Path, stamp: Stamp, metadata: &str) -> bool {
+    /// An item that was accepted; none for pages, which may have changed and are fetched again in
+    /// every run.
+    pub fn of(item: &Item, stamp: Stamp, maps: &Maps) -> Option<Self> {
+        let Origin::File(path) = &item.origin else { return None };
+        Some(Self {
+            path: path.to_string_lossy().into_owned(),
+            bytes: stamp.bytes,
+            mtime_ns: stamp.mtime_ns,
+            file_id: item.id.clone(),
+            metadata: maps.hash.clone(),
+            source_time: maps.source_time,
+            deleted: false,
+        })
+    }
+
+    /// Whether a file is as it was when it was accepted, with the date that is asked for, if any.
+    pub fn is_of(&self, path: &Path, stamp: Stamp, source_time: Option<SourceTime>) -> bool {
         let then = Stamp { bytes: self.bytes, mtime_ns: self.mtime_ns };
-        then == stamp && self.path == path.to_string_lossy() && self.metadata == metadata
+        let has_date = source_time.is_none() || source_time == self.source_time;
+        then == stamp && self.path == path.to_string_lossy() && has_date
     }
 }
 
@@ -201,7 +222,8 @@ mod tests {
 
     fn entry(id: &str, bytes: u64) -> Entry {
         let (path, metadata) = (format!("/x/{id}"), "m".to_owned());
-        Entry { path, bytes, mtime_ns: 5, file_id: id.into(), metadata, deleted: false }
+        let (file_id, source_time) = (id.into(), None);
+        Entry { path, bytes, mtime_ns: 5, file_id, metadata, source_time, deleted: false }
     }
 
     #[test]
@@ -254,14 +276,19 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_the_same_by_path_size_time_and_metadata() {
+    fn a_file_is_the_same_by_path_size_time_and_date() {
         let known = entry("a", 1);
-        let stamp = Stamp { bytes: 1, mtime_ns: 5 };
-        assert!(known.is_of(Path::new("/x/a"), stamp, "m"));
-        assert!(!known.is_of(Path::new("/y/a"), stamp, "m"));
-        assert!(!known.is_of(Path::new("/x/a"), Stamp { bytes: 2, ..stamp }, "m"));
-        assert!(!known.is_of(Path::new("/x/a"), Stamp { mtime_ns: 6, ..stamp }, "m"));
-        assert!(!known.is_of(Path::new("/x/a"), stamp, "other"));
+        let (stamp, mtime) = (Stamp { bytes: 1, mtime_ns: 5 }, Some(SourceTime::Mtime));
+        assert!(known.is_of(Path::new("/x/a"), stamp, None));
+        assert!(!known.is_of(Path::new("/y/a"), stamp, None));
+        assert!(!known.is_of(Path::new("/x/a"), Stamp { bytes: 2, ..stamp }, None));
+        assert!(!known.is_of(Path::new("/x/a"), Stamp { mtime_ns: 6, ..stamp }, None));
+        assert!(!known.is_of(Path::new("/x/a"), stamp, mtime));
+        let dated = Entry { source_time: mtime, ..known };
+        assert!(dated.is_of(Path::new("/x/a"), stamp, mtime));
+        assert!(dated.is_of(Path::new("/x/a"), stamp, None), "what is not asked for stays");
+        let line = serde_json::to_string(&dated).unwrap();
+        assert!(line.contains(r#""source_time":"mtime""#), "{line}");
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub struct Deleted {
 }
 
 /// The end of a run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Summary {
     /// Files and pages that the arguments name.
     pub found: usize,
@@ -103,6 +103,8 @@ pub struct Summary {
     pub sent: usize,
     /// Their bytes.
     pub sent_bytes: u64,
+    /// Items whose metadata alone were changed.
+    pub metadata_updated: usize,
     /// Accepted by an earlier run, unchanged since, and still there.
     pub skipped_unchanged: usize,
     /// Left out of the walk.
@@ -150,6 +152,9 @@ impl Display for Summary {
         write!(f, "sent {} ({mebibytes:.1} MiB)", self.sent)?;
         if let Some(processed) = self.processed {
             write!(f, ", processed {processed}")?;
+        }
+        if self.metadata_updated > 0 {
+            write!(f, ", metadata of {}", self.metadata_updated)?;
         }
         write!(f, ", unchanged {}, failed {}", self.skipped_unchanged, self.failed.len())?;
         if self.deleted > 0 {

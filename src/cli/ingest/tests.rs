@@ -1,6 +1,6 @@
 //! Planning, sending and waiting against a server that is a script: no sockets, no sleeping.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::call::{BUSY_PATIENCE, CallError, Caller, LOST_ATTEMPTS_MAX};
 use super::options::SourceTime;
@@ -19,7 +19,7 @@ use super::server::Server;
 use super::state::State;
 use super::stop::Pause;
 use super::summary::Step;
-use super::{batch, wait};
+use super::{batch, changes, wait};
 use crate::cli::transport::{Lost, Payload, Reply, Request, Transport};
 
 /// Answers from a list, then "all accepted" to uploads; keeps what it was asked.
@@ -75,7 +75,7 @@ fn ids_in(body: &str) -> Vec<String> {
         let items = json["items"].as_array().unwrap();
         return items.iter().map(|item| item["file_id"].as_str().unwrap().to_owned()).collect();
     }
-    let ids = body.split("name=\"file_ids\"\r\n\r\n").nth(1).unwrap().lines().next().unwrap();
+    let ids = body.split("name=\"source_ids\"\r\n\r\n").nth(1).unwrap().lines().next().unwrap();
     serde_json::from_str(ids).unwrap()
 }
 
@@ -84,7 +84,9 @@ impl Transport for Script {
         let mut body = String::new();
         match &request.body {
             None | Some(Payload::Empty | Payload::Delete) => {}
-            Some(Payload::Json(json) | Payload::DeleteJson(json)) => body = json.to_string(),
+            Some(Payload::Json(json) | Payload::DeleteJson(json) | Payload::PatchJson(json)) => {
+                body = json.to_string();
+            }
             Some(Payload::Form(form)) => {
                 let read = form.reader(sent_bytes).unwrap().read_to_string(&mut body);
                 read.map_err(|error| Lost { problem: error.to_string() })?;
@@ -108,6 +110,7 @@ impl Transport for Script {
                 let sources: Vec<Value> = ids.map(|id| found(id.as_str().unwrap())).collect();
                 reply(200, json!({"sources": sources}))
             }
+            "/upload/update_metadata" => reply(200, json!({"status": "success"})),
             "/upload/verify_processing" => {
                 let id = request.path.split("file_id=").nth(1).unwrap();
                 let status = self.state_of(id.split('&').next().unwrap());
@@ -153,6 +156,12 @@ fn with_server<T>(script: &Script, pauses: &Pauses, then: impl FnOnce(Server<'_>
     then(Server { caller, tenant: "acme", sub_tenant: "" })
 }
 
+/// Maps that the server has of a page.
+fn page_maps() -> Map<String, Value> {
+    let maps = [("document_metadata", json!({"a": 1})), ("tenant_metadata", json!({"b": 2}))];
+    maps.map(|(name, map)| (name.to_owned(), map)).into_iter().collect()
+}
+
 /// Sends items one batch after the other.
 fn send(script: &Script, pauses: &Pauses, items: Vec<Item>, state: Option<&State>) -> Tally {
     send_with(&Maps::default(), script, pauses, items, state)
@@ -167,7 +176,9 @@ fn send_with(
 ) -> Tally {
     let tally = Tally::default();
     with_server(script, pauses, |server| {
-        let sender = Sender { server, state, maps, tally: &tally, halt: &|| {} };
+        let stored = HashMap::from([("https%3A::example.com:a".to_owned(), page_maps())]);
+        let stored = &stored;
+        let sender = Sender { server, state, maps, stored, tally: &tally, halt: &|| {} };
         sender.send_all(&batch::batches(items), 1);
     });
     tally
@@ -280,6 +291,47 @@ fn pages_go_to_their_own_operation_without_fragments() {
     assert_eq!(tally.awaited.lock()[0].1, "https://example.com/a");
     let asked = script.asked.lock();
     assert!(asked[0].0.starts_with("/upload/batch_scrape_webpage?tenant_id=acme"), "{asked:?}");
+    let page: Value = serde_json::from_str(&asked[0].1).unwrap();
+    assert_eq!(page["items"][0]["tenant_metadata"], json!({"b": 2}), "what is stored stays");
+}
+
+/// Metadata that are not given leave files unchanged; other ones are changed alone.
+#[test]
+fn metadata_alone_send_no_file_again() {
+    let (dir, home) = (folder(&["d/a", "d/b"]), tempfile::tempdir().unwrap());
+    let (items, path) = (items(&dir.path().join("d")), home.path().join("state"));
+    let maps = |team: &str| Maps {
+        document: json!({ "team": team }).as_object().cloned(),
+        hash: team.to_owned(),
+        ..Maps::default()
+    };
+    let (script, pauses) = (Script::default(), Pauses::default());
+    let state = State::open(&path).unwrap();
+    send_with(&maps("red"), &script, &pauses, items.clone(), Some(&state));
+    drop(state);
+    let state = State::open(&path).unwrap();
+    let sorted = |maps: &Maps| {
+        let sorted = with_server(&script, &pauses, |server| {
+            changes::changes(&server, Some(&state), maps, items.clone())
+        });
+        sorted.map(|found| (found.sent.len(), found.retagged.len())).unwrap()
+    };
+    assert_eq!(sorted(&Maps::default()), (0, 0));
+    assert_eq!(sorted(&maps("red")), (0, 0));
+    assert_eq!(sorted(&maps("blue")), (0, 2));
+    let dated = Maps { source_time: Some(SourceTime::Mtime), ..maps("red") };
+    assert_eq!(sorted(&dated), (2, 0));
+    let (tally, blue) = (Tally::default(), maps("blue"));
+    let ended = with_server(&script, &pauses, |server| {
+        changes::retag(&server, &state, &blue, &items, &tally)
+    });
+    assert_eq!((ended.unwrap().len(), tally.retagged_count.load(Ordering::Relaxed)), (0, 2));
+    let asked = script.asked.lock().last().cloned().unwrap();
+    assert!(asked.0.starts_with("/upload/update_metadata?tenant_id=acme"), "{asked:?}");
+    assert_eq!(asked.1, r#"{"document_metadata":{"team":"blue"},"source_id":"d:b"}"#);
+    drop(state);
+    let remembered = State::open(&path).unwrap();
+    assert_eq!(remembered.entry("d:a").unwrap().metadata, "blue");
 }
 
 #[test]

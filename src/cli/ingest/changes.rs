@@ -1,0 +1,145 @@
+//! Differences of a run from those before it: items that are sent, items whose metadata alone are
+//! other ones, and items that are as the server has them.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use serde_json::{Map, Value};
+
+use super::Named;
+use super::call::CallError;
+use super::plan::{Item, Origin};
+use super::send::{Maps, SendError, Tally};
+use super::server::{Server, Status};
+use super::state::{Entry, State};
+use super::summary::Failure;
+
+/// Difference of an item from what an earlier run had accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// None.
+    Nothing,
+    /// Other metadata are given.
+    Metadata,
+    /// It is new, another file, or a page.
+    Everything,
+}
+
+/// The difference of an item. Metadata that are not given make none: what is stored stays.
+pub fn change(entry: Option<&Entry>, item: &Item, maps: &Maps) -> Change {
+    let (Some(entry), Origin::File(path)) = (entry, &item.origin) else {
+        return Change::Everything;
+    };
+    let has_maps = maps.document.is_some() || maps.tenant.is_some();
+    match entry.is_of(path, item.stamp, maps.source_time) {
+        false => Change::Everything,
+        true if has_maps && entry.metadata != maps.hash => Change::Metadata,
+        true => Change::Nothing,
+    }
+}
+
+/// Items of a run by what is to be done.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Items to send.
+    pub sent: Vec<Item>,
+    /// Items whose metadata alone are to be changed.
+    pub retagged: Vec<Item>,
+    /// Id and name of what is left out and still processed: its end is the end of this run too.
+    pub running: Vec<Named>,
+    /// Maps that the server has of pages, by id.
+    pub stored: HashMap<String, Map<String, Value>>,
+}
+
+/// Sorts items, changes the metadata of those that differ in nothing else, and asks for the maps of
+/// pages, which sending them again would replace.
+///
+/// # Errors
+/// [`SendError`].
+pub fn settled(
+    server: &Server<'_>,
+    state: Option<&State>,
+    maps: &Maps,
+    items: Vec<Item>,
+    tally: &Tally,
+) -> Result<Changes, SendError> {
+    let mut changes = changes(server, state, maps, items)?;
+    if let Some(state) = state {
+        let anew = retag(server, state, maps, &changes.retagged, tally)?;
+        changes.running.extend(anew);
+    }
+    let pages = changes.sent.iter().filter(|item| matches!(item.origin, Origin::Page(_)));
+    let pages: Vec<&str> = pages.map(|item| item.id.as_str()).collect();
+    if !pages.is_empty() {
+        changes.stored = server.stored_maps(&pages)?;
+    }
+    Ok(changes)
+}
+
+/// Sorts items: left out is what an earlier run had accepted, if it is unchanged and the server
+/// still has it in good order.
+///
+/// # Errors
+/// [`CallError`].
+pub fn changes(
+    server: &Server<'_>,
+    state: Option<&State>,
+    maps: &Maps,
+    items: Vec<Item>,
+) -> Result<Changes, CallError> {
+    let Some(state) = state else { return Ok(Changes { sent: items, ..Changes::default() }) };
+    let of = |item: &Item| change(state.entry(&item.id), item, maps);
+    let known = items.iter().filter(|item| of(item) != Change::Everything);
+    let known: Vec<&str> = known.map(|item| item.id.as_str()).collect();
+    if known.is_empty() {
+        return Ok(Changes { sent: items, ..Changes::default() });
+    }
+    let kept = server.sources(&known)?;
+    let mut changes = Changes::default();
+    for item in items {
+        match (kept.get(&item.id).map(|found| found.status), of(&item)) {
+            (Some(Status::Success), Change::Nothing) => {}
+            (Some(Status::Success), Change::Metadata) => changes.retagged.push(item),
+            (Some(Status::Pending), Change::Nothing) => {
+                changes.running.push((item.id.clone(), item.name()));
+            }
+            _ => changes.sent.push(item),
+        }
+    }
+    Ok(changes)
+}
+
+/// Changes the metadata of items one after the other; returns those that are processed anew.
+///
+/// # Errors
+/// [`SendError`]; what was changed before it is remembered.
+pub fn retag(
+    server: &Server<'_>,
+    state: &State,
+    maps: &Maps,
+    items: &[Item],
+    tally: &Tally,
+) -> Result<Vec<Named>, SendError> {
+    let (given, mut running) = (maps.given(), Vec::new());
+    for item in items {
+        match server.update_metadata(&item.id, &given) {
+            Ok(status) => {
+                if status == Status::Pending {
+                    running.push((item.id.clone(), item.name()));
+                }
+                let entry = Entry::of(item, item.stamp, maps);
+                state.append(entry.as_slice())?;
+                tally.retagged_count.fetch_add(1, Ordering::Relaxed);
+            }
+            // Deleted meanwhile, or against the schema: the fault of this item.
+            Err(CallError::Refused(body))
+                if !body.ends_the_run() || body.reason == "source_not_found" =>
+            {
+                let failure = Failure::of_request(item.name(), &item.id, &body);
+                tally.failures.lock().push(failure);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(running)
+}
