@@ -18,7 +18,7 @@ pub struct SourceView {
     pub progress: Option<Progress>,
     /// Why the newest version is errored.
     pub fault: Option<Fault>,
-    /// The same in words; empty otherwise.
+    /// The same in words, and the version that is searchable all the same; empty otherwise.
     pub message: String,
     /// The newest accepted version.
     pub version: u32,
@@ -66,6 +66,12 @@ impl SourceView {
             return Ok(None);
         }
         let is_searchable = shown.is_some();
+        let message = match (&shown, job.status) {
+            (Some((record, _)), JobStatus::Errored) => {
+                still_searchable(&job.message, record.version)
+            }
+            _ => job.message.clone(),
+        };
         let (record, rows) = match shown {
             Some((record, rows)) => (record, Some(rows)),
             None => (accepted(&job), None),
@@ -75,13 +81,19 @@ impl SourceView {
             status: job.status,
             progress: job.progress,
             fault: job.fault,
-            message: job.message,
+            message,
             version: job.job.version,
             is_searchable,
             chunks: rows,
             updated_at: job.updated_at,
         }))
     }
+}
+
+/// Why a replacement failed, and that it has replaced nothing.
+fn still_searchable(message: &str, version: u32) -> String {
+    let why = if message.is_empty() { "processing failed" } else { message };
+    format!("{why}; the version before it, v{version}, is still searchable")
 }
 
 /// The record of a source before its first version is visible.

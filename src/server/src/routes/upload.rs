@@ -195,7 +195,10 @@ fn submit(
 ) -> Result<Json<Accepted>, ApiError> {
     let accepted = app.engine.submit(access, submission)?;
     let message = match accepted.overwritten {
-        true => "accepted for processing; existing content was overwritten",
+        true => {
+            "accepted for processing; existing content was overwritten: what is searchable of it \
+             stays until the new version is"
+        }
         false => "accepted for processing",
     };
     Ok(Json::new(Accepted {
