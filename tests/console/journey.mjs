@@ -441,6 +441,16 @@ try {
   await limited.locator("input[type=file][multiple]").setInputFiles(write({ "no.txt": "no" }));
   await limited.getByText("This key may read only").waitFor();
 
+  // --- a key for one tenant, or a part of it, shows it -------------------------------------------
+  for (const [sub, shown] of [[undefined, "default"], [["attic"], "attic"]]) {
+    const own = await call(port, "POST", "/admin/api_keys", { name: "own", role: "read", tenants: [{ tenant_id: "workshop", ...(sub ? { sub_tenant_ids: sub } : {}) }] });
+    const tab = await open();
+    await signIn(tab, own.api_key);
+    await tab.waitForFunction(([tenant, name]) => document.querySelector("input[aria-label=Tenant]")?.value === tenant
+      && document.querySelector("select[aria-label=Sub-tenant]")?.value === name, ["workshop", shown]);
+    await tab.context().close();
+  }
+
   // --- what fails is told: a deletion, an answer that breaks off, a key that is revoked ----------
   await limited.locator("tbody tr").first().getByRole("button", { name: /^Delete / }).click();
   await limited.getByRole("dialog").getByRole("button", { name: "Delete" }).click();

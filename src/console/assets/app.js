@@ -118,7 +118,7 @@ async function show() {
 function firstTenant() {
   return h("div", { class: "empty" }, h("h2", {}, "Choose a tenant"),
     h("p", {}, "A tenant is an isolated set of documents. Every page shows one tenant at a time."),
-    h("p", {}, "This key may not list tenants: type the name of yours into the box above."));
+    h("p", {}, "This key reaches no tenant of documents yet: type the name of yours into the box above."));
 }
 
 /** What to do first, where there is no tenant. */

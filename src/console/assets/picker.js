@@ -27,10 +27,18 @@ export async function loadTenants() {
     if (!(error instanceof ApiError) || error.status !== 403) throw error;
     known = [];
     update({ isAdmin: false });
+    if (!state.tenant) await chooseReached();
   }
   changed.dispatchEvent(new Event("tenants"));
 }
 const changed = new EventTarget();
+
+/** Chooses the first tenant of documents that the key reaches: the list of models names it, with its sub-tenant where the key is limited to one. */
+async function chooseReached() {
+  const { data } = await call("GET", "v1/models");
+  const reached = data.find((/** @type {any} */ model) => model.kind === "knowledge");
+  if (reached) choose(...(/** @type {[string, string?]} */ (reached.id.split("/"))));
+}
 
 /**
  * @param {string} tenant
