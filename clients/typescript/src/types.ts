@@ -473,7 +473,7 @@ it meanwhile. Null while it works. */
   degraded_message: string | null;
   /** Parameters that were sent and have no effect. */
   ignored_parameters: Array<string>;
-  /** Why a filter may have let nothing pass; empty where something was found. */
+  /** Why a filter may have let nothing pass, and ignored names that may be meant to narrow. */
   warnings: Array<SearchWarning>;
 }
 
@@ -524,7 +524,9 @@ most of any segment. */
 }
 
 export interface SearchWarning {
-  /** `filter_type_mismatch`: the values of the key have another type than those of the filter. */
+  /** `filter_type_mismatch`: the values of the key have another type than those of the filter;
+`filter_unknown_key`: there are none; `facet_unknown_key`: none of the key to count;
+`parameter_ignored`: a name of other products, without effect here. */
   code: string;
   /** The field of the request. */
   field: string;
@@ -545,7 +547,8 @@ export interface FacetedChunks {
   total: number;
   /** The `offset` of the next page; null on the last. */
   next_offset: number | null;
-  /** Why a filter may have let nothing pass; absent where there is nothing to tell. */
+  /** Why a filter may have let nothing pass or a facet counts nothing, and ignored names that may
+be meant to narrow; absent where there is nothing to tell. */
   warnings?: Array<SearchWarning>;
 }
 
@@ -1610,7 +1613,7 @@ export interface UploadUploadTextRequest {
   file_id?: string | null;
   /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
   /** Title, up to 2,048 characters; it takes precedence over any other. */
   title?: string | null;
@@ -1633,7 +1636,7 @@ export interface UploadUpdateTextRequest {
   content: string;
   /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
   /** Title, up to 2,048 characters; it takes precedence over any other. */
   title?: string | null;
@@ -1656,7 +1659,7 @@ export interface UploadUploadDocumentRequest {
   file: FileInput;
   /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
   /** Title, up to 2,048 characters; it takes precedence over any other. */
   title?: string | null;
@@ -1679,7 +1682,7 @@ export interface UploadUpdateDocumentRequest {
   file: FileInput;
   /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
   /** Title, up to 2,048 characters; it takes precedence over any other. */
   title?: string | null;
@@ -1700,7 +1703,7 @@ export interface UploadUpdateMetadataRequest {
   source_id: string;
   /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
 }
 
@@ -1726,7 +1729,7 @@ export interface UploadBatchUploadRequest {
   file_ids?: Array<string> | null;
   /** One map for all files, or a list with one map per file. */
   tenant_metadata?: Record<string, unknown> | Array<Record<string, unknown>> | null;
-  /** One map for all files, or a list with one map per file. */
+  /** One map for all files, or a list with one map per file. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | Array<Record<string, unknown>> | null;
   /** One title for all files, or one a file, as a JSON array or repeated parts. */
   title?: Array<string> | null;
@@ -1749,7 +1752,7 @@ export interface UploadBatchUpdateRequest {
   source_ids: Array<string>;
   /** One map for all files, or a list with one map per file. */
   tenant_metadata?: Record<string, unknown> | Array<Record<string, unknown>> | null;
-  /** One map for all files, or a list with one map per file. */
+  /** One map for all files, or a list with one map per file. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | Array<Record<string, unknown>> | null;
   /** One title for all files, or one a file, as a JSON array or repeated parts. */
   title?: Array<string> | null;
@@ -1768,7 +1771,7 @@ export interface UploadBatchUploadTextItemsItem {
   file_id?: string;
   /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
   tenant_metadata?: Record<string, unknown>;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown>;
   /** Title, up to 2,048 characters; it takes precedence over any other. */
   title?: string;
@@ -1842,7 +1845,7 @@ export interface UploadUploadAppSourcesBodyItem {
   meta?: Record<string, unknown>;
   /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
   tenant_metadata?: Record<string, unknown>;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown>;
   /** Parts of the text. */
   content?: UploadUploadAppSourcesBodyItemContent;
@@ -1870,7 +1873,7 @@ export interface UploadScrapeWebpageRequest {
   file_id?: string | null;
   /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
 }
 
@@ -1885,7 +1888,7 @@ export interface UploadUpdateWebpageRequest {
   web_url?: string | null;
   /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
   tenant_metadata?: Record<string, unknown> | null;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown> | null;
 }
 
@@ -1896,7 +1899,7 @@ export interface UploadBatchScrapeWebpageItemsItem {
   file_id?: string;
   /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
   tenant_metadata?: Record<string, unknown>;
-  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. */
+  /** Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`. */
   document_metadata?: Record<string, unknown>;
 }
 

@@ -195,7 +195,7 @@ class VectorRecall(TypedDict):
 
 
 class SearchWarning(TypedDict):
-    """Something about a request that explains why nothing was found."""
+    """Something about a request that explains why nothing was found, or more than was meant."""
 
     code: str
     field: str

@@ -692,7 +692,7 @@ class AsyncUploadOperations:
         content: The text; not blank, up to 10 MiB.
         file_id: Id of the source; generated when absent. Other names: `source_id`, `id`.
         tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
+        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
         title: Title, up to 2,048 characters; it takes precedence over any other.
         url: Address of the document, an absolute URI up to 2,048 characters; not fetched.
         source_time: Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999.
@@ -709,7 +709,7 @@ class AsyncUploadOperations:
         sub_tenant_id: Sub-tenant; absent and empty mean `default`.
         content: The text; not blank, up to 10 MiB.
         tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
+        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
         title: Title, up to 2,048 characters; it takes precedence over any other.
         url: Address of the document, an absolute URI up to 2,048 characters; not fetched.
         source_time: Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999.
@@ -726,7 +726,7 @@ class AsyncUploadOperations:
         file_id: Id of the source; generated when absent. Other names: `source_id`, `id`.
         file: The document; up to 100 MiB.
         tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
+        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
         title: Title, up to 2,048 characters; it takes precedence over any other.
         url: Address of the document, an absolute URI up to 2,048 characters; not fetched.
         source_time: Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999.
@@ -743,7 +743,7 @@ class AsyncUploadOperations:
         sub_tenant_id: Sub-tenant; absent and empty mean `default`.
         file: The document; up to 100 MiB.
         tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
+        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
         title: Title, up to 2,048 characters; it takes precedence over any other.
         url: Address of the document, an absolute URI up to 2,048 characters; not fetched.
         source_time: Date of the document, used for recency and as `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999.
@@ -759,7 +759,7 @@ class AsyncUploadOperations:
         sub_tenant_id: Sub-tenant; absent and empty mean `default`.
         source_id: The source. Other names: `file_id`, `id`.
         tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
+        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
         """
         answer: models.Accepted = await self._transport.call(Operation("PATCH", "/upload/update_metadata", media="json", retry=True), request, options)
         return answer
@@ -783,7 +783,7 @@ class AsyncUploadOperations:
         files: The documents; 512 MiB in all.
         file_ids: One id per file, as a JSON array or repeated parts; empty ids are generated. Other names: `source_ids`, `ids`.
         tenant_metadata: One map for all files, or a list with one map per file.
-        document_metadata: One map for all files, or a list with one map per file.
+        document_metadata: One map for all files, or a list with one map per file. Other names: `metadata`.
         title: One title for all files, or one a file, as a JSON array or repeated parts.
         url: One address for all files, or one a file, as a JSON array or repeated parts.
         source_time: One date for all files, or one a file, as a JSON array or repeated parts.
@@ -800,7 +800,7 @@ class AsyncUploadOperations:
         files: The documents; 512 MiB in all.
         source_ids: One id per file, as a JSON array or repeated parts. Other names: `file_ids`, `ids`.
         tenant_metadata: One map for all files, or a list with one map per file.
-        document_metadata: One map for all files, or a list with one map per file.
+        document_metadata: One map for all files, or a list with one map per file. Other names: `metadata`.
         title: One title for all files, or one a file, as a JSON array or repeated parts.
         url: One address for all files, or one a file, as a JSON array or repeated parts.
         source_time: One date for all files, or one a file, as a JSON array or repeated parts.
@@ -837,7 +837,7 @@ class AsyncUploadOperations:
         web_url: Absolute http or https address, up to 2,048 characters.
         file_id: Id of the source; generated when absent. Other names: `source_id`, `id`.
         tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
+        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
         """
         answer: models.Accepted = await self._transport.call(Operation("POST", "/upload/scrape_webpage", query=["tenant_id", "sub_tenant_id", "web_url", "file_id"], media="urlencoded", retry=True, keyed=True), request, options)
         return answer
@@ -850,7 +850,7 @@ class AsyncUploadOperations:
         source_id: Source to replace; created when unknown. Other names: `file_id`, `id`.
         web_url: New address of the page; the stored address when absent.
         tenant_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
-        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters.
+        document_metadata: Free-form map: 64 KiB, depth 8, keys up to 128 characters. Other names: `metadata`.
         """
         answer: models.Accepted = await self._transport.call(Operation("PATCH", "/upload/update_webpage", query=["tenant_id", "sub_tenant_id", "source_id", "web_url"], media="urlencoded", retry=True), request, options)
         return answer
