@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use candle_core::{DType, Device, Tensor};
+use half::{bf16, f16};
 
 use crate::EmbedError;
 use crate::config::ModelConfig;
@@ -19,7 +20,7 @@ pub(super) struct Dense {
 }
 
 /// The byte that stands for 0 in an adapter.
-const ZERO: f64 = 128.0;
+const ZERO: f32 = 128.0;
 /// Prefixes of an encoder's tensors in exports with a head beside it.
 const PREFIXES: [&str; 3] = ["bert.", "roberta.", "model."];
 
@@ -76,40 +77,53 @@ impl Weights {
             let (adapted, tensor) = match name.rsplit_once('.') {
                 Some((_, "down" | "scale")) => continue,
                 Some((layer, "up")) => {
-                    let down = adapter.unpacked(&format!("{layer}.down"))?;
-                    let change = adapter.unpacked(name)?.matmul(&down)?;
+                    let down = format!("{layer}.down");
+                    let (outputs, rank) = adapter.tensor(name)?.dims2()?;
+                    let inputs = adapter.tensor(&down)?.dims2()?.1;
+                    adapter.shaped(&down, &[rank, inputs])?;
+                    let (up, down) = (adapter.unpacked(name)?, adapter.unpacked(&down)?);
                     let weight = format!("{layer}.weight");
-                    let base = self.shaped(&weight, change.dims())?;
-                    (weight, (base + change)?)
+                    let mut sum = self.table(&weight, outputs, inputs)?;
+                    add_product(&mut sum, &up, &down, inputs);
+                    (weight, Tensor::from_vec(sum, (outputs, inputs), &Device::Cpu)?)
                 }
-                _ => (name.clone(), adapter.unpacked(name)?),
+                _ if adapter.contains(&format!("{name}.scale")) => {
+                    let shape = adapter.tensor(name)?.dims2()?;
+                    let numbers = adapter.unpacked(name)?;
+                    (name.clone(), Tensor::from_vec(numbers, shape, &Device::Cpu)?)
+                }
+                _ => (name.clone(), adapter.tensor(name)?.clone()),
             };
             self.tensors.insert(adapted, tensor);
         }
         Ok(())
     }
 
-    /// A tensor in f32. Bytes beside a `name.scale` are numbers above and below 128, each row times
-    /// its scale.
-    fn unpacked(&self, name: &str) -> Result<Tensor, EmbedError> {
-        let tensor = self.tensor(name)?.to_dtype(DType::F32)?;
+    /// The numbers of a matrix, row by row. Bytes beside a `name.scale` are numbers above and below
+    /// 128, each row times its scale.
+    fn unpacked(&self, name: &str) -> Result<Vec<f32>, EmbedError> {
+        let (rows, width) = self.tensor(name)?.dims2()?;
+        let mut numbers = self.table(name, rows, width)?;
         let scale = format!("{name}.scale");
-        if !self.contains(&scale) {
-            return Ok(tensor);
+        if self.contains(&scale) {
+            let scales = self.vector(&scale, rows)?;
+            for (row, scale) in numbers.chunks_exact_mut(width).zip(scales) {
+                row.iter_mut().for_each(|number| *number = (*number - ZERO) * scale);
+            }
         }
-        let scale = self.vector(&scale, tensor.dim(0)?)?;
-        let scale = Tensor::from_vec(scale, (tensor.dim(0)?, 1), &Device::Cpu)?;
-        Ok((tensor - ZERO)?.broadcast_mul(&scale)?)
+        Ok(numbers)
     }
 
-    /// A matrix of `rows` by `columns` as it is in the file.
+    /// A matrix of `rows` by `columns`.
+    #[cfg(any(test, feature = "candle-cuda"))]
     pub fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<Tensor, EmbedError> {
-        self.shaped(name, &[rows, columns])
+        let numbers = self.table(name, rows, columns)?;
+        Ok(Tensor::from_vec(numbers, (rows, columns), &Device::Cpu)?)
     }
 
     /// The numbers of a matrix, row by row.
     pub fn table(&self, name: &str, rows: usize, width: usize) -> Result<Vec<f32>, EmbedError> {
-        Ok(self.matrix(name, rows, width)?.flatten_all()?.to_vec1()?)
+        self.numbers(name, &[rows, width])
     }
 
     /// Whether the file has a tensor of this name.
@@ -145,7 +159,7 @@ impl Weights {
 
     /// The numbers of a vector.
     pub fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>, EmbedError> {
-        Ok(self.shaped(name, &[length])?.to_vec1()?)
+        self.numbers(name, &[length])
     }
 
     /// The dense layer `name`.
@@ -248,7 +262,7 @@ impl Weights {
         self.tensors.get(name).ok_or_else(missing)
     }
 
-    fn shaped(&self, name: &str, expected: &[usize]) -> Result<Tensor, EmbedError> {
+    fn shaped(&self, name: &str, expected: &[usize]) -> Result<&Tensor, EmbedError> {
         let tensor = self.tensor(name)?;
         if tensor.dims() != expected {
             return Err(EmbedError::WrongShape {
@@ -257,7 +271,37 @@ impl Weights {
                 found: tensor.dims().to_vec(),
             });
         }
-        Ok(tensor.to_dtype(DType::F32)?)
+        Ok(tensor)
+    }
+
+    /// The numbers of a tensor. Candle could turn any type into any other, with code for each pair:
+    /// these are the types that weights come in.
+    fn numbers(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbedError> {
+        let flat = self.shaped(name, shape)?.flatten_all()?;
+        Ok(match flat.dtype() {
+            DType::F32 => flat.to_vec1()?,
+            DType::F64 => flat.to_vec1()?.into_iter().map(|number: f64| number as f32).collect(),
+            DType::F16 => flat.to_vec1()?.into_iter().map(f16::to_f32).collect(),
+            DType::BF16 => flat.to_vec1()?.into_iter().map(bf16::to_f32).collect(),
+            DType::U8 => flat.to_vec1()?.into_iter().map(|number: u8| f32::from(number)).collect(),
+            other => {
+                return Err(EmbedError::Unsupported {
+                    field: "the type of a tensor",
+                    found: format!("{other:?} ({}{name})", self.folder),
+                    expected: "F32, F16, BF16, F64 or U8",
+                });
+            }
+        })
+    }
+}
+
+/// Adds the product of `up`, (outputs, rank), and `down`, (rank, inputs), to `sum`.
+fn add_product(sum: &mut [f32], up: &[f32], down: &[f32], inputs: usize) {
+    let rank = down.len() / inputs;
+    for (sum, factors) in sum.chunks_exact_mut(inputs).zip(up.chunks_exact(rank)) {
+        for (factor, row) in factors.iter().zip(down.chunks_exact(inputs)) {
+            sum.iter_mut().zip(row).for_each(|(sum, number)| *sum += factor * number);
+        }
     }
 }
 
@@ -320,15 +364,37 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_every_type_of_weights_are_read_and_others_refused() {
+        let mut model = weights(&[]);
+        let tensors = [
+            ("f16", Tensor::new(&[f16::from_f32(1.5), f16::from_f32(-2.0)], &Device::Cpu)),
+            ("bf16", Tensor::new(&[bf16::from_f32(1.5), bf16::from_f32(-2.0)], &Device::Cpu)),
+            ("f64", Tensor::new(&[1.5_f64, -2.0], &Device::Cpu)),
+            ("ids", Tensor::new(&[1_i64, 2], &Device::Cpu)),
+        ];
+        for (name, tensor) in tensors {
+            model.tensors.insert(name.to_owned(), tensor.expect("a tensor"));
+        }
+        for name in ["f16", "bf16", "f64"] {
+            assert_eq!(model.vector(name, 2).expect("a vector"), [1.5, -2.0], "{name}");
+        }
+        let refused = model.vector("ids", 2).expect_err("no numbers of weights").to_string();
+        assert!(refused.contains("I64 (ids)"), "{refused}");
+    }
+
+    #[test]
     fn bytes_of_an_adapter_are_scaled_row_by_row() {
         let mut model = weights(&[("layer.weight", &[0.0; 4], &[2, 2])]);
         let mut adapter = weights(&[
             ("layer.up.scale", &[0.5, 0.25], &[2]),
             ("layer.down", &[1.0, 10.0], &[1, 2]),
+            ("head.weight.scale", &[0.5, 0.25], &[2]),
         ]);
         let bytes = Tensor::from_slice(&[130_u8, 124], &[2, 1], &Device::Cpu).expect("a tensor");
-        adapter.tensors.insert("layer.up".to_owned(), bytes);
+        adapter.tensors.insert("layer.up".to_owned(), bytes.clone());
+        adapter.tensors.insert("head.weight".to_owned(), bytes);
         model.adapt(&adapter).expect("they fit");
+        assert_eq!(model.table("head.weight", 2, 1).expect("replaced"), [1.0, -1.0]);
         let table = model.table("layer.weight", 2, 2).expect("a table");
         assert_eq!(table, [1.0, 10.0, -1.0, -10.0]);
     }
