@@ -70,7 +70,7 @@ pub use archive::{Archive, encode};
 pub use blocks::{BLOCK_BYTES, BlockFile, BlockHasher, checksum, checksums};
 pub use cold::{major_faults, read_soon};
 #[cfg(feature = "testing")]
-pub use crash_disk::{CrashDisk, CrashMode, Fault, FaultKind};
+pub use crash_disk::{CrashDisk, CrashMode, Fault, FaultKind, Moment};
 pub use data_dir::DataDir;
 pub use disk::{DirectoryEntry, Disk, RealDisk, Space, WriteContents};
 pub use error::{IoError, Operation};

@@ -129,6 +129,44 @@ fn a_seed_repeats_its_crash_and_unknown_files_stay() {
     assert!(outcome(3).iter().any(|entry| entry.name == "LOCK"));
 }
 
+/// Goal: recorded moments come back in any order, cut or not, and nothing else is kept of them.
+#[test]
+fn recorded_moments_come_back() {
+    let (base, disk) = crash_disk();
+    let at = |name: &str| disk.root().join(name);
+    write(&*disk, &at("a"), b"abc").unwrap();
+    disk.sync_dir(disk.root()).unwrap();
+    disk.record();
+    disk.remove(&at("a")).unwrap();
+    disk.sync_dir(disk.root()).unwrap();
+    write(&*disk, &at("b"), b"bcd").unwrap();
+    assert_eq!(disk.recorded(), 4, "before a removal, a sync, a new file and its sync");
+    let moments = disk.take_recorded();
+    let names = |moment: &Moment| {
+        disk.restore(moment);
+        let listed = disk.list(disk.root()).unwrap();
+        listed.into_iter().map(|entry| entry.name).collect::<String>()
+    };
+    let shown: Vec<_> = moments.iter().rev().map(names).collect();
+    assert_eq!(shown, ["b", "b", "", "", "a"]);
+    let mut after = vec![BTreeSet::new(); moments.len()];
+    for (moment, after) in moments.iter().zip(&mut after) {
+        for seed in 0..SEEDS {
+            let [cut, again] = [(); 2].map(|()| disk.after_cut(moment, seed, CrashMode::Hostile));
+            assert_eq!(cut.fingerprint(), again.fingerprint());
+            after.insert(names(&cut));
+        }
+    }
+    assert_eq!(after, [&["a"][..], &["", "a"], &[""], &["", "b"], &["", "b"]].map(set_of));
+    drop(moments);
+    let kept = std::fs::read_dir(base.path().join("vault")).unwrap().count();
+    assert_eq!(kept, disk.list(disk.root()).unwrap().len());
+}
+
+fn set_of(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
 #[test]
 fn a_failed_sync_is_not_healed_by_a_second_one() {
     let at = |disk: &CrashDisk| disk.root().join("f");

@@ -11,6 +11,10 @@
 //! disk.crash(seed, CrashMode::Hostile);  // power is back
 //! verify(disk.clone());                  // everything that was acknowledged must be there
 //! ```
+//! One run is enough for all its cuts: [`CrashDisk::record`] notes the moment before each change
+//! and each sync, [`CrashDisk::after_cut`] makes a state that a cut at such a moment may leave, and
+//! [`CrashDisk::restore`] puts the real directory into it.
+//!
 //! Files that were not made through it (LOCK, the catalog) are left alone. A torn file keeps a
 //! prefix of its length, and each page of 4 KiB of it is either there or zero. No barrier is
 //! issued to the real device, so thousands of cuts take seconds. Directories can be renamed inside
@@ -22,13 +26,15 @@
 mod model;
 mod operations;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
-use self::model::{Choices, Namespace, Node};
+use self::model::{Choices, Inode, Namespace, Node};
 use crate::{IoError, Operation};
 
 /// Grain of torn contents.
@@ -70,9 +76,24 @@ impl FaultKind {
     }
 }
 
+/// The disk at one moment: what it shows, and what of that a power cut could take back.
+#[derive(Debug, Clone)]
+pub struct Moment(Namespace);
+
+impl Moment {
+    /// A hash of the names and contents that it shows: the same for the same state.
+    pub fn fingerprint(&self) -> u64 {
+        self.0.fingerprint()
+    }
+}
+
 #[derive(Debug)]
 struct State {
     namespace: Namespace,
+    /// Moments before each change and sync, while they are recorded.
+    recorded: Option<Vec<Moment>>,
+    /// Number of the next file in the vault.
+    kept: u64,
     syncs: u64,
     writes: u64,
     fail_at: Option<u64>,
@@ -84,7 +105,7 @@ struct State {
 #[derive(Debug)]
 pub struct CrashDisk {
     root: PathBuf,
-    /// Every file ever written has a link here, named by its inode, so that it can come back.
+    /// Every file has a link here as long as it can come back.
     vault: PathBuf,
     state: Mutex<State>,
 }
@@ -102,6 +123,8 @@ impl CrashDisk {
         }
         let state = State {
             namespace: Namespace::new(),
+            recorded: None,
+            kept: 0,
             syncs: 0,
             writes: 0,
             fail_at: None,
@@ -138,6 +161,35 @@ impl CrashDisk {
         self.state.lock().faults.push((fault, kind));
     }
 
+    /// Begins to note moments; those that were noted before are forgotten.
+    pub fn record(&self) {
+        self.state.lock().recorded = Some(Vec::new());
+    }
+
+    /// Moments noted so far.
+    pub fn recorded(&self) -> usize {
+        self.state.lock().recorded.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Ends the recording: the moments before each change and each sync, and the present one.
+    pub fn take_recorded(&self) -> Vec<Moment> {
+        let mut state = self.state.lock();
+        let mut moments = state.recorded.take().unwrap_or_default();
+        moments.push(Moment(state.namespace.clone()));
+        moments
+    }
+
+    /// A state that is legal after a power cut at `moment`, the same for the same seed.
+    ///
+    /// # Panics
+    /// If the vault cannot be read or changed.
+    pub fn after_cut(&self, moment: &Moment, seed: u64, mode: CrashMode) -> Moment {
+        let choices = Choices::new(seed);
+        let mut left = moment.0.clone();
+        left.cut_power(&choices, mode, |whole| self.torn(whole, &choices));
+        Moment(left)
+    }
+
     /// Cuts the power and restores it: the real directory takes a state that is legal after a
     /// cut at this moment, the same for the same seed. Planned failures are forgotten, counts go
     /// on. Values that hold the disk (a data directory) must be dropped before and opened again.
@@ -145,38 +197,22 @@ impl CrashDisk {
     /// # Panics
     /// If the real directory cannot be changed.
     pub fn crash(&self, seed: u64, mode: CrashMode) {
-        let mut state = self.state.lock();
-        let choices = Choices::new(seed);
-        let before = state.namespace.walk();
-        state.namespace.cut_power(&choices, mode);
-        let after = state.namespace.walk();
-        self.clear(&before, &after);
-        for (path, node) in after {
-            let path = self.root.join(path);
-            match node {
-                Node::Directory(_) if path.is_dir() => {}
-                Node::Directory(_) => fs::create_dir(&path).expect("the parent was made before"),
-                Node::File(file) => {
-                    if !state.namespace.is_durable(file) {
-                        self.tear(file, &choices);
-                        state.namespace.sync_file(file);
-                    }
-                    fs::hard_link(self.kept(file), &path).expect("the name was cleared before");
-                }
-            }
-        }
-        state.is_power_gone = false;
-        state.fail_at = None;
-        state.faults.clear();
+        let now = Moment(self.state.lock().namespace.clone());
+        self.restore(&self.after_cut(&now, seed, mode));
     }
 
-    /// Removes every file of the old state, and the directories that the new one lacks.
-    fn clear(&self, before: &[(PathBuf, Node)], after: &[(PathBuf, Node)]) {
-        for (path, node) in before.iter().rev() {
+    /// Puts the real directory into the state of a moment, with the power on. Everything else as
+    /// [`Self::crash`].
+    ///
+    /// # Panics
+    /// If the real directory cannot be changed.
+    pub fn restore(&self, moment: &Moment) {
+        let mut state = self.state.lock();
+        let (before, after) = (state.namespace.walk(), moment.0.walk());
+        for (path, node) in before.iter().rev().filter(|named| !is_among(*named, &after)) {
             let full = self.root.join(path);
             let cleared = match node {
                 Node::File(_) => fs::remove_file(&full),
-                Node::Directory(_) if after.contains(&(path.clone(), *node)) => continue,
                 Node::Directory(_) => fs::remove_dir_all(&full),
             };
             match cleared {
@@ -186,24 +222,38 @@ impl CrashDisk {
                 _ => {}
             }
         }
+        for (path, node) in after.iter().filter(|named| !is_among(*named, &before)) {
+            let full = self.root.join(path);
+            match node {
+                Node::File(file) => fs::hard_link(file.kept(), &full),
+                Node::Directory(_) => fs::create_dir(&full),
+            }
+            .expect("the name is free, and its directory is there");
+        }
+        state.namespace = moment.0.clone();
+        state.is_power_gone = false;
+        state.fail_at = None;
+        state.faults.clear();
     }
 
-    fn kept(&self, file: usize) -> PathBuf {
-        self.vault.join(file.to_string())
+    /// A new file in the vault.
+    fn new_file(&self, state: &mut State) -> Arc<Inode> {
+        state.kept += 1;
+        Inode::new(self.vault.join(state.kept.to_string()))
     }
 
-    /// Replaces the kept contents by a torn copy; mappings of the old inode stay as they are.
-    fn tear(&self, file: usize, choices: &Choices) {
-        let kept = self.kept(file);
-        let mut contents = fs::read(&kept).expect("the vault keeps every file");
+    /// The rest of contents that were not synced; mappings of the whole stay as they are.
+    fn torn(&self, whole: &Inode, choices: &Choices) -> Arc<Inode> {
+        let mut contents = whole.contents();
         contents.truncate(choices.below(contents.len() as u64 + 1) as usize);
         for page in contents.chunks_mut(PAGE_BYTES) {
             if choices.below(2) == 0 {
                 page.fill(0);
             }
         }
-        fs::remove_file(&kept).expect("the vault is writable");
-        fs::write(&kept, contents).expect("the vault is writable");
+        let torn = self.new_file(&mut self.state.lock());
+        fs::write(torn.kept(), contents).expect("the vault is writable");
+        torn
     }
 
     /// The names of a path below the root.
@@ -233,9 +283,9 @@ impl CrashDisk {
                     let found = if is_directory {
                         Node::Directory(state.namespace.new_directory())
                     } else {
-                        Node::File(self.keep(state, &real, true))
+                        Node::File(self.keep(state, &real))
                     };
-                    state.namespace.adopt(directory, name, found);
+                    state.namespace.adopt(directory, name, found.clone());
                     found
                 }
             };
@@ -267,15 +317,24 @@ impl CrashDisk {
         Ok((self.find_directory(state, operation, parent)?, name))
     }
 
-    fn keep(&self, state: &mut State, path: &Path, is_durable: bool) -> usize {
-        let file = state.namespace.new_file(is_durable);
-        fs::hard_link(path, self.kept(file)).expect("disk and vault share a file system");
+    fn keep(&self, state: &mut State, path: &Path) -> Arc<Inode> {
+        let file = self.new_file(state);
+        fs::hard_link(path, file.kept()).expect("disk and vault share a file system");
         file
+    }
+
+    /// The state, for a change that is about to be made.
+    fn begin(&self, operation: Operation, path: &Path) -> Result<MutexGuard<'_, State>, IoError> {
+        let mut state = self.state.lock();
+        check_power(&state, operation, path)?;
+        note(&mut state);
+        Ok(state)
     }
 
     /// Counts a sync and lets it fail where that was planned.
     fn barrier(state: &mut State, operation: Operation, path: &Path) -> Result<(), IoError> {
         check_power(state, operation, path)?;
+        note(state);
         let number = state.syncs;
         if state.fail_at.is_some_and(|planned| number >= planned) {
             state.is_power_gone = true;
@@ -290,6 +349,18 @@ impl CrashDisk {
 
     fn powered(&self, operation: Operation, path: &Path) -> Result<(), IoError> {
         check_power(&self.state.lock(), operation, path)
+    }
+}
+
+/// Whether a name is among others, for the same.
+fn is_among((path, node): (&PathBuf, &Node), others: &BTreeMap<PathBuf, Node>) -> bool {
+    others.get(path).is_some_and(|other| other.is_same(node))
+}
+
+/// Notes the present moment, if moments are recorded.
+fn note(state: &mut State) {
+    if let Some(recorded) = &mut state.recorded {
+        recorded.push(Moment(state.namespace.clone()));
     }
 }
 

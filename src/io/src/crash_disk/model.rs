@@ -6,41 +6,89 @@
 //! that is right here is right there.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use super::CrashMode;
+use crate::checksum;
 use lodestone_types::{IdSource, SeededIds};
 
-/// The target of a name: an index into the model's inodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A file. Its contents stand in the vault as long as a state of the disk may show them.
+#[derive(Debug)]
+pub(super) struct Inode {
+    kept: PathBuf,
+    hash: OnceLock<u64>,
+}
+
+impl Inode {
+    /// The file whose contents stand, or will stand, at `kept`.
+    pub(super) fn new(kept: PathBuf) -> Arc<Self> {
+        Arc::new(Self { kept, hash: OnceLock::new() })
+    }
+
+    pub(super) fn kept(&self) -> &PathBuf {
+        &self.kept
+    }
+
+    pub(super) fn contents(&self) -> Vec<u8> {
+        fs::read(&self.kept).expect("the vault keeps every file")
+    }
+
+    /// A hash of the contents, which never change.
+    fn hash(&self) -> u64 {
+        *self.hash.get_or_init(|| checksum(&self.contents()))
+    }
+}
+
+impl Drop for Inode {
+    fn drop(&mut self) {
+        // The whole disk may be gone already.
+        let _ = fs::remove_file(&self.kept);
+    }
+}
+
+/// The target of a name: a file, or the index of a directory of the model.
+#[derive(Debug, Clone)]
 pub(super) enum Node {
-    File(usize),
+    File(Arc<Inode>),
     Directory(usize),
+}
+
+impl Node {
+    /// Whether both look the same on the disk: one file, or two directories.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(one), Self::File(other)) => Arc::ptr_eq(one, other),
+            (Self::Directory(_), Self::Directory(_)) => true,
+            (Self::File(_), Self::Directory(_)) | (Self::Directory(_), Self::File(_)) => false,
+        }
+    }
 }
 
 type Names = BTreeMap<String, Node>;
 
 /// One operation on one directory: survives as a whole or not at all.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Change {
     edits: Vec<(String, Option<Node>)>,
     /// Its sync failed: the operating system has dropped it and will not write it again.
     is_lost: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Directory {
     durable: Names,
     visible: Names,
     unsynced: Vec<Change>,
 }
 
-/// Inodes and names; the root is directory 0.
-#[derive(Debug)]
+/// Files and names; the root is directory 0.
+#[derive(Debug, Clone)]
 pub(super) struct Namespace {
-    /// Whether the contents of each file are durable.
-    files: Vec<bool>,
-    directories: Vec<Directory>,
+    /// Files whose contents are not durable.
+    unsynced: Vec<Arc<Inode>>,
+    directories: Vec<Arc<Directory>>,
 }
 
 /// Choices that a seed determines.
@@ -63,47 +111,48 @@ impl Namespace {
     pub(super) const ROOT: usize = 0;
 
     pub(super) fn new() -> Self {
-        Self { files: Vec::new(), directories: vec![Directory::default()] }
+        Self { unsynced: Vec::new(), directories: vec![Arc::default()] }
     }
 
-    pub(super) fn new_file(&mut self, is_durable: bool) -> usize {
-        self.files.push(is_durable);
-        self.files.len() - 1
+    /// Notes that the contents of a file are not durable yet.
+    pub(super) fn add_unsynced(&mut self, file: Arc<Inode>) {
+        self.unsynced.push(file);
     }
 
     pub(super) fn new_directory(&mut self) -> usize {
-        self.directories.push(Directory::default());
+        self.directories.push(Arc::default());
         self.directories.len() - 1
     }
 
+    /// A directory for a change; moments that were recorded keep it as it was.
+    fn directory(&mut self, directory: usize) -> &mut Directory {
+        Arc::make_mut(&mut self.directories[directory])
+    }
+
     pub(super) fn look_up(&self, directory: usize, name: &str) -> Option<Node> {
-        self.directories[directory].visible.get(name).copied()
+        self.directories[directory].visible.get(name).cloned()
     }
 
     /// Adds a node that was on the disk before the model knew it.
     pub(super) fn adopt(&mut self, directory: usize, name: &str, node: Node) {
-        let directory = &mut self.directories[directory];
-        directory.durable.insert(name.to_owned(), node);
+        let directory = self.directory(directory);
+        directory.durable.insert(name.to_owned(), node.clone());
         directory.visible.insert(name.to_owned(), node);
     }
 
     /// Carries out one operation on the names of one directory.
     pub(super) fn change(&mut self, directory: usize, edits: Vec<(String, Option<Node>)>) {
-        let directory = &mut self.directories[directory];
+        let directory = self.directory(directory);
         apply(&mut directory.visible, &edits);
         directory.unsynced.push(Change { edits, is_lost: false });
     }
 
-    pub(super) fn is_durable(&self, file: usize) -> bool {
-        self.files[file]
-    }
-
-    pub(super) fn sync_file(&mut self, file: usize) {
-        self.files[file] = true;
+    pub(super) fn sync_file(&mut self, file: &Arc<Inode>) {
+        self.unsynced.retain(|other| !Arc::ptr_eq(other, file));
     }
 
     pub(super) fn sync_directory(&mut self, directory: usize) {
-        let Directory { durable, unsynced, .. } = &mut self.directories[directory];
+        let Directory { durable, unsynced, .. } = self.directory(directory);
         for change in unsynced.iter().filter(|change| !change.is_lost) {
             apply(durable, &change.edits);
         }
@@ -112,22 +161,27 @@ impl Namespace {
 
     /// After a failed sync a later one reports success, and still nothing has been written.
     pub(super) fn lose_directory(&mut self, directory: usize) {
-        for change in &mut self.directories[directory].unsynced {
+        for change in &mut self.directory(directory).unsynced {
             change.is_lost = true;
         }
     }
 
     pub(super) fn sync_everything(&mut self) {
-        self.files.fill(true);
+        self.unsynced.clear();
         for directory in 0..self.directories.len() {
             self.sync_directory(directory);
         }
     }
 
     /// Cuts the power: of the unsynced operations those survive that `choices` picks, and what
-    /// survives is durable. Torn contents are up to the caller.
-    pub(super) fn cut_power(&mut self, choices: &Choices, mode: CrashMode) {
-        for Directory { durable, visible, unsynced } in &mut self.directories {
+    /// survives is durable. `tear` makes a file of what is left of one that was not synced.
+    pub(super) fn cut_power(
+        &mut self,
+        choices: &Choices,
+        mode: CrashMode,
+        mut tear: impl FnMut(&Inode) -> Arc<Inode>,
+    ) {
+        for Directory { durable, unsynced, .. } in self.directories.iter_mut().map(Arc::make_mut) {
             let prefix = choices.below(unsynced.len() as u64 + 1) as usize;
             for (position, change) in unsynced.drain(..).enumerate() {
                 let survives = match mode {
@@ -138,31 +192,60 @@ impl Namespace {
                     apply(durable, &change.edits);
                 }
             }
+        }
+        for whole in std::mem::take(&mut self.unsynced) {
+            let directories = self.directories.iter_mut().map(Arc::make_mut);
+            let names = directories.flat_map(|directory| directory.durable.values_mut());
+            let is_it =
+                |node: &&mut Node| matches!(node, Node::File(file) if Arc::ptr_eq(file, &whole));
+            let mut names = names.filter(is_it).peekable();
+            if names.peek().is_some() {
+                let torn = tear(&whole);
+                names.for_each(|node| *node = Node::File(Arc::clone(&torn)));
+            }
+        }
+        for Directory { durable, visible, .. } in self.directories.iter_mut().map(Arc::make_mut) {
             visible.clone_from(durable);
         }
     }
 
-    /// Everything visible, parents before children.
-    pub(super) fn walk(&self) -> Vec<(PathBuf, Node)> {
-        let mut found = Vec::new();
+    /// Everything visible; parents sort before children.
+    pub(super) fn walk(&self) -> BTreeMap<PathBuf, Node> {
+        let mut found = BTreeMap::new();
         let mut open = vec![(PathBuf::new(), Self::ROOT)];
         while let Some((path, directory)) = open.pop() {
             for (name, node) in &self.directories[directory].visible {
                 let path = path.join(name);
-                found.push((path.clone(), *node));
                 if let Node::Directory(index) = *node {
-                    open.push((path, index));
+                    open.push((path.clone(), index));
                 }
+                found.insert(path, node.clone());
             }
         }
         found
+    }
+
+    /// A hash of everything visible: names and contents.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut text = Vec::new();
+        for (path, node) in self.walk() {
+            text.extend_from_slice(path.as_os_str().as_encoded_bytes());
+            match node {
+                Node::File(file) => {
+                    text.push(0);
+                    text.extend_from_slice(&file.hash().to_le_bytes());
+                }
+                Node::Directory(_) => text.push(1),
+            }
+        }
+        checksum(&text)
     }
 }
 
 fn apply(names: &mut Names, edits: &[(String, Option<Node>)]) {
     for (name, node) in edits {
         match node {
-            Some(node) => names.insert(name.clone(), *node),
+            Some(node) => names.insert(name.clone(), node.clone()),
             None => names.remove(name),
         };
     }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::model::Node;
 use super::{CrashDisk, Fault, FaultKind, check_power, take_fault};
@@ -33,8 +34,7 @@ impl Write for FailingWriter<'_> {
 impl Disk for CrashDisk {
     fn create_dir(&self, path: &Path) -> Result<(), IoError> {
         let operation = Operation::CreateDirectory;
-        let mut state = self.state.lock();
-        check_power(&state, operation, path)?;
+        let mut state = self.begin(operation, path)?;
         let (parent, name) = self.place(&mut state, operation, path)?;
         RealDisk.create_dir(path)?;
         let made = Node::Directory(state.namespace.new_directory());
@@ -44,8 +44,7 @@ impl Disk for CrashDisk {
 
     fn write_new(&self, path: &Path, write: &mut WriteContents<'_>) -> Result<u64, IoError> {
         let fault = {
-            let mut state = self.state.lock();
-            check_power(&state, Operation::Create, path)?;
+            let mut state = self.begin(Operation::Create, path)?;
             let number = state.writes;
             state.writes += 1;
             take_fault(&mut state, Fault::Write(number))
@@ -63,17 +62,17 @@ impl Disk for CrashDisk {
         }
         let mut state = self.state.lock();
         let (parent, name) = self.place(&mut state, Operation::Create, path)?;
-        let file = self.keep(&mut state, path, false);
-        state.namespace.change(parent, vec![(name, Some(Node::File(file)))]);
+        let file = self.keep(&mut state, path);
+        state.namespace.add_unsynced(Arc::clone(&file));
+        state.namespace.change(parent, vec![(name, Some(Node::File(Arc::clone(&file))))]);
         let (_, length) = written?;
         Self::barrier(&mut state, Operation::SyncFile, path)?;
-        state.namespace.sync_file(file);
+        state.namespace.sync_file(&file);
         Ok(length)
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<(), IoError> {
-        let mut state = self.state.lock();
-        check_power(&state, Operation::Link, to)?;
+        let mut state = self.begin(Operation::Link, to)?;
         let node = self.find(&mut state, from);
         let (directory, name) = self.place(&mut state, Operation::Link, to)?;
         RealDisk.hard_link(from, to)?;
@@ -83,17 +82,17 @@ impl Disk for CrashDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), IoError> {
         let operation = Operation::Rename;
-        let mut state = self.state.lock();
-        check_power(&state, operation, to)?;
+        let mut state = self.begin(operation, to)?;
         let node = self.find(&mut state, from);
         let (old_directory, old_name) = self.place(&mut state, operation, from)?;
         let (new_directory, new_name) = self.place(&mut state, operation, to)?;
         RealDisk.rename(from, to)?;
+        let is_directory = matches!(node, Some(Node::Directory(_)));
         let (gone, come) = ((old_name, None), (new_name, node));
         if old_directory == new_directory {
             state.namespace.change(new_directory, vec![gone, come]);
         } else {
-            assert!(!matches!(node, Some(Node::Directory(_))), "not modelled: {from:?} to {to:?}");
+            assert!(!is_directory, "not modelled: {from:?} to {to:?}");
             state.namespace.change(new_directory, vec![come]);
             state.namespace.change(old_directory, vec![gone]);
         }
@@ -101,8 +100,7 @@ impl Disk for CrashDisk {
     }
 
     fn remove(&self, path: &Path) -> Result<(), IoError> {
-        let mut state = self.state.lock();
-        check_power(&state, Operation::Remove, path)?;
+        let mut state = self.begin(Operation::Remove, path)?;
         self.find(&mut state, path);
         let (directory, name) = self.place(&mut state, Operation::Remove, path)?;
         RealDisk.remove(path)?;
@@ -111,8 +109,7 @@ impl Disk for CrashDisk {
     }
 
     fn remove_dir(&self, path: &Path) -> Result<(), IoError> {
-        let mut state = self.state.lock();
-        check_power(&state, Operation::Remove, path)?;
+        let mut state = self.begin(Operation::Remove, path)?;
         self.find(&mut state, path);
         let (directory, name) = self.place(&mut state, Operation::Remove, path)?;
         RealDisk.remove_dir(path)?;
