@@ -353,15 +353,15 @@ fn check_names(source: &Source) -> Vec<String> {
     found
 }
 
-/// Test binaries that the manifest must declare, because it finds none by itself.
-fn undeclared_tests(manifest: &str, paths: &[String]) -> Vec<String> {
+/// Test binaries that a manifest must declare, because it finds none by itself.
+fn undeclared_tests(manifests: &str, paths: &[String]) -> Vec<String> {
     let is_root = |path: &&String| match path.strip_prefix("tests/") {
         Some(below) => {
             below.ends_with("/main.rs") || !below.contains('/') && below.ends_with(".rs")
         }
         None => false,
     };
-    let is_declared = |path: &&String| manifest.contains(&format!("path = \"{path}\""));
+    let is_declared = |path: &&String| manifests.contains(&format!("{path}\""));
     let missing = paths.iter().filter(is_root).filter(|path| !is_declared(path));
     missing.map(|path| format!("{path}: not declared in Cargo.toml")).collect()
 }
@@ -427,7 +427,7 @@ fn the_tree_is_tidy() {
     paths.sort();
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap();
     let manifest = read("Cargo.toml");
-    let mut found = undeclared_tests(&manifest, &paths);
+    let mut found = undeclared_tests(&(read("src/storage/Cargo.toml") + &manifest), &paths);
     found.extend(check_manifest("", &manifest));
     for path in &paths {
         let bytes = fs::metadata(root.join(path)).unwrap().len();

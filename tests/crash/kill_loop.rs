@@ -10,7 +10,7 @@
 //! Each version of a document holds a word that occurs nowhere else, so full-text search shows
 //! which versions are visible.
 //!
-//! kill -9 keeps the page cache: this proves nothing about syncs; `every_sync` does.
+//! kill -9 keeps the page cache: this proves nothing about syncs; `tests/crash_points` does.
 //!
 //! `LODESTONE_KILLS` (30) and `LODESTONE_SEED` (the clock) choose the run; scripts/crash_loop
 //! sets them. The seed fixes the operations, not the timing.

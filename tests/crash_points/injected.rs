@@ -3,21 +3,29 @@
 //! After a failed sync nothing may be acknowledged any more, even if a second try succeeds; after a
 //! full disk the same process must be able to continue.
 
-use std::sync::Arc;
-
-use lodestone_io::{CrashDisk, CrashMode, Fault, FaultKind};
+use lodestone_io::{CrashMode, Fault, FaultKind};
 use lodestone_storage::collection::Collection;
+use lodestone_types::CommitHead;
 
-use crate::workload::{self, Run, STEPS};
+use crate::workload::{self, Place, Promise, Random, Step};
+
+/// Progress of a run.
+#[derive(Debug, Default)]
+struct Run {
+    /// Steps that were acknowledged.
+    acknowledged: usize,
+    /// The last acknowledged commit, as the catalog would know it.
+    head: Option<CommitHead>,
+}
 
 /// Continues after errors while the collection accepts writes: one more try a step.
-fn persevere(collection: &Collection) -> (Run, usize) {
+fn persevere(collection: &Collection, steps: &[Step]) -> (Run, usize) {
     let (mut run, mut errors) = (Run::default(), 0);
-    for step in STEPS {
-        if workload::take(collection, *step).is_err() {
+    for step in steps {
+        if workload::take(collection, step).is_err() {
             errors += 1;
             let was_poisoned = collection.is_poisoned();
-            let again = workload::take(collection, *step);
+            let again = workload::take(collection, step);
             let has_written = again.is_ok_and(|had_work| had_work);
             assert!(!(was_poisoned && has_written), "poison lets nothing through");
             if !has_written {
@@ -31,28 +39,35 @@ fn persevere(collection: &Collection) -> (Run, usize) {
 }
 
 fn sweep(kind: FaultKind, faults: impl Iterator<Item = Fault>) {
-    let states = workload::expected();
+    let steps = workload::steps(0);
+    let states = workload::expected(&steps);
     let (mut injected, mut survived) = (0, 0);
     for fault in faults {
-        let root = tempfile::tempdir().unwrap();
-        let disk = Arc::new(CrashDisk::new(root.path()));
+        let (_root, disk) = workload::new_disk();
         disk.inject(fault, kind);
         let run = match workload::open(&disk, 1, None) {
             Err(_) => Run::default(),
             Ok(collection) => {
-                let (run, errors) = persevere(&collection);
+                let (run, errors) = persevere(&collection, &steps);
                 let seen = workload::visible(&collection);
                 assert!(seen == states[run.acknowledged], "{kind:?} at {fault:?}: reads go on");
                 assert!(errors <= 2, "{kind:?} at {fault:?}: one fault, at most one refusal");
-                survived += usize::from(run.acknowledged == STEPS.len());
+                survived += usize::from(run.acknowledged == steps.len());
                 run
             }
         };
         injected += 1;
         // The process ends; what its disk had not written goes with the power.
         disk.crash(injected, CrashMode::Hostile);
-        let context = format!("{kind:?} at {fault:?}");
-        workload::check(&disk, &run, &states, &context);
+        let _place = Place(format!("{kind:?} at {fault:?}"));
+        let contents = &states[run.acknowledged];
+        let promise = match steps.get(run.acknowledged) {
+            Some(step) => Promise::during(step, contents, run.head),
+            None => Promise::settled(contents, run.head),
+        };
+        let random = Random::new(injected);
+        let promised = workload::check(&disk, &promise, &random);
+        workload::check(&disk, promised.at_end(), &random);
     }
     println!("{kind:?}: {injected} faults, {survived} runs went on to the end, 0 lost");
     if kind == FaultKind::Full {
@@ -62,9 +77,8 @@ fn sweep(kind: FaultKind, faults: impl Iterator<Item = Fault>) {
 
 /// Files and syncs of the whole workload when nothing fails.
 fn counts() -> (u64, u64) {
-    let root = tempfile::tempdir().unwrap();
-    let disk = Arc::new(CrashDisk::new(root.path()));
-    assert_eq!(workload::run(&disk).acknowledged, STEPS.len());
+    let (_root, disk) = workload::new_disk();
+    workload::run(&disk, 0);
     (disk.writes(), disk.syncs())
 }
 
