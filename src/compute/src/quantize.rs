@@ -51,7 +51,9 @@ pub fn encode_row(vector: &[f32], codes: &mut Vec<i8>) -> Result<RowFactors, Com
 fn write_codes(vector: &[f32], norm: f64, scale: f64, codes: &mut [i8]) -> f64 {
     let code_of = |value: f32| {
         let unit = f64::from(value) / norm;
-        let code = (unit / scale).round().clamp(-CODE_MAX, CODE_MAX);
+        let code = unit / scale;
+        // No processor has an instruction for `round`, which would be called for each value.
+        let code = (code + 0.5_f64.copysign(code)).trunc().clamp(-CODE_MAX, CODE_MAX);
         (code as i32 as i8, (unit - code * scale).powi(2))
     };
     let mut lost = [0.0; LANES];

@@ -95,14 +95,33 @@ fn rotate(signs: &[f32], rotated: &mut [f32]) {
     }
 }
 
+/// Neighbours whose sums and differences fit into a register.
+const NEAR: usize = 16;
+const _: () = assert!(WIDTH_MULTIPLE.is_multiple_of(NEAR));
+
 /// The Hadamard transform of a power of two of values, not normalised, in place.
 #[inline(always)]
 fn hadamard(values: &mut [f32]) {
-    let mut half = 1;
+    for near in values.as_chunks_mut().0 {
+        *near = near_butterflies::<1>(near);
+        *near = near_butterflies::<2>(near);
+        *near = near_butterflies::<4>(near);
+        *near = near_butterflies::<8>(near);
+    }
+    let mut half = NEAR;
     while half < values.len() {
         butterflies(values, half);
         half *= 2;
     }
+}
+
+/// As [`butterflies`], in one register.
+#[inline(always)]
+fn near_butterflies<const HALF: usize>(values: &[f32; NEAR]) -> [f32; NEAR] {
+    std::array::from_fn(|at| {
+        let own = if at & HALF == 0 { values[at] } else { -values[at] };
+        values[at ^ HALF] + own
+    })
 }
 
 /// Sums and differences of neighbouring runs of `half` values.

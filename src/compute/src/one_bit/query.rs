@@ -12,10 +12,13 @@
 //! step is such that the sums of three bytes of a code fit into 8 bits.
 
 use crate::one_bit::TILE;
+use crate::prefetch;
 use crate::rotation::Rotation;
 
 /// Components of a group; a table has one entry for each pattern of their signs.
 const GROUP: usize = 4;
+/// Components that are rounded side by side; the width is a multiple of them.
+const LANES: usize = 16;
 /// Entries of a table.
 pub(super) const TABLE: usize = 1 << GROUP;
 /// Entries of a wide table.
@@ -75,24 +78,34 @@ impl OneBitQuery {
             self.step = range / TILE_UNITS;
         }
         let inverse = 1.0 / self.step;
-        let (mut sum, mut lost, mut squares) = (0.0, 0.0, 0.0);
-        let mut units = |value: f32| {
-            let size = 2.0 * value.abs();
-            let units = (size * inverse + 0.5) as i32 as u8;
-            let error = size - f32::from(units) * self.step;
-            sum += value.abs();
-            lost += error;
-            squares += error * error;
-            if value > 0.0 { [0, units] } else { [units, 0] }
+        let width = self.rotated.len();
+        let (mut positive, mut negative) = (vec![0; width], vec![0; width]);
+        let (mut sums, mut losses, mut squares) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        let lanes = self.rotated.as_chunks::<LANES>().0.iter();
+        let units = positive.as_chunks_mut().0.iter_mut().zip(negative.as_chunks_mut().0);
+        for (values, (positive, negative)) in lanes.zip(units) {
+            let (positive, negative): (&mut [u8; LANES], &mut [u8; LANES]) = (positive, negative);
+            for at in 0..LANES {
+                let size = 2.0 * values[at].abs();
+                let units = (size * inverse + 0.5) as i32 as u8;
+                let error = size - f32::from(units) * self.step;
+                sums[at] += values[at].abs();
+                losses[at] += error;
+                squares[at] += error * error;
+                let mask = if values[at] > 0.0 { u8::MAX } else { 0 };
+                (positive[at], negative[at]) = (units & mask, units & !mask);
+            }
+        }
+        let total = |lanes: [f32; LANES]| lanes.iter().sum::<f32>();
+        let pair = |(set, clear): (&[u8; 2], &[u8; 2])| -> Pair {
+            let (low, high) = ([clear[0], set[0]], [clear[1], set[1]]);
+            [low[0] + high[0], low[1] + high[0], low[0] + high[1], low[1] + high[1]]
         };
-        let pair = |[a, b]: &[f32; 2]| -> Pair {
-            let (a, b) = (units(*a), units(*b));
-            [a[0] + b[0], a[1] + b[0], a[0] + b[1], a[1] + b[1]]
-        };
-        let pairs: Vec<Pair> = self.rotated.as_chunks().0.iter().map(pair).collect();
+        let pairs = positive.as_chunks().0.iter().zip(negative.as_chunks().0);
+        let pairs: Vec<Pair> = pairs.map(pair).collect();
         // Half of the components are the query's sign, in the mean.
-        self.bias = 0.5 * lost - sum;
-        self.rounding = 0.25 * squares / (SIGN_SINE * SIGN_SINE);
+        self.bias = 0.5 * total(losses) - total(sums);
+        self.rounding = 0.25 * total(squares) / (SIGN_SINE * SIGN_SINE);
         for (pairs, table) in pairs.as_chunks().0.iter().zip(self.tables.as_chunks_mut().0) {
             *table = table_of(pairs);
         }
@@ -116,6 +129,15 @@ impl OneBitQuery {
     /// first six bits of each byte, and one for the last two of all.
     pub(super) fn wide_tables(&self) -> &[[WideTable; TILE + 1]] {
         &self.wide_tables
+    }
+
+    /// Prefetches the tables that a scan reads.
+    pub fn prefetch(&self) {
+        if self.wide_tables.is_empty() {
+            prefetch(&self.tables);
+        } else {
+            prefetch(&self.wide_tables);
+        }
     }
 
     /// A sum of entries times this, plus [`Self::bias`], is about `signs . rotated query`.
