@@ -22,11 +22,11 @@ use crate::cli::bench::{arrays, cpu_seconds, pages, report, round, segment};
 /// Runs of a setting, the quickest of which counts where settings are compared.
 const RUNS: usize = 3;
 /// Deviations of T0's bound that are tried for a target: few read less of T1 and lose more.
-const DEVIATIONS: [f32; 4] = [2.5, 1.5, 1.0, 0.5];
+const DEVIATIONS: [f32; 5] = [2.5, 2.0, 1.5, 1.0, 0.5];
 /// Patience that is tried for a target: lists passed in vain before a search ends.
-const PATIENCE: [usize; 26] = [
+const PATIENCE: [usize; 28] = [
     1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 224, 256, 320, 384,
-    512, 768, 1024,
+    448, 512, 640, 768, 1024,
 ];
 
 /// Builds or opens, searches and reports.

@@ -3,7 +3,7 @@
 use crate::segment::lists::build::{BuiltLists, FINITE, ListSource, members_of};
 use crate::segment::lists::measure::{Measured, measure};
 use crate::segment::lists::view::HEAD_BYTES;
-use crate::segment::lists::{Lists, NO_ROW};
+use crate::segment::lists::{Lists, NO_ROW, STEEPNESS};
 use lodestone_compute::encode_row;
 use lodestone_compute::kmeans::means;
 use lodestone_compute::one_bit::{BLOCK_ROWS, ListUnits, OneBitEncoder};
@@ -153,7 +153,8 @@ impl Arrays {
         bytes.extend(head.iter().flat_map(|number| number.to_le_bytes()));
         let Measured { patience, all, near, quick_patience } = measured;
         let numbers = [patience, all, near, quick_patience].concat();
-        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        let numbers = numbers.iter().chain(&[STEEPNESS]);
+        bytes.extend(numbers.flat_map(|number| number.to_le_bytes()));
         bytes.resize(HEAD_BYTES, 0);
         bytes.extend(bytemuck::cast_slice::<i8, u8>(&self.codes));
         for array in [&self.scales, &self.squares, &self.spreads] {

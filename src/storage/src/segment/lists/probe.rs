@@ -5,14 +5,15 @@
 //!    -> those that pass the filter, best upper bound first, 16 at a time -> T1 -> threshold
 //! ```
 //! A probing search ends when so many lists in a row (its patience) brought no row that is among
-//! the best k so far. So the data decides how many lists are read: the neighbours of a passage are
-//! in few lists, the answers to an unusual question in many, and under a filter a search continues
-//! as long as better rows are found.
+//! the best k so far, and the sooner the less the next one promises. So the data decides how many
+//! lists are read: the neighbours of a passage are in few lists, the answers to an unusual question
+//! in many, and under a filter a search continues as long as better rows are found.
 //!
 //! An exact search then reads all other lists in memory order, which is faster than in order of
 //! expected score, because the score threshold hardly rises any more. Several exact searches share
 //! one pass.
 
+use crate::segment::lists::nearest::{all_but, lists_at_once, nearest, take_nearest};
 use crate::segment::lists::{Effort, Lists, NearRows};
 use lodestone_compute::one_bit::scan::MayReach;
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitQuery, Reference};
@@ -24,14 +25,8 @@ use lodestone_types::{Hit, RowId};
 /// Blocks that all searches of a shared pass look at before the next: 60 KiB at d = 384, which
 /// stay in the processor's second cache meanwhile.
 const RUN_BLOCKS: usize = 16;
-/// Lists that are sorted together, at least: T0 gives the distance of a point only roughly.
-const LISTS_AT_ONCE_MIN: usize = 16;
 /// Lists that an exact search visits before it goes through all others.
 const LISTS_OF_EXACT: usize = 64;
-/// Blocks of points between two selections of the nearest.
-const POINT_BLOCKS: usize = 4;
-/// Reference of the points: the origin.
-const NOWHERE: Reference = Reference { dot: 0.0, allowance: 0.0 };
 /// Spreads towards the query at which the best rows of a list are expected: a wide list may hold
 /// better rows than a narrow one that is as near. Over questions to a million real passages, .2 to
 /// .4 leave a sixth fewer lists before the last neighbour than 0 does; .6 twice as many.
@@ -111,33 +106,11 @@ fn search_all<R: NearRows>(lists: &Lists<'_>, searches: &mut [Search<'_, R>]) {
     searches.iter_mut().for_each(|search| search.scanned = lists.len());
 }
 
-/// Leaves the highest `count` keys; returns the lowest score among them.
-fn keep_highest(keys: &mut Vec<RankKey>, count: usize) -> f32 {
-    let (_, lowest, _) = keys.select_nth_unstable_by(count - 1, |a, b| b.cmp(a));
-    let threshold = lowest.hit().score;
-    keys.truncate(count);
-    threshold
-}
-
-/// Lists that are sorted together.
-pub(super) fn lists_at_once(patience: usize) -> usize {
-    (2 * patience).max(LISTS_AT_ONCE_MIN)
-}
-
-/// Takes the `count` highest keys out of `order`.
-pub(super) fn take_nearest(order: &mut Vec<RankKey>, count: usize) -> Vec<RankKey> {
-    let rest = order.len().saturating_sub(count);
-    if rest > 0 {
-        order.select_nth_unstable(rest);
-    }
-    order.drain(rest..).collect()
-}
-
 /// The search of one query through the lists.
 pub(super) struct Search<'a, R> {
-    lists: &'a Lists<'a>,
+    pub(super) lists: &'a Lists<'a>,
     query: &'a PreparedQuery,
-    one_bit: OneBitQuery,
+    pub(super) one_bit: OneBitQuery,
     effort: Effort,
     rows: R,
     /// The best lower bounds.
@@ -161,6 +134,8 @@ pub(super) struct Seen {
     pub(super) list: usize,
     /// Score that its best rows are expected to reach.
     promise: f32,
+    /// Its spread, times the distance of the query: what scores of its rows vary by.
+    spread: f32,
     reference: Reference,
 }
 
@@ -198,7 +173,7 @@ impl<'a, R: NearRows> Search<'a, R> {
 
     /// Visits lists by expected score until `patience` of them in a row brought no better row.
     fn probe_in_order(&mut self, patience: usize) {
-        let at_once = lists_at_once(patience);
+        let at_once = lists_at_once(self.lists, patience);
         let nearest = self.nearest_lists(at_once);
         let mut in_vain = 0;
         if self.visit_all(&nearest, patience, &mut in_vain) {
@@ -221,10 +196,10 @@ impl<'a, R: NearRows> Search<'a, R> {
             if let Some(ahead) = order.get(at + LISTS_AHEAD_COLD).filter(|_| self.is_cold) {
                 self.lists.read_soon(ahead.list);
             }
-            *in_vain = if self.visit(seen, next) { 0 } else { *in_vain + 1 };
-            if *in_vain >= patience && self.best.score_to_reach().is_some() {
+            if self.ends_before(seen, *in_vain, patience) {
                 return true;
             }
+            *in_vain = if self.visit(seen, next) { 0 } else { *in_vain + 1 };
         }
         false
     }
@@ -238,39 +213,15 @@ impl<'a, R: NearRows> Search<'a, R> {
         }
     }
 
-    /// The `count` lists of highest upper bounds, in no order. Only candidates for them are
-    /// compared twice: sorting thousands of lists costs more than visiting ten.
-    pub(super) fn nearest_lists(&self, count: usize) -> Vec<RankKey> {
-        let points = self.lists.points();
-        let (mut nearest, mut found) = (Vec::with_capacity(4 * count), Vec::new());
-        let mut threshold = f32::NEG_INFINITY;
-        for first in (0..points.len()).step_by(POINT_BLOCKS) {
-            found.clear();
-            let run = points.run(first, POINT_BLOCKS.min(points.len() - first));
-            run.scan(&self.one_bit, NOWHERE, threshold, &[], &mut found);
-            let position = |found: &MayReach| found.position + (first * BLOCK_ROWS) as u32;
-            // Rows that only fill up the last block come last.
-            let found = found.iter().take_while(|at| (position(at) as usize) < self.lists.len());
-            nearest.extend(found.map(|at| RankKey::new(at.upper, RowId(position(at)))));
-            if nearest.len() >= 2 * count {
-                threshold = keep_highest(&mut nearest, count);
-            }
-        }
-        if nearest.len() > count {
-            keep_highest(&mut nearest, count);
-        }
-        nearest
+    /// The `count` lists of highest upper bounds, in no order.
+    fn nearest_lists(&self, count: usize) -> Vec<RankKey> {
+        let mut nearest = nearest(self.lists, &[&self.one_bit], count);
+        nearest.pop().expect("one answer for one query")
     }
 
     /// All other lists with the upper bounds of their points.
     pub(super) fn lists_without(&self, known: Vec<RankKey>) -> Vec<RankKey> {
-        let mut points = Vec::with_capacity(self.lists.points().len() * BLOCK_ROWS);
-        let all = f32::NEG_INFINITY;
-        self.lists.points().scan(&self.one_bit, NOWHERE, all, &[], &mut points);
-        points.truncate(self.lists.len());
-        let lowest = known.into_iter().min();
-        let keys = points.iter().map(|point| RankKey::new(point.upper, RowId(point.position)));
-        keys.filter(|key| lowest.is_none_or(|lowest| *key < lowest)).collect()
+        all_but(self.lists, &self.one_bit, known)
     }
 
     /// Lists by expected score, best first.
@@ -292,7 +243,18 @@ impl<'a, R: NearRows> Search<'a, R> {
         let lost = query.residual() * lists.square(list).sqrt();
         let allowance = self.effort.deviations * self.one_bit.allow_for_rounding(distance);
         let reference = Reference { dot: dot + lost, allowance };
-        Seen { list, promise: dot + PROMISED_SPREADS * lists.spread(list) * distance, reference }
+        let spread = lists.spread(list) * distance;
+        Seen { list, promise: dot + PROMISED_SPREADS * spread, spread, reference }
+    }
+
+    /// Whether a search that has passed `in_vain` lists in a row without a better row ends here: a
+    /// list counts the more, the further its promise is below the score to reach.
+    pub(super) fn ends_before(&self, next: &Seen, in_vain: usize, patience: usize) -> bool {
+        let Some(score) = self.best.score_to_reach() else { return false };
+        let missing = (score - next.promise) / next.spread;
+        // Of NaN, where a list without spread lacks nothing, and 0 the larger is 0.
+        let weight = (self.lists.steepness() * missing).max(0.0).exp();
+        (in_vain + 1) as f32 * weight > patience as f32
     }
 
     /// Reads a list, and prefetches the next one; returns whether one of its rows is among the best
@@ -380,6 +342,12 @@ impl<'a, R: NearRows> Search<'a, R> {
             self.best_news = self.best_news.max(estimate);
         }
         is_news
+    }
+
+    /// Prefetches what a visit reads beside the list.
+    pub(super) fn prefetch(&self) {
+        prefetch(std::slice::from_ref(self));
+        self.one_bit.prefetch();
     }
 
     /// Whether there are as many rows as wanted.

@@ -1,19 +1,24 @@
 //! Probing searches of several queries, list by list.
 //!
-//! A search never ends before it has passed `patience` lists in vain, so it is certain to visit
-//! that many more than it has passed already. These visits of all searches are made in the order of
-//! the lists: T0 of a list is read from memory once for all searches that visit it.
+//! A search ends where it has passed its patience of lists in vain, so it is certain to visit those
+//! up to there. These visits of all searches are made in the order of the lists: T0 of a list is
+//! read from memory once for all searches that visit it.
 
+use crate::segment::lists::nearest::{lists_at_once, nearest, take_nearest};
 use crate::segment::lists::probe::{Probed, Search, Seen};
-use crate::segment::lists::{Effort, Lists, NearRows, probe};
+use crate::segment::lists::{Effort, Lists, NearRows};
+use lodestone_compute::one_bit::OneBitQuery;
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{PreparedQuery, RankKey};
 
 /// Lists that a search visits by promise before it takes part: they give it a threshold, without
 /// which it would look at nearly every row of T1.
 const LISTS_ALONE: usize = 16;
+/// Searches that choose their lists together: the points come from memory once for all of them, and
+/// their tables stay in the processor's second cache until each has visited its first lists.
+const BEGUN_TOGETHER: usize = 16;
 
-/// As [`probe::probe`] for several queries; `rows` are those of each. A search may visit some lists
+/// As [`super::probe()`] for several queries; `rows` are those of each. A search may visit some lists
 /// fewer or more than alone: what counts as a better row is judged after each round of visits.
 pub fn probe_side_by_side<R: NearRows>(
     lists: &Lists<'_>,
@@ -23,24 +28,38 @@ pub fn probe_side_by_side<R: NearRows>(
     (effort, patience): (Effort, usize),
     rows: impl Fn(usize) -> R,
 ) -> Vec<Probed> {
-    let begin = |(at, query)| {
-        let search = Search::new(lists, rotation, query, k, effort, rows(at));
-        Course::begin(search, patience)
-    };
-    let mut courses: Vec<Course<'_, R>> = queries.iter().enumerate().map(begin).collect();
-    let mut visits = Vec::new();
+    let mut courses: Vec<Course<'_, R>> = Vec::with_capacity(queries.len());
+    for some in queries.chunks(BEGUN_TOGETHER) {
+        let number = courses.len();
+        let begin = |(at, query)| Search::new(lists, rotation, query, k, effort, rows(number + at));
+        let searches: Vec<Search<'_, R>> = some.iter().enumerate().map(begin).collect();
+        let tables: Vec<&OneBitQuery> = searches.iter().map(|search| &search.one_bit).collect();
+        let known = nearest(lists, &tables, lists_at_once(lists, patience));
+        let begun = searches.into_iter().zip(known);
+        courses.extend(begun.map(|(search, known)| Course::begin(search, known, patience)));
+    }
+    let (mut visits, mut order) = (Vec::new(), Vec::new());
     loop {
         visits.clear();
+        order.clear();
         for (number, course) in courses.iter_mut().enumerate() {
-            course.plan(|list, at| visits.push((list, number, at)));
+            course.plan(|list, at| {
+                order.push((list as u64) << 32 | visits.len() as u64);
+                visits.push((list, number, at));
+            });
         }
         if visits.is_empty() {
             return courses.into_iter().map(|course| course.search.finish()).collect();
         }
-        visits.sort_unstable();
-        for (position, (list, number, at)) in visits.iter().enumerate() {
-            let next = visits.get(position + 1).map(|(next, ..)| *next);
-            courses[*number].visit(*at, next.filter(|next| next != list));
+        order.sort_unstable();
+        let visit = |place: &u64| visits[*place as u32 as usize];
+        for (position, (list, number, at)) in order.iter().map(visit).enumerate() {
+            let next = order.get(position + 1).map(visit);
+            if let Some((_, next, _)) = next {
+                courses[next].search.prefetch();
+            }
+            let next = next.map(|(next, ..)| next).filter(|next| *next != list);
+            courses[number].visit(at, next);
         }
         courses.iter_mut().for_each(Course::settle);
     }
@@ -64,9 +83,8 @@ struct Course<'a, R> {
 }
 
 impl<'a, R: NearRows> Course<'a, R> {
-    fn begin(search: Search<'a, R>, patience: usize) -> Self {
+    fn begin(search: Search<'a, R>, known: Vec<RankKey>, patience: usize) -> Self {
         let patience = patience.max(1);
-        let known = search.nearest_lists(probe::lists_at_once(patience));
         let order = search.by_promise(&known);
         let mut course = Self {
             search,
@@ -80,15 +98,22 @@ impl<'a, R: NearRows> Course<'a, R> {
             news: Vec::new(),
             planned: 0..0,
         };
-        let alone = LISTS_ALONE.min(patience).min(course.order.len());
-        course.planned = 0..alone;
-        course.next = alone;
-        (0..alone).for_each(|at| {
-            let next = course.order.get(at + 1).map(|next| next.list);
-            course.visit(at, next);
-        });
-        course.settle();
+        while course.next < LISTS_ALONE.min(course.order.len()) && !course.is_done {
+            course.visit_alone();
+        }
         course
+    }
+
+    /// Visits the next list, unless the search ends before it.
+    fn visit_alone(&mut self) {
+        let seen = &self.order[self.next];
+        if self.search.ends_before(seen, self.in_vain, self.patience) {
+            self.is_done = true;
+            return;
+        }
+        self.next += 1;
+        let ahead = self.order.get(self.next).map(|ahead| ahead.list);
+        self.in_vain = if self.search.visit(seen, ahead) { 0 } else { self.in_vain + 1 };
     }
 
     /// Names the visits that are certain to be made.
@@ -96,13 +121,13 @@ impl<'a, R: NearRows> Course<'a, R> {
         if !self.is_done && self.next == self.order.len() {
             self.order_more();
         }
-        let count = match (self.is_done, self.search.is_full()) {
-            (true, _) => 0,
-            (false, true) => self.patience - self.in_vain,
-            // Without enough rows a search goes on, whatever it finds.
-            (false, false) => self.patience,
+        let goes_on = |(at, seen): &(usize, &Seen)| {
+            !self.search.ends_before(seen, self.in_vain + at, self.patience)
         };
-        self.planned = self.next..(self.next + count).min(self.order.len());
+        let coming = self.order[self.next..].iter().take(self.patience).enumerate();
+        let count = if self.is_done { 0 } else { coming.take_while(goes_on).count() };
+        self.is_done = count == 0;
+        self.planned = self.next..self.next + count;
         self.next = self.planned.end;
         self.planned.clone().for_each(|at| visit(self.order[at].list, at));
     }
@@ -111,7 +136,7 @@ impl<'a, R: NearRows> Course<'a, R> {
         let search = &self.search;
         let known = &mut self.known;
         let rest = self.rest.get_or_insert_with(|| search.lists_without(std::mem::take(known)));
-        let next = probe::take_nearest(rest, probe::lists_at_once(self.patience));
+        let next = take_nearest(rest, lists_at_once(search.lists, self.patience));
         self.order = search.by_promise(&next);
         self.next = 0;
         self.is_done = self.order.is_empty();
@@ -133,6 +158,5 @@ impl<'a, R: NearRows> Course<'a, R> {
             None => self.in_vain += self.planned.len(),
         }
         self.news.clear();
-        self.is_done |= self.in_vain >= self.patience && self.search.is_full();
     }
 }

@@ -18,6 +18,7 @@ pub struct Lists<'a> {
     patience: [f32; 2],
     /// The same for 97 of 100; zeros in segments of before.
     quick_patience: [f32; 2],
+    steepness: f32,
     /// Shares of the rows that T0 cannot rule out, for 10 and for 100 neighbours: of an exact
     /// search and of a probing one.
     all: [f32; 2],
@@ -74,6 +75,8 @@ impl<'a> Lists<'a> {
             all: pair(5),
             near: pair(7),
             quick_patience: pair(9),
+            // Whatever another program wrote: no less than 0, and a number.
+            steepness: f32::from_bits(head[11]).max(0.0),
             codes,
             scales,
             squares,
@@ -170,6 +173,12 @@ impl<'a> Lists<'a> {
             (Recall::Usual, _) | (Recall::Quick, 0) => usual,
             (Recall::Quick, quick) => quick,
         }
+    }
+
+    /// Growth, for each spread by which a list's promise is below the score to reach, of the
+    /// logarithm of the lists that it counts for where it is passed in vain.
+    pub fn steepness(&self) -> f32 {
+        self.steepness
     }
 
     /// Whether T0 rules out enough to be worth reading in an exact search for `k` rows.
