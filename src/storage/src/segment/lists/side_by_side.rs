@@ -18,8 +18,8 @@ const LISTS_ALONE: usize = 16;
 /// their tables stay in the processor's second cache until each has visited its first lists.
 const BEGUN_TOGETHER: usize = 16;
 
-/// As [`super::probe()`] for several queries; `rows` are those of each. A search may visit some lists
-/// fewer or more than alone: what counts as a better row is judged after each round of visits.
+/// As [`super::probe()`] for several queries; `rows` are those of each. A search may visit some
+/// lists fewer or more than alone: what counts as a better row is judged after each round.
 pub fn probe_side_by_side<R: NearRows>(
     lists: &Lists<'_>,
     rotation: &Rotation,
