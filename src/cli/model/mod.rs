@@ -27,7 +27,7 @@ const MODELS_TOLD_MAX: usize = 8;
 #[derive(Debug, Subcommand)]
 pub enum ModelVerb {
     /// Check a model, from a directory or a model hub, and copy it to where the server looks.
-    Install(InstallOptions),
+    Install(Box<InstallOptions>),
     /// List the models that a server would load.
     Ls(ModelPlaces),
 }

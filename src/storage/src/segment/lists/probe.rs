@@ -350,11 +350,6 @@ impl<'a, R: NearRows> Search<'a, R> {
         self.one_bit.prefetch();
     }
 
-    /// Whether there are as many rows as wanted.
-    pub(super) fn is_full(&self) -> bool {
-        self.best.score_to_reach().is_some()
-    }
-
     pub(super) fn threshold(&self) -> f32 {
         self.best.score_to_reach().unwrap_or(f32::NEG_INFINITY)
     }
