@@ -13,7 +13,7 @@ use lodestone_compute::{PreparedQuery, RankKey};
 
 /// Lists that a search visits by promise before it takes part: they give it a threshold, without
 /// which it would look at nearly every row of T1.
-const LISTS_ALONE: usize = 16;
+const LISTS_ALONE: usize = 4;
 /// Searches that choose their lists together: the points come from memory once for all of them, and
 /// their tables stay in the processor's second cache until each has visited its first lists.
 const BEGUN_TOGETHER: usize = 16;
