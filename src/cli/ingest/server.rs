@@ -116,7 +116,7 @@ impl Server<'_> {
         })
     }
 
-    /// What `read` makes of each source that the server has.
+    /// Facts that `read` takes from each source that the server has.
     fn listed<T>(
         &self,
         ids: &[&str],

@@ -127,7 +127,8 @@ impl ModelPlaces {
     }
 }
 
-/// An error about an embedding model that is not there, with what to do; `flag` names its directory.
+/// An error about an embedding model that is not there, with what to do; `flag` names its
+/// directory.
 pub fn not_there(error: &EmbedError, dir: &Path, flag: &str) -> String {
     let standing = models_beside(dir);
     let standing = match standing.first() {

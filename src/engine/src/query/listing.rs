@@ -90,7 +90,7 @@ impl SourceView {
     }
 }
 
-/// Why a replacement failed, and that it has replaced nothing.
+/// The reason why a replacement failed, and that it has replaced nothing.
 fn still_searchable(message: &str, version: u32) -> String {
     let why = if message.is_empty() { "processing failed" } else { message };
     format!("{why}; the version before it, v{version}, is still searchable")

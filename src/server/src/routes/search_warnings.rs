@@ -1,5 +1,5 @@
-//! Warnings of searches: names that narrow in other products and are ignored here; and where nothing
-//! was found, keys and types of values in their filters.
+//! Warnings of searches: names that narrow in other products and are ignored here; and where
+//! nothing was found, keys and types of values in their filters.
 
 use crate::app::App;
 use crate::dto::answers::SearchWarning;
@@ -13,8 +13,8 @@ use lodestone_types::{FilterMap, limits};
 /// Warnings of one answer.
 const WARNINGS_MAX: usize = 8;
 
-/// What a search of documents may have meant otherwise: ignored names; and where so many results
-/// were found as none, conditions of its filter.
+/// Warnings of a search of documents: about ignored names; and where so many results were found as
+/// none, about conditions of its filter.
 pub(super) fn warnings(
     app: &App,
     call: &Call,

@@ -51,7 +51,8 @@ pub struct TypeMismatch {
 }
 
 /// The conditions of a filter that match none of some rows of segments because of the types of
-/// their values or because the key has none. Without rows there is nothing to tell. `$ne` and `$nin` are none of them: what has another type passes.
+/// their values, or because the key has none; without rows there is nothing to tell. `$ne` and
+/// `$nin` are none of them: what has another type passes.
 ///
 /// # Errors
 /// [`FilterError::Damaged`] if a bitmap is.
