@@ -3,6 +3,7 @@
 An answer must be the same as before, or say that it lacks something, or be a refusal. What is damaged is built again
 from the originals, so that after a while everything is the same, but what only a damaged original held. Bytes that
 change under a running server after it has verified them are found by the scrub: answers are compared after its pass.
+Each tenant has one change of its own and is judged by itself; some have none, and miss nothing at any time.
 """
 import json
 import os
@@ -12,37 +13,43 @@ import time
 from oracle import EVERY, word
 from server import Broken, Refused, Server, wait_for_jobs
 
-TENANTS, DOCUMENTS = 8, 5
+TENANTS, DOCUMENTS = 40, 5
+# Where the catalog of all is changed, or the model embeds what is built again.
+FEW_TENANTS = 8
+UNTOUCHED = 0.1
 ROUNDING = 0.01
 # Without a change for so long nothing more is rebuilt.
 STILL_SECONDS = 1.5
 
 
-def dataset(trial):
-    """A data directory of many tenants and the right answers, made once a run."""
-    made = trial.shared.get("dataset")
+def dataset(trial, tenants):
+    """A data directory of tenants, their folders and the right answers, made once a run."""
+    name = f"dataset-{tenants}-{trial.has_model}"
+    made = trial.shared.get(name)
     if made:
         return made
-    data = trial.shared_folder / "dataset"
+    data = trial.shared_folder / name
     server = Server(trial, data)
-    client = server.client()
+    client, folders = server.client(is_kept=True), []
     for part in range(2):
-        for tenant in range(TENANTS):
+        for tenant in range(tenants):
             for at in range(DOCUMENTS):
                 if (at + part) % 3:
                     upload(client, tenant, at, part)
+            if not part:
+                folders += {folder.name for folder in (data / "v1/raw").iterdir()} - set(folders)
         wait_for_jobs(client)
-    for tenant in range(TENANTS):
+    for tenant in range(tenants):
         body = {"tenant_id": f"tenant-{tenant}", "source_ids": ["doc-0"]}
         client.expect("DELETE", "/upload/delete_source", body)
-    answers = {tenant: answers_of(client, tenant) for tenant in range(TENANTS)}
+    answers = {tenant: answers_of(client, tenant) for tenant in range(tenants)}
     if any(status != 200 for found in answers.values() for status, _ in found.values()):
         raise Broken(f"the right answers are not to be had: {answers}")
     _, _, metrics = client.send("GET", "/metrics")
     trial.shared["has_scrub"] = b"lodestone_scrub_passes_total" in metrics
     server.stop()
-    trial.shared["dataset"] = data, answers
-    return data, answers
+    trial.shared[name] = data, folders, answers
+    return trial.shared[name]
 
 
 def upload(client, tenant, at, version):
@@ -152,39 +159,60 @@ def mutate(path, random, others):
 
 
 def mutations(trial):
-    """One change of a file for each tenant or of the catalog; compared at once, when rebuilt, and after another start."""
-    base, answers = dataset(trial)
-    random, data = trial.random, trial.folder / "data"
-    shutil.copytree(base, data)
+    """One change of a file for most tenants, or changes of the catalog, each of a copy of its own."""
+    of_catalog, is_live = trial.random.random() < 0.12, trial.random.random() < 0.4
+    base, folders, answers = dataset(trial, FEW_TENANTS if of_catalog or trial.has_model else TENANTS)
+    if of_catalog:
+        for _ in range(FEW_TENANTS):
+            changed(trial, base, answers, in_catalog, is_live=False)
+    else:
+        change = lambda data, random: in_folders(data, random, folders)
+        changed(trial, base, answers, change, is_live and trial.shared["has_scrub"])
+
+
+def in_catalog(data, random):
+    """Changes a file of the catalog, which is about all tenants."""
+    return [mutate(random.choice(sorted(data.glob("catalog.sqlite*"))), random, [])], set()
+
+
+def in_folders(data, random, folders):
+    """Changes one file of most tenants; what was done, and the tenants without a change."""
+    said, untouched, kinds = [], set(), {}
     # Names are random and times are not: the same seed chooses the same files of any data set.
     files = [path for path in (data / "v1").rglob("*") if path.is_file()]
     files.sort(key=lambda path: path.stat().st_mtime_ns)
-    kinds = {}
     for path in files:
-        kinds.setdefault((path.relative_to(data).parts[1], path.suffix), []).append(path)
-    is_live, of_catalog = random.random() < 0.4, random.random() < 0.2
-    is_live &= trial.shared["has_scrub"]
+        folder = path.relative_to(data).parts[2]
+        kinds.setdefault(folder, {}).setdefault((path.relative_to(data).parts[1], path.suffix), []).append(path)
+    for tenant, folder in enumerate(folders):
+        if random.random() < UNTOUCHED:
+            untouched.add(tenant)
+            continue
+        # As many changes of segments as of everything else together.
+        segments = kinds[folder]["c", ".seg"]
+        path = random.choice(segments if random.random() < 0.5 else random.choice(list(kinds[folder].values())))
+        others = [other for other in files if other.suffix == path.suffix and other != path and other.exists()]
+        said.append(mutate(path, random, others))
+    return said, untouched
+
+
+def changed(trial, base, answers, change, is_live):
+    """Changes a copy; answers are compared at once, when all is built again, and after another start."""
+    data = trial.folder / "data"
+    shutil.rmtree(data, ignore_errors=True)
+    shutil.copytree(base, data)
     server = Server(trial, data, {"LODESTONE_SCRUB_PERIOD": "0.00005"}) if is_live else None
     if server:
-        for tenant in range(TENANTS):
-            compare(tenant, answers[tenant], answers_of(server.client(), tenant), False, "before")
-    said = []
-    if of_catalog and not is_live:
-        said.append(mutate(random.choice(sorted(data.glob("catalog.sqlite*"))), random, []))
-    else:
-        for number in range(TENANTS):
-            # As many changes of segments as of everything else together.
-            segments = kinds["c", ".seg"]
-            path = random.choice(segments if random.random() < 0.5 else random.choice(list(kinds.values())))
-            others = [other for other in files if other.suffix == path.suffix and other != path]
-            if path.exists():
-                said.append(mutate(path, random, [other for other in others if other.exists()]))
+        client = server.client(is_kept=True)
+        for tenant, right in answers.items():
+            compare(tenant, right, answers_of(client, tenant), False, "before")
+    said, untouched = change(data, trial.random)
     trial.note("; ".join(said))
     trial.add(mutations=len(said), while_running=len(said) * is_live)
     if server:
         wait_for_scrub(server)
     try:
-        watch(trial, data, server, answers, is_live)
+        watch(trial, data, server, answers, is_live, untouched)
     except Refused as refused:
         # A start may be refused, if it says for which file.
         if "catalog.sqlite" not in str(refused) and str(data) not in str(refused):
@@ -207,26 +235,30 @@ def wait_for_scrub(server):
         time.sleep(0.02)
 
 
-def watch(trial, data, server, answers, is_live):
+def watch(trial, data, server, answers, is_live, untouched):
     """Compares while things are rebuilt, then after another start."""
     server = server or Server(trial, data)
-    whole, seen, since = set(), None, time.monotonic()
-    while len(whole) < TENANTS and time.monotonic() < since + STILL_SECONDS:
-        found = {tenant: answers_of(server.client(), tenant) for tenant in set(range(TENANTS)) - whole}
+    client, whole, seen, since = server.client(is_kept=True), set(), None, time.monotonic()
+    while len(whole) < len(answers) and time.monotonic() < since + STILL_SECONDS:
+        found = {tenant: answers_of(client, tenant) for tenant in answers if tenant not in whole}
         for tenant, answer in found.items():
-            if compare(tenant, answers[tenant], answer, True, "damaged"):
+            if compare(tenant, answers[tenant], answer, tenant not in untouched, "damaged"):
                 whole.add(tenant)
+            elif tenant in untouched:
+                raise Broken(f"tenant {tenant} lacks something, and nothing of it was changed: {answer}")
         if found != seen:
             seen, since = found, time.monotonic()
         if not server.is_running():
             raise Broken(f"damage ended the server: {server.log()[-2000:]}")
         time.sleep(0.05)
-    trial.add(tenants_whole_again=len(whole), tenants_with_losses=TENANTS - len(whole))
+    trial.add(tenants_whole_again=len(whole - untouched), tenants_with_losses=len(answers) - len(whole))
+    trial.add(tenants_untouched=len(untouched))
     server.stop()
     server = Server(trial, data)
-    for tenant in range(TENANTS):
-        is_whole = compare(tenant, answers[tenant], answers_of(server.client(), tenant), True, "started again")
+    client = server.client(is_kept=True)
+    for tenant, right in answers.items():
+        is_whole = compare(tenant, right, answers_of(client, tenant), True, "started again")
         # What changes beside a running server is met when it is read, some of it by the next start.
-        if tenant in whole and not is_whole and not is_live:
+        if tenant in whole and not is_whole and not (is_live and tenant not in untouched):
             raise Broken(f"tenant {tenant} was whole before another start")
     server.kill()

@@ -27,25 +27,24 @@ def kills(trial):
     data, random, journal = trial.folder / "data", trial.random, Journal()
     for number in range(10):
         if number and random.random() < 0.2:
-            with contextlib.suppress(Broken, Refused):
-                start_and_kill(trial, data, random)
+            start_and_kill(trial, data, random.random() * 1.5 * server.start_seconds)
             trial.add(kills=1)
         server = Server(trial, data)
         trial.seconds("start", server.start_seconds)
         journal.check(server, is_full=random.random() < 0.3)
         with journal.writing(server, random):
-            time.sleep(0.02 * 100 ** random.random())
+            time.sleep(0.005 * 100 ** random.random())
             server.kill()
         trial.add(kills=1)
     finish(trial, data, journal)
 
 
-def start_and_kill(trial, data, random):
-    """A start that is killed on its way; the process needs no time to be ready."""
+def start_and_kill(trial, data, seconds):
+    """A start that is killed on its way."""
     names = {"LODESTONE_ADMIN_KEY": "a-key-that-nobody-uses-00000000000001", "LODESTONE_MODEL_DIR": str(trial.model)}
     command = [trial.binary, "serve", "--data-dir", data, "--listen", "127.0.0.1:0"]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | names)
-    time.sleep(random.random() * 0.6)
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=os.environ | names | trial.embedder)
+    time.sleep(seconds)
     process.kill()
     process.wait()
 
@@ -138,7 +137,7 @@ def cuts(trial):
 
 def until_cut(journal, random):
     """Waits for the moment of a cut."""
-    time.sleep(0.02 * 60 ** random.random())
+    time.sleep(0.005 * 100 ** random.random())
     if random.random() < 0.5:
         acknowledged, end = journal.count("acknowledged"), time.monotonic() + 5
         while journal.count("acknowledged") == acknowledged and time.monotonic() < end:
@@ -146,11 +145,40 @@ def until_cut(journal, random):
 
 
 def io_errors(trial):
-    """One call fails, or all from one on; then the power is cut where that can be done, or the process is killed."""
+    """Five times one call fails, or all from one on; then the power is cut where that can be done, or the process is killed."""
     random, journal = trial.random, Journal(2)
     kinds = trial.shared["file_systems"]
     disk = LoopDisk(trial, random.choice(kinds)) if kinds else None
     data, fired = (disk.root if disk else trial.folder) / "data", trial.folder / "fired"
+    for number in range(5):
+        if number:
+            server = Server(trial, data)
+            trial.seconds("start", server.start_seconds)
+            journal.check(server, is_full=True)
+            server.kill()
+        fired.unlink(missing_ok=True)
+        try:
+            server = Server(trial, data, faults(trial, data, fired))
+            with journal.writing(server, random):
+                until_fired(fired, server, random)
+                if disk:
+                    journal.cut(disk)
+                server.kill()
+        except Refused:
+            trial.add(refused_starts=1)
+            if disk:
+                disk.cut()
+        trial.add(errors=int(fired.exists()), not_reached=int(not fired.exists()))
+        if disk:
+            disk.unmount()
+            disk.mount()
+        journal.power_is_back()
+    finish(trial, data, journal)
+
+
+def faults(trial, data, fired):
+    """The environment in which calls below `data` fail."""
+    random = trial.random
     call = random.choice(["write", "sync", "sync", "name", "short"])
     number = errno.ENOSPC if call in ("write", "name") and random.random() < 0.4 else errno.EIO
     count = 1_000_000 if random.random() < 0.3 and call != "short" else 1
@@ -164,26 +192,16 @@ def io_errors(trial):
         "FAULT_ERRNO": str(number),
     }
     trial.note(f"{call} number {variables['FAULT_AT']} and {count - 1} more: {errno.errorcode[number]}")
-    try:
-        server = Server(trial, data, variables)
-        with journal.writing(server, random):
-            end = time.monotonic() + 3
-            while not fired.exists() and server.is_running() and time.monotonic() < end:
-                time.sleep(0.005)
-            time.sleep(random.random() * 0.5)
-            if disk:
-                journal.cut(disk)
-            server.kill()
-    except Refused:
-        trial.add(refused_starts=1)
-        if disk:
-            disk.cut()
-    trial.add(errors=int(fired.exists()), not_reached=int(not fired.exists()))
-    if disk:
-        disk.unmount()
-        disk.mount()
-    journal.power_is_back()
-    finish(trial, data, journal)
+    return variables
+
+
+def until_fired(fired, server, random):
+    """Waits for the first call that fails, and then for a moment in which answers may still be given."""
+    end = time.monotonic() + 3
+    while not fired.exists() and server.is_running() and time.monotonic() < end:
+        time.sleep(0.005)
+    if server.is_running():
+        time.sleep(random.random() * 0.5)
 
 
 def full_disk(trial):
@@ -196,9 +214,9 @@ def full_disk(trial):
     server = Server(trial, root / "data")
     for _ in range(4):
         with journal.writing(server, random):
-            time.sleep(0.3 + random.random())
+            time.sleep(0.1 + 0.5 * random.random())
             fill(root, random)
-            time.sleep(0.2 + random.random())
+            time.sleep(0.1 + 0.5 * random.random())
             if not server.is_running():
                 raise Broken(f"a full disk ended the server: {server.log()[-2000:]}")
             with_nothing_free(server, journal)
@@ -238,8 +256,9 @@ def empty(root):
 def with_nothing_free(server, journal):
     """Reads go on, whatever is full."""
     for tenant in journal.tenants:
-        if not tenant.is_untouched():
-            tenant.shown(server.client())
+        with tenant.lock:
+            if not tenant.is_untouched():
+                tenant.shown(server.client())
     server.client().expect("GET", "/jobs", limit=1)
 
 

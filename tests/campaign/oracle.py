@@ -67,6 +67,8 @@ class Tenant:
         self.number, self.name = number, f"tenant-{number}"
         self.documents = [Document() for _ in range(DOCUMENTS)]
         self.acknowledged = self.unanswered = self.refused = 0
+        # Held from before a write is sent until it is taken down: another thread may compare meanwhile.
+        self.lock = threading.Lock()
         # What is answered during a cut may rest on a sync that was under way: the file system is at fault then.
         self.is_cut = False
 
@@ -77,6 +79,11 @@ class Tenant:
 
     def write(self, client, method, path, at, state, body, **query):
         """Sends a write and takes down how it ended. Returns whether the server answered."""
+        with self.lock:
+            return self.written(client, method, path, at, state, body, **query)
+
+    def written(self, client, method, path, at, state, body, **query):
+        """As `write`."""
         try:
             status, answer = client.ask(method, path, body, **query)
         except Gone as gone:

@@ -19,7 +19,10 @@ import ssrf
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table. `unit` is the counter that `bar` is a number of; `bar_seconds` bounds a p99 of starts."""
+    """One row of the table. `unit` is the counter that `bar` is a number of; `bar_seconds` bounds a p99 of starts.
+
+    In `with_model` of the trials the model embeds, in the others `embedder`.
+    """
 
     title: str
     run: Callable
@@ -27,6 +30,7 @@ class Row:
     bar: int
     weight: float
     bar_seconds: float | None = None
+    with_model: float = 0.1
 
 
 ROWS = {
@@ -37,12 +41,12 @@ ROWS = {
     "mutations": Row("changed files, answers compared", corruption.mutations, "mutations", 10_000, 3),
     "full_disk": Row("disks filled and freed", durability.full_disk, "cycles", 200, 1),
     "canaries": Row("answers searched for canaries of others", isolation.canaries, "responses", 1_000_000, 2),
-    "ssrf": Row("addresses that must not be reached", ssrf.addresses, "cases", 400, 1),
+    "ssrf": Row("addresses that must not be reached", ssrf.addresses, "cases", 400, 1, with_model=1),
     "documents": Row("hostile documents", documents.hostile, "documents", 300, 1),
     "bucket": Row("machines lost or asleep, data in a bucket", bucket.lost_machines, "takeovers", 300, 1),
     "nodes": Row("answers of query nodes after what was told", nodes.told_everywhere, "checks", 5_000, 2),
-    "soak": Row("every operation, and nothing grows", soak.life, "minutes", 1440, 1),
-    "recovery": Row("starts after a kill", durability.recovery, "starts", 100, 1, bar_seconds=2.0),
+    "soak": Row("every operation, and nothing grows", soak.life, "minutes", 1440, 1, with_model=1),
+    "recovery": Row("starts after a kill", durability.recovery, "starts", 100, 1, bar_seconds=2.0, with_model=1),
 }
 
 

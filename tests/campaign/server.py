@@ -35,7 +35,7 @@ class Server:
         self.log_path = trial.folder / f"log-{trial.next_number()}"
         names = {k: v for k, v in os.environ.items() if not k.startswith("LODESTONE_")}
         names |= {"LODESTONE_ADMIN_KEY": KEY, "LODESTONE_MODEL_DIR": str(trial.model), "RUST_LOG": "info"}
-        names |= extra or {}
+        names |= trial.embedder | (extra or {})
         command = [*prefix, str(trial.binary), "serve", "--data-dir", str(data), "--listen", f"127.0.0.1:{port}", *arguments]
         begun = time.monotonic()
         with open(self.log_path, "wb") as log:
@@ -74,17 +74,17 @@ class Server:
         """Whether the process lives."""
         return self.process.poll() is None
 
-    def client(self, key=KEY):
+    def client(self, key=KEY, is_kept=False):
         """A client with a connection of its own."""
-        return Client(self.address, key)
+        return Client(self.address, key, is_kept)
 
 
 class Client:
-    """One kept-alive connection. Never sends a request twice."""
+    """Sends each request over a connection of its own, or all over one that is kept. Never sends a request twice."""
 
-    def __init__(self, address, key):
+    def __init__(self, address, key, is_kept=False):
         self.connection = http.client.HTTPConnection(*address, timeout=120)
-        self.key = key
+        self.key, self.is_kept = key, is_kept
 
     def send(self, method, path, body=None, kind="application/json"):
         """Status, headers and bytes of one answer.
@@ -92,10 +92,11 @@ class Client:
         Raises `Gone` where there is no whole one.
         """
         headers = {"authorization": f"Bearer {self.key}", "content-type": kind}
-        # A connection that the server closed while it was idle is told before anything is sent.
-        self.connection.close()
         try:
-            self.connection.connect()
+            # A connection that the server closed while it was idle is told before anything is sent.
+            if not self.is_kept or self.connection.sock is None:
+                self.connection.close()
+                self.connection.connect()
         except OSError as error:
             raise Gone(error, was_sent=False) from error
         try:

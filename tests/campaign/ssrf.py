@@ -170,7 +170,7 @@ def main(order):
     """Asks for every case and prints one line of JSON."""
     folder, random, failures = Path(order["folder"]), Random(order["seed"]), []
     network, numbers = Network(folder), iter(range(99))
-    trial = SimpleNamespace(folder=folder, servers=[], binary=order["binary"], model=order["model"])
+    trial = SimpleNamespace(folder=folder, servers=[], binary=order["binary"], model=order["model"], embedder={})
     trial.next_number = lambda: next(numbers)
     names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
     proxies = {name: "http://127.0.0.1:3128" for name in names}
