@@ -24,9 +24,9 @@ SHUTDOWN, NO_FLUSH = 0x8004587D, 2
 
 def kills(trial):
     """Ten kills of one data directory, one in five of them during the start."""
-    data, random, journal = trial.folder / "data", trial.random, Journal()
-    for number in range(10):
-        if number and random.random() < 0.2:
+    data, random, journal, server = trial.folder / "data", trial.random, Journal(), None
+    for _ in range(10):
+        if server and random.random() < 0.2:
             start_and_kill(trial, data, random.random() * 1.5 * server.start_seconds)
             trial.add(kills=1)
         server = Server(trial, data)
@@ -145,7 +145,7 @@ def until_cut(journal, random):
 
 
 def io_errors(trial):
-    """Five times one call fails, or all from one on; then the power is cut where that can be done, or the process is killed."""
+    """Five times one call fails, or all from one on; then the power is cut, or the process is killed where it cannot be."""
     random, journal = trial.random, Journal(2)
     kinds = trial.shared["file_systems"]
     disk = LoopDisk(trial, random.choice(kinds)) if kinds else None

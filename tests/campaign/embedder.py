@@ -1,4 +1,4 @@
-"""An embedding model that costs nothing: loading the real one takes most of a start, and most rows are about something else."""
+"""An embedding model that costs nothing: to load the real one takes most of a start, and few rows are about it."""
 import hashlib
 import json
 import threading
