@@ -201,7 +201,7 @@ def until_fired(fired, server, random):
     while not fired.exists() and server.is_running() and time.monotonic() < end:
         time.sleep(0.005)
     if server.is_running():
-        time.sleep(random.random() * 0.5)
+        time.sleep(0.005 * 100 ** random.random())
 
 
 def full_disk(trial):
