@@ -73,9 +73,9 @@ class Disks:
 
 
 def lost_machines(trial):
-    """Three machines after another: killed with their disk, without it, or asleep until their successor serves."""
+    """Ten machines after another: killed with their disk, without it, or asleep until their successor serves."""
     store, disks, random, journal = Store(trial), Disks(trial), trial.random, Journal(2)
-    for _ in range(3):
+    for _ in range(10):
         store.fail(0)
         server = Server(trial, disks.path(), store.variables)
         trial.seconds("start", server.start_seconds)
@@ -94,7 +94,7 @@ def lost_machines(trial):
 def lose(trial, _store, disks, journal, server):
     """The machine is lost with its disk."""
     with journal.writing(server, trial.random):
-        time.sleep(0.05 * 100 ** trial.random.random())
+        time.sleep(0.03 * 60 ** trial.random.random())
         server.kill()
     disks.lose()
 
@@ -102,7 +102,7 @@ def lose(trial, _store, disks, journal, server):
 def restart(trial, _store, _disks, journal, server):
     """The process is killed, and starts again on its disk."""
     with journal.writing(server, trial.random):
-        time.sleep(0.05 * 100 ** trial.random.random())
+        time.sleep(0.03 * 60 ** trial.random.random())
         server.kill()
 
 
@@ -111,7 +111,7 @@ def sleep(trial, store, disks, journal, server):
     asleep = disks.path()
     disks.number += 1
     with journal.writing(server, trial.random):
-        time.sleep(0.05 * 100 ** trial.random.random())
+        time.sleep(0.03 * 60 ** trial.random.random())
         server.process.send_signal(signal.SIGSTOP)
         store.fail(0)
         successor = Server(trial, disks.path(), store.variables)

@@ -250,7 +250,7 @@ def watch(trial, data, server, answers, is_live, untouched):
             seen, since = found, time.monotonic()
         if not server.is_running():
             raise Broken(f"damage ended the server: {server.log()[-2000:]}")
-        time.sleep(0.05)
+        time.sleep(0.25)
     trial.add(tenants_whole_again=len(whole - untouched), tenants_with_losses=len(answers) - len(whole))
     trial.add(tenants_untouched=len(untouched))
     server.stop()

@@ -19,7 +19,7 @@ from server import Broken, Gone, Server
 
 NODES = 3
 INGEST_NODES = 2
-HISTORIES = 8
+HISTORIES = 16
 # Some for each node, where they share them.
 TENANTS = 4
 EVENTS = 5
