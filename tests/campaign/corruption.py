@@ -8,6 +8,7 @@ Each tenant has one change of its own and is judged by itself; some have none, a
 import json
 import os
 import shutil
+import threading
 import time
 
 from oracle import EVERY, word
@@ -18,6 +19,7 @@ TENANTS, DOCUMENTS = 40, 5
 FEW_TENANTS = 8
 UNTOUCHED = 0.1
 ROUNDING = 0.01
+MAKING = threading.Lock()
 # Without a change for so long nothing more is rebuilt.
 STILL_SECONDS = 1.5
 
@@ -161,7 +163,8 @@ def mutate(path, random, others):
 def mutations(trial):
     """One change of a file for most tenants, or changes of the catalog, each of a copy of its own."""
     of_catalog, is_live = trial.random.random() < 0.12, trial.random.random() < 0.4
-    base, folders, answers = dataset(trial, FEW_TENANTS if of_catalog or trial.has_model else TENANTS)
+    with MAKING:
+        base, folders, answers = dataset(trial, FEW_TENANTS if of_catalog or trial.has_model else TENANTS)
     if of_catalog:
         for _ in range(FEW_TENANTS):
             changed(trial, base, answers, in_catalog, is_live=False)
