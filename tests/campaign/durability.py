@@ -88,9 +88,15 @@ class LoopDisk:
 
     def unmount(self):
         """Gives the loop device back."""
-        if self.is_mounted:  # the system cannot be asked: of a root that was cut, xfs tells nothing
-            run("umount", self.root)
-            self.is_mounted = False
+        if not self.is_mounted:  # the system cannot be asked: of a root that was cut, xfs tells nothing
+            return
+        end = time.monotonic() + 30
+        # A child of another trial holds what was open here until it has become another program.
+        while subprocess.run(["umount", self.root], capture_output=True, check=False).returncode != 0:
+            if time.monotonic() > end:
+                raise RuntimeError(f"{self.root} stays mounted")
+            time.sleep(0.05)
+        self.is_mounted = False
 
 
 def run(*command):
