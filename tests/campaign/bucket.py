@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from oracle import Journal
-from server import Broken, Server
+from server import Broken, Refused, Server
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PYTHON = Path(os.environ.get("LODESTONE_PYTHON", ROOT / ".venv/bin/python"))
@@ -72,12 +72,23 @@ class Disks:
         self.number += 1
 
 
+def start(trial, store, disks):
+    """The next process. One that sees a sign of life, sent before the end of the last one, rightly refuses once."""
+    try:
+        return Server(trial, disks.path(), store.variables)
+    except Refused as refused:
+        if "is in use by" not in str(refused):
+            raise
+    trial.add(refused_starts=1)
+    return Server(trial, disks.path(), store.variables)
+
+
 def lost_machines(trial):
     """Ten machines after another: killed with their disk, without it, or asleep until their successor serves."""
     store, disks, random, journal = Store(trial), Disks(trial), trial.random, Journal(2)
     for _ in range(10):
         store.fail(0)
-        server = Server(trial, disks.path(), store.variables)
+        server = start(trial, store, disks)
         trial.seconds("start", server.start_seconds)
         journal.check(server, is_full=random.random() < 0.3)
         store.fail(random.choice(FAILURES))
@@ -85,7 +96,7 @@ def lost_machines(trial):
         end(trial, store, disks, journal, server)
         trial.add(takeovers=1, **{end.__name__: 1})
     store.fail(0)
-    server = Server(trial, disks.path(), store.variables)
+    server = start(trial, store, disks)
     journal.check(server, is_full=True)
     server.stop()
     trial.add(acknowledged=journal.count("acknowledged"), unanswered=journal.count("unanswered"))
@@ -114,7 +125,7 @@ def sleep(trial, store, disks, journal, server):
         time.sleep(0.03 * 60 ** trial.random.random())
         server.process.send_signal(signal.SIGSTOP)
         store.fail(0)
-        successor = Server(trial, disks.path(), store.variables)
+        successor = start(trial, store, disks)
         server.process.send_signal(signal.SIGCONT)
         try:
             status = server.process.wait(END_SECONDS)

@@ -4,6 +4,7 @@ Each version of a document holds a word that occurs nowhere else, so that any an
 A write without an answer may have happened or not: the next start decides, and both are right.
 """
 import threading
+import time
 from contextlib import contextmanager
 from random import Random
 
@@ -31,6 +32,16 @@ def owner(text):
                 number = number << 4 | LETTERS.index(letter)
             found.add((number >> 28, number >> 20 & 255, number & 0xFFFFF))
     return found
+
+
+def ask(client, method, path, body=None, **query):
+    """Status and answer. A server that cannot reach its bucket for a moment says so, and is asked again."""
+    end = time.monotonic() + 30
+    while True:
+        status, answer = client.ask(method, path, body, **query)
+        if status != 503 or answer.get("reason") != "node_behind" or time.monotonic() > end:
+            return status, answer
+        time.sleep(0.1)
 
 
 class Document:
@@ -145,7 +156,7 @@ class Tenant:
     def shown(self, client, path="/search/full-text-search", **more):
         """Versions that a search shows, by document; `None` where it is refused for now."""
         body = {"tenant_id": self.name, "query": EVERY, "max_chunks": 1001, **more}
-        status, answer = client.ask("POST", path, body)
+        status, answer = ask(client, "POST", path, body)
         if status == 404 and all(None in document.possible() for document in self.documents):
             return {}
         if status == 503:
@@ -203,7 +214,7 @@ class Tenant:
 
     def listed(self, client):
         """Sources by id. One whose job was under way at nine kills is given up, and said to be: it is deleted."""
-        status, answer = client.ask("GET", "/list/sources", tenant_id=self.name)
+        status, answer = ask(client, "GET", "/list/sources", tenant_id=self.name)
         if status == 404 and all(None in document.possible() for document in self.documents):
             return {}
         if status != 200:
