@@ -151,7 +151,7 @@ def until_cut(journal, random):
 
 
 def io_errors(trial):
-    """Five times one call fails, or all from one on; then the power is cut, or the process is killed where it cannot be."""
+    """Five times a call fails, or all from one on; then the power is cut, or only the process killed."""
     random, journal = trial.random, Journal(2)
     kinds = trial.shared["file_systems"]
     disk = LoopDisk(trial, random.choice(kinds)) if kinds else None

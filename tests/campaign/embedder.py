@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers like `/v1/embeddings` of OpenAI, each text with the bytes of its hash: the same text has the same vector."""
+    """Answers like `/v1/embeddings` of OpenAI; the vector of a text is the bytes of its hash."""
 
     protocol_version = "HTTP/1.1"
     wbufsize, disable_nagle_algorithm = 1 << 16, True  # an answer is sent at once

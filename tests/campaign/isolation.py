@@ -34,7 +34,8 @@ def canaries(trial):
     failures, lock, seen = [], threading.Lock(), {"responses": 0, "own_canaries": 0}
 
     def work(name, random):
-        client, others = server.client(keys[name], is_kept=True), [code for other, code in codes.items() if other != name]
+        client = server.client(keys[name], is_kept=True)
+        others = [code for other, code in codes.items() if other != name]
         for _ in range(REQUESTS):
             method, path, body, scope = random.choice(routes)(random, codes[name])
             try:
