@@ -283,7 +283,7 @@ impl Weights {
             DType::F64 => flat.to_vec1()?.into_iter().map(|number: f64| number as f32).collect(),
             DType::F16 => flat.to_vec1()?.into_iter().map(f16::to_f32).collect(),
             DType::BF16 => flat.to_vec1()?.into_iter().map(bf16::to_f32).collect(),
-            DType::U8 => flat.to_vec1()?.into_iter().map(|number: u8| f32::from(number)).collect(),
+            DType::U8 => flat.to_vec1::<u8>()?.into_iter().map(f32::from).collect(),
             other => {
                 return Err(EmbedError::Unsupported {
                     field: "the type of a tensor",
