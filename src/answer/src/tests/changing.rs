@@ -71,6 +71,22 @@ fn causes_are_told_in_many_forms() {
     assert!(answer.starts_with("Nobody called"), "{answer}");
 }
 
+/// The topic of an item speaks for its sentences, and is no answer.
+#[test]
+fn the_sentences_of_an_item_answer_and_not_its_topic() {
+    let minutes = "# Round\n\n1. **New boat lift Marwick.** Two offers: Tarn 412,000 EUR, Ostra \
+        389,500 EUR. Tarn is taken for the shorter delivery, and since the spare parts are the \
+        same as those of the crane in the outer harbour. Installation from 6 July to 24 July; the \
+        slipway is closed in that time, boats are hauled out in Sandhithe by the crane there, as \
+        two years ago.\n2. Shop: rebuilt from 13 April.\n";
+    let plain = minutes.replace("**", "");
+    for minutes in [minutes, &plain] {
+        let answer =
+            told("When will the new boat lift be installed in Marwick?", &[("a", minutes)]);
+        assert!(answer.contains("6 July"), "{answer}");
+    }
+}
+
 /// Settings stand as they are written.
 #[test]
 fn settings_are_quoted() {

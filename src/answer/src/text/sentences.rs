@@ -20,6 +20,8 @@ const WRAPPED_COLUMNS_MIN: usize = 45;
 const HEADING_COLUMNS_MAX: usize = 80;
 /// Longer words in bold that open a paragraph are a sentence of their own.
 const BOLD_OPENING_COLUMNS_MAX: usize = 45;
+/// Words of a sentence that is the topic of a numbered item.
+const TOPIC_WORDS_MAX: usize = 4;
 
 /// Kind of a sentence, as far as its form tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,9 +313,37 @@ pub(crate) fn pieces(block: &str) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Whether a piece is in bold alone and short: `**Quiet.**` names what the sentence behind it says.
+/// Whether a piece is in bold alone and short, behind the number of an item at most: `**Quiet.**`
+/// and `1. **Quiet.**` name what the sentence behind them says.
 fn is_bold_opening(piece: &str) -> bool {
-    bold(piece.trim_end()).is_some()
+    bold(behind_number(piece).trim_end()).is_some()
+}
+
+/// An item without its number: "1. Quiet" is "Quiet".
+fn behind_number(item: &str) -> &str {
+    let rest = item.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_numbered = rest.len() < item.len();
+    if is_numbered { rest.trim_start_matches(['.', ')']).trim_start() } else { item }
+}
+
+/// Bytes of the short words that open an item or a paragraph and name what all its sentences are
+/// about: in bold, before a colon, or the first few of an item alone. `1. **Quiet.** From ten on.`,
+/// "2 Sauna: It is mended.", "3. New oven. Two offers came."
+pub(crate) fn topic(text: &str, is_item: bool) -> Option<Range<usize>> {
+    let start = text.len() - behind_number(text).len();
+    let bare = &text[start..];
+    let in_bold = || {
+        let mark = ["**", "__"].into_iter().find(|mark| bare.starts_with(mark))?;
+        let end = 2 * mark.len() + bare[mark.len()..].find(mark)?;
+        bold(&bare[..end]).map(|_| end)
+    };
+    let label = || is_labelled(bare).then(|| bare.find(':')).flatten();
+    let few = || {
+        let first = pieces(bare).into_iter().next().filter(|first| first.end < bare.len())?;
+        let is_short = bare[first.clone()].split_whitespace().count() <= TOPIC_WORDS_MAX;
+        (is_item && start > 0 && is_short).then_some(first.end)
+    };
+    in_bold().or_else(label).or_else(few).map(|end| start..start + end)
 }
 
 /// The short text that is in bold alone.
@@ -340,6 +370,21 @@ mod tests {
 
     fn cut(text: &str) -> Vec<&str> {
         sentences(text).into_iter().map(|sentence| &text[sentence.bytes]).collect()
+    }
+
+    #[test]
+    fn topics_open_items() {
+        let of = |text: &'static str| topic(text, true).map(|bytes| text[bytes].trim_end());
+        assert_eq!(of("1. **New oven.** Two offers."), Some("**New oven.**"));
+        assert_eq!(of("2 Sauna: It is mended."), Some("Sauna"));
+        assert_eq!(of("**Quiet** from ten on."), Some("**Quiet**"));
+        assert_eq!(of("3. New oven. Two offers came."), Some("New oven."));
+        assert_eq!(of("3. The new oven comes in May. Two offers came."), None);
+        assert_eq!(of("Ring the office. Then wait."), None);
+        assert_eq!(
+            cut("1. **New oven.** Two offers. It comes."),
+            ["1. **New oven.** Two offers.", "It comes."]
+        );
     }
 
     #[test]

@@ -100,9 +100,21 @@ impl Parser<'_> {
         }
     }
 
-    /// Sentences; one that announces something becomes the lead of those behind it.
+    /// Sentences; one that announces something becomes the lead of those behind it, and words that
+    /// open them and name their matter, of all but the first one.
     pub(super) fn push_sentences(&mut self, kind: Kind, bytes: Range<usize>) {
-        for piece in sentences::pieces(&self.text[bytes.clone()]) {
+        let text = &self.text[bytes.clone()];
+        let topic = sentences::topic(text, kind == Kind::Item);
+        let mut pieces = sentences::pieces(text);
+        // A topic alone says nothing.
+        if let (Some(topic), [first, next, ..]) = (&topic, &mut pieces[..])
+            && topic.end == first.end
+        {
+            next.start = first.start;
+            pieces.remove(0);
+        }
+        let topic = topic.map(|topic| bytes.start + topic.start..bytes.start + topic.end);
+        for piece in pieces {
             let piece = bytes.start + piece.start..bytes.start + piece.end;
             let announces = sentences::announces(&self.text[piece.clone()]);
             let from = self.found.units.len();
@@ -113,8 +125,9 @@ impl Parser<'_> {
                 }
             }
             // An announcement speaks for a whole list, and for one sentence of prose.
-            self.lead = announces.then_some(piece);
+            self.lead = announces.then_some(piece).or_else(|| topic.clone());
         }
+        self.lead = self.lead.take().filter(|lead| Some(lead) != topic.as_ref());
     }
 
     /// A passage in pieces of [`SENTENCE_CHARS_MAX`] at most.
