@@ -87,6 +87,20 @@ fn the_sentences_of_an_item_answer_and_not_its_topic() {
     }
 }
 
+/// A question that names minutes by their day is answered from these, or not at all.
+#[test]
+fn a_document_named_by_its_day_is_bound() {
+    let minutes = [
+        ("minutes-2026-02-10.md", "# Round\n\n1. Salt: decided, 1.9 % from May."),
+        ("minutes-2026-03-10.md", "# Round\n\n1. Salt: decided, 1.7 % in the sourdough."),
+    ];
+    let of = |day: &str| told(&format!("What did the minutes of {day} decide on salt?"), &minutes);
+    let (february, march) = (of("10 February"), of("10 March 2026"));
+    assert!(february.contains("1.9") && !february.contains("1.7"), "{february}");
+    assert!(march.contains("1.7") && !march.contains("1.9"), "{march}");
+    assert_eq!(of("3 April"), ABSTENTION);
+}
+
 /// Settings stand as they are written.
 #[test]
 fn settings_are_quoted() {

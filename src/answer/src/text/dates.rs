@@ -100,7 +100,7 @@ pub(crate) fn all(text: &str) -> Vec<Dated> {
 }
 
 /// The month in "-03" behind a year.
-fn month_behind(text: &str) -> Option<u32> {
+pub(crate) fn month_behind(text: &str) -> Option<u32> {
     let rest = text.strip_prefix('-')?;
     let digits = rest.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
     digits.parse().ok().filter(|month| digits.len() == 2 && (1..=12).contains(month))

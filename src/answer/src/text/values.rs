@@ -172,7 +172,8 @@ fn numeric_day(word: &str) -> Option<Day> {
     is_day.then_some(Day { year: Some(year), month, day: Some(day) })
 }
 
-fn month(word: &str) -> Option<u32> {
+/// The month that a word names, from 1 on.
+pub(crate) fn month(word: &str) -> Option<u32> {
     let lower = word.to_lowercase();
     let lower = lower.trim_end_matches('.');
     // "may" is a verb unless it is written as a name.

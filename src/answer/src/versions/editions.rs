@@ -3,9 +3,9 @@
 //! Of the editions of one document the one in force leads: no draft, not withdrawn, begun and not
 //! over, the highest version or the latest day. The others are overtaken and are not quoted as if
 //! they held. A question that names an edition ("in 2022", "version 3", "the draft") gets that
-//! one, and one that asks for a change gets all. Sections that an amendment in force changes are
-//! overtaken by it (`amendments`), the others are not. Documents that say nothing of the kind are
-//! left as they are.
+//! one, as one that names a document by its time does (`dated`), and one that asks for a change
+//! gets all. Sections that an amendment in force changes are overtaken by it (`amendments`), the
+//! others are not. Documents that say nothing of the kind are left as they are.
 
 use std::cmp::Ordering;
 
@@ -14,6 +14,7 @@ use crate::text::dates::{self, Dated, Day};
 use crate::text::values::year;
 use crate::text::words::{contains, entries, is_entry, spaced};
 use crate::versions::amendments::{is_numbered, part_number};
+use crate::versions::dated::Named;
 use crate::versions::notices::{Notice, State, has, numbers};
 use lodestone_types::{RetrievedChunk, Timestamp};
 
@@ -54,7 +55,7 @@ enum Standing {
     Holds,
     /// It is a draft, withdrawn, over or not yet in force, and no other edition is known.
     Doubtful,
-    /// Another edition holds, or another one is asked for.
+    /// Another edition holds, or another one or another document is asked for.
     Overtaken,
 }
 
@@ -103,7 +104,12 @@ impl Editions {
         let notices: Vec<Notice> = sources.iter().map(notice).collect();
         let today = Day::of(now);
         let wish = Wish::of(question);
-        let standing = (0..notices.len()).map(|at| wish.standing(&notices, at, today)).collect();
+        let others = Named::of(question).are_others(&notices);
+        let standing = |at: usize| match others[at] {
+            true => Standing::Overtaken,
+            false => wish.standing(&notices, at, today),
+        };
+        let standing = (0..notices.len()).map(standing).collect();
         let changed = (0..notices.len()).map(|at| wish.changed(&notices, at, today)).collect();
         let is_of_now = !wish.wants_all && wish.years.is_empty() && wish.version.is_empty();
         let (are_wanted, asked) = (wish.wants_all, dates::all(question));

@@ -1,8 +1,10 @@
 //! Versions of documents and of their parts, and the one that holds.
 //!
-//! - `amendments`: parts of an edition that are changed; `editions`: which of several editions
-//!   holds; `notices`: what sources say of themselves
+//! - `amendments`: parts of an edition that are changed; `dated`: documents that a question names
+//!   by their time; `editions`: which of several editions holds; `notices`: what sources say of
+//!   themselves
 
 pub(crate) mod amendments;
+pub(crate) mod dated;
 pub(crate) mod editions;
 pub(crate) mod notices;

@@ -72,6 +72,8 @@ pub(crate) struct Notice {
     pub(crate) since: Option<Dated>,
     /// Until when.
     pub(crate) until: Option<Day>,
+    /// Its name, its title and its first line, as they are written.
+    written: [String; 3],
     /// The document that it says it replaces, words in lower case.
     pub(crate) replaces: String,
     /// The parts of an older document that it changes.
@@ -143,9 +145,15 @@ impl Notice {
                 .flat_map(codes)
                 .collect(),
             ends: head.ends(),
+            written: [bare, &source.title, head.first()].map(str::to_owned),
             file,
             title,
         }
+    }
+
+    /// The name of its file, its title and its first line.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.written.iter().map(String::as_str)
     }
 
     /// Whether both are editions of one document: their names differ in nothing but the marks of
