@@ -12,6 +12,8 @@ const CAUSE_DROP_MAX: f32 = 0.2;
 /// Share of the question's terms in a sentence of such a section that tells a cause, with which it
 /// answers by itself.
 const TOLD_SHARE_MIN: f32 = 0.5;
+/// The section below the first heading of a text; what stands above it has none.
+const TITLE_SECTION: usize = 1;
 /// First words of a sentence that tells a cause itself.
 const CAUSE_OPENINGS: &str = "why|because|reason|warum|weil|pourquoi|parce que|por qué|porque";
 impl Choice<'_> {
@@ -39,12 +41,33 @@ impl Choice<'_> {
         self.headed_cause(first).or_else(|| self.headed_cause(near.filter(|_| !is_told)?))
     }
 
-    /// Whether a passage stands below a heading for the cause.
+    /// Whether a passage stands below a heading for the cause. One that tells of a cause at the
+    /// head of a text is its title.
     fn is_below_cause(&self, one: &Candidate) -> bool {
         let headings = &self.reading.blocks[one.stretch].sections[one.section];
         headings.last().is_some_and(|heading| {
-            tells_cause(heading) || is_entry(CAUSE_LABELS, spaced(heading).trim())
+            is_entry(CAUSE_LABELS, spaced(heading).trim())
+                || (one.section > TITLE_SECTION && tells_cause(heading))
         })
+    }
+
+    /// Whether a passage may stand behind a first one that tells the cause that is asked for: it goes
+    /// on from one that is chosen, tells a cause, or is a row or a line. "Written by Ada" does not.
+    pub(crate) fn goes_on_with_cause(&self, at: usize, chosen: &[usize]) -> bool {
+        let one = self.candidate(at);
+        let follows = |other: &usize| {
+            let other = self.candidate(*other);
+            one.is_beside(other) && one.unit == other.unit + 1
+        };
+        let is_told = |first: &usize| {
+            let said = self.candidate(*first).shown();
+            tells_cause(&said) || is_labelled_cause(&said)
+        };
+        self.question.wanted != Wanted::Cause
+            || !chosen.first().is_some_and(is_told)
+            || matches!(one.shape, Shape::Unit(Kind::Row | Kind::Field | Kind::Line))
+            || tells_cause(&one.shown())
+            || chosen.iter().any(follows)
     }
 
     /// The section of the source of a passage that is headed as the cause; or the only sentence

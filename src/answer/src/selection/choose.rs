@@ -380,8 +380,8 @@ impl Choice<'_> {
                 let is_overtaken = self.editions.is_later(self.candidate(first).hit, candidate.hit)
                     && (self.contradicts(first, at) || self.denies(first, at))
                     || self.put_right(at).is_some_and(|right| chosen.contains(&right));
-                if !is_near || !is_enough || !is_prose || chosen.iter().any(is_said) || is_overtaken
-                {
+                let is_fit = is_prose && self.goes_on_with_cause(at, &chosen);
+                if !is_near || !is_enough || !is_fit || chosen.iter().any(is_said) || is_overtaken {
                     return None;
                 }
                 let likeness = chosen.iter().map(|other| dot(vector(*other), vector(at)));

@@ -101,6 +101,17 @@ fn a_document_named_by_its_day_is_bound() {
     assert_eq!(of("3 April"), ABSTENTION);
 }
 
+/// What a report says beside the cause is no part of it: who wrote it, when it was.
+#[test]
+fn a_cause_is_told_without_the_head_of_the_report() {
+    let report = "# Cause of the flood in the pump house\n\nDate of the flood: 8 May.\n\n\
+        Flood report written by Ada Tarn.\n\nThe pump house was flooded because a sleeve had \
+        burst. It was from 1998.\n";
+    let answer = told("Why was the pump house flooded?", &[("report.md", report)]);
+    assert!(answer.contains("sleeve") && answer.contains("1998"), "{answer}");
+    assert!(!answer.contains("written by") && !answer.contains("Date of"), "{answer}");
+}
+
 /// Settings stand as they are written.
 #[test]
 fn settings_are_quoted() {
