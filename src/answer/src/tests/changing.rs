@@ -112,6 +112,20 @@ fn a_cause_is_told_without_the_head_of_the_report() {
     assert!(!answer.contains("written by") && !answer.contains("Date of"), "{answer}");
 }
 
+/// What happened on a day is told by what tells the day, in the passage or around it.
+#[test]
+fn what_happened_on_another_day_is_no_answer() {
+    let text = "The north gate was shut in the morning because the hinge had frozen.";
+    let told_on = |text: &str| {
+        told("Why was the north gate shut in the morning of 21 March?", &[("gates.md", text)])
+    };
+    assert_eq!(told_on(text), ABSTENTION);
+    assert!(told_on(&format!("# Report of 21 March\n\n{text}")).contains("hinge"));
+    assert!(told_on(&format!("{text} This was on the 21st of March.")).contains("hinge"));
+    let any = "Why was the north gate shut in the morning?";
+    assert!(told(any, &[("gates.md", text)]).contains("hinge"));
+}
+
 /// Settings stand as they are written.
 #[test]
 fn settings_are_quoted() {
