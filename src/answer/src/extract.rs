@@ -214,7 +214,7 @@ impl Answerer {
             matches: &matches,
             compared: &embedded,
             vectors: &vectors,
-            evidence: Evidence::needed_for(question),
+            evidence: Evidence::needed_for(&asked),
         };
         let strength = |at: usize| Strength::of(&choice, at);
         let first = choice.first();
