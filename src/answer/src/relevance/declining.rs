@@ -25,9 +25,9 @@ use lodestone_text::HybridQuery;
 /// Confidence that a row loses which holds no name of the question: it is the row of another one,
 /// unless rows are compared.
 const ROW_NAME_MALUS: f32 = 0.35;
-/// The same of a row for a day that is asked for, where its table tells others; and of a passage for
-/// the day on which something happened, where nothing there tells it. Of 2,003 questions to sixteen
-/// collections five were answered from such a passage, all wrongly.
+/// The same of a row for a day that is asked for, where its table tells others; and of a passage
+/// for the day on which something happened, where nothing there tells it. Of 2,003 questions to
+/// sixteen collections five were answered from such a passage, all wrongly.
 const DAY_MALUS: f32 = 0.35;
 /// The same for a year where passage and chunk tell of none: the document may be of that year.
 const UNTOLD_YEAR_MALUS: f32 = 0.25;
