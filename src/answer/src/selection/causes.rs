@@ -51,8 +51,9 @@ impl Choice<'_> {
         })
     }
 
-    /// Whether a passage may stand behind a first one that tells the cause that is asked for: it goes
-    /// on from one that is chosen, tells a cause, or is a row or a line. "Written by Ada" does not.
+    /// Whether a passage may stand behind a first one that tells the cause that is asked for: it
+    /// goes on from one that is chosen, tells a cause, or is a row or a line. "Written by Ada" does
+    /// not.
     pub(crate) fn goes_on_with_cause(&self, at: usize, chosen: &[usize]) -> bool {
         let one = self.candidate(at);
         let follows = |other: &usize| {
