@@ -204,8 +204,9 @@ pub fn expected(steps: &[Step]) -> Vec<Contents> {
     states
 }
 
+/// An empty disk. It stands in memory where that can be had: nothing real needs to survive.
 pub fn new_disk() -> (tempfile::TempDir, Arc<CrashDisk>) {
-    let root = tempfile::tempdir().unwrap();
+    let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let disk = Arc::new(CrashDisk::new(root.path()));
     (root, disk)
 }
