@@ -31,8 +31,6 @@ impl Score {
         if self.lacks_kind {
             found -= MISSING_KIND_MALUS;
         }
-        let is_sure =
-            !self.has_values && self.opinion() >= SURE && self.missing <= SURE_MISSING_MAX;
         found -= match self.lacks_measure {
             None => 0.0,
             Some(measure) if measure.is_irreplaceable() => MISSING_QUANTITY_MALUS,
