@@ -750,7 +750,7 @@ it meanwhile. Null while it works. */
   degraded_message: string | null;
   /** Parameters that were sent and have no effect. */
   ignored_parameters: Array<string>;
-  /** Why a filter may have let nothing pass; empty where something was found. */
+  /** Why a filter may have let nothing pass, and ignored names that may be meant to narrow. */
   warnings: Array<SearchWarning>;
   /** Words of the question that occur nowhere here and were read as others that do; never numbers
 or codes. Empty where a generator reads the question. */
