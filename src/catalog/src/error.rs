@@ -280,7 +280,7 @@ impl CatalogError {
         matches!(self, Self::Io { .. } | Self::Corrupt { .. })
     }
 
-    /// The error of opening `path`; damage names the file and what its operator can do.
+    /// The error of using `path`; damage names the file and what its operator can do.
     pub(super) fn with_remedy(self, path: &Path) -> Self {
         match self {
             Self::Corrupt { what } => {
@@ -292,6 +292,19 @@ impl CatalogError {
 
     pub(super) fn corrupt(what: impl Into<String>) -> Self {
         Self::Corrupt { what: what.into() }
+    }
+
+    /// The error of a row that was looked for and not found before: a constraint that says that it
+    /// is there is an index that contradicts its table.
+    pub(super) fn of_new_row(self) -> Self {
+        match self {
+            Self::Sqlite { source }
+                if source.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) =>
+            {
+                Self::corrupt(source.to_string())
+            }
+            error => error,
+        }
     }
 }
 

@@ -287,14 +287,14 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::Corrupt`] with the first problems and the remedy; storage errors.
     pub fn verify(&self) -> Result<()> {
-        let problems = self.read(|connection| {
-            connection.all("PRAGMA integrity_check(5)", [], |cells| cells.next::<String>())
-        });
-        let found = problems.and_then(|problems| match problems.join(", ").as_str() {
-            "ok" => Ok(()),
-            problems => Err(CatalogError::corrupt(problems)),
-        });
-        found.map_err(|error| error.with_remedy(self.inner.readers.path()))
+        self.read(|connection| {
+            let sql = "PRAGMA integrity_check(5)";
+            let problems = connection.all(sql, [], |cells| cells.next::<String>())?;
+            match problems.join(", ").as_str() {
+                "ok" => Ok(()),
+                problems => Err(CatalogError::corrupt(problems)),
+            }
+        })
     }
 
     /// State of the log in the blob store, where there is one.
@@ -339,7 +339,7 @@ impl Catalog {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        let written = self.inner.writer.write(Reach::Durable, body);
+        let written = self.named(self.inner.writer.write(Reach::Durable, body));
         if self.inner.log.is_some() && matches!(written, Err(CatalogError::InDoubt { .. })) {
             // The change is visible here all the same, and the caller will tell nobody.
             self.inner.tenants.clear();
@@ -357,11 +357,16 @@ impl Catalog {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        self.inner.writer.write(Reach::Here, body)
+        self.named(self.inner.writer.write(Reach::Here, body))
     }
 
     /// Runs `body` on a read-only connection.
     pub(super) fn read<T>(&self, body: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        self.inner.readers.read(body)
+        self.named(self.inner.readers.read(body))
+    }
+
+    /// A result whose damage names the file.
+    fn named<T>(&self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| error.with_remedy(self.inner.readers.path()))
     }
 }

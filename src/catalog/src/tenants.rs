@@ -279,7 +279,7 @@ impl Catalog {
             {
                 return Err(CatalogError::CollectionExists { collection: tenant.collection });
             }
-            insert(connection, &tenant)?;
+            insert(connection, &tenant).map_err(CatalogError::of_new_row)?;
             if let Some(head) = head {
                 store_head(connection, tenant.collection, head)?;
             }

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use rusqlite::ffi;
 
 use super::*;
-use crate::{AuthError, CatalogError, migrations};
+use crate::{AuthError, CatalogError, RestoredTenant, migrations};
 use lodestone_io::store::testing::MemoryBlobs;
 use lodestone_io::store::{BlobStore, Key};
 use lodestone_types::ErrorKind;
@@ -85,6 +85,57 @@ fn damage_is_told_with_the_remedy() {
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     fs::write(&path, whole).unwrap();
     open(&path).unwrap().verify().unwrap();
+}
+
+/// Goal: a start that takes up a tenant whose row is damaged names the file: the index of names has
+/// it still.
+#[test]
+fn a_row_that_contradicts_its_index_is_damage() {
+    let (_keep, path) = place();
+    let catalog = open(&path).unwrap();
+    let made = catalog.create_tenant(tenant("a-tenant"), TenantMode::Standard, None).unwrap();
+    drop(catalog);
+    let mut bytes = fs::read(&path).unwrap();
+    let row = [made.collection.0.as_bytes(), "a-tenant".as_bytes()].concat();
+    let at = bytes.windows(row.len()).position(|found| found == row).unwrap();
+    bytes[at + 15] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let restored = RestoredTenant {
+        tenant: (*made).clone(),
+        head: None,
+        sub_tenants: Vec::new(),
+        newest_sequence: Sequence(1),
+    };
+    let error = open(&path).unwrap().restore_tenant(restored).unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{text}");
+    assert!(text.contains("catalog.sqlite: UNIQUE constraint"), "{text}");
+    assert!(text.contains("from a backup"), "{text}");
+}
+
+/// Goal: damage that is met long after the file was opened names it too, to readers and writers.
+#[test]
+fn damage_that_is_met_later_names_the_file() {
+    let (_keep, path) = place();
+    let catalog = open(&path).unwrap();
+    let made = catalog.create_tenant(tenant("a-tenant"), TenantMode::Standard, None).unwrap();
+    let name = sub("a-sub-tenant");
+    catalog.reserve_sequence(made.collection, &name, &source("s"), None).unwrap();
+    drop(catalog);
+    let mut bytes = fs::read(&path).unwrap();
+    let found = name.as_str().as_bytes();
+    let at = bytes.windows(found.len()).position(|bytes| bytes == found).unwrap();
+    bytes[at / 4096 * 4096..][..4096].fill(0);
+    fs::write(&path, bytes).unwrap();
+    let catalog = open(&path).unwrap();
+    let read = catalog.sub_tenants(made.collection).unwrap_err();
+    let written = catalog.delete_sub_tenant(made.collection, &name).unwrap_err();
+    for error in [read, written] {
+        let text = error.to_string();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{text}");
+        assert_eq!(text.matches("catalog.sqlite:").count(), 1, "{text}");
+        assert!(text.contains("from a backup"), "{text}");
+    }
 }
 
 /// Goal: a database of another program that has set neither of the numbers is left alone too.
