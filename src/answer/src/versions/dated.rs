@@ -90,7 +90,7 @@ impl Named {
             pairs.flatten().reduce(|one, other| one || other)
         };
         let own = |notice: &Notice| -> Vec<Period> {
-            let told = notice.names().map(|name| periods(name)).find(|told| !told.is_empty());
+            let told = notice.names().map(periods).find(|told| !told.is_empty());
             told.into_iter().flatten().map(|(_, period)| period).collect()
         };
         let met: Vec<Option<bool>> = notices.iter().map(|notice| meets(&own(notice))).collect();
@@ -119,7 +119,7 @@ fn periods(text: &str) -> Vec<(Range<usize>, Period)> {
         let first = inside.next().unwrap_or(0);
         let period =
             Period { year: day.year, month: Some(day.month), day: day.day, ..Period::default() };
-        found.push((first..inside.last().unwrap_or(first) + 1, period));
+        found.push((first..inside.next_back().unwrap_or(first) + 1, period));
     }
     for at in 0..words.len() {
         let number = |word: Option<&String>| word.and_then(|word| word.parse::<u32>().ok());
