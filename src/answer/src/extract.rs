@@ -5,11 +5,13 @@ use std::sync::Arc;
 use crate::compose::{Answer, SourceOrder, compose};
 use crate::error::AnswerError;
 use crate::passages::candidates::{Candidate, Part, Reading, read};
+use crate::passages::document::{HITS_MAX, HITS_OF_ROWS_MAX};
 use crate::question::wish::Question;
 use crate::relevance::evidence::Evidence;
 use crate::relevance::score::{Score, by_words, dot};
 use crate::selection::choose::Choice;
 use crate::selection::foreign::{Glossary, Strength, as_written};
+use crate::selection::kinds::asks_for_rows;
 use crate::translation::{Gloss, Language, Lexicon};
 use crate::versions::editions::Editions;
 use lodestone_embed::{EmbedError, Embedder, Lane, OwnedText, RecentVectors, Role};
@@ -110,12 +112,15 @@ impl Answerer {
             (chunks.len(), chunks.iter().chain(around).collect());
         let editions = Editions::read(question, &chunks, self.clock.now());
         let is_doubtful = |chunk| editions.is_doubtful(chunk);
-        let mut reading = read(context, &chunks, hits, |chunk| editions.holds(chunk))
+        let opened =
+            if asks_for_rows(&Question::new(question)) { HITS_OF_ROWS_MAX } else { HITS_MAX };
+        let read_hits = (hits, opened);
+        let mut reading = read(context, &chunks, read_hits, |chunk| editions.holds(chunk))
             .map_err(EmbedError::from)?;
         without_changed(&mut reading, &editions);
         let mut chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         if chosen.parts.is_empty() && (0..chunks.len()).any(is_doubtful) {
-            reading = read(context, &chunks, hits, is_doubtful).map_err(EmbedError::from)?;
+            reading = read(context, &chunks, read_hits, is_doubtful).map_err(EmbedError::from)?;
             chosen = self.chosen(context, question, &chunks, &reading, &editions)?;
         }
         let parts: Vec<&Part> = chosen.parts.iter().collect();
@@ -141,7 +146,8 @@ impl Answerer {
             (chunks.len(), chunks.iter().chain(around).collect());
         let question = gloss.question();
         let editions = Editions::read(question, &chunks, self.clock.now());
-        let mut reading = read(context, &chunks, hits, |chunk| editions.holds(chunk))
+        let read_hits = (hits, HITS_MAX);
+        let mut reading = read(context, &chunks, read_hits, |chunk| editions.holds(chunk))
             .map_err(EmbedError::from)?;
         without_changed(&mut reading, &editions);
         let candidates = reading.candidates.iter();

@@ -135,18 +135,19 @@ pub(crate) struct Reading {
 }
 
 /// Reads the chunks, of which the first `hits` were found, best first, and the others stand beside
-/// them; of sources alone whose chunks `is_quoted` lets pass, by their position.
+/// them; of the sources of the first `opened` ones alone, and whose chunks `is_quoted` lets pass, by
+/// their position.
 ///
 /// # Errors
 /// [`Stopped`] where the request is over.
 pub(crate) fn read(
     context: &RequestContext,
     chunks: &[&RetrievedChunk],
-    hits: usize,
+    (hits, opened): (usize, usize),
     is_quoted: impl Fn(usize) -> bool,
 ) -> Result<Reading, Stopped> {
     let mut reading = Reading::default();
-    let stretches = stretches(chunks, hits);
+    let stretches = stretches(chunks, hits, opened);
     let quoted = stretches.iter().filter(|stretch| is_quoted(stretch.best));
     for (position, stretch) in quoted.enumerate() {
         context.check()?;

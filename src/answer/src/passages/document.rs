@@ -6,7 +6,9 @@ use std::ops::Range;
 use lodestone_types::RetrievedChunk;
 
 /// Chunks that were found and are read; later ones cost time and hardly ever hold the answer.
-const HITS_MAX: usize = 8;
+pub(crate) const HITS_MAX: usize = 8;
+/// The same of a question for rows, which have few of its words.
+pub(crate) const HITS_OF_ROWS_MAX: usize = 12;
 /// Chunks of one source that are read, those found among them.
 pub const CHUNKS_A_SOURCE_MAX: usize = 24;
 /// Bytes of text that are read beside the chunks found.
@@ -67,14 +69,14 @@ impl Stretch {
 }
 
 /// The texts of the sources, that of the best chunk first. The first `hits` of the chunks were
-/// found, best first; the others stand beside them.
-pub(crate) fn stretches(chunks: &[&RetrievedChunk], hits: usize) -> Vec<Stretch> {
+/// found, best first, of which the first `opened` say what is read; the others stand beside them.
+pub(crate) fn stretches(chunks: &[&RetrievedChunk], hits: usize, opened: usize) -> Vec<Stretch> {
     let mut order: Vec<Vec<usize>> = Vec::new();
     let mut known: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (position, chunk) in chunks.iter().enumerate() {
         let key = (chunk.source.sub_tenant.as_str(), chunk.source.id.as_str());
         // A later one completes the text of a source that is read, and opens none.
-        if (HITS_MAX..hits).contains(&position) && !known.contains_key(&key) {
+        if (opened..hits).contains(&position) && !known.contains_key(&key) {
             continue;
         }
         let at = *known.entry(key).or_insert_with(|| {
@@ -165,7 +167,7 @@ mod tests {
             at("a", 9, 90, "Far."),
         ];
         let given: Vec<&RetrievedChunk> = chunks.iter().collect();
-        let found = stretches(&given, 2);
+        let found = stretches(&given, 2, HITS_MAX);
         let texts: Vec<&str> = found.iter().map(|stretch| stretch.text.as_str()).collect();
         assert_eq!(texts, ["One, two. Three.\n\nFour.", "Far.", "Other."]);
         let first = &found[0];
@@ -181,7 +183,7 @@ mod tests {
             (0..HITS_MAX as u32).map(|n| at(&format!("s{n}"), 0, 0, "One, two.")).collect();
         chunks.extend([at("s0", 1, 9, " Three."), at("late", 0, 0, "Late.")]);
         let given: Vec<&RetrievedChunk> = chunks.iter().collect();
-        let found = stretches(&given, given.len());
+        let found = stretches(&given, given.len(), HITS_MAX);
         assert_eq!((found.len(), found[0].text.as_str()), (HITS_MAX, "One, two. Three."));
     }
 }

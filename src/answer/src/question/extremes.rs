@@ -37,6 +37,11 @@ pub(crate) fn extreme(unbound: &str, is_most: Option<bool>) -> Option<Extreme> {
     }
 }
 
+/// The words that want the largest or smallest value, whatever it is of.
+pub(crate) fn words() -> impl Iterator<Item = &'static str> {
+    entries(MOST).chain(entries(LEAST))
+}
+
 /// Which one from the extreme is meant, of a question of which `spaced` are the words: 2 of "the
 /// second highest", 1 of "litres per second".
 pub(crate) fn rank(spaced: &str, quality: Option<&'static Quality>) -> usize {

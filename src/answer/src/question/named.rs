@@ -14,6 +14,19 @@ const ENGLISH: &str =
 const NO_NAMES: &str = "\
     i|monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february|march|april|may|\
     june|july|august|september|october|november|december|mr|mrs|ms|dr|prof|and|but|or|so";
+/// Letters before the dash of a code, and digits behind it: behind small letters more.
+const CODE_LETTERS_MAX: usize = 4;
+const CODE_DIGITS_MIN: usize = 2;
+const NUMBER_DIGITS_MIN: usize = 3;
+/// Words before a number that is one thing's own, those before them that make them verbs, and
+/// units behind a number that is an amount, beside plurals.
+const NUMBERED: &str = "\
+    number|no|nr|id|ref|reference|order|invoice|ticket|booking|case|claim|batch|lot|job|contract|\
+    customer|article|serial|nummer|auftrag|bestellung|rechnung|vorgang|charge|numéro|commande|\
+    facture|dossier|número|pedido|factura";
+const BEFORE_VERB: &str = "i|we|you|they|to|can|must|should|may|please";
+const UNITS: &str = "kg|g|mg|t|l|ml|cl|m|cm|mm|km|oz|lb|ft|eur|euro|usd|gbp|chf";
+const NO_PLURALS: &str = "is|was|has|does";
 /// Share of a question's words that may be capitalised; where more are, it is a heading.
 const NAMES_SHARE_MAX: f32 = 0.6;
 
@@ -85,7 +98,45 @@ pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
         let terms = analysed.terms().iter().filter(is_meant);
         names.extend(terms.map(|term| (term.clone(), named)));
     }
+    let marked = question.split_whitespace().filter_map(number_of_code);
+    names.extend(marked.chain(numbered(&words)).map(|number| (number.to_owned(), Named::Code)));
     names
+}
+
+/// The number of a code with a dash: "O-5009", of "INV-2024-117" the last one.
+fn number_of_code(word: &str) -> Option<&str> {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let (letters, numbers) = word.split_once(['-', '/'])?;
+    let mut parts = numbers.split(['-', '/']);
+    let is_capital = letters.chars().all(char::is_uppercase);
+    let fewest = if is_capital { CODE_DIGITS_MIN } else { NUMBER_DIGITS_MIN };
+    let last = parts.clone().next_back()?;
+    let is_code = (1..=CODE_LETTERS_MAX).contains(&letters.chars().count())
+        && letters.chars().all(char::is_alphabetic)
+        && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+        && last.len() >= fewest;
+    (is_code && !is_year(last)).then_some(last)
+}
+
+/// The numbers among words that are the own ones of things, "order 5009", and no amounts: "can I
+/// order 500 bags".
+fn numbered<'w>(words: &[&'w str]) -> Vec<&'w str> {
+    let word = |at: Option<usize>| at.and_then(|at| words.get(at)).map(|word| word.to_lowercase());
+    let is_number = |at: &usize| {
+        let number = words[*at];
+        let is_named = word(at.checked_sub(1)).is_some_and(|word| is_entry(NUMBERED, &word));
+        let is_verb = word(at.checked_sub(2)).is_some_and(|word| is_entry(BEFORE_VERB, &word));
+        let is_amount = word(Some(at + 1)).is_some_and(|unit| {
+            is_entry(UNITS, &unit) || (unit.ends_with('s') && !is_entry(NO_PLURALS, &unit))
+        });
+        number.len() >= NUMBER_DIGITS_MIN
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+            && !is_year(number)
+            && is_named
+            && !is_verb
+            && !is_amount
+    };
+    (0..words.len()).filter(is_number).map(|at| words[at]).collect()
 }
 
 fn is_year(word: &str) -> bool {
@@ -127,6 +178,25 @@ mod tests {
         assert_eq!(named("What is Dr Solheim's salary on Monday?"), ["solheim"]);
         assert!(named("What was the fix of HV-2214 and of A131?").contains(&"a131".to_owned()));
         assert_eq!(named("Which bin for cytotoxic drugs?"), [""; 0]);
+    }
+
+    #[test]
+    fn numbers_of_things_are_codes() {
+        for question in [
+            "What is the state of loan L-5009?", "When was l-5009 lent?", "Who has INV-2024-5009?",
+            "What is the status of order 5009?", "When is order 5009 due?",
+        ] {
+            assert_eq!(names(question).get("5009"), Some(&Named::Code), "{question}");
+        }
+        for question in [
+            "Can I order 5009 bags?",
+            "How do we order 5009 kg?",
+            "What was COVID-19?",
+            "Is the over-60 swim free?",
+            "What was the state of order in pre-2020 times?",
+        ] {
+            assert!(!names(question).values().any(|named| *named == Named::Code), "{question}");
+        }
     }
 
     #[test]

@@ -49,6 +49,15 @@ pub(crate) const MONEY: &str = "\
     cost|costs|price|prices|fee|fees|pay|cheap|cheaper|cheapest|expensive|charge|spend|spent|\
     kostet|kosten|preis|preise|gebühr|teurer|billiger|günstiger|zahlen|coûte|coûtent|prix|tarif|\
     payer|cuesta|cuestan|precio|precios|tarifa|pagar";
+/// Things of which an amount of money is told, so that "orders over 500" is one of it, and "the
+/// sum of the orders" a sum of it.
+pub(crate) const OF_AMOUNTS: &str = "\
+    order|orders|invoice|invoices|bill|bills|payment|payments|expense|expenses|purchase|purchases|\
+    sale|sales|quote|quotes|donation|donations|grant|grants|claim|claims|refund|refunds|transfer|\
+    transfers|transaction|transactions|bestellung|bestellungen|auftrag|aufträge|rechnung|\
+    rechnungen|zahlung|zahlungen|ausgabe|ausgaben|spende|spenden|commande|commandes|facture|\
+    factures|paiement|paiements|dépense|dépenses|pedido|pedidos|factura|facturas|pago|pagos|gasto|\
+    gastos|compra|compras|venta|ventas";
 /// Other words that ask for one of two.
 pub(crate) const WHO_OR_WHERE: &str = "who|whose|where|wer|wo|qui|où|quién|dónde";
 pub(crate) const EITHER: &str = "or|oder|ou|o";

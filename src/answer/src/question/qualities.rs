@@ -2,7 +2,7 @@
 //! mean one, and the columns of a table that hold it.
 
 use crate::question::phrases::MONEY;
-use crate::text::values::{days, has_money, measure, month_of_year, quantities, year};
+use crate::text::values::{Quantity, days, has_money, measure, month_of_year, quantities, year};
 use crate::text::words::{contains, entries, is_entry};
 
 /// A quality that tables hold as numbers or days.
@@ -27,9 +27,31 @@ enum Kind {
     Time,
     /// The day on which something ends or has to be done.
     Deadline,
+    /// The day since which somebody is there.
+    Tenure,
 }
 
 const QUALITIES: &[Quality] = &[
+    // Before the length, of which its words are too.
+    Quality {
+        kind: Kind::Tenure,
+        most: "joined most recently|started most recently|hired most recently|joined last|\
+               started last|hired last|zuletzt eingestellt",
+        least: "joined first|started first|hired first|been here the longest|been here longest|been with us the longest|\
+                been with us longest|been with the company the longest|\
+                been with the company longest|been there the longest|been there longest|\
+                worked here the longest|worked here longest|worked for us the longest|\
+                worked for us longest|works here the longest|been employed the longest|\
+                been employed longest|been a member the longest|been a member longest|\
+                longest serving|served the longest|served longest|am längsten dabei|\
+                am längsten hier|am längsten beschäftigt|am längsten bei uns|dienstälteste|\
+                depuis le plus longtemps|lleva más tiempo|más tiempo aquí",
+        others: "",
+        names: "start|started|since|joined|hired|entry|entered|employed|begin|began|eintritt|\
+                beginn|seit|eingestellt|entrée|embauche|arrivée|depuis|début|alta|ingreso|inicio|\
+                desde",
+        units: "",
+    },
     Quality {
         kind: Kind::Number,
         most: "heaviest|schwerste|schwersten|plus lourd|plus lourde|más pesado|más pesada",
@@ -112,6 +134,15 @@ const QUALITIES: &[Quality] = &[
     },
     Quality {
         kind: Kind::Number,
+        most: "",
+        least: "",
+        others: "carry|carries|payload|capacity|load|trägt|tragen|supporte|soporta",
+        names: "load|payload|capacity|carries|nutzlast|traglast|tragkraft|zuladung|belastung|\
+                charge|capacité|carga|capacidad",
+        units: "",
+    },
+    Quality {
+        kind: Kind::Number,
         most: "brightest|hellste|plus lumineux|más brillante",
         least: "darkest|dimmest|dunkelste",
         others: "brighter|darker|brightness",
@@ -130,7 +161,7 @@ const QUALITIES: &[Quality] = &[
     },
     Quality {
         kind: Kind::Time,
-        most: "latest|newest|youngest|most recent|neueste|neuesten|jüngste|jüngsten|\
+        most: "latest|newest|youngest|most recent|most recently|neueste|neuesten|jüngste|jüngsten|\
                plus récent|más reciente",
         least: "earliest|oldest|älteste|ältesten|plus ancien|más antiguo",
         others: "",
@@ -256,9 +287,14 @@ impl Quality {
         Self::of(if is_to_come { Kind::Deadline } else { Kind::Time })
     }
 
+    /// Whether it is one of money.
+    pub(crate) fn is_money(&self) -> bool {
+        self.kind == Kind::Money
+    }
+
     /// Whether it is one of days and years.
     pub(crate) fn is_time(&self) -> bool {
-        matches!(self.kind, Kind::Time | Kind::Deadline)
+        matches!(self.kind, Kind::Time | Kind::Deadline | Kind::Tenure)
     }
 
     /// Whether a column of this name counts years since a day, so that the oldest has the most.
@@ -280,6 +316,9 @@ impl Quality {
             return named;
         }
         let has_unit = |(name, values): &&(&str, Vec<&str>)| {
+            if self.kind == Kind::Tenure {
+                return false;
+            }
             if self.is_time() {
                 return values.iter().filter(|value| is_dated(value)).count() * 2 > values.len();
             }
@@ -289,13 +328,22 @@ impl Quality {
         columns.iter().filter(has_unit).map(|(name, _)| *name).collect()
     }
 
+    /// Whether a text tells an amount of it.
+    pub(crate) fn is_told_in(&self, text: &str) -> bool {
+        let is_one = |one: &Quantity| self.units.is_empty() || is_entry(self.units, &one.unit);
+        match self.kind {
+            Kind::Money => has_money(text),
+            _ => quantities(text).iter().any(is_one),
+        }
+    }
+
     fn is_named(&self, name: &str, values: &[&str]) -> bool {
         let most = |is_one: &dyn Fn(&str) -> bool| {
             values.iter().filter(|value| is_one(value)).count() * 2 > values.len()
         };
         let is_named = || words(name).split(' ').any(|word| is_entry(self.names, word));
         match self.kind {
-            Kind::Time | Kind::Deadline => is_named() && most(&is_dated),
+            Kind::Time | Kind::Deadline | Kind::Tenure => is_named() && most(&is_dated),
             Kind::Money if most(&|value| has_money(&format!("{} {value}", words(name)))) => true,
             _ => is_named(),
         }

@@ -14,11 +14,12 @@ use crate::question::measures::Measure;
 use crate::question::openers::{INDIRECT_STEPS, asking, asks_deeds, asks_how, is_order};
 use crate::question::phrases::{
     BEFORE_NOUN, COMPARATIVES, COUNTS, DECISIONS, EITHER, ENDED, LISTINGS, LISTS, MEANS, MONEY,
-    OPEN, SUMS, WHO_OR_WHERE, asks_cause,
+    OF_AMOUNTS, OPEN, SUMS, WHO_OR_WHERE, asks_cause,
 };
 use crate::question::qualities::Quality;
 use crate::question::several::{is_of_pairs, is_plural, noun, wants_several};
 use crate::question::sides::{named_sides, sides};
+use crate::text::terms::terms;
 use crate::text::values::{Day, Quantity, days, quantities};
 use crate::text::words::{self, Asked, asked, asks_for_thing, contains, entries, is_entry, spaced};
 
@@ -146,6 +147,8 @@ pub(crate) struct Question {
     /// The quality of which the extreme is asked for, where its word tells.
     pub(crate) quality: Option<&'static Quality>,
     pub(crate) total: Option<Total>,
+    /// The terms of things with an amount of money that it names: "orders".
+    pub(crate) of_amounts: BTreeSet<String>,
     /// Whether it asks of all that a list or table holds.
     pub(crate) is_of_list: bool,
     /// The terms of what it leaves out: "not from Ada".
@@ -232,6 +235,10 @@ impl Question {
             sides: named_sides(last).or_else(|| sides(&spaced).filter(|_| is_comparing)),
             quality: superlative.map(|(quality, _)| quality),
             total: total(&spaced),
+            of_amounts: entries(OF_AMOUNTS)
+                .filter(|thing| contains(&spaced, thing))
+                .flat_map(terms)
+                .collect(),
             is_of_list: has(LISTINGS),
             excluded,
             others_than: others_than(&rest),

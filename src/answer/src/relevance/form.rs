@@ -237,11 +237,13 @@ fn points_elsewhere(text: &str) -> bool {
         && entries(ELSEWHERE).any(|word| contains(&said, word))
 }
 
-/// Whether a passage is the head of a mail: who sent it, to whom, about what.
+/// Whether a passage is the head of a mail: who sent it, to whom, about what. Without a subject it
+/// has an address.
 pub(crate) fn is_mail_head(candidate: &Candidate) -> bool {
     let mut names = candidate.cells.iter().map(|cell| cell.name.to_lowercase());
+    let has_address = candidate.cells.iter().any(|cell| cell.value.contains('@'));
     candidate.cells.len() > 1
-        && names.clone().any(|name| is_entry(MAIL_SUBJECT, &name))
+        && (has_address || names.clone().any(|name| is_entry(MAIL_SUBJECT, &name)))
         && names.all(|name| is_entry(MAIL_HEAD, &name))
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::passages::blocks::Cell;
 use crate::passages::candidates::{Candidate, Shape};
+use crate::question::extremes;
 use crate::question::measures::Measure;
 use crate::question::named::tells_year;
 use crate::question::phrases::{MEANS, MONEY, OPEN, SUMS};
@@ -18,7 +19,7 @@ use crate::relevance::form::{
 use crate::relevance::siblings::{SIBLING_MALUS, Siblings};
 use crate::relevance::synonyms::Lens;
 use crate::relevance::weights::{Weights, light_terms, terms_of_ranges, wanted_terms};
-use crate::rows::evaluate::{columns, has_number_of};
+use crate::rows::evaluate::{columns, has_number_of, tells_amount};
 use crate::rows::keys::Keys;
 use crate::rows::marks::{self, Marks};
 use crate::rows::states::tells_state;
@@ -213,6 +214,10 @@ fn terms_of_columns(
     {
         met.extend(quality.superlatives().flat_map(terms));
     }
+    let wants_amount = question.extreme.is_some() && question.quality.is_none();
+    if wants_amount && !question.of_amounts.is_empty() && tells_amount(row) {
+        met.extend(extremes::words().flat_map(terms));
+    }
     met.retain(|term| wanted.contains(term));
     met
 }
@@ -345,7 +350,11 @@ fn wrong_kind(
     lacks_measure: Option<Measure>,
 ) -> f32 {
     let shown = candidate.shown();
-    let is_opposite = candidate.cells.is_empty() && opposites.are_in(&shown);
+    let is_opposite = match candidate.cells.first() {
+        // The first value of a row says what it is of.
+        Some(key) => opposites.are_in_key(&key.value),
+        None => opposites.are_in(&shown),
+    };
     let is_amountless =
         question.asks_amount && lacks_measure.is_some_and(|one| !one.may_be_told_by(&shown));
     value_if(is_opposite, OPPOSITE_MALUS).max(value_if(is_amountless, AMOUNTLESS_MALUS))

@@ -2,25 +2,14 @@
 
 use crate::passages::blocks::Cell;
 use crate::question::condition::{Bound, Condition, Relation};
+use crate::question::phrases::OF_AMOUNTS;
 use crate::question::qualities::{Quality, scaled, size, unit};
-use crate::rows::evaluate::{columns, is_code};
+use crate::rows::evaluate::{columns, is_code, is_of_money};
 use crate::text::clock::times;
 use crate::text::terms::terms;
 use crate::text::values::{Day, days, has_money, is_currency, measure, quantities, year};
-use crate::text::words::{contains, entries, is_entry, spaced};
+use crate::text::words::{contains, entries, spaced};
 
-/// Things of which an amount of money is told, so that "orders over 500" is one of it, and words of
-/// the names of columns that hold it.
-const OF_AMOUNTS: &str = "\
-    order|orders|invoice|invoices|bill|bills|payment|payments|expense|expenses|purchase|purchases|\
-    sale|sales|quote|quotes|donation|donations|grant|grants|claim|claims|refund|refunds|transfer|\
-    transfers|transaction|transactions|bestellung|bestellungen|auftrag|aufträge|rechnung|\
-    rechnungen|zahlung|zahlungen|ausgabe|ausgaben|spende|spenden|commande|commandes|facture|\
-    factures|paiement|paiements|dépense|dépenses|pedido|pedidos|factura|facturas|pago|pagos|gasto|\
-    gastos|compra|compras|venta|ventas";
-const AMOUNTS: &str = "\
-    amount|total|price|value|sum|betrag|summe|preis|wert|montant|prix|valeur|somme|importe|precio|\
-    valor|suma";
 /// Phrases that ask what is open, of which one column tells the beginning and the next the end.
 const IS_OPEN: &str = "\
     are open|is open|stay open|stays open|still open|be open|geöffnet|offen|ouvert|ouverts|\
@@ -197,13 +186,6 @@ fn span(value: &str) -> Option<(f64, f64)> {
         }
         _ => None,
     }
-}
-
-/// Whether a column holds amounts of money, by its name or its values.
-fn is_of_money(name: &str, values: &[&str]) -> bool {
-    let name = name.replace('_', " ");
-    let told = values.iter().filter(|value| has_money(&format!("{name} {value}"))).count();
-    2 * told > values.len() || name.split(' ').any(|word| is_entry(AMOUNTS, word))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::question::wish::{Question, Total};
 use crate::rows::states::is_blank;
 use crate::text::amounts::written_as;
 use crate::text::terms::terms;
-use crate::text::values::{days, measure, quantities};
+use crate::text::values::{days, has_money, measure, quantities, words_of};
 use crate::text::words::{entries, is_entry, spaced};
 use lodestone_text::HybridQuery;
 use unicode_segmentation::UnicodeSegmentation;
@@ -27,6 +27,13 @@ const BEFORE_MEASURE: &str = "\
     about|approx|around|ca|circa|some|up|to|from|over|under|at|least|most|max|min|gbp|eur|usd|chf|\
     ab|bis|von|über|unter|etwa|de|à|env|environ|desde|hasta";
 
+/// Last words of the names of columns whose numbers are names.
+const NUMBER_NAMES: &str = "no|nr|number|id|code|ext|phone|nummer|numéro|número";
+
+/// Words of the names of columns that hold an amount of money.
+const AMOUNTS: &str = "\
+    amount|total|price|value|sum|betrag|summe|preis|wert|montant|prix|valeur|somme|importe|precio|\
+    valor|suma";
 /// Words that ask for an age where a column tells it.
 const AGES: [&str; 4] = ["oldest", "youngest", "älteste", "jüngste"];
 
@@ -34,9 +41,14 @@ const AGES: [&str; 4] = ["oldest", "youngest", "älteste", "jüngste"];
 pub(crate) type Column<'r> = (&'r str, Vec<&'r str>);
 
 /// Positions of the rows with the extreme that the question asks for; `None` where it asks for
-/// none, or it is not clear of what. Rows are given by their cells.
-pub(crate) fn extreme_rows(question: &Question, rows: &[&[Cell]]) -> Option<Vec<usize>> {
-    let name = extreme_column(question, rows)?;
+/// none, or it is not clear of what. Rows are given by their cells; `have_amounts` tells whether
+/// they are things of which the question means the amount of money.
+pub(crate) fn extreme_rows(
+    question: &Question,
+    rows: &[&[Cell]],
+    have_amounts: bool,
+) -> Option<Vec<usize>> {
+    let name = extreme_column(question, rows, have_amounts)?;
     // The oldest have most years, and the first day.
     let is_turned = question.quality.is_some_and(Quality::is_time) && Quality::is_age(name);
     let most = (question.extreme? == Extreme::Most) != is_turned;
@@ -61,17 +73,30 @@ pub(crate) fn extreme_rows(question: &Question, rows: &[&[Cell]]) -> Option<Vec<
     (rows.len() >= 2 && !found.is_empty() && found.len() < rows.len()).then_some(found)
 }
 
-/// The total or the mean that a question asks for of one column of some rows, in words.
-pub(crate) fn total_of(question: &Question, rows: &[&[Cell]], all: &[&[Cell]]) -> Option<String> {
+/// The total or the mean that a question asks for of one column of some rows, out of all of their
+/// table, in words. `have_amounts` as in [`extreme_rows`].
+pub(crate) fn total_of(
+    question: &Question,
+    (rows, all): (&[&[Cell]], &[&[Cell]]),
+    have_amounts: bool,
+) -> Option<String> {
     let total = question.total?;
     let mut columns = measured(all);
-    // Days are ordered, and not added up.
-    columns.retain(|(_, values)| values.iter().all(|value| days(value).is_empty()));
+    // Days and numbers that are names are not added up.
+    columns.retain(|(name, values)| {
+        let last = words_of(name).filter(|word| !word.is_empty()).last();
+        let is_number = last.is_some_and(|last| is_entry(NUMBER_NAMES, &last));
+        !is_number && values.iter().all(|value| days(value).is_empty())
+    });
+    without_key(&mut columns, all, have_amounts);
     let quality = Quality::named_in(&spaced(question.last()));
     let of_quality = quality.map_or(Vec::new(), |quality| quality.columns(&columns));
     let name = match of_quality[..] {
         [one] => one,
-        _ => named_first(question, &columns)?,
+        _ => named_first(question, &columns).or_else(|| {
+            // How many there are is no sum.
+            amount_column(&columns).filter(|_| have_amounts && !question.counts)
+        })?,
     };
     let told = rows.iter().filter_map(|row| cell(row, name));
     let told: Vec<&str> = told.filter(|value| has_digit(value)).collect();
@@ -124,6 +149,30 @@ fn named_first<'r>(question: &Question, columns: &[Column<'r>]) -> Option<&'r st
         let are_two = places.iter().filter(|(place, _)| place == first).count() > 1;
         Some((!are_two).then_some(*name))
     })?
+}
+
+/// Of columns the only one that holds amounts of money.
+pub(crate) fn amount_column<'r>(columns: &[Column<'r>]) -> Option<&'r str> {
+    let mut of_money = columns.iter().filter(|(name, values)| is_of_money(name, values));
+    of_money.next().filter(|_| of_money.next().is_none()).map(|(name, _)| *name)
+}
+
+/// Whether a row tells an amount of money.
+pub(crate) fn tells_amount(row: &[Cell]) -> bool {
+    row.len() > 1 && row.iter().any(|cell| has_money(&format!("{} {}", cell.name, cell.value)))
+}
+
+/// Whether a column holds amounts of money, by its name or its values.
+pub(crate) fn is_of_money(name: &str, values: &[&str]) -> bool {
+    let name = name.replace('_', " ");
+    let told = values.iter().filter(|value| has_money(&format!("{name} {value}"))).count();
+    2 * told > values.len() || name.split(' ').any(|word| is_entry(AMOUNTS, word))
+}
+
+/// Drops the first column where things with amounts are meant: it holds their numbers.
+fn without_key(columns: &mut Vec<Column<'_>>, rows: &[&[Cell]], have_amounts: bool) {
+    let key = rows.first().and_then(|row| row.first()).map(|cell| cell.name.as_str());
+    columns.retain(|(name, _)| !(have_amounts && Some(*name) == key));
 }
 
 /// Whether a row has a number in a column whose name has one of some terms.
@@ -182,9 +231,14 @@ pub(crate) fn is_code(value: &str) -> bool {
 
 /// The name of the column that is meant: that of the quality in the word for the extreme; else the
 /// one whose name stands first behind that word; else that of a time, or, where the word is of no
-/// quality, the only one that can be.
-fn extreme_column<'r>(question: &Question, rows: &[&'r [Cell]]) -> Option<&'r str> {
+/// quality, the only one that can be, or that of the amount of money.
+fn extreme_column<'r>(
+    question: &Question,
+    rows: &[&'r [Cell]],
+    have_amounts: bool,
+) -> Option<&'r str> {
     let mut columns = measured(rows);
+    without_key(&mut columns, rows, have_amounts);
     let is_of_age = question.quality.is_some_and(Quality::is_time)
         && AGES.iter().any(|word| question.lower.contains(word));
     if let Some((age, _)) = columns.iter().find(|(name, _)| is_of_age && Quality::is_age(name)) {
@@ -211,6 +265,7 @@ fn extreme_column<'r>(question: &Question, rows: &[&'r [Cell]]) -> Option<&'r st
     let left: Vec<&str> = match question.quality {
         Some(quality) if quality.is_time() => quality.columns(&columns),
         Some(_) => Vec::new(),
+        None if have_amounts => amount_column(&columns).into_iter().collect(),
         None => columns.iter().map(|(name, _)| *name).collect(),
     };
     match left[..] {
@@ -242,7 +297,7 @@ mod tests {
             ],
         );
         let table: Vec<&[Cell]> = table.iter().map(Vec::as_slice).collect();
-        let found = |question: &str| extreme_rows(&Question::new(question), &table);
+        let found = |question: &str| extreme_rows(&Question::new(question), &table, false);
         assert_eq!(found("Which shop had the highest share of booked sales?"), Some(vec![1]));
         assert_eq!(found("Which shop had the most visits?"), Some(vec![0]));
         assert_eq!(found("Which shop has the lowest share?"), Some(vec![2]));
@@ -258,7 +313,7 @@ mod tests {
         let found = |question: &str, names: &[&str], values: &[&[&str]]| {
             let table = rows(names, values);
             let table: Vec<&[Cell]> = table.iter().map(Vec::as_slice).collect();
-            extreme_rows(&Question::new(question), &table)
+            extreme_rows(&Question::new(question), &table, false)
         };
         let course = |values: &[&[&str]]| {
             found("Which course is the longest?", &["Course", "Duration"], values)
@@ -295,7 +350,7 @@ mod tests {
         let total = |question: &str, names: &[&str], values: &[&[&str]]| {
             let table = rows(names, values);
             let table: Vec<&[Cell]> = table.iter().map(Vec::as_slice).collect();
-            total_of(&Question::new(question), &table, &table)
+            total_of(&Question::new(question), (&table, &table), false)
         };
         let invoices: &[&[&str]] =
             &[&["7", "£40", "2025-01-01"], &["8", "£60", "2025-02-01"], &["9", "£5", "2025-02-03"]];

@@ -3,16 +3,24 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::passages::blocks::Cell;
+use crate::question::phrases::OPEN;
 use crate::text::values::days;
-use crate::text::words::is_entry;
+use crate::text::words::{contains, entries, is_entry, spaced};
 
 /// Names of columns with the state of a row, and first words of the state of one that is finished.
 const STATES: &str = "\
     status|state|done|result|stand|zustand|stato|état|statut|estado|situación|erledigt|progress";
 const DONE: &str = "\
     closed|done|finished|completed|complete|fixed|solved|resolved|cancelled|canceled|rejected|yes|\
-    paid|settled|ended|erledigt|geschlossen|abgeschlossen|behoben|bezahlt|ja|fermé|clos|terminé|\
-    résolu|payé|oui|cerrado|terminado|resuelto|pagado|hecho|sí";
+    paid|settled|ended|shipped|delivered|dispatched|collected|returned|refunded|archived|erledigt|\
+    geschlossen|abgeschlossen|behoben|bezahlt|geliefert|versandt|storniert|ja|fermé|clos|terminé|\
+    résolu|payé|livré|expédié|annulé|oui|cerrado|terminado|resuelto|pagado|hecho|entregado|enviado|\
+    cancelado|anulado|sí";
+/// Beginnings of the state of a row that goes on.
+const GOING_ON: &str = "\
+    waiting|awaiting|pending|ongoing|assigned|started|reopened|blocked|paused|on hold|in progress|\
+    in work|in repair|under way|under review|wartet|laufend|angefangen|in arbeit|in bearbeitung|\
+    en cours|en attente|en curso|en proceso";
 /// Values of a column that tells the end of what has none yet.
 const UNDONE: &str = "no|not|open|pending|none|never|nein|offen|non|ouvert|abierto";
 
@@ -42,20 +50,38 @@ fn first_word(cell: &Cell) -> &str {
     cell.value.unicode_words().next().unwrap_or_default()
 }
 
-/// Positions of the rows that are not finished: by their state or, where no row has one, those of
-/// which nothing tells when they were finished. `None` where no row tells either.
-pub(crate) fn open(rows: &[&[Cell]]) -> Option<Vec<usize>> {
+/// Positions of the rows that are not finished. Where a state is the word that is asked for, "open"
+/// beside "waiting" and "sent off", those of that state and those that go on; else by their state
+/// or, where no row has one, those of which nothing tells when they were finished. `None` where no
+/// row tells either. `asked` are the words of the question.
+pub(crate) fn open(asked: &str, rows: &[&[Cell]]) -> Option<Vec<usize>> {
     let first = |row: &[Cell], is_one: fn(&Cell) -> bool| {
         row.iter().find(|cell| is_one(cell)).map(|cell| first_word(cell).to_owned())
     };
     let has = |is_one| rows.iter().any(|row| first(row, is_one).is_some());
     let (has_state, has_ends) = (has(is_state), has(is_end));
+    let is_said = |row: &[Cell]| {
+        let state = first(row, is_state).map(|word| word.to_lowercase());
+        state.is_some_and(|word| is_entry(OPEN, &word) && contains(asked, &word))
+    };
+    if rows.iter().any(|row| is_said(row)) {
+        let is_one = |at: &usize| is_said(rows[*at]) || goes_on(rows[*at]);
+        return Some((0..rows.len()).filter(is_one).collect());
+    }
     let is_open = |row: &[Cell]| match has_state {
         true => first(row, is_state).is_some_and(|word| !is_entry(DONE, &word)),
         false => first(row, is_end).is_none_or(|word| is_entry(UNDONE, &word)),
     };
     let open = (0..rows.len()).filter(|at| is_open(rows[*at]));
     (has_state || has_ends).then(|| open.collect())
+}
+
+/// Whether the state of a row says that it goes on.
+fn goes_on(row: &[Cell]) -> bool {
+    let state = row.iter().find(|cell| is_state(cell)).map(|cell| spaced(&cell.value));
+    let begins =
+        |state: String| entries(GOING_ON).any(|phrase| state.starts_with(&format!(" {phrase} ")));
+    state.is_some_and(begins)
 }
 
 /// Whether a value says that there is none, or none yet.

@@ -72,7 +72,8 @@ impl Choice<'_> {
         let Some(first) = self.first() else {
             return Vec::new();
         };
-        let Some(first) = self.of_what_is_named(first) else {
+        let other = self.of_kind(first).or_else(|| self.of_thing(first));
+        let Some(first) = other.or_else(|| self.of_what_is_named(first)) else {
             return Vec::new();
         };
         let first = self.later(first).unwrap_or(first);
@@ -92,7 +93,7 @@ impl Choice<'_> {
             let is_second = self.side_of(first) == Some(1);
             return if is_second { vec![other, first] } else { vec![first, other] };
         }
-        if self.lacks_quality(first) {
+        if self.lacks_quality(first) || self.tells_other_sum(first) {
             return Vec::new();
         }
         if self.candidate(first).has_values() {
@@ -376,9 +377,9 @@ impl Choice<'_> {
                     && (!candidate.is_taken_back()
                         || self.question.wants_of_before(&candidate.shown()))
                     && (self.question.is_of_mail || !is_mail_head(candidate))
+                    && !self.is_left_by_bounds(at)
                     && said(&chosen) + candidate.units <= PASSAGES_MAX;
-                let is_overtaken = self.editions.is_later(self.candidate(first).hit, candidate.hit)
-                    && (self.contradicts(first, at) || self.denies(first, at))
+                let is_overtaken = self.overtakes(first, at)
                     || self.put_right(at).is_some_and(|right| chosen.contains(&right));
                 let is_fit = is_prose && self.goes_on_with_cause(at, &chosen);
                 if !is_near || !is_enough || !is_fit || chosen.iter().any(is_said) || is_overtaken {

@@ -9,7 +9,7 @@ use crate::passages::blocks::Kind;
 use crate::passages::candidates::{Candidate, Shape, said_in};
 use crate::selection::choose::Choice;
 use crate::text::terms::{is_common, terms};
-use crate::text::values::quantities;
+use crate::text::values::{Day, days, quantities};
 use crate::text::words::{contains, denies, entries, is_entry, number_of, spaced};
 use crate::versions::amendments::{PARTS, part_number};
 
@@ -32,6 +32,20 @@ const OLD: &str = "\
     still says|still states|no longer|and not|bisher|statt|nicht mehr|jusqu'ici|au lieu de|\
     hasta ahora|en lugar de";
 const OLD_DIGITS_MIN: usize = 2;
+/// Phrases with which a text moves or changes a value, and words before the value of before and the
+/// new one: "postponed from 3 May to 9 June"; words of the former, and articles before the latter.
+const MOVED: &str = "\
+    postponed|moved|moves|shifted|delayed|rescheduled|brought forward|put off|put back|pushed back|\
+    raised|raises|increased|increases|lowered|lowers|reduced|reduces|cut from|changed|changes|\
+    extended|shortened|rises|rose|falls|fell|goes up|goes down|went up|went down|up from|\
+    down from|verschoben|verlegt|erhöht|angehoben|gesenkt|\
+    reduziert|gekürzt|geändert|verlängert|steigt|sinkt|reporté|reportée|repoussé|repoussée|avancé|\
+    avancée|porté|portée|augmenté|augmentée|réduit|réduite|passe|passé|aplazado|aplazada|elevado|\
+    elevada|aumentado|aumentada|reducido|reducida|cambiado|pasa|sube|baja";
+const FROM: &str = "from|von|vom|de|du|des|del";
+const TO: &str = "to|auf|zu|zum|à|au|aux|a|al";
+const OLD_WORDS_MAX: usize = 6;
+const ARTICLES: &str = "the|den|der|das|le|la|el";
 /// The word that denies something, and marks before it; words that are looked at behind it; letters
 /// of a name.
 const DENYING: &str = "not ";
@@ -66,7 +80,10 @@ impl Choice<'_> {
             let is_of_same = self.scores[first].own >= SAME_SHARE_MIN
                 && of_first.is_subset(&self.matches.own[at]);
             let drop = match () {
-                () if self.replaces_number(at, first) || self.denies(at, first) => {
+                () if self.replaces_number(at, first)
+                    || self.denies(at, first)
+                    || self.moves(at, first) =>
+                {
                     REPLACING_DROP_MAX
                 }
                 () if is_of_same && self.contradicts(at, first) => SAME_WORDS_DROP_MAX,
@@ -80,7 +97,9 @@ impl Choice<'_> {
             };
             // The days of a plan are not those on which it was written.
             let is_of_plan = one.has_values() && self.denies(at, first);
-            let is_later = (is_of_plan || self.editions.is_later(self.candidate(at).hit, one.hit))
+            let is_later = (is_of_plan
+                || self.editions.is_later(self.candidate(at).hit, one.hit)
+                || self.moves(at, first))
                 && self.scores[at].cosine >= self.scores[first].cosine - drop
                 && self.scores[at].confidence(&self.evidence) >= LATER_CONFIDENCE_MIN;
             is_later.then(|| self.relevance(at))
@@ -139,6 +158,26 @@ impl Choice<'_> {
             && is_prose(one)
             && !self.matches.own[at].is_disjoint(&self.matches.own[other])
             && denied(&one.shown()).iter().any(|told| tells_all(&held, told))
+    }
+
+    /// Whether a sentence of another text, which is not of an earlier day, says that the value which
+    /// the other one tells has been moved or changed: "postponed from 3 May to 9 June".
+    fn moves(&self, at: usize, other: usize) -> bool {
+        let (one, two) = (self.candidate(at), self.candidate(other));
+        let held = two.shown();
+        one.stretch != two.stretch
+            && is_prose(one)
+            && !self.matches.own[at].is_disjoint(&self.matches.own[other])
+            && self.editions.may_follow(one.hit, two.hit)
+            && old_values(&one.shown()).iter().any(|old| tells_value(&held, old))
+    }
+
+    /// Whether the first passage says that what another one does holds no more.
+    pub(crate) fn overtakes(&self, first: usize, other: usize) -> bool {
+        let hits = (self.candidate(first).hit, self.candidate(other).hit);
+        let is_later = self.editions.is_later(hits.0, hits.1)
+            && (self.contradicts(first, other) || self.denies(first, other));
+        is_later || self.moves(first, other)
     }
 
     /// Whether a sentence of another text says that what the other one tells has changed: it is of
@@ -230,6 +269,36 @@ fn denied(text: &str) -> Vec<Vec<&str>> {
     behind.collect()
 }
 
+/// The values of before that a text tells beside the new ones: "1.9" of "raised from 1.9 to 2.1".
+fn old_values(text: &str) -> Vec<String> {
+    let words: Vec<&str> = bare_words(text).filter(|word| !word.is_empty()).collect();
+    let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let said = spaced(text);
+    if !entries(MOVED).any(|phrase| contains(&said, phrase)) {
+        return Vec::new();
+    }
+    let has_digit = |text: &str| text.contains(|c: char| c.is_ascii_digit());
+    let value = |from: usize| {
+        let mut ends = from + 2..words.len().min(from + 2 + OLD_WORDS_MAX);
+        let to = ends.find(|at| is_entry(TO, &lower[*at]))?;
+        let new = lower[to + 1..].iter().find(|word| !is_entry(ARTICLES, word))?;
+        let old = words[from + 1..to].join(" ");
+        (has_digit(&old) && has_digit(new)).then_some(old)
+    };
+    (0..words.len()).filter(|at| is_entry(FROM, &lower[*at])).filter_map(value).collect()
+}
+
+/// Whether a text tells a value: its day, or all of its words that tell.
+fn tells_value(held: &str, value: &str) -> bool {
+    let is_same = |one: Day, other: Day| (one.month, one.day) == (other.month, other.day);
+    if let Some((_, old)) = days(value).into_iter().next() {
+        return days(held).into_iter().any(|(_, day)| is_same(day, old));
+    }
+    let held: Vec<String> = bare_words(held).map(str::to_lowercase).collect();
+    let mut tells = value.split(' ').map(str::to_lowercase).filter(|word| !is_common(word));
+    tells.all(|word| held.contains(&word))
+}
+
 /// Whether a text of these words tells what another one denies: all its numbers, or one of its
 /// names where it has none.
 fn tells_all(held: &[&str], denied: &[&str]) -> bool {
@@ -298,6 +367,23 @@ fn contradict(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_before_are_told() {
+        for (text, old) in [
+            ("The fair is postponed from 18 May to 8 June 2026.", Some("18 May")),
+            ("Rent: raised from 1.9 to 2.1 million EUR.", Some("1.9")),
+            ("Die Messe wird vom 18. Mai auf den 8. Juni verschoben.", Some("18 Mai")),
+            ("Le loyer passe de 620 euros à 680 euros.", Some("620 euros")),
+            ("The shop moved from Tarn to Lumo.", None),
+            ("It is open from 9 to 17.", None),
+            ("Goods are raised from the cellar.", None),
+        ] {
+            assert_eq!(old_values(text).first().map(String::as_str), old, "{text}");
+        }
+        assert!(tells_value("On 18.05.2026 it opens.", "18 May"));
+        assert!(tells_value("Budget: 1.9 million.", "1.9") && !tells_value("2.1 million", "1.9"));
+    }
 
     #[test]
     fn different_numbers_of_one_thing_contradict() {

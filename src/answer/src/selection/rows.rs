@@ -6,16 +6,16 @@ use std::collections::BTreeSet;
 use crate::passages::blocks::{Cell, Form};
 use crate::passages::candidates::Shape;
 use crate::question::condition::unbound;
-use crate::question::phrases::{MEANS, SUMS};
 use crate::question::wish::Wanted;
-use crate::rows::evaluate::{columns, extreme_rows, total_of};
+use crate::relevance::weights::{light_terms, wanted_terms};
+use crate::rows::evaluate::columns;
 use crate::rows::keys::names_column;
 use crate::rows::marks::Marks;
 use crate::rows::states;
 use crate::selection::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{has_money, quantities};
-use crate::text::words::{Asked, contains, entries, spaced};
+use crate::text::words::{Asked, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// A row of those that are selected is this much less relevant than a sentence at most.
@@ -25,7 +25,7 @@ const COMPUTED_CONFIDENCE_MIN: f32 = 0.85;
 /// Words of a question in a row for which one of a side of its comparison stands.
 const SIDE_WEIGHT: usize = 4;
 /// Rows of a table that are selected or computed with.
-const SELECTED_MAX: usize = 20;
+pub(crate) const SELECTED_MAX: usize = 20;
 /// A further row that holds as much of the question is this much less relevant at most.
 const ROW_DROP_MAX: f32 = 0.1;
 
@@ -93,34 +93,21 @@ impl Choice<'_> {
         })
     }
 
-    /// Whether the question asks for the extreme of a quality that no column of the table of the
-    /// candidate holds, and no row tells in words.
-    pub(crate) fn lacks_quality(&self, at: usize) -> bool {
-        let is_row = self.candidate(at).cells.len() > 1 && self.mates(at).len() > 1;
-        let quality = self.question.quality.filter(|quality| is_row && !quality.is_time());
-        quality.is_some_and(|quality| {
-            let said = self.mates(at).into_iter().chain([at]).map(|at| self.candidate(at).shown());
-            let said = spaced(&said.collect::<Vec<_>>().join(" "));
-            let is_said = quality.superlatives().any(|word| contains(&said, word));
-            !is_said && self.extreme(at).is_none()
-        })
-    }
-
     /// Whether the question sets bounds to the rows of a table, leaves some out, or asks for marks
     /// of them.
-    fn sets_bounds(&self, of: usize) -> bool {
+    pub(crate) fn sets_bounds(&self, of: usize) -> bool {
         let excludes = || self.question.selects && !self.question.excluded.is_empty();
         !self.question.conditions.is_empty() || excludes() || self.marks(of).is_some()
     }
 
     /// The marks that the question asks for in the table of a candidate.
-    fn marks(&self, of: usize) -> Option<&Marks> {
+    pub(crate) fn marks(&self, of: usize) -> Option<&Marks> {
         let one = self.candidate(of);
         self.matches.marks.get(&(one.stretch, one.group))
     }
 
     /// The rows of the table of a candidate.
-    fn mates(&self, of: usize) -> Vec<usize> {
+    pub(crate) fn mates(&self, of: usize) -> Vec<usize> {
         let is_mate = |at: &usize| {
             let other = self.candidate(*at);
             other.is_beside(self.candidate(of)) && other.has_values()
@@ -168,7 +155,7 @@ impl Choice<'_> {
 
     /// The rows that meet the conditions of the question, or are not finished where those are asked
     /// for; of things that are counted those that hold what it says.
-    fn selection(&self, first: usize) -> Option<Vec<usize>> {
+    pub(crate) fn selection(&self, first: usize) -> Option<Vec<usize>> {
         let counts = self.question.counts && self.scores[first].is_counted;
         let rows = match self.sets_bounds(first) {
             true if self.question.selects && self.question.extreme.is_none() => {
@@ -178,7 +165,8 @@ impl Choice<'_> {
         };
         let rows = rows.or_else(|| self.open_rows(first)).or_else(|| {
             let mates = self.mates(first);
-            let all = || self.question.is_of_list.then(|| mates.clone());
+            let is_of_all = || self.question.is_of_list || self.are_all_meant(&mates);
+            let all = || is_of_all().then(|| mates.clone());
             let held = || self.of_values(&mates).or_else(|| self.held_by_some(&mates, first));
             // "Which dishes are vegan" of the column `dish`.
             let named = || {
@@ -188,6 +176,22 @@ impl Choice<'_> {
             counts.then(|| held().or_else(all)).flatten().or_else(named)
         });
         rows.filter(|rows| (1..=SELECTED_MAX).contains(&rows.len()))
+    }
+
+    /// Whether each row holds all that the question says, by itself or by what stands above.
+    fn are_all_meant(&self, rows: &[usize]) -> bool {
+        let matter = &wanted_terms(self.question) - &light_terms(self.question);
+        let (own, above) = (&self.matches.own, &self.matches.above);
+        let holds = |at: &usize| {
+            matter.iter().all(|term| own[*at].contains(term) || above[*at].contains(term))
+        };
+        !matter.is_empty() && rows.iter().all(holds)
+    }
+
+    /// Whether a row is one that the bounds of the question leave out.
+    pub(crate) fn is_left_by_bounds(&self, at: usize) -> bool {
+        let has_bounds = !self.question.conditions.is_empty() && self.candidate(at).has_values();
+        has_bounds && self.rows_that_meet(at).is_some_and(|rows| !rows.contains(&at))
     }
 
     /// A row of which some are selected, where the question does so and a sentence is only a little
@@ -222,61 +226,7 @@ impl Choice<'_> {
         })
     }
 
-    /// The text about the chosen rows together: a total or a mean, or the number of those that were
-    /// selected and out of how many, where all of their table was read; of an extreme that it was
-    /// not.
-    pub(crate) fn told_together(&self, chosen: &[usize]) -> Option<String> {
-        let first = *chosen.first().filter(|first| self.candidate(**first).has_values())?;
-        if let Some((rows, told)) = self.total(first) {
-            return (rows == chosen).then_some(told);
-        }
-        let is_extreme = || self.extreme(first).is_some_and(|rows| rows == chosen);
-        if self.goes_on(first) && is_extreme() {
-            return Some(format!("Of {} rows that were read:", self.mates(first).len()));
-        }
-        let is_selected = || self.selection(first).is_some_and(|rows| rows == chosen);
-        (self.question.counts && self.is_whole(first) && is_selected())
-            .then(|| format!("{} of {}:", chosen.len(), self.mates(first).len()))
-    }
-
-    /// Whether the table of a row may have rows that were not read: it reaches to an end of a text
-    /// that is a part of its source.
-    fn goes_on(&self, row: usize) -> bool {
-        let one = self.candidate(row);
-        let blocks = &self.reading.blocks[one.stretch];
-        let units = &blocks.groups[one.group].units;
-        !self.is_whole(row) && (units.start == 0 || units.end == blocks.units.len())
-    }
-
-    /// Whether all of the text of a candidate was read.
-    fn is_whole(&self, at: usize) -> bool {
-        self.reading.are_whole[self.candidate(at).stretch]
-    }
-
-    /// The rows that are computed with: those of the extreme or the total that is asked for.
-    fn computed(&self, first: usize) -> Option<Vec<usize>> {
-        self.extreme(first).or_else(|| self.total(first).map(|(rows, _)| rows))
-    }
-
-    /// The rows whose total or mean is asked for, of many the first ones, and that. A table that
-    /// tells its total itself is not added up.
-    fn total(&self, first: usize) -> Option<(Vec<usize>, String)> {
-        self.question.total.filter(|_| self.is_whole(first))?;
-        let mates = self.mates(first);
-        let is_told = |at: &usize| {
-            let told = spaced(&self.candidate(*at).shown());
-            entries(SUMS).chain(entries(MEANS)).any(|word| contains(&told, word))
-        };
-        if mates.iter().any(is_told) {
-            return None;
-        }
-        let mut rows = self.rows_that_meet(first)?;
-        let told = total_of(self.question, &self.cells(&rows), &self.cells(&mates))?;
-        rows.truncate(SELECTED_MAX);
-        Some((rows, told))
-    }
-
-    fn cells(&self, rows: &[usize]) -> Vec<&[Cell]> {
+    pub(crate) fn cells(&self, rows: &[usize]) -> Vec<&[Cell]> {
         rows.iter().map(|at| self.candidate(*at).cells.as_slice()).collect()
     }
 
@@ -300,7 +250,7 @@ impl Choice<'_> {
     /// The rows that meet the conditions of the question, have the marks that it asks for, are not
     /// left out by it and hold what else it says; `None` where no value is what it leaves out, or
     /// it is not clear of which column a bound is.
-    fn rows_that_meet(&self, first: usize) -> Option<Vec<usize>> {
+    pub(crate) fn rows_that_meet(&self, first: usize) -> Option<Vec<usize>> {
         let (mates, marks) = (self.mates(first), self.marks(first));
         // "Not accessible" leaves out no value where it asks for a mark.
         let is_mark = |term: &&String| marks.is_some_and(|marks| marks.terms.contains(*term));
@@ -323,7 +273,7 @@ impl Choice<'_> {
 
     /// The rows whose values the question holds whole, "tent" or "Lumo": one of them in every
     /// column that has such; `None` where no column has, or all rows do.
-    fn of_values(&self, rows: &[usize]) -> Option<Vec<usize>> {
+    pub(crate) fn of_values(&self, rows: &[usize]) -> Option<Vec<usize>> {
         let question = self.question;
         let mut asked = terms(&unbound(question.last(), &question.conditions));
         let marks = rows.first().and_then(|row| self.marks(*row));
@@ -353,7 +303,9 @@ impl Choice<'_> {
     /// The rows whose state says that they are not finished, where those are asked for.
     fn open_rows(&self, first: usize) -> Option<Vec<usize>> {
         let mates = self.mates(first);
-        let open = self.question.selects_open().then(|| states::open(&self.cells(&mates)))??;
+        let asked = spaced(self.question.last());
+        let open =
+            self.question.selects_open().then(|| states::open(&asked, &self.cells(&mates)))??;
         Some(open.into_iter().map(|at| mates[at]).collect())
     }
 
@@ -379,22 +331,5 @@ impl Choice<'_> {
         };
         let (one, other) = (row(one)?, row(other)?);
         (one != other).then(|| vec![one, other])
-    }
-
-    /// The rows with the largest or smallest value, where one is asked for, among those that hold
-    /// what else the question says.
-    pub(crate) fn extreme(&self, first: usize) -> Option<Vec<usize>> {
-        self.question.extreme?;
-        let mates = self.mates(first);
-        // Of one row that meets what is said there is nothing to compare.
-        let is_narrowed =
-            || !self.question.conditions.is_empty() || self.of_values(&mates).is_some();
-        let rows = match self.rows_that_meet(first) {
-            Some(met) if met.len() > 1 => met,
-            Some(met) if met.len() == 1 && is_narrowed() => return Some(met),
-            _ => mates,
-        };
-        let found = extreme_rows(self.question, &self.cells(&rows))?;
-        (found.len() <= PASSAGES_MAX).then(|| found.into_iter().map(|at| rows[at]).collect())
     }
 }

@@ -276,3 +276,21 @@ fn the_decisions_of_a_day_are_told() {
     assert!(answer.contains("October") && answer.contains("8 July"), "{answer}");
     assert!(!answer.contains("peacocks"), "{answer}");
 }
+
+/// What a later text moves or raises from a value to another holds, and the mail of before does not
+/// lead, nor does its head stand beside it.
+#[test]
+fn what_is_moved_later_holds() {
+    let mail = "From: Ada <ada@tarn.example>\nTo: all@tarn.example\nDate: 10 March 2026\n\n\
+        The library moves to the new hall on 18 May 2026. The lease had ended.\n";
+    let minutes = "# Minutes, 7 April 2026\n\n1. Book fund: raised from 1,900 to 2,100 EUR.\n\
+        2. The move of the library is postponed from 18 May to 8 June 2026.\n";
+    let before = "# Minutes, 3 March 2026\n\n1. Book fund 2026: approved at 1,900 EUR.\n";
+    let texts =
+        [("mail.eml", mail), ("minutes-2026-04.md", minutes), ("minutes-2026-03.md", before)];
+    let answer = told("When does the library move to the new hall?", &texts);
+    assert!(answer.starts_with("2. The move of the library is postponed"), "{answer}");
+    assert!(!answer.contains("From:"), "{answer}");
+    let answer = told("What is the book fund for 2026?", &texts);
+    assert!(answer.starts_with("1. Book fund: raised from 1,900 to 2,100 EUR."), "{answer}");
+}

@@ -315,3 +315,141 @@ fn offers_in_a_sentence_are_compared() {
     let answer = super::told("Which offer for the roof of the hall was the cheapest?", &both);
     assert!(answer.contains("131,500"), "{answer}");
 }
+
+/// A state that is the word of the question is meant, and no other of which it is not known whether
+/// it is finished.
+#[test]
+fn the_state_that_is_named_is_meant() {
+    let repairs = records(
+        "repair,bicycle,state,brought",
+        &[
+            "F-1,Tarn 7,collected,2026-02-01", "F-2,Lumo,Open,2026-02-03",
+            "F-3,Orrin,collected,2026-02-04", "F-4,Gecko,open (parts),2026-02-09",
+            "F-5,Reed,scrapped,2026-02-11",
+        ],
+    );
+    let told = |question: &str| extracted(question, &titled(&[("repairs.csv", &repairs)])).text;
+    let named = |question: &str| -> Vec<&str> {
+        let answer = told(question);
+        ["F-1", "F-2", "F-3", "F-4", "F-5"].into_iter().filter(|it| answer.contains(it)).collect()
+    };
+    assert!(told("How many repairs are open?").starts_with("2 of 5: "));
+    for question in [
+        "How many repairs are open?", "Which repairs are still open?", "Which repairs are open?",
+        "repairs with state open",
+    ] {
+        assert_eq!(named(question), ["F-2", "F-4"], "{question}");
+    }
+    assert_eq!(named("Which repairs are unfinished?"), ["F-2", "F-4", "F-5"]);
+}
+
+/// A code or number that no row and no text has is not answered by others.
+#[test]
+fn what_has_another_number_is_no_answer() {
+    let loans = records(
+        "loan_no,reader,due,state",
+        &["L-4001,Ada Tarn,2026-03-02,lent", "L-4002,Bo Reed,2026-03-09,back", "L-4003,Cy,-,lent"],
+    );
+    let rules = "# Loans\n\nA loan lasts four weeks. The state of a loan is shown at the desk.\n";
+    let told = |question: &str| super::told(question, &[("loans.csv", &loans), ("r.md", rules)]);
+    assert!(told("What is the state of loan L-4002?").contains("Bo Reed"));
+    for question in [
+        "What is the state of loan L-4009?", "When is loan L-4009 due?",
+        "Who has loan number 4009?", "what is the status of L-4009",
+    ] {
+        assert_eq!(told(question), ABSTENTION, "{question}");
+    }
+}
+
+/// Tables are known by what they hold, whatever a question calls their rows.
+#[test]
+fn the_table_of_the_kind_is_told() {
+    let tents = records(
+        "Code,Model,Weight (kg),Price (EUR),In stock,Max load (kg)",
+        &[
+            "T-1,Alder 2,2.4,290,yes,40", "T-2,Birch 3,3.9,410,no,70",
+            "T-3,Cedar 4,5.6,690,yes,160", "T-4,Elm solo,1.3,340,yes,30",
+        ],
+    );
+    let lent = records(
+        "loan,customer,tent,days,total_eur",
+        &["L-1,Ada,Alder 2,3,45", "L-2,Bo,Cedar 4,7,140", "L-3,Cy,Birch 3,2,38"],
+    );
+    let fees = "# Prices 2026\n\n| Service | Price |\n|---|---|\n| Repair, per hour | 48 EUR |\n\
+        | Rental, solo, per day | 12 EUR |\n| Cleaning | 25 EUR |\n";
+    let minutes = "# Meeting\n\nAgenda:\n\n- Tents: two were torn in the storm\n\
+        - Shelters: three were torn\n- Party on 3 May\n";
+    let texts = [
+        ("products.csv", tents.as_str()),
+        ("lent.csv", &lent),
+        ("prices-2026.md", fees),
+        ("minutes.md", minutes),
+    ];
+    let named = |question: &str| -> Vec<&str> {
+        let answer = super::told(question, &texts);
+        let names = ["T-1", "T-2", "T-3", "T-4", "L-1", "L-2", "L-3", "Service", "Party"];
+        names.into_iter().filter(|name| answer.contains(name)).collect()
+    };
+    assert_eq!(named("What's the most expensive tent?"), ["T-3"]);
+    assert_eq!(named("which tent is the lightest?"), ["T-4"]);
+    assert_eq!(named("what is the heaviest shelter"), ["T-3"], "a word of other texts");
+    assert_eq!(named("list all tents under 400 euro"), ["T-1", "T-4"]);
+    assert_eq!(named("Which tents carry more than 50 kg?"), ["T-2", "T-3"]);
+    assert_eq!(named("which tents are in stock?"), ["T-1", "T-3", "T-4"]);
+    assert_eq!(named("which shelters are in stock?"), ["T-1", "T-3", "T-4"]);
+    let lent = super::told("What's the most expensive tent?", &[("lent.csv", &lent)]);
+    assert_eq!(lent, ABSTENTION, "what was paid is no price");
+    assert_eq!(named("How much is the solo tent?"), ["T-4"], "and not its rental");
+    assert_eq!(named("How much is the rental of a solo tent per day?"), ["Service"]);
+}
+
+/// Sums, extremes and numbers of things with an amount are of that column.
+#[test]
+fn amounts_of_things_are_computed() {
+    let bills = records(
+        "invoice_no,customer,date,amount_eur",
+        &[
+            "1001,Tallis Law,2026-01-12,400", "1002,Orrin,2026-02-03,250",
+            "1003,Tallis Law,2026-03-01,90",
+        ],
+    );
+    let falls = "# Accidents 2025\n\n| Date | Place | Days lost |\n|---|---|---|\n\
+        | 2025-02-11 | kitchen | 2 |\n| 2025-06-30 | yard | 1 |\n| 2025-09-19 | yard | 5 |\n";
+    let staff = records(
+        "Name,Team,Start",
+        &["Ada Tarn,kitchen,2019-05-06", "Bo Reed,yard,2011-02-15", "Cy Holm,yard,2024-11-04"],
+    );
+    let texts = [("invoices.csv", bills.as_str()), ("accidents.md", falls), ("staff.csv", &staff)];
+    let told = |question: &str| super::told(question, &texts);
+    let begins = |question: &str, beginning: &str| {
+        let answer = told(question);
+        assert!(answer.starts_with(beginning), "{question}: {answer}");
+    };
+    begins("total invoice value", "Total of amount_eur: 740 (3 rows).");
+    begins("What is the sum of the invoices of Tallis Law?", "Total of amount_eur: 490 (2 rows).");
+    begins("Which invoice was the biggest?", "invoice_no: 1001;");
+    begins("How many accidents in 2025?", "3 of 3: ");
+    begins("Who has been here the longest?", "Name: Bo Reed;");
+    begins("Who joined most recently?", "Name: Cy Holm;");
+    assert!(!told("How many invoices in total?").contains("Total of"));
+}
+
+/// No row beyond a bound stands beside what is nearer to the question.
+#[test]
+fn rows_beyond_a_bound_are_no_part_of_an_answer() {
+    let orders = records(
+        "order_no,customer,date",
+        &["O-501,Ada,2026-01-12", "O-502,Bo,2026-01-19", "O-503,Cy,2026-04-01"],
+    );
+    let log: String =
+        (1..40).map(|at| format!("Entry {at}: orders before orders, rope.\n")).collect();
+    let texts = [("orders.csv", orders.as_str()), ("log.txt", &log)];
+    let answer = super::told("which orders are from before February 2026?", &texts);
+    assert!(!answer.contains("O-503"), "{answer}");
+    let falls = "# Accidents\n\n| Date | Place |\n|---|---|\n| 2025-02-11 | kitchen |\n\
+        | 2025-06-30 | yard |\n";
+    let texts = [("falls.md", falls), ("orders.csv", orders.as_str())];
+    let answer = super::told("which orders were placed before February 2026?", &texts);
+    assert!(answer.contains("O-501") && answer.contains("O-502"), "{answer}");
+    assert!(!answer.contains("O-503") && !answer.contains("kitchen"), "{answer}");
+}

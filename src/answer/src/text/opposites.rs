@@ -22,27 +22,42 @@ const OPPOSITES: &[(&str, &str)] = &[
     ("indoor|indoors", "outdoor|outdoors"),
 ];
 
-/// Opposites of what a question asks.
-pub(crate) struct Opposites(Vec<(&'static str, &'static str)>);
+/// Words that tell things of one kind apart in lists, and more in sentences: "every single day".
+const KINDS: &[(&str, &str)] = &[("single|einzel", "double|tandem|doppel|doble")];
+
+/// Opposites of what a question asks, and those that lists have beside them.
+pub(crate) struct Opposites {
+    pairs: Vec<(&'static str, &'static str)>,
+    kinds: Vec<(&'static str, &'static str)>,
+}
 
 impl Opposites {
     /// Those of the last question: the words that it has, and their opposites.
     pub(crate) fn of(question: &str) -> Self {
         let text = spaced(question);
-        let pairs = OPPOSITES.iter().filter_map(|&(one, other)| {
-            match (has(&text, one), has(&text, other)) {
-                (true, false) => Some((one, other)),
-                (false, true) => Some((other, one)),
-                _ => None,
-            }
-        });
-        Self(pairs.collect())
+        let asked = |&(one, other): &(&'static str, &'static str)| match (
+            has(&text, one),
+            has(&text, other),
+        ) {
+            (true, false) => Some((one, other)),
+            (false, true) => Some((other, one)),
+            _ => None,
+        };
+        let of = |list: &[(&'static str, &'static str)]| list.iter().filter_map(asked).collect();
+        Self { pairs: of(OPPOSITES), kinds: of(KINDS) }
     }
 
     /// Whether a passage says one of them, and not what is asked.
     pub(crate) fn are_in(&self, passage: &str) -> bool {
         let text = spaced(passage);
-        self.0.iter().any(|(asked, opposite)| has(&text, opposite) && !has(&text, asked))
+        self.pairs.iter().any(|(asked, opposite)| has(&text, opposite) && !has(&text, asked))
+    }
+
+    /// Whether the first value of a row says one of them, and not what is asked.
+    pub(crate) fn are_in_key(&self, key: &str) -> bool {
+        let text = spaced(key);
+        let mut all = self.pairs.iter().chain(&self.kinds);
+        all.any(|(asked, opposite)| has(&text, opposite) && !has(&text, asked))
     }
 }
 
@@ -60,5 +75,9 @@ mod tests {
         assert!(is_in("How many helmets were sold?", "We bought twelve helmets."));
         assert!(!is_in("How many helmets were sold?", "We sold what we bought, twelve helmets."));
         assert!(!is_in("What was bought and sold?", "We bought twelve helmets."));
+        let is_key = |question: &str, key: &str| Opposites::of(question).are_in_key(key);
+        assert!(is_key("How much is a double room?", "Single room, per night"));
+        assert!(!is_key("How much is a double room?", "Double room, single use"));
+        assert!(!is_in("How much is a double room?", "Every single room has a bath."));
     }
 }

@@ -10,7 +10,7 @@
 use std::cmp::Ordering;
 
 use crate::passages::blocks::Cell;
-use crate::text::dates::{self, Dated, Day};
+use crate::text::dates::{self, Dated, Day, Grain};
 use crate::text::values::year;
 use crate::text::words::{contains, entries, is_entry, spaced};
 use crate::versions::amendments::{is_numbered, part_number};
@@ -43,6 +43,14 @@ const NEW: &str = "new|newest|latest|current|now|neu|neue|neuen|aktuell";
 /// Openings that want all editions where a word for change follows.
 const HOW_DID: &str = "how did|how has|how have|how does";
 const CHANGE: &str = "change|changed|differ|develop|developed";
+
+/// Words for the year before this one, and for the next.
+const LAST_YEAR: &str = "\
+    last year|last year's|letztes jahr|letzten jahr|letzten jahres|vorjahr|\
+    l'année dernière|l'an dernier|l'an passé|el año pasado";
+const NEXT_YEAR: &str = "\
+    next year|next year's|nächstes jahr|nächsten jahr|nächsten jahres|l'année prochaine|\
+    l'an prochain|el año que viene|el próximo año";
 
 /// Words before the last day of something, and names of columns that hold it.
 const UNTIL: &str = "until|till|bis|jusqu'au|hasta";
@@ -103,7 +111,9 @@ impl Editions {
         };
         let notices: Vec<Notice> = sources.iter().map(notice).collect();
         let today = Day::of(now);
-        let wish = Wish::of(question);
+        let mut asked = dates::all(question);
+        asked.extend(relative_year(question, today));
+        let wish = Wish::of(question, &asked);
         let others = Named::of(question).are_others(&notices);
         let standing = |at: usize| match others[at] {
             true => Standing::Overtaken,
@@ -112,7 +122,7 @@ impl Editions {
         let standing = (0..notices.len()).map(standing).collect();
         let changed = (0..notices.len()).map(|at| wish.changed(&notices, at, today)).collect();
         let is_of_now = !wish.wants_all && wish.years.is_empty() && wish.version.is_empty();
-        let (are_wanted, asked) = (wish.wants_all, dates::all(question));
+        let are_wanted = wish.wants_all;
         Self { notices, of_chunk, standing, changed, are_wanted, is_of_now, today, asked }
     }
 
@@ -138,6 +148,13 @@ impl Editions {
         let values = row.get(1..).unwrap_or_default();
         let is_over = |cell| year_of(cell).is_some_and(|year| year < self.today.year);
         self.asked.is_empty() && !values.is_empty() && values.iter().all(is_over)
+    }
+
+    /// The names of the source of the chunk at a position, in lower case without the marks of
+    /// editions.
+    pub(crate) fn names(&self, chunk: usize) -> [&str; 2] {
+        let notice = &self.notices[self.of_chunk[chunk]];
+        [&notice.file.stem, &notice.title.stem]
     }
 
     /// Whether the chunk at a position is of a document that holds, as far as is known.
@@ -172,6 +189,14 @@ impl Editions {
         self.is_of_now && is_ascending()
     }
 
+    /// Whether the chunk at `newer` may be of the same day as the one at `older` or of a later one,
+    /// and the question wants what holds.
+    pub(crate) fn may_follow(&self, newer: usize, older: usize) -> bool {
+        let since = |at: usize| self.notices[self.of_chunk[at]].since.map(|since| since.day);
+        let is_before = || since(older).zip(since(newer)).is_some_and(|(a, b)| b < a);
+        !self.are_wanted && !is_before()
+    }
+
     /// Whether the chunks at two positions are of two editions of one document, both of which the
     /// question wants.
     pub(crate) fn are_compared(&self, a: usize, b: usize) -> bool {
@@ -197,9 +222,10 @@ struct Wish {
 }
 
 impl Wish {
-    fn of(question: &str) -> Self {
+    /// That of a question which names some days and years.
+    fn of(question: &str, asked: &[Dated]) -> Self {
         let words = spaced(question);
-        let mut years: Vec<u32> = dates::all(question).iter().map(|dated| dated.day.year).collect();
+        let mut years: Vec<u32> = asked.iter().map(|dated| dated.day.year).collect();
         years.dedup();
         let is_of_version = ["version", "v", "revision", "edition", "fassung", "versión"]
             .iter()
@@ -253,6 +279,17 @@ impl Wish {
             () => Standing::Holds,
         }
     }
+}
+
+/// The year that a question names by today's: "last year".
+fn relative_year(question: &str, today: Day) -> Option<Dated> {
+    let words = spaced(question);
+    let year = match (has(&words, LAST_YEAR), has(&words, NEXT_YEAR)) {
+        (true, false) => today.year - 1,
+        (false, true) => today.year + 1,
+        _ => return None,
+    };
+    Some(Dated { day: Day { year, month: 1, day: 1 }, grain: Grain::Year })
 }
 
 /// Whether a document holds today, as far as it says.
@@ -376,6 +413,14 @@ mod tests {
             titled("prices-2025.csv", "Prices 2025", "a,b"),
         ];
         assert_eq!(standing("What does it cost?", &lists), "-+");
+        let years = [
+            titled("fees-2025.md", "Fees 2025", "a,b"),
+            titled("fees-2026.md", "Fees 2026", "a,b"),
+        ];
+        assert_eq!(standing("What did it cost last year?", &years), "+-");
+        assert_eq!(standing("What does it cost? and last year?", &years), "+-");
+        assert_eq!(standing("Is it dearer than last year?", &years), "++");
+        assert_eq!(standing("What does it cost?", &years), "-+");
         let older = [
             titled("rules-2023.txt", "Ground rules", "Version 2, valid from 15 July 2023\n\nx"),
             titled(

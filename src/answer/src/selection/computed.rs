@@ -1,0 +1,101 @@
+//! Rows of a table that are computed with: those of an extreme or a total, and the text about them.
+
+use crate::question::phrases::{MEANS, SUMS};
+use crate::rows::evaluate::{extreme_rows, total_of};
+use crate::selection::choose::{Choice, PASSAGES_MAX};
+use crate::selection::rows::SELECTED_MAX;
+use crate::text::words::{contains, entries, spaced};
+
+impl Choice<'_> {
+    /// Whether the question asks for the extreme of a quality that no column of the table of the
+    /// candidate holds, and no row tells in words.
+    pub(crate) fn lacks_quality(&self, at: usize) -> bool {
+        let is_row = self.candidate(at).cells.len() > 1 && self.mates(at).len() > 1;
+        let quality = self.question.quality.filter(|quality| is_row && !quality.is_time());
+        quality.is_some_and(|quality| {
+            let said = self.mates(at).into_iter().chain([at]).map(|at| self.candidate(at).shown());
+            let said = spaced(&said.collect::<Vec<_>>().join(" "));
+            let is_said = quality.superlatives().any(|word| contains(&said, word));
+            !is_said && self.extreme(at).is_none()
+        })
+    }
+
+    /// The text about the chosen rows together: a total or a mean, or the number of those that were
+    /// selected and out of how many, where all of their table was read; of an extreme that it was
+    /// not.
+    pub(crate) fn told_together(&self, chosen: &[usize]) -> Option<String> {
+        let first = *chosen.first().filter(|first| self.candidate(**first).has_values())?;
+        if let Some((rows, told)) = self.total(first) {
+            return (rows == chosen).then_some(told);
+        }
+        let is_extreme = || self.extreme(first).is_some_and(|rows| rows == chosen);
+        if self.goes_on(first) && is_extreme() {
+            return Some(format!("Of {} rows that were read:", self.mates(first).len()));
+        }
+        let is_selected = || self.selection(first).is_some_and(|rows| rows == chosen);
+        (self.question.counts && self.is_whole(first) && is_selected())
+            .then(|| format!("{} of {}:", chosen.len(), self.mates(first).len()))
+    }
+
+    /// Whether the table of a row may have rows that were not read: it reaches to an end of a text
+    /// that is a part of its source.
+    fn goes_on(&self, row: usize) -> bool {
+        let one = self.candidate(row);
+        let blocks = &self.reading.blocks[one.stretch];
+        let units = &blocks.groups[one.group].units;
+        !self.is_whole(row) && (units.start == 0 || units.end == blocks.units.len())
+    }
+
+    /// Whether all of the text of a candidate was read.
+    fn is_whole(&self, at: usize) -> bool {
+        self.reading.are_whole[self.candidate(at).stretch]
+    }
+
+    /// The rows that are computed with: those of the extreme or the total that is asked for.
+    pub(crate) fn computed(&self, first: usize) -> Option<Vec<usize>> {
+        self.extreme(first).or_else(|| self.total(first).map(|(rows, _)| rows))
+    }
+
+    /// The rows whose total or mean is asked for, of many the first ones, and that. A table that
+    /// tells its total itself is not added up.
+    fn total(&self, first: usize) -> Option<(Vec<usize>, String)> {
+        self.question.total.filter(|_| self.is_whole(first))?;
+        let mates = self.mates(first);
+        let is_told = |at: &usize| {
+            let told = spaced(&self.candidate(*at).shown());
+            entries(SUMS).chain(entries(MEANS)).any(|word| contains(&told, word))
+        };
+        if mates.iter().any(is_told) {
+            return None;
+        }
+        let mut rows = self.rows_that_meet(first)?;
+        let (some, all) = (self.cells(&rows), self.cells(&mates));
+        let told = total_of(self.question, (&some, &all), self.have_amounts(first))?;
+        rows.truncate(SELECTED_MAX);
+        Some((rows, told))
+    }
+
+    /// Whether the rows of the table of a candidate are things with an amount of money that the
+    /// question names: "the biggest order" of the list of orders.
+    fn have_amounts(&self, at: usize) -> bool {
+        let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
+        self.question.of_amounts.iter().any(|thing| own.contains(thing) || above.contains(thing))
+    }
+
+    /// The rows with the largest or smallest value, where one is asked for, among those that hold
+    /// what else the question says.
+    pub(crate) fn extreme(&self, first: usize) -> Option<Vec<usize>> {
+        self.question.extreme?;
+        let mates = self.mates(first);
+        // Of one row that meets what is said there is nothing to compare.
+        let is_narrowed =
+            || !self.question.conditions.is_empty() || self.of_values(&mates).is_some();
+        let rows = match self.rows_that_meet(first) {
+            Some(met) if met.len() > 1 => met,
+            Some(met) if met.len() == 1 && is_narrowed() => return Some(met),
+            _ => mates,
+        };
+        let found = extreme_rows(self.question, &self.cells(&rows), self.have_amounts(first))?;
+        (found.len() <= PASSAGES_MAX).then(|| found.into_iter().map(|at| rows[at]).collect())
+    }
+}

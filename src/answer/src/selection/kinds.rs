@@ -1,0 +1,245 @@
+//! The table of the things that a question means, where it calls them by another word than the
+//! table does: "the heaviest boat" of the models in `products.csv`.
+
+use std::collections::BTreeSet;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::passages::blocks::{Cell, Form};
+use crate::passages::candidates::Shape;
+use crate::question::extremes;
+use crate::question::phrases::{BEFORE_NOUN, MONEY};
+use crate::question::wish::Question;
+use crate::rows::evaluate::{columns, tells_amount};
+use crate::selection::choose::Choice;
+use crate::text::terms::{is_common, terms};
+use crate::text::values::quantities;
+use crate::text::words::{contains, entries, is_entry, is_interrogative, spaced};
+
+/// Titles and headings of tables of goods, whatever these are called.
+const OF_GOODS: &str = "\
+    product|products|catalogue|catalog|assortment|articles|goods|stock|inventory|equipment|fleet|\
+    produkte|artikel|sortiment|katalog|bestand|inventar|ausrüstung|fuhrpark|produits|matériel|\
+    productos|catálogo|existencias|equipos|flota";
+/// Words of what is done with a thing, which costs something else than the thing.
+const DEEDS: &str = "\
+    rental|rent|hire|lease|loan|repair|service|servicing|maintenance|storage|cleaning|delivery|\
+    shipping|transport|installation|insurance|deposit|disposal|training|miete|verleih|reparatur|\
+    wartung|lagerung|reinigung|lieferung|versand|montage|kaution|location|réparation|entretien|\
+    nettoyage|livraison|caution|alquiler|reparación|mantenimiento|limpieza|entrega|fianza";
+/// Openings that ask what a thing costs without a word for that.
+const HOW_MUCH: &str = "how much is|how much are|wie viel ist|combien vaut|cuánto vale";
+/// Words of the names of columns with what was paid in all.
+const SUMS_OF_ROWS: &str = "\
+    total|sum|amount|paid|revenue|summe|betrag|gesamt|umsatz|montant|somme|importe|suma";
+/// Words before the things that are counted.
+const MANY: &str = "many|viele|cuántos|cuántas";
+/// Values of one column that name the rows of another table at least.
+const SHARED_MIN: usize = 2;
+
+/// How surely a table is one of the kind of things that are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    None,
+    /// It is one of goods, of which other texts speak by this name.
+    Goods,
+    /// It is named so, or some of its values are.
+    Named,
+    /// Another table calls its rows so.
+    Told,
+}
+
+impl Choice<'_> {
+    /// A row of the table that tells what is asked of a kind of things, where the first passage
+    /// does not, or is of a table that is less of this kind.
+    pub(crate) fn of_kind(&self, first: usize) -> Option<usize> {
+        let kind = kind(self.question)?;
+        let one = self.candidate(first);
+        let is_table = one.has_values() || one.shape == Shape::Whole(Form::Table);
+        let least = match self.mates(first).first().filter(|_| is_table) {
+            Some(row) if self.has_asked(*row) => self.fit(*row, &kind),
+            Some(_) => Fit::None,
+            None if self.says_asked(first) => return None,
+            None => Fit::None,
+        };
+        let mut best: Option<(Fit, usize)> = None;
+        for at in self.first_rows().into_iter().filter(|at| self.has_asked(*at)) {
+            let fit = self.fit(at, &kind);
+            if fit > least && best.is_none_or(|(known, _)| fit > known) {
+                best = Some((fit, at));
+            }
+        }
+        best.map(|(_, at)| at)
+    }
+
+    /// The first row of each table.
+    fn first_rows(&self) -> Vec<usize> {
+        let mut rows: Vec<usize> = Vec::new();
+        for (at, one) in self.reading.candidates.iter().enumerate() {
+            let is_row = one.has_values() && one.cells.len() > 1;
+            let is_known = rows.last().is_some_and(|row| self.candidate(*row).is_beside(one));
+            if is_row && !is_known {
+                rows.push(at);
+            }
+        }
+        rows
+    }
+
+    /// Whether the table of a row has the column that the question asks by.
+    fn has_asked(&self, row: usize) -> bool {
+        let question = self.question;
+        let mates = self.mates(row);
+        match () {
+            () if mates.len() < 2 => false,
+            () if question.extreme.is_some() => self.extreme(row).is_some(),
+            () if !question.conditions.is_empty() => {
+                let cells = self.cells(&mates);
+                question.conditions.iter().all(|one| one.met(question.last(), &cells).is_some())
+            }
+            () => self.marks(row).is_some(),
+        }
+    }
+
+    /// Whether a passage in prose says what the question asks by.
+    fn says_asked(&self, at: usize) -> bool {
+        let question = self.question;
+        let shown = self.candidate(at).shown();
+        let said = spaced(&shown);
+        match question.quality {
+            Some(quality) => {
+                quality.is_told_in(&shown)
+                    || quality.superlatives().any(|word| contains(&said, word))
+            }
+            None if !question.conditions.is_empty() => !quantities(&shown).is_empty(),
+            None => {
+                let mut marks = self.matches.marks.values().flat_map(|marks| &marks.terms);
+                marks.all(|term| self.matches.own[at].contains(term))
+            }
+        }
+    }
+
+    fn fit(&self, row: usize, kind: &BTreeSet<String>) -> Fit {
+        let is_kind = |text: &str| kind.is_subset(&terms(&text.replace('_', " ")));
+        let one = self.candidate(row);
+        for other in self.first_rows() {
+            // The first column names the rows themselves.
+            let column = self.candidate(other).cells.iter().skip(1).find(|one| is_kind(&one.name));
+            let is_other = !self.candidate(other).is_beside(one);
+            if column.is_some_and(|cell| is_other && self.are_rows_of(row, other, &cell.name)) {
+                return Fit::Told;
+            }
+        }
+        if self.is_named(row, &is_kind) {
+            return Fit::Named;
+        }
+        let title = self.title(row);
+        let is_of_goods = entries(OF_GOODS).any(|word| contains(&title, word));
+        let is_known = || self.matches.own.iter().any(|own| kind.is_subset(own));
+        let has_own = || self.first_rows().into_iter().any(|other| self.is_named(other, &is_kind));
+        if is_of_goods && is_known() && !has_own() { Fit::Goods } else { Fit::None }
+    }
+
+    /// The words of the title and the headings of a row.
+    fn title(&self, row: usize) -> String {
+        let one = self.candidate(row);
+        let [file, title] = self.editions.names(one.hit);
+        spaced(&format!("{file} {title} {}", one.context))
+    }
+
+    /// Whether the title, the headings or the first column of a table, or a value of it, name a
+    /// kind.
+    fn is_named(&self, row: usize, is_kind: &dyn Fn(&str) -> bool) -> bool {
+        let key = self.candidate(row).cells.first();
+        let has_value =
+            |at: usize| self.candidate(at).cells.iter().any(|cell| is_kind(&cell.value));
+        is_kind(&self.title(row))
+            || key.is_some_and(|cell| is_kind(&cell.name))
+            || self.mates(row).into_iter().any(has_value)
+    }
+
+    /// Whether the values that another table has in a column name rows of the table of `row`.
+    fn are_rows_of(&self, row: usize, other: usize, column: &str) -> bool {
+        let values = |of: usize, is_one: &dyn Fn(&Cell) -> bool| -> BTreeSet<String> {
+            let cells = self.mates(of).into_iter().flat_map(|at| &self.candidate(at).cells);
+            cells.filter(|cell| is_one(cell)).map(|cell| cell.value.to_lowercase()).collect()
+        };
+        let told = values(other, &|cell| cell.name == column);
+        let is_word = |cell: &Cell| cell.value.contains(char::is_alphabetic);
+        let shared = told.intersection(&values(row, &is_word)).count();
+        shared >= SHARED_MIN && shared * 2 >= told.len()
+    }
+
+    /// Whether the rows of the table of a candidate are of something else than what is asked for and
+    /// tell a sum of that: the bookings of a room and what was paid for them.
+    pub(crate) fn tells_other_sum(&self, at: usize) -> bool {
+        let quality = self.question.quality.filter(|quality| quality.is_money());
+        let Some((quality, kind)) = quality.zip(kind(self.question)) else { return false };
+        let mut behind = self.candidate(at).cells.iter().skip(1);
+        let is_kind = |cell: &Cell| kind.is_subset(&terms(&cell.name.replace('_', " ")));
+        let mates = self.mates(at);
+        let is_sum = |name: &&str| {
+            let name = spaced(&name.replace('_', " "));
+            let has = |list| entries(list).any(|word| contains(&name, word));
+            has(SUMS_OF_ROWS) && !has(MONEY)
+        };
+        let of_money = quality.columns(&columns(&self.cells(&mates)));
+        behind.any(is_kind) && !of_money.is_empty() && of_money.iter().all(is_sum)
+    }
+
+    /// A row that tells what a thing costs, where the first one tells what something done with it
+    /// does: "the tent" beside "rental of a tent".
+    pub(crate) fn of_thing(&self, first: usize) -> Option<usize> {
+        let asked = spaced(self.question.last());
+        let is_of_deed = |at: usize| {
+            let key = self.candidate(at).cells.first().map_or("", |cell| &cell.value);
+            let key = spaced(key);
+            entries(DEEDS).any(|deed| contains(&key, deed) && !contains(&asked, deed))
+        };
+        let asks_amount = entries(HOW_MUCH).any(|words| asked.starts_with(&format!(" {words} ")))
+            || self.question.asks_amount;
+        if !asks_amount || !is_of_deed(first) {
+            return None;
+        }
+        let held = &self.matches.own[first];
+        self.best(|at| {
+            let one = self.candidate(at);
+            let is_one = one.has_values()
+                && !one.is_beside(self.candidate(first))
+                && tells_amount(&one.cells)
+                && !is_of_deed(at)
+                && !held.is_empty()
+                && held.is_subset(&self.matches.own[at]);
+            is_one.then(|| self.relevance(at))
+        })
+    }
+}
+
+/// Whether a question asks for rows of a table by a quality or a bound.
+pub(crate) fn asks_for_rows(question: &Question) -> bool {
+    let sets_apart = question.extreme.is_some() || !question.conditions.is_empty();
+    sets_apart && kind(question).is_some()
+}
+
+/// The terms of the kind of things that a question asks for by a quality, a bound or a mark.
+fn kind(question: &Question) -> Option<BTreeSet<String>> {
+    let asks = match question.extreme {
+        Some(_) => question.quality.is_some_and(|quality| !quality.is_time()),
+        None => question.selects,
+    };
+    let noun = question.noun.clone();
+    let behind = || {
+        question.extreme?;
+        let lower = question.last().to_lowercase();
+        let words = extremes::behind(&lower, question.quality).unicode_words();
+        let noun = words.take_while(|word| !is_common(word) && !is_interrogative(word));
+        noun.last().map(str::to_owned)
+    };
+    let asked = || {
+        let lower = question.last().to_lowercase();
+        let is_before = |word: &str| is_entry(BEFORE_NOUN, word) || is_entry(MANY, word);
+        let mut words = lower.unicode_words().skip_while(|word| !is_before(word));
+        words.nth(1).filter(|word| !is_common(word) && !is_interrogative(word)).map(str::to_owned)
+    };
+    let noun = noun.or_else(behind).or_else(asked).filter(|_| asks)?;
+    Some(terms(&noun)).filter(|kind| !kind.is_empty())
+}
