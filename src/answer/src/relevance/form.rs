@@ -237,13 +237,19 @@ fn points_elsewhere(text: &str) -> bool {
         && entries(ELSEWHERE).any(|word| contains(&said, word))
 }
 
-/// Whether a passage is the head of a mail: who sent it, to whom, about what. Without a subject it
-/// has an address.
+/// Whether a passage is the head of a mail: who sent it, to whom, about what.
 pub(crate) fn is_mail_head(candidate: &Candidate) -> bool {
     let mut names = candidate.cells.iter().map(|cell| cell.name.to_lowercase());
+    names.any(|name| is_entry(MAIL_SUBJECT, &name)) && is_of_mail_head(candidate)
+}
+
+/// Whether a passage is lines of the head of a mail alone: its sender, whom it is to.
+pub(crate) fn is_of_mail_head(candidate: &Candidate) -> bool {
+    let mut names = candidate.cells.iter().map(|cell| cell.name.to_lowercase());
     let has_address = candidate.cells.iter().any(|cell| cell.value.contains('@'));
+    let has_subject = || names.clone().any(|name| is_entry(MAIL_SUBJECT, &name));
     candidate.cells.len() > 1
-        && (has_address || names.clone().any(|name| is_entry(MAIL_SUBJECT, &name)))
+        && (has_address || has_subject())
         && names.all(|name| is_entry(MAIL_HEAD, &name))
 }
 

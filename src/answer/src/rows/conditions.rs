@@ -37,7 +37,7 @@ impl Condition {
         let mut columns = columns(rows);
         columns.retain(|(name, values)| {
             let fit = values.iter().filter(|value| self.fits(name, value)).count();
-            fit >= 2 && 2 * fit > rows.len()
+            fit >= rows.len().min(2) && 2 * fit > rows.len()
         });
         // What is measured otherwise is not meant.
         if columns.iter().any(|(name, values)| self.has_unit(name, values, true)) {
@@ -244,6 +244,9 @@ mod tests {
         assert_eq!(met("Which pumps with no lid lift over 25 m?"), Some(vec![2]));
         assert!(conditions("Which pumps do not lift between 12 and 30 m?").is_empty());
         assert_eq!(met("Which pumps were bought on 30 June 2021?"), None);
+        let one = |question: &str| self::met(question, &names, &table[..1]);
+        assert_eq!(one("Which pumps were bought before 2021?"), Some(vec![0]));
+        assert_eq!(one("Which pumps were bought before 2019?"), Some(vec![]), "one row is judged");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::question::named::{CODE_MALUS, Named, names};
 use crate::question::phrases::BEFORE_NOUN;
 use crate::question::wish::{Question, Wanted};
 use crate::relevance::evidence::Evidence;
-use crate::relevance::form::is_mail_head;
+use crate::relevance::form::is_of_mail_head;
 use crate::relevance::score::{Matches, Score, dot};
 use crate::text::terms::terms;
 use crate::text::words::{Asked, contains, entries, enumerates, has_full_name, holds, spaced};
@@ -376,7 +376,7 @@ impl Choice<'_> {
                     && !candidate.is_lead
                     && (!candidate.is_taken_back()
                         || self.question.wants_of_before(&candidate.shown()))
-                    && (self.question.is_of_mail || !is_mail_head(candidate))
+                    && (self.question.is_of_mail || !is_of_mail_head(candidate))
                     && !self.is_left_by_bounds(at)
                     && said(&chosen) + candidate.units <= PASSAGES_MAX;
                 let is_overtaken = self.overtakes(first, at)

@@ -9,11 +9,12 @@ use crate::passages::blocks::{Cell, Form};
 use crate::passages::candidates::Shape;
 use crate::question::extremes;
 use crate::question::phrases::{BEFORE_NOUN, MONEY};
+use crate::question::qualities::Quality;
 use crate::question::wish::Question;
-use crate::rows::evaluate::{columns, tells_amount};
+use crate::rows::evaluate::{is_code, tells_amount};
 use crate::selection::choose::Choice;
 use crate::text::terms::{is_common, terms};
-use crate::text::values::quantities;
+use crate::text::values::{has_money, quantities};
 use crate::text::words::{contains, entries, is_entry, is_interrogative, spaced};
 
 /// Titles and headings of tables of goods, whatever these are called.
@@ -129,13 +130,16 @@ impl Choice<'_> {
                 return Fit::Told;
             }
         }
-        if self.is_named(row, &is_kind) {
+        // "Rental of a boat" is no boat.
+        let is_one = |cell: &Cell| is_kind(&cell.value) && !has(&spaced(&cell.value), DEEDS);
+        let has_value = |at: usize| self.candidate(at).cells.iter().any(is_one);
+        if self.is_titled(row, &is_kind) || self.mates(row).into_iter().any(has_value) {
             return Fit::Named;
         }
         let title = self.title(row);
-        let is_of_goods = entries(OF_GOODS).any(|word| contains(&title, word));
+        let is_of_goods = has(&title, OF_GOODS);
         let is_known = || self.matches.own.iter().any(|own| kind.is_subset(own));
-        let has_own = || self.first_rows().into_iter().any(|other| self.is_named(other, &is_kind));
+        let has_own = || self.first_rows().into_iter().any(|other| self.is_titled(other, &is_kind));
         if is_of_goods && is_known() && !has_own() { Fit::Goods } else { Fit::None }
     }
 
@@ -146,15 +150,13 @@ impl Choice<'_> {
         spaced(&format!("{file} {title} {}", one.context))
     }
 
-    /// Whether the title, the headings or the first column of a table, or a value of it, name a
-    /// kind.
-    fn is_named(&self, row: usize, is_kind: &dyn Fn(&str) -> bool) -> bool {
-        let key = self.candidate(row).cells.first();
-        let has_value =
-            |at: usize| self.candidate(at).cells.iter().any(|cell| is_kind(&cell.value));
-        is_kind(&self.title(row))
-            || key.is_some_and(|cell| is_kind(&cell.name))
-            || self.mates(row).into_iter().any(has_value)
+    /// Whether the title, the headings or the first column of a table, or the one behind its codes,
+    /// name a kind.
+    fn is_titled(&self, row: usize, is_kind: &dyn Fn(&str) -> bool) -> bool {
+        let cells = &self.candidate(row).cells;
+        let has_codes = cells.first().is_some_and(|cell| is_code(&cell.value));
+        let mut keys = cells.iter().take(if has_codes { 2 } else { 1 });
+        is_kind(&self.title(row)) || keys.any(|cell| is_kind(&cell.name))
     }
 
     /// Whether the values that another table has in a column name rows of the table of `row`.
@@ -172,18 +174,22 @@ impl Choice<'_> {
     /// Whether the rows of the table of a candidate are of something else than what is asked for and
     /// tell a sum of that: the bookings of a room and what was paid for them.
     pub(crate) fn tells_other_sum(&self, at: usize) -> bool {
-        let quality = self.question.quality.filter(|quality| quality.is_money());
-        let Some((quality, kind)) = quality.zip(kind(self.question)) else { return false };
+        let is_of_money = self.question.quality.is_some_and(Quality::is_money);
+        let Some(kind) = kind(self.question).filter(|_| is_of_money) else { return false };
         let mut behind = self.candidate(at).cells.iter().skip(1);
         let is_kind = |cell: &Cell| kind.is_subset(&terms(&cell.name.replace('_', " ")));
-        let mates = self.mates(at);
-        let is_sum = |name: &&str| {
-            let name = spaced(&name.replace('_', " "));
-            let has = |list| entries(list).any(|word| contains(&name, word));
-            has(SUMS_OF_ROWS) && !has(MONEY)
+        behind.any(is_kind) && self.tells_sums(at)
+    }
+
+    /// Whether the only amounts of money that a row tells are what was paid in all.
+    fn tells_sums(&self, at: usize) -> bool {
+        let is_amount = |cell: &&Cell| has_money(&format!("{} {}", cell.name, cell.value));
+        let mut amounts = self.candidate(at).cells.iter().filter(is_amount).peekable();
+        let is_sum = |cell: &Cell| {
+            let name = spaced(&cell.name.replace('_', " "));
+            has(&name, SUMS_OF_ROWS) && !has(&name, MONEY)
         };
-        let of_money = quality.columns(&columns(&self.cells(&mates)));
-        behind.any(is_kind) && !of_money.is_empty() && of_money.iter().all(is_sum)
+        amounts.peek().is_some() && amounts.all(is_sum)
     }
 
     /// A row that tells what a thing costs, where the first one tells what something done with it
@@ -206,12 +212,18 @@ impl Choice<'_> {
             let is_one = one.has_values()
                 && !one.is_beside(self.candidate(first))
                 && tells_amount(&one.cells)
+                && !self.tells_sums(at)
                 && !is_of_deed(at)
                 && !held.is_empty()
                 && held.is_subset(&self.matches.own[at]);
             is_one.then(|| self.relevance(at))
         })
     }
+}
+
+/// Whether one of the entries stands in a text made by [`spaced`].
+fn has(spaced: &str, list: &str) -> bool {
+    entries(list).any(|word| contains(spaced, word))
 }
 
 /// Whether a question asks for rows of a table by a quality or a bound.

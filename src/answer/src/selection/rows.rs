@@ -54,7 +54,9 @@ impl Choice<'_> {
         known.extend(question.excluded.iter().cloned());
         known.extend(self.marks(of).into_iter().flat_map(|marks| marks.terms.iter().cloned()));
         let new = |at: usize| {
-            let terms = self.matches.own[at].iter().filter(|term| !known.contains(*term));
+            // "All" and "on" set no row apart.
+            let tells = |term: &&String| !known.contains(*term) && !is_common(term);
+            let terms = self.matches.own[at].iter().filter(tells);
             self.matches.weights.share(terms)
         };
         // Of things that are counted, bounded or computed with any word sets some apart.

@@ -8,7 +8,7 @@ use lodestone_answer::{BYTES_AROUND_MAX, CHUNKS_A_SOURCE_MAX};
 use lodestone_storage::collection::{LiveSegment, Snapshot};
 use lodestone_types::{RequestContext, RetrievedChunk, RowId, ScoreParts, SourceId, SubTenantId};
 
-/// Sources that are read beyond the chunks found in them.
+/// Sources that are read beyond the chunks found in them, beside those of which all was found.
 const SOURCES_MAX: usize = 5;
 
 impl Query {
@@ -36,10 +36,17 @@ impl Query {
         }
         let mut around = Vec::new();
         let mut bytes_left = BYTES_AROUND_MAX;
-        for chunk in order.into_iter().take(SOURCES_MAX) {
+        let mut sources_left = SOURCES_MAX;
+        for chunk in order {
             context.check()?;
             let Some((live, rows)) = rows_of(snapshot, sub_tenant, chunk) else { continue };
-            for row in nearest(live, &rows, &hits[&chunk.source.id]) {
+            let rows = nearest(live, &rows, &hits[&chunk.source.id]);
+            if rows.is_empty() {
+                continue;
+            }
+            let Some(left) = sources_left.checked_sub(1) else { break };
+            sources_left = left;
+            for row in rows {
                 let segment = &live.segment;
                 let text = segment.text(row)?;
                 let Some(left) = bytes_left.checked_sub(text.len()) else { return Ok(around) };
