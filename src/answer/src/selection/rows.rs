@@ -15,7 +15,7 @@ use crate::rows::states;
 use crate::selection::choose::{Choice, GAIN_MIN, PASSAGES_MAX, ROWS_MAX, SAME};
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{has_money, quantities};
-use crate::text::words::{Asked, spaced};
+use crate::text::words::{Asked, is_entry, spaced};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// A row of those that are selected is this much less relevant than a sentence at most.
@@ -26,6 +26,8 @@ const COMPUTED_CONFIDENCE_MIN: f32 = 0.85;
 const SIDE_WEIGHT: usize = 4;
 /// Rows of a table that are selected or computed with.
 pub(crate) const SELECTED_MAX: usize = 20;
+/// Words that set no row apart.
+const OF_EACH: &str = "all|any|each|every|both";
 /// A further row that holds as much of the question is this much less relevant at most.
 const ROW_DROP_MAX: f32 = 0.1;
 
@@ -54,8 +56,7 @@ impl Choice<'_> {
         known.extend(question.excluded.iter().cloned());
         known.extend(self.marks(of).into_iter().flat_map(|marks| marks.terms.iter().cloned()));
         let new = |at: usize| {
-            // "All" and "on" set no row apart.
-            let tells = |term: &&String| !known.contains(*term) && !is_common(term);
+            let tells = |term: &&String| !known.contains(*term) && !is_entry(OF_EACH, term);
             let terms = self.matches.own[at].iter().filter(tells);
             self.matches.weights.share(terms)
         };
