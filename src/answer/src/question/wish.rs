@@ -197,9 +197,7 @@ impl Question {
         let is_either = has(EITHER) && asks_which && excluded.is_empty();
         let is_comparing = entries(COMPARATIVES).any(compares) || is_either;
         let wanted = wanted_by(&spaced, &opening);
-        let ends = |list: &str| {
-            asks_which && list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
-        };
+        let ends = |list: &str| asks_which && ends_in(&spaced, list);
         let superlative = Quality::of_superlative(&unbound)
             .or_else(|| ends(LAST).then_some((Quality::time(), true)))
             .or_else(|| ends(FIRST).then_some((Quality::of_first(has(DUE)), false)));
@@ -235,10 +233,7 @@ impl Question {
             sides: named_sides(last).or_else(|| sides(&spaced).filter(|_| is_comparing)),
             quality: superlative.map(|(quality, _)| quality),
             total: total(&spaced),
-            of_amounts: entries(OF_AMOUNTS)
-                .filter(|thing| contains(&spaced, thing))
-                .flat_map(terms)
-                .collect(),
+            of_amounts: things_with_amounts(&spaced),
             is_of_list: has(LISTINGS),
             excluded,
             others_than: others_than(&rest),
@@ -256,6 +251,16 @@ impl Question {
             quantities,
         }
     }
+}
+
+/// Whether a question ends in a word of a list.
+fn ends_in(spaced: &str, list: &str) -> bool {
+    list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
+}
+
+/// The terms of the things with an amount of money that a question names.
+fn things_with_amounts(spaced: &str) -> BTreeSet<String> {
+    entries(OF_AMOUNTS).filter(|thing| contains(spaced, thing)).flat_map(terms).collect()
 }
 
 /// The days of a question, and the numbers that are no part of them.
