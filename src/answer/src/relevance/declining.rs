@@ -15,20 +15,18 @@ use crate::passages::candidates::Candidate;
 use crate::question::condition::unbound;
 use crate::question::named::{CODE_MALUS, Named, names, written};
 use crate::question::phrases::COUNTS;
-use crate::question::wish::{Question, Wanted, last_of};
+use crate::question::wish::{Question, last_of};
 use crate::rows::keys::Keys;
 use crate::text::terms::terms;
-use crate::text::values::{Day, days, year};
+use crate::text::values::{days, year};
 use crate::text::words::{self, Asked, contains, entries, is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
 /// Confidence that a row loses which holds no name of the question: it is the row of another one,
 /// unless rows are compared.
 const ROW_NAME_MALUS: f32 = 0.35;
-/// The same of a row for a day that is asked for, where its table tells others; and of a passage
-/// for the day on which something happened, where nothing there tells it. Of 2,003 questions to
-/// sixteen collections five were answered from such a passage, all wrongly.
-const DAY_MALUS: f32 = 0.35;
+/// The same of a row for a day that is asked for, where its table tells others.
+const ROW_DAY_MALUS: f32 = 0.35;
 /// The same for a year where passage and chunk tell of none: the document may be of that year.
 const UNTOLD_YEAR_MALUS: f32 = 0.25;
 
@@ -74,8 +72,6 @@ const KIND_VERBS: &str = "is|was|has|had|does|did|do|can|will|must|should|may|go
 const DOINGS_OF_SOMEBODY: &str = "\
     when does |when did |when will |where does |where did |where will |how often does |why did |\
     why does ";
-/// Words before the last of several days.
-const BEFORE_LAST: &str = "to|until|till|through|and|bis|und|au|et|al|hasta|y";
 /// Words of the things that are counted.
 const COUNTED_WORDS_MAX: usize = 3;
 /// Words before them.
@@ -95,8 +91,6 @@ pub(crate) struct Demands {
     written: Vec<String>,
     /// The terms of its days.
     days: Vec<String>,
-    /// Its days, where it asks for what happened on them.
-    happened: Vec<Day>,
     attribute: Option<(String, f32)>,
     counted: Vec<String>,
     /// The terms of the last question.
@@ -120,10 +114,7 @@ impl Demands {
         // "Who besides Ada": what is left out need not be there.
         names.retain(|term, _| !question.excluded.contains(term));
         let days = question.days.iter().filter(|_| !has_bounds);
-        let is_of_event = question.is_of_past || question.wanted == Wanted::Cause;
-        let is_event = |day: &&Day| is_of_event && day.day.is_some();
         Self {
-            happened: days.clone().filter(is_event).copied().collect(),
             written: written(last_of(text), &names),
             names,
             days: days.filter_map(|day| day.terms().into_iter().next()).collect(),
@@ -225,13 +216,7 @@ impl Demands {
             !self.days.is_empty() && !days(row).is_empty() && !self.days.iter().any(&is_held)
         });
         if lacks_day && !self.compares {
-            missing = missing.max(DAY_MALUS);
-        }
-        let tells_day = |day: &Day| {
-            day.terms().first().is_none_or(&is_held) || is_within(&passage.shown(), *day)
-        };
-        if !self.happened.is_empty() && !self.happened.iter().any(tells_day) {
-            missing = missing.max(DAY_MALUS);
+            missing = missing.max(ROW_DAY_MALUS);
         }
         let has_name = |asked: &String| {
             let shown = passage.shown();
@@ -308,16 +293,6 @@ fn attribute(question: &str) -> Option<(String, f32)> {
     let is_said = !UNSAID.split('|').any(|other| other == noun);
     let term = HybridQuery::analyse(noun).terms().first().cloned();
     term.filter(|_| is_said).map(|term| (term, malus))
-}
-
-/// Whether a text tells several days of a month that may hold the day: "from 13 to 19 April".
-fn is_within(text: &str, day: Day) -> bool {
-    days(text).into_iter().any(|(bytes, last)| {
-        let before = text[..bytes.start].trim_end();
-        let word = before.unicode_words().next_back().unwrap_or_default();
-        let is_range = before.ends_with(['-', '\u{2013}']) || is_entry(BEFORE_LAST, word);
-        is_range && last.month == day.month && last.day >= day.day
-    })
 }
 
 /// The terms of the things of which a question asks the number: "how many lockers", "how many days
@@ -398,15 +373,6 @@ mod tests {
         assert_eq!(of("When does Ada Solheim retire?").as_deref(), Some("retir"));
         assert_eq!(of("When does the hall open?"), None, "hours are shown");
         assert_eq!(of("What does the lift cost?"), None, "an amount is shown");
-    }
-
-    #[test]
-    fn several_days_may_hold_one() {
-        let day = Day { year: None, month: 4, day: Some(15) };
-        assert!(is_within("Ada is mate from 13 to 19 April.", day));
-        assert!(is_within("Mate 13\u{2013}19 April: Ada", day));
-        assert!(!is_within("Ada is mate from 1 to 5 April.", day));
-        assert!(!is_within("Ada was mate on 19 April.", day));
     }
 
     #[test]
