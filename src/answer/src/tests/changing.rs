@@ -255,7 +255,7 @@ fn the_decisions_of_a_day_are_told() {
         one("Round of 10 February 2026", "Decided: the roof is mended. Decided: no peacocks."),
         one(
             "Round of 17 March 2026",
-            "ROUND\n\n1. Tank: decided, built in October.\n\n2. Piano stays.\n\n3. Party: 8 July.",
+            "ROUND OF 17 MARCH\n\n1. Tank: decided in this round, built in October.\n\n2. Piano stays.\n\n3. Party: 8 July.",
         ),
     ];
     let answer = extracted("What was decided in the round of 17 March 2026?", &both).text;
