@@ -135,8 +135,8 @@ pub(crate) struct Reading {
 }
 
 /// Reads the chunks, of which the first `hits` were found, best first, and the others stand beside
-/// them; of the sources of the first `opened` ones alone, and whose chunks `is_quoted` lets pass, by
-/// their position.
+/// them; of the sources of the first `opened` ones alone, and whose chunks `is_quoted` lets pass,
+/// by their position.
 ///
 /// # Errors
 /// [`Stopped`] where the request is over.

@@ -37,7 +37,8 @@ const QUALITIES: &[Quality] = &[
         kind: Kind::Tenure,
         most: "joined most recently|started most recently|hired most recently|joined last|\
                started last|hired last|zuletzt eingestellt",
-        least: "joined first|started first|hired first|been here the longest|been here longest|been with us the longest|\
+        least: "joined first|started first|hired first|been here the longest|\
+                been here longest|been with us the longest|\
                 been with us longest|been with the company the longest|\
                 been with the company longest|been there the longest|been there longest|\
                 worked here the longest|worked here longest|worked for us the longest|\

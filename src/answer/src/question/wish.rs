@@ -147,8 +147,6 @@ pub(crate) struct Question {
     /// The quality of which the extreme is asked for, where its word tells.
     pub(crate) quality: Option<&'static Quality>,
     pub(crate) total: Option<Total>,
-    /// The terms of things with an amount of money that it names: "orders".
-    pub(crate) of_amounts: BTreeSet<String>,
     /// Whether it asks of all that a list or table holds.
     pub(crate) is_of_list: bool,
     /// The terms of what it leaves out: "not from Ada".
@@ -233,7 +231,6 @@ impl Question {
             sides: named_sides(last).or_else(|| sides(&spaced).filter(|_| is_comparing)),
             quality: superlative.map(|(quality, _)| quality),
             total: total(&spaced),
-            of_amounts: things_with_amounts(&spaced),
             is_of_list: has(LISTINGS),
             excluded,
             others_than: others_than(&rest),
@@ -256,11 +253,6 @@ impl Question {
 /// Whether a question ends in a word of a list.
 fn ends_in(spaced: &str, list: &str) -> bool {
     list.split('|').any(|word| spaced.ends_with(&format!(" {word} ")))
-}
-
-/// The terms of the things with an amount of money that a question names.
-fn things_with_amounts(spaced: &str) -> BTreeSet<String> {
-    entries(OF_AMOUNTS).filter(|thing| contains(spaced, thing)).flat_map(terms).collect()
 }
 
 /// The days of a question, and the numbers that are no part of them.
@@ -348,6 +340,12 @@ impl Question {
     /// Whether it asks for those of several things that are not finished.
     pub(crate) fn selects_open(&self) -> bool {
         self.is_of_open && (self.wanted == Wanted::List || self.counts)
+    }
+
+    /// The terms of things with an amount of money that it names: "orders".
+    pub(crate) fn of_amounts(&self) -> BTreeSet<String> {
+        let said = spaced(self.last());
+        entries(OF_AMOUNTS).filter(|thing| contains(&said, thing)).flat_map(terms).collect()
     }
 
     /// The last question: a follow-up stands behind those that it refers to.

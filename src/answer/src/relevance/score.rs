@@ -215,7 +215,7 @@ fn terms_of_columns(
         met.extend(quality.superlatives().flat_map(terms));
     }
     let wants_amount = question.extreme.is_some() && question.quality.is_none();
-    if wants_amount && !question.of_amounts.is_empty() && tells_amount(row) {
+    if wants_amount && tells_amount(row) && !question.of_amounts().is_empty() {
         met.extend(extremes::words().flat_map(terms));
     }
     met.retain(|term| wanted.contains(term));

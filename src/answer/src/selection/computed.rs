@@ -79,7 +79,7 @@ impl Choice<'_> {
     /// question names: "the biggest order" of the list of orders.
     fn have_amounts(&self, at: usize) -> bool {
         let (own, above) = (&self.matches.own[at], &self.matches.above[at]);
-        self.question.of_amounts.iter().any(|thing| own.contains(thing) || above.contains(thing))
+        self.question.of_amounts().iter().any(|thing| own.contains(thing) || above.contains(thing))
     }
 
     /// The rows with the largest or smallest value, where one is asked for, among those that hold

@@ -45,6 +45,7 @@ const MOVED: &str = "\
 const FROM: &str = "from|von|vom|de|du|des|del";
 const TO: &str = "to|auf|zu|zum|à|au|aux|a|al";
 const OLD_WORDS_MAX: usize = 6;
+const NEW_WORDS_MAX: usize = 2;
 const ARTICLES: &str = "the|den|der|das|le|la|el";
 /// The word that denies something, and marks before it; words that are looked at behind it; letters
 /// of a name.
@@ -160,7 +161,7 @@ impl Choice<'_> {
             && denied(&one.shown()).iter().any(|told| tells_all(&held, told))
     }
 
-    /// Whether a sentence of another text, which is not of an earlier day, says that the value which
+    /// Whether a sentence of another text, which is not of an earlier day, says that the value that
     /// the other one tells has been moved or changed: "postponed from 3 May to 9 June".
     fn moves(&self, at: usize, other: usize) -> bool {
         let (one, two) = (self.candidate(at), self.candidate(other));
@@ -169,7 +170,9 @@ impl Choice<'_> {
             && is_prose(one)
             && !self.matches.own[at].is_disjoint(&self.matches.own[other])
             && self.editions.may_follow(one.hit, two.hit)
-            && old_values(&one.shown()).iter().any(|old| tells_value(&held, old))
+            && changed_values(&one.shown())
+                .iter()
+                .any(|(old, new)| tells_value(&held, old) && !tells_value(&held, new))
     }
 
     /// Whether the first passage says that what another one does holds no more.
@@ -269,8 +272,9 @@ fn denied(text: &str) -> Vec<Vec<&str>> {
     behind.collect()
 }
 
-/// The values of before that a text tells beside the new ones: "1.9" of "raised from 1.9 to 2.1".
-fn old_values(text: &str) -> Vec<String> {
+/// The values of before that a text tells and the words of the new ones: "1.9" and "2.1 million" of
+/// "raised from 1.9 to 2.1 million".
+fn changed_values(text: &str) -> Vec<(String, String)> {
     let words: Vec<&str> = bare_words(text).filter(|word| !word.is_empty()).collect();
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let said = spaced(text);
@@ -281,9 +285,12 @@ fn old_values(text: &str) -> Vec<String> {
     let value = |from: usize| {
         let mut ends = from + 2..words.len().min(from + 2 + OLD_WORDS_MAX);
         let to = ends.find(|at| is_entry(TO, &lower[*at]))?;
-        let new = lower[to + 1..].iter().find(|word| !is_entry(ARTICLES, word))?;
+        let is_article = |word: &&&str| is_entry(ARTICLES, word);
+        let behind = words[to + 1..].iter().skip_while(is_article).take(NEW_WORDS_MAX);
+        let new: Vec<&str> = behind.copied().collect();
         let old = words[from + 1..to].join(" ");
-        (has_digit(&old) && has_digit(new)).then_some(old)
+        let are_values = has_digit(&old) && new.first().is_some_and(|word| has_digit(word));
+        are_values.then(|| (old, new.join(" ")))
     };
     (0..words.len()).filter(|at| is_entry(FROM, &lower[*at])).filter_map(value).collect()
 }
@@ -379,8 +386,11 @@ mod tests {
             ("It is open from 9 to 17.", None),
             ("Goods are raised from the cellar.", None),
         ] {
-            assert_eq!(old_values(text).first().map(String::as_str), old, "{text}");
+            let changed = changed_values(text);
+            assert_eq!(changed.first().map(|(old, _)| old.as_str()), old, "{text}");
         }
+        let rises = changed_values("The packet rises from 2 to 3 GB a week.");
+        assert_eq!(rises, [("2".to_owned(), "3 GB".to_owned())]);
         assert!(tells_value("On 18.05.2026 it opens.", "18 May"));
         assert!(tells_value("Budget: 1.9 million.", "1.9") && !tells_value("2.1 million", "1.9"));
     }

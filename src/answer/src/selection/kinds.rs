@@ -38,7 +38,7 @@ const MANY: &str = "many|viele|cuántos|cuántas";
 /// Values of one column that name the rows of another table at least.
 const SHARED_MIN: usize = 2;
 
-/// How surely a table is one of the kind of things that are asked for.
+/// Degree to which a table is one of the kind of things that are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     None,
@@ -171,11 +171,18 @@ impl Choice<'_> {
         shared >= SHARED_MIN && shared * 2 >= told.len()
     }
 
-    /// Whether the rows of the table of a candidate are of something else than what is asked for and
-    /// tell a sum of that: the bookings of a room and what was paid for them.
-    pub(crate) fn tells_other_sum(&self, at: usize) -> bool {
-        let is_of_money = self.question.quality.is_some_and(Quality::is_money);
-        let Some(kind) = kind(self.question).filter(|_| is_of_money) else { return false };
+    /// Whether the rows of the table of a candidate are of something else than what is asked for:
+    /// deeds that cost something, or bookings of a boat with what was paid for them.
+    pub(crate) fn is_of_others(&self, at: usize) -> bool {
+        let Some(kind) = kind(self.question) else { return false };
+        let asked = spaced(self.question.last());
+        let mates = self.mates(at);
+        if mates.len() > 1 && mates.into_iter().all(|row| self.is_of_deed(row, &asked)) {
+            return true;
+        }
+        if !self.question.quality.is_some_and(Quality::is_money) {
+            return false;
+        }
         let mut behind = self.candidate(at).cells.iter().skip(1);
         let is_kind = |cell: &Cell| kind.is_subset(&terms(&cell.name.replace('_', " ")));
         behind.any(is_kind) && self.tells_sums(at)
@@ -192,18 +199,20 @@ impl Choice<'_> {
         amounts.peek().is_some() && amounts.all(is_sum)
     }
 
+    /// Whether a row is of a deed that the words of the question do not name.
+    fn is_of_deed(&self, row: usize, asked: &str) -> bool {
+        let key = self.candidate(row).cells.first().map_or("", |cell| &cell.value);
+        let key = spaced(key);
+        entries(DEEDS).any(|deed| contains(&key, deed) && !contains(asked, deed))
+    }
+
     /// A row that tells what a thing costs, where the first one tells what something done with it
     /// does: "the tent" beside "rental of a tent".
     pub(crate) fn of_thing(&self, first: usize) -> Option<usize> {
         let asked = spaced(self.question.last());
-        let is_of_deed = |at: usize| {
-            let key = self.candidate(at).cells.first().map_or("", |cell| &cell.value);
-            let key = spaced(key);
-            entries(DEEDS).any(|deed| contains(&key, deed) && !contains(&asked, deed))
-        };
         let asks_amount = entries(HOW_MUCH).any(|words| asked.starts_with(&format!(" {words} ")))
             || self.question.asks_amount;
-        if !asks_amount || !is_of_deed(first) {
+        if !asks_amount || !self.is_of_deed(first, &asked) {
             return None;
         }
         let held = &self.matches.own[first];
@@ -213,7 +222,7 @@ impl Choice<'_> {
                 && !one.is_beside(self.candidate(first))
                 && tells_amount(&one.cells)
                 && !self.tells_sums(at)
-                && !is_of_deed(at)
+                && !self.is_of_deed(at, &asked)
                 && !held.is_empty()
                 && held.is_subset(&self.matches.own[at]);
             is_one.then(|| self.relevance(at))

@@ -263,7 +263,7 @@ fn the_decisions_of_a_day_are_told() {
     assert!(!answer.contains("peacocks"), "{answer}");
 }
 
-/// What a later text moves or raises from a value to another holds, and the mail of before does not
+/// The value to which a later text moves or raises something holds, and the mail of before does not
 /// lead, nor does its head stand beside it.
 #[test]
 fn what_is_moved_later_holds() {

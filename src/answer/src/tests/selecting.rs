@@ -399,6 +399,8 @@ fn the_table_of_the_kind_is_told() {
     assert_eq!(named("which shelters are in stock?"), ["T-1", "T-3", "T-4"]);
     let lent = super::told("What's the most expensive tent?", &[("lent.csv", &lent)]);
     assert_eq!(lent, ABSTENTION, "what was paid is no price");
+    let done = super::told("list all tents under 400 euro", &[("prices-2026.md", fees)]);
+    assert_eq!(done, ABSTENTION, "deeds are no tents");
     assert_eq!(named("How much is the solo tent?"), ["T-4"], "and not its rental");
     assert_eq!(named("How much is the rental of a solo tent per day?"), ["Service"]);
 }
