@@ -1,7 +1,7 @@
 //! Words that count as similar to one of a query, told letter by letter.
 //!
-//! A table of edit distances (Damerau and Levenshtein, adjacent letters swapped once), of which only
-//! the cells that may still become small are kept. Letters are compared without diacritics.
+//! A table of edit distances (Damerau and Levenshtein, adjacent letters swapped once), of which
+//! only the cells that may still become small are kept. Letters are compared without diacritics.
 
 use crate::normal::{fold_marks, without_marks};
 

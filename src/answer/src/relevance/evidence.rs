@@ -48,7 +48,7 @@ pub(crate) struct Evidence {
     coverage: f32,
     needed: f32,
     is_foreign: bool,
-    /// What the reader says of a sentence where it changes nothing.
+    /// The verdict of the reader on a sentence at which it changes nothing.
     doubt: f32,
 }
 

@@ -101,7 +101,7 @@ fn a_document_named_by_its_day_is_bound() {
     assert_eq!(of("3 April"), ABSTENTION);
 }
 
-/// What a report says beside the cause is no part of it: who wrote it, when it was.
+/// The head of a report is no part of the cause: who wrote it, when it was.
 #[test]
 fn a_cause_is_told_without_the_head_of_the_report() {
     let report = "# Cause of the flood in the pump house\n\nDate of the flood: 8 May.\n\n\
@@ -255,7 +255,8 @@ fn the_decisions_of_a_day_are_told() {
         one("Round of 10 February 2026", "Decided: the roof is mended. Decided: no peacocks."),
         one(
             "Round of 17 March 2026",
-            "ROUND OF 17 MARCH\n\n1. Tank: decided in this round, built in October.\n\n2. Piano stays.\n\n3. Party: 8 July.",
+            "ROUND OF 17 MARCH\n\n1. Tank: decided in this round, built in October.\n\n\
+             2. Piano stays.\n\n3. Party: 8 July.",
         ),
     ];
     let answer = extracted("What was decided in the round of 17 March 2026?", &both).text;

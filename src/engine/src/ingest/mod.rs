@@ -17,7 +17,7 @@
 //! - Deleting, amending and publishing hold the writer's lock over both the commit and the
 //!   catalog, so each sees the other whole or not at all.
 //!
-//! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to chunks
+//! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to a `draft`
 //! - `embed`, `sparse`: chunks to vectors; `kept`: those of unfinished work; `worker`: claims,
 //!   publication; `stored_passages`: texts of stored rows
 //! - `files`: files that no sub-tenant searches yet
@@ -29,9 +29,8 @@
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
 //! - `maintenance`: merging, garbage, orphans; `maintenance_queue`: what it looks at next;
 //!   `rebuild`: sources of damaged segments; `remains`: of deleted tenants; `scrub`: reads all
-//! - `reembed`: changing the embedding model; `reembed_runs`: tenants of which that is
-//!   known; `reembed_estimate`: what it would cost
-//! - `nodes`: other processes that parse and embed for this one
+//! - `reembed`: changing the embedding model; `reembed_runs`: tenants of which that is known;
+//!   `reembed_estimate`: its cost; `nodes`: other processes that parse and embed for this one
 //! - `web`: pages of the web; `memory`: the memory of the process, and work that waits for it;
 //!   `stopping`: the end of all threads
 

@@ -14,8 +14,8 @@
 //! - `url`: names of places; `request`: requests as data; `dialect`: the differences between
 //!   stores, all of which are in `s3`, `google`, `azure` and what they use
 //! - `credentials`: keys and tokens; `profile`: those of the environment and of AWS's files;
-//!   `roles`, `tokens`: those of services, which `service` asks; `provider`: those that are renewed;
-//!   `sign`: signatures
+//!   `roles`, `tokens`: those of services, which `service` asks; `provider`: those that are
+//!   renewed; `sign`: signatures
 //! - `client`: requests and their retries; `limits`: their times; `read`: objects that are read;
 //!   `write`: those that are written; `parts`: those that are sent in parts; `list`: listings;
 //!   `answers`: bodies in XML

@@ -259,8 +259,7 @@ impl Asked {
         search.completed_query = completed(&input.request.query, &grounds.question);
         if let Ok(access) = self.open() {
             search.degraded_message = app.engine.model_failure(&access);
-            let filter = &input.request.filter;
-            search.warnings = warnings(app, call, &access, filter, search.returned);
+            search.warnings = warnings(app, call, &access, &input.request.filter, search.returned);
         }
         search.timings_ms.answer = input.ai_generation.then_some(answer_ms);
         // With the time of a generator to understand the question.
