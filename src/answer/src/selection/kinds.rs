@@ -15,7 +15,7 @@ use crate::rows::evaluate::{is_code, tells_amount};
 use crate::selection::choose::Choice;
 use crate::text::terms::{is_common, terms};
 use crate::text::values::{has_money, quantities};
-use crate::text::words::{contains, entries, is_entry, is_interrogative, spaced};
+use crate::text::words::{contains, contains_any, entries, is_entry, is_interrogative, spaced};
 
 /// Titles and headings of tables of goods, whatever these are called.
 const OF_GOODS: &str = "\
@@ -131,13 +131,14 @@ impl Choice<'_> {
             }
         }
         // "Rental of a boat" is no boat.
-        let is_one = |cell: &Cell| is_kind(&cell.value) && !has(&spaced(&cell.value), DEEDS);
+        let is_one =
+            |cell: &Cell| is_kind(&cell.value) && !contains_any(&spaced(&cell.value), DEEDS);
         let has_value = |at: usize| self.candidate(at).cells.iter().any(is_one);
         if self.is_titled(row, &is_kind) || self.mates(row).into_iter().any(has_value) {
             return Fit::Named;
         }
         let title = self.title(row);
-        let is_of_goods = has(&title, OF_GOODS);
+        let is_of_goods = contains_any(&title, OF_GOODS);
         let is_known = || self.matches.own.iter().any(|own| kind.is_subset(own));
         let has_own = || self.first_rows().into_iter().any(|other| self.is_titled(other, &is_kind));
         if is_of_goods && is_known() && !has_own() { Fit::Goods } else { Fit::None }
@@ -194,7 +195,7 @@ impl Choice<'_> {
         let mut amounts = self.candidate(at).cells.iter().filter(is_amount).peekable();
         let is_sum = |cell: &Cell| {
             let name = spaced(&cell.name.replace('_', " "));
-            has(&name, SUMS_OF_ROWS) && !has(&name, MONEY)
+            contains_any(&name, SUMS_OF_ROWS) && !contains_any(&name, MONEY)
         };
         amounts.peek().is_some() && amounts.all(is_sum)
     }
@@ -228,11 +229,6 @@ impl Choice<'_> {
             is_one.then(|| self.relevance(at))
         })
     }
-}
-
-/// Whether one of the entries stands in a text made by [`spaced`].
-fn has(spaced: &str, list: &str) -> bool {
-    entries(list).any(|word| contains(spaced, word))
 }
 
 /// Whether a question asks for rows of a table by a quality or a bound.

@@ -1,7 +1,7 @@
 //! Opposites: a passage that says in the words of the question the opposite of what it asks, "we
 //! bought" of "we sold".
 
-use crate::text::words::{contains, entries, spaced};
+use crate::text::words::{contains_any, spaced};
 
 /// Confidence that a passage loses that says the opposite: most have so many words of the question
 /// that less would not decline them.
@@ -36,8 +36,8 @@ impl Opposites {
     pub(crate) fn of(question: &str) -> Self {
         let text = spaced(question);
         let asked = |&(one, other): &(&'static str, &'static str)| match (
-            has(&text, one),
-            has(&text, other),
+            contains_any(&text, one),
+            contains_any(&text, other),
         ) {
             (true, false) => Some((one, other)),
             (false, true) => Some((other, one)),
@@ -50,19 +50,17 @@ impl Opposites {
     /// Whether a passage says one of them, and not what is asked.
     pub(crate) fn are_in(&self, passage: &str) -> bool {
         let text = spaced(passage);
-        self.pairs.iter().any(|(asked, opposite)| has(&text, opposite) && !has(&text, asked))
+        self.pairs
+            .iter()
+            .any(|(asked, opposite)| contains_any(&text, opposite) && !contains_any(&text, asked))
     }
 
     /// Whether the first value of a row says one of them, and not what is asked.
     pub(crate) fn are_in_key(&self, key: &str) -> bool {
         let text = spaced(key);
         let mut all = self.pairs.iter().chain(&self.kinds);
-        all.any(|(asked, opposite)| has(&text, opposite) && !has(&text, asked))
+        all.any(|(asked, opposite)| contains_any(&text, opposite) && !contains_any(&text, asked))
     }
-}
-
-fn has(text: &str, list: &str) -> bool {
-    entries(list).any(|word| contains(text, word))
 }
 
 #[cfg(test)]

@@ -376,6 +376,11 @@ pub(crate) fn contains(spaced: &str, phrase: &str) -> bool {
     spaced.contains(&format!(" {phrase} "))
 }
 
+/// Whether one of the entries of a list stands in text made by [`spaced`].
+pub(crate) fn contains_any(spaced: &str, list: &str) -> bool {
+    entries(list).any(|phrase| contains(spaced, phrase))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

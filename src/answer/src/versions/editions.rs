@@ -12,10 +12,10 @@ use std::cmp::Ordering;
 use crate::passages::blocks::Cell;
 use crate::text::dates::{self, Dated, Day, Grain};
 use crate::text::values::year;
-use crate::text::words::{contains, entries, is_entry, spaced};
+use crate::text::words::{contains, contains_any, entries, is_entry, spaced};
 use crate::versions::amendments::{is_numbered, part_number};
 use crate::versions::dated::Named;
-use crate::versions::notices::{Notice, State, has, numbers};
+use crate::versions::notices::{Notice, State, numbers};
 use lodestone_types::{RetrievedChunk, Timestamp};
 
 /// Words of a question that wants more than what holds now.
@@ -231,10 +231,10 @@ impl Wish {
             .iter()
             .any(|word| contains(&words, word) || words.contains(&format!(" {word}")));
         Self {
-            wants_all: has(&words, CHANGES)
-                || (has(&words, HOW_DID) && has(&words, CHANGE))
-                || (has(&words, BEFORE) && has(&words, COMPARING))
-                || (has(&words, NEW) && has(&words, DIFFERENCE))
+            wants_all: contains_any(&words, CHANGES)
+                || (contains_any(&words, HOW_DID) && contains_any(&words, CHANGE))
+                || (contains_any(&words, BEFORE) && contains_any(&words, COMPARING))
+                || (contains_any(&words, NEW) && contains_any(&words, DIFFERENCE))
                 || years.len() > 1,
             version: if is_of_version { numbers(question) } else { Vec::new() },
             years,
@@ -284,7 +284,7 @@ impl Wish {
 /// The year that a question names by today's: "last year".
 fn relative_year(question: &str, today: Day) -> Option<Dated> {
     let words = spaced(question);
-    let year = match (has(&words, LAST_YEAR), has(&words, NEXT_YEAR)) {
+    let year = match (contains_any(&words, LAST_YEAR), contains_any(&words, NEXT_YEAR)) {
         (true, false) => today.year - 1,
         (false, true) => today.year + 1,
         _ => return None,

@@ -3,7 +3,7 @@
 //! by rule, in English, German, French and Spanish.
 
 use crate::text::dates::{self, Dated, Day, Grain};
-use crate::text::words::{contains, entries, is_entry, spaced};
+use crate::text::words::{contains_any, entries, is_entry, spaced};
 use crate::versions::amendments::Changes;
 use lodestone_types::SourceRecord;
 
@@ -116,7 +116,7 @@ impl Notice {
         let status = spaced(&told("status").unwrap_or_default());
         let is_replaced = ["superseded_by", "replaced_by"].iter().any(|key| told(key).is_some());
         let begun = head.behind(FROM).or(file.date).or(title.date);
-        let said = |list| has(&status, list) || head.says_of_itself(list, begun);
+        let said = |list| contains_any(&status, list) || head.says_of_itself(list, begun);
         let state = match () {
             () if is_replaced || said(WITHDRAWN) => State::Withdrawn,
             () if said(DRAFT) => State::Draft,
@@ -234,8 +234,8 @@ impl Name {
             version: version.0,
             date,
             state: match () {
-                () if has(&spaced, WITHDRAWN) => State::Withdrawn,
-                () if has(&spaced, DRAFT) => State::Draft,
+                () if contains_any(&spaced, WITHDRAWN) => State::Withdrawn,
+                () if contains_any(&spaced, DRAFT) => State::Draft,
                 () => State::Plain,
             },
             is_series: is_whole_day
@@ -330,16 +330,16 @@ impl Head {
         let is_of_older = |sentence: &&String| {
             let dated = dates::first(sentence);
             let words = spaced(sentence);
-            (has(&words, OLDER) && !has(&words, ITSELF))
+            (contains_any(&words, OLDER) && !contains_any(&words, ITSELF))
                 || dated.zip(begun).is_some_and(|(dated, begun)| dated.day < begun.day)
         };
         let own = self.sentences.iter().filter(|sentence| !is_of_older(sentence));
         own.map(|sentence| spaced(sentence)).any(|sentence| {
             let begins = entries(list).any(|entry| sentence.starts_with(&format!(" {entry} ")));
             begins
-                || (has(&sentence, list)
-                    && has(&sentence, OF_DOCUMENT)
-                    && !has(&sentence, REPLACES))
+                || (contains_any(&sentence, list)
+                    && contains_any(&sentence, OF_DOCUMENT)
+                    && !contains_any(&sentence, REPLACES))
         })
     }
 
@@ -378,7 +378,7 @@ impl Head {
     fn ends(&self) -> Vec<String> {
         let is_ending = |sentence: &&String| {
             let sentence = spaced(sentence);
-            has(&sentence, WITHDRAWN) || has(&sentence, REPLACES)
+            contains_any(&sentence, WITHDRAWN) || contains_any(&sentence, REPLACES)
         };
         self.sentences.iter().filter(is_ending).flat_map(|sentence| codes(sentence)).collect()
     }
@@ -391,9 +391,4 @@ impl Head {
         });
         behind.collect()
     }
-}
-
-/// Whether one of the entries stands in text made by [`spaced`].
-pub(crate) fn has(spaced: &str, list: &str) -> bool {
-    entries(list).any(|phrase| contains(spaced, phrase))
 }
