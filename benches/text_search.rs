@@ -11,8 +11,8 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use lodestone_text::{
-    CorpusStats, Floor, HybridQuery, Operator, RowText, TextIndex, TextIndexBuilder, TextQuery,
-    WordQuery,
+    CorpusStats, HybridQuery, Operator, RowText, ScoreThreshold, TextIndex, TextIndexBuilder,
+    TextQuery, WordQuery,
 };
 use roaring::RoaringBitmap;
 
@@ -76,8 +76,8 @@ fn best<Q: TextQuery>(
     scope: Option<&RoaringBitmap>,
 ) -> usize {
     let stats = counted(index, stats, query, scope);
-    let floor = Floor::new(100, 0.0);
-    index.best(query, &stats, scope, &floor).expect("the index is sound").top(100).len()
+    let threshold = ScoreThreshold::new(100, 0.0);
+    index.best(query, &stats, scope, &threshold).expect("the index is sound").top(100).len()
 }
 
 fn counted<Q: TextQuery>(

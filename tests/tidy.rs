@@ -86,6 +86,9 @@ const METAPHORS_BANNED: &[&str] = &[
     "this floor", "floors", "one floor", "lower floor", "the house", "house style",
 ];
 
+/// Names of types that say little: one type in the whole tree may have each of them.
+const TYPE_NAMES_ONCE: &[&str] = &["Floor", "Found", "Passage", "Place"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Code,
@@ -305,6 +308,24 @@ fn check_comments(source: &Source) -> Vec<String> {
     found
 }
 
+/// Types of the product that share one of [`TYPE_NAMES_ONCE`].
+fn repeated_types(sources: &[Source]) -> Vec<String> {
+    let (mut found, mut known) = (Vec::new(), BTreeSet::new());
+    for source in sources {
+        let code = source.code();
+        for name in TYPE_NAMES_ONCE {
+            for at in find_words(&code[..source.tests_from], name) {
+                let before = code[..at].split_whitespace().next_back().unwrap_or_default();
+                let is_type = ["struct", "enum", "trait", "type"].contains(&before);
+                if is_type && !known.insert(name) {
+                    found.push(source.at(at, &format!("another type called '{name}'")));
+                }
+            }
+        }
+    }
+    found
+}
+
 /// Violations of [`CRATES`] and [`OWNERS`] by one manifest; `name` is a folder below `src/`, or
 /// empty for the package at the root.
 fn check_manifest(name: &str, manifest: &str) -> Vec<String> {
@@ -440,10 +461,10 @@ fn the_tree_is_tidy() {
     }
     paths.retain(|path| path.ends_with(".rs"));
     let declared = paths.iter().flat_map(|path| test_modules(path, &read(path))).collect();
-    for path in &paths {
-        let source = Source::new(path, &read(path), is_test_file(path, &declared));
-        found.extend(check_source(&source));
-    }
+    let source = |path: &String| Source::new(path, &read(path), is_test_file(path, &declared));
+    let sources: Vec<Source> = paths.iter().map(source).collect();
+    found.extend(sources.iter().flat_map(check_source));
+    found.extend(repeated_types(&sources));
     assert!(paths.len() > 20, "the sources were found");
     assert!(found.is_empty(), "{} violations:\n{}", found.len(), found.join("\n"));
 }
@@ -565,6 +586,15 @@ mod tests {
         assert_eq!(wrong("//! Rows.\n//!\n//! How they are kept.\n"), 1);
         assert_eq!(wrong("//! - How many rows\n/// Whether it holds.\n"), 1);
         assert_eq!(wrong("f(); // In this room.\n// Room for more.\n\"the house\"\n"), 1);
+    }
+
+    #[test]
+    fn a_vague_name_stands_for_one_type() {
+        let found = ["struct Found;", "pub enum Found<T> {}\n// type Found", "fn f() -> Found;"];
+        let sources = found.map(|text| product("src/x.rs", text));
+        assert_eq!(repeated_types(&sources).len(), 1);
+        let test = Source::new("tests/x.rs", "struct Found;", true);
+        assert_eq!(repeated_types(&[product("src/x.rs", "struct Found;"), test]).len(), 0);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use lodestone_catalog::{Catalog, CatalogOptions, Tenant};
 use lodestone_engine::backup::{
-    BackupManifest, Listed, Location, Opener, Place, RestoreOptions, TakeOptions, TakeParts,
+    BackupManifest, BackupStore, Listed, Location, Opener, RestoreOptions, TakeOptions, TakeParts,
     Unpaced, check, list, prune, restore, take, wait,
 };
 use lodestone_engine::settings::BucketSettings;
@@ -110,11 +110,11 @@ impl StoreOptions {
         Ok(Opener { settings, authorities: authorities(self.ca_file.as_deref())? })
     }
 
-    fn open(&self, at: &Location) -> Result<Box<dyn Place>, Box<dyn Error>> {
+    fn open(&self, at: &Location) -> Result<Box<dyn BackupStore>, Box<dyn Error>> {
         Ok(self.opener()?.open(at, Box::new(wait))?)
     }
 
-    fn create(&self, at: &Location) -> Result<Box<dyn Place>, Box<dyn Error>> {
+    fn create(&self, at: &Location) -> Result<Box<dyn BackupStore>, Box<dyn Error>> {
         Ok(self.opener()?.create(at, Box::new(wait))?)
     }
 }
@@ -252,7 +252,7 @@ fn refuse_left_out<'a>(
 /// Backs up a data directory that no server uses.
 fn make_here(
     data: DataDir,
-    place: &dyn Place,
+    backups: &dyn BackupStore,
     choices: &TakeOptions,
 ) -> Result<BackupManifest, Box<dyn Error>> {
     let path = data.root().join(CATALOG_NAME);
@@ -269,11 +269,11 @@ fn make_here(
     };
     let parts =
         TakeParts { catalog: &catalog, open: &open, store: &held, clock: &*clock, pace: &Unpaced };
-    Ok(take(&parts, place, choices)?)
+    Ok(take(&parts, backups, choices)?)
 }
 
-fn list_all(place: &dyn Place) -> Result<(), Box<dyn Error>> {
-    for listed in list(place)? {
+fn list_all(backups: &dyn BackupStore) -> Result<(), Box<dyn Error>> {
+    for listed in list(backups)? {
         match listed {
             Listed::Finished(made) => {
                 let sum = |of: fn(&lodestone_engine::backup::TenantEntry) -> u64| {
@@ -302,8 +302,8 @@ fn list_all(place: &dyn Place) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn verify(place: &dyn Place, at: Option<&str>) -> Result<(), Box<dyn Error>> {
-    let checked = check(place, at)?;
+fn verify(backups: &dyn BackupStore, at: Option<&str>) -> Result<(), Box<dyn Error>> {
+    let checked = check(backups, at)?;
     for problem in &checked.problems {
         println!("{problem}");
     }

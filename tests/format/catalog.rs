@@ -8,7 +8,7 @@ use lodestone_catalog::descriptors::{self, Descriptor};
 use lodestone_catalog::job::{ClaimLimits, Duty, MetadataChange, NewJob, Outcome, Settlement};
 use lodestone_catalog::{Catalog, CatalogOptions, JobFilter, JobScope, Tenant, TenantLimits};
 use lodestone_types::{
-    CommitHead, Fault, JobStatus, ManualClock, SeededIds, Sequence, SessionId, SourceDetail,
+    CommitHead, JobErrorCode, JobStatus, ManualClock, SeededIds, Sequence, SessionId, SourceDetail,
     SourceId, SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
 };
 use uuid::Uuid;
@@ -72,7 +72,10 @@ pub fn write(directory: &Path) {
         "done" => Settlement { sequence, outcome: Outcome::Published { chunks: 3 } },
         _ => {
             let message = "no text".to_owned();
-            Settlement { sequence, outcome: Outcome::Rejected { fault: Fault::NoText, message } }
+            Settlement {
+                sequence,
+                outcome: Outcome::Rejected { error_code: JobErrorCode::NoText, message },
+            }
         }
     };
     let ends = claim.jobs.iter().map(|job| end(job.sequence, job.source.as_str())).collect();
@@ -112,7 +115,10 @@ fn the_catalog_lists_what_it_was_given() {
         ("done", JobStatus::Success),
     ];
     assert_eq!(listed, expected);
-    assert_eq!((jobs[1].fault, jobs[1].message.as_str()), (Some(Fault::NoText), "no text"));
+    assert_eq!(
+        (jobs[1].error_code, jobs[1].message.as_str()),
+        (Some(JobErrorCode::NoText), "no text")
+    );
     assert_eq!(jobs[2].chunks, Some(3));
     assert_eq!(jobs[0].job.detail.title, "A title");
 

@@ -148,9 +148,9 @@ impl Catalog {
         source: Option<&SourceId>,
         bytes: u64,
     ) -> Result<()> {
-        let place = Place { collection, sub_tenant };
+        let target = StorageTarget { collection, sub_tenant };
         let defaults = self.inner.options.tenant_limits;
-        self.read(|connection| place.require(connection, source, bytes, defaults))
+        self.read(|connection| target.require(connection, source, bytes, defaults))
     }
 }
 
@@ -169,12 +169,12 @@ fn read(
 }
 
 /// A sub-tenant in which a source is to be stored.
-pub(super) struct Place<'a> {
+pub(super) struct StorageTarget<'a> {
     pub(super) collection: CollectionId,
     pub(super) sub_tenant: &'a SubTenantId,
 }
 
-impl Place<'_> {
+impl StorageTarget<'_> {
     /// Refuses a source that would take more than the tenant has left. One that takes no more than
     /// it has already is never refused.
     pub(super) fn require(
@@ -258,7 +258,7 @@ pub(super) fn fetched(
     let (collection, sub_tenant, source) = connection.one(sql, [sequence.0 as i64], |cells| {
         Ok((cells.collection()?, cells.sub_tenant()?, cells.source()?))
     })?;
-    let place = Place { collection, sub_tenant: &sub_tenant };
-    place.require(connection, Some(&source), bytes, defaults)?;
-    place.hold(connection, &source, bytes)
+    let target = StorageTarget { collection, sub_tenant: &sub_tenant };
+    target.require(connection, Some(&source), bytes, defaults)?;
+    target.hold(connection, &source, bytes)
 }

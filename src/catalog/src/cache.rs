@@ -22,7 +22,7 @@ struct State<K, V> {
 pub(super) struct Cache<K, V> {
     state: RwLock<State<K, V>>,
     capacity: usize,
-    remembers_absence: bool,
+    has_negative_entries: bool,
     /// Look-ups that the cache answered, and others.
     pub(super) requests: Labelled<Counter, 2>,
 }
@@ -31,13 +31,13 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
     pub(super) fn new(capacity: usize) -> Self {
         let state = State { entries: HashMap::new(), absent: HashSet::new(), generation: 0 };
         let requests = Labelled::new("outcome", ["hit", "miss"], Counter::default);
-        Self { state: RwLock::new(state), capacity, remembers_absence: false, requests }
+        Self { state: RwLock::new(state), capacity, has_negative_entries: false, requests }
     }
 
-    /// The same cache, which also remembers up to `capacity` keys without a value. Whoever makes a
-    /// value calls [`Self::forget`].
-    pub(super) fn remembering_absence(self) -> Self {
-        Self { remembers_absence: true, ..self }
+    /// Adds negative caching: up to `capacity` keys without a value are remembered too. A caller
+    /// that makes a value calls [`Self::forget`].
+    pub(super) fn with_negative_entries(self) -> Self {
+        Self { has_negative_entries: true, ..self }
     }
 
     /// Whether the cache answers for `key` without a read.
@@ -66,7 +66,7 @@ impl<K: Hash + Eq + Clone, V> Cache<K, V> {
         };
         self.requests.at(1).inc();
         let loaded = load()?.map(Arc::new);
-        if loaded.is_none() && !self.remembers_absence {
+        if loaded.is_none() && !self.has_negative_entries {
             return Ok(None);
         }
         let mut state = self.state.write();
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn absence_is_read_once_until_a_value_is_made() {
-        let cache: Cache<u32, u32> = Cache::new(8).remembering_absence();
+        let cache: Cache<u32, u32> = Cache::new(8).with_negative_entries();
         cache.get_or_load(&1, || Ok(Some(1))).unwrap();
         for key in 100..200 {
             assert!(!cache.holds(&key));

@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params, params_from_iter};
 
 use super::Catalog;
-use super::allowance::Place;
+use super::allowance::StorageTarget;
 use super::error::Result;
 use super::listing::among;
 use super::rows::{Cells, Statements, blob};
@@ -65,8 +65,8 @@ impl Catalog {
         let (defaults, now) = (self.inner.options.tenant_limits, self.inner.clock.now());
         self.write(move |connection| {
             tenants::require(connection, collection)?;
-            let place = Place { collection, sub_tenant: &file.sub_tenant };
-            place.require(connection, None, file.size_bytes, defaults)?;
+            let target = StorageTarget { collection, sub_tenant: &file.sub_tenant };
+            target.require(connection, None, file.size_bytes, defaults)?;
             sub_tenants::ensure(connection, collection, &file.sub_tenant, now)?;
             connection.run(
                 "INSERT INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",

@@ -163,7 +163,7 @@ impl Catalog {
             clock,
             ids,
             tenants: Cache::new(TENANTS_CACHED),
-            keys: Cache::new(KEYS_CACHED).remembering_absence(),
+            keys: Cache::new(KEYS_CACHED).with_negative_entries(),
             operator_key: RwLock::new(None),
             stages: Stages::default(),
             work: WorkSignals::default(),

@@ -16,8 +16,8 @@ use super::error::Result;
 use super::rows::Statements;
 use super::{Catalog, tenants};
 use lodestone_types::{
-    CollectionId, EventKind, Fault, IdSource, SubTenantId, TenantId, Timestamp, WebhookState,
-    limits,
+    CollectionId, EventKind, IdSource, JobErrorCode, SubTenantId, TenantId, Timestamp,
+    WebhookState, limits,
 };
 
 /// Tells events inside a transaction.
@@ -37,7 +37,7 @@ pub(super) struct SourceEvent<'a> {
     pub(super) source: &'a str,
     pub(super) job_id: Option<&'a str>,
     pub(super) chunks: Option<u64>,
-    pub(super) fault: Option<Fault>,
+    pub(super) error_code: Option<JobErrorCode>,
     pub(super) message: Option<&'a str>,
 }
 
@@ -118,7 +118,7 @@ impl Teller {
             source: "",
             job_id: None,
             chunks: None,
-            fault: None,
+            error_code: None,
             message: None,
         };
         self.enqueue(connection, &tenant, event)
@@ -145,7 +145,7 @@ impl Teller {
             file_id: is_of_source.then_some(event.source),
             job_id: event.job_id,
             chunk_count: event.chunks,
-            error_code: event.fault.map(Fault::as_str),
+            error_code: event.error_code.map(JobErrorCode::as_str),
             message: event.message,
         };
         let body = serde_json::to_string(&body).expect("plain data always prints");
@@ -233,7 +233,7 @@ pub(super) fn deleted<'a>(
         source,
         job_id: None,
         chunks: None,
-        fault: None,
+        error_code: None,
         message: None,
     }
 }

@@ -9,7 +9,7 @@ use super::error::Result;
 use super::rows::{Statements, blob};
 use super::settle::{End, apply, find};
 use crate::job::Settled;
-use lodestone_types::{CollectionId, Fault, JobEvent, Sequence};
+use lodestone_types::{CollectionId, JobErrorCode, JobEvent, Sequence};
 
 const MESSAGE: &str = "the server stopped several times while this document was processed";
 
@@ -63,7 +63,7 @@ impl Catalog {
                 let end = End {
                     event: JobEvent::Interrupted,
                     chunks: None,
-                    fault: Some(Fault::Internal),
+                    error_code: Some(JobErrorCode::Internal),
                     message: MESSAGE.into(),
                 };
                 // Originals of superseded jobs stay as orphans until they are collected by

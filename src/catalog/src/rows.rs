@@ -8,7 +8,7 @@ use super::error::{CatalogError, Result};
 use crate::job::{ClaimedJob, JobRow, MetadataChange};
 use lodestone_types::id::InvalidIdentifier;
 use lodestone_types::{
-    CollectionId, Fault, JobState, JobStatus, Metadata, Sequence, SourceDetail, SourceId,
+    CollectionId, JobErrorCode, JobState, JobStatus, Metadata, Sequence, SourceDetail, SourceId,
     SourceKind, SubTenantId, TenantId, Timestamp,
 };
 
@@ -248,9 +248,9 @@ pub(super) fn read_job_row(cells: &mut Cells<'_>) -> Result<JobRow> {
         status: cells.word(JobStatus::from_word)?,
         progress: None,
         // A word of a later release reads as an internal error.
-        fault: cells
+        error_code: cells
             .next::<Option<String>>()?
-            .map(|word| Fault::from_word(&word).unwrap_or(Fault::Internal)),
+            .map(|word| JobErrorCode::from_word(&word).unwrap_or(JobErrorCode::Internal)),
         message: cells.next()?,
         chunks: cells.optional_number()?,
         overwritten: cells.next()?,

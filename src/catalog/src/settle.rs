@@ -18,7 +18,8 @@ use super::rows::{Statements, blob, read_state};
 use super::{allowance, tenants};
 use crate::job::{Outcome, Settled, Settlement};
 use lodestone_types::{
-    CollectionId, CommitHead, EventKind, Fault, JobEvent, JobState, JobStatus, Sequence, Timestamp,
+    CollectionId, CommitHead, EventKind, JobErrorCode, JobEvent, JobState, JobStatus, Sequence,
+    Timestamp,
 };
 
 /// Time for which the row of an ended job is kept: 7 days.
@@ -90,21 +91,21 @@ pub(super) struct Ended {
 pub(super) struct End {
     pub(super) event: JobEvent,
     pub(super) chunks: Option<u64>,
-    pub(super) fault: Option<Fault>,
+    pub(super) error_code: Option<JobErrorCode>,
     pub(super) message: String,
 }
 
 impl End {
     fn of(outcome: Outcome) -> Self {
         let event = outcome.event();
-        let (chunks, fault, message) = match outcome {
+        let (chunks, error_code, message) = match outcome {
             Outcome::Published { chunks } => (Some(chunks), None, String::new()),
-            Outcome::Rejected { fault, message } | Outcome::Faulted { fault, message } => {
-                (None, Some(fault), message.chars().take(MESSAGE_CHARS_MAX).collect())
+            Outcome::Rejected { error_code, message } | Outcome::Failed { error_code, message } => {
+                (None, Some(error_code), message.chars().take(MESSAGE_CHARS_MAX).collect())
             }
             Outcome::Released => (None, None, String::new()),
         };
-        Self { event, chunks, fault, message }
+        Self { event, chunks, error_code, message }
     }
 }
 
@@ -168,7 +169,7 @@ fn event_of<'a>(ended: &'a Ended, status: JobStatus, end: &'a End) -> SourceEven
         source: &ended.source,
         job_id: Some(&ended.job_id),
         chunks: end.chunks,
-        fault: end.fault,
+        error_code: end.error_code,
         message: Some(end.message.as_str()).filter(|_| !is_success),
     }
 }
@@ -195,7 +196,7 @@ fn finish(
             state.attempts,
             state.interruptions,
             end.chunks.map(|chunks| chunks as i64),
-            end.fault.map(Fault::as_str),
+            end.error_code.map(JobErrorCode::as_str),
             end.message,
             now.0 as i64,
             purge_at,
@@ -212,7 +213,7 @@ fn requeue(
     now: Timestamp,
 ) -> Result<()> {
     let not_before = match event {
-        JobEvent::Faulted => now.plus_millis(pause_millis(state.attempts)).0,
+        JobEvent::Failed => now.plus_millis(pause_millis(state.attempts)).0,
         _ => 0,
     };
     connection.run(

@@ -4,7 +4,7 @@
 use rusqlite::{Connection, params};
 
 use super::Catalog;
-use super::allowance::Place;
+use super::allowance::StorageTarget;
 use super::cancel::{self, Canceled};
 use super::error::{CatalogError, Result};
 use super::outbox::Teller;
@@ -33,14 +33,14 @@ impl Catalog {
         let (source, defaults) = (source.clone(), self.inner.options.tenant_limits);
         self.write(move |connection| {
             tenants::require(connection, collection)?;
-            let place = Place { collection, sub_tenant: &name };
+            let target = StorageTarget { collection, sub_tenant: &name };
             if let Some(bytes) = bytes {
-                place.require(connection, Some(&source), bytes, defaults)?;
+                target.require(connection, Some(&source), bytes, defaults)?;
             }
             ensure(connection, collection, &name.named(), now)?;
             let sequence = sequences::take(connection)?;
             known::add(connection, collection, &name, &source, sequence)?;
-            bytes.map_or(Ok(()), |bytes| place.set(connection, &source, bytes))?;
+            bytes.map_or(Ok(()), |bytes| target.set(connection, &source, bytes))?;
             Ok(sequence)
         })
     }
@@ -63,7 +63,7 @@ impl Catalog {
             match held {
                 None => known::forget(connection, collection, &name, &source).map(drop),
                 Some(bytes) => {
-                    Place { collection, sub_tenant: &name }.set(connection, &source, bytes)
+                    StorageTarget { collection, sub_tenant: &name }.set(connection, &source, bytes)
                 }
             }
         })

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::allowance::Place;
+use super::allowance::StorageTarget;
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, Statements, blob, detail_to_text, metadata_to_text};
 use super::{Catalog, CatalogOptions, known, sub_tenants, tenants};
@@ -59,8 +59,8 @@ fn accept(
     options: &CatalogOptions,
 ) -> Result<(Submitted, Vec<Sequence>)> {
     tenants::require(connection, job.collection)?;
-    let place = Place { collection: job.collection, sub_tenant: &job.sub_tenant };
-    place.require(connection, Some(&job.source), job.size_bytes, options.tenant_limits)?;
+    let target = StorageTarget { collection: job.collection, sub_tenant: &job.sub_tenant };
+    target.require(connection, Some(&job.source), job.size_bytes, options.tenant_limits)?;
     let earlier = newest_of_source(connection, job)?;
     let (superseded, mut obsolete_raw_keys) = supersede(connection, job)?;
     check_limits(connection, job.collection, job.size_bytes, &options.queue)?;
@@ -111,7 +111,7 @@ fn accept(
     )?;
     let sequence = Sequence(connection.last_insert_rowid() as u64);
     known::add(connection, job.collection, &job.sub_tenant, &job.source, sequence)?;
-    place.hold(connection, &job.source, job.size_bytes)?;
+    target.hold(connection, &job.source, job.size_bytes)?;
     obsolete_raw_keys.retain(|key| *key != job.raw_key);
     Ok((Submitted { job_id, sequence, version, overwritten, obsolete_raw_keys }, superseded))
 }

@@ -19,7 +19,7 @@ use lodestone_storage::collection::{FoundSource, Snapshot};
 use lodestone_types::{JobStatus, SourceId, Timestamp};
 
 /// The place of a source in a listing: newest upload first, then by id.
-type Place = (Reverse<Timestamp>, SourceId);
+type ListingKey = (Reverse<Timestamp>, SourceId);
 
 /// A part of a listing.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ pub struct SourcePage {
 /// Sources whose newest job is no success.
 struct Open {
     /// Those without a visible version.
-    waiting: Vec<(Place, JobStatus)>,
+    waiting: Vec<(ListingKey, JobStatus)>,
     /// Those with one.
     visible: BTreeMap<SourceId, JobStatus>,
 }
@@ -64,11 +64,11 @@ pub struct SourceCounts {
 /// A source of a listing before its record is read.
 enum Listed<'a> {
     Visible(FoundSource<'a>),
-    Waiting(Place),
+    Waiting(ListingKey),
 }
 
 impl Listed<'_> {
-    fn is_before(&self, (at, id): &Place) -> bool {
+    fn is_before(&self, (at, id): &ListingKey) -> bool {
         match self {
             Self::Visible(found) => (Reverse(found.uploaded_at()), found.id()) < (*at, id.as_str()),
             Self::Waiting(place) => *place < (*at, id.clone()),
@@ -206,7 +206,7 @@ impl Engine {
 /// Both kinds of sources in the order of listings; each of them is sorted.
 fn merged<'a>(
     visible: impl Iterator<Item = FoundSource<'a>>,
-    waiting: Vec<Place>,
+    waiting: Vec<ListingKey>,
 ) -> impl Iterator<Item = Listed<'a>> {
     let (mut visible, mut waiting) = (visible.peekable(), waiting.into_iter().peekable());
     std::iter::from_fn(move || {
@@ -261,10 +261,10 @@ impl Open {
         states: Option<&[JobStatus]>,
         access: &TenantAccess,
         snapshot: &Snapshot,
-    ) -> Vec<Place> {
+    ) -> Vec<ListingKey> {
         let is_meant = |has: &JobStatus| states.is_none_or(|states| states.contains(has));
         let waiting = self.waiting.iter().filter(|(_, has)| is_meant(has));
-        let mut places: Vec<Place> = waiting.map(|(place, _)| place.clone()).collect();
+        let mut places: Vec<ListingKey> = waiting.map(|(place, _)| place.clone()).collect();
         if states.is_some() {
             let visible = self.visible.iter().filter(|(_, has)| is_meant(has));
             places.extend(visible.filter_map(|(id, _)| {

@@ -12,7 +12,7 @@ use zip::{CompressionMethod, ZipWriter};
 use crate::sandbox::{InProcess, Parser};
 use crate::tests::{check, processor_time};
 use crate::{ExtractError, Format, detect, extract};
-use lodestone_types::{Extracted, Fault, PageRef, Warning};
+use lodestone_types::{Extracted, JobErrorCode, PageRef, Warning};
 
 fn zipped(parts: &[(&str, &str)], method: CompressionMethod) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
@@ -565,7 +565,7 @@ fn parts_that_are_stored_count_like_others() {
     let parts = [("ppt/p.xml", main.as_str()), ("ppt/slides/1.xml", slide.as_str())];
     let failure = extract(Format::Pptx, &with_parts(&slides_sample(), &parts)).unwrap_err();
     assert!(failure.to_string().contains("bytes of unpacked content"), "{failure}");
-    assert_eq!(failure.fault(), Fault::TooLarge);
+    assert_eq!(failure.error_code(), JobErrorCode::TooLarge);
 }
 
 /// Detection sees names in the bytes; the reader opens the archive and knows better.
@@ -711,14 +711,14 @@ fn what_needs_a_password_is_said() {
     let bytes = file.into_inner().into_inner();
     assert_eq!(detect("a.xlsx", None, &bytes), Ok(Format::Xlsx));
     let failure = extract(Format::Xlsx, &bytes).unwrap_err();
-    assert_eq!(failure.fault(), Fault::EncryptedFile);
+    assert_eq!(failure.error_code(), JobErrorCode::EncryptedFile);
     let open = stored(&[
         ("mimetype", "application/vnd.oasis.opendocument.text"),
         ("META-INF/manifest.xml", "<m><manifest:encryption-data/></m>"),
         ("content.xml", "x"),
     ]);
     let failure = extract(detect("a", None, &open).unwrap(), &open).unwrap_err();
-    assert_eq!(failure.fault(), Fault::EncryptedFile);
+    assert_eq!(failure.error_code(), JobErrorCode::EncryptedFile);
 }
 
 /// Shapes that unpack, repeat or nest without end.
@@ -866,7 +866,7 @@ fn one_real_document() {
     assert!(memory < MEMORY_MIB_MAX, "{memory} MiB");
     let told = match &outcome {
         Ok(extracted) => format!("{} bytes", extracted.text.len()),
-        Err(failure) => format!("{} ({failure})", failure.fault().as_str()),
+        Err(failure) => format!("{} ({failure})", failure.error_code().as_str()),
     };
     match (entry["outcome"].as_str().unwrap(), &outcome) {
         ("text", Ok(extracted)) => {
@@ -879,7 +879,8 @@ fn one_real_document() {
         (_, outcome) => {
             outcome.iter().for_each(check);
             let name = entry["note"].as_str().unwrap_or("");
-            let is_encrypted = outcome.as_ref().is_err_and(|e| e.fault() == Fault::EncryptedFile);
+            let is_encrypted =
+                outcome.as_ref().is_err_and(|e| e.error_code() == JobErrorCode::EncryptedFile);
             assert_eq!(name.contains("encrypted"), is_encrypted, "{told}");
             eprintln!("{file}: {told}, {took:?}, {memory} MiB");
         }

@@ -1,7 +1,7 @@
 //! Errors of documents and of the processes that read them.
 
 use crate::sandbox::MEMORY_BYTES_MAX;
-use lodestone_types::{ErrorKind, Fault};
+use lodestone_types::{ErrorKind, JobErrorCode};
 
 /// The reason why a document gives no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +61,7 @@ pub enum ExtractError {
         /// Its message.
         message: String,
         /// Its code in jobs.
-        fault: Fault,
+        error_code: JobErrorCode,
     },
     /// A parser in another process crashed, twice.
     #[error("the {format} reader broke down on it, twice: the file is damaged")]
@@ -147,7 +147,7 @@ impl ExtractError {
             | Self::NotDrawn { .. }
             | Self::PageUnknown { .. }
             | Self::NoText => ErrorKind::Invalid,
-            Self::Reported { fault: Fault::TooLarge, .. } => ErrorKind::TooLarge,
+            Self::Reported { error_code: JobErrorCode::TooLarge, .. } => ErrorKind::TooLarge,
             Self::Reported { .. } => ErrorKind::Invalid,
             Self::NoParser { .. } | Self::Killed { .. } => ErrorKind::Unavailable,
             Self::BeyondLimit { .. } | Self::OutOfMemory { .. } => ErrorKind::TooLarge,
@@ -156,14 +156,14 @@ impl ExtractError {
 
     /// The code with which a job ends that met this error. Except for [`Self::NoParser`] and
     /// [`Self::Killed`] the document is the cause, and a retry cannot help.
-    pub fn fault(&self) -> Fault {
+    pub fn error_code(&self) -> JobErrorCode {
         match self {
-            Self::EmptyFile | Self::NoText | Self::OnlyPictures { .. } => Fault::NoText,
-            Self::Reported { fault, .. } => *fault,
-            Self::TooSlow { .. } => Fault::Timeout,
-            Self::NoParser { .. } | Self::Killed { .. } => Fault::Internal,
-            Self::BeyondLimit { .. } | Self::OutOfMemory { .. } => Fault::TooLarge,
-            Self::Encrypted { .. } => Fault::EncryptedFile,
+            Self::EmptyFile | Self::NoText | Self::OnlyPictures { .. } => JobErrorCode::NoText,
+            Self::Reported { error_code, .. } => *error_code,
+            Self::TooSlow { .. } => JobErrorCode::Timeout,
+            Self::NoParser { .. } | Self::Killed { .. } => JobErrorCode::Internal,
+            Self::BeyondLimit { .. } | Self::OutOfMemory { .. } => JobErrorCode::TooLarge,
+            Self::Encrypted { .. } => JobErrorCode::EncryptedFile,
             Self::Unsupported { .. }
             | Self::NoPages { .. }
             | Self::NotDrawn { .. }
@@ -171,7 +171,7 @@ impl ExtractError {
             | Self::Damaged { .. }
             | Self::Commented { .. }
             | Self::Broken { .. }
-            | Self::Crashed { .. } => Fault::CorruptFile,
+            | Self::Crashed { .. } => JobErrorCode::CorruptFile,
         }
     }
 }

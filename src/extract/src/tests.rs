@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{ExtractError, Format, detect, extract};
-use lodestone_types::{BlockKind, Extracted, Fault};
+use lodestone_types::{BlockKind, Extracted, JobErrorCode};
 
 const FORMATS: [Format; 17] = [
     Format::Txt,
@@ -186,7 +186,7 @@ fn nothing_to_search_for_is_said() {
     ] {
         let failure = extract(format, source.as_bytes()).unwrap_err();
         assert_eq!(failure, ExtractError::NoText, "{format:?}");
-        assert_eq!(failure.fault(), Fault::NoText);
+        assert_eq!(failure.error_code(), JobErrorCode::NoText);
     }
 }
 
@@ -371,7 +371,7 @@ fn a_text_beyond_the_limit_is_refused_before_it_is_accepted() {
     for name in ["a.txt", "a.md", "a.json", "a.csv", "a.log"] {
         let failure = detect(name, None, long.as_bytes()).unwrap_err();
         assert!(failure.to_string().contains("33554432"), "{name}: {failure}");
-        assert_eq!(failure.fault(), Fault::TooLarge);
+        assert_eq!(failure.error_code(), JobErrorCode::TooLarge);
         assert!(detect(name, None, &long.as_bytes()[..super::TEXT_BYTES_MAX]).is_ok(), "{name}");
     }
     // Pages are more markup than text, and wide letters more bytes.

@@ -1,7 +1,7 @@
-//! Bounds on the operations that run at once and that wait for their turn.
+//! Bounds on the operations that run at once and on those that wait.
 //!
 //! ```text
-//! operation -> its tenant's place in the queue (else 503) -> permit -> handler
+//! operation -> queue of its owner (503 where it is full) -> permit -> handler
 //! ```
 //! Reads and writes have permits of their own: uploads that wait for the disk never keep a search
 //! waiting. Without the bound every further request would take a thread and the memory of its
@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
+use crate::fair_queue::{FairQueue, RunPermit};
 use crate::rate::RateLimiter;
-use crate::turns::{Turn, Turns};
 use lodestone_engine::Spills;
 use lodestone_engine::ingest::MemoryBudget;
 use lodestone_types::{RequestContext, Role, TenantId};
@@ -38,11 +38,11 @@ impl Default for AdmissionSettings {
 /// The permits of a server.
 #[derive(Debug)]
 pub struct Admission {
-    reads: Turns<Owner>,
-    writes: Turns<Owner>,
+    reads: FairQueue<Owner>,
+    writes: FairQueue<Owner>,
 }
 
-/// The one whose turn a request takes.
+/// The owner of a request in the fair queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     /// The tenant that it is about.
@@ -54,7 +54,7 @@ pub enum Owner {
 /// The right to run; ends when dropped. It travels with the call into the blocking work, which
 /// goes on when the client has left.
 #[derive(Debug)]
-pub struct Admitted(Mutex<Option<Turn<Owner>>>);
+pub struct Admitted(Mutex<Option<RunPermit<Owner>>>);
 
 impl Admitted {
     /// Returns the permit early, for a call that only waits from here on.
@@ -101,7 +101,7 @@ impl Admission {
     /// Empty lanes.
     pub fn new(settings: AdmissionSettings) -> Self {
         let AdmissionSettings { running_max, waiting_max } = settings;
-        let lane = || Turns::new(running_max, waiting_max);
+        let lane = || FairQueue::new(running_max, waiting_max);
         Self { reads: lane(), writes: lane() }
     }
 
@@ -111,8 +111,8 @@ impl Admission {
     /// 503 where the queue is full, and no other owner has more that wait.
     pub async fn enter(&self, role: Role, owner: Owner) -> Result<Admitted, ApiError> {
         let lane = if role == Role::Read { &self.reads } else { &self.writes };
-        let turn = lane.enter(&RequestContext::default(), owner).await?;
-        Ok(Admitted(Mutex::new(Some(turn))))
+        let permit = lane.enter(&RequestContext::default(), owner).await?;
+        Ok(Admitted(Mutex::new(Some(permit))))
     }
 }
 

@@ -8,10 +8,10 @@ use crate::admission::AdmissionSettings;
 use crate::auth::{AuthFailure, Authenticator};
 use crate::download::DownloadSigner;
 use crate::error::{ApiError, Condition};
+use crate::fair_queue::{FairQueue, RunPermit};
 use crate::listen::{Certificates, Stop};
 use crate::request::Call;
 use crate::routes::off_thread;
-use crate::turns::{Turn, Turns};
 use crate::watch::Watch;
 use lodestone_catalog::{AuthError, CatalogError};
 use lodestone_engine::{Engine, EngineError, TenantAccess};
@@ -31,8 +31,8 @@ pub struct App {
     pub watch: Arc<Watch>,
     /// The certificate of the listener, if it has one.
     pub certificates: Option<Arc<Certificates>>,
-    turns: Turns<CollectionId>,
-    drawings: Turns<CollectionId>,
+    expensive: FairQueue<CollectionId>,
+    drawings: FairQueue<CollectionId>,
 }
 
 impl App {
@@ -54,10 +54,10 @@ impl App {
             Some(_) => slots.running_max,
             None => engine.settings().embed_threads,
         };
-        let turns = Turns::new(at_once, slots.waiting_max);
-        let drawings = Turns::new(engine.settings().embed_threads / 2, slots.waiting_max);
+        let expensive = FairQueue::new(at_once, slots.waiting_max);
+        let drawings = FairQueue::new(engine.settings().embed_threads / 2, slots.waiting_max);
         let watch = Arc::new(Watch::new(Arc::clone(&engine), certificates.as_deref()));
-        Self { engine, download, stop, watch, certificates, turns, drawings }
+        Self { engine, download, stop, watch, certificates, expensive, drawings }
     }
 
     /// The bounds of a search or an answer that begins now.
@@ -65,44 +65,45 @@ impl App {
         RequestContext::with_limit(self.engine.settings().query_timeout)
     }
 
-    /// Waits for the turn of an expensive request, in place of the slot that it had.
+    /// Waits for the permit of an expensive request, and gives back the slot that it had.
     ///
     /// # Errors
-    /// As [`Turns::enter`].
-    pub async fn turn(
+    /// As [`FairQueue::enter`].
+    pub async fn run_permit(
         &self,
         call: &Call,
         context: &RequestContext,
         access: &TenantAccess,
-    ) -> Result<Turn<CollectionId>, ApiError> {
-        self.turn_of(call, context, access.tenant.collection).await
+    ) -> Result<RunPermit<CollectionId>, ApiError> {
+        self.run_permit_of(call, context, access.tenant.collection).await
     }
 
-    /// The same for whoever takes turns as `owner`.
+    /// Waits for the permit of an expensive request of `owner`, and gives back the slot that it
+    /// had.
     ///
     /// # Errors
-    /// As [`Turns::enter`].
-    pub async fn turn_of(
+    /// As [`FairQueue::enter`].
+    pub async fn run_permit_of(
         &self,
         call: &Call,
         context: &RequestContext,
         owner: CollectionId,
-    ) -> Result<Turn<CollectionId>, ApiError> {
+    ) -> Result<RunPermit<CollectionId>, ApiError> {
         call.give_back();
-        self.turns.enter(context, owner).await
+        self.expensive.enter(context, owner).await
     }
 
-    /// Waits for the turn to draw a page, in place of the slot that the request had. Up to half of
-    /// the cores draw.
+    /// Waits for the permit to draw a page, and gives back the slot that the request had. Pages are
+    /// drawn on up to half of the cores.
     ///
     /// # Errors
-    /// As [`Turns::enter`].
-    pub async fn turn_to_draw(
+    /// As [`FairQueue::enter`].
+    pub async fn draw_permit(
         &self,
         call: &Call,
         context: &RequestContext,
         access: &TenantAccess,
-    ) -> Result<Turn<CollectionId>, ApiError> {
+    ) -> Result<RunPermit<CollectionId>, ApiError> {
         call.give_back();
         self.drawings.enter(context, access.tenant.collection).await
     }

@@ -243,7 +243,7 @@ fn catalog(error: &CatalogError) -> ApiError {
 fn collection(error: &CollectionError) -> ApiError {
     let message = error.to_string();
     match error {
-        CollectionError::OnlyRead { .. } | CollectionError::Behind { .. } => ApiError::at_writer(),
+        CollectionError::ReadOnly { .. } | CollectionError::Behind { .. } => ApiError::at_writer(),
         CollectionError::Quarantined { .. } => {
             let told = "a part of the tenant is damaged and this operation needs all of it";
             unavailable("quarantined", told).caused_by(message)

@@ -164,7 +164,7 @@ impl Upstream {
         if way.unusable_for().is_some() {
             return Err(away("nothing was changed"));
         }
-        let place = self.exchanges.enter(&origin.owner)?;
+        let permit = self.exchanges.enter(&origin.owner)?;
         let (body, feed) = split(body);
         let mut headers = request_headers(parts, &origin);
         headers.insert(FORWARDED, mark(way));
@@ -176,7 +176,7 @@ impl Upstream {
         let (pieces_in, pieces) = mpsc::channel(PIECES_MAX);
         let span = tracing::Span::current();
         let work = move || {
-            let _place = place;
+            let _permit = permit;
             span.in_scope(|| carry(&exchange, request, head_in, &pieces_in));
         };
         let thread = std::thread::Builder::new().name("forward".to_owned());

@@ -39,6 +39,7 @@ pub mod download;
 pub mod dto;
 mod engine_error;
 pub mod error;
+pub mod fair_queue;
 pub mod file_body;
 mod forward;
 pub mod frame;
@@ -54,7 +55,6 @@ pub mod response_notes;
 pub mod routes;
 pub mod sse;
 mod standby;
-pub mod turns;
 pub mod watch;
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ use crate::listen::pace::Pace;
 use crate::listen::peer::Patience;
 use crate::listen::refusals::{Refusals, answer_once};
 use crate::listen::stream::PeerStream;
-use crate::listen::table::{Place, Table};
+use crate::listen::table::{ConnectionSlot, Table};
 use crate::listen::tls::{FirstWord, first_word};
 use lodestone_engine::settings::Settings;
 
@@ -191,7 +191,7 @@ pub async fn serve(
             () = reached(&mut stop, Stop::Drain) => break,
             entered = enter(&listener, &table) => entered,
         };
-        let (stream, place) = match entered {
+        let (stream, slot) = match entered {
             Ok(entered) => entered,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -200,10 +200,9 @@ pub async fn serve(
                 continue;
             }
         };
-        match place {
-            Some(place) => {
-                let own =
-                    Connection { place, router: router.clone(), settings, stop: stop.clone() };
+        match slot {
+            Some(slot) => {
+                let own = Connection { slot, router: router.clone(), settings, stop: stop.clone() };
                 connections.spawn(own.serve(stream, acceptor.clone()));
             }
             None => refusals.refuse(stream, acceptor.is_some(), &mut connections),
@@ -217,14 +216,14 @@ pub async fn serve(
     }
 }
 
-/// The next connection, with its place unless its address has too many.
+/// The next connection, with its slot unless its address has too many.
 async fn enter(
     listener: &TcpListener,
     table: &Arc<Table>,
-) -> io::Result<(TcpStream, Option<Place>)> {
+) -> io::Result<(TcpStream, Option<ConnectionSlot>)> {
     let (stream, peer) = listener.accept().await?;
-    let place = table.enter(peer.ip()).await;
-    Ok((stream, place))
+    let slot = table.enter(peer.ip()).await;
+    Ok((stream, slot))
 }
 
 /// Resolves once the stop signal is at least `level`; a lost sender means none.
@@ -234,9 +233,9 @@ pub(super) async fn reached(stop: &mut watch::Receiver<Stop>, level: Stop) {
     }
 }
 
-/// One connection that has a place.
+/// One connection that has a slot.
 struct Connection {
-    place: Place,
+    slot: ConnectionSlot,
     router: Router,
     settings: ListenSettings,
     stop: watch::Receiver<Stop>,
@@ -251,7 +250,7 @@ impl Connection {
             let stream = self.watched(stream);
             return self.serve_http(stream).await;
         };
-        let peer = Arc::clone(&self.place.peer);
+        let peer = Arc::clone(&self.slot.peer);
         let word = tokio::select! {
             word = first_word(&stream, self.settings.header_timeout) => word,
             () = peer.evicted() => FirstWord::Nothing,
@@ -282,14 +281,14 @@ impl Connection {
 
     /// The socket with the times of its client.
     fn watched(&self, stream: TcpStream) -> Pin<Box<PeerStream>> {
-        let Self { place, settings, .. } = self;
+        let Self { slot, settings, .. } = self;
         let patience = Patience { header: settings.header_timeout, idle: settings.idle_timeout };
-        Box::pin(PeerStream::new(stream, Arc::clone(&place.peer), patience, settings.pace))
+        Box::pin(PeerStream::new(stream, Arc::clone(&slot.peer), patience, settings.pace))
     }
 
     async fn serve_http(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let Self { place, router, settings, mut stop } = self;
-        let peer = Arc::clone(&place.peer);
+        let Self { slot, router, settings, mut stop } = self;
+        let peer = Arc::clone(&slot.peer);
         let of_requests = Arc::clone(&peer);
         let service = service_fn(move |request| {
             Box::pin(answer(request, router.clone(), Arc::clone(&of_requests), settings))
@@ -316,7 +315,7 @@ impl Connection {
         if !peer.is_timed_out() {
             linger::linger(stream, &peer, &settings, &mut stop).await;
         }
-        drop(place);
+        drop(slot);
     }
 }
 

@@ -44,17 +44,18 @@ impl Dictionary {
     ) {
         let Some(automaton) = &self.0 else { return };
         let mut word = Vec::new();
-        let mut path = vec![Place::new(automaton.root(), Onward::of(pattern, pattern.start()))];
+        let mut path =
+            vec![NodeCursor::new(automaton.root(), Onward::of(pattern, pattern.start()))];
         let mut steps_left = steps;
-        while let Some(place) = path.last_mut() {
-            let Some(way) = place.next_way().filter(|_| steps_left > 0) else {
+        while let Some(cursor) = path.last_mut() {
+            let Some(way) = cursor.next_way().filter(|_| steps_left > 0) else {
                 path.pop();
                 word.pop();
                 continue;
             };
             steps_left -= 1;
-            let way = place.node.transition(way);
-            let Some(onward) = place.after(way.inp, pattern) else { continue };
+            let way = cursor.node.transition(way);
+            let Some(onward) = cursor.after(way.inp, pattern) else { continue };
             word.push(way.inp);
             let node = automaton.node(way.addr);
             if node.is_final()
@@ -64,7 +65,7 @@ impl Dictionary {
             {
                 return;
             }
-            path.push(Place::new(node, onward));
+            path.push(NodeCursor::new(node, onward));
         }
     }
 
@@ -93,7 +94,7 @@ impl Onward {
 }
 
 /// A node on the way from the root, and what was not tried yet of what leads on from it.
-struct Place<'f> {
+struct NodeCursor<'f> {
     node: Node<'f>,
     here: Onward,
     /// That which follows a letter that the pattern does not hold, once there was one: most ways
@@ -105,7 +106,7 @@ struct Place<'f> {
     other: Option<usize>,
 }
 
-impl<'f> Place<'f> {
+impl<'f> NodeCursor<'f> {
     fn new(node: Node<'f>, here: Onward) -> Self {
         Self { node, here, foreign: None, tried: 0, other: None }
     }

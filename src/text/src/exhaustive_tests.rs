@@ -127,15 +127,15 @@ fn check<Q: TextQuery>(query: &Q, scope: Option<&RoaringBitmap>, among: Option<&
         for tie_width in [0.0, 0.05] {
             let least = hits.get(k - 1).map_or(0.0, |last| last.score - tie_width);
             let expected = hits.partition_point(|hit| hit.score >= least);
-            let floor = Floor::new(k, tie_width);
-            let best = INDEX.best(query, &stats, asked, &floor).unwrap();
+            let threshold = ScoreThreshold::new(k, tie_width);
+            let best = INDEX.best(query, &stats, asked, &threshold).unwrap();
             assert_eq!(best.top(ROWS), hits[..expected], "the best {k}, {tie_width} wide");
-            // As two segments that share a floor.
+            // As two segments that share a threshold.
             let all: RoaringBitmap = (0..ROWS as u32).collect();
             let (asked, half) = (asked.unwrap_or(&all), (0..ROWS as u32 / 2).collect());
-            let (floor, mut best) = (Floor::new(k, tie_width), Vec::new());
+            let (threshold, mut best) = (ScoreThreshold::new(k, tie_width), Vec::new());
             for rows in [asked & &half, asked - &half] {
-                let found = INDEX.best(query, &stats, Some(&rows), &floor).unwrap();
+                let found = INDEX.best(query, &stats, Some(&rows), &threshold).unwrap();
                 best.extend(found.into_hits());
             }
             best.sort_by(by_rank);

@@ -9,7 +9,7 @@
 //! rows   RowText -> analysis -> TextIndexBuilder -> finish -> bundle -> TextIndex::open
 //! query  HybridQuery or WordQuery, then over every segment of the scope
 //!        scope_stats + term_counts -> CorpusStats -> score -> RowScores: top, get
-//!                                                 -> best with a Floor -> the first of them
+//!                        -> best with a ScoreThreshold -> the first of them
 //! ```
 //!
 //! # Fields
@@ -136,7 +136,7 @@ pub use query::{
 pub use row_scores::RowScores;
 pub use stats::{CorpusStats, KnownCounts, ScopeStats, TermCounts};
 pub use tantivy::directory::OwnedBytes;
-pub use top::Floor;
+pub use top::ScoreThreshold;
 
 #[cfg(test)]
 mod exhaustive_tests;

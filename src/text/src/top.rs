@@ -1,12 +1,12 @@
 //! The best rows without a look at those that cannot be among them.
 //!
 //! Rows are looked at window by window, as in `score`. For each term the index knows a bound of
-//! its score in the window (`blocks`). Terms whose bounds together stay below the floor, the score
-//! that the wanted number of rows have reached so far, cannot lift a row over it alone: rows are
-//! found by the other terms, and these are looked up in the rows that may still reach the floor
-//! (MaxScore, Turtle and Flood 1995; bounds of blocks: Ding and Suel 2011). Adding up a posting
-//! takes two nanoseconds, so this is done only where those terms have most of the postings. Where
-//! every term must occur, the common ones are read in rows that hold the rare ones.
+//! its score in the window (`blocks`). Terms whose bounds together stay below the threshold, the
+//! score that the wanted number of rows have reached so far, cannot lift a row over it alone: rows
+//! are found by the other terms, and these are looked up in the rows that may still reach the
+//! threshold (MaxScore, Turtle and Flood 1995; bounds of blocks: Ding and Suel 2011). Adding up a
+//! posting takes two nanoseconds, so this is done only where those terms have most of the postings.
+//! If every term must occur, the common ones are read in rows that hold the rare ones.
 //!
 //! The rows that remain are scored as `score` does it, term after term in the order of the query:
 //! a second reader of the postings follows, so that each score is the same to the last digit.
@@ -37,7 +37,7 @@ const WORTH_IT: u64 = 3;
 
 /// The score that the wanted number of rows have reached, over all segments that share it.
 #[derive(Debug)]
-pub struct Floor {
+pub struct ScoreThreshold {
     wanted: usize,
     /// Width of what counts as equal: rows so much below the last wanted one are kept too.
     tie_width: f32,
@@ -46,7 +46,7 @@ pub struct Floor {
     least: AtomicU32,
 }
 
-impl Floor {
+impl ScoreThreshold {
     /// For the best `wanted` rows and those at most `tie_width` below the last of them.
     pub fn new(wanted: usize, tie_width: f32) -> Self {
         let (best, least) = (Mutex::default(), AtomicU32::new(0));
@@ -81,8 +81,8 @@ impl Floor {
 
 impl TextIndex {
     /// The rows of `among` (None: all rows) that may be among the best over all segments that
-    /// share the floor, with the scores of [`Self::score`]. Every row at or above the floor of all
-    /// of them is there, and few others.
+    /// share the threshold, with the scores of [`Self::score`]. Every row at or above the threshold
+    /// of all of them is there, and few others.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if postings cannot be read.
@@ -91,7 +91,7 @@ impl TextIndex {
         query: &Q,
         stats: &CorpusStats,
         among: Option<&RoaringBitmap>,
-        floor: &Floor,
+        threshold: &ScoreThreshold,
     ) -> Result<RowScores, TextError> {
         let mask = RowMask::new(self.rows(), among);
         let clauses = query.clauses().len();
@@ -104,7 +104,7 @@ impl TextIndex {
         if needs_all && scored.len() < clauses {
             return Ok(RowScores::default());
         }
-        Ok(best_of(scored, &mask, floor, if needs_all { clauses } else { 0 }))
+        Ok(best_of(scored, &mask, threshold, if needs_all { clauses } else { 0 }))
     }
 }
 
@@ -113,7 +113,7 @@ impl TextIndex {
 pub(super) fn best_of(
     mut scored: Vec<(Group, Worth<'_>)>,
     mask: &RowMask<'_>,
-    floor: &Floor,
+    threshold: &ScoreThreshold,
     needed: usize,
 ) -> RowScores {
     let mut scores = RowScores::default();
@@ -123,19 +123,19 @@ pub(super) fn best_of(
     while let Some(row) = finder.next_row(&scored).filter(|row| *row != TERMINATED) {
         let Some(window) = windows.next_from(row.max(next)) else { break };
         next = window.end();
-        let least = floor.least();
+        let least = threshold.least();
         let Some(window) = finder.narrowed(window, &scored, least) else { continue };
         scored.iter_mut().for_each(|(group, worth)| sums.add_group(&window, group, worth));
         let known = scores.hits.len();
         sums.take(&window, least, &mut scores.hits);
-        floor.offer(&scores.hits[known..]);
+        threshold.offer(&scores.hits[known..]);
     }
-    let least = floor.least();
+    let least = threshold.least();
     scores.retain_from(least);
     scores
 }
 
-/// Finds the rows of a window that may reach the floor, with readers of its own.
+/// Finds the rows of a window that may reach the threshold, with readers of its own.
 struct Finder<'a> {
     terms: Vec<Term<'a>>,
     /// Positions of terms, in the order in which they are read.
@@ -239,7 +239,8 @@ impl<'a> Finder<'a> {
     fn reaching(&mut self, window: Window, least: f32) -> Option<Window> {
         let Self { terms, order, sums, .. } = self;
         order.sort_by(|a, b| terms[*a].bound.total_cmp(&terms[*b].bound));
-        // Terms that stay below the floor even together, and the bound of each and those before it.
+        // Terms that stay below the threshold even together, and the bound of each and those before
+        // it.
         let mut together = 0.0;
         let below: Vec<f32> = order
             .iter()

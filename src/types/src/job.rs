@@ -74,7 +74,7 @@ impl Progress {
 /// Code of the error for which a document could not be processed. The words are stable (API 3.1
 /// #3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fault {
+pub enum JobErrorCode {
     /// The file needs a password.
     EncryptedFile,
     /// The file is damaged.
@@ -97,7 +97,7 @@ pub enum Fault {
     Internal,
 }
 
-words!(Fault {
+words!(JobErrorCode {
     EncryptedFile = "ENCRYPTED_FILE",
     CorruptFile = "CORRUPT_FILE",
     TooLarge = "TOO_LARGE",
@@ -131,7 +131,7 @@ pub enum JobEvent {
     /// The document is the cause: trying again cannot help.
     Rejected,
     /// Another error: trying again may help.
-    Faulted,
+    Failed,
     /// The server started and found it in progress.
     Interrupted,
     /// The worker gave it back unprocessed (shutdown, disk full).
@@ -161,7 +161,7 @@ impl JobState {
                 let attempts = self.attempts + 1;
                 Some(Self { status: JobStatus::Errored, attempts, ..self })
             }
-            JobEvent::Faulted if is_running => {
+            JobEvent::Failed if is_running => {
                 let attempts = self.attempts + 1;
                 Some(Self { status: retry_or_end(attempts), attempts, ..self })
             }
@@ -176,7 +176,7 @@ impl JobState {
             JobEvent::Claimed
             | JobEvent::Published
             | JobEvent::Rejected
-            | JobEvent::Faulted
+            | JobEvent::Failed
             | JobEvent::Interrupted
             | JobEvent::Released
             | JobEvent::Retried => None,
@@ -192,7 +192,7 @@ mod tests {
         JobEvent::Claimed,
         JobEvent::Published,
         JobEvent::Rejected,
-        JobEvent::Faulted,
+        JobEvent::Failed,
         JobEvent::Interrupted,
         JobEvent::Released,
         JobEvent::Retried,
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn no_job_runs_for_ever() {
         let claimed = |state: JobState| state.after(JobEvent::Claimed);
-        for event in [JobEvent::Faulted, JobEvent::Interrupted] {
+        for event in [JobEvent::Failed, JobEvent::Interrupted] {
             let mut state = JobState::QUEUED;
             let mut rounds = 0;
             while let Some(running) = claimed(state) {

@@ -119,7 +119,7 @@ pub use hit::{Hit, by_rank};
 pub use id::{
     CollectionId, RowId, SegmentId, Sequence, SessionId, SourceId, SubTenantId, TenantId,
 };
-pub use job::{Fault, JobEvent, JobState, JobStatus, Progress, Stage};
+pub use job::{JobErrorCode, JobEvent, JobState, JobStatus, Progress, Stage};
 pub use memory::Memory;
 pub use metadata::Metadata;
 pub use random::{IdSource, RandomIds, SeededIds};

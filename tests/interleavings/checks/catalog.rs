@@ -301,7 +301,7 @@ fn nobody_reads_a_file_that_changes() {
 /// Goal: what was read before a change is not kept after it.
 fn a_cache_keeps_nothing_old() {
     let (cache, file) =
-        (Arc::new(Cache::new(2).remembering_absence()), Arc::new(AtomicU64::new(0)));
+        (Arc::new(Cache::new(2).with_negative_entries()), Arc::new(AtomicU64::new(0)));
     let told = Arc::new(AtomicU64::new(0));
     let read = |cache: &Cache<u8, u64>, file: &AtomicU64, told: &AtomicU64| {
         let least = told.load(SeqCst);

@@ -1,4 +1,4 @@
-//! Turns of requests.
+//! The fair queue of requests.
 
 extern crate interleavings as parking_lot;
 extern crate interleavings as std;
@@ -7,8 +7,8 @@ extern crate self as lodestone_types;
 
 #[path = "../../../src/types/src/context.rs"]
 mod context;
-#[path = "../../../src/server/src/turns.rs"]
-mod turns;
+#[path = "../../../src/server/src/fair_queue.rs"]
+mod fair_queue;
 
 mod error {
     use crate::Stopped;
@@ -46,8 +46,8 @@ use std::thread;
 use std::time::Duration;
 
 pub use context::{RequestContext, Stopped};
+use fair_queue::FairQueue;
 use interleavings::{Check, explore, is_chosen};
-use turns::Turns;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CollectionId(pub u8);
@@ -62,7 +62,7 @@ struct Counts {
 
 /// A request of each of some owners, of whom some leave after a look. Returns the counts.
 fn run(
-    turns: &Turns<u8>,
+    turns: &FairQueue<u8>,
     running_max: usize,
     owners: &[u8],
     context: &RequestContext,
@@ -100,23 +100,23 @@ fn run(
 }
 
 fn everybody_has_a_turn() {
-    let counts = run(&Turns::new(2, 100), 2, &[1, 1, 2, 3], &RequestContext::default());
+    let counts = run(&FairQueue::new(2, 100), 2, &[1, 1, 2, 3], &RequestContext::default());
     assert_eq!((counts.served.load(SeqCst), counts.refused.load(SeqCst)), (4, 0));
 }
 
 fn turns_of_those_who_leave_go_on() {
-    let counts = run(&Turns::new(1, 100), 1, &[1, 9, 9, 2], &RequestContext::default());
+    let counts = run(&FairQueue::new(1, 100), 1, &[1, 9, 9, 2], &RequestContext::default());
     assert_eq!((counts.served.load(SeqCst), counts.refused.load(SeqCst)), (2, 0));
 }
 
 fn a_full_queue_refuses_and_forgets() {
-    let counts = run(&Turns::new(1, 1), 1, &[1, 1, 9, 2], &RequestContext::default());
+    let counts = run(&FairQueue::new(1, 1), 1, &[1, 1, 9, 2], &RequestContext::default());
     assert_eq!(counts.served.load(SeqCst) + counts.refused.load(SeqCst), 3);
 }
 
 fn a_wait_ends_with_the_time_of_its_request() {
     let context = RequestContext::with_limit(Duration::from_secs(1));
-    let counts = run(&Turns::new(1, 100), 1, &[1, 2, 3], &context);
+    let counts = run(&FairQueue::new(1, 100), 1, &[1, 2, 3], &context);
     assert_eq!(counts.served.load(SeqCst) + counts.refused.load(SeqCst), 3);
 }
 

@@ -1,7 +1,7 @@
 //! Limits of the queue, and the parameters and results of a claim.
 
 use crate::job::ClaimedJob;
-use lodestone_types::{CollectionId, Fault, JobEvent, JobStatus, Sequence, TenantId};
+use lodestone_types::{CollectionId, JobErrorCode, JobEvent, JobStatus, Sequence, TenantId};
 
 /// Limits of the queue. Jobs that are being processed do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,14 +103,14 @@ pub enum Outcome {
     /// The document is the cause: trying again cannot help.
     Rejected {
         /// The broken rule.
-        fault: Fault,
+        error_code: JobErrorCode,
         /// The error in words, for the user.
         message: String,
     },
     /// Another error: the job is tried again, a limited number of times.
-    Faulted {
+    Failed {
         /// The code of the error.
-        fault: Fault,
+        error_code: JobErrorCode,
         /// The error in words, for the user.
         message: String,
     },
@@ -124,7 +124,7 @@ impl Outcome {
         match self {
             Self::Published { .. } => JobEvent::Published,
             Self::Rejected { .. } => JobEvent::Rejected,
-            Self::Faulted { .. } => JobEvent::Faulted,
+            Self::Failed { .. } => JobEvent::Failed,
             Self::Released => JobEvent::Released,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::rows::metadata_to_text;
 use lodestone_types::{
-    CollectionId, Fault, JobStatus, Metadata, Progress, Sequence, SourceDetail, SourceId,
+    CollectionId, JobErrorCode, JobStatus, Metadata, Progress, Sequence, SourceDetail, SourceId,
     SourceKind, SubTenantId, TenantId, Timestamp,
 };
 
@@ -131,7 +131,7 @@ pub struct JobRow {
     /// Progress of a running job; `None` in any other state.
     pub progress: Option<Progress>,
     /// Code of its error; `None` in any other state.
-    pub fault: Option<Fault>,
+    pub error_code: Option<JobErrorCode>,
     /// The reason in words; empty in any other state.
     pub message: String,
     /// Chunks made, once it succeeded.

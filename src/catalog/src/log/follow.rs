@@ -45,13 +45,13 @@ pub(super) struct Cursor {
     writer: Uuid,
 }
 
-/// Place of a cursor at the end of a poll.
+/// Outcome of a poll that read all it could.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PollEnd {
     /// There was no further entry when it was looked for.
-    End,
-    /// The log was shortened beyond it.
-    Removed,
+    UpToDate,
+    /// The log was shortened: the entry after the last one that was read is gone.
+    Shortened,
 }
 
 impl Cursor {
@@ -75,13 +75,13 @@ impl Cursor {
     /// # Errors
     /// [`CatalogError::Corrupt`] names the entry that breaks a rule; [`CatalogError::TooNew`] where
     /// a process of a later release has taken the log over; [`CatalogError::LogAway`].
-    pub(super) fn poll(&mut self, apply: &mut Apply<'_>) -> Result<Place> {
+    pub(super) fn poll(&mut self, apply: &mut Apply<'_>) -> Result<PollEnd> {
         loop {
             while self.step(apply)? {}
             match self.is_end()? {
-                Some(true) => return Ok(Place::End),
+                Some(true) => return Ok(PollEnd::UpToDate),
                 Some(false) => {}
-                None => return Ok(Place::Removed),
+                None => return Ok(PollEnd::Shortened),
             }
         }
     }
@@ -241,7 +241,7 @@ impl LogFollower {
     pub(crate) fn poll(&mut self) -> Result<Polled> {
         let Self { cursor, commits, .. } = self;
         if self.is_lost
-            || cursor.poll(&mut |place, bytes| commits.add(place, bytes))? == Place::Removed
+            || cursor.poll(&mut |place, bytes| commits.add(place, bytes))? == PollEnd::Shortened
         {
             return Ok(Polled::Shortened);
         }

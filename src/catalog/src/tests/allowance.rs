@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use super::{Fixture, PUBLISHED, faulted, source, sub, tenant};
 use crate::job::Outcome;
 use crate::{CatalogError, CatalogOptions, TenantLimits, TenantUse};
-use lodestone_types::{CollectionId, Fault};
+use lodestone_types::{CollectionId, JobErrorCode};
 
 fn limits(sources: impl Into<Option<u64>>, bytes: impl Into<Option<u64>>) -> TenantLimits {
     TenantLimits { sources: sources.into(), bytes: bytes.into(), ..TenantLimits::default() }
@@ -78,7 +78,7 @@ fn a_replacement_counts_the_larger_version_until_it_is_visible() {
     end(PUBLISHED);
     submit(&fixture, of, "a", 30).unwrap();
     assert_eq!(used(&fixture, of), (1, 80));
-    end(Outcome::Rejected { fault: Fault::NoText, message: String::new() });
+    end(Outcome::Rejected { error_code: JobErrorCode::NoText, message: String::new() });
     assert_eq!(used(&fixture, of), (1, 80), "the old version is visible still");
     submit(&fixture, of, "a", 20).unwrap();
     end(PUBLISHED);

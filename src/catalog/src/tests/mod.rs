@@ -27,7 +27,7 @@ use crate::job::{
     Claim, ClaimLimits, Duty, MetadataChange, NewJob, Outcome, Settlement, Submitted,
 };
 use lodestone_types::{
-    Clock, CollectionId, Fault, JobStatus, ManualClock, Metadata, SeededIds, Sequence,
+    Clock, CollectionId, JobErrorCode, JobStatus, ManualClock, Metadata, SeededIds, Sequence,
     SourceDetail, SourceId, SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
 };
 
@@ -151,11 +151,11 @@ impl Fixture {
 }
 
 fn faulted() -> Outcome {
-    Outcome::Faulted { fault: Fault::EmbeddingFailed, message: "no memory".into() }
+    Outcome::Failed { error_code: JobErrorCode::EmbeddingFailed, message: "no memory".into() }
 }
 
 fn rejected() -> Outcome {
-    Outcome::Rejected { fault: Fault::NoText, message: "no text".into() }
+    Outcome::Rejected { error_code: JobErrorCode::NoText, message: "no text".into() }
 }
 
 fn tenant(name: &str) -> TenantId {

@@ -142,7 +142,7 @@ impl World {
         let is_newest = self.newest(place).is_some_and(|(newest, _)| newest == sequence);
         let job = self.model.get_mut(&sequence).unwrap();
         job.state = job.state.after(event).unwrap();
-        if event == JobEvent::Faulted {
+        if event == JobEvent::Failed {
             let pause = [1_000, 4_000][(job.state.attempts as usize - 1).min(1)];
             job.not_before = now.plus_millis(pause);
         }

@@ -392,7 +392,7 @@ fn a_fault_that_is_not_known_here_is_internal() {
     let other = Connection::open(fixture.path()).unwrap();
     other.execute("UPDATE jobs SET fault = 'of_tomorrow'", []).unwrap();
     let row = fixture.catalog.latest(of, &sub("default"), &source("s")).unwrap().unwrap();
-    assert_eq!((row.status, row.fault), (JobStatus::Errored, Some(Fault::Internal)));
+    assert_eq!((row.status, row.error_code), (JobStatus::Errored, Some(JobErrorCode::Internal)));
 }
 
 /// Goal: many readers share few connections, and one that cannot be opened blocks no other.

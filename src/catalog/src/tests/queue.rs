@@ -204,7 +204,10 @@ fn faults_are_retried_alone_after_a_pause_and_then_end() {
     fixture.settle(collection, bad.sequence, faulted());
     let row = fixture.catalog.latest(collection, &sub("default"), &source("bad")).unwrap().unwrap();
     assert_eq!((row.status, row.job.attempts), (JobStatus::Errored, 3));
-    assert_eq!((row.fault, row.message.as_str()), (Some(Fault::EmbeddingFailed), "no memory"));
+    assert_eq!(
+        (row.error_code, row.message.as_str()),
+        (Some(JobErrorCode::EmbeddingFailed), "no memory")
+    );
 }
 
 #[test]
@@ -229,7 +232,7 @@ fn a_failed_job_is_tried_again_as_often_as_a_new_one() {
         assert!(fixture.catalog.wait_for_work(Duty::Process, Duration::ZERO));
         let queued = row();
         assert_eq!((queued.status, queued.job.attempts), (JobStatus::Queued, 0));
-        assert_eq!((queued.fault, queued.message.as_str()), (None, ""));
+        assert_eq!((queued.error_code, queued.message.as_str()), (None, ""));
         assert_eq!((queued.job.job_id, queued.finished_at), (job.job_id.clone(), None));
     }
     fixture.claim().unwrap();

@@ -112,8 +112,8 @@ fn memories_are_known_apart_from_documents() {
     let job = NewJob { sub_tenant: name.clone(), ..fixture.job(of, "s") };
     let job = catalog.submit(job).unwrap().sequence;
     fixture.claim().unwrap();
-    let (fault, message) = (Fault::CorruptFile, String::new());
-    fixture.settle(of, job, Outcome::Rejected { fault, message });
+    let (error_code, message) = (JobErrorCode::CorruptFile, String::new());
+    fixture.settle(of, job, Outcome::Rejected { error_code, message });
     catalog.reserve_sequence(of, &memories, &source("s"), None).unwrap();
     assert_eq!(catalog.retry(job).unwrap(), Retry::Open, "no later upload has replaced it");
     catalog.cancel_sources(of, &memories, &[source("s"), source("m")]).unwrap();

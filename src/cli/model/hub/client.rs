@@ -31,7 +31,7 @@ pub struct HubClient {
 }
 
 /// An answer of 200 or 206.
-pub struct Found {
+pub struct FileResponse {
     /// The byte of the file with which the body begins.
     pub from: u64,
     /// Bytes of the body, where they are told.
@@ -78,7 +78,7 @@ impl HubClient {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub fn get(&self, path: &str, from: u64) -> Result<Found, Refusal> {
+    pub fn get(&self, path: &str, from: u64) -> Result<FileResponse, Refusal> {
         let address = format!("{}{path}", self.endpoint.to_string().trim_end_matches('/'));
         let mut address = parsed(&address)?;
         let mut sha256 = None;
@@ -187,7 +187,11 @@ pub fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-fn found(response: Response<Body>, asked: u64, sha256: Option<String>) -> Result<Found, Refusal> {
+fn found(
+    response: Response<Body>,
+    asked: u64,
+    sha256: Option<String>,
+) -> Result<FileResponse, Refusal> {
     let headers = response.headers();
     let body_bytes = text(headers, "content-length").and_then(|text| text.trim().parse().ok());
     let from = match response.status().as_u16() {
@@ -202,7 +206,7 @@ fn found(response: Response<Body>, asked: u64, sha256: Option<String>) -> Result
             }
         }
     };
-    Ok(Found { from, body_bytes, sha256, body: response.into_body() })
+    Ok(FileResponse { from, body_bytes, sha256, body: response.into_body() })
 }
 
 fn refused(address: &Uri, status: u16, headers: &HeaderMap) -> Refusal {

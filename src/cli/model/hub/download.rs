@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::client::{Found, HubClient, Refusal};
+use super::client::{FileResponse, HubClient, Refusal};
 use super::listing::RemoteFile;
 use crate::cli::ingest::stop::{Pause, Stop};
 use crate::cli::progress::Progress;
@@ -92,7 +92,7 @@ fn attempt(
         }
         found => found.map_err(problem)?,
     };
-    let Found { from, body_bytes, sha256, body } = found;
+    let FileResponse { from, body_bytes, sha256, body } = found;
     known.sha256 = known.sha256.take().or(sha256);
     let told = body_bytes.map(|bytes| from.saturating_add(bytes));
     let Some(size) = known.size.or(told) else {

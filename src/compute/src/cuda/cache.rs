@@ -96,7 +96,7 @@ impl DeviceCache {
         self: &Arc<Self>,
         key: CacheKey,
         bytes: u64,
-    ) -> Result<Found<T>, DeviceError> {
+    ) -> Result<CacheLookup<T>, DeviceError> {
         // Evicted entries are freed after the lock is.
         let evicted;
         let now = self.clock.now();
@@ -108,7 +108,7 @@ impl DeviceCache {
                 entry.last_used = tick;
                 let content = entry.content.clone().ok_or(DeviceError::Uploading)?;
                 let content = content.downcast().expect("a part is always of one type");
-                return Ok(Found::There(content));
+                return Ok(CacheLookup::Hit(content));
             }
             let out_of_memory = DeviceError::OutOfMemory { bytes: bytes as usize };
             let budget = state.budget(self.budget_bytes, now);
@@ -118,7 +118,7 @@ impl DeviceCache {
         }
         evicted.iter().for_each(|_| self.counters.evicted());
         let cache = Arc::clone(self);
-        Ok(Found::Reserved(Reservation { cache, key, bytes, content: None }))
+        Ok(CacheLookup::Reserved(Reservation { cache, key, bytes, content: None }))
     }
 
     /// The entry under `key`; an absent one is uploaded first, once, however many ask at the same
@@ -133,8 +133,8 @@ impl DeviceCache {
         upload: impl FnOnce() -> Result<T, DeviceError>,
     ) -> Result<Arc<T>, DeviceError> {
         match self.find(key, bytes)? {
-            Found::There(content) => Ok(content),
-            Found::Reserved(reservation) => reservation.fill(upload),
+            CacheLookup::Hit(content) => Ok(content),
+            CacheLookup::Reserved(reservation) => reservation.fill(upload),
         }
     }
 
@@ -154,12 +154,12 @@ impl DeviceCache {
     }
 }
 
-/// An entry, or the place of one.
+/// Result of looking an entry up.
 #[derive(Debug)]
-pub enum Found<T> {
+pub enum CacheLookup<T> {
     /// It is there.
-    There(Arc<T>),
-    /// It is not, and this caller has to upload it.
+    Hit(Arc<T>),
+    /// It is absent, and this caller has to upload it.
     Reserved(Reservation),
 }
 
@@ -354,7 +354,9 @@ mod tests {
     fn a_full_device_is_left_alone_for_a_while() {
         let (cache, clock) = cache_and_clock(100);
         assert!(ask(&cache, 1, 40));
-        let Ok(Found::Reserved(waiting)) = cache.find::<u128>(key(2), 20) else { panic!("absent") };
+        let Ok(CacheLookup::Reserved(waiting)) = cache.find::<u128>(key(2), 20) else {
+            panic!("absent")
+        };
         let full = DeviceError::OutOfMemory { bytes: 30 };
         assert_eq!(cache.get::<u128>(key(3), 30, || Err(full.clone())), Err(full));
         let never = || -> Result<u128, DeviceError> { panic!("an upload to a full device") };

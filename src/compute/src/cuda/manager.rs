@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use crate::cuda::cache::{DeviceCache, Found, Part};
+use crate::cuda::cache::{CacheLookup, DeviceCache, Part};
 use crate::cuda::chosen::ChosenRows;
 use crate::cuda::counters::Counters;
 use crate::cuda::device::DeviceSource;
@@ -100,8 +100,8 @@ impl ActiveDevice {
         }
         let key = (identity, Part::Rows(numbers));
         let reservation = match self.cache.find(key, ResidentRows::bytes_of(rows, numbers))? {
-            Found::There(rows) => return Ok(rows),
-            Found::Reserved(reservation) => reservation,
+            CacheLookup::Hit(rows) => return Ok(rows),
+            CacheLookup::Reserved(reservation) => reservation,
         };
         let Some(owner) = rows.owner() else {
             return reservation

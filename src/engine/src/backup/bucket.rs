@@ -20,7 +20,9 @@ use sha2::{Digest, Sha256};
 use super::BackupError;
 use super::format::BACKUPS;
 use super::lease::Lease;
-use super::place::{BUFFER_BYTES, Compared, MARKER, OBJECTS, Object, Place, ReadAt, TakeNext};
+use super::store::{
+    BUFFER_BYTES, BackupStore, Compared, MARKER, OBJECTS, Object, ReadAt, TakeNext,
+};
 use lodestone_fetch::bucket::{Bucket, Condition};
 use lodestone_types::IdSource;
 
@@ -136,7 +138,7 @@ fn fill(from: u64, buffer: &mut [u8], read: &mut ReadAt<'_>) -> Result<usize, Ba
     Ok(filled)
 }
 
-impl Place for InBucket {
+impl BackupStore for InBucket {
     fn name(&self) -> String {
         self.bucket.url().to_string()
     }

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::format::{BACKUPS, FileEntry, read_files};
-use super::place::{OBJECTS, Object, Place};
+use super::store::{BackupStore, OBJECTS, Object};
 use super::{BackupError, BackupManifest};
 
 /// Earlier backups whose files are known; a tenant that is in none of them is copied whole.
@@ -23,7 +23,7 @@ const NAMED_MAX: usize = 100;
 
 /// The objects of earlier backups.
 pub(super) struct Earlier<'a> {
-    place: &'a dyn Place,
+    backups: &'a dyn BackupStore,
     /// The new backup: it decides which files are compared.
     id: String,
     /// Lists of files, by collection.
@@ -40,17 +40,17 @@ pub(super) struct Earlier<'a> {
 
 impl<'a> Earlier<'a> {
     /// As if there were none.
-    pub(super) fn none(place: &'a dyn Place) -> Self {
+    pub(super) fn none(backups: &'a dyn BackupStore) -> Self {
         let (lists, stored, sound) = Default::default();
         let (id, damage) = Default::default();
-        Self { place, id, lists, stored, sound, bytes: 0, damage, unnamed: 0 }
+        Self { backups, id, lists, stored, sound, bytes: 0, damage, unnamed: 0 }
     }
 
     /// Those that the backup `id` builds upon.
-    pub(super) fn read(place: &'a dyn Place, id: &str) -> Result<Self, BackupError> {
-        let mut own = Self { id: id.to_owned(), ..Self::none(place) };
-        for id in place.names(BACKUPS)?.iter().rev().take(EARLIER_MAX) {
-            let manifest = match BackupManifest::read(place, id) {
+    pub(super) fn read(backups: &'a dyn BackupStore, id: &str) -> Result<Self, BackupError> {
+        let mut own = Self { id: id.to_owned(), ..Self::none(backups) };
+        for id in backups.names(BACKUPS)?.iter().rev().take(EARLIER_MAX) {
+            let manifest = match BackupManifest::read(backups, id) {
                 Ok(manifest) => manifest,
                 // A file of somebody else.
                 Err(BackupError::Unknown { .. }) => continue,
@@ -73,7 +73,7 @@ impl<'a> Earlier<'a> {
     pub(super) fn files(&mut self, of: Uuid) -> Result<HashMap<String, Object>, BackupError> {
         let mut files = HashMap::new();
         for list in self.lists.remove(&of).unwrap_or_default() {
-            let read = read_files(self.place, std::slice::from_ref(&list), |entry| {
+            let read = read_files(self.backups, std::slice::from_ref(&list), |entry| {
                 let FileEntry(name, object) = entry;
                 files.insert(name, object);
                 Ok(())
@@ -115,7 +115,7 @@ impl<'a> Earlier<'a> {
 
     fn is_there(&mut self, object: &Object) -> Result<bool, BackupError> {
         let sha256 = &object.sha256;
-        let length = self.place.object_len(sha256)?;
+        let length = self.backups.object_len(sha256)?;
         if length == Some(object.bytes) {
             return Ok(true);
         }
@@ -124,7 +124,7 @@ impl<'a> Earlier<'a> {
             None => "the file is missing".to_owned(),
         };
         let group = sha256.get(..2).unwrap_or("");
-        let file = format!("{}/{OBJECTS}/{group}/{sha256}", self.place.name());
+        let file = format!("{}/{OBJECTS}/{group}/{sha256}", self.backups.name());
         self.note(BackupError::Damaged { file, problem }, "written anew")?;
         Ok(false)
     }
@@ -141,7 +141,7 @@ impl<'a> Earlier<'a> {
         if self.sound.contains(object) {
             return Ok(true);
         }
-        match self.place.read_object(object, &mut |_| Ok(())) {
+        match self.backups.read_object(object, &mut |_| Ok(())) {
             Ok(()) => Ok(self.sound.insert(object.clone())),
             Err(error) => self.note(error, "written anew").map(|()| false),
         }

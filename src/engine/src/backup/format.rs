@@ -10,7 +10,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::BackupError;
-use super::place::{Object, Place};
+use super::store::{BackupStore, Object};
 use lodestone_io::{checksum, sealed};
 use lodestone_types::Timestamp;
 
@@ -107,21 +107,21 @@ impl BackupManifest {
     ///
     /// # Errors
     /// [`BackupError::Damaged`] names its file; [`BackupError::CutOff`]; [`BackupError::Unknown`].
-    pub fn read(place: &dyn Place, id: &str) -> Result<Self, BackupError> {
+    pub fn read(backups: &dyn BackupStore, id: &str) -> Result<Self, BackupError> {
         // A name that a person gave must not lead out of the folder.
         let bytes = match is_id(id) {
-            true => place.get(BACKUPS, id)?,
+            true => backups.get(BACKUPS, id)?,
             false => None,
         };
         let Some(bytes) = bytes else {
-            let (id, place_name) = (id.to_owned(), place.name());
-            return Err(match place.names(STARTED)?.contains(&id) {
+            let (id, place_name) = (id.to_owned(), backups.name());
+            return Err(match backups.names(STARTED)?.contains(&id) {
                 true => BackupError::CutOff { id, place: place_name },
                 false => BackupError::Unknown { id, place: place_name },
             });
         };
         let damaged = |problem: String| BackupError::Damaged {
-            file: format!("{}/{BACKUPS}/{id}", place.name()),
+            file: format!("{}/{BACKUPS}/{id}", backups.name()),
             problem,
         };
         let body =
@@ -139,16 +139,16 @@ impl BackupManifest {
     /// # Errors
     /// [`BackupError::Empty`] where there is none; as [`Self::read`].
     pub fn newest(
-        place: &dyn Place,
+        backups: &dyn BackupStore,
         is_wanted: impl Fn(&Self) -> bool,
     ) -> Result<Self, BackupError> {
-        for id in place.names(BACKUPS)?.iter().rev() {
-            let manifest = Self::read(place, id)?;
+        for id in backups.names(BACKUPS)?.iter().rev() {
+            let manifest = Self::read(backups, id)?;
             if is_wanted(&manifest) {
                 return Ok(manifest);
             }
         }
-        Err(BackupError::Empty { place: place.name() })
+        Err(BackupError::Empty { place: backups.name() })
     }
 }
 
@@ -212,13 +212,13 @@ impl<'a> ListWriter<'a> {
 
 /// Gives every line of a list to `see`, after the object that holds it was compared with its hash.
 pub(super) fn read_list(
-    place: &dyn Place,
+    backups: &dyn BackupStore,
     list: &[Object],
     mut see: impl FnMut(Value) -> Result<(), BackupError>,
 ) -> Result<(), BackupError> {
     for object in list {
         let mut bytes = Vec::new();
-        place.read_object(object, &mut |piece| {
+        backups.read_object(object, &mut |piece| {
             bytes.extend_from_slice(piece);
             Ok(())
         })?;
@@ -235,11 +235,11 @@ fn bad_line(sha256: &str, error: &serde_json::Error) -> BackupError {
 
 /// The files of a tenant.
 pub(super) fn read_files(
-    place: &dyn Place,
+    backups: &dyn BackupStore,
     list: &[Object],
     mut see: impl FnMut(FileEntry) -> Result<(), BackupError>,
 ) -> Result<(), BackupError> {
-    read_list(place, list, |line| {
+    read_list(backups, list, |line| {
         see(serde_json::from_value(line).map_err(|error| bad_line("of files", &error))?)
     })
 }

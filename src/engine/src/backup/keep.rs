@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::format::{BACKUPS, FileEntry, STARTED, read_files};
-use super::place::{Object, Place};
+use super::store::{BackupStore, Object};
 use super::{BackupError, BackupManifest};
 use lodestone_types::Timestamp;
 
@@ -21,16 +21,16 @@ pub enum Listed {
 /// Every backup of a place, oldest first.
 ///
 /// # Errors
-/// Errors of the place.
-pub fn list(place: &dyn Place) -> Result<Vec<Listed>, BackupError> {
-    let finished = place.names(BACKUPS)?;
-    let cut_off = place.names(STARTED)?.into_iter().filter(|id| !finished.contains(id));
+/// Errors of the store.
+pub fn list(backups: &dyn BackupStore) -> Result<Vec<Listed>, BackupError> {
+    let finished = backups.names(BACKUPS)?;
+    let cut_off = backups.names(STARTED)?.into_iter().filter(|id| !finished.contains(id));
     let mut all: Vec<(String, bool)> = cut_off.map(|id| (id, false)).collect();
     all.extend(finished.iter().map(|id| (id.clone(), true)));
     all.sort_unstable();
     let listed = |(id, is_finished): (String, bool)| match is_finished {
         false => Listed::CutOff(id),
-        true => match BackupManifest::read(place, &id) {
+        true => match BackupManifest::read(backups, &id) {
             Ok(manifest) => Listed::Finished(Box::new(manifest)),
             Err(error) => Listed::Damaged(id, error.to_string()),
         },
@@ -55,15 +55,15 @@ pub struct Checked {
 /// names it.
 ///
 /// # Errors
-/// Errors of the place. Damage is a problem in the result.
-pub fn check(place: &dyn Place, at: Option<&str>) -> Result<Checked, BackupError> {
+/// Errors of the store. Damage is a problem in the result.
+pub fn check(backups: &dyn BackupStore, at: Option<&str>) -> Result<Checked, BackupError> {
     let ids = match at {
         Some(id) => vec![id.to_owned()],
-        None => place.names(BACKUPS)?,
+        None => backups.names(BACKUPS)?,
     };
     let (mut checked, mut seen) = (Checked::default(), HashSet::new());
     for id in ids {
-        let manifest = match BackupManifest::read(place, &id) {
+        let manifest = match BackupManifest::read(backups, &id) {
             Ok(manifest) => manifest,
             Err(error) => {
                 checked.problems.push(error.to_string());
@@ -73,48 +73,48 @@ pub fn check(place: &dyn Place, at: Option<&str>) -> Result<Checked, BackupError
         checked.backups += 1;
         for tenant in &manifest.tenants {
             let of_tenant =
-                check_lists(place, [&tenant.rows, &tenant.files], &mut seen, &mut checked)
+                check_lists(backups, [&tenant.rows, &tenant.files], &mut seen, &mut checked)
                     .and_then(|is_sound| match is_sound {
                         false => Ok(()),
-                        true => read_files(place, &tenant.files, |FileEntry(_, object)| {
-                            check_object(place, &object, &mut seen, &mut checked).map(|_| ())
+                        true => read_files(backups, &tenant.files, |FileEntry(_, object)| {
+                            check_object(backups, &object, &mut seen, &mut checked).map(|_| ())
                         }),
                     });
             of_tenant?;
         }
         if let Some(keys) = &manifest.keys {
-            check_lists(place, [keys, &Vec::new()], &mut seen, &mut checked)?;
+            check_lists(backups, [keys, &Vec::new()], &mut seen, &mut checked)?;
         }
     }
     Ok(checked)
 }
 
 fn check_lists(
-    place: &dyn Place,
+    backups: &dyn BackupStore,
     lists: [&Vec<Object>; 2],
     seen: &mut HashSet<Object>,
     checked: &mut Checked,
 ) -> Result<bool, BackupError> {
     let mut is_sound = true;
     for object in lists.into_iter().flatten() {
-        is_sound &= check_object(place, object, seen, checked)?;
+        is_sound &= check_object(backups, object, seen, checked)?;
     }
     Ok(is_sound)
 }
 
 /// Reads an object that was not read before; returns whether it is sound, as far as is known.
 fn check_object(
-    place: &dyn Place,
+    backups: &dyn BackupStore,
     object: &Object,
     seen: &mut HashSet<Object>,
     checked: &mut Checked,
 ) -> Result<bool, BackupError> {
     if !seen.insert(object.clone()) {
-        return Ok(place.object_len(&object.sha256)? == Some(object.bytes));
+        return Ok(backups.object_len(&object.sha256)? == Some(object.bytes));
     }
     checked.files += 1;
     checked.bytes += object.bytes;
-    match place.read_object(object, &mut |_| Ok(())) {
+    match backups.read_object(object, &mut |_| Ok(())) {
         Ok(()) => Ok(true),
         Err(error @ BackupError::Damaged { .. }) => {
             checked.problems.push(error.to_string());
@@ -141,10 +141,14 @@ pub struct Pruned {
 /// go first, so a prune that is cut off leaves files that the next one removes.
 ///
 /// # Errors
-/// A backup that is kept and cannot be read: no file is removed then. Errors of the place.
-pub fn prune(place: &dyn Place, keep: usize, now: Timestamp) -> Result<Pruned, BackupError> {
+/// A backup that is kept and cannot be read: no file is removed then. Errors of the store.
+pub fn prune(
+    backups: &dyn BackupStore,
+    keep: usize,
+    now: Timestamp,
+) -> Result<Pruned, BackupError> {
     let mut pruned = Pruned::default();
-    let ids = place.names(BACKUPS)?;
+    let ids = backups.names(BACKUPS)?;
     let mut complete = 0;
     let mut kept = Vec::new();
     for id in ids.iter().rev() {
@@ -152,7 +156,7 @@ pub fn prune(place: &dyn Place, keep: usize, now: Timestamp) -> Result<Pruned, B
             pruned.removed.push(id.clone());
             continue;
         }
-        let manifest = BackupManifest::read(place, id)?;
+        let manifest = BackupManifest::read(backups, id)?;
         complete += usize::from(manifest.is_complete() && manifest.started_at <= now.0);
         kept.push(manifest);
     }
@@ -160,25 +164,25 @@ pub fn prune(place: &dyn Place, keep: usize, now: Timestamp) -> Result<Pruned, B
     for manifest in &kept {
         needed.extend(manifest.lists().map(|object| object.sha256.clone()));
         for tenant in &manifest.tenants {
-            read_files(place, &tenant.files, |FileEntry(_, object)| {
+            read_files(backups, &tenant.files, |FileEntry(_, object)| {
                 needed.insert(object.sha256);
                 Ok(())
             })?;
         }
     }
     for id in &pruned.removed {
-        place.remove(BACKUPS, id)?;
+        backups.remove(BACKUPS, id)?;
     }
     // Nobody else writes: what was begun and not finished is cut off.
-    for id in place.names(STARTED)? {
-        place.remove(STARTED, &id)?;
+    for id in backups.names(STARTED)? {
+        backups.remove(STARTED, &id)?;
         if !ids.contains(&id) {
             pruned.removed.push(id);
         }
     }
-    for sha256 in place.objects()? {
+    for sha256 in backups.objects()? {
         if !needed.contains(&sha256) {
-            place.remove_object(&sha256)?;
+            backups.remove_object(&sha256)?;
             pruned.files += 1;
         }
     }

@@ -105,7 +105,7 @@ fn lost() -> BackupError {
 }
 
 fn warn_unprotected(bucket: &Bucket) {
-    tracing::warn!(place = %bucket.url(), "the store knows no conditional writes: nothing keeps \
+    tracing::warn!(backups = %bucket.url(), "the store knows no conditional writes: nothing keeps \
         two processes from changing these backups at once");
 }
 

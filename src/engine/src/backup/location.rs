@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bucket::InBucket;
-use super::{BackupError, Folder, Place};
+use super::{BackupError, BackupStore, Folder};
 use crate::settings::BucketSettings;
 use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{Bucket, BucketUrl, Pause};
@@ -81,7 +81,11 @@ impl Opener {
     ///
     /// # Errors
     /// [`BackupError::Refused`] where there are no backups; errors of the bucket.
-    pub fn open(&self, at: &Location, pause: Box<Pause>) -> Result<Box<dyn Place>, BackupError> {
+    pub fn open(
+        &self,
+        at: &Location,
+        pause: Box<Pause>,
+    ) -> Result<Box<dyn BackupStore>, BackupError> {
         Ok(match at {
             Location::Folder(path) => Box::new(Folder::open(path)?),
             Location::Bucket(url) => Box::new(InBucket::open(self.bucket(url, pause)?)?),
@@ -93,7 +97,11 @@ impl Opener {
     /// # Errors
     /// [`BackupError::Busy`] while another process does so; [`BackupError::Refused`] for a location
     /// with other things in it; errors of the bucket.
-    pub fn create(&self, at: &Location, pause: Box<Pause>) -> Result<Box<dyn Place>, BackupError> {
+    pub fn create(
+        &self,
+        at: &Location,
+        pause: Box<Pause>,
+    ) -> Result<Box<dyn BackupStore>, BackupError> {
         Ok(match at {
             Location::Folder(path) => Box::new(Folder::create(path)?),
             Location::Bucket(url) => {

@@ -1,7 +1,8 @@
 //! Backups of all tenants or one, and restoring them.
 //!
 //! ```text
-//! server or closed data directory -> take -> Place (folder, bucket) -> restore -> new directory
+//! server or closed data directory -> take -> BackupStore -> restore -> new directory
+//!                                           (folder, bucket)
 //!                                             |- list, check, prune
 //! ```
 //! Contents are stored once under their hash, so a backup adds what is new since the last one. The
@@ -16,7 +17,7 @@
 //! - `take`: a backup; `earlier`: those that it builds upon
 //! - `service`: the one of a running server, asked for or by the clock
 //! - `restore`: a new data directory; `keep`: listing, checking, removing
-//! - `place`: the trait, and a folder; `bucket`: a bucket, and `lease`: its lock
+//! - `store`: the trait, and a folder; `bucket`: a bucket, and `lease`: its lock
 //! - `location`: their names; `format`: manifest and lists; `error`: errors
 
 mod bucket;
@@ -26,9 +27,9 @@ mod format;
 mod keep;
 mod lease;
 mod location;
-mod place;
 mod restore;
 mod service;
+mod store;
 mod take;
 #[cfg(test)]
 mod tests;
@@ -37,10 +38,10 @@ pub use error::BackupError;
 pub use format::{BackupManifest, LeftOut, TenantEntry};
 pub use keep::{Checked, Listed, Pruned, check, list, prune};
 pub use location::{Location, Opener, wait};
-pub use place::{Folder, Object, Place};
 pub use restore::{RestoreOptions, restore};
 pub(super) use service::{BackupParts, Backups};
 pub use service::{BackupRun, BackupState};
+pub use store::{BackupStore, Folder, Object};
 pub use take::{OpenCollection, TakeParts, take};
 
 use lodestone_types::TenantId;

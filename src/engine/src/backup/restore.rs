@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::format::{FileEntry, read_files, read_list};
-use super::place::Place;
+use super::store::BackupStore;
 use super::{BackupError, BackupManifest, TenantEntry};
 use crate::CATALOG_NAME;
 use lodestone_catalog::descriptors::{self, Descriptor};
@@ -37,11 +37,11 @@ pub struct RestoreOptions {
 /// [`BackupError::Damaged`] names the file; [`BackupError::Refused`] for a directory in use.
 /// Nothing stays then.
 pub fn restore(
-    place: &dyn Place,
+    backups: &dyn BackupStore,
     options: &RestoreOptions,
     data_dir: &Path,
 ) -> Result<(BackupManifest, Vec<String>), BackupError> {
-    let manifest = chosen(place, options)?;
+    let manifest = chosen(backups, options)?;
     let is_wanted = |entry: &&TenantEntry| {
         options.tenant.as_ref().is_none_or(|tenant| tenant.as_str() == entry.name)
     };
@@ -50,7 +50,7 @@ pub fn restore(
         return Err(BackupError::NoTenant { id: manifest.id.clone(), tenant: tenant.clone() });
     }
     let staging = staging_beside(data_dir)?;
-    let restored = fill(place, &manifest, &tenants, options, &staging)
+    let restored = fill(backups, &manifest, &tenants, options, &staging)
         .and_then(|()| take_name(&staging, data_dir));
     if restored.is_err() {
         // The next restore removes what could not be removed now.
@@ -66,17 +66,17 @@ pub fn restore(
 
 /// The backup that is meant. One of a single tenant is never taken for all of the server.
 pub(super) fn chosen(
-    place: &dyn Place,
+    backups: &dyn BackupStore,
     options: &RestoreOptions,
 ) -> Result<BackupManifest, BackupError> {
     if let Some(id) = &options.at {
-        return BackupManifest::read(place, id);
+        return BackupManifest::read(backups, id);
     }
-    let newest = BackupManifest::newest(place, |_| true)?;
+    let newest = BackupManifest::newest(backups, |_| true)?;
     if newest.is_whole || options.tenant.is_some() {
         return Ok(newest);
     }
-    BackupManifest::newest(place, |made| made.is_whole).map_err(|error| match error {
+    BackupManifest::newest(backups, |made| made.is_whole).map_err(|error| match error {
         BackupError::Empty { place } => {
             let problem = format!(
                 "{place} holds backups of single tenants alone, the newest is {}: name one with \
@@ -118,7 +118,7 @@ fn staging_beside(data_dir: &Path) -> Result<PathBuf, BackupError> {
 }
 
 fn fill(
-    place: &dyn Place,
+    backups: &dyn BackupStore,
     manifest: &BackupManifest,
     tenants: &[&TenantEntry],
     options: &RestoreOptions,
@@ -128,15 +128,13 @@ fn fill(
     let catalog_path = staging.join(CATALOG_NAME);
     let import = Import::create(&catalog_path, manifest.catalog_format)?;
     for tenant in tenants {
-        read_list(place, &tenant.rows, |row| Ok(import.add(&row)?))?;
-        read_files(place, &tenant.files, |entry| write_file(place, tenant, &entry, staging))?;
+        read_list(backups, &tenant.rows, |row| Ok(import.add(&row)?))?;
+        read_files(backups, &tenant.files, |entry| write_file(backups, tenant, &entry, staging))?;
     }
     if options.tenant.is_none() {
-        read_list(
-            place,
-            manifest.keys.as_deref().unwrap_or_default(),
-            |row| Ok(import.add(&row)?),
-        )?;
+        read_list(backups, manifest.keys.as_deref().unwrap_or_default(), |row| {
+            Ok(import.add(&row)?)
+        })?;
     }
     if let (Some(from), Some(to)) = (&options.tenant, &options.rename_to) {
         import.rename(from, to)?;
@@ -155,7 +153,7 @@ fn fill(
 
 /// Writes one file of a tenant. Its name must be one of the tenant's collection.
 fn write_file(
-    place: &dyn Place,
+    backups: &dyn BackupStore,
     tenant: &TenantEntry,
     entry: &FileEntry,
     staging: &Path,
@@ -164,7 +162,7 @@ fn write_file(
     let id = CollectionId(tenant.collection);
     let is_own = ["c", "raw"].iter().any(|kind| name.starts_with(&format!("v1/{kind}/{id}/")));
     let key = Key::parse(name).ok().filter(|_| is_own).ok_or_else(|| BackupError::Damaged {
-        file: format!("{}: list of files of tenant {}", place.name(), tenant.name),
+        file: format!("{}: list of files of tenant {}", backups.name(), tenant.name),
         problem: format!("{name:?} is no file of this tenant"),
     })?;
     let path = staging.join(key.as_str());
@@ -173,7 +171,8 @@ fn write_file(
     made.map_err(BackupError::file(parent))?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let mut file = file.map_err(BackupError::file(&path))?;
-    place.read_object(object, &mut |piece| file.write_all(piece).map_err(BackupError::file(&path)))
+    backups
+        .read_object(object, &mut |piece| file.write_all(piece).map_err(BackupError::file(&path)))
 }
 
 /// Gives the whole directory its name.

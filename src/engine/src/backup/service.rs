@@ -119,10 +119,10 @@ impl Backups {
     /// restarted often still makes them on time. One that lacks a tenant, or was made by a clock
     /// that was ahead, is not the last one.
     fn look(self: &Arc<Self>, to: &Location, every: Option<Duration>) {
-        let place = self.opener.open(to, self.pause());
+        let backups = self.opener.open(to, self.pause());
         let now = self.parts.clock.now().0;
         let counts = |made: &BackupManifest| made.is_complete() && made.started_at <= now;
-        let newest = place.and_then(|place| BackupManifest::newest(&*place, counts));
+        let newest = backups.and_then(|backups| BackupManifest::newest(&*backups, counts));
         if let Err(BackupError::Bucket(error)) = &newest
             && !matches!(error, BucketError::Stopped)
         {
@@ -212,7 +212,7 @@ impl Backups {
         let refused = |problem: String| Err(BackupError::Refused { problem });
         let Some(allowed) = &self.parts.settings.backup_to else {
             return refused(
-                "the server has no place for backups: start it with --backup-to FOLDER or \
+                "the server has no backups for backups: start it with --backup-to FOLDER or \
                  the address of a bucket, or stop it and back up its data directory"
                     .to_owned(),
             );
@@ -266,7 +266,7 @@ impl Backups {
         options: &TakeOptions,
         keep: Option<usize>,
     ) -> Result<BackupManifest, BackupError> {
-        let place = self.opener.create(to, self.pause())?;
+        let backups = self.opener.create(to, self.pause())?;
         let open = |tenant: &Tenant| loop {
             match self.parts.ingest.open(tenant) {
                 // Somebody else fetches it from a bucket.
@@ -283,9 +283,9 @@ impl Backups {
             clock: &*self.parts.clock,
             pace: &pace,
         };
-        let made = take(&parts, &*place, options)?;
+        let made = take(&parts, &*backups, options)?;
         if let Some(keep) = keep {
-            match prune(&*place, keep, self.parts.clock.now()) {
+            match prune(&*backups, keep, self.parts.clock.now()) {
                 Ok(pruned) if pruned.removed.is_empty() => {}
                 Ok(pruned) => tracing::info!(removed = ?pruned.removed, "old backups removed"),
                 Err(error) => tracing::error!(%error, "old backups could not be removed"),
@@ -335,7 +335,7 @@ impl Backups {
             return Ok(self.listed.lock().clone());
         }
         let listed = match self.opener.open(to, self.pause()) {
-            Ok(place) => list(&*place)?,
+            Ok(backups) => list(&*backups)?,
             // The first backup has not been begun, or makes the place right now.
             Err(BackupError::Refused { .. }) => Vec::new(),
             Err(error) => return Err(error),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::earlier::Earlier;
 use super::format::{BACKUPS, FileEntry, ListWriter, STARTED, id_of};
-use super::place::{Object, Place, ReadAt};
+use super::store::{BackupStore, Object, ReadAt};
 use super::{BackupError, BackupManifest, LeftOut, Pace, TakeOptions, TenantEntry};
 use crate::EngineError;
 use lodestone_catalog::{Catalog, Moment, Tenant};
@@ -44,11 +44,11 @@ pub struct TakeParts<'a> {
 /// Takes a backup; returns its manifest. Tenants that cannot be read are left out and named there.
 ///
 /// # Errors
-/// Errors of the place, of the catalog, and [`BackupError::GivenUp`]: the place then holds a backup
+/// Errors of the store, of the catalog, and [`BackupError::GivenUp`]: the place then holds a backup
 /// that was begun and not finished.
 pub fn take(
     parts: &TakeParts<'_>,
-    place: &dyn Place,
+    backups: &dyn BackupStore,
     options: &TakeOptions,
 ) -> Result<BackupManifest, BackupError> {
     let started_at = parts.clock.now();
@@ -61,11 +61,11 @@ pub fn take(
         }
     }
     let earlier = match options.is_full {
-        true => Earlier::none(place),
-        false => Earlier::read(place, &id)?,
+        true => Earlier::none(backups),
+        false => Earlier::read(backups, &id)?,
     };
-    let mut run = Run { parts, place, earlier, new_bytes: 0, new_files: 0 };
-    place.put(STARTED, &id, b"")?;
+    let mut run = Run { parts, backups, earlier, new_bytes: 0, new_files: 0 };
+    backups.put(STARTED, &id, b"")?;
     let mut taken = Vec::with_capacity(tenants.len());
     let mut left_out = Vec::new();
     let hold = parts.store.hold();
@@ -99,9 +99,9 @@ pub fn take(
         new_files: run.new_files,
         damage: run.earlier.damage(),
     };
-    place.sync()?;
-    place.put(BACKUPS, &id, &manifest.encode())?;
-    place.remove(STARTED, &id)?;
+    backups.sync()?;
+    backups.put(BACKUPS, &id, &manifest.encode())?;
+    backups.remove(STARTED, &id)?;
     Ok(manifest)
 }
 
@@ -120,7 +120,7 @@ fn is_of_tenant(error: &BackupError) -> bool {
 /// One backup under way.
 struct Run<'a> {
     parts: &'a TakeParts<'a>,
-    place: &'a dyn Place,
+    backups: &'a dyn BackupStore,
     earlier: Earlier<'a>,
     new_bytes: u64,
     new_files: u64,
@@ -217,7 +217,7 @@ impl Run<'_> {
 
     fn put(&mut self, read: &mut ReadAt<'_>) -> Result<Object, BackupError> {
         let (pace, mut furthest) = (self.parts.pace, 0);
-        let object = self.place.put_object(&mut |at, buffer| {
+        let object = self.backups.put_object(&mut |at, buffer| {
             let length = read(at, buffer)?;
             // What is read again comes out of memory.
             let end = at + length as u64;

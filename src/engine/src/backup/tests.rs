@@ -16,15 +16,15 @@ use lodestone_types::{Clock, Grant, KeyScope, ManualClock, Role, Timestamp};
 
 const NOW: Timestamp = Timestamp(1_750_000_000_000);
 
-fn put(place: &dyn Place, bytes: &[u8]) -> Object {
+fn put(backups: &dyn BackupStore, bytes: &[u8]) -> Object {
     let mut read = |at: u64, buffer: &mut [u8]| {
         Ok(std::io::Read::read(&mut &bytes[at as usize..], buffer).unwrap())
     };
-    place.put_object(&mut read).unwrap()
+    backups.put_object(&mut read).unwrap()
 }
 
-fn write_list(place: &dyn Place, lines: impl Iterator<Item = FileEntry>) -> Vec<Object> {
-    let mut store = |bytes: &[u8]| Ok(put(place, bytes));
+fn write_list(backups: &dyn BackupStore, lines: impl Iterator<Item = FileEntry>) -> Vec<Object> {
+    let mut store = |bytes: &[u8]| Ok(put(backups, bytes));
     let mut list = ListWriter::new(&mut store);
     for line in lines {
         list.add(&line).unwrap();
@@ -63,15 +63,15 @@ fn manifest(id: &str, files: Vec<Object>) -> BackupManifest {
 #[test]
 fn a_line_more_changes_one_object_of_a_list() {
     let root = tempfile::tempdir().unwrap();
-    let place = Folder::create(root.path()).unwrap();
+    let backups = Folder::create(root.path()).unwrap();
     let entry = |name: String| {
         let sha256 = hex::encode(Sha256::digest(&name));
         FileEntry(name, Object { sha256, bytes: 1 })
     };
     let lines = || (0..5000).map(|number| format!("v1/c/x/{number:05}"));
-    let before = write_list(&place, lines().map(entry));
+    let before = write_list(&backups, lines().map(entry));
     let more = lines().take(700).chain(["v1/c/x/00699a".to_owned()]).chain(lines().skip(700));
-    let after = write_list(&place, more.map(entry));
+    let after = write_list(&backups, more.map(entry));
     let before: HashSet<_> = before.into_iter().collect();
     let fresh = after.iter().filter(|object| !before.contains(*object)).count();
     assert!(before.len() > 5 && fresh <= 2, "{fresh} of {} are new", after.len());
@@ -80,26 +80,26 @@ fn a_line_more_changes_one_object_of_a_list() {
 #[test]
 fn pruning_removes_what_no_kept_backup_needs() {
     let root = tempfile::tempdir().unwrap();
-    let place = Folder::create(root.path()).unwrap();
+    let backups = Folder::create(root.path()).unwrap();
     assert!(matches!(Folder::create(root.path()), Err(BackupError::Busy)));
     let file = Folder::create(&root.path().join("lodestone-backups")).unwrap_err();
     assert!(file.to_string().contains("is a file: name a folder"), "{file}");
     let ids = ["20260101T000000.000Z", "20260102T000000.000Z"];
     let mut objects = Vec::new();
     for id in ids {
-        let object = put(&place, id.as_bytes());
+        let object = put(&backups, id.as_bytes());
         let entry = FileEntry(format!("v1/c/x/{id}"), object.clone());
-        let files = write_list(&place, std::iter::once(entry));
-        place.put(BACKUPS, id, &manifest(id, files).encode()).unwrap();
+        let files = write_list(&backups, std::iter::once(entry));
+        backups.put(BACKUPS, id, &manifest(id, files).encode()).unwrap();
         objects.push(object);
     }
-    place.put(STARTED, "20260103T000000.000Z", b"").unwrap();
-    let pruned = prune(&place, 1, NOW).unwrap();
+    backups.put(STARTED, "20260103T000000.000Z", b"").unwrap();
+    let pruned = prune(&backups, 1, NOW).unwrap();
     assert_eq!(pruned.removed, [ids[0], "20260103T000000.000Z"]);
     assert_eq!((pruned.kept, pruned.files), (1, 2));
-    assert_eq!(place.object_len(&objects[0].sha256).unwrap(), None);
-    assert!(place.object_len(&objects[1].sha256).unwrap().is_some());
-    assert!(check(&place, None).unwrap().problems.is_empty());
+    assert_eq!(backups.object_len(&objects[0].sha256).unwrap(), None);
+    assert!(backups.object_len(&objects[1].sha256).unwrap().is_some());
+    assert!(check(&backups, None).unwrap().problems.is_empty());
 }
 
 /// Goal: backups that were made while a clock was ahead, and that count as the newest by their
@@ -108,14 +108,14 @@ fn pruning_removes_what_no_kept_backup_needs() {
 fn backups_of_a_clock_that_was_ahead_do_not_count() {
     const DAY: u64 = 24 * 3_600_000;
     let root = tempfile::tempdir().unwrap();
-    let place = Folder::create(root.path()).unwrap();
+    let backups = Folder::create(root.path()).unwrap();
     let days = |days: u64| Timestamp(NOW.0 - 2 * DAY + days * DAY);
     for started_at in [0, 1, 2, 9, 10].map(days) {
         let id = super::format::id_of(started_at);
         let made = BackupManifest { started_at: started_at.0, ..manifest(&id, Vec::new()) };
-        place.put(BACKUPS, &id, &made.encode()).unwrap();
+        backups.put(BACKUPS, &id, &made.encode()).unwrap();
     }
-    let pruned = prune(&place, 2, NOW).unwrap();
+    let pruned = prune(&backups, 2, NOW).unwrap();
     assert_eq!((pruned.removed, pruned.kept), (vec![super::format::id_of(days(0))], 4));
     for (due, expected) in [(2, true), (3, false), (9, true)] {
         assert_eq!(is_due(days(due), NOW, DAY), expected, "at day {due}");
@@ -127,47 +127,47 @@ fn backups_of_a_clock_that_was_ahead_do_not_count() {
 #[test]
 fn pruning_beside_a_backup_of_a_later_release_removes_nothing() {
     let root = tempfile::tempdir().unwrap();
-    let place = Folder::create(root.path()).unwrap();
+    let backups = Folder::create(root.path()).unwrap();
     let (known, newer) = ("20260101T000000.000Z", "20260102T000000.000Z");
-    let object = put(&place, b"of the later release");
-    place.put(BACKUPS, known, &manifest(known, Vec::new()).encode()).unwrap();
-    let mut store = |bytes: &[u8]| Ok(put(&place, bytes));
+    let object = put(&backups, b"of the later release");
+    backups.put(BACKUPS, known, &manifest(known, Vec::new()).encode()).unwrap();
+    let mut store = |bytes: &[u8]| Ok(put(&backups, bytes));
     let mut list = ListWriter::new(&mut store);
     list.add(&serde_json::json!({"name": "v1/c/x", "parts": [object.sha256]})).unwrap();
     let files = list.finish().unwrap();
     let body = manifest(newer, files).encode();
-    let line_of_later = prune_refused(&place, newer, &body);
+    let line_of_later = prune_refused(&backups, newer, &body);
     assert!(line_of_later.contains("list of files"), "{line_of_later}");
     let later = lodestone_io::sealed::seal("lodestone backup 9", b"of another shape");
-    let told = prune_refused(&place, newer, &later);
+    let told = prune_refused(&backups, newer, &later);
     assert!(told.contains("later format") && told.contains(newer), "{told}");
-    assert!(place.object_len(&object.sha256).unwrap().is_some());
-    assert_eq!(place.names(BACKUPS).unwrap(), [known, newer]);
+    assert!(backups.object_len(&object.sha256).unwrap().is_some());
+    assert_eq!(backups.names(BACKUPS).unwrap(), [known, newer]);
 }
 
-fn prune_refused(place: &dyn Place, id: &str, manifest: &[u8]) -> String {
-    place.put(BACKUPS, id, manifest).unwrap();
-    prune(place, 1, NOW).unwrap_err().to_string()
+fn prune_refused(backups: &dyn BackupStore, id: &str, manifest: &[u8]) -> String {
+    backups.put(BACKUPS, id, manifest).unwrap();
+    prune(backups, 1, NOW).unwrap_err().to_string()
 }
 
 /// Goal: names in a backup that lead elsewhere are refused, and nothing is written.
 #[test]
 fn names_that_lead_out_of_the_directory_are_refused() {
     let root = tempfile::tempdir().unwrap();
-    let place = Folder::create(&root.path().join("backups")).unwrap();
+    let backups = Folder::create(&root.path().join("backups")).unwrap();
     let own = "v1/raw/00000000000000000000000000000000";
     for name in ["../../x", "/etc/x", "v1/c/other/s/x", &format!("{own}/../../../x"), "LOCK"] {
-        let entry = FileEntry(name.to_owned(), put(&place, b"x"));
-        let files = write_list(&place, std::iter::once(entry));
+        let entry = FileEntry(name.to_owned(), put(&backups, b"x"));
+        let files = write_list(&backups, std::iter::once(entry));
         let id = "20260101T000000.000Z";
-        place.put(BACKUPS, id, &manifest(id, files).encode()).unwrap();
+        backups.put(BACKUPS, id, &manifest(id, files).encode()).unwrap();
         let data = root.path().join("data");
-        let refused = restore(&place, &RestoreOptions::default(), &data).unwrap_err();
+        let refused = restore(&backups, &RestoreOptions::default(), &data).unwrap_err();
         assert!(refused.to_string().contains("is no file of this tenant"), "{name}: {refused}");
         assert!(!data.exists() && !root.path().join("x").exists());
     }
     let at = |at: &str| RestoreOptions { at: Some(at.to_owned()), ..RestoreOptions::default() };
-    let refused = restore(&place, &at("../lodestone-backups"), &root.path().join("data"));
+    let refused = restore(&backups, &at("../lodestone-backups"), &root.path().join("data"));
     assert!(matches!(refused, Err(BackupError::Unknown { .. })));
 }
 
@@ -176,20 +176,20 @@ fn names_that_lead_out_of_the_directory_are_refused() {
 #[test]
 fn a_backup_of_one_tenant_is_not_taken_for_all_of_the_server() {
     let root = tempfile::tempdir().unwrap();
-    let place = Folder::create(&root.path().join("backups")).unwrap();
-    let put = |made: &BackupManifest| place.put(BACKUPS, &made.id, &made.encode()).unwrap();
+    let backups = Folder::create(&root.path().join("backups")).unwrap();
+    let put = |made: &BackupManifest| backups.put(BACKUPS, &made.id, &made.encode()).unwrap();
     let single = |id: &str| BackupManifest { is_whole: false, ..manifest(id, Vec::new()) };
     put(&single("20260103T000000.000Z"));
     let options = RestoreOptions::default();
-    let refused = restore(&place, &options, &root.path().join("data")).unwrap_err();
+    let refused = restore(&backups, &options, &root.path().join("data")).unwrap_err();
     assert!(matches!(refused, BackupError::Refused { .. }), "{refused}");
     assert!(refused.to_string().contains("20260103T000000.000Z"), "{refused}");
     let whole = manifest("20260102T000000.000Z", Vec::new());
     put(&whole);
-    assert_eq!(chosen(&place, &options).unwrap(), whole);
+    assert_eq!(chosen(&backups, &options).unwrap(), whole);
     let tenant = Some(TenantId::parse("acme").unwrap());
     let of_tenant = RestoreOptions { tenant, ..RestoreOptions::default() };
-    assert_eq!(chosen(&place, &of_tenant).unwrap().id, "20260103T000000.000Z");
+    assert_eq!(chosen(&backups, &of_tenant).unwrap().id, "20260103T000000.000Z");
 }
 
 /// Goal: the schedule goes by complete backups of the whole server, and by none of a time to come.
@@ -198,7 +198,7 @@ fn the_schedule_goes_by_complete_backups() {
     const HOUR: u64 = 3_600_000;
     let root = tempfile::tempdir().unwrap();
     let to = root.path().join("backups");
-    let place = Folder::create(&to).unwrap();
+    let backups = Folder::create(&to).unwrap();
     let now = NOW;
     let made = |hours_ago: i64| {
         let started_at = now.0.saturating_add_signed(-hours_ago * HOUR as i64);
@@ -213,9 +213,9 @@ fn the_schedule_goes_by_complete_backups() {
         made(-50_000),
     ];
     for one in &all {
-        place.put(BACKUPS, &one.id, &one.encode()).unwrap();
+        backups.put(BACKUPS, &one.id, &one.encode()).unwrap();
     }
-    drop(place);
+    drop(backups);
     let mut settings = Settings::new(root.path().join("data"), "unused".into());
     settings.backups.backup_to = Some(Location::Folder(to));
     settings.backups.backup_every = Some(Duration::from_secs(24 * 3600));

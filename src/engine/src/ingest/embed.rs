@@ -18,7 +18,9 @@ use lodestone_metrics::{Counter, Labelled, Registry};
 use lodestone_storage::collection::Snapshot;
 use lodestone_storage::segment::{NewSource, SegmentError};
 use lodestone_text::chunk::{Surroundings, passage};
-use lodestone_types::{ErrorKind, Fault, RequestContext, RowId, Sequence, SourceKind, Stage};
+use lodestone_types::{
+    ErrorKind, JobErrorCode, RequestContext, RowId, Sequence, SourceKind, Stage,
+};
 
 /// Counts of the vectors of passages, by where they come from.
 #[derive(Debug, Clone)]
@@ -172,8 +174,8 @@ fn failed(error: EmbedError) -> Outcome {
     match error.kind() {
         ErrorKind::Unavailable | ErrorKind::Overloaded => Outcome::Released,
         _ => {
-            let (fault, message) = (Fault::EmbeddingFailed, error.to_string());
-            Outcome::Faulted { fault, message }
+            let (error_code, message) = (JobErrorCode::EmbeddingFailed, error.to_string());
+            Outcome::Failed { error_code, message }
         }
     }
 }

@@ -24,7 +24,7 @@ const ROUNDS_MAX: usize = 8;
 pub(super) fn is_final(job: &ClaimedJob, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Rejected { .. } => true,
-        Outcome::Faulted { .. } => job.attempts + 1 >= limits::ATTEMPTS_MAX,
+        Outcome::Failed { .. } => job.attempts + 1 >= limits::ATTEMPTS_MAX,
         Outcome::Published { .. } | Outcome::Released => false,
     }
 }

@@ -173,7 +173,7 @@ impl Ingest {
         };
         let draft = self.draft_memory(tenant, model, record, &original).map_err(|outcome| {
             let problem = match outcome {
-                Outcome::Rejected { message, .. } | Outcome::Faulted { message, .. } => message,
+                Outcome::Rejected { message, .. } | Outcome::Failed { message, .. } => message,
                 outcome => format!("{outcome:?}"),
             };
             IngestError::MemoryText { problem }
@@ -276,9 +276,9 @@ impl Ingest {
                 return Ok(());
             }
         }
-        let mut room = self.room(tenant, &snapshot)?;
+        let mut allowance = self.vector_allowance(tenant, &snapshot)?;
         for NewSource { record, rows, .. } in sources.iter() {
-            room.take(&snapshot, &record.sub_tenant, &record.id, rows.len())?;
+            allowance.take(&snapshot, &record.sub_tenant, &record.id, rows.len())?;
         }
         for source in sources.iter_mut() {
             let record = &mut source.record;

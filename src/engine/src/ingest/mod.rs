@@ -22,8 +22,8 @@
 //!   publication; `stored_passages`: texts of stored rows
 //! - `files`: files that no sub-tenant searches yet
 //! - `import`: a tenant built from an archive, visible in one step
-//! - `turns`: workers shared among tenants; `room`: limits of their vectors; `described`: changes
-//!   of tenants themselves; `expiry`: the end of memories
+//! - `fair_workers`: workers shared among tenants; `vector_limit`: limits of their vectors
+//! - `described`: changes of tenants themselves; `expiry`: the end of memories
 //! - `claims`: triplets that a language model adds to graphs
 //! - `failure`: jobs that end badly while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
@@ -44,6 +44,7 @@ mod embed;
 mod error;
 mod expiry;
 mod failure;
+mod fair_workers;
 mod files;
 mod import;
 mod kept;
@@ -58,13 +59,12 @@ mod reembed;
 mod reembed_estimate;
 mod reembed_runs;
 mod remains;
-mod room;
 mod scrub;
 mod sparse;
 pub(crate) mod stopping;
 mod stored_passages;
 mod submit;
-mod turns;
+mod vector_limit;
 mod vectors;
 mod web;
 mod worker;
@@ -97,6 +97,7 @@ pub use vectors::{AcceptedVectors, NewVectors};
 use crate::settings::{ReembedSettings, ScrubSettings};
 use crate::{MILLIS_PER_HOUR, Models};
 use claims::Claimed;
+use fair_workers::FairWorkers;
 use kept::KeptVectors;
 use lodestone_catalog::{Catalog, Tenant};
 use lodestone_embed::{Embedder, SparseModel};
@@ -113,7 +114,6 @@ use rebuild::GivenUp;
 use reembed_runs::ReembedRuns;
 use scrub::Scrubber;
 use stopping::Stopping;
-use turns::Turns;
 
 /// Parts of the ingest pipeline; every one can be replaced in a test.
 #[derive(Debug, Clone)]
@@ -172,7 +172,7 @@ pub struct Ingest {
     kept: KeptVectors,
     memory: Arc<MemoryBudget>,
     workers: usize,
-    turns: Turns,
+    fair_workers: FairWorkers,
     /// Held while a tenant is made, changed or deleted.
     tenants: Mutex<()>,
     nodes: Option<Arc<IngestNodes>>,
@@ -231,7 +231,7 @@ impl Ingest {
             kept: KeptVectors::default(),
             memory,
             workers,
-            turns: Turns::new(workers, limits::WEB_FETCHES_MAX),
+            fair_workers: FairWorkers::new(workers, limits::WEB_FETCHES_MAX),
             tenants: Mutex::default(),
             nodes,
             graph_reader,

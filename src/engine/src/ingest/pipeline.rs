@@ -10,8 +10,8 @@ use lodestone_extract::{ExtractError, Format};
 use lodestone_storage::collection::{CollectionError, Snapshot, uploads};
 use lodestone_text::chunk::{self, ChunkSizes};
 use lodestone_types::{
-    Block, ChunkDraft, ErrorKind, Extracted, Fault, LineBox, Metadata, SourceDetail, SourceKind,
-    SourceRecord, Stage, Warning, limits,
+    Block, ChunkDraft, ErrorKind, Extracted, JobErrorCode, LineBox, Metadata, SourceDetail,
+    SourceKind, SourceRecord, Stage, Warning, limits,
 };
 
 /// The content of an original, apart from its metadata.
@@ -122,7 +122,7 @@ impl Ingest {
             SourceKind::File | SourceKind::Webpage | SourceKind::Embeddings => {
                 let media_type = Some(names.1).filter(|word| !word.is_empty());
                 let format = lodestone_extract::detect(names.0, media_type, original)
-                    .map_err(|error| rejected(error.fault(), &error))?;
+                    .map_err(|error| rejected(error.error_code(), &error))?;
                 let format = match (kind, format) {
                     // Pages have menus around their text; uploads do not.
                     (SourceKind::Webpage, Format::Html) => Format::WebPage,
@@ -141,7 +141,7 @@ impl Ingest {
         number_pages(&mut chunks, &extracted);
         if chunks.is_empty() {
             let message = "the document holds no text".to_owned();
-            return Err(Outcome::Rejected { fault: Fault::NoText, message });
+            return Err(Outcome::Rejected { error_code: JobErrorCode::NoText, message });
         }
         let lines = lines_of(&chunks, &extracted);
         let Extracted { text, title, blocks, warnings, .. } = extracted;
@@ -152,7 +152,7 @@ impl Ingest {
     fn read_app(&self, original: &[u8]) -> Result<Extracted, Outcome> {
         let parts = app::parts(original).map_err(|problem| {
             let message = problem.to_string();
-            Outcome::Rejected { fault: Fault::CorruptFile, message }
+            Outcome::Rejected { error_code: JobErrorCode::CorruptFile, message }
         })?;
         let mut whole = Extracted::default();
         for part in parts {
@@ -186,22 +186,23 @@ fn drafted(tenant: &Tenant, mut record: SourceRecord, content: Content) -> Draft
     Draft { record, title_text, searchable, chunks, contexts, lines, known, schema }
 }
 
-fn rejected(fault: Fault, error: &dyn std::error::Error) -> Outcome {
-    Outcome::Rejected { fault, message: error.to_string() }
+fn rejected(error_code: JobErrorCode, error: &dyn std::error::Error) -> Outcome {
+    Outcome::Rejected { error_code, message: error.to_string() }
 }
 
 /// The text of a memory, which is read without a parser: no child process is needed for it.
 fn read_memory(original: &[u8]) -> Result<Extracted, Outcome> {
-    let text = memories::text_of(original).map_err(|error| rejected(Fault::CorruptFile, &error))?;
+    let text =
+        memories::text_of(original).map_err(|error| rejected(JobErrorCode::CorruptFile, &error))?;
     lodestone_extract::extract(Format::Txt, text.as_bytes()).map_err(unread)
 }
 
 /// A document that cannot be read is refused, unless it was never tried.
 fn unread(error: ExtractError) -> Outcome {
-    let (fault, message) = (error.fault(), error.to_string());
+    let (error_code, message) = (error.error_code(), error.to_string());
     match error.kind() {
-        ErrorKind::Unavailable => Outcome::Faulted { fault, message },
-        _ => Outcome::Rejected { fault, message },
+        ErrorKind::Unavailable => Outcome::Failed { error_code, message },
+        _ => Outcome::Rejected { error_code, message },
     }
 }
 
@@ -244,11 +245,11 @@ fn lines_of(chunks: &[ChunkDraft], extracted: &Extracted) -> Vec<Vec<LineBox>> {
 /// The outcome of an error of the store: final where bytes are damaged; a full or failing disk is
 /// tried again.
 fn storage_outcome(error: CollectionError) -> Outcome {
-    let (fault, message) = (Fault::Internal, INTERNAL_FAULT.to_owned());
+    let (error_code, message) = (JobErrorCode::Internal, INTERNAL_FAULT.to_owned());
     let outcome = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::Unavailable => return Outcome::Released,
-        ErrorKind::Corrupt => Outcome::Rejected { fault, message },
-        _ => Outcome::Faulted { fault, message },
+        ErrorKind::Corrupt => Outcome::Rejected { error_code, message },
+        _ => Outcome::Failed { error_code, message },
     };
     tracing::error!(%error, "a document could not be processed");
     outcome

@@ -135,7 +135,7 @@ impl Ingest {
                 Err(Outcome::Rejected { message, .. }) => {
                     self.given_up.add(&tenant, record, &message);
                 }
-                Err(Outcome::Faulted { message, .. }) => {
+                Err(Outcome::Failed { message, .. }) => {
                     self.given_up.add_fault(&tenant, record, &message);
                     round = Round::Later;
                 }
@@ -185,7 +185,7 @@ impl Ingest {
         let redraft = AssertUnwindSafe(|| self.redraft(tenant, model, record));
         catch_unwind(redraft).unwrap_or_else(|_| {
             let message = "reading the original failed unexpectedly".to_owned();
-            Err(Outcome::Faulted { fault: lodestone_types::Fault::Internal, message })
+            Err(Outcome::Failed { error_code: lodestone_types::JobErrorCode::Internal, message })
         })
     }
 

@@ -89,7 +89,12 @@ impl Ingest {
         let older = snapshot.record(sub_tenant, &batch)?;
         require_free_ids(collection, &snapshot, sub_tenant, &batch, &vectors)?;
         let rows = vectors.into_rows()?;
-        self.room(tenant, &snapshot)?.take(&snapshot, sub_tenant, &batch, rows.len())?;
+        self.vector_allowance(tenant, &snapshot)?.take(
+            &snapshot,
+            sub_tenant,
+            &batch,
+            rows.len(),
+        )?;
         let size_bytes = (rows.len() * dimension * size_of::<f32>()) as u64;
         let id = collection.id();
         let sequence = self.catalog.reserve_sequence(id, sub_tenant, &batch, Some(size_bytes))?;

@@ -18,7 +18,7 @@ use lodestone_catalog::CatalogError;
 use lodestone_catalog::job::{Claim, ClaimLimits, ClaimedJob, FetchedOriginal, Outcome};
 use lodestone_storage::collection::Collection;
 use lodestone_storage::collection::uploads::{self, UploadLabel};
-use lodestone_types::{Fault, Origin, SourceKind, WebFailure, WebPage, WebUrl};
+use lodestone_types::{JobErrorCode, Origin, SourceKind, WebFailure, WebPage, WebUrl};
 
 /// One page for one thread.
 pub(super) const PAGE: ClaimLimits = ClaimLimits { jobs: 1, bytes: u64::MAX };
@@ -50,7 +50,7 @@ impl Ingest {
 
     fn fetch_page(&self, job: &ClaimedJob) -> Result<WebPage, Outcome> {
         let url = WebUrl::parse(&job.url).map_err(|error| Outcome::Rejected {
-            fault: Fault::FetchFailed,
+            error_code: JobErrorCode::FetchFailed,
             message: error.to_string(),
         })?;
         self.web.fetch(&url).map_err(|failure| failed(&failure))
@@ -98,8 +98,8 @@ impl Ingest {
             }
             Err(error @ CatalogError::TenantLimit { .. }) => {
                 self.delete_originals(&[original.raw_key]);
-                let (fault, message) = (Fault::TenantLimit, error.to_string());
-                fetched.ended.push((job, Outcome::Rejected { fault, message }));
+                let (error_code, message) = (JobErrorCode::TenantLimit, error.to_string());
+                fetched.ended.push((job, Outcome::Rejected { error_code, message }));
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
@@ -116,12 +116,12 @@ impl Ingest {
 /// The outcome of a failed fetch. Errors that may pass are tried again, a limited number of times.
 fn failed(failure: &WebFailure) -> Outcome {
     let message = failure.to_string();
-    let fault = match failure.is_blocked() {
-        true => Fault::UrlBlocked,
-        false => Fault::FetchFailed,
+    let error_code = match failure.is_blocked() {
+        true => JobErrorCode::UrlBlocked,
+        false => JobErrorCode::FetchFailed,
     };
     match failure.is_temporary() {
-        true => Outcome::Faulted { fault, message },
-        false => Outcome::Rejected { fault, message },
+        true => Outcome::Failed { error_code, message },
+        false => Outcome::Rejected { error_code, message },
     }
 }

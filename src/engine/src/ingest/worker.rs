@@ -18,7 +18,7 @@ use lodestone_catalog::{CatalogError, Tenant};
 use lodestone_embed::Embedder;
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit};
 use lodestone_storage::segment::{NewSource, VectorKind};
-use lodestone_types::{CollectionId, ErrorKind, Fault, Sequence, Stage, TenantId};
+use lodestone_types::{CollectionId, ErrorKind, JobErrorCode, Sequence, Stage, TenantId};
 
 /// One claim: large enough that a commit's half dozen fsyncs are a small share of embedding it,
 /// small enough that its first document is visible within seconds on one core.
@@ -50,7 +50,7 @@ impl Ingest {
                 continue;
             }
             let claim = |except| self.catalog.claim_except(duty, limits, except);
-            match self.turns.take(duty, |tenant| self.workers_for(tenant), claim) {
+            match self.fair_workers.take(duty, |tenant| self.workers_for(tenant), claim) {
                 Ok(Some((claim, _turn))) => self.process_claim(duty, claim),
                 Ok(None) => {
                     self.catalog.wait_for_work(duty, IDLE);
@@ -71,7 +71,7 @@ impl Ingest {
 
     /// Workers that process documents of a tenant now.
     pub(crate) fn workers_at(&self, collection: CollectionId) -> usize {
-        self.turns.processing(collection)
+        self.fair_workers.processing(collection)
     }
 
     /// Processes one claim. After any error or panic every job is settled or given back.
@@ -94,8 +94,8 @@ impl Ingest {
         let outcome = match result {
             Ok(Ok(())) => return,
             Ok(Err(error)) => give_back(&error),
-            Err(_) => Outcome::Faulted {
-                fault: Fault::Internal,
+            Err(_) => Outcome::Failed {
+                error_code: JobErrorCode::Internal,
                 message: "processing failed unexpectedly; see the server's log".to_owned(),
             },
         };
@@ -139,14 +139,14 @@ impl Ingest {
         let (snapshot, model) = (collection.snapshot(), self.model_of(&tenant, &collection)?);
         let (mut jobs, mut drafts) = (Vec::new(), Vec::new());
         // What has no room now is not embedded first.
-        let mut room = self.room(&tenant, &snapshot)?;
+        let mut allowance = self.vector_allowance(&tenant, &snapshot)?;
         let reads_until = self.clock.now().plus_millis(READ_MILLIS);
         let mut unread = claimed.into_iter();
         for job in unread.by_ref() {
             let stage = stage!("read", job_id = job.job_id);
             let drafted = self.draft(&tenant, &snapshot, &*model, &job).and_then(|draft| {
                 let rows = draft.chunk_count() as usize;
-                room.take(&snapshot, &job.sub_tenant, &job.source, rows).map_err(no_room)?;
+                allowance.take(&snapshot, &job.sub_tenant, &job.source, rows).map_err(no_room)?;
                 Ok(draft)
             });
             drop(stage);
@@ -187,14 +187,14 @@ impl Ingest {
     /// commit before an operator repairs it. The originals of the jobs stay.
     fn hopeless(&self, tenant: &Tenant, collection: &Collection) -> Option<Outcome> {
         if let Err(error) = self.model_of(tenant, collection) {
-            let (fault, message) = (Fault::EmbeddingFailed, error.to_string());
-            return Some(Outcome::Rejected { fault, message });
+            let (error_code, message) = (JobErrorCode::EmbeddingFailed, error.to_string());
+            return Some(Outcome::Rejected { error_code, message });
         }
         collection.require_known().err().map(|error| {
             tracing::error!(%error, "a document could not be stored");
             let message = "a part of the tenant is damaged, so nothing can be added to it; upload \
                 it again when the tenant is repaired";
-            Outcome::Rejected { fault: Fault::Internal, message: message.to_owned() }
+            Outcome::Rejected { error_code: JobErrorCode::Internal, message: message.to_owned() }
         })
     }
 
@@ -262,12 +262,12 @@ impl Ingest {
         let mut live = self.catalog.live(&sequences)?;
         live.retain(|sequence| !amended.contains(sequence));
         let base = writer.base();
-        let mut room = self.room(tenant, &base)?;
+        let mut allowance = self.vector_allowance(tenant, &base)?;
         let mut refused: Vec<(Sequence, Outcome)> = Vec::new();
         for (job, source) in jobs.iter().zip(&sources) {
             if live.contains(&job.sequence)
                 && let Err(error) =
-                    room.take(&base, &job.sub_tenant, &job.source, source.rows.len())
+                    allowance.take(&base, &job.sub_tenant, &job.source, source.rows.len())
             {
                 refused.push((job.sequence, no_room(error)));
             }
@@ -296,7 +296,10 @@ impl Ingest {
             sequence: job.sequence,
             outcome: match outcome.outdated.contains(&job.sequence) {
                 false => Outcome::Published { chunks: source.rows.len() as u64 },
-                true => Outcome::Rejected { fault: Fault::Internal, message: OUTDATED.to_owned() },
+                true => Outcome::Rejected {
+                    error_code: JobErrorCode::Internal,
+                    message: OUTDATED.to_owned(),
+                },
             },
         });
         let ended = settlements.chain(amended.into_iter().map(released)).collect();
@@ -352,9 +355,9 @@ impl Ingest {
 fn no_room(error: CatalogError) -> Outcome {
     match error {
         CatalogError::TenantLimit { .. } => {
-            Outcome::Rejected { fault: Fault::TenantLimit, message: error.to_string() }
+            Outcome::Rejected { error_code: JobErrorCode::TenantLimit, message: error.to_string() }
         }
-        error => Outcome::Faulted { fault: Fault::Internal, message: error.to_string() },
+        error => Outcome::Failed { error_code: JobErrorCode::Internal, message: error.to_string() },
     }
 }
 
@@ -389,7 +392,7 @@ fn give_back(error: &IngestError) -> Outcome {
         }
         _ => {
             let message = pipeline::INTERNAL_FAULT.to_owned();
-            Outcome::Faulted { fault: Fault::Internal, message }
+            Outcome::Failed { error_code: JobErrorCode::Internal, message }
         }
     }
 }

@@ -7,7 +7,7 @@ use lodestone_answer::{Answer, Answerer};
 use lodestone_types::RetrievedChunk;
 
 /// An answer and the chunks around those that it rests on.
-type Found = (Answer, Vec<RetrievedChunk>);
+type ForeignAnswer = (Answer, Vec<RetrievedChunk>);
 
 impl Engine {
     /// The answer from texts in other languages, where the one in the question's own is abstained
@@ -19,7 +19,7 @@ impl Engine {
         request: &QnaRequest,
         grounds: &mut Grounds,
         (answerer, own): (&Answerer, &Answer),
-    ) -> Result<Option<Found>, EngineError> {
+    ) -> Result<Option<ForeignAnswer>, EngineError> {
         if !own.is_abstained && !own.strength.is_weak() {
             return Ok(None);
         }

@@ -1,12 +1,12 @@
-//! Results that are places: neighbouring chunks of one source become one result, and the freed
-//! places are filled from the ranking.
+//! Merging of neighbouring chunks: those of one source become one result, and the results that
+//! this frees are filled from the ranking.
 //!
 //! ```text
 //! ranking   a2 b7 a3 c0 a1 b9   (source and index)
-//! places    a1+a2+a3  b7  c0  b9
+//! results   a1+a2+a3  b7  c0  b9
 //! ```
-//! A place stands where its best chunk stood and has that chunk's id, score and parts. Its text is
-//! that of its chunks in reading order, each character once.
+//! A merged result has the rank, id, score and parts of its best chunk. Its text is that of its
+//! chunks in reading order, each character once.
 
 use std::collections::HashMap;
 
@@ -14,23 +14,23 @@ use crate::query::hydrate::Ranked;
 use crate::query::request::Join;
 use lodestone_types::{LineBox, PageBox, RetrievedChunk, limits};
 
-/// Chunks of one place at most: some two pages, so that a long document remains many results.
-const PLACE_CHUNKS_MAX: usize = 8;
+/// Chunks of one result at most: some two pages, so that a long document remains many results.
+const RESULT_CHUNKS_MAX: usize = 8;
 /// Characters between two chunks that are kept as white space; none of them was ever in a chunk.
 const GAP_CHARS_MAX: u32 = 80;
 
 /// Neighbouring chunks that are one result.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct MergedResult {
     /// The chunk that was ranked first.
     pub(super) best: Ranked,
     /// Its chunks, ascending by index.
     pub(super) chunks: Vec<Ranked>,
 }
 
-/// A chunk as its neighbours are found.
+/// Position of a chunk, by which its neighbours are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Seat {
+pub(super) struct ChunkPosition {
     /// Segment and source.
     pub(super) source: (usize, u32),
     /// Chunks of that source.
@@ -39,26 +39,26 @@ pub(super) struct Seat {
     pub(super) index: u32,
 }
 
-/// The first `wanted` places of a ranking, best first.
-pub(super) fn places(
+/// The first `wanted` merged results of a ranking, best first.
+pub(super) fn merged(
     ranked: &[Ranked],
     wanted: usize,
     join: Join,
-    seat: impl Fn(&Ranked) -> Seat,
-) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
-    let mut place_of: HashMap<((usize, u32), u32), usize> = HashMap::new();
+    position: impl Fn(&Ranked) -> ChunkPosition,
+) -> Vec<MergedResult> {
+    let mut results: Vec<MergedResult> = Vec::new();
+    let mut result_of: HashMap<((usize, u32), u32), usize> = HashMap::new();
     let mut filled = 0;
     for row in ranked {
-        let Seat { source, source_chunks, index } = seat(row);
+        let ChunkPosition { source, source_chunks, index } = position(row);
         let is_joined = match join {
             Join::Never => false,
             Join::Always => true,
             Join::Auto => source_chunks <= limits::SHORT_SOURCE_CHUNKS,
         };
         let beside = [index.checked_sub(1), index.checked_add(1)].into_iter().flatten();
-        let known = beside.filter_map(|index| place_of.get(&(source, index)).copied());
-        let is_open = |place: &usize| is_joined && places[*place].chunks.len() < PLACE_CHUNKS_MAX;
+        let known = beside.filter_map(|index| result_of.get(&(source, index)).copied());
+        let is_open = |at: &usize| is_joined && results[*at].chunks.len() < RESULT_CHUNKS_MAX;
         let mut near: Vec<usize> = known.filter(is_open).collect();
         near.sort_unstable();
         let Some(&home) = near.first() else {
@@ -66,34 +66,34 @@ pub(super) fn places(
                 break;
             }
             filled += 1;
-            place_of.insert((source, index), places.len());
-            places.push(Place { best: *row, chunks: vec![*row] });
+            result_of.insert((source, index), results.len());
+            results.push(MergedResult { best: *row, chunks: vec![*row] });
             continue;
         };
-        place_of.insert((source, index), home);
-        places[home].chunks.push(*row);
+        result_of.insert((source, index), home);
+        results[home].chunks.push(*row);
         let other = near.get(1).copied();
         let fits = |other: &usize| {
-            places[home].chunks.len() + places[*other].chunks.len() <= PLACE_CHUNKS_MAX
+            results[home].chunks.len() + results[*other].chunks.len() <= RESULT_CHUNKS_MAX
         };
         if let Some(other) = other.filter(fits) {
-            let moved = std::mem::take(&mut places[other].chunks);
+            let moved = std::mem::take(&mut results[other].chunks);
             for row in &moved {
-                place_of.insert((source, seat(row).index), home);
+                result_of.insert((source, position(row).index), home);
             }
-            places[home].chunks.extend(moved);
+            results[home].chunks.extend(moved);
             filled -= 1;
         }
     }
-    places.retain(|place| !place.chunks.is_empty());
-    for place in &mut places {
-        place.chunks.sort_unstable_by_key(|row| seat(row).index);
+    results.retain(|result| !result.chunks.is_empty());
+    for result in &mut results {
+        result.chunks.sort_unstable_by_key(|row| position(row).index);
     }
-    places
+    results
 }
 
-/// One result of the chunks of a place, which follow one another; `best` is the position of the
-/// one that was ranked first.
+/// One result of chunks that follow one another; `best` is the position of the one that was ranked
+/// first.
 pub(super) fn joined(mut chunks: Vec<RetrievedChunk>, best: usize) -> RetrievedChunk {
     if chunks.len() == 1 {
         return chunks.remove(0);
@@ -154,39 +154,40 @@ mod tests {
         Ranked { address, score: 0.5, parts: ScoreParts::default() }
     }
 
-    fn seat(row: &Ranked) -> Seat {
+    fn position(row: &Ranked) -> ChunkPosition {
         let (source, index) = (row.address.row.0 / 100, row.address.row.0 % 100);
-        Seat { source: (0, source), source_chunks: source as usize, index }
+        ChunkPosition { source: (0, source), source_chunks: source as usize, index }
     }
 
-    fn rows_of(places: &[Place]) -> Vec<Vec<u32>> {
-        let rows = |place: &Place| place.chunks.iter().map(|row| row.address.row.0).collect();
-        places.iter().map(rows).collect()
+    fn rows_of(results: &[MergedResult]) -> Vec<Vec<u32>> {
+        let rows =
+            |result: &MergedResult| result.chunks.iter().map(|row| row.address.row.0).collect();
+        results.iter().map(rows).collect()
     }
 
-    fn placed(ranked: &[u32], wanted: usize, join: Join) -> Vec<Vec<u32>> {
+    fn merged_rows(ranked: &[u32], wanted: usize, join: Join) -> Vec<Vec<u32>> {
         let ranked: Vec<Ranked> = ranked.iter().map(|at| row(*at)).collect();
-        rows_of(&places(&ranked, wanted, join, seat))
+        rows_of(&merged(&ranked, wanted, join, position))
     }
 
     #[test]
-    fn neighbours_become_one_place_and_free_others() {
+    fn neighbours_become_one_result_and_free_others() {
         let ranked = [902, 907, 903, 500, 901, 909, 908];
-        assert_eq!(placed(&ranked, 3, Join::Never), [[902], [907], [903]]);
-        let joined = placed(&ranked, 3, Join::Always);
+        assert_eq!(merged_rows(&ranked, 3, Join::Never), [[902], [907], [903]]);
+        let joined = merged_rows(&ranked, 3, Join::Always);
         assert_eq!(joined, [vec![901, 902, 903], vec![907], vec![500]]);
-        let bridged = placed(&ranked, 9, Join::Always);
+        let bridged = merged_rows(&ranked, 9, Join::Always);
         assert_eq!(bridged, [vec![901, 902, 903], vec![907, 908, 909], vec![500]]);
-        assert_eq!(placed(&ranked, 9, Join::Auto).len(), ranked.len(), "a long source");
-        assert_eq!(placed(&[301, 902, 302, 903], 2, Join::Auto), [vec![301, 302], vec![902]]);
-        assert_eq!(placed(&[102, 203, 204], 9, Join::Always), [vec![102], vec![203, 204]]);
+        assert_eq!(merged_rows(&ranked, 9, Join::Auto).len(), ranked.len(), "a long source");
+        assert_eq!(merged_rows(&[301, 902, 302, 903], 2, Join::Auto), [vec![301, 302], vec![902]]);
+        assert_eq!(merged_rows(&[102, 203, 204], 9, Join::Always), [vec![102], vec![203, 204]]);
     }
 
     proptest! {
-        /// No row is lost or doubled, no more places than wanted, each a bounded run of one source
+        /// No row is lost or doubled, no more results than wanted, each a bounded run of one source
         /// in the ranking's order; without joins it is the ranking.
         #[test]
-        fn places_hold_the_first_rows_once(
+        fn results_hold_the_first_rows_once(
             ranked in prop::collection::btree_set((1_u32..6, 0_u32..20), 0..60),
             order in any::<prop::sample::Index>(),
             wanted in 1_usize..20,
@@ -195,17 +196,17 @@ mod tests {
             let mut ranked: Vec<u32> = ranked.iter().map(|(s, i)| s * 100 + i).collect();
             let by = order.index(997) as u32 + 1;
             ranked.sort_by_key(|row| row.wrapping_mul(2_654_435_761).rotate_left(by % 31));
-            let found = placed(&ranked, wanted, join);
+            let found = merged_rows(&ranked, wanted, join);
             let mut rows: Vec<u32> = found.concat();
             prop_assert!(found.len() <= wanted);
             prop_assert!(found.len() == wanted || rows.len() == ranked.len());
-            for place in &found {
-                prop_assert!(place.len() <= PLACE_CHUNKS_MAX);
-                prop_assert!(place.windows(2).all(|pair| pair[1] == pair[0] + 1));
-                prop_assert!(place[0] / 100 == place[place.len() - 1] / 100);
+            for run in &found {
+                prop_assert!(run.len() <= RESULT_CHUNKS_MAX);
+                prop_assert!(run.windows(2).all(|pair| pair[1] == pair[0] + 1));
+                prop_assert!(run[0] / 100 == run[run.len() - 1] / 100);
             }
-            let first: Vec<usize> = found.iter().map(|place| {
-                place.iter().map(|row| ranked.iter().position(|at| at == row).unwrap()).min()
+            let first: Vec<usize> = found.iter().map(|run| {
+                run.iter().map(|row| ranked.iter().position(|at| at == row).unwrap()).min()
             }).map(Option::unwrap).collect();
             prop_assert!(first.is_sorted());
             rows.sort_unstable();

@@ -12,7 +12,7 @@ use lodestone_storage::filter::canonical;
 use lodestone_storage::segment::flat::{
     self, FlatHits, GATHER_ROWS_MAX, RowFilter, SearchPath, Thoroughness, search_together,
 };
-use lodestone_text::{Floor, RowScores};
+use lodestone_text::{RowScores, ScoreThreshold};
 use lodestone_types::{Filter, Hit, RequestContext, RowId, SubTenantId};
 
 /// A segment with the rows that a search may return from it.
@@ -170,19 +170,19 @@ pub(super) fn best_with_equals(hits: LegHits, k: usize) -> LegHits {
 }
 
 /// The best `k` rows of a leg and those that equal the last of them, without a look at most of the
-/// others: `find` finds those of a segment that reach the floor, which all segments share.
+/// others: `find` finds those of a segment that reach the threshold, which all segments share.
 pub(super) fn best_under_floor(
     context: &RequestContext,
     segments: &[SegmentScope],
     k: usize,
-    find: impl Fn(&SegmentScope, &Floor) -> Result<RowScores, QueryError> + Sync,
+    find: impl Fn(&SegmentScope, &ScoreThreshold) -> Result<RowScores, QueryError> + Sync,
 ) -> Result<LegHits, QueryError> {
-    let floor = Floor::new(k, TIE_WIDTH);
+    let threshold = ScoreThreshold::new(k, TIE_WIDTH);
     let find = |segment: &SegmentScope| {
         context.check()?;
         match segment.is_elsewhere {
             true => Ok(RowScores::default()),
-            false => find(segment, &floor),
+            false => find(segment, &threshold),
         }
     };
     let mut hits = LegHits::new();

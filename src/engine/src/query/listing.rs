@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::query::QueryError;
 use lodestone_catalog::job::{JobRow, MetadataChange};
 use lodestone_storage::collection::FoundSource;
-use lodestone_types::{Fault, JobStatus, Metadata, Progress, SourceRecord, Timestamp};
+use lodestone_types::{JobErrorCode, JobStatus, Metadata, Progress, SourceRecord, Timestamp};
 
 /// A source in any state.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +17,7 @@ pub struct SourceView {
     /// Progress of a running job.
     pub progress: Option<Progress>,
     /// Why the newest version is errored.
-    pub fault: Option<Fault>,
+    pub error_code: Option<JobErrorCode>,
     /// The same in words, and the version that is searchable all the same; empty otherwise.
     pub message: String,
     /// The newest accepted version.
@@ -47,7 +47,7 @@ impl SourceView {
             let settled = shown.map(|(record, rows)| Self {
                 status: JobStatus::Success,
                 progress: None,
-                fault: None,
+                error_code: None,
                 message: String::new(),
                 version: record.version,
                 is_searchable: true,
@@ -80,7 +80,7 @@ impl SourceView {
             record: Arc::new(record),
             status: job.status,
             progress: job.progress,
-            fault: job.fault,
+            error_code: job.error_code,
             message,
             version: job.job.version,
             is_searchable,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::query::graph::Neighbourhood;
 use crate::query::hydrate::{Ranked, hydrate};
-use crate::query::join::{self, Place, Seat};
+use crate::query::join::{self, ChunkPosition, MergedResult};
 use crate::query::legs::{self, SegmentScope};
 use crate::query::ranking::{Candidates, Search};
 use crate::query::request::{GraphContext, Mode, RetrieveRequest, Retrieved};
@@ -98,8 +98,8 @@ impl Query {
         if let Some(most) = request.per_source_max {
             lodestone_rank::cap_per_source(&mut ranked, most, |row| search.source(row.address));
         }
-        let places = places(&search, &ranked);
-        let mut shown: Vec<Ranked> = places.iter().flat_map(|place| place.chunks.clone()).collect();
+        let merged = merged(&search, &ranked);
+        let mut shown: Vec<Ranked> = merged.iter().flat_map(|one| one.chunks.clone()).collect();
         if request.min_confidence == 0.0 {
             self.judge(&search, &words, (plain.as_ref(), is_unread), &mut shown)?;
         }
@@ -107,7 +107,7 @@ impl Query {
             let find = || Neighbourhood::open(&search, &candidates)?.relations(&ranked, &shown);
             result.relations = Some(result.timings.time(Part::Graph, find)?);
         }
-        result.chunks = joined(&places, hydrate(context, &segments, &shown)?);
+        result.chunks = joined(&merged, hydrate(context, &segments, &shown)?);
         result.timings.total = millis(begun);
         Ok(result)
     }
@@ -281,24 +281,24 @@ fn nothing(graph: GraphContext, result: Retrieved) -> Retrieved {
     Retrieved { relations, graph_reason, ..result }
 }
 
-/// The first places of a ranking, as many as were asked for.
-fn places(search: &Search<'_>, ranked: &[Ranked]) -> Vec<Place> {
+/// The first merged results of a ranking, as many as were asked for.
+fn merged(search: &Search<'_>, ranked: &[Ranked]) -> Vec<MergedResult> {
     let request = search.request;
-    join::places(ranked, request.max_chunks, request.join, |row| {
+    join::merged(ranked, request.max_chunks, request.join, |row| {
         let (at, source) = search.source(row.address);
         let segment = &search.segments[at].live.segment;
         let source_chunks = segment.rows_of(source).len();
-        Seat { source: (at, source), source_chunks, index: segment.index(row.address.row) }
+        ChunkPosition { source: (at, source), source_chunks, index: segment.index(row.address.row) }
     })
 }
 
-/// The results of places, of their chunks one after the other.
-fn joined(places: &[Place], chunks: Vec<RetrievedChunk>) -> Vec<RetrievedChunk> {
+/// The results from `chunks`, which are those of the merged results one after the other.
+fn joined(merged: &[MergedResult], chunks: Vec<RetrievedChunk>) -> Vec<RetrievedChunk> {
     let mut chunks = chunks.into_iter();
-    let result = |Place { best, chunks: rows }: &Place| {
+    let result = |MergedResult { best, chunks: rows }: &MergedResult| {
         let best = rows.iter().position(|row| row.address == best.address);
         let own = chunks.by_ref().take(rows.len()).collect();
         join::joined(own, best.expect("it is one of them"))
     };
-    places.iter().map(result).collect()
+    merged.iter().map(result).collect()
 }

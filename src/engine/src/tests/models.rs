@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::ingest::{Amendment, IngestError};
-use lodestone_types::Fault;
+use lodestone_types::JobErrorCode;
 
 /// Goal: vectors of two models never stand in one collection: accepted jobs end with the reason,
 /// new content is refused, and with the model of before everything goes on.
@@ -17,7 +17,10 @@ fn vectors_of_two_models_are_not_mixed() {
     let rig = rig.restart(GatedEmbedder::another(), |_| {});
     let engine = &rig.engine;
     let late = settled(engine, "late");
-    assert_eq!((late.status, late.fault), (JobStatus::Errored, Some(Fault::EmbeddingFailed)));
+    assert_eq!(
+        (late.status, late.error_code),
+        (JobStatus::Errored, Some(JobErrorCode::EmbeddingFailed))
+    );
     assert!(late.message.contains("another model"), "{}", late.message);
     let is_refused = |result: Result<(), EngineError>| {
         matches!(result, Err(EngineError::Ingest(IngestError::ModelMismatch { .. })))

@@ -63,7 +63,7 @@ struct Key {
 
 /// A piece in a margin.
 #[derive(Debug)]
-struct Found {
+struct MarginPiece {
     page: usize,
     piece: usize,
     baseline: f32,
@@ -72,13 +72,13 @@ struct Found {
 /// Drops page numbers, and all but the first copy of each running header, unless there is nothing
 /// else on any page.
 pub(super) fn drop(pages: &mut [PagePieces<'_>]) {
-    let mut margins: HashMap<Key, Vec<Found>> = HashMap::new();
+    let mut margins: HashMap<Key, Vec<MarginPiece>> = HashMap::new();
     for (number, page) in pages.iter().enumerate() {
         let margin = Margins::of(page);
         for (piece, own) in page.pieces.iter().enumerate().filter(|(_, own)| margin.hold(own)) {
             let whole = Key { text: own.text.clone(), offset: None, is_number: false };
             for key in iter::once(whole).chain(folded(&own.text, number)) {
-                let found = Found { page: number, piece, baseline: own.baseline };
+                let found = MarginPiece { page: number, piece, baseline: own.baseline };
                 margins.entry(key).or_default().push(found);
             }
         }
@@ -155,7 +155,7 @@ fn names_columns(line: &[usize], row: &[usize], pieces: &[Piece]) -> bool {
 }
 
 /// The pieces at each height, sorted by height.
-fn by_height(found: &[Found]) -> Vec<&[Found]> {
+fn by_height(found: &[MarginPiece]) -> Vec<&[MarginPiece]> {
     let mut groups = Vec::new();
     let mut rest = found;
     while let Some(first) = rest.first() {

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 use super::*;
-use lodestone_types::{BlockKind, Fault, PageArea, PageBox, PageStart};
+use lodestone_types::{BlockKind, JobErrorCode, PageArea, PageBox, PageStart};
 
 /// A file of these objects, the first being the catalog; object 1 stands first.
 fn file(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
@@ -464,12 +464,12 @@ fn damage_is_told_or_healed() {
         match read(&whole[..cut]) {
             Ok(extracted) => found = found.max(extracted.text.matches("page number").count()),
             Err(failure) => {
-                assert_eq!(failure.fault(), Fault::CorruptFile, "{failure}");
+                assert_eq!(failure.error_code(), JobErrorCode::CorruptFile, "{failure}");
             }
         }
     }
     assert!(found >= 3, "{found}");
-    assert_eq!(read(b"%PDF-1.7\nnothing").unwrap_err().fault(), Fault::CorruptFile);
+    assert_eq!(read(b"%PDF-1.7\nnothing").unwrap_err().error_code(), JobErrorCode::CorruptFile);
     // Without the catalog, which stands first, and without all that follows the pages.
     let (start, end) = (find(&whole, b"2 0 obj"), find(&whole, b"xref\n"));
     assert_eq!(text_of(&whole[start..end]).matches("page number").count(), 4);
@@ -549,7 +549,7 @@ fn a_scan_says_that_it_is_one() {
     ];
     let failure = read(&file(&objects, "")).unwrap_err();
     assert_eq!(failure, ExtractError::OnlyPictures { format: "PDF" });
-    assert_eq!(failure.fault(), Fault::NoText);
+    assert_eq!(failure.error_code(), JobErrorCode::NoText);
     assert!(failure.to_string().contains("pictures"), "{failure}");
 }
 
@@ -560,7 +560,7 @@ fn a_file_without_its_end_is_damaged_or_says_what_is_missing() {
     let whole = pages(&[("", draw("The first page.")), ("", draw("The second page."))]);
     let (first, second) = (find(&whole, b"The first"), find(&whole, b"The second"));
     let failure = read(&whole[..first]).unwrap_err();
-    assert_eq!(failure.fault(), Fault::CorruptFile, "{failure}");
+    assert_eq!(failure.error_code(), JobErrorCode::CorruptFile, "{failure}");
     assert!(failure.to_string().contains("its end is missing"), "{failure}");
     let part = read(&whole[..second]).unwrap();
     assert!(part.text.contains("The first page.") && !part.text.contains("second"), "{part:?}");
@@ -600,7 +600,7 @@ fn a_file_without_a_user_password_opens() {
          4e6ad85b32e965e91bc6",
     );
     let failure = read(&closed).unwrap_err();
-    assert_eq!(failure.fault(), Fault::EncryptedFile, "{failure}");
+    assert_eq!(failure.error_code(), JobErrorCode::EncryptedFile, "{failure}");
 }
 
 /// Phrases of the shared files: file, page, left, top, right, bottom, as `pdftotext -bbox`

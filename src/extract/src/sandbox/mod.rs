@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Budget;
 use crate::{Drawing, ExtractError, Format, PagePicture, draw, read};
-use lodestone_types::{Extracted, Fault};
+use lodestone_types::{Extracted, JobErrorCode};
 
 /// The format and the content of a document.
 pub type Parsed = Result<(Format, Extracted), ExtractError>;
@@ -106,7 +106,7 @@ enum Answer {
     Read(Format, Extracted),
     Drawn { pages: u32, size: (f32, f32), png_bytes: usize },
     NoPage { page: u32, pages: u32 },
-    Failed { message: String, fault: String },
+    Failed { message: String, error_code: String },
 }
 
 impl Answer {
@@ -129,8 +129,8 @@ impl Answer {
         match error {
             ExtractError::PageUnknown { page, pages } => Self::NoPage { page, pages },
             error => {
-                let fault = error.fault().as_str().to_owned();
-                Self::Failed { message: error.to_string(), fault }
+                let error_code = error.error_code().as_str().to_owned();
+                Self::Failed { message: error.to_string(), error_code }
             }
         }
     }
@@ -156,9 +156,10 @@ impl Answer {
 
     fn into_error(self) -> ExtractError {
         match self {
-            Self::Failed { message, fault } => {
-                let fault = Fault::from_word(&fault).unwrap_or(Fault::CorruptFile);
-                ExtractError::Reported { message, fault }
+            Self::Failed { message, error_code } => {
+                let error_code =
+                    JobErrorCode::from_word(&error_code).unwrap_or(JobErrorCode::CorruptFile);
+                ExtractError::Reported { message, error_code }
             }
             Self::NoPage { page, pages } => ExtractError::PageUnknown { page, pages },
             Self::Read(format, _) => ExtractError::Crashed { format: format.as_str() },

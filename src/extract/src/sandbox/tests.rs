@@ -32,7 +32,7 @@ fn an_answer_is_taken_even_if_the_document_was_not_read() {
     let answer = serde_json::to_string(&Answer::of_text(Err(refusal.clone()))).unwrap();
     let told = ask(&format!("cat >/dev/null; printf '%s' '{answer}'"), LONG).unwrap_err();
     assert_eq!(told.to_string(), refusal.to_string());
-    assert_eq!((told.fault(), told.kind()), (refusal.fault(), refusal.kind()));
+    assert_eq!((told.error_code(), told.kind()), (refusal.error_code(), refusal.kind()));
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_result_comes_through_another_process_as_it_is() {
     assert_eq!(parsed_from_bytes(&parsed_to_bytes(read.clone())), Some(read));
     let refusal = InProcess.parse(Format::Docx, b"PK no archive").unwrap_err();
     let told = parsed_from_bytes(&parsed_to_bytes(Err(refusal.clone()))).unwrap().unwrap_err();
-    assert_eq!((told.to_string(), told.fault()), (refusal.to_string(), refusal.fault()));
+    assert_eq!((told.to_string(), told.error_code()), (refusal.to_string(), refusal.error_code()));
     let picture = Answer::Drawn { pages: 1, size: (1.0, 1.0), png_bytes: 0 };
     for bytes in [&b"<html>"[..], b"", &serde_json::to_vec(&picture).unwrap()] {
         assert_eq!(parsed_from_bytes(bytes), None);
@@ -73,7 +73,7 @@ fn a_child_that_crashes_costs_its_document_only() {
     for script in ["exit 0", "exit 3", "cat >/dev/null; echo nonsense", "kill -SEGV $$"] {
         let error = ask(script, LONG).unwrap_err();
         assert_eq!(error, ExtractError::Crashed { format: "html" }, "{script}");
-        assert_eq!(error.fault(), Fault::CorruptFile);
+        assert_eq!(error.error_code(), JobErrorCode::CorruptFile);
     }
 }
 
@@ -83,7 +83,7 @@ fn a_child_that_takes_too_long_is_killed() {
         let begun = Instant::now();
         let error = ask(script, 100).unwrap_err();
         assert_eq!(error, ExtractError::TooSlow { format: "html" }, "{script}");
-        assert_eq!(error.fault(), Fault::Timeout);
+        assert_eq!(error.error_code(), JobErrorCode::Timeout);
         assert!(begun.elapsed() < Duration::from_secs(50), "{script}");
     }
     // As the kernel ends a child that has used up its CPU time.
@@ -103,11 +103,14 @@ fn a_child_without_memory_says_so_and_is_not_tried_again() {
     };
     let (error, tries) = count("echo 'memory allocation of 1 bytes failed' >&2; kill -ABRT $$");
     assert_eq!((&error, tries), (&ExtractError::OutOfMemory { format: "html" }, 1));
-    assert_eq!((error.fault(), error.kind()), (Fault::TooLarge, ErrorKind::TooLarge));
+    assert_eq!((error.error_code(), error.kind()), (JobErrorCode::TooLarge, ErrorKind::TooLarge));
     // As the kernel does where the machine has no memory left: not the fault of the document.
     let (error, tries) = count("kill -KILL $$");
     assert_eq!((&error, tries), (&ExtractError::Killed { format: "html" }, 2));
-    assert_eq!((error.fault(), error.kind()), (Fault::Internal, ErrorKind::Unavailable));
+    assert_eq!(
+        (error.error_code(), error.kind()),
+        (JobErrorCode::Internal, ErrorKind::Unavailable)
+    );
 }
 
 /// The second child of a document whose first was killed runs while no other does.
@@ -142,7 +145,10 @@ fn signals_reach_only_the_process_itself() {
 #[test]
 fn a_missing_program_is_no_error_of_the_document() {
     let error = Sandbox::new("/nonexistent".into(), &[]).parse(Format::Xml, b"<a/>").unwrap_err();
-    assert_eq!((error.fault(), error.kind()), (Fault::Internal, ErrorKind::Unavailable));
+    assert_eq!(
+        (error.error_code(), error.kind()),
+        (JobErrorCode::Internal, ErrorKind::Unavailable)
+    );
     let text = Sandbox::new("/nonexistent".into(), &[]).parse(Format::Txt, b"plain").unwrap();
     assert_eq!(text.1.text, "plain");
 }

@@ -17,25 +17,25 @@ pub(super) struct Exchanges(pub(super) Mutex<HashMap<Arc<str>, usize>>);
 
 /// The right to one exchange; ends when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ExchangePermit {
     exchanges: Arc<Exchanges>,
     owner: Arc<str>,
 }
 
 impl Exchanges {
-    /// A place for an exchange of `owner`, who has no more of them than are free.
-    pub(super) fn enter(self: &Arc<Self>, owner: &Arc<str>) -> Result<Place, ApiError> {
+    /// A permit for an exchange of `owner`, who has no more of them than are free.
+    pub(super) fn enter(self: &Arc<Self>, owner: &Arc<str>) -> Result<ExchangePermit, ApiError> {
         let mut counts = self.0.lock();
         let free = EXCHANGES_MAX.saturating_sub(counts.values().sum());
         if counts.get(owner).is_some_and(|own| *own >= free) || free == 0 {
             return Err(overloaded());
         }
         *counts.entry(Arc::clone(owner)).or_default() += 1;
-        Ok(Place { exchanges: Arc::clone(self), owner: Arc::clone(owner) })
+        Ok(ExchangePermit { exchanges: Arc::clone(self), owner: Arc::clone(owner) })
     }
 }
 
-impl Drop for Place {
+impl Drop for ExchangePermit {
     fn drop(&mut self) {
         let mut counts = self.exchanges.0.lock();
         if let Some(own) = counts.get_mut(&self.owner) {

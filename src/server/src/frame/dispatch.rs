@@ -32,7 +32,7 @@ use crate::request::body::BodyReader;
 use crate::request::names::Handling;
 use crate::request::spool::Spooler;
 use crate::request::{Call, Input, Payload, multipart};
-use crate::routes::{Effect, Media, Place, Route, RouteSpec, openapi};
+use crate::routes::{Effect, Media, Route, RouteSpec, ServingNode, openapi};
 use lodestone_types::{Grant, Role, Tally, limits};
 
 /// State that all requests share.
@@ -141,7 +141,7 @@ where
         // Whose the key is the server that writes knows.
         (Err(error), Some(writer)) if is_for_writer(&error, &parts) => {
             let spec = &find_route(entry, &parts.method)?.spec;
-            if spec.place == Place::Itself {
+            if spec.served_by == ServingNode::Asked {
                 return Err(error);
             }
             let reader = open_body(shared, spec, spec.body_bytes_max, &parts.headers, body, None)?;
@@ -160,7 +160,7 @@ where
     let from = peer.as_ref().map(|peer| peer.address());
     let audited = grant.clone();
     // One that is passed on is logged by the server that writes.
-    let is_own = shared.writer.is_none() || route.spec.place != Place::Writer;
+    let is_own = shared.writer.is_none() || route.spec.served_by != ServingNode::Writer;
     let headers = parts.headers.clone();
     let audited = audited.as_ref().filter(|_| is_own);
     let act = Act::begin(&route.spec, audited, request_id, from, client_of(&headers));
@@ -212,7 +212,7 @@ where
     let from = peer.as_ref().map(|peer| peer.address());
     let owner = grant.as_ref().map_or_else(|| "".into(), |grant| Arc::clone(&grant.key_id));
     let origin = Origin { request_id: Arc::clone(request_id), owner, from };
-    if let (Some(writer), Place::Writer) = (&shared.writer, route.spec.place) {
+    if let (Some(writer), ServingNode::Writer) = (&shared.writer, route.spec.served_by) {
         let body = reader.map_or(Outgoing::Nothing, Outgoing::Unread);
         return shared.pass(writer, &parts, body, origin).await;
     }

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use crate::error::ApiError;
 use crate::forward::{AWAY, Origin, Outgoing, Upstream, is_marked};
 use crate::request::Payload;
-use crate::routes::{PARSE_INLINE_BYTES_MAX, Place, RouteSpec, off_thread};
+use crate::routes::{PARSE_INLINE_BYTES_MAX, RouteSpec, ServingNode, off_thread};
 use crate::sse;
 use lodestone_engine::{Assignment, PeerEnd, Peers};
 use lodestone_types::TenantId;
@@ -71,7 +71,7 @@ impl Placement {
         query: &[(String, String)],
         payload: &Payload,
     ) -> Option<Placed<'_>> {
-        let is_placed = spec.place == Place::Anywhere && spec.role.is_some();
+        let is_placed = spec.served_by == ServingNode::Any && spec.role.is_some();
         let Payload::Json(body) = payload else { return None };
         if !is_placed || is_marked(&parts.headers) {
             return None;

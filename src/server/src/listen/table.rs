@@ -1,5 +1,5 @@
 //! The open connections: how many there are, whose they are, and which of them goes when there is
-//! no place for another.
+//! no slot for another.
 //!
 //! ```text
 //! full -> the oldest without an authenticated request, idle ones first
@@ -47,9 +47,9 @@ impl Table {
         Arc::new(Self { connections_max, per_address_max, state, freed })
     }
 
-    /// A place for a connection from `address`; waits while the table is full of connections at
+    /// A slot for a connection from `address`; waits while the table is full of connections at
     /// work. `None` where the address has as many as it may.
-    pub(super) async fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    pub(super) async fn enter(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         let of_peer = address.to_canonical();
         let address = counted(address).filter(|_| self.per_address_max > 0);
         loop {
@@ -68,7 +68,7 @@ impl Table {
                     if let Some(address) = address {
                         *state.addresses.entry(address).or_default() += 1;
                     }
-                    return Some(Place { table: Arc::clone(self), id, address, peer });
+                    return Some(ConnectionSlot { table: Arc::clone(self), id, address, peer });
                 }
                 state.evict_one();
             }
@@ -104,16 +104,16 @@ impl State {
     }
 }
 
-/// The place of one connection; free again when dropped.
+/// The slot of one connection; free again when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     table: Arc<Table>,
     id: u64,
     address: Option<IpAddr>,
     pub(super) peer: Arc<Peer>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut state = self.table.state.lock();
         state.peers.remove(&self.id);

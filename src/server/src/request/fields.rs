@@ -193,7 +193,7 @@ impl Fields {
         parsed.map(Some).map_err(|error| ApiError::from(error).at(field.location, field.name))
     }
 
-    /// The tenant that the request addresses, whose turn it then takes.
+    /// The tenant that the request addresses, which owns it in the fair queue.
     ///
     /// # Errors
     /// As [`Self::id`].

@@ -122,7 +122,7 @@ pub fn parse(bytes: &[u8], fields: &[&Field], reading: &Reading) -> Result<JsonB
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(JsonBody::default());
     }
-    let vectors = VectorFaults::default();
+    let vectors = VectorErrors::default();
     let seed = BodySeed { fields, reading, vectors: &vectors };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let whole = fields.iter().find(|field| field.is_whole);
@@ -185,7 +185,7 @@ fn is_out_of_range(error: &serde_json::Error) -> bool {
 
 /// The member of vectors that is being read, and the reason for refusing it.
 #[derive(Default)]
-pub(super) struct VectorFaults {
+pub(super) struct VectorErrors {
     at: Cell<Option<&'static str>>,
     reason: ReasonCell,
 }
@@ -195,7 +195,7 @@ pub(super) struct VectorFaults {
 pub(super) struct BodySeed<'a> {
     pub(super) fields: &'a [&'a Field],
     pub(super) reading: &'a Reading,
-    vectors: &'a VectorFaults,
+    vectors: &'a VectorErrors,
 }
 
 impl BodySeed<'_> {

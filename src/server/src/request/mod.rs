@@ -27,10 +27,10 @@
 pub mod body;
 pub mod collections;
 mod compact;
-mod feed;
 pub mod field;
 pub mod fields;
 mod filename;
+mod form_stream;
 pub mod inputs;
 mod items;
 pub mod json;
@@ -154,8 +154,8 @@ impl Call {
         let _ = self.subject.set(subject.to_string());
     }
 
-    /// Waits for the slot of an operation of `role`. It is the turn of the tenant that the request
-    /// names, if the key reaches that, or of the key's only tenant, or else of the key.
+    /// Waits for the slot of an operation of `role`. Its owner in the fair queue is the tenant that
+    /// the request names, if the key reaches it, or the key's only tenant, or else the key.
     ///
     /// # Errors
     /// As [`crate::admission::Admission::enter`].

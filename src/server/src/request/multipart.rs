@@ -9,10 +9,10 @@ use http::{HeaderValue, Request};
 
 use crate::error::{ApiError, Location};
 use crate::request::body::BodyReader;
-use crate::request::feed::Feed;
 use crate::request::field::{Field, Kind};
 use crate::request::fields::base;
 use crate::request::filename;
+use crate::request::form_stream::FormStream;
 use crate::request::names::Unknown;
 use crate::request::spool::Spooler;
 use lodestone_types::limits;
@@ -80,7 +80,7 @@ pub async fn read(
     content_type: HeaderValue,
     fields: &'static [&'static Field],
 ) -> Result<Form, ApiError> {
-    let (spooler, feed) = (reader.spooler(), Feed::default());
+    let (spooler, feed) = (reader.spooler(), FormStream::default());
     let mut request = Request::new(Body::from_stream(feed.slices(reader)));
     request.headers_mut().insert(CONTENT_TYPE, content_type);
     // The reader counts the bytes already.
@@ -97,7 +97,7 @@ async fn read_parts(
     request: Request<Body>,
     fields: &'static [&'static Field],
     spooler: &Spooler,
-    feed: &Feed,
+    feed: &FormStream,
 ) -> Result<Form, ApiError> {
     let mut parts = Multipart::from_request(request, &())
         .await
@@ -162,7 +162,7 @@ fn check_encoding(part: &Part<'_>) -> Result<(), ApiError> {
 /// A part, piece by piece.
 struct Pieces<'a> {
     part: Part<'a>,
-    feed: &'a Feed,
+    feed: &'a FormStream,
 }
 
 impl Pieces<'_> {

@@ -20,8 +20,9 @@
 //!    of the engine turn into [`ApiError`] with `?` (`engine_error`).
 //! 4. Entry: `Route::post(path, group, role, summary).handle(name)`, with `.json(bytes_max)` for
 //!    a larger body or `.multipart(bytes_max)` for a form.
-//! 5. [`Place`] and [`Effect`] follow from method, role and group; `.at_writer()`, `.queued()` and
-//!    `.visible_at_once()` say otherwise. A test holds the list of what a query node answers.
+//! 5. [`ServingNode`] and [`Effect`] follow from method, role and group; `.at_writer()`,
+//!    `.queued()` and `.visible_at_once()` say otherwise. A test holds the list of what a query
+//!    node answers.
 //!
 //! Router, role matrix, limits, `/openapi.json` and the generic tests then know it.
 //!
@@ -75,7 +76,7 @@ use parking_lot::Mutex;
 
 use crate::app::App;
 use crate::error::ApiError;
-pub use route::{Effect, Media, PARSE_INLINE_BYTES_MAX, Place, Route, RouteDraft, RouteSpec};
+pub use route::{Effect, Media, PARSE_INLINE_BYTES_MAX, Route, RouteDraft, RouteSpec, ServingNode};
 
 /// Every operation of the server.
 pub fn table() -> Vec<Route<App>> {

@@ -21,7 +21,7 @@ use crate::watch::MetricsText;
 use lodestone_catalog::job::JobRow;
 use lodestone_engine::ingest::ReembedRun;
 use lodestone_engine::{ComponentState, EngineError, Waiting};
-use lodestone_types::{Fault, JobStatus, Role, Sequence, Stage, SubTenantId, TenantId};
+use lodestone_types::{JobErrorCode, JobStatus, Role, Sequence, Stage, SubTenantId, TenantId};
 
 const DOCS_PAGE: &str = include_str!("docs.html");
 /// The page runs its own script, reads the document from this server and nothing else.
@@ -139,7 +139,7 @@ pub(super) fn job(row: &JobRow, waiting: &Waiting) -> JobView {
         stage: row.progress.map(|progress| progress.stage.as_str().to_owned()),
         progress: row.progress.and_then(|progress| progress.share()),
         attempts: row.job.attempts + u32::from(is_one_more),
-        error_code: row.fault.map_or("", |fault| fault.as_str()).to_owned(),
+        error_code: row.error_code.map_or("", |code| code.as_str()).to_owned(),
         message: waiting.reason(row).unwrap_or(&row.message).to_owned(),
         created_at: row.job.uploaded_at.to_string(),
         started_at: row.started_at.map(|at| at.to_string()),
@@ -162,7 +162,7 @@ fn reembed_job(run: &ReembedRun) -> JobView {
         progress: is_running.then(share),
         attempts: u32::from(run.status != JobStatus::Queued),
         error_code: match run.status {
-            JobStatus::Errored => Fault::EmbeddingFailed.as_str().to_owned(),
+            JobStatus::Errored => JobErrorCode::EmbeddingFailed.as_str().to_owned(),
             _ => String::new(),
         },
         message: run.message.clone(),

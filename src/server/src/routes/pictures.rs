@@ -1,7 +1,7 @@
 //! Pages of sources as pictures, or a URL that gives one for an hour.
 //!
-//! Drawing takes a child process and some of a core, so it has turns of its own beside those of
-//! answers: whoever has pages drawn that take long makes nobody wait but for other pages.
+//! Drawing takes a child process and some of a core, so it has a fair queue of its own: pages that
+//! take long keep other pages waiting, and no answers.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ pub(super) fn with_pages(
     original.map_err(|error| lookup_error(access, error))
 }
 
-/// The picture of a page: at once if it was drawn lately, else in the tenant's turn.
+/// The picture of a page: at once if it was drawn lately, else with a permit to draw.
 pub(super) async fn drawn(
     app: App,
     call: &Call,
@@ -96,10 +96,10 @@ pub(super) async fn drawn(
     if let Some(picture) = app.engine.recent_picture(&original, &drawing) {
         return Ok(PageImageReply::Picture(picture));
     }
-    let turn = app.turn_to_draw(call, &app.search_context(), access).await?;
+    let permit = app.draw_permit(call, &app.search_context(), access).await?;
     off_thread(move || {
         let picture = app.engine.draw(&mut original, &drawing);
-        drop(turn);
+        drop(permit);
         Ok(PageImageReply::Picture(picture?))
     })
     .await

@@ -1,7 +1,7 @@
 //! Answers from retrieved sources, at once or as events (API 3.5 #23, 5.4, 5.10, 5.11).
 //!
 //! ```text
-//! parse -> access -> turn (see `turns`), where an answer is wanted
+//! parse -> access -> permit (see `fair_queue`), where an answer is wanted
 //!       -> Engine::qna -+- at once:  remember the turn -> response
 //!                       +- streamed: start, sources, tokens -> all taken by the client?
 //!                                    -> remember the turn -> done
@@ -28,6 +28,7 @@ use crate::dto::answers::{
 };
 use crate::dto::search::Qna;
 use crate::error::ApiError;
+use crate::fair_queue::RunPermit;
 use crate::reply::Json;
 use crate::request::Call;
 use crate::routes::chunks_out::{citation, explanation, qna_chunks, qna_source};
@@ -36,7 +37,6 @@ use crate::routes::search::{completed, metadata_of};
 use crate::routes::search_warnings::warnings;
 use crate::routes::{Group, Route, off_thread};
 use crate::sse::{self, Disconnected, EventStream};
-use crate::turns::Turn;
 use lodestone_answer::{AnswerSource, DELTAS_MAX};
 use lodestone_engine::TenantAccess;
 use lodestone_engine::qna::{
@@ -93,17 +93,17 @@ pub(super) async fn answered(
     let asked = Arc::new(Asked { app, call, input, context });
     let opening = Arc::clone(&asked);
     let access = off_thread(move || opening.open()).await?;
-    let turn = match asked.input.ai_generation {
-        true => Some(asked.app.turn(&asked.call, &asked.context, &access).await?),
+    let permit = match asked.input.ai_generation {
+        true => Some(asked.app.run_permit(&asked.call, &asked.context, &access).await?),
         false => None,
     };
     if asked.input.stream {
-        return begin_stream(asked, access, turn, voice, listening).await;
+        return begin_stream(asked, access, permit, voice, listening).await;
     }
     let asking = Arc::clone(&asked);
     let (access, mut response) = off_thread(move || {
         let answer = asking.app.engine.qna(&access, &asking.request(), None)?;
-        drop(turn);
+        drop(permit);
         let sources = asking.sources(&answer.grounds, &answer.sources);
         Ok((access, asking.response(answer, sources)))
     })
@@ -122,7 +122,7 @@ pub(super) async fn answered(
 async fn begin_stream(
     asked: Arc<Asked>,
     access: TenantAccess,
-    turn: Option<Turn<CollectionId>>,
+    permit: Option<RunPermit<CollectionId>>,
     voice: Voice,
     listening: CancellationGuard,
 ) -> Result<Answered, ApiError> {
@@ -131,7 +131,7 @@ async fn begin_stream(
         sse::channel(voice.error_form(), Arc::clone(&call.request_id), call.spooler());
     let (starting, started) = oneshot::channel();
     let events = AnswerStream::new(events, voice);
-    let answering = stream_answer(asked, access, turn, events, starting);
+    let answering = stream_answer(asked, access, permit, events, starting);
     let answered = tokio::spawn(answering.instrument(tracing::Span::current()));
     if let Ok(degraded) = started.await {
         return Ok(Answered::Stream(stream.with_degraded(degraded).holding(listening)));
@@ -147,7 +147,7 @@ async fn begin_stream(
 async fn stream_answer(
     asked: Arc<Asked>,
     access: TenantAccess,
-    turn: Option<Turn<CollectionId>>,
+    permit: Option<RunPermit<CollectionId>>,
     events: AnswerStream,
     starting: oneshot::Sender<Vec<String>>,
 ) -> Result<(), ApiError> {
@@ -155,7 +155,7 @@ async fn stream_answer(
     // A panic drops the sender, and the stream ends with an `error` event.
     let told = off_thread(move || {
         let told = telling.tell(access, events, starting);
-        drop(turn);
+        drop(permit);
         told
     });
     let Some((access, stream, mut response)) = told.await? else { return Ok(()) };

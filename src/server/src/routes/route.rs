@@ -46,12 +46,12 @@ pub enum Media {
 
 /// The process that carries an operation out, where query nodes follow the one that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// The one that is asked.
-    Anywhere,
-    /// The same, as the operation tells of that process: no other one can answer for it.
-    Itself,
-    /// The one that writes: the operation changes something, or tells what that one alone knows.
+pub enum ServingNode {
+    /// The process that received the request, or another one that it is left to.
+    Any,
+    /// The process that received the request: the operation is about that process itself.
+    Asked,
+    /// The process that writes: the operation changes something, or tells what it alone knows.
     Writer,
 }
 
@@ -84,7 +84,7 @@ pub struct RouteSpec {
     /// Whether it waits for a slot among the operations that run at once.
     pub takes_slot: bool,
     /// The process that carries it out.
-    pub place: Place,
+    pub served_by: ServingNode,
     /// Its outcome beside its answer.
     pub effect: Effect,
     /// One line for the document.
@@ -132,7 +132,7 @@ pub struct RouteDraft {
     media: Media,
     body_bytes_max: usize,
     takes_slot: bool,
-    place: Option<Place>,
+    served_by: Option<ServingNode>,
     effect: Option<Effect>,
     summary: &'static str,
 }
@@ -200,7 +200,7 @@ impl<S: Send + 'static> Route<S> {
             media,
             body_bytes_max,
             takes_slot: true,
-            place: None,
+            served_by: None,
             effect: None,
             summary,
         }
@@ -290,13 +290,13 @@ impl RouteDraft {
     /// At the server that writes, although it changes nothing: others do not know it, or not yet.
     #[must_use]
     pub fn at_writer(self) -> Self {
-        Self { place: Some(Place::Writer), ..self }
+        Self { served_by: Some(ServingNode::Writer), ..self }
     }
 
     /// At the server that is asked and no other one, as it tells of that.
     #[must_use]
     pub fn of_itself(self) -> Self {
-        Self { place: Some(Place::Itself), ..self }
+        Self { served_by: Some(ServingNode::Asked), ..self }
     }
 
     /// With work that is done after the answer.
@@ -330,9 +330,9 @@ impl RouteDraft {
             (true, Group::Upload) => Effect::Queued,
             (true, _) => Effect::Visible,
         });
-        let place = self.place.unwrap_or(match is_mutation || role == Some(Role::Admin) {
-            true => Place::Writer,
-            false => Place::Anywhere,
+        let served_by = self.served_by.unwrap_or(match is_mutation || role == Some(Role::Admin) {
+            true => ServingNode::Writer,
+            false => ServingNode::Any,
         });
         let reader: Reader<S> = Arc::new(move |input| {
             let Parsed { request, ignored, tenant } = input.read::<R>(is_mutation)?;
@@ -355,7 +355,7 @@ impl RouteDraft {
             media,
             body_bytes_max,
             takes_slot,
-            place,
+            served_by,
             effect,
             summary,
             fields,

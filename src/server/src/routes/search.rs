@@ -50,7 +50,7 @@ async fn retrieve(
     searched(app, call, scope, mode, |app, call, access| found(app, call, access, input)).await
 }
 
-/// Searches a scope: in its turn, where a reranker reads what is found.
+/// Searches a scope: with a permit of the fair queue, where a reranker reads the results.
 pub(super) async fn searched<T: Send + 'static>(
     app: App,
     call: Call,
@@ -71,10 +71,10 @@ pub(super) async fn searched<T: Send + 'static>(
     }
     let (opening, asked, within) = (app.clone(), call.clone(), context.clone());
     let access = off_thread(move || opened(&opening, &asked, &within, &scope)).await?;
-    let turn = app.turn(&call, &context, &access).await?;
+    let permit = app.run_permit(&call, &context, &access).await?;
     off_thread(move || {
         let found = work(&app, &call, &access);
-        drop(turn);
+        drop(permit);
         found
     })
     .await

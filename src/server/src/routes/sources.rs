@@ -127,7 +127,7 @@ fn source(view: &SourceView) -> Source {
         tenant_metadata: record.tenant_metadata.clone(),
         status,
         indexing_status: status,
-        error_code: view.fault.map_or("", |fault| fault.as_str()).to_owned(),
+        error_code: view.error_code.map_or("", |code| code.as_str()).to_owned(),
         error_message: match view.status {
             JobStatus::Errored => view.message.clone(),
             _ => String::new(),

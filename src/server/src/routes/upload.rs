@@ -303,7 +303,7 @@ fn processing(
         indexing_status: status,
         success: true,
         message,
-        error_code: view.fault.map_or("", |fault| fault.as_str()).to_owned(),
+        error_code: view.error_code.map_or("", |code| code.as_str()).to_owned(),
         tenant_id: access.tenant.id.to_string(),
         sub_tenant_id: access.sub_tenant.to_string(),
         updated_at: view.updated_at.to_string(),

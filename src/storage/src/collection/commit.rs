@@ -18,7 +18,7 @@ use crate::collection::draft::{Draft, DraftSegment, NextSegment};
 use crate::collection::edit::{Edit, Outcome};
 use crate::collection::log::Commit;
 use crate::collection::manifest::{Manifest, SegmentEntry, TombstoneEntry};
-use crate::collection::other::dropped;
+use crate::collection::reembedding::dropped;
 use crate::collection::snapshot::Snapshot;
 use crate::collection::{Collection, CollectionError, PendingDelete, WriterState, layout};
 use lodestone_io::store::Key;
@@ -38,14 +38,14 @@ impl Collection {
     /// first, so that nothing is decided by what they hold.
     ///
     /// # Errors
-    /// [`CollectionError::OnlyRead`] where another process writes,
+    /// [`CollectionError::ReadOnly`] where another process writes,
     /// [`CollectionError::Poisoned`] after a failed commit, [`CollectionError::Quarantined`] while
     /// it is not known what a damaged segment held: a commit could not know what it replaces.
     pub fn writer(&self) -> Result<Writer<'_>, CollectionError> {
         let state = self.writer.lock();
         let collection = self.id;
         if self.only_reads {
-            return Err(CollectionError::OnlyRead { collection });
+            return Err(CollectionError::ReadOnly { collection });
         }
         if self.poisoned.load(Ordering::SeqCst) {
             return Err(CollectionError::Poisoned { collection });

@@ -80,7 +80,7 @@ pub enum CollectionError {
     },
     /// Another process writes to the collection.
     #[error("this process only reads collection {collection}")]
-    OnlyRead {
+    ReadOnly {
         /// The collection.
         collection: CollectionId,
     },
@@ -174,7 +174,7 @@ impl CollectionError {
             | Self::Poisoned { .. }
             | Self::InDoubt { .. }
             | Self::Fenced { .. }
-            | Self::OnlyRead { .. }
+            | Self::ReadOnly { .. }
             | Self::Behind { .. }
             | Self::Quarantined { .. }
             | Self::OtherModel { .. }

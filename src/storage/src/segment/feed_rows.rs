@@ -1,9 +1,9 @@
 //! The rows of a new segment as the input of building lists.
 
 use crate::segment::SegmentError;
-use crate::segment::feed::RowFeed;
 use crate::segment::format::Header;
 use crate::segment::lists::{ListSource, Older};
+use crate::segment::row_feed::RowFeed;
 use lodestone_compute::kmeans::{Centroids, CodeRows, HeldRows, TakeNearest};
 use lodestone_compute::one_bit::ListUnits;
 use lodestone_compute::rotation::Rotation;

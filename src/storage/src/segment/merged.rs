@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use crate::segment::feed::{RowFeed, Scratch, own_title};
 use crate::segment::lists::Lists;
+use crate::segment::row_feed::{RowFeed, Scratch, own_title};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_compute::VectorRows;
 use lodestone_graph::RowGraph;

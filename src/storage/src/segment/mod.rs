@@ -36,8 +36,8 @@
 //! - `format`: header, section table, trailer
 //! - `row_table`, `text_store`, `source_table`, `boxes`, `lines`, `contexts`: sections whose format
 //!   is defined here
-//! - `feed`, `feed_rows`, `writer`: write fresh sources, or the live rows of older segments, to a
-//!   file; `spool`: what waits for its place there; `merge_cost`: sizes of a merge
+//! - `row_feed`, `feed_rows`, `writer`: write fresh sources, or the live rows of older segments, to
+//!   a file; `spool`: what waits for its place there; `merge_cost`: sizes of a merge
 //! - `merged`: the live rows of older segments, to be written; `revectored`: those of one with
 //!   other vectors; `sparse`: vectors of a sparse model
 //! - `reader`: an open file; `section`: a part of it that is verified as it is read; `tiers`: its
@@ -47,7 +47,6 @@
 mod boxes;
 mod contexts;
 mod error;
-mod feed;
 mod feed_rows;
 pub mod flat;
 pub mod format;
@@ -57,6 +56,7 @@ mod merge_cost;
 mod merged;
 mod reader;
 mod revectored;
+mod row_feed;
 mod row_table;
 mod section;
 mod source_table;
@@ -69,9 +69,9 @@ mod verify;
 mod writer;
 
 pub use error::SegmentError;
-pub use feed::{NewRow, NewSource};
 pub use format::VectorKind;
 pub use reader::Segment;
+pub use row_feed::{NewRow, NewSource};
 pub use sparse::SparseRow;
 pub use text_store::TextReader;
 pub use tombstones::TombstoneSet;

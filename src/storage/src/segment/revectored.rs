@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use crate::segment::feed::{RowFeed, Scratch};
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
 use crate::segment::merged::MergedRows;
+use crate::segment::row_feed::{RowFeed, Scratch};
 use crate::segment::sparse::{SparseRow, model_of_all};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_compute::{FullKind, VectorColumns, VectorRows};

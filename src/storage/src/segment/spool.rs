@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 
-use crate::segment::feed::Scratch;
+use crate::segment::row_feed::Scratch;
 
 /// Bytes that are kept in memory.
 const MEMORY_BYTES_MAX: usize = 8 << 20;

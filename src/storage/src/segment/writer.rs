@@ -3,7 +3,6 @@
 
 use std::io::{self, Write};
 
-use crate::segment::feed::{self, FreshRows, NewSource, RowFeed, Scratch};
 use crate::segment::feed_rows::FeedRows;
 use crate::segment::format::{
     Footer, Header, PLAIN_VERSION, SECTION_ALIGN, SPARSE_VERSION, Section, SectionEntry, VectorKind,
@@ -11,6 +10,7 @@ use crate::segment::format::{
 use crate::segment::lists::{self, ListPolicy, ONE_BIT_ROWS_MIN};
 use crate::segment::merged::MergedRows;
 use crate::segment::revectored::RevectoredRows;
+use crate::segment::row_feed::{self, FreshRows, NewSource, RowFeed, Scratch};
 use crate::segment::spool::Spool;
 use crate::segment::{
     Segment, SegmentError, SparseRow, TombstoneSet, boxes, contexts, lines, row_table,
@@ -199,13 +199,13 @@ fn write_sections(
     let records = || feed.sources().iter().map(|(record, _)| record);
     out.write(&header.encode())?;
     out.begin(Section::Rows)?;
-    out.write(&row_table::encode(&feed::entries(feed), header.sources))?;
+    out.write(&row_table::encode(&row_feed::entries(feed), header.sources))?;
     out.begin(Section::Texts)?;
     write_texts(out, header, feed, scratch)?;
     out.begin(Section::Sources)?;
     out.write(&source_table::encode(records()))?;
     out.begin(Section::Columns)?;
-    out.write(&feed::columns(feed)?)?;
+    out.write(&row_feed::columns(feed)?)?;
 
     write_vectors(out, header, feed)?;
     out.begin(Section::TextIndex)?;
@@ -235,7 +235,7 @@ fn write_sections(
         out.begin(Section::Contexts)?;
         out.write(&contexts)?;
     }
-    if let Some(graph) = feed::graph(feed, header.rows)? {
+    if let Some(graph) = row_feed::graph(feed, header.rows)? {
         out.begin(Section::Graph)?;
         out.write(&graph)?;
     }

@@ -32,7 +32,7 @@ use crate::impact_postings::{Block, ENTRY_BYTES, Impacts, POSTING_BYTES, STEP, w
 use crate::mask::RowMask;
 use crate::postings::Group;
 use crate::score::{self, Worth};
-use crate::top::{self, Floor};
+use crate::top::{self, ScoreThreshold};
 use crate::{BundleBytes, RowScores, TextError};
 pub use write::{ImpactMerge, write_impacts};
 
@@ -162,8 +162,8 @@ impl ImpactIndex {
     }
 
     /// The rows of `among` (None: all rows) that may be among the best over all segments that
-    /// share the floor, with the scores of [`Self::score`]. Every row at or above the floor of all
-    /// of them is there, and few others. `query` are terms with their weights.
+    /// share the threshold, with the scores of [`Self::score`]. Every row at or above the threshold
+    /// of all of them is there, and few others. `query` are terms with their weights.
     ///
     /// # Errors
     /// [`TextError::Damaged`] if postings cannot be read.
@@ -171,13 +171,13 @@ impl ImpactIndex {
         &self,
         query: &[(u32, f32)],
         among: Option<&RoaringBitmap>,
-        floor: &Floor,
+        threshold: &ScoreThreshold,
     ) -> Result<RowScores, TextError> {
         let mask = RowMask::new(self.rows, among);
         if mask.count() == 0 {
             return Ok(RowScores::default());
         }
-        Ok(top::best_of(self.scored(query)?, &mask, floor, 0))
+        Ok(top::best_of(self.scored(query)?, &mask, threshold, 0))
     }
 
     /// Scores of the rows of `among` (None: all rows) that have a term of the query: the sum of

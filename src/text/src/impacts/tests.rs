@@ -78,8 +78,8 @@ proptest! {
         let masked = on_paper(&rows, &query, |row| among.contains(row));
         prop_assert_eq!(&listed(index.score(&query, Some(&among)).unwrap()), &masked);
         for (among, scores) in [(None, &all), (Some(&among), &masked)] {
-            let floor = Floor::new(wanted, 0.0);
-            let mut best = listed(index.best(&query, among, &floor).unwrap());
+            let threshold = ScoreThreshold::new(wanted, 0.0);
+            let mut best = listed(index.best(&query, among, &threshold).unwrap());
             let mut scores = scores.clone();
             for hits in [&mut best, &mut scores] {
                 hits.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -141,7 +141,7 @@ fn a_large_index_scores_as_on_paper() {
     }
     let mut expected = on_paper(&rows, &query, |_| true);
     assert_eq!(listed(index.score(&query, None).unwrap()), expected);
-    let best = index.best(&query, None, &Floor::new(10, 0.0)).unwrap();
+    let best = index.best(&query, None, &ScoreThreshold::new(10, 0.0)).unwrap();
     assert!(best.count() < 20_000, "{} rows are left", best.count());
     expected.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let first: Vec<_> = best.top(10).iter().map(|hit| (hit.row.0, hit.score)).collect();
@@ -174,5 +174,5 @@ fn what_does_not_fit_is_refused() {
     }
     let none = index(&[vec![], vec![]]);
     assert_eq!(none.score(&[(1, 1.0)], None).unwrap().count(), 0);
-    assert_eq!(none.best(&[], None, &Floor::new(1, 0.0)).unwrap().count(), 0);
+    assert_eq!(none.best(&[], None, &ScoreThreshold::new(1, 0.0)).unwrap().count(), 0);
 }

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::log::appender::Appender;
 use crate::log::base::{Garbage, Stop};
 use crate::log::entry::{self, Base, Frames, Kind};
-use crate::log::follow::{Cursor, Place};
+use crate::log::follow::{Cursor, PollEnd};
 use crate::log::reader::{End, Plan, newest, numbers};
 use lodestone_io::store::testing::{Call, Fault, FaultyBlobs, MemoryBlobs};
 use lodestone_io::store::{BlobStore, Key};
@@ -262,11 +262,11 @@ impl Process<'_> {
             return Ok(true);
         }
         let place = at.poll(&mut apply)?;
-        if place == Place::Removed {
+        if place == PollEnd::Shortened {
             *cursor = None;
             self.facts.lock().overtaken += 1;
         }
-        Ok(place == Place::End)
+        Ok(place == PollEnd::UpToDate)
     }
 }
 

@@ -61,13 +61,13 @@ pub(super) enum Failure {
 }
 
 /// A task that a node has; its end gives up the node's place for it.
-pub(super) struct Turn<'a> {
+pub(super) struct TaskPermit<'a> {
     node: &'a Node,
     task: u64,
     exchange: Exchange,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for TaskPermit<'_> {
     fn drop(&mut self) {
         self.node.state.lock().running.retain(|running| running.task != self.task);
     }
@@ -137,7 +137,7 @@ impl Node {
     }
 
     /// A place for a task; `None` where another has just taken it.
-    pub(super) fn take(&self) -> Option<Turn<'_>> {
+    pub(super) fn take(&self) -> Option<TaskPermit<'_>> {
         let task = self.next_task.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state.lock();
         if state.usable.is_none() || state.running.len() >= TASKS_MAX {
@@ -145,7 +145,7 @@ impl Node {
         }
         let exchange = self.forwarder.begin();
         state.running.push(Running { task, exchange: exchange.clone(), since: Instant::now() });
-        Some(Turn { node: self, task, exchange })
+        Some(TaskPermit { node: self, task, exchange })
     }
 
     /// Notes that it failed a task: it is not asked again before it was looked at.
@@ -224,7 +224,7 @@ impl Node {
     }
 }
 
-impl Turn<'_> {
+impl TaskPermit<'_> {
     pub(super) fn run(
         &self,
         target: &str,

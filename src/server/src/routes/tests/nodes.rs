@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use super::{Answer, Server};
 use crate::HttpSettings;
 use crate::listen::{ListenSettings, never_stops, serve};
-use crate::routes::{Effect, Place, RouteSpec, table};
+use crate::routes::{Effect, RouteSpec, ServingNode, table};
 
 fn listed(is_wanted: impl Fn(&RouteSpec) -> bool) -> Vec<String> {
     let table = table();
@@ -57,8 +57,8 @@ fn operations_that_a_query_node_answers() {
         "POST /v1/rerank",
         "POST /v1/vector_stores/{vector_store_id}/search",
     ];
-    assert_eq!(listed(|spec| spec.place == Place::Anywhere), expected);
-    let of_itself = listed(|spec| spec.place == Place::Itself);
+    assert_eq!(listed(|spec| spec.served_by == ServingNode::Any), expected);
+    let of_itself = listed(|spec| spec.served_by == ServingNode::Asked);
     assert_eq!(of_itself, ["GET /metrics", "GET /metrics/hour"], "what is told of one process");
 }
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! one passage   -> lane of queries, as a search makes its vector
-//! more          -> groups that the cores take together for about a tenth of a second, each in a
-//!                  turn of its owner (`turns`) and in the lane of answers
+//! more          -> groups that the cores take together for about a tenth of a second, each with a
+//!                  permit of the fair queue and in the lane of answers
 //! ```
 //! So a search waits for no group, and another owner for one at most, however many texts come.
 
@@ -211,12 +211,12 @@ pub(super) async fn vectors(
     let tokens_max = limits::EMBED_BATCH_TOKENS * app.engine.settings().embed_threads.max(1);
     let mut vectors = Vec::with_capacity(passages.texts.len());
     for group in passages.groups(tokens_max) {
-        let turn = app.turn_of(call, &context.restarted(), owner).await?;
+        let permit = app.run_permit_of(call, &context.restarted(), owner).await?;
         let texts = passages.texts[group].iter_mut().map(std::mem::take).map(with_role).collect();
         let (embedder, context) = (Arc::clone(embedder), context.restarted());
         let made = off_thread(move || {
             let made = embedder.embed_as(Lane::Answer, &context, texts);
-            drop(turn);
+            drop(permit);
             Ok(made.map_err(EngineError::from)?)
         });
         vectors.extend(made.await?);

@@ -65,8 +65,8 @@ fn tenant_of(grant: &Grant, named: Option<&TenantId>) -> Result<TenantId, ApiErr
     })
 }
 
-/// The owner of the turns of a request that reads no tenant's data: the tenant that it names or the
-/// only one of the key, else the key.
+/// The owner, in the fair queue, of a request that reads no tenant's data: the tenant that it names
+/// or the only one of the key, else the key.
 fn owner(app: &App, grant: &Grant, named: Option<&TenantId>) -> Result<CollectionId, ApiError> {
     let tenant = tenant_behind(app, grant, named)?;
     Ok(tenant.map_or_else(|| of_key(&grant.key_id), |tenant| tenant.collection))

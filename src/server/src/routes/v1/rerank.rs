@@ -70,10 +70,10 @@ fn chosen(app: &App, model: Option<String>) -> Result<(Scorer, String), ApiError
     Ok((scorer, name.to_owned()))
 }
 
-/// The application, the call, its bounds and whose turn it takes.
+/// The application, the call, its bounds and its owner in the fair queue.
 type Asked<'a> = (&'a App, &'a Call, &'a RequestContext, CollectionId);
 
-/// Scores of the reranker: as many documents in a turn as it reads at once.
+/// Scores of the reranker: with each permit, as many documents as it reads at once.
 async fn verdicts(
     (app, call, context, owner): Asked<'_>,
     query: String,
@@ -83,13 +83,13 @@ async fn verdicts(
     let mut scores = Vec::with_capacity(documents.len());
     while scores.len() < documents.len() {
         let context = context.of_tenant(owner).restarted();
-        let turn = app.turn_of(call, &context, owner).await?;
+        let permit = app.run_permit_of(call, &context, owner).await?;
         let (engine, context, from) = (app.engine.clone(), context.restarted(), scores.len());
         let (query, documents) = (Arc::clone(&query), Arc::clone(documents));
         let scored = off_thread(move || {
             let left: Vec<&str> = documents[from..].iter().map(String::as_str).collect();
             let scored = engine.relevance(&context, &query, &left)?;
-            drop(turn);
+            drop(permit);
             scored
                 .filter(|scored| !scored.is_empty())
                 .ok_or_else(|| ApiError::internal("the reranker has read no document"))

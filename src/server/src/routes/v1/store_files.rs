@@ -24,7 +24,7 @@ use lodestone_engine::ingest::Amendment;
 use lodestone_engine::query::SourceView;
 use lodestone_engine::{EngineError, Span, TenantAccess};
 use lodestone_types::{
-    Fault, JobStatus, Metadata, Role, SourceId, TenantId, TenantMode, Timestamp, limits,
+    JobErrorCode, JobStatus, Metadata, Role, SourceId, TenantId, TenantMode, Timestamp, limits,
 };
 
 /// Chunks that are read at once.
@@ -238,7 +238,7 @@ pub(super) fn view(access: &TenantAccess, source: &SourceView) -> StoreFileView 
         JobStatus::Queued | JobStatus::InProgress => ("in_progress", None),
         JobStatus::Success => ("completed", None),
         JobStatus::Errored => {
-            let code = source.fault.map_or("server_error", code_of);
+            let code = source.error_code.map_or("server_error", code_of);
             let message = match source.message.as_str() {
                 "" => "processing failed".to_owned(),
                 message => message.to_owned(),
@@ -260,16 +260,17 @@ pub(super) fn view(access: &TenantAccess, source: &SourceView) -> StoreFileView 
 }
 
 /// The fault of a file in OpenAI's words.
-fn code_of(fault: Fault) -> &'static str {
-    match fault {
-        Fault::EncryptedFile | Fault::CorruptFile | Fault::TooLarge | Fault::NoText => {
-            "invalid_file"
-        }
-        Fault::FetchFailed
-        | Fault::UrlBlocked
-        | Fault::EmbeddingFailed
-        | Fault::Timeout
-        | Fault::TenantLimit
-        | Fault::Internal => "server_error",
+fn code_of(error_code: JobErrorCode) -> &'static str {
+    match error_code {
+        JobErrorCode::EncryptedFile
+        | JobErrorCode::CorruptFile
+        | JobErrorCode::TooLarge
+        | JobErrorCode::NoText => "invalid_file",
+        JobErrorCode::FetchFailed
+        | JobErrorCode::UrlBlocked
+        | JobErrorCode::EmbeddingFailed
+        | JobErrorCode::Timeout
+        | JobErrorCode::TenantLimit
+        | JobErrorCode::Internal => "server_error",
     }
 }

@@ -104,7 +104,7 @@ fn a_reader_refuses_writers() {
     add(&dir.open(), &[source("s", "a", 1, &["x"])]);
     let reader = read(Arc::clone(&dir.store));
     let error = reader.writer().err().expect("it only reads");
-    assert!(matches!(error, CollectionError::OnlyRead { .. }), "{error}");
+    assert!(matches!(error, CollectionError::ReadOnly { .. }), "{error}");
     assert!(!reader.is_poisoned());
 }
 

@@ -347,5 +347,5 @@ fn a_registry_without_an_epoch_only_reads() {
     let reader = get(&registry, ID).unwrap();
     assert_eq!(visible(&reader), visible(&writer));
     let error = reader.writer().err().expect("another process writes");
-    assert!(matches!(error, CollectionError::OnlyRead { .. }), "{error}");
+    assert!(matches!(error, CollectionError::ReadOnly { .. }), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Turns of tenants at the workers: no tenant keeps all of them while others have work.
+//! Workers shared among tenants: no tenant keeps all of them while others have work.
 //!
 //! The catalog serves tenants round-robin, one claim each. That alone does not help a tenant whose
 //! work arrives while every worker reads a slow document of another one, so the last free worker of
@@ -15,7 +15,7 @@ use lodestone_types::{CollectionId, TenantId};
 
 /// The workers of each duty, and the tenants that they work for.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct FairWorkers {
     process: Workers,
     fetch: Workers,
 }
@@ -35,12 +35,12 @@ struct Busy {
 
 /// One claim in work; ends when dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
+pub(super) struct ClaimInWork<'a> {
     workers: &'a Workers,
     collection: CollectionId,
 }
 
-impl Turns {
+impl FairWorkers {
     /// So many workers of either duty.
     pub(super) fn new(process: usize, fetch: usize) -> Self {
         let workers = |count| Workers { count, busy: Mutex::default() };
@@ -62,7 +62,7 @@ impl Turns {
         duty: Duty,
         workers_for: impl Fn(&TenantId) -> Option<usize>,
         claim: impl FnOnce(Vec<CollectionId>) -> Result<Option<Claim>, CatalogError>,
-    ) -> Result<Option<(Claim, Turn<'_>)>, CatalogError> {
+    ) -> Result<Option<(Claim, ClaimInWork<'_>)>, CatalogError> {
         let workers = match duty {
             Duty::Process => &self.process,
             Duty::Fetch => &self.fetch,
@@ -79,11 +79,11 @@ impl Turns {
         let tenant = claim.tenant.clone();
         busy.entry(collection).or_insert(Busy { tenant, claims: 0 }).claims += 1;
         drop(busy);
-        Ok(Some((claim, Turn { workers, collection })))
+        Ok(Some((claim, ClaimInWork { workers, collection })))
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ClaimInWork<'_> {
     fn drop(&mut self) {
         let mut busy = self.workers.busy.lock();
         let of = busy.get_mut(&self.collection).expect("it was counted when it began");
@@ -109,14 +109,14 @@ mod tests {
 
     #[test]
     fn the_last_free_worker_is_for_a_tenant_without_one() {
-        let turns = Turns::new(3, 1);
+        let workers = FairWorkers::new(3, 1);
         let take = |name, waiting: &[u128]| {
             let claim = |except: Vec<CollectionId>| {
                 let except: Vec<u128> = except.iter().map(|id| id.0.as_u128()).collect();
                 assert_eq!(except, waiting);
                 Ok(Some(of(name)))
             };
-            turns.take(Duty::Process, |_| None, claim).unwrap().unwrap().1
+            workers.take(Duty::Process, |_| None, claim).unwrap().unwrap().1
         };
         let (first, second) = (take(1, &[]), take(1, &[]));
         let third = take(2, &[1]);
@@ -125,14 +125,14 @@ mod tests {
         drop((first, second, third));
         let first = take(1, &[]);
         let page = |except: Vec<CollectionId>| Ok(Some(of(except.len() as u128)));
-        assert!(turns.take(Duty::Fetch, |_| None, page).is_ok());
+        assert!(workers.take(Duty::Fetch, |_| None, page).is_ok());
         drop(first);
-        assert!(turns.process.busy.lock().is_empty());
+        assert!(workers.process.busy.lock().is_empty());
     }
 
     #[test]
     fn a_tenant_with_as_many_workers_as_it_may_have_waits_and_others_do_not() {
-        let turns = Turns::new(9, 9);
+        let workers = FairWorkers::new(9, 9);
         let most = std::cell::Cell::new(2);
         let of_limited = |tenant: &TenantId| (tenant.as_str() == "t1").then(|| most.get());
         let take = |duty, name, waiting: &[u128]| {
@@ -141,7 +141,7 @@ mod tests {
                 assert_eq!(except, waiting);
                 Ok(Some(of(name)))
             };
-            turns.take(duty, of_limited, claim).unwrap().unwrap().1
+            workers.take(duty, of_limited, claim).unwrap().unwrap().1
         };
         let first = take(Duty::Process, 1, &[]);
         let _second = take(Duty::Process, 1, &[]);

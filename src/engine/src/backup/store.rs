@@ -1,4 +1,4 @@
-//! The place of backups as a component, and a folder as one.
+//! The store of backups: the trait, and a folder that implements it.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -33,7 +33,7 @@ pub type ReadAt<'a> = dyn FnMut(u64, &mut [u8]) -> Result<usize, BackupError> + 
 pub type TakeNext<'a> = dyn FnMut(&[u8]) -> Result<(), BackupError> + 'a;
 
 /// A store of contents under their hashes, and of small files under names of two components.
-pub trait Place: Send + Sync + fmt::Debug {
+pub trait BackupStore: Send + Sync + fmt::Debug {
     /// Its name for people.
     fn name(&self) -> String;
 
@@ -41,13 +41,13 @@ pub trait Place: Send + Sync + fmt::Debug {
     /// after [`Self::sync`].
     ///
     /// # Errors
-    /// Those of `read` and of the place.
+    /// Those of `read` and of the store.
     fn put_object(&self, read: &mut ReadAt<'_>) -> Result<Object, BackupError>;
 
     /// Length of an object, if it is there. Its bytes are not read.
     ///
     /// # Errors
-    /// Those of the place.
+    /// Those of the store.
     fn object_len(&self, sha256: &str) -> Result<Option<u64>, BackupError>;
 
     /// Gives an object to `take` and compares it with its hash and length on the way.
@@ -59,43 +59,43 @@ pub trait Place: Send + Sync + fmt::Debug {
     /// The hashes of all objects.
     ///
     /// # Errors
-    /// Those of the place.
+    /// Those of the store.
     fn objects(&self) -> Result<Vec<String>, BackupError>;
 
     /// Removes an object; one that is not there counts as removed.
     ///
     /// # Errors
-    /// Those of the place.
+    /// Those of the store.
     fn remove_object(&self, sha256: &str) -> Result<(), BackupError>;
 
     /// Makes everything durable that was stored before.
     ///
     /// # Errors
-    /// Those of the place.
+    /// Those of the store.
     fn sync(&self) -> Result<(), BackupError>;
 
     /// Stores a small file in one step, durably.
     ///
     /// # Errors
-    /// Those of the place.
+    /// Those of the store.
     fn put(&self, group: &str, name: &str, bytes: &[u8]) -> Result<(), BackupError>;
 
     /// A small file, if it is there.
     ///
     /// # Errors
-    /// Those of the place.
+    /// Those of the store.
     fn get(&self, group: &str, name: &str) -> Result<Option<Vec<u8>>, BackupError>;
 
     /// The names of the small files of a group, ascending.
     ///
     /// # Errors
-    /// Those of the place.
+    /// Those of the store.
     fn names(&self, group: &str) -> Result<Vec<String>, BackupError>;
 
     /// Removes a small file; one that is not there counts as removed.
     ///
     /// # Errors
-    /// Those of the place.
+    /// Those of the store.
     fn remove(&self, group: &str, name: &str) -> Result<(), BackupError>;
 }
 
@@ -246,7 +246,7 @@ impl Folder {
     }
 }
 
-impl Place for Folder {
+impl BackupStore for Folder {
     fn name(&self) -> String {
         self.root.display().to_string()
     }

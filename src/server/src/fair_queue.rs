@@ -1,12 +1,13 @@
-//! Turns of requests: a bounded number runs at once, and the next is one of another owner where one
-//! waits. However many one owner asks for, another waits for one of them at most.
+//! A fair queue of requests: a bounded number runs at once, and the owners of those that wait are
+//! served round-robin. However many requests one owner sends, a request of another owner waits for
+//! one of them at most.
 //!
-//! The owners of expensive requests (answers, searches with a reranker, drawings of pages) are
-//! collections. One of them keeps a core busy for a third of a second, where a search takes
-//! milliseconds: as many run at once as there are cores, outside of the slots of
-//! [`crate::admission`], which other reads use meanwhile.
+//! An owner is a tenant's collection or an API key. Expensive requests (answers, searches with a
+//! reranker, drawings of pages) have queues of their own, outside of the slots of
+//! [`crate::admission`]: each keeps a core busy for a third of a second, where a search takes
+//! milliseconds, so as many run at once as there are cores.
 //!
-//! When the queue is full, the newest of the owner with the most is refused.
+//! When the queue is full, the newest request of the owner with the most waiting is refused.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -22,9 +23,9 @@ use lodestone_types::{RequestContext, Stopped};
 /// Seconds after which a refused client should try again.
 const RETRY_SECONDS: u32 = 1;
 
-/// The turns of a server. Clones share them.
+/// A queue that serves owners `K` round-robin. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Turns<K>(Arc<Shared<K>>);
+pub struct FairQueue<K>(Arc<Shared<K>>);
 
 #[derive(Debug)]
 struct Shared<K> {
@@ -37,32 +38,37 @@ struct Shared<K> {
 struct State<K> {
     running: usize,
     waiting: usize,
-    /// Owners in the order of their turns, each with those who wait, none of them with nobody.
-    ring: VecDeque<(K, VecDeque<oneshot::Sender<Turn<K>>>)>,
+    /// Owners in the order in which they are served, each with its waiting requests, of which it
+    /// has at least one.
+    ring: VecDeque<(K, VecDeque<oneshot::Sender<RunPermit<K>>>)>,
 }
 
-/// The right to run; passed on when dropped.
+/// Permission to run; goes to the next waiting request when dropped.
 #[derive(Debug)]
-pub struct Turn<K>(Turns<K>);
+pub struct RunPermit<K>(FairQueue<K>);
 
-impl<K: PartialEq> Turns<K> {
-    /// Turns for `running_max` at once, and `waiting_max` that wait.
+impl<K: PartialEq> FairQueue<K> {
+    /// A queue that lets `running_max` run at once and `waiting_max` wait.
     pub fn new(running_max: usize, waiting_max: usize) -> Self {
         let running_max = running_max.max(1);
         let state = Mutex::new(State { running: 0, waiting: 0, ring: VecDeque::new() });
         Self(Arc::new(Shared { running_max, waiting_max, state }))
     }
 
-    /// Waits for a turn of an owner, until the request is over.
+    /// Waits for a permit for a request of `owner`, until the deadline of the request.
     ///
     /// # Errors
     /// 503 where the queue is full or the time is over.
-    pub async fn enter(&self, context: &RequestContext, owner: K) -> Result<Turn<K>, ApiError> {
+    pub async fn enter(
+        &self,
+        context: &RequestContext,
+        owner: K,
+    ) -> Result<RunPermit<K>, ApiError> {
         let given = {
             let mut state = self.0.state.lock();
             if state.running < self.0.running_max {
                 state.running += 1;
-                return Ok(Turn(Self(Arc::clone(&self.0))));
+                return Ok(RunPermit(Self(Arc::clone(&self.0))));
             }
             let (giving, given) = oneshot::channel();
             state.wait(owner, giving, self.0.waiting_max);
@@ -73,7 +79,7 @@ impl<K: PartialEq> Turns<K> {
     }
 }
 
-impl<K> Drop for Turn<K> {
+impl<K> Drop for RunPermit<K> {
     fn drop(&mut self) {
         let next = {
             let mut state = self.0.0.state.lock();
@@ -84,15 +90,15 @@ impl<K> Drop for Turn<K> {
             next
         };
         if let Some(next) = next {
-            // One that has left in this moment drops the turn, which passes it on.
-            drop(next.send(Turn(Turns(Arc::clone(&self.0.0)))));
+            // A request that was cancelled in this moment drops the permit, which passes it on.
+            drop(next.send(RunPermit(FairQueue(Arc::clone(&self.0.0)))));
         }
     }
 }
 
 impl<K> State<K> {
-    /// Adds one who waits; where there are too many, the newest of the owner with the most goes.
-    fn wait(&mut self, owner: K, giving: oneshot::Sender<Turn<K>>, waiting_max: usize)
+    /// Adds a waiting request; of too many, the newest one of the owner with the most is refused.
+    fn wait(&mut self, owner: K, giving: oneshot::Sender<RunPermit<K>>, waiting_max: usize)
     where
         K: PartialEq,
     {
@@ -120,8 +126,8 @@ impl<K> State<K> {
         self.waiting = self.ring.iter().map(|(_, waiting)| waiting.len()).sum();
     }
 
-    /// The one whose turn it is.
-    fn next(&mut self) -> Option<oneshot::Sender<Turn<K>>> {
+    /// Takes the next waiting request that was not cancelled out of the queue.
+    fn next(&mut self) -> Option<oneshot::Sender<RunPermit<K>>> {
         loop {
             let (owner, mut waiting) = self.ring.pop_front()?;
             let next = waiting.pop_front();
@@ -163,31 +169,35 @@ mod tests {
 
     use super::*;
 
-    type Waiting<'a> = Pin<Box<dyn Future<Output = Result<Turn<u8>, ApiError>> + 'a>>;
+    type Waiting<'a> = Pin<Box<dyn Future<Output = Result<RunPermit<u8>, ApiError>> + 'a>>;
 
-    /// One who waits for a turn; asked once, so that it stands in the queue.
-    fn waiting<'a>(turns: &'a Turns<u8>, context: &'a RequestContext, number: u8) -> Waiting<'a> {
-        let mut waiting: Waiting<'_> = Box::pin(turns.enter(context, number));
+    /// A request that waits for a permit; polled once, so that it stands in the queue.
+    fn waiting<'a>(
+        queue: &'a FairQueue<u8>,
+        context: &'a RequestContext,
+        number: u8,
+    ) -> Waiting<'a> {
+        let mut waiting: Waiting<'_> = Box::pin(queue.enter(context, number));
         assert!((&mut waiting).now_or_never().is_none());
         waiting
     }
 
     #[tokio::test]
     async fn the_next_is_one_of_another_tenant() {
-        let (turns, context) = (Turns::new(2, 1000), RequestContext::default());
+        let (queue, context) = (FairQueue::new(2, 1000), RequestContext::default());
         let mut running = VecDeque::new();
         for _ in 0..2 {
-            running.push_back(turns.enter(&context, 1).await.unwrap());
+            running.push_back(queue.enter(&context, 1).await.unwrap());
         }
-        let mut many: Vec<_> = (0..64).map(|_| waiting(&turns, &context, 1)).collect();
-        let mut other = waiting(&turns, &context, 2);
+        let mut many: Vec<_> = (0..64).map(|_| waiting(&queue, &context, 1)).collect();
+        let mut other = waiting(&queue, &context, 2);
         let mut served = 0;
-        // Two turns end: one goes to each tenant.
+        // Two permits are dropped: one goes to each tenant.
         for _ in 0..2 {
             drop(running.pop_front());
             many.retain_mut(|one| match one.now_or_never() {
-                Some(turn) => {
-                    running.push_back(turn.unwrap());
+                Some(permit) => {
+                    running.push_back(permit.unwrap());
                     served += 1;
                     false
                 }
@@ -195,46 +205,46 @@ mod tests {
             });
         }
         assert_eq!(served, 1);
-        drop((&mut other).now_or_never().expect("the second turn").unwrap());
+        drop((&mut other).now_or_never().expect("the second permit").unwrap());
     }
 
     #[tokio::test]
-    async fn a_turn_of_one_who_left_goes_on() {
-        let (turns, context) = (Turns::new(1, 1000), RequestContext::default());
-        let running = turns.enter(&context, 1).await.unwrap();
-        let (left, given) = (waiting(&turns, &context, 1), waiting(&turns, &context, 2));
-        let mut stays = waiting(&turns, &context, 1);
+    async fn a_permit_of_a_cancelled_request_goes_on() {
+        let (queue, context) = (FairQueue::new(1, 1000), RequestContext::default());
+        let running = queue.enter(&context, 1).await.unwrap();
+        let (left, given) = (waiting(&queue, &context, 1), waiting(&queue, &context, 2));
+        let mut stays = waiting(&queue, &context, 1);
         drop(left);
         drop(running);
         assert!((&mut stays).now_or_never().is_none());
-        // It has been given its turn and leaves without having looked.
+        // It has been given its permit and is cancelled without having been polled.
         drop(given);
-        drop((&mut stays).now_or_never().expect("its turn").unwrap());
-        assert_eq!(turns.0.state.lock().running, 0);
-        drop(turns.enter(&context, 1).await.unwrap());
+        drop((&mut stays).now_or_never().expect("its permit").unwrap());
+        assert_eq!(queue.0.state.lock().running, 0);
+        drop(queue.enter(&context, 1).await.unwrap());
     }
 
     #[tokio::test]
     async fn a_full_queue_refuses_the_tenant_with_the_most() {
-        let (turns, context) = (Turns::new(1, 3), RequestContext::default());
-        let _running = turns.enter(&context, 1).await.unwrap();
-        let mut many: Vec<_> = (0..3).map(|_| waiting(&turns, &context, 1)).collect();
-        let _other = waiting(&turns, &context, 2);
+        let (queue, context) = (FairQueue::new(1, 3), RequestContext::default());
+        let _running = queue.enter(&context, 1).await.unwrap();
+        let mut many: Vec<_> = (0..3).map(|_| waiting(&queue, &context, 1)).collect();
+        let _other = waiting(&queue, &context, 2);
         let refused = many.pop().unwrap().now_or_never().expect("an answer").unwrap_err();
         assert_eq!((refused.condition(), refused.reason()), (Condition::Unavailable, "overloaded"));
         assert!(many.iter_mut().all(|one| one.now_or_never().is_none()));
-        // Those who have left take no place.
+        // Cancelled requests take no place.
         many.clear();
-        let _others = [waiting(&turns, &context, 3), waiting(&turns, &context, 3)];
+        let _others = [waiting(&queue, &context, 3), waiting(&queue, &context, 3)];
     }
 
     #[tokio::test]
     async fn a_wait_ends_with_the_time_of_the_request() {
-        let (turns, context) = (Turns::new(1, 3), RequestContext::default());
-        let _running = turns.enter(&context, 1).await.unwrap();
+        let (queue, context) = (FairQueue::new(1, 3), RequestContext::default());
+        let _running = queue.enter(&context, 1).await.unwrap();
         let limit = Duration::from_millis(5);
         let context = RequestContext::with_limit(limit);
-        let waited = timeout(Duration::from_secs(60), turns.enter(&context, 2)).await;
+        let waited = timeout(Duration::from_secs(60), queue.enter(&context, 2)).await;
         let refused = waited.expect("the wait ends").unwrap_err();
         assert_eq!(refused.reason(), "deadline_exceeded");
     }

@@ -1,4 +1,4 @@
-//! Room for the vectors of a tenant that has a limit of them.
+//! Limits on the number of vectors of a tenant.
 //!
 //! Every live row counts: client vectors, chunks of documents and of memories. The count is that of
 //! the newest version of the collection, and it is taken under its writer's lock just before the
@@ -11,7 +11,7 @@ use lodestone_types::{SourceId, SubTenantId};
 
 /// Vectors of a tenant, and its limit of them.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct VectorAllowance {
     max: Option<u64>,
     used: u64,
 }
@@ -25,9 +25,13 @@ impl Ingest {
     }
 
     /// Vectors of a tenant in a version of its collection, and the limit that holds.
-    pub(super) fn room(&self, tenant: &Tenant, version: &Snapshot) -> Result<Room, CatalogError> {
+    pub(super) fn vector_allowance(
+        &self,
+        tenant: &Tenant,
+        version: &Snapshot,
+    ) -> Result<VectorAllowance, CatalogError> {
         let max = self.limits_of(tenant)?.vectors;
-        Ok(Room { max, used: max.map_or(0, |_| version.rows()) })
+        Ok(VectorAllowance { max, used: max.map_or(0, |_| version.rows()) })
     }
 
     /// Refuses another source of a tenant that has no room for a single vector now, before anything
@@ -42,17 +46,17 @@ impl Ingest {
         let snapshot = collection.snapshot();
         match source.is_some_and(|source| snapshot.find(sub_tenant, source).is_some()) {
             true => Ok(()),
-            false => self.room(tenant, &snapshot)?.add(0, 1),
+            false => self.vector_allowance(tenant, &snapshot)?.add(0, 1),
         }
     }
 }
 
-impl Room {
-    /// Takes room for a source of so many rows, which replaces the visible one of its id. One that
-    /// takes no more than is there already is never refused.
+impl VectorAllowance {
+    /// Counts a source of so many rows, which replaces the visible one of its id. A source with no
+    /// more rows than the visible one is never refused.
     ///
     /// # Errors
-    /// [`CatalogError::TenantLimit`]; no room is taken then.
+    /// [`CatalogError::TenantLimit`]; the source is not counted then.
     pub(super) fn take(
         &mut self,
         base: &Snapshot,

@@ -25,7 +25,7 @@ const IN_VAIN_BYTES_MAX: usize = 2 * SLICE_BYTES;
 
 /// The state of the way between the two. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Feed(Arc<Mutex<State>>);
+pub(super) struct FormStream(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -36,7 +36,7 @@ struct State {
     error: Option<ApiError>,
 }
 
-impl Feed {
+impl FormStream {
     /// Tells that the parser has given a part or a piece of one.
     pub fn progress(&self) {
         let mut state = self.0.lock();
