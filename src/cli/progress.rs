@@ -27,7 +27,7 @@ impl Progress {
         Self::made(LINE_AFTER, true)
     }
 
-    /// The same, with a line a minute and no others where there is no bar.
+    /// On standard error; where there is no bar, with a line a minute and no others.
     pub fn rare() -> Self {
         Self::made(RARE_LINE_AFTER, false)
     }
@@ -37,7 +37,7 @@ impl Progress {
         Self { bar, line_after, tells_ends, what, begun: now.clone(), told: now }
     }
 
-    /// So many bytes of something are done, and what `more` says.
+    /// Shows that `bytes` of `of` are done, followed by the text of `more`.
     pub fn show(&self, what: &str, bytes: u64, of: u64, more: impl Fn() -> String) {
         if *self.what.borrow() != what {
             what.clone_into(&mut self.what.borrow_mut());

@@ -153,7 +153,7 @@ export interface Source {
   indexing_status: Status;
   /** Error code of processing (as `verify_processing` gives it), or empty. */
   error_code: string;
-  /** The same in words, or empty. */
+  /** The error of processing in words, or empty. */
   error_message: string;
   /** Address that it was fetched from or that was given with it; empty where there is none. */
   url: string;
@@ -949,7 +949,7 @@ export interface RetrievedMemories {
   success: boolean;
   /** Best first. */
   retrieved_user_memories: Array<RetrievedMemory>;
-  /** The same value under an older name. */
+  /** Equal to `retrieved_user_memories`; an older name. */
   user_memories: Array<RetrievedMemory>;
 }
 
@@ -1537,7 +1537,7 @@ export interface Minute {
   seconds: number;
   /** Requests answered. */
   requests: number;
-  /** Those of them that were answered with 5xx. */
+  /** Requests answered with 5xx. */
   faults: number;
   /** Sources that became searchable. */
   processed: number;

@@ -62,13 +62,13 @@ impl BucketBlobs {
         Ok(Self { bucket, data, cache, has_copies: is_constant, only_reads: false })
     }
 
-    /// The same, with copies of other blobs, of which each has one content for ever.
+    /// Keeps copies of these blobs too, each of which has one content for ever.
     #[must_use]
     pub fn with_copies_of(self, has_copies: fn(&Key) -> bool) -> Self {
         Self { has_copies, ..self }
     }
 
-    /// The same, for a process that only reads: it stores and removes nothing.
+    /// Refuses to store and remove: for a process that only reads.
     #[must_use]
     pub fn only_reading(self) -> Self {
         Self { only_reads: true, ..self }

@@ -17,7 +17,7 @@ use lodestone_types::Timestamp;
 
 /// The object with the name of the process, outside of the blobs.
 pub(crate) const OWNER: &str = "owner";
-/// The same name in the data directory.
+/// File of the data directory with the name of the process that uses it.
 const OWN_FILE: &str = "cache/owner";
 /// Time between two renewals.
 const RENEWAL: Duration = Duration::from_secs(5);
@@ -86,11 +86,11 @@ struct Renewals {
 /// Whether a process still has the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseState {
-    /// No other process can have taken it.
+    /// No other process can have taken the lease.
     Held,
     /// The store does not answer, or did not for so long that another process may have taken it.
     Unknown,
-    /// Another process has it, or this one stood still for so long that one may have it.
+    /// Another process holds the lease, or this one was suspended for so long that one may hold it.
     Lost,
 }
 

@@ -37,7 +37,7 @@ pub struct BatchFile {
 pub struct FileProblem {
     /// The stable word of the error.
     pub code: String,
-    /// The same in words.
+    /// The error in words.
     pub message: String,
 }
 

@@ -45,7 +45,7 @@ pub enum RequestStart {
         /// The body.
         body: Vec<u8>,
     },
-    /// The same request is being carried out now.
+    /// An equal request under this name is being carried out now.
     InFlight,
     /// The name was used for another request.
     Mismatch,

@@ -202,7 +202,7 @@ struct Inner {
     last_served: claim::LastServed,
     is_recovered: AtomicBool,
     in_flight: Mutex<HashSet<idempotency::Name>>,
-    /// That of a process that writes, where others may take its lease.
+    /// Check of the lease, in a process that writes and that another may succeed.
     lease_check: OnceLock<follow::LeaseCheck>,
 }
 

@@ -23,7 +23,7 @@ const ENDS: [&str; 3] = ["success", "errored", "requeued"];
 #[derive(Debug, Clone)]
 pub(super) struct JobMeters {
     stage_seconds: Labelled<Histogram, 6>,
-    /// Those that wait come first.
+    /// Jobs that wait, then sources in each stage.
     depth: Labelled<Gauge, 7>,
     ends: Labelled<Counter, 3>,
     cancelled: Counter,
@@ -56,7 +56,7 @@ impl JobMeters {
         registry.enter("ingest_jobs_cancelled_total", help, &self.cancelled);
     }
 
-    /// So many jobs wait for a worker.
+    /// Records the number of jobs that wait for a worker.
     pub(super) fn queued(&self, jobs: u64) {
         self.depth.at(QUEUED).set(jobs);
     }

@@ -192,7 +192,7 @@ impl Stages {
         ended.map(|known| self.meters.leave(known.progress.stage, known.since)).count() as u64
     }
 
-    /// The same for jobs that a deletion has removed.
+    /// Ends jobs that a deletion has removed.
     pub(super) fn cancel(&self, sequences: &[Sequence]) {
         self.meters.cancelled(self.end(sequences.iter().copied()));
     }

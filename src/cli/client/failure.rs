@@ -34,7 +34,7 @@ impl Failure {
         }
     }
 
-    /// One of this kind with other words.
+    /// A failure of the same kind with another message.
     pub fn told(&self, words: String) -> Self {
         match self {
             Self::Failed(_) => Self::Failed(words),

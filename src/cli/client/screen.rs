@@ -36,7 +36,7 @@ pub fn lines(text: &str) -> String {
     text.chars().map(harmless).collect()
 }
 
-/// The same in one line.
+/// Text without control characters, in one line.
 pub fn one_line(text: &str) -> String {
     lines(text).replace('\n', " ")
 }

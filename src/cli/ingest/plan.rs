@@ -47,9 +47,9 @@ pub enum PlanError {
     SameId {
         /// The id.
         id: String,
-        /// One file.
+        /// The first of the files.
         first: PathBuf,
-        /// Another file.
+        /// The other file.
         second: PathBuf,
     },
     /// More files than a run may hold.

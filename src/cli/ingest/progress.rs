@@ -10,7 +10,7 @@ use crate::cli::bar::{Bar, picture, time_left};
 
 /// Interval of looks at the server's queue, on a terminal.
 const TICK_OF_BAR: Duration = Duration::from_secs(1);
-/// The same where lines pile up in a log.
+/// Interval of looks at the server's queue where each look writes a line to a log.
 const TICK_OF_LINES: Duration = Duration::from_secs(5);
 
 /// Time for which the same note is not repeated: a full queue makes every request wait.

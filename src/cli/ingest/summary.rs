@@ -114,7 +114,7 @@ pub struct Summary {
     pub processed: Option<usize>,
     /// Number of sources that were deleted because their files are gone.
     pub deleted: usize,
-    /// Those sources.
+    /// Sources that were deleted because their files are gone.
     pub deleted_sources: Vec<Deleted>,
     /// Items that were neither accepted nor refused before the run ended.
     pub not_sent: usize,

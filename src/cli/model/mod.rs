@@ -67,7 +67,8 @@ pub struct InstallOptions {
     /// ("query: " for models of the E5 family).
     #[arg(long, value_name = "TEXT")]
     query_prefix: Option<String>,
-    /// The same for documents ("passage: ").
+    /// Text that an embedding model wants before documents, where its files do not say so
+    /// ("passage: " for models of the E5 family).
     #[arg(long, value_name = "TEXT")]
     passage_prefix: Option<String>,
     /// Numbers in a vector, fewer than the embedding model makes, where its config.json allows it.

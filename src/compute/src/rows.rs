@@ -139,7 +139,8 @@ impl<'a> VectorRows<'a> {
         Self { identity: Some(identity), ..self }
     }
 
-    /// The same with an owner, so that they are copied while searches go on without the device.
+    /// Gives the rows an identity and an owner: a device copies them in the background, while
+    /// searches go on without it.
     #[must_use]
     pub fn with_owner<T: RowsOwner + 'static>(self, identity: u128, owner: &'a Arc<T>) -> Self {
         Self { identity: Some(identity), owner: Some(owner), ..self }

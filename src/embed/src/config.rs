@@ -12,7 +12,7 @@ pub(super) enum Activation {
     /// Gaussian error linear unit by the error function (Hendrycks and Gimpel 2016).
     #[serde(rename = "gelu")]
     Gelu,
-    /// The same by its tanh approximation.
+    /// Gaussian error linear unit by its tanh approximation.
     #[serde(rename = "gelu_new", alias = "gelu_pytorch_tanh")]
     GeluTanh,
     /// max(x, 0).

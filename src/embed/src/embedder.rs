@@ -155,7 +155,7 @@ pub trait Embedder: Send + Sync + fmt::Debug {
         texts: Vec<String>,
     ) -> Result<Vec<Vec<f32>>, EmbedError>;
 
-    /// The same for texts with roles of their own, which models with prompts tell apart.
+    /// Vectors of texts with roles of their own, which models with prompts tell apart.
     ///
     /// # Errors
     /// As [`Self::embed_within`].
@@ -168,7 +168,7 @@ pub trait Embedder: Send + Sync + fmt::Debug {
         self.embed_within(lane, context, texts.into_iter().map(|(_, text)| text).collect())
     }
 
-    /// The same as [`Self::embed_within`] for work of the server's own, which has all the time.
+    /// Vectors of texts for the server's own work, which has no deadline.
     ///
     /// # Errors
     /// As [`Self::embed_within`].

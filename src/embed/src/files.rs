@@ -45,9 +45,9 @@ pub const REQUIRED_FILES: [&str; 3] = ["config.json", "tokenizer.json", "model.s
 pub struct PartFiles {
     /// Folder of [`REQUIRED_FILES`]: empty for the directory itself, or ending with `/`.
     pub encoder: String,
-    /// Those that its `modules.json` names.
+    /// Files that its `modules.json` names.
     pub required: Vec<String>,
-    /// Those that are read where they are.
+    /// Files that are read if they exist.
     pub optional: Vec<String>,
 }
 

@@ -165,7 +165,7 @@ pub(super) struct Lanes {
     answers_in_a_row: usize,
     /// Workers inside a batch that they began between batches.
     busy: usize,
-    /// Those of them whose batch is of the bulk lane.
+    /// Busy workers whose batch is of the bulk lane.
     busy_with_bulk: usize,
 }
 

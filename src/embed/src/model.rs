@@ -101,9 +101,9 @@ impl Model {
         Self::load_on(files, workers, Precision::F32, None)
     }
 
-    /// The same with less than f32 on the CPU if `precision` allows it, and on a `device` with the
-    /// CPU as fallback on `workers` cores. A model without kernels stays on the CPU, and the log
-    /// says so.
+    /// Loads a model as [`Self::load`] does: with less than f32 on the CPU if `precision` allows
+    /// it, and on a `device` with `workers` cores of the CPU as fallback. A model without kernels
+    /// stays on the CPU, and the log says so.
     ///
     /// # Errors
     /// As [`Self::load`]; never because of the device.

@@ -18,7 +18,7 @@ impl Pooling {
         }
     }
 
-    /// The same with the mean's division.
+    /// The pooled state of a text: of [`Self::Mean`] the sum divided by the tokens.
     pub fn state(self, states: &[f32], hidden: usize) -> Vec<f32> {
         let mut state = self.sum(states, hidden);
         if self == Self::Mean {

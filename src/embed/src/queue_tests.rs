@@ -55,7 +55,7 @@ struct Fixture {
 
 /// Passages of ten tokens; a batch holds one of them, a bulk call may have two waiting.
 const BOUNDS: QueueBounds = QueueBounds { batch: 10, call: 20, lane: 1000, query: 40 };
-/// So that a batch of queries or of answers holds one of them too.
+/// Policy under which a batch of queries or of answers holds one passage too.
 const SMALL: BatchPolicy = BatchPolicy { batch: 10, share: 10, workers: 1 };
 
 fn bench(workers: usize) -> Fixture {

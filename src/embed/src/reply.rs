@@ -77,7 +77,8 @@ impl Reply {
         self.wait_until(None)
     }
 
-    /// The same, or at `until` those before the first one that is missing.
+    /// Waits as [`Self::wait`] does, but no longer than `until`: then the vectors before the first
+    /// missing one are returned.
     pub fn wait_until(&self, until: Option<Instant>) -> Result<Vec<Vec<f32>>, EmbedError> {
         let ends = [until, self.context.deadline()].into_iter().flatten().min();
         let mut progress = self.progress.lock();

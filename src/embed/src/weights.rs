@@ -48,7 +48,7 @@ impl Weights {
         Self::parse_in("", bytes)
     }
 
-    /// The same for the file of a folder of the model's directory.
+    /// Parses a safetensors file of a folder of the model's directory.
     pub fn parse_in(folder: &str, bytes: &[u8]) -> Result<Self, EmbedError> {
         let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let file = format!("{folder}model.safetensors");

@@ -25,13 +25,13 @@ pub struct TenantAccess {
 }
 
 impl TenantAccess {
-    /// The same access for a request: its searches and answers end with it.
+    /// Binds the access to a request: its searches and answers end with it.
     #[must_use]
     pub fn within(self, context: &RequestContext) -> Self {
         Self { context: context.of_tenant(self.tenant.collection), ..self }
     }
 
-    /// The same access with all of the request's time before it.
+    /// A copy of the access whose time limit begins anew.
     pub(super) fn restarted(&self) -> Self {
         Self { context: self.context.restarted(), ..self.clone() }
     }

@@ -67,7 +67,7 @@ pub(super) struct OpenBucket {
     is_away: AtomicBool,
     /// Time of the mark of its prefix.
     since: Timestamp,
-    /// None of a process that only reads.
+    /// `None` in a process that only reads.
     owner: Option<OwnerLease>,
 }
 

@@ -1,4 +1,4 @@
-//! Health of the parts, for load balancers and operators.
+//! Health of storage, index and model, for load balancers and operators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,30 +25,30 @@ pub(super) struct Probe {
     state: ComponentState,
 }
 
-/// The state of one part.
+/// State of one component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComponentState {
-    /// It works.
+    /// Works.
     Usable,
-    /// It works, but not for all data.
+    /// Works for a part of the data, or cannot take changes now; the text says which.
     Degraded(&'static str),
-    /// It does not work.
+    /// Does not work; the text says why.
     Unusable(&'static str),
 }
 
-/// The state of every part that a request may need.
+/// States of the components that a request may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Health {
     /// Data directory and catalog.
     pub storage: ComponentState,
     /// The collections that are open.
     pub index: ComponentState,
-    /// The model.
+    /// The embedding model.
     pub embedder: ComponentState,
 }
 
 impl Engine {
-    /// The state of every part. A full disk is no error: reads go on (API 8.19).
+    /// States of all components. A full disk is no error: reads go on (API 8.19).
     pub fn health(&self) -> Health {
         Health {
             storage: self.storage_state(),

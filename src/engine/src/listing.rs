@@ -34,9 +34,9 @@ pub struct SourcePage {
 
 /// Sources whose newest job is no success.
 struct Open {
-    /// Those without a visible version.
+    /// Sources without a visible version.
     waiting: Vec<(ListingKey, JobStatus)>,
-    /// Those with one.
+    /// Sources with a visible version.
     visible: BTreeMap<SourceId, JobStatus>,
 }
 

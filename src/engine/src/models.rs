@@ -37,7 +37,7 @@ impl Models {
         &self.current
     }
 
-    /// The others.
+    /// The models of other tenants.
     pub fn others(&self) -> &[Arc<dyn Embedder>] {
         &self.others
     }

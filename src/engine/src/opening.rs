@@ -25,7 +25,7 @@ fn catalog_options(settings: &Settings) -> CatalogOptions {
 /// The parts of an engine that hold its data.
 pub(super) struct Opened {
     pub(super) blobs: Arc<HeldBlobs>,
-    /// The same.
+    /// The store of the blobs, as a trait object.
     pub(super) store: Arc<dyn BlobStore>,
     pub(super) bucket: Option<blobs::OpenBucket>,
     pub(super) catalog: Catalog,

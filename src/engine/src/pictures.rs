@@ -55,7 +55,7 @@ impl PictureError {
 #[derive(Debug)]
 pub(crate) struct Pictures {
     parser: Arc<dyn Parser>,
-    /// Those used last stand last.
+    /// Pictures in memory, ordered by their last use.
     recent: Mutex<VecDeque<Kept>>,
 }
 

@@ -18,7 +18,7 @@ use lodestone_types::{CollectionId, Grant, SubTenantId, TenantId, TenantMode, Te
 pub struct Stats {
     /// Searchable chunks or vectors of the sub-tenant.
     pub objects: u64,
-    /// The same over every sub-tenant that the key reaches.
+    /// Searchable chunks or vectors of every sub-tenant that the key reaches.
     pub tenant_objects: u64,
     /// Sources of the sub-tenant in every state.
     pub sources: u64,

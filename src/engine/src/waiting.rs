@@ -14,7 +14,7 @@ use lodestone_types::{CollectionId, SourceKind, Timestamp};
 pub struct Waiting {
     /// By open collection.
     known: HashMap<CollectionId, Option<String>>,
-    /// That of the others, whose model is taken to be the one of new tenants.
+    /// Reason of all other collections, whose model is taken to be the one of new tenants.
     otherwise: Option<String>,
 }
 

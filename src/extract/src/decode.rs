@@ -22,7 +22,7 @@ pub(super) fn text(bytes: &[u8]) -> String {
     borrowed(bytes).into_owned()
 }
 
-/// The same, copied only where it is not the bytes as they are.
+/// Text of any origin, copied only where it differs from the bytes.
 pub(super) fn borrowed(bytes: &[u8]) -> Cow<'_, str> {
     decode(bytes, None)
 }

@@ -52,7 +52,8 @@ impl Element<'_> {
         self.value(name).map(Cow::into_owned)
     }
 
-    /// The same without a copy: for elements of which there are millions.
+    /// The value of the attribute of this name without a copy: for elements of which there are
+    /// millions.
     pub(super) fn value(&self, name: &str) -> Option<Cow<'_, str>> {
         self.find(|found| local(found) == name)
     }

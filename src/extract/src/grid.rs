@@ -28,7 +28,7 @@ const ROWS_MAX: usize = 4096;
 pub(super) struct Letters {
     /// All letters and digits.
     pub all: usize,
-    /// Those in links.
+    /// Letters and digits in links.
     pub linked: usize,
     /// Links.
     pub links: usize,

@@ -15,7 +15,7 @@ const USER_AGENT: &str = concat!("Lodestone/", env!("CARGO_PKG_VERSION"));
 pub struct Authorities(pub(crate) RootCerts);
 
 impl Default for Authorities {
-    /// Those of Mozilla, which come with the program.
+    /// The authorities of Mozilla, which come with the program.
     fn default() -> Self {
         Self(RootCerts::WebPki)
     }

@@ -21,7 +21,7 @@ const BROTLI_LARGE_WINDOW: u8 = 0x11;
 pub(super) enum Overflow {
     /// The body is refused.
     Refuse,
-    /// They are not read.
+    /// The bytes beyond the limit are not read.
     Cut,
 }
 

@@ -144,7 +144,7 @@ names! {
         BasedOn = "BASED_ON",
         /// The eponym.
         NamedAfter = "NAMED_AFTER",
-        /// The one before in an office or a series.
+        /// The predecessor in an office or a series.
         Succeeds = "SUCCEEDS",
         /// An award or a competition.
         Won = "WON",

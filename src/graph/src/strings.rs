@@ -60,8 +60,8 @@ fn first_bytes(text: &[u8]) -> u64 {
 }
 
 impl<'a> Titles<'a> {
-    /// Those whose key is this word or begins with it. Most words of a text begin none, and where
-    /// one does few titles are left among which runs of words are looked up.
+    /// Titles whose key is this word or begins with it. Most words of a text begin none; where one
+    /// does, runs of words are looked up among the few titles that are left.
     #[must_use]
     pub fn beginning(self, word: &str) -> Self {
         // Blank sorts before every letter and digit, so the word alone and the word with others

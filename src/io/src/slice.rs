@@ -39,7 +39,7 @@ impl FileSlice {
         Ok(Self { path, file, start: 0, length: metadata.len() })
     }
 
-    /// The same without its first `bytes`.
+    /// The slice without its first `bytes`.
     #[must_use]
     pub fn after(&self, bytes: u64) -> Self {
         let bytes = bytes.min(self.length);

@@ -41,7 +41,7 @@ impl App {
         Self::with_certificates(engine, stop, None)
     }
 
-    /// The same behind a listener with TLS, whose certificate is watched.
+    /// The application behind a listener with TLS, whose certificate is watched.
     pub fn with_certificates(
         engine: Arc<Engine>,
         stop: watch::Receiver<Stop>,

@@ -98,11 +98,11 @@ pub(crate) struct Origin {
 /// A body to be passed on.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
-    /// There is none.
+    /// No body.
     Nothing,
-    /// One that is still to be read.
+    /// A body that is read while it is passed on.
     Unread(BodyReader),
-    /// One that was read.
+    /// A body that was read.
     Whole(Bytes),
 }
 
@@ -137,7 +137,7 @@ impl Upstream {
         Self { server, exchanges: Arc::default() }
     }
 
-    /// Another server, for which the bounds of this one count too.
+    /// Another server, whose exchanges count against the bounds of this one.
     pub fn beside(&self, way: Arc<Forwarder>) -> Self {
         Self { server: Arc::new(way.into()), exchanges: Arc::clone(&self.exchanges) }
     }

@@ -29,7 +29,7 @@ pub struct Minute {
     pub seconds: f64,
     /// Requests answered.
     pub requests: u64,
-    /// Those of them that were answered with 5xx.
+    /// Requests answered with 5xx.
     pub faults: u64,
     /// Sources that became searchable.
     pub processed: u64,

@@ -30,7 +30,7 @@ pub trait Reply: Send + 'static {
     /// The schema of the body.
     fn schema(generator: &mut SchemaGenerator) -> Schema;
 
-    /// The same outcome, naming parameters that were ignored where its body has a place for them.
+    /// Names the parameters that were ignored, where the body has a member for them.
     #[must_use]
     fn with_ignored(self, _names: &[String]) -> Self
     where
@@ -68,20 +68,20 @@ impl<T> Json<T> {
         Self { body, degraded, status: StatusCode::OK, ignored, warnings }
     }
 
-    /// The same answer, telling what it lacks.
+    /// Lists the parts that the answer lacks.
     #[must_use]
     pub fn with_degraded(mut self, degraded: Vec<String>) -> Self {
         self.degraded = degraded;
         self
     }
 
-    /// The same answer with warnings in a header.
+    /// Adds warnings, which are sent in a header.
     #[must_use]
     pub fn with_warnings(self, warnings: Vec<String>) -> Self {
         Self { warnings, ..self }
     }
 
-    /// The same body with status 503: not ready.
+    /// Sets status 503: not ready.
     #[must_use]
     pub fn unavailable(mut self) -> Self {
         self.status = StatusCode::SERVICE_UNAVAILABLE;

@@ -234,14 +234,14 @@ impl Progress {
 }
 
 impl EventStream {
-    /// The same stream with a header that lists the parts it lacks.
+    /// Adds a header that lists the parts that the answer lacks.
     #[must_use]
     pub fn with_degraded(self, degraded: Vec<String>) -> Self {
         Self { degraded, ..self }
     }
 
-    /// The same stream; `held` is dropped with the response: when it is at its end, or as soon as
-    /// the client has gone.
+    /// Keeps `held` until the response is dropped: when it is at its end, or as soon as the client
+    /// has gone.
     #[must_use]
     pub fn holding(self, held: impl Any + Send) -> Self {
         Self { held: Some(Box::new(held)), ..self }

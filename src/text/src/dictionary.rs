@@ -1,10 +1,11 @@
-//! The words of a field as an automaton, walked for those that are similar to one.
+//! The words of a field as an automaton (FST), and a walk of it that finds words similar to a
+//! pattern.
 //!
 //! ```text
 //! file of a field: automaton, places of postings | u64 bytes of the places | u32 x 2 versions
 //! ```
-//! The index library walks it too, but reads every node that it comes to before it asks whether a
-//! way leads on from there; that is most of the cost of a walk.
+//! The index library can walk it too, but reads every node before it asks whether the pattern can
+//! still match behind it; that is most of the cost of a walk.
 
 use std::io;
 
@@ -80,7 +81,7 @@ impl Dictionary {
     }
 }
 
-/// The part of a word that was read, and how similar words go on.
+/// State of the pattern after a part of a word, and the letters that may follow.
 #[derive(Clone)]
 struct Onward {
     state: State,
@@ -93,16 +94,16 @@ impl Onward {
     }
 }
 
-/// A node on the way from the root, and what was not tried yet of what leads on from it.
+/// A node on the path from the root, and the transitions out of it that were tried.
 struct NodeCursor<'f> {
     node: Node<'f>,
     here: Onward,
-    /// That which follows a letter that the pattern does not hold, once there was one: most ways
-    /// of a node are such letters.
+    /// State after a letter that the pattern does not contain, once computed: most transitions of a
+    /// node are such letters.
     foreign: Option<Option<Onward>>,
-    /// Letters that were tried, where only some may follow; else ways of the node.
+    /// Number of letters that were tried, where only some may follow; else of transitions.
     tried: usize,
-    /// The node's first way that is not ASCII, once the others were tried.
+    /// The first transition that is not ASCII, once the ASCII ones were tried.
     other: Option<usize>,
 }
 
@@ -111,7 +112,7 @@ impl<'f> NodeCursor<'f> {
         Self { node, here, foreign: None, tried: 0, other: None }
     }
 
-    /// The word behind a byte; `None` where no similar word goes on with it.
+    /// State after a further byte; `None` where no similar word continues with it.
     fn after(&mut self, byte: u8, pattern: &Pattern) -> Option<Onward> {
         let state = &self.here.state;
         let next = || {
@@ -124,7 +125,7 @@ impl<'f> NodeCursor<'f> {
         }
     }
 
-    /// The next way to try, by its position.
+    /// Position of the next transition to try.
     fn next_way(&mut self) -> Option<usize> {
         let Self { node, here: Onward { ways, .. }, tried, other, .. } = self;
         if let Ways::Some(letters) = ways {
@@ -144,7 +145,7 @@ impl<'f> NodeCursor<'f> {
     }
 }
 
-/// The first way that is no letter of ASCII; ways ascend.
+/// Position of the first transition that is not ASCII; transitions ascend.
 fn first_beyond_ascii(node: &Node<'_>) -> usize {
     let is_ascii = |way: &usize| node.transition(*way).inp.is_ascii();
     (0..node.len()).rev().find(is_ascii).map_or(0, |last| last + 1)

@@ -168,7 +168,7 @@ pub enum Fuzzy {
     Off,
     /// One in words of four letters or more, two in those of eight or more.
     Auto,
-    /// So many edits, 1 or 2, in words that are longer than that.
+    /// This number of edits, 1 or 2, in words with more letters than edits.
     Edits(u8),
 }
 
@@ -352,7 +352,7 @@ pub struct SentQuery {
 }
 
 impl SentQuery {
-    /// That of `query`.
+    /// The part of `query` that rows are scored by.
     pub fn of(query: &impl TextQuery) -> Self {
         Self { operator: query.operator(), clauses: query.clauses().to_vec() }
     }

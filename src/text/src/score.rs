@@ -197,7 +197,7 @@ pub(super) struct Worth<'a> {
 }
 
 impl Worth<'_> {
-    /// That of a term of a sparse model, whose rows have no lengths.
+    /// The worth of a term of a sparse model, whose rows have no lengths.
     pub(super) fn of_impacts(weight: f32) -> Self {
         Self { weight, lengths: &[], norms: &[0.0; 256], means: None }
     }

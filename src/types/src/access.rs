@@ -157,13 +157,13 @@ impl Grant {
         Self { key_id: key_id.into(), role, scope: scope.into(), tally: Tally::default() }
     }
 
-    /// The same for one request, which is counted once for each tenant that it reaches.
+    /// Rights for one request, which is counted once for each tenant that it reaches.
     #[must_use]
     pub fn counted(self) -> Self {
         Self { tally: Tally::counting(), ..self }
     }
 
-    /// The same for what is not counted.
+    /// A copy of the rights whose use is not counted.
     #[must_use]
     pub fn uncounted(&self) -> Self {
         Self { tally: Tally::default(), ..self.clone() }

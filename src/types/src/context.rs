@@ -44,14 +44,14 @@ impl RequestContext {
         Self { limit: Instant::now().checked_add(limit).map(|until| (limit, until)), ..self }
     }
 
-    /// The same request, known to be of the tenant with this collection.
+    /// A copy of the request, known to be of the tenant with this collection.
     #[must_use]
     pub fn of_tenant(&self, collection: CollectionId) -> Self {
         Self { tenant: Some(collection), ..self.clone() }
     }
 
-    /// The same request with all of its time before it: behind a wait for somebody else, who has
-    /// limits of their own.
+    /// A copy of the request whose time limit begins anew: after a wait for another party, which
+    /// has limits of its own.
     #[must_use]
     pub fn restarted(&self) -> Self {
         match self.limit {

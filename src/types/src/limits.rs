@@ -187,9 +187,9 @@ pub const ATTRIBUTE_CHARS_MAX: usize = 512;
 pub const STORE_TEXT_BYTES_MAX: usize = 8 << 20;
 /// Pages of a PDF.
 pub const PDF_PAGES_MAX: usize = 5_000;
-/// Pixels of the picture of a page from left to right.
+/// Smallest width of the picture of a page, in pixels.
 pub const PICTURE_WIDTH_MIN: usize = 64;
-/// The same at most.
+/// Largest width of the picture of a page, in pixels.
 pub const PICTURE_WIDTH_MAX: usize = 2048;
 /// Marks on the picture of a page.
 pub const PICTURE_MARKS_MAX: usize = 64;

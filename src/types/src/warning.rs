@@ -11,7 +11,7 @@ const PAGES_MAX: usize = 100;
 pub struct Warning {
     /// A stable word for programs. Not an enum: sources outlive the release that read them.
     pub code: String,
-    /// The same in words, for people.
+    /// The warning in words, for people.
     pub message: String,
     /// The pages it is about, from 1; empty where it is not about pages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -51,7 +51,7 @@ impl Warning {
         Self { code: "attachment_not_read".to_owned(), message, pages: Vec::new() }
     }
 
-    /// So many formulas have no value: the program that wrote the workbook does not calculate.
+    /// `count` formulas have no value: the program that wrote the workbook does not calculate.
     pub fn formulas_without_values(count: usize) -> Self {
         let noun = if count == 1 { "formula has" } else { "formulas have" };
         let message = format!(

@@ -1,20 +1,21 @@
-//! A file that follows the log of another process.
+//! A copy of the catalog's file, kept up to date from the log that another process writes.
 //!
 //! ```text
 //! start   newest base -> copy of the file -> entries up to the newest one -> pages of commits
-//! poll    entry n + 1? -> it follows entry n -> pages of its commits -> file, once nobody reads it
+//! poll    entry n + 1? -> its commits -> their pages -> the file, once nobody reads it
 //!                   none -> entry n is still there: it is the newest one
-//!                           it is not: the log was shortened beyond it; start anew
+//!                           entry n is gone too: the log was shortened; start anew
 //! ```
 //!
-//! # Nothing is missed
-//! Entries are removed in ascending order, and claims and the newest entry never. So if n + 1 is
-//! not there, and *then* n, which is no claim, still is, then n + 1 had not been removed when it
-//! was looked for: it did not exist. Of a claim that proves nothing, and the log is listed. That n
-//! is another entry by now is impossible: numbers are used again only by a process whose successor
-//! has come, and at the first number after its own entries that successor's claim stays.
+//! # No entry is missed
+//! Entries are removed in ascending order; claims and the newest entry are never removed. A poll
+//! looks for n + 1 first and for n second. If n + 1 is absent and n is present and no claim, then
+//! n + 1 had not been removed, so it did not exist. If n is a claim, its presence proves nothing,
+//! and the log is listed instead. Number n cannot have come to name another entry meanwhile: only a
+//! process that was succeeded could write it again, and the claim of its successor holds the first
+//! number after its entries.
 //!
-//! An answer from the file is as new as the beginning of the last poll that came to its end.
+//! A read of the file is as fresh as the beginning of the last poll that was completed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use lodestone_io::store::BlobStore;
 use lodestone_types::ErrorKind;
 use uuid::Uuid;
 
-/// A position in a log that another process appends to.
+/// Reading position in a log that another process appends to.
 #[derive(Debug)]
 pub(super) struct Cursor {
     store: Arc<dyn BlobStore>,
@@ -55,7 +56,7 @@ pub(super) enum PollEnd {
 }
 
 impl Cursor {
-    /// The position behind a plan that was read to its end.
+    /// The position after the last entry of a plan that was read to its end.
     ///
     /// # Errors
     /// [`CatalogError::Corrupt`] where the claim in force is missing; [`CatalogError::LogAway`].
@@ -110,8 +111,7 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Whether there was no further entry when it was looked for; none where the log was shortened
-    /// beyond this position.
+    /// Whether the last entry that was read is the newest; `None` where it was removed.
     fn is_end(&self) -> Result<Option<bool>> {
         if self.order.claim == self.last {
             let listed = numbers(&*self.store)?;
@@ -128,13 +128,13 @@ impl Cursor {
     }
 }
 
-/// A file that follows a log.
+/// A copy of the catalog's file that follows a log.
 #[derive(Debug)]
 pub(crate) struct LogFollower {
     cursor: Cursor,
     path: PathBuf,
     commits: Commits,
-    /// Whether the file was lost while it was written.
+    /// Whether writing to the file failed, which leaves it unusable.
     is_lost: bool,
 }
 
@@ -145,12 +145,12 @@ pub(crate) enum Polled {
     Same,
     /// There are commits to apply.
     Commits,
-    /// The log was shortened beyond the follower, which has to start anew.
+    /// Entries were removed that the follower has not read: it has to start anew.
     Shortened,
 }
 
 impl LogFollower {
-    /// Makes the file at `path` from the log as it is now. One that is there is replaced.
+    /// Makes the file at `path` from the log as it is now, and replaces an older one.
     ///
     /// # Errors
     /// [`CatalogError::Corrupt`] names what is missing or damaged, or says that the log is empty;
@@ -162,7 +162,8 @@ impl LogFollower {
         Ok(started)
     }
 
-    /// The same from the log as it is now. Its file waits beside this one's until it is installed.
+    /// Makes a new follower from the log as it is now. Its file is written beside the current one
+    /// and replaces that in [`Self::install`].
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -170,10 +171,10 @@ impl LogFollower {
         Self::started(&self.cursor.store, &self.path)
     }
 
-    /// Puts its file in the place of the one before, which nobody may read meanwhile.
+    /// Replaces the file of the follower before this one, which nobody may read meanwhile.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Errors of the disk.
     pub(crate) fn install(&self) -> Result<()> {
         Catalog::remove_left_over(&self.path)?;
         std::fs::rename(fresh(&self.path), &self.path).map_err(local(&self.path))
@@ -216,20 +217,20 @@ impl LogFollower {
         self.cursor.last
     }
 
-    /// Name of the process that writes, which no other one has.
+    /// Unique name of the process that writes.
     pub(crate) fn writer(&self) -> Uuid {
         self.cursor.writer
     }
 
-    /// Name of the process that has taken the log over last, also where this release reads nothing
-    /// else of what that writes.
+    /// Unique name of the process that has taken the log over last, even if this release cannot
+    /// read its entries.
     pub(crate) fn newest_writer(&self) -> Result<Option<Uuid>> {
         let store = &*self.cursor.store;
         let Some((_, label)) = newest(store)? else { return Ok(None) };
         Ok(claim_of(store, &label)?.map(|claim| claim.nonce))
     }
 
-    /// Whether the process that writes waits for followers before it tells of a change.
+    /// Whether the process that writes waits for followers before it acknowledges a change.
     pub(crate) fn waits(&self) -> bool {
         self.cursor.waits
     }
@@ -251,11 +252,11 @@ impl LogFollower {
         })
     }
 
-    /// Writes the commits that were read to the file. Nobody may read it meanwhile, and after an
-    /// error nobody can: it is gone, and the next poll says so.
+    /// Writes the commits that were read to the file. Nobody may read it meanwhile. On an error the
+    /// file is removed, and the next poll returns [`Polled::Shortened`].
     ///
     /// # Errors
-    /// Those of the disk.
+    /// Errors of the disk.
     pub(crate) fn apply(&mut self) -> Result<()> {
         self.commits.write(&self.path).inspect_err(|_| {
             self.is_lost = true;

@@ -14,7 +14,8 @@ pub(super) struct LogLimits {
     /// Bytes since the newest base at which another one is made, or its own length if that is
     /// more: so copies of the file cost no more than the frames themselves.
     pub(super) base_bytes: u64,
-    /// The same in entries, each of which a restore has to fetch; see [`BYTES_PER_ENTRY`].
+    /// Entries since the newest base at which another one is made: a restore has to fetch each;
+    /// see [`BYTES_PER_ENTRY`].
     pub(super) base_entries: u64,
 }
 

@@ -367,7 +367,7 @@ pub(super) enum Folded {
     Emptied,
     /// The whole log is in the file.
     Whole,
-    /// Some of the log is, because a reader needs an older state.
+    /// Part of the log is in the file, because a reader needs an older state.
     Partly,
 }
 

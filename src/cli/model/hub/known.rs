@@ -11,7 +11,7 @@ pub struct Known {
     pub weights: Option<&'static str>,
     /// Text before queries, where the files of the model name none.
     pub query_prefix: &'static str,
-    /// The same before documents.
+    /// Text before documents, where the files of the model name none.
     pub passage_prefix: &'static str,
 }
 

@@ -21,7 +21,7 @@ const DOWN_MAX: usize = 65_535;
 /// Rows of a block, stages of points on their way, the kernel.
 const KERNELS: [(usize, usize, &str); 4] =
     [(256, 3, "assign_256"), (128, 4, "assign_128"), (64, 4, "assign_64"), (32, 4, "assign_32")];
-/// The same for the points after those found before.
+/// Kernels that find the nearest points after those found before; as [`KERNELS`].
 const NEXT_KERNELS: [(usize, usize, &str); 2] =
     [(128, 4, "assign_next_128"), (32, 4, "assign_next_32")];
 

@@ -47,7 +47,7 @@ impl LaunchBuilder {
         self.take::<T>(buffer, 0, count, false)
     }
 
-    /// The same of those behind the first `offset` bytes.
+    /// The address of `count` values of a buffer that is read, from byte `offset` on.
     pub(super) fn reads_behind<T>(
         &mut self,
         buffer: &Buffer,
@@ -57,12 +57,12 @@ impl LaunchBuilder {
         self.take::<T>(buffer, offset, count, false)
     }
 
-    /// The same of one that is written.
+    /// The address of the first `count` values of type `T` of a buffer that is written.
     pub(super) fn writes<T>(&mut self, buffer: &Buffer, count: usize) -> Result<u64, DeviceError> {
         self.take::<T>(buffer, 0, count, true)
     }
 
-    /// The same of those behind the first `offset` bytes.
+    /// The address of `count` values of a buffer that is written, from byte `offset` on.
     pub(super) fn writes_behind<T>(
         &mut self,
         buffer: &Buffer,

@@ -45,7 +45,7 @@ pub(super) fn launch(
     builder.launch(&mut *workspace.queue, shape, &params)
 }
 
-/// As many as run at once; fewer where there is less to do.
+/// Blocks to launch: as many as run at once, or fewer where there are fewer rows.
 fn blocks(traits: &DeviceTraits, pass: &Pass<'_>) -> u32 {
     let wanted = pass.visited().div_ceil(GROUP_ROWS * WARPS);
     wanted.min(traits.multiprocessors as usize * BLOCKS_A_MULTIPROCESSOR).max(1) as u32

@@ -58,7 +58,7 @@ impl Workspace {
         Ok(buffer)
     }
 
-    /// The same, holding `bytes`.
+    /// The buffer called `name`, filled with `bytes`.
     ///
     /// # Errors
     /// As [`Device::allocate`] and [`Queue::upload`].
@@ -68,7 +68,7 @@ impl Workspace {
         Ok(buffer)
     }
 
-    /// The same, of `bytes` zeroes.
+    /// The buffer called `name`, with `bytes` zeroes.
     ///
     /// # Errors
     /// As [`Device::allocate`] and [`Queue::fill`].

@@ -77,7 +77,7 @@ impl CrossEncoder {
         Self::load_in(files, workers, Precision::F32)
     }
 
-    /// The same with less than f32 if `precision` allows it.
+    /// Loads a model as [`Self::load`] does, with less than f32 if `precision` allows it.
     ///
     /// # Errors
     /// As [`Self::load`].

@@ -82,7 +82,7 @@ fn tiny() -> CrossEncoder {
     CrossEncoder::load(&files(&config(1), &shapes(1, true)), 2).expect("a model")
 }
 
-/// The same numbers, computed one by one in f64 as the papers write them.
+/// Oracle: the scores computed one by one in f64, as the papers write them.
 struct Plainly {
     tensors: HashMap<String, Vec<f64>>,
 }

@@ -20,7 +20,7 @@ pub(crate) struct Scratch {
     of_head: Vec<f32>,
     pub(super) context: Vec<f32>,
     pub(super) share: Vec<f32>,
-    /// The other half of a gated share.
+    /// The second half of the outputs of a gated layer.
     pub(super) gates: Vec<f32>,
     pub(super) share_codes: Codes,
     attention: Attention,

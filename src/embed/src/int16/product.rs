@@ -13,8 +13,8 @@ use crate::int16::{LANES, machine};
 
 /// Tokens whose sums are in registers at once: with two registers of outputs, 24 of 32.
 pub(super) const STRIP: usize = 12;
-/// The same for the tokens behind the last whole strip. Six keep two multipliers busy for the
-/// time that one multiplication takes; fewer would wait for their own sums.
+/// Tokens whose sums are in registers at once, behind the last whole strip. Six keep two
+/// multipliers busy for the time that one multiplication takes; fewer would wait for their sums.
 pub(super) const TAIL: usize = STRIP / 2;
 /// Registers of a panel.
 pub(super) const REGISTERS: usize = 2;
@@ -125,7 +125,7 @@ impl Dense {
         codes.set(0, states, self.limit);
     }
 
-    /// The same, each row after `change`, which finds it in the nearest cache and leaves it there.
+    /// Applies `change` to each row and rounds it to codes, while the row is in the nearest cache.
     pub fn encode_changed(
         &self,
         states: &mut [f32],
@@ -139,7 +139,7 @@ impl Dense {
         }
     }
 
-    /// The same of states that stay as they are.
+    /// Rounds the rows as `change` makes them to codes, and leaves `states` as they are.
     pub fn encode_apart(&self, states: &[f32], codes: &mut Codes, change: impl Fn(&mut [f32])) {
         let mut row = vec![0.0; self.inputs];
         codes.begin(states.len() / self.inputs, self.inputs);

@@ -46,7 +46,7 @@ impl<'a> Earlier<'a> {
         Self { backups, id, lists, stored, sound, bytes: 0, damage, unnamed: 0 }
     }
 
-    /// Those that the backup `id` builds upon.
+    /// Reads the backups that the backup `id` builds upon.
     pub(super) fn read(backups: &'a dyn BackupStore, id: &str) -> Result<Self, BackupError> {
         let mut own = Self { id: id.to_owned(), ..Self::none(backups) };
         for id in backups.names(BACKUPS)?.iter().rev().take(EARLIER_MAX) {

@@ -10,11 +10,11 @@ use lodestone_types::Timestamp;
 /// A backup in a listing.
 #[derive(Debug, Clone)]
 pub enum Listed {
-    /// A finished one.
+    /// A finished backup.
     Finished(Box<BackupManifest>),
-    /// One that was begun: it was cut off, or is under way.
+    /// A backup without a manifest: it was cut off, or is under way.
     CutOff(String),
-    /// One whose manifest cannot be read.
+    /// A backup whose manifest cannot be read: its id and the problem.
     Damaged(String, String),
 }
 

@@ -25,7 +25,7 @@ use lodestone_types::{Clock, IdSource, RandomIds, SystemClock};
 pub struct CopiedStore {
     /// Blobs that are there now.
     pub blobs: u64,
-    /// Those of them that this copy has brought.
+    /// Blobs that this copy has brought.
     pub new: u64,
     /// Their bytes.
     pub new_bytes: u64,

@@ -65,13 +65,13 @@ pub(super) struct Peer {
     pub(super) standing: Mutex<Standing>,
 }
 
-/// The last that was seen of a node.
+/// State of a node when it was last asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It has not been looked at yet.
+    /// Not asked yet.
     #[default]
     Unseen,
-    /// It does not answer, or is no query node.
+    /// Does not answer, or is no query node.
     Unusable,
     /// Another process, which is opening its tenants.
     Joining,
@@ -126,7 +126,7 @@ impl Peers {
         })
     }
 
-    /// The same, sharing searches too.
+    /// Sets how searches are shared among the nodes.
     pub(super) fn with_sharing(self, sharing: Option<Sharing>) -> Self {
         Self { sharing, ..self }
     }

@@ -24,7 +24,8 @@ use lodestone_types::{CollectionId, ErrorKind, RequestContext, SegmentId, SubTen
 /// Time for which a node is asked for no share after it has refused one as wrong: it is of another
 /// release, or has another key.
 const REST: Duration = Duration::from_secs(60);
-/// The same for one that has not answered in time: each search would wait for it again.
+/// Time for which a node is asked for no share after it has not answered in time: each search would
+/// wait for it again.
 const LOST_REST: Duration = Duration::from_secs(5);
 /// Part of the mean load of a node by which that of one may be above it, so that few segments move
 /// when nodes come and go (Mirrokni, Thorup and Zadimoghaddam 2018).

@@ -34,7 +34,7 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    /// That of the settings; `None` where they share no searches among the `nodes`.
+    /// Reads the sharing of the settings; `None` where they share no searches among the `nodes`.
     ///
     /// # Errors
     /// A key that no header can carry.

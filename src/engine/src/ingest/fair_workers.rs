@@ -41,7 +41,7 @@ pub(super) struct ClaimInWork<'a> {
 }
 
 impl FairWorkers {
-    /// So many workers of either duty.
+    /// Workers that process documents, and workers that fetch pages.
     pub(super) fn new(process: usize, fetch: usize) -> Self {
         let workers = |count| Workers { count, busy: Mutex::default() };
         Self { process: workers(process), fetch: workers(fetch) }

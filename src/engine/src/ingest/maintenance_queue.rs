@@ -47,7 +47,7 @@ impl Maintenance {
         self.add(collection, false, None);
     }
 
-    /// The same for a collection that was just opened.
+    /// Asks for a look at a collection that was just opened.
     pub(super) fn wake_opened(&self, collection: &Arc<Collection>) {
         self.add(collection, true, None);
     }

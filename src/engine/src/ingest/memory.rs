@@ -105,7 +105,7 @@ struct Promised {
 #[derive(Debug)]
 pub(super) struct Share<'a> {
     budget: &'a MemoryBudget,
-    /// None of a merge.
+    /// `None` for a merge.
     claim: Option<u64>,
     bytes: u64,
 }

@@ -43,9 +43,9 @@ pub struct ReembedRun {
 #[derive(Debug, Default)]
 struct State {
     runs: BTreeMap<CollectionId, ReembedRun>,
-    /// The one that is worked on.
+    /// Collection that is re-embedded now.
     working: Option<CollectionId>,
-    /// The one that was worked on last: others come first.
+    /// Collection that was worked on last: others come first.
     last: Option<CollectionId>,
 }
 

@@ -17,7 +17,7 @@ pub struct Grounds {
     pub retrieved: Retrieved,
     /// The question as it stands alone.
     pub question: String,
-    /// The same before its words were corrected.
+    /// The question before its words were corrected.
     pub(super) written: String,
     /// The turns before it, oldest first, each a question and its answer.
     pub past: Vec<(String, String)>,

@@ -88,7 +88,7 @@ fn asked(sub_tenant: &SubTenantId, filter: &Filter) -> Arc<[u8]> {
     [&length[..], name, &canonical(filter)].concat().into()
 }
 
-/// The same segments, of which the legs leave those at some positions to other nodes.
+/// A copy of the segments in which those at some positions are left to other nodes.
 pub(super) fn marked(
     segments: &[SegmentScope],
     is_elsewhere: impl Fn(usize) -> bool,
@@ -100,7 +100,7 @@ pub(super) fn marked(
     segments.iter().enumerate().map(marked).collect()
 }
 
-/// The same segments without the rows of some sources, each a segment and a position there.
+/// A copy of the segments without the rows of some sources, each a segment and a position there.
 pub(super) fn without_sources<'a>(
     segments: &[SegmentScope],
     sources: impl Iterator<Item = &'a (usize, u32)>,

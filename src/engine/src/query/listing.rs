@@ -18,7 +18,7 @@ pub struct SourceView {
     pub progress: Option<Progress>,
     /// Why the newest version is errored.
     pub error_code: Option<JobErrorCode>,
-    /// The same in words, and the version that is searchable all the same; empty otherwise.
+    /// The error in words, and the older version that is still searchable; empty otherwise.
     pub message: String,
     /// The newest accepted version.
     pub version: u32,

@@ -118,7 +118,7 @@ impl Query {
         &**self.models.of(&snapshot.manifest, None).unwrap_or(self.models.current())
     }
 
-    /// The same with so many bytes for the passing rows of filters that searches repeat.
+    /// Sets the bytes of the cache that keeps the passing rows of repeated filters.
     pub fn with_kept_filters(self, bytes_max: u64) -> Self {
         Self { kept_filters: KeptFilters::new(bytes_max), ..self }
     }
@@ -135,7 +135,7 @@ impl Query {
         legs::segments_in_scope(context, all, sub_tenant, filter, kept)
     }
 
-    /// The same with a reranker for `accurate` searches, if there is one.
+    /// Sets the reranker of `accurate` searches, if there is one.
     pub fn with_reranker(self, reranker: Option<Arc<dyn Reranker>>) -> Self {
         Self { reranker, ..self }
     }

@@ -10,7 +10,7 @@ use lodestone_types::{ChunkPlace, PageBox, PageRef, RowId, SourceId, SourceRecor
 /// Bytes of text of one listing; what is beyond comes with the next.
 const BYTES_MAX: usize = 1 << 20;
 
-/// A chunk of a source as it stands in it.
+/// A chunk of a source, with its place in the text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passage {
     /// Its id.
@@ -27,7 +27,7 @@ pub struct Passage {
     pub boxes: Vec<PageBox>,
 }
 
-/// Some chunks of a source.
+/// Chunks of a source, a page of a listing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passages {
     /// The source in its visible version.

@@ -1,12 +1,14 @@
 //! Ranking in three steps: the candidates of a query vector, their features, their order.
 //!
 //! ```text
-//! vector -> candidates: the tops of all legs, each row with its true scores in all of them
-//!        -> features: verdicts of the reranker, links of good results (these may add rows)
-//!        -> order: fusion, verdicts, links, recency, sort
+//! vector -> candidates: the best rows of all legs, each with its scores by all of them
+//!        -> features: scores of the reranker, links of good results (these may add rows)
+//!        -> order: fusion, reranker, links, recency, sort
 //! ```
-//! A feature is computed once: the keyword leg for a search, a cosine for a query vector. What is
-//! added later changes the order and nothing that is already known.
+//! A leg is one way to find rows: by vectors, by words or by a sparse model. A true score is the
+//! score that a leg gives to a row even if it did not find it. Each feature is computed once: the
+//! keyword leg for a search, a cosine for a query vector. Rows that are added later change the
+//! order and no score.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,10 +30,10 @@ use lodestone_types::{RequestContext, ScoreParts};
 /// Factor by which more rows are asked for while few sources fill the candidates.
 const POOL_GROWTH: usize = 4;
 
-/// Rows that good results name, and the weight of the best of those links.
+/// Rows that the graph links with good results, each with the weight of its best link.
 pub(super) type Links = BTreeMap<RowAddress, f32>;
 
-/// One search: all that is the same for each of its query vectors.
+/// One search: everything that its query vectors share.
 pub(super) struct Search<'a> {
     pub(super) context: &'a RequestContext,
     pub(super) backend: &'a dyn ComputeBackend,
@@ -39,9 +41,9 @@ pub(super) struct Search<'a> {
     pub(super) segments: &'a [SegmentScope],
     /// The shares that other nodes search.
     pub(super) shares: Option<&'a Shares<'a>>,
-    /// `None` where words have no share.
+    /// `None` where words have weight 0.
     pub(super) keyword: Option<KeywordLeg>,
-    /// `None` without a sparse model, and where its leg takes no part.
+    /// `None` without a sparse model, and where its weight is 0.
     pub(super) sparse: Option<SparseLeg>,
     pub(super) alpha: f32,
     pub(super) pool: usize,
@@ -50,22 +52,22 @@ pub(super) struct Search<'a> {
 
 /// The candidates of one query vector with their features.
 pub(super) struct Candidates {
-    /// `None` where meaning has no share.
+    /// `None` where vectors have weight 0.
     pub(super) vector: Option<PreparedQuery>,
-    /// Ascending by address. Scores and shares are not known yet: [`Search::order`] gives them.
+    /// Ascending by address. [`Search::order`] fills in their scores.
     rows: Vec<Ranked>,
     /// Cosines with the vector, of candidates and of other rows that were compared with it.
     cosines: RefCell<BTreeMap<RowAddress, f32>>,
     /// True scores that other nodes gave: cosine, words, sparse.
     known: BTreeMap<RowAddress, [Option<f32>; 3]>,
-    /// Whether a reranker has read the first of them.
+    /// Whether a reranker has scored the first rows.
     is_reranked: bool,
     from_semantic: usize,
     from_words: usize,
 }
 
 impl Search<'_> {
-    /// The best rows by each leg; none by meaning without a vector.
+    /// The best rows of each leg; the vector leg has none without a vector.
     pub(super) fn tops(&self, vector: Option<&PreparedQuery>) -> Result<Tops, QueryError> {
         let (context, pool) = (self.context, self.pool);
         let (keyword, sparse) = (self.keyword.as_ref(), self.sparse.as_ref());
@@ -78,7 +80,7 @@ impl Search<'_> {
             let (words, sparse) = (words.unwrap_or_default(), sparse.unwrap_or_default());
             Ok(Tops { near, words, sparse, scores: BTreeMap::new(), effort })
         };
-        // By words the segments of this node were looked through while the query was embedded.
+        // The keyword leg searched the segments of this node while the query was embedded.
         let own = || {
             let (words, sparse) = (keyword.map(|leg| &leg.top), sparse.map(|leg| &leg.top));
             tops(self.segments, words.cloned(), sparse.cloned())
@@ -98,7 +100,8 @@ impl Search<'_> {
         shares.tops(self.segments, task, own, here)
     }
 
-    /// The union of all legs, each row with its true scores. `tops` are those of `vector`.
+    /// The union of the best rows of all legs, with their true scores. `tops` were found for
+    /// `vector`.
     pub(super) fn candidates(
         &self,
         vector: Option<PreparedQuery>,

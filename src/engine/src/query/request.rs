@@ -9,7 +9,7 @@ use lodestone_types::{Filter, Relations, RetrievedChunk, SourceId};
 /// Weight of meaning against words in the score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Alpha {
-    /// The same for every query whose script the model reads.
+    /// The default weight, for every query whose script the model reads.
     Default,
     /// 0 (words only) to 1 (meaning only).
     Fixed(f32),

@@ -17,7 +17,7 @@ pub(super) struct SparseLeg {
 }
 
 impl Query {
-    /// The same with a sparse model, if there is one.
+    /// Sets the sparse model, if there is one.
     pub fn with_sparse(self, sparse: Option<Arc<SparseModel>>) -> Self {
         Self { sparse, ..self }
     }

@@ -35,7 +35,7 @@ pub struct EmbeddingSettings {
         hide_default_value = true
     )]
     pub embedding_query_prefix: String,
-    /// The same before documents; another one makes another model.
+    /// Text that its model wants before documents; a change of it is a change of the model.
     #[arg(
         long,
         env = "LODESTONE_EMBEDDING_PASSAGE_PREFIX",

@@ -167,7 +167,7 @@ fn process_over(store: &Arc<dyn BlobStore>, dir: &Path, clock: &Arc<ManualClock>
     process_with(store, dir, clock, None)
 }
 
-/// The same with a generator that reads for graphs.
+/// A process that takes `store` over, with a generator that reads for graphs.
 pub(super) fn process_with(
     store: &Arc<dyn BlobStore>,
     dir: &Path,

@@ -32,7 +32,7 @@ pub(super) struct Attachment<'a> {
     pub content: std::borrow::Cow<'a, [u8]>,
 }
 
-/// The same body in different forms.
+/// The body of a letter in its different forms.
 #[derive(Debug, Default)]
 pub(super) struct Body {
     /// As plain text.

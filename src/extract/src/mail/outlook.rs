@@ -116,7 +116,7 @@ fn message(
     flow.append(&rtf::read(&body)?)
 }
 
-/// Those it went to, and those who got a copy.
+/// The recipients of a letter, and those of copies.
 fn recipients(file: &mut Compound<'_>, storage: &str, label: Option<&str>) -> (String, String) {
     let mut found = [const { Vec::new() }; 2];
     let storages = file.storages(&rooted(storage));

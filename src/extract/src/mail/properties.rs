@@ -26,7 +26,7 @@ pub(super) struct Properties {
 }
 
 impl Properties {
-    /// Those of the storage at `storage`, whose table has a header of so many bytes.
+    /// Reads the properties of a storage, whose table has a header of `header_bytes`.
     pub(super) fn read(file: &mut Compound<'_>, storage: &str, header_bytes: usize) -> Self {
         let storage = format!("{}/", storage.trim_end_matches('/'));
         let table = file.read(&format!("{storage}__properties_version1.0")).unwrap_or_default();

@@ -26,8 +26,8 @@ pub(super) struct Relations {
 }
 
 impl Relations {
-    /// Those of the part called `name`; the container's own where that is empty. Links that lead
-    /// outside of the container are left out.
+    /// Reads the relationships of the part called `name`; the container's own where that is empty.
+    /// Links that lead outside of the container are left out.
     pub(super) fn of(package: &Package<'_>, name: &str) -> Result<Self, ExtractError> {
         let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
         let separator = if folder.is_empty() { "" } else { "/" };

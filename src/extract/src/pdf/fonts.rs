@@ -27,7 +27,7 @@ const PLAIN_NAMES: [&str; 3] = ["medium", "light", "thin"];
 const MONO_NAMES: [&str; 7] = ["courier", "mono", "consol", "typewriter", "cmtt", "menlo", "sftt"];
 /// Rise above the baseline and fall below it of fonts that state neither, in sizes.
 const HEIGHT: (f32, f32) = (0.95, 0.35);
-/// The same of fonts that every reader has, by the beginning of their names.
+/// Rise and fall of the fonts that every reader has, by the beginning of their names.
 const STANDARD_HEIGHTS: [(&str, (f32, f32)); 5] = [
     ("Courier", (0.629, 0.157)),
     ("Helvetica", (0.718, 0.207)),

@@ -9,9 +9,9 @@ use std::iter;
 
 use crate::pdf::pieces::Piece;
 
-/// Share of a page's height, at its top and at its bottom, in which they stand.
+/// Share of a page's height, at its top and at its bottom, in which running headers stand.
 const ZONE: f32 = 0.12;
-/// The same for a number without words, which is rarely anything else.
+/// Share of a page's height in which a number without words is a page number.
 const NUMBER_ZONE: f32 = 0.2;
 /// Share of pages on which a text must stand at the same height. Left and right pages differ.
 const SHARE_MIN: f32 = 0.4;

@@ -81,7 +81,7 @@ impl Sandbox {
         Self::new(program, &[verb])
     }
 
-    /// The same with another timeout.
+    /// Sets the time after which a child is killed.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }

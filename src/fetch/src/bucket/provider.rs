@@ -68,9 +68,9 @@ struct Cache {
 
 /// A provider of credentials.
 pub(super) enum CredentialProvider {
-    /// Those of variables or a profile.
+    /// Fixed credentials, of environment variables or a profile.
     Static(Credentials),
-    /// Those of a role.
+    /// Temporary credentials of a role, which are renewed.
     Role(Arc<RoleCredentials>),
 }
 

@@ -4,7 +4,7 @@
 //! web identity   token of a file -> POST to the token service -> keys   accounts of EKS, OpenID
 //! container      GET of the address in the environment -> keys          tasks of ECS, pods of EKS
 //! machine        PUT for a token, GET role, GET its keys -> keys        machines of EC2
-//! token          request of the other clouds (`tokens`) -> token        theirs
+//! token          GET of a metadata service (`tokens`) -> token         machines of Google, Azure
 //! ```
 //! Sources: AWS Security Token Service, `AssumeRoleWithWebIdentity`; AWS SDKs and tools, container
 //! credential provider; Amazon EC2, instance metadata service version 2.
@@ -26,22 +26,26 @@ use super::url::is_loopback;
 use crate::Authorities;
 use lodestone_types::{Clock, Timestamp};
 
-/// A service of the machine answers at once or not at all.
+/// Time to connect to a service of the machine, which answers at once or not at all.
 const CONNECT_NEAR: Duration = Duration::from_secs(1);
+/// Time for the answer of a service of the machine, and to connect to a service elsewhere.
 const ANSWER_NEAR: Duration = Duration::from_secs(5);
+/// Time for the answer of a token service on the internet.
 const ANSWER_FAR: Duration = Duration::from_secs(20);
 
-/// Seconds for which a token of the machine's service is good: the most that it gives.
+/// Lifetime, in seconds, of a token of EC2's metadata service: the longest that it grants.
 const MACHINE_TOKEN_SECONDS: &str = "21600";
+/// Path of the metadata service that lists the machine's roles.
 pub(super) const MACHINE_ROLES: &str = "/latest/meta-data/iam/security-credentials/";
 
-/// Hosts beside this machine that may be asked for a container's credentials without TLS.
+/// Hosts, besides loopback, that may be asked for a container's credentials without TLS: those of
+/// ECS and EKS.
 const CONTAINER_HOSTS: [&str; 3] = ["169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"];
 
 /// A role, and the service that gives its credentials.
 #[derive(Debug)]
 pub(super) enum Role {
-    /// That of a token in a file, which others renew.
+    /// Role of a web identity token, which another program writes to a file and renews.
     WebIdentity {
         /// Path of the token.
         token_file: String,
@@ -52,26 +56,28 @@ pub(super) enum Role {
         /// Address of the token service.
         service: String,
     },
-    /// That of the container.
+    /// Role of the container that the program runs in.
     Container {
         /// Address of its credentials.
         address: String,
         /// Value of the header `authorization`.
         token: Option<String>,
-        /// Path of that value, which others renew.
+        /// Path of a file with that value, which the platform renews.
         token_file: Option<String>,
     },
-    /// That of the machine.
+    /// Role of the machine (EC2), from its metadata service.
     Machine {
         /// Address of the machine's metadata service.
         service: String,
     },
-    /// That of a machine of another cloud, which gives tokens and no keys.
+    /// Service account of a machine in another cloud, whose metadata service gives access tokens
+    /// and no keys.
     Token(TokenService),
 }
 
 impl fmt::Display for Role {
-    /// The path of a container's address is as good as its keys, and is left out.
+    /// Names the role and its service. The path of a container's address is left out: whoever knows
+    /// it can fetch the keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WebIdentity { arn, service, .. } => write!(f, "{arn} from {}", origin(service)),
@@ -84,17 +90,17 @@ impl fmt::Display for Role {
     }
 }
 
-/// The place that credentials come from.
+/// Source of credentials.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// They were found.
+    /// Credentials of the environment or a profile.
     Fixed(Credentials),
-    /// A service gives those of a role.
+    /// A role, whose credentials a service gives.
     Role(Role),
 }
 
 impl Source {
-    /// Whether its credentials are themselves sent to the store.
+    /// Whether requests carry the credentials themselves, and no signature made with them.
     pub(super) fn is_sent(&self) -> bool {
         match self {
             Self::Fixed(Credentials::Key(_)) => false,
@@ -132,7 +138,7 @@ struct AssumedResult {
 }
 
 impl KeysReply {
-    /// The credentials; expired ones only where these are accepted.
+    /// Turns the reply into credentials; expired ones are refused unless the caller accepts them.
     ///
     /// # Errors
     /// The reason of the service, or what is wrong with its answer.

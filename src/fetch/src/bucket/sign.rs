@@ -30,7 +30,7 @@ pub(super) struct Names {
     token: &'static str,
 }
 
-/// Those of Amazon, and of stores with its interface.
+/// Names of Amazon S3, and of stores with its interface.
 pub(super) const AMAZON: Names = Names {
     algorithm: "AWS4-HMAC-SHA256",
     secret: "AWS4",
@@ -41,7 +41,7 @@ pub(super) const AMAZON: Names = Names {
     token: "x-amz-security-token",
 };
 
-/// Those of Google.
+/// Names of Google Cloud Storage.
 pub(super) const GOOGLE: Names = Names {
     algorithm: "GOOG4-HMAC-SHA256",
     secret: "GOOG4",

@@ -136,8 +136,8 @@ fn no_spelling_of_a_private_address_is_connected_to() {
     assert_eq!(canary.accepts(), 0);
 }
 
-/// The same addresses are no secret from the resolver: a name that has one is refused, whatever
-/// else it has and in whichever order.
+/// Goal: a name that resolves to a private address is refused, whatever other addresses it has and
+/// in whichever order.
 #[test]
 fn no_name_of_a_private_address_is_connected_to() {
     let canary = Listener::canary("127.0.0.1:0");

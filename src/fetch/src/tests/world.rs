@@ -257,7 +257,8 @@ pub fn certificate() -> (Arc<ServerConfig>, RootCerts) {
     self_signed(include_bytes!("tls/www.test.cert.der"), include_bytes!("tls/www.test.key.der"))
 }
 
-/// The same for `127.0.0.1`, with `subjectAltName=IP:127.0.0.1` and `basicConstraints=CA:FALSE`.
+/// A self-signed certificate for `127.0.0.1`, made as [`certificate`] with
+/// `subjectAltName=IP:127.0.0.1` and `basicConstraints=CA:FALSE`.
 pub fn loopback_certificate() -> (Arc<ServerConfig>, RootCerts) {
     self_signed(include_bytes!("tls/loopback.cert.der"), include_bytes!("tls/loopback.key.der"))
 }
@@ -301,7 +302,7 @@ impl World {
         world
     }
 
-    /// The same with exceptions of an operator.
+    /// Sets the exceptions of an operator.
     pub fn allowing(mut self, entries: &str) -> Self {
         self.rules.allowed = entries.parse().unwrap();
         self

@@ -242,7 +242,8 @@ impl CrashDisk {
         Inode::new(self.vault.join(state.kept.to_string()))
     }
 
-    /// The rest of contents that were not synced; mappings of the whole stay as they are.
+    /// Remains, after a power cut, of contents that were not synced, by chance. Mappings of the
+    /// whole file keep all of it.
     fn torn(&self, whole: &Inode, choices: &Choices) -> Arc<Inode> {
         let mut contents = whole.contents();
         contents.truncate(choices.below(contents.len() as u64 + 1) as usize);

@@ -110,7 +110,7 @@ impl HeldBlobs {
         self.begin(Kept::All)
     }
 
-    /// The same, for blobs below some prefixes alone.
+    /// Puts deletions of blobs below some prefixes off. Waits for those that are under way.
     pub fn hold_below(self: &Arc<Self>, prefixes: Vec<Key>) -> DeletionHold {
         self.begin(Kept::Below(prefixes))
     }

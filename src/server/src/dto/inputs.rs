@@ -14,15 +14,15 @@ const TENANT_DOC: &str = "The tenant.";
 const SUB_TENANT_DOC: &str = "Sub-tenant; absent and empty mean `default`.";
 const METADATA_DOC: &str = "Free-form map: 64 KiB, depth 8, keys up to 128 characters.";
 
-/// Names of an id, where one source is meant: any of them stands for the others.
+/// Other names of `file_id`, where one source is meant: any of the three stands for the others.
 pub(super) const OTHER_THAN_FILE_ID: &[&str] = &["source_id", "id"];
-/// The same, beside `source_id`.
+/// Other names of `source_id`, where one source is meant.
 pub(super) const OTHER_THAN_SOURCE_ID: &[&str] = &["file_id", "id"];
-/// The same, beside `id`.
+/// Other names of `id`, where one source is meant.
 pub(super) const OTHER_THAN_ID: &[&str] = &["file_id", "source_id"];
-/// Names of a list of sources beside `source_ids`.
+/// Other names of `source_ids`.
 pub(super) const OTHER_THAN_SOURCE_IDS: &[&str] = &["file_ids", "ids"];
-/// The same, beside `file_ids`.
+/// Other names of `file_ids`.
 pub(super) const OTHER_THAN_FILE_IDS: &[&str] = &["source_ids", "ids"];
 
 pub(super) static TENANT_QUERY: Field =

@@ -343,7 +343,7 @@ pub struct RetrievedMemories {
     pub success: bool,
     /// Best first.
     pub retrieved_user_memories: Vec<RetrievedMemory>,
-    /// The same value under an older name.
+    /// Equal to `retrieved_user_memories`; an older name.
     pub user_memories: Vec<RetrievedMemory>,
 }
 

@@ -83,7 +83,7 @@ pub struct RetryJob {
     pub job_id: String,
     /// The tenant that it has to be of; `None` is every tenant in the key's scope.
     pub tenant: Option<TenantId>,
-    /// The same of the sub-tenant.
+    /// The sub-tenant that it has to be of; `None` is every one.
     pub sub_tenant: Option<SubTenantId>,
 }
 

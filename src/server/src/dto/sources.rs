@@ -210,7 +210,7 @@ pub struct Source {
     pub indexing_status: Status,
     /// Error code of processing (as `verify_processing` gives it), or empty.
     pub error_code: String,
-    /// The same in words, or empty.
+    /// The error of processing in words, or empty.
     pub error_message: String,
     /// Address that it was fetched from or that was given with it; empty where there is none.
     pub url: String,

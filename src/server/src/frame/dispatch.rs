@@ -186,7 +186,7 @@ struct Arrived<'a> {
     subject: Subject,
 }
 
-/// The rest of the order of checks, and the operation.
+/// Checks role, media type and size, then runs the operation or passes it on to another process.
 async fn carried_out<S>(
     shared: &Shared<S>,
     route: &Route<S>,

@@ -36,8 +36,8 @@ impl Refusal {
         Self { message: message.into(), origin: String::new(), is_passing: false }
     }
 
-    /// The same to a caller who knows members of the operation as arguments: `names` are pairs of a
-    /// member and its argument.
+    /// Rewrites the message for a caller who knows members of the operation as arguments: `names`
+    /// are pairs of a member and its argument.
     #[must_use]
     pub fn in_words_of(mut self, names: &[(&str, &str)]) -> Self {
         let is_whole = |rest: &&str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');

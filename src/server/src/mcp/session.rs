@@ -38,9 +38,9 @@ pub(super) struct Caller {
 /// The tenants that a caller may name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// No choice: this one.
+    /// This tenant alone.
     Fixed(String),
-    /// One of these.
+    /// One of these tenants.
     OneOf(Vec<String>),
     /// Any.
     Any,

@@ -303,31 +303,31 @@ impl Field {
         Self::new(Location::Header, name, kind, doc, false)
     }
 
-    /// The same field, which must be there.
+    /// Makes the field required.
     pub const fn required(mut self) -> Self {
         self.is_required = true;
         self
     }
 
-    /// The same field, which may also stand in the other places.
+    /// Lets the field also stand in the other parts of a request: query, body or path.
     pub const fn anywhere(mut self) -> Self {
         self.is_anywhere = true;
         self
     }
 
-    /// The same field as the whole body.
+    /// Makes the field the whole body.
     pub const fn whole(mut self) -> Self {
         self.is_whole = true;
         self
     }
 
-    /// The same field with other names besides its own.
+    /// Adds other names of the field.
     pub const fn or(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
     }
 
-    /// The same field, accepted without effect.
+    /// Makes the field one that is accepted without effect.
     pub const fn without_effect(mut self) -> Self {
         self.is_without_effect = true;
         self

@@ -4,10 +4,10 @@
 //! 2. tombstones of changed segments, under fresh names: one fsync each and one for the directory
 //! 3. manifest N + 1, created only if no other writer has: two fsyncs. **This is the commit.**
 //! 4. the snapshot is swapped: the change is visible in every way at once
-//! 5. the caller marks its jobs, still under the writer's lock
+//! 5. the caller marks its jobs in the catalog as done, still under the writer's lock
 //!
-//! A crash before 3 leaves files that nothing refers to; opening collects them. A crash after 3
-//! leaves a job that the next attempt finds in `applied`.
+//! A crash before 3 leaves files that nothing refers to; opening removes them. A crash after 3
+//! leaves a job that the next attempt finds in `applied` of the manifest.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,15 +27,16 @@ use lodestone_types::{SegmentId, Sequence};
 /// Number of times a commit is rebased on the head of another writer before it fails.
 pub(super) const REBASES_MAX: usize = 8;
 
-/// The right to commit, held across deciding, committing and marking.
+/// The writer's lock of a collection, held while a change is decided, committed and marked in the
+/// catalog.
 pub struct Writer<'a> {
     pub(super) collection: &'a Collection,
     pub(super) state: MutexGuard<'a, WriterState>,
 }
 
 impl Collection {
-    /// Waits for the writer's lock. Segments that were found damaged meanwhile are quarantined
-    /// first, so that nothing is decided by what they hold.
+    /// Waits for the writer's lock. Segments that were found damaged since are quarantined first,
+    /// so that no decision rests on their content.
     ///
     /// # Errors
     /// [`CollectionError::ReadOnly`] where another process writes,
@@ -59,7 +60,7 @@ impl Collection {
         Ok(writer)
     }
 
-    /// Refuses what would end in a commit while it is not known what a damaged segment held.
+    /// Refuses changes while it is not known which sources a damaged segment held.
     ///
     /// # Errors
     /// [`CollectionError::Quarantined`].
@@ -80,12 +81,13 @@ impl Writer<'_> {
     /// Makes `edit` durable and visible. Returns what it removed.
     ///
     /// # Errors
-    /// Errors of the disk before the commit point but failed syncs, errors of reading the visible
-    /// sources, and damage of a segment that the edit was made from: nothing has changed then.
-    /// [`CollectionError::OtherModel`] where the vectors are not of the model of the others.
-    /// After any other error the collection is poisoned: it refuses writes, and reads continue with
-    /// the version before; where a bucket was away, the next writer finds out first what happened.
-    /// [`CollectionError::InDoubt`] alone says that the change may be durable.
+    /// [`CollectionError::OtherModel`] where the vectors are of another model than the visible
+    /// ones. After errors of the disk before the commit point (failed syncs aside), errors of
+    /// reading the visible sources, and damage of a segment that the edit was made from, nothing
+    /// has changed. After any other error the collection is poisoned: it refuses writes, and reads
+    /// continue with the version before. Where a bucket did not answer, the next writer first finds
+    /// out whether the commit happened. After [`CollectionError::InDoubt`] the change may be
+    /// durable.
     pub fn commit(&mut self, edit: &Edit) -> Result<Outcome, CollectionError> {
         let base = self.base();
         if edit

@@ -90,8 +90,8 @@ pub struct Manifest {
     /// the last writer was an older release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest_sequence: Option<u64>,
-    /// The same rows with vectors of another model; an older release drops them with its next
-    /// commit.
+    /// Segments of the same rows with vectors of another model; an older release drops them with
+    /// its next commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<OtherVectors>,
 }

@@ -1,5 +1,5 @@
-//! The same rows with the vectors of another model: made beside those that are searched, and kept
-//! for a while after the switch.
+//! Re-embedding: segments of the same rows with the vectors of another model are made beside those
+//! that are searched, and the old ones are kept for a while after the switch.
 //!
 //! ```text
 //! manifest  segments: searched          other: none

@@ -40,7 +40,7 @@ impl RequestFilter {
         }
     }
 
-    /// The same, over these sources only; see [`sources`].
+    /// Restricts the filter to these sources; see [`sources`].
     pub fn over_sources(self, ids: &[SourceId]) -> Self {
         Self { filter: Filter::And(vec![sources(ids), self.filter]), ..self }
     }

@@ -136,8 +136,8 @@ impl RowFeed for MergedRows<'_> {
         Ok(lists.filter(|lists| lists.len() > 1).map(|lists| (largest, lists)))
     }
 
-    /// That of all inputs with live rows: where one of them has none or another's, the merged rows
-    /// have none, and a search says so.
+    /// The sparse model of all inputs with live rows. Where one of them has none or another one,
+    /// the merged rows have none, and a search says so.
     fn sparse_model(&self) -> Result<Option<SparseModelId>, SegmentError> {
         let mut models = Vec::with_capacity(self.inputs.len());
         let mut known = None;

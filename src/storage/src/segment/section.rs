@@ -39,7 +39,7 @@ impl LazySection {
         Ok(&self.file.mapped()[range])
     }
 
-    /// The same, with what keeps them mapped.
+    /// The bytes of a range, with the owner that keeps them mapped.
     fn bytes(&self, range: Range<usize>) -> Result<Bytes, IoError> {
         let range = self.verified(range)?;
         Ok(self.file.mapped().bytes(range))

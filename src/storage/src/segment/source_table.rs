@@ -137,7 +137,7 @@ pub(super) struct SourceTable {
     records_at: usize,
     /// Positions ordered by (sub-tenant, id).
     by_key: Vec<u32>,
-    /// The same, but within a sub-tenant by upload, newest first. Made by the first listing.
+    /// Positions ordered by sub-tenant and upload, newest first. Made by the first listing.
     by_time: OnceLock<Vec<u32>>,
     details: Option<DetailTable>,
 }

@@ -208,7 +208,7 @@ impl Segment {
         Ok(Tiers::new(self.view(sections)?, self.listed(sections)?).behind(blocks))
     }
 
-    /// The same for a search whose backend may keep the rows.
+    /// The tiers for a search whose backend may keep the rows.
     ///
     /// # Errors
     /// As [`Self::vectors`].

@@ -45,7 +45,7 @@ struct EmbedNormParams {
 pub struct Norm<'a> {
     /// f32, one a number of the row.
     pub scale: &'a Buffer,
-    /// The same.
+    /// f32, one a number of the row; added after scaling.
     pub shift: &'a Buffer,
     /// Added to the variance.
     pub epsilon: f32,

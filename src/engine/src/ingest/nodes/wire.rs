@@ -37,7 +37,7 @@ pub struct Description {
     pub version: String,
     /// Fingerprints of the models that it embeds with.
     pub models: Vec<String>,
-    /// That of its sparse model, if it has one.
+    /// Fingerprint of its sparse model, if it has one.
     pub sparse: Option<String>,
     /// The device that computes.
     pub device: String,

@@ -2,17 +2,17 @@
 //! segments.
 //!
 //! ```text
-//! segments of the scope -> their nodes; those of no other node are searched here
-//!     words          -> counts of each share -> summed: the statistics of all
-//!     vector, words  -> the best rows of each share, with true scores -> merged with those of here
+//! segments of the scope -> nodes; a segment of no other node is searched by this one
+//!     words          -> counts of each share -> their sums: the word statistics of the search
+//!     vector, words  -> best rows of each share, with true scores -> merged with this node's own
 //! ```
-//! Each node then reads the vectors and postings of its share alone, and needs memory for no
-//! others. All nodes have all segments on their disks: what a node does not answer in time is
-//! searched here, and the rest of a search (filters, texts, the graph) always is.
+//! A node then reads, and needs memory for, the vectors and postings of its share alone. All nodes
+//! have all segments on their disks: this node searches a share itself that is not answered in
+//! time. Filters, texts and the graph are always its own work.
 //!
-//! Invariant: results are those of a search without shares. Scores of rows do not depend on who
-//! computes them, each share gives its best rows and those equal to the last of them, and rows
-//! outside of scope and filter are not taken from anybody.
+//! Invariant: results are those of a search without shares. The score of a row does not depend on
+//! the node that computes it, each share gives its best rows and those equal to the last of them,
+//! and rows outside of scope and filter are refused.
 //!
 //! - `wire`: the messages; `serving`: the side of the node that is asked
 
@@ -40,32 +40,32 @@ use lodestone_text::{CorpusStats, SentQuery, TextQuery};
 use lodestone_types::{Filter, RequestContext, RowId, SegmentId, SubTenantId};
 use wire::{ShareAnswer, ShareStep, ShareTask, SharedRow, TopsTask};
 
-/// Time for the answer of a node, after which its share is searched here.
+/// Time for the answer of a node, after which this node searches that share.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Segments with fewer rows than one in so many of those from which on searches are shared stay
-/// with the node that is asked: they cost less than telling another of them.
+/// Divisor of [`ShareNodes::rows_min`]: a segment with fewer rows than the quotient stays with the
+/// node that is asked, as searching it costs less than a message.
 const SMALL: u64 = 64;
 
-/// Other nodes, which can search segments for this one.
+/// The other query nodes, which can search segments for this one.
 pub trait ShareNodes: fmt::Debug + Send + Sync {
-    /// Rows of a scope from which on its searches are shared.
+    /// Number of rows of a scope from which its searches are shared.
     fn rows_min(&self) -> u64;
 
-    /// The node of each of the segments, which are given with their rows; `None` for this one. The
-    /// same for the same segments, as long as the same nodes are usable.
+    /// Assigns each segment, given with its number of rows, to a node; `None` is this one. Equal
+    /// segments get equal nodes as long as the same nodes are usable.
     fn assign(&self, segments: &[(SegmentId, u64)]) -> Vec<Option<usize>>;
 
-    /// The answer of a node; `None` where it has none within the time of the task. Blocks.
+    /// Waits for the answer of a node; `None` where none comes within the time of the task.
     fn ask(&self, node: usize, task: &ShareTask) -> Option<ShareAnswer>;
 }
 
-/// The shares that other nodes have of one search.
+/// The parts of one search that other nodes carry out.
 #[derive(Debug)]
 pub(super) struct Shares<'a> {
     nodes: &'a dyn ShareNodes,
     context: &'a RequestContext,
     shares: Vec<Share>,
-    /// The beginning of every task.
+    /// The members that all tasks of the search share.
     task: ShareTask,
     /// Nodes that gave no answer: they are not asked again by this search.
     lost: Mutex<BTreeSet<usize>>,
@@ -78,7 +78,7 @@ struct Share {
     segments: Vec<usize>,
 }
 
-/// The best rows by each leg, and what is known of them.
+/// The best rows of each leg, with the scores that are known already.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Tops {
     /// The nearest rows of each vector, and those as near as the last of them.
@@ -91,13 +91,13 @@ pub(super) struct Tops {
 }
 
 impl Query {
-    /// The same with other nodes that search shares of large collections.
+    /// Sets the other nodes that search shares of large collections.
     pub(crate) fn with_nodes(self, nodes: Option<Arc<dyn ShareNodes>>) -> Self {
         Self { nodes, ..self }
     }
 
-    /// The shares of other nodes in a search, whose segments are marked; `None` where all is
-    /// searched here.
+    /// Divides the segments of a search among the nodes and marks those of other nodes; `None`
+    /// where this node searches all.
     pub(super) fn share_out<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -139,7 +139,7 @@ impl Query {
     }
 }
 
-/// The statistics of a query over all segments, of which other nodes may have shares.
+/// Word statistics of a query over all segments, this node's and the shares of others.
 ///
 /// # Errors
 /// As [`words::corpus_stats`].
@@ -164,8 +164,8 @@ pub(super) fn corpus_stats<Q: TextQuery>(
 }
 
 impl Shares<'_> {
-    /// The best rows of all segments: `own` gives those of the segments that no other node has,
-    /// `here` those of further ones.
+    /// The best rows of all segments: `own` searches the segments of this node, `here` the shares
+    /// that were not answered.
     ///
     /// # Errors
     /// Those of `own` and `here`.
@@ -198,8 +198,8 @@ impl Shares<'_> {
         Ok(all)
     }
 
-    /// The results of one step for all segments: for those of each node what it answers, or, where
-    /// that is of no use, what `here` gives; for the rest what `own` gives.
+    /// Carries out one step over all segments: `own` for those of this node; for each share the
+    /// answer of its node, or `here` where that is missing or invalid.
     fn each<T: Send>(
         &self,
         step: &ShareStep,
@@ -264,8 +264,8 @@ impl Shares<'_> {
 }
 
 impl Share {
-    /// The rows of an answer by their addresses in the search; `None` where one of them is none
-    /// that it may find.
+    /// Translates the rows of an answer into addresses of the search; `None` where one is outside
+    /// of the task.
     fn read(&self, segments: &[SegmentScope], tops: wire::ShareTops) -> Option<Tops> {
         let address = |(at, row): SharedRow| {
             let segment = *self.segments.get(at)?;
@@ -294,7 +294,7 @@ impl Share {
 }
 
 impl TopsTask {
-    /// The task of finding the nearest rows of some vectors and nothing else.
+    /// A task that finds the nearest rows of vectors, and nothing by words.
     pub(super) fn near(queries: &[PreparedQuery], k: usize, thoroughness: Thoroughness) -> Self {
         let metric = queries.first().map(|query| query.given().0).unwrap_or_default();
         let vectors = queries.iter().map(|query| query.given().1.to_vec()).collect();

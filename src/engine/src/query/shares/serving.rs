@@ -1,4 +1,4 @@
-//! The work on a share for another node.
+//! Serving a share: the search of another node over some of the segments.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use lodestone_storage::collection::Snapshot;
 use lodestone_types::{RequestContext, SegmentId, SubTenantId};
 
 impl Query {
-    /// Does one step of a search over a share of the segments of `snapshot`, which has the version
-    /// of the task; `None` where a segment has no row of the scope, or is not there.
+    /// Carries out one step of a search over the segments of the task in `snapshot`, which has the
+    /// version that the task names; `None` where a segment is missing or holds no row of the scope.
     ///
     /// # Errors
     /// [`QueryError::Stopped`]; errors of the disk; a vector of another width.

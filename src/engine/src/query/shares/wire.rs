@@ -3,9 +3,9 @@
 //! ```text
 //! POST /nodes/share   ShareTask -> ShareAnswer, both JSON
 //! ```
-//! Numbers come as they were sent: a share has the scores that its rows would have in one search
-//! over everything. Only a node of the same release is asked, and one that has another version of
-//! the collection refuses.
+//! JSON keeps every digit of the numbers, so rows have the scores of one search over all segments.
+//! Only a node of the same release is asked, and a node with another version of the collection
+//! refuses.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -61,14 +61,13 @@ pub struct TopsTask {
     pub metric: Metric,
     /// Query vectors.
     pub vectors: Vec<Vec<f32>>,
-    /// The share of the nearest rows that may be missed.
+    /// The portion of the nearest rows that may be missed.
     pub thoroughness: Thoroughness,
     /// Words, with the statistics of all shares.
     pub words: Option<(SentQuery, CorpusStats)>,
     /// Terms of a sparse model.
     pub sparse: Option<SparseVector>,
-    /// Whether each row found is wanted with its true scores by all of these; of one vector at
-    /// most.
+    /// Whether each row is to be returned with its scores by all legs; with one vector at most.
     pub has_scores: bool,
 }
 

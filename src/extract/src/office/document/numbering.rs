@@ -44,7 +44,7 @@ pub(super) struct Numbering {
 /// The mark of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// One of many, without a number.
+    /// A bullet, without a number.
     Bullet,
     /// Its number, as it is shown.
     Number(String),

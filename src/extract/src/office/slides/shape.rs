@@ -59,7 +59,7 @@ pub(super) struct Bounds {
 /// The mark of a paragraph that is an item of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Bullet {
-    /// That of its placeholder.
+    /// The mark of its placeholder.
     #[default]
     Inherited,
     /// Nothing.

@@ -161,7 +161,7 @@ pub struct ChunkChoice {
 /// Data of an event of a streamed answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChatChunk {
-    /// The same in all chunks.
+    /// Id of the answer, equal in all chunks.
     pub id: String,
     /// Always `chat.completion.chunk`.
     pub object: &'static str,

@@ -113,7 +113,7 @@ pub struct EmbeddingView {
 pub struct EmbeddingUsage {
     /// Tokens that the model has read.
     pub prompt_tokens: usize,
-    /// The same.
+    /// Equal to `prompt_tokens`.
     pub total_tokens: usize,
 }
 

@@ -239,7 +239,7 @@ impl Request for ListBatchFiles {
 pub struct LastError {
     /// `unsupported_file`, `invalid_file` or `server_error`.
     pub code: &'static str,
-    /// The same in words.
+    /// The error in words.
     pub message: String,
 }
 

@@ -16,7 +16,7 @@ struct TokenEvent<'a> {
 /// Form of the events of an answer.
 #[derive(Debug)]
 pub enum Voice {
-    /// That of API 5.4.
+    /// Events of this program (API 5.4).
     Own,
     /// Chunks of a chat completion.
     Chat(ChatVoice),

@@ -137,7 +137,7 @@ impl Server {
         Self::made(None, HttpSettings::default())
     }
 
-    /// The same as a query node, if there is a forwarder, beside the server that writes.
+    /// A server; with a forwarder it is a query node beside the server that writes.
     fn made(forwarder: Option<Arc<Forwarder>>, http: HttpSettings) -> Self {
         let directory = TempDir::new().unwrap();
         let clock = Arc::new(ManualClock::new(START));

@@ -24,7 +24,7 @@ pub enum SearchPath {
     Scan,
     /// T0 was scanned from end to end, and T1 of the rows that its bound did not rule out.
     OneBit,
-    /// The same of the passing rows of a filter that is repeated, which stand apart.
+    /// As [`Self::OneBit`], over a copy of the rows that pass a repeated filter.
     CondensedOneBit,
     /// T0 of the lists near the query was scanned, and T1 of the rows that its bound did not rule
     /// out.

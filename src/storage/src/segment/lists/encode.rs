@@ -27,9 +27,9 @@ struct Arrays {
 /// Searches that are tried, see `measure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::segment) enum Trials {
-    /// Those of all lists, and those that end early.
+    /// Searches of all lists, and searches that end early.
     Every,
-    /// Those of all lists.
+    /// Searches of all lists.
     OfAll,
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Measured {
     pub(super) patience: [f32; 2],
     /// Share of all rows whose T1 an exact search reads.
     pub(super) all: [f32; 2],
-    /// The same of a probing search.
+    /// Share of all rows whose T1 a probing search reads.
     pub(super) near: [f32; 2],
     /// Patience for [`Recall::Quick`].
     pub(super) quick_patience: [f32; 2],

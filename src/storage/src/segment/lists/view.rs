@@ -14,9 +14,9 @@ pub(in crate::segment) const HEAD_BYTES: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub struct Lists<'a> {
     dimension: usize,
-    /// For 10 and for 100 neighbours, of each of which 99 of 100 are found.
+    /// Patience with which 99 of 100 neighbours are found, for 10 and for 100 neighbours.
     patience: [f32; 2],
-    /// The same for 97 of 100; zeros in segments of before.
+    /// Patience with which 97 of 100 are found; zeros in segments of older releases.
     quick_patience: [f32; 2],
     steepness: f32,
     /// Shares of the rows that T0 cannot rule out, for 10 and for 100 neighbours: of an exact
@@ -186,7 +186,8 @@ impl<'a> Lists<'a> {
         of_neighbours(self.all, k) <= SHARE_MAX
     }
 
-    /// The same of a probing search, which reads the lists near the query only.
+    /// Whether T0 rules out enough to be worth reading in a probing search, which reads the lists
+    /// near the query only.
     pub fn are_telling_nearby(&self, k: usize) -> bool {
         self.len() > 1 && of_neighbours(self.near, k) <= SHARE_MAX
     }
