@@ -80,6 +80,8 @@ const MODULE_NAMES_BANNED: &[&str] = &["util", "utils", "helper", "helpers", "mi
 /// Words that do not stand for a noun at the beginning of a doc comment.
 const OPENINGS_BANNED: &[&str] =
     &["What", "Where", "Who", "How", "Whoever", "Whatever", "Whose", "Whom"];
+/// Beginnings of a doc comment of the product that can be read only with the item above it.
+const BACKWARD_OPENINGS_BANNED: &[&str] = &["The same", "So", "Those of", "That of"];
 /// Words for modules, crates and layers that the field does not have.
 const METAPHORS_BANNED: &[&str] = &[
     "rooms", "this room", "a room", "the room", "each room", "every room", "corridor", "corridors",
@@ -286,8 +288,9 @@ fn check_characters(source: &Source) -> Vec<String> {
 /// Doc comments say what a thing is, in words of the field.
 fn check_comments(source: &Source) -> Vec<String> {
     let mut found = Vec::new();
-    let mut start = 0;
+    let (mut start, mut is_inside) = (0, false);
     for line in source.text.split_inclusive('\n') {
+        let is_first = !std::mem::replace(&mut is_inside, line.trim_start().starts_with("//"));
         let comment = line.find("//").map(|offset| start + offset);
         start += line.len();
         let Some(at) = comment.filter(|at| source.classes[*at] == Class::Comment) else {
@@ -299,6 +302,11 @@ fn check_comments(source: &Source) -> Vec<String> {
         let first = words.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
         if OPENINGS_BANNED.contains(&first) {
             found.push(source.at(at, &format!("a doc comment begins with '{first}'")));
+        }
+        let begins = |opening: &&&str| find_words(words, opening).first() == Some(&0);
+        let is_checked = is_first && at < source.tests_from;
+        if let Some(opening) = BACKWARD_OPENINGS_BANNED.iter().find(begins).filter(|_| is_checked) {
+            found.push(source.at(at, &format!("a doc comment begins with '{opening}'")));
         }
         let lower = text.to_lowercase();
         for metaphor in METAPHORS_BANNED.iter().filter(|one| !find_words(&lower, one).is_empty()) {
@@ -585,6 +593,8 @@ mod tests {
         );
         assert_eq!(wrong("//! Rows.\n//!\n//! How they are kept.\n"), 1);
         assert_eq!(wrong("//! - How many rows\n/// Whether it holds.\n"), 1);
+        assert_eq!(wrong("/// The same in words.\nf();\n    /// So many rows.\n"), 2);
+        assert_eq!(wrong("/// The sameness.\n///\n/// So be it.\n// That of others.\n"), 0);
         assert_eq!(wrong("f(); // In this room.\n// Room for more.\n\"the house\"\n"), 1);
     }
 

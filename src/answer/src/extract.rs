@@ -60,30 +60,30 @@ impl Answerer {
         Self { model, recent, clock: Arc::new(SystemClock), judge: None, reader: None }
     }
 
-    /// The same with vectors of late that others know and use, too.
+    /// Shares its cache of recent vectors with others.
     pub fn sharing(self, recent: Arc<RecentVectors>) -> Self {
         Self { recent, ..self }
     }
 
-    /// The same by the vectors of another model.
+    /// A copy that compares by the vectors of another model.
     #[must_use]
     pub fn with_model(&self, model: &Arc<dyn Embedder>) -> Self {
         Self { model: Arc::clone(model), ..self.clone() }
     }
 
-    /// The same by another clock.
+    /// Sets the clock.
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
     }
 
-    /// The same with a reranker, if there is one, that reads the question with each passage of an
-    /// answer: one of which it holds none for an answer is declined.
+    /// Sets a reranker, if there is one, that reads the question with each passage of an answer: an
+    /// answer is declined where it takes none of its passages for one.
     pub fn judged_by(self, judge: Option<Arc<dyn Reranker>>) -> Self {
         Self { judge, ..self }
     }
 
-    /// The same with a reader, if there is one, whose verdicts on the passages that are compared
-    /// count beside their words.
+    /// Sets a reader, if there is one, whose verdicts on the passages that are compared count
+    /// beside their words.
     pub fn read_by(self, reader: Option<Arc<dyn Reranker>>) -> Self {
         Self { reader, ..self }
     }

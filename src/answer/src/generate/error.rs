@@ -85,7 +85,7 @@ impl GenerateError {
         }
     }
 
-    /// The same in a word that programs may compare.
+    /// The kind of error, as a word that programs may compare.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Unreachable { .. } => "unreachable",

@@ -74,7 +74,7 @@ impl OpenAiGenerator {
         Self { settings, authorities, dialect: Dialect::default() }
     }
 
-    /// The same, trusting other authorities than those that come with the program.
+    /// Sets the authorities that are trusted in place of those that come with the program.
     #[must_use]
     pub fn trusting(self, authorities: &Authorities) -> Self {
         Self { authorities: authorities.clone(), ..self }
@@ -191,7 +191,7 @@ impl OpenAiGenerator {
 
 /// Meaning of a refusal.
 enum Refusal {
-    /// The same without what was refused may be accepted.
+    /// The request may be accepted without the part that was refused.
     Learnt,
     /// Nothing more of this attempt.
     Final(Setback),

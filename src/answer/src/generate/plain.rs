@@ -9,7 +9,7 @@ pub(super) fn plain(text: &str) -> String {
     crate::text::shown::unmarked(&visible(text))
 }
 
-/// The same in one line, for titles.
+/// A text in one line, for titles; otherwise as [`plain`].
 pub(super) fn plain_line(text: &str) -> String {
     plain(&crate::text::snippet::folded(text))
 }

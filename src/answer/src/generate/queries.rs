@@ -30,7 +30,7 @@ const COMPOUND_WORDS_MIN: usize = 6;
 const JOINTS: &str = "\
     and|or|versus|vs|compare|compared|difference|differences|both|then|und|oder|unterschied|\
     vergleiche|et|ou|différence|y|o|diferencia|и|или";
-/// The same in scripts without spaces.
+/// Words that join the parts of a question, in scripts without spaces.
 const JOINT_RUNS: &str = "\
     和|与|以及|比较|区别";
 

@@ -7,7 +7,7 @@ use lodestone_types::RetrievedChunk;
 
 /// Chunks that were found and are read; later ones cost time and hardly ever hold the answer.
 pub(crate) const HITS_MAX: usize = 8;
-/// The same of a question for rows, which have few of its words.
+/// Chunks that are read for a question for rows, which have few of its words.
 pub(crate) const HITS_OF_ROWS_MAX: usize = 12;
 /// Chunks of one source that are read, those found among them.
 pub const CHUNKS_A_SOURCE_MAX: usize = 24;

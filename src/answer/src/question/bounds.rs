@@ -44,7 +44,7 @@ const BEHIND: &[(Relation, &str)] = &[
 /// Words before two numbers with a word between them that are both bounds.
 const BETWEEN: &str = "between|zwischen|entre";
 const AND: &str = "and|und|et|y";
-/// The same before a day, a month or a year.
+/// Words of a bound before a day, a month or a year.
 const TIMES: &[(Relation, &str)] = &[
     (
         Relation::Under,

@@ -33,9 +33,11 @@ const NAMES_SHARE_MAX: f32 = 0.6;
 /// Confidence that a name of the question takes away that is not there: on XQuAD in English and
 /// judged questions to office documents 7 of 100 right passages lack one, 46 of 100 near misses do.
 const NAME_MALUS: f32 = 0.1;
-/// The same for a year, of which another one is another thing.
+/// Confidence that a year of the question takes away that is not there: another year is another
+/// thing.
 const YEAR_MALUS: f32 = 0.6;
-/// The same for a code, which nothing else can stand for.
+/// Confidence that a code of the question takes away that is not there: nothing else can stand for
+/// it.
 pub(crate) const CODE_MALUS: f32 = 0.6;
 
 /// A word that names something.

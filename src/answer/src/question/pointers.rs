@@ -16,7 +16,8 @@ const THINGS: &[&str] = &["it", "its", "they", "them", "their", "theirs"];
 /// Words before a noun that a later pronoun may mean.
 const DETERMINERS: &[&str] =
     &["the", "a", "an", "my", "our", "your", "each", "every", "all", "any", "some"];
-/// The same, if the pronoun is no subject: "which employees get their laptops".
+/// Words before a noun that a later pronoun may mean if it is no subject: "which employees get
+/// their laptops".
 const QUESTION_DETERMINERS: &[&str] = &["which", "what", "whose", "many"];
 const AUXILIARIES: &[&str] = &[
     "do", "does", "did", "is", "are", "was", "were", "has", "have", "had", "can", "could", "will",

@@ -283,7 +283,7 @@ impl Quality {
         QUALITIES.iter().find(|one| one.kind == kind).expect("each kind is among them")
     }
 
-    /// That of the days of which the first is asked for: of those to come, or those of the past.
+    /// The quality of days of which the first is asked for: of days to come, or of the past.
     pub(crate) fn of_first(is_to_come: bool) -> &'static Self {
         Self::of(if is_to_come { Kind::Deadline } else { Kind::Time })
     }

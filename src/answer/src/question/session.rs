@@ -31,7 +31,7 @@ const QUESTIONS_MAX: usize = 3;
 const CONTEXT_CHARS_MAX: usize = 400;
 /// A question of this many words with one word of matter is a fragment.
 const SHORT_WORDS_MAX: usize = 3;
-/// The same in characters of matter, in scripts without spaces.
+/// Characters of matter up to which a question is a fragment, in scripts without spaces.
 const SHORT_RUN_CHARS_MAX: usize = 2;
 /// Names taken from the last answer, in words.
 const NAMES_MAX: usize = 6;

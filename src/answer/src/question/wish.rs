@@ -71,7 +71,7 @@ const ALLS: &str = "\
     what has been|what changed|what has changed|was muss|was soll|was sollte|was wurde|\
     que dois|que doit|que faut|qu'a|qué debe|qué debo|qué se";
 const OF_ALL: &str = "what|which|list|was|welche|quoi|quelles|que|qu'a|qué|cuáles";
-/// Those of them in which a total is no sum.
+/// Openings in which a total is no sum.
 const WHOLE_COUNTS: &str = "total number of|nombre total de|número total de";
 /// Days, and other numbers, of a question at most.
 const VALUES_MAX: usize = 16;
@@ -151,7 +151,7 @@ pub(crate) struct Question {
     pub(crate) is_of_list: bool,
     /// The terms of what it leaves out: "not from Ada".
     pub(crate) excluded: BTreeSet<String>,
-    /// Those of them that it asks others than: "besides Ada".
+    /// Excluded terms that it asks others than: "besides Ada".
     pub(crate) others_than: BTreeSet<String>,
     /// Whether it asks for what is not so or not allowed.
     pub(crate) is_negated: bool,

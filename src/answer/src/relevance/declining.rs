@@ -25,17 +25,18 @@ use lodestone_text::HybridQuery;
 /// Confidence that a row loses which holds no name of the question: it is the row of another one,
 /// unless rows are compared.
 const ROW_NAME_MALUS: f32 = 0.35;
-/// The same of a row for a day that is asked for, where its table tells others.
+/// Confidence that a row loses which lacks the day that is asked for, where its table has others.
 const ROW_DAY_MALUS: f32 = 0.35;
-/// The same for a year where passage and chunk tell of none: the document may be of that year.
+/// Confidence that is lost for a year that is asked for where passage and chunk have none: the
+/// document may be of that year.
 const UNTOLD_YEAR_MALUS: f32 = 0.25;
 
-/// The same for what is asked of a thing, where no word there says it: "the salary of Ada". What
-/// somebody does, "when does Ada retire", other words say less often.
+/// Confidence that is lost where no word says the attribute that is asked for: "the salary of Ada".
+/// The words of a deed, "when does Ada retire", are replaced by others less often.
 const ATTRIBUTE_MALUS: f32 = 0.15;
 const DOING_MALUS: f32 = 0.25;
-/// The same for a number of things that is asked for: of a row, which would name them, and of
-/// sentences, which may count other words.
+/// Confidence that is lost where the things to be counted are not named: of a row, which would name
+/// them, and of sentences, which may count by other words.
 const ROW_COUNT_MALUS: f32 = 0.35;
 const COUNT_MALUS: f32 = 0.1;
 
@@ -102,7 +103,7 @@ pub(crate) struct Demands {
 }
 
 impl Demands {
-    /// Those of a question.
+    /// Reads the demands of a question.
     pub(crate) fn of(question: &Question) -> Self {
         let text = &question.text;
         // A bound, "before 2020", need not stand there.

@@ -85,15 +85,15 @@ const OF_FOREIGN: Evidence = Evidence {
 const NO_WEIGHT: f32 = 0.8;
 const YES_WEIGHT: f32 = 0.15;
 const DOUBT: f32 = -0.4;
-/// The same of rows, and where no thing is asked for: of 2,003 questions to sixteen collections
-/// that declines nine more of those answered wrongly and two that nothing answers, and none of
+/// Doubt about rows, and where no thing is asked for: of 2,003 questions to sixteen collections
+/// this declines nine more of those answered wrongly and two that nothing answers, and none of
 /// those answered rightly; of sentences for a thing it would decline seven of these, too.
 const DOUBT_OF_OTHERS: f32 = -0.3;
 /// Confidence that is lost where a number or a time is asked for and none is there.
 const MISSING_KIND_MALUS: f32 = 0.15;
-/// The same where a measure is named and a text has no value of it.
+/// Confidence that is lost where a measure is named and a text has no value of it.
 const MISSING_MEASURE_MALUS: f32 = 0.25;
-/// The same of what nothing else can stand for.
+/// Confidence that is lost where a quantity is named for which nothing else can stand.
 const MISSING_QUANTITY_MALUS: f32 = 0.4;
 
 impl Evidence {

@@ -24,7 +24,7 @@ pub(crate) const KIND_BONUS: f32 = 0.1;
 const LEAD_MALUS: f32 = 0.35;
 /// The mail that another one answers is older than that.
 const QUOTED_MALUS: f32 = 0.3;
-/// So is what the next sentence takes back.
+/// A statement that the next sentence takes back is a poor answer.
 const DENIED_MALUS: f32 = 0.4;
 /// An entry of a register that another one ends answers only what nothing else does.
 const ENDED_ENTRY_MALUS: f32 = 0.8;
@@ -40,7 +40,7 @@ const CAUSELESS_MALUS: f32 = 0.3;
 const LINE_MALUS: f32 = 0.05;
 /// A passage of the very form that is asked for gains as much as a sixth of the question's terms.
 const FORM_BONUS: f32 = 0.1;
-/// The same of one that says what is not so, where that is asked for.
+/// Gain of a passage that says what is not so, where that is asked for.
 const NEGATION_BONUS: f32 = 0.2;
 /// A whole list or procedure where that is asked for goes before each of its items.
 const WHOLE_BONUS: f32 = 0.25;

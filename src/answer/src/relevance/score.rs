@@ -42,7 +42,7 @@ pub(crate) struct Score {
     pub(crate) overlap: f32,
     /// The share in the passage alone.
     pub(crate) own: f32,
-    /// The same share over the whole chunk and the title of its source.
+    /// Share of the question's terms in the whole chunk and the title of its source.
     pub(crate) coverage: f32,
     /// Score of the chunk beside the best one's.
     pub(crate) chunk: f32,

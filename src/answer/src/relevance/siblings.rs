@@ -26,7 +26,7 @@ pub(crate) struct Siblings {
 }
 
 impl Siblings {
-    /// Those of a question.
+    /// Finds the siblings in a question.
     pub(crate) fn of(question: &str) -> Self {
         let words = words(question);
         let pairs = words.windows(2).filter_map(|two| Some((two[0].clone()?, two[1].clone()?)));

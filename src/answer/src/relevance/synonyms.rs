@@ -67,7 +67,7 @@ struct Synonym {
 }
 
 impl Synonyms {
-    /// Those of the `wanted` terms of a question.
+    /// Looks up the synonyms of the `wanted` terms of a question.
     fn of(question: &str, wanted: &BTreeSet<String>) -> Self {
         let lexicon = Lexicon::get();
         let Some(language) = lexicon.language_of(question) else { return Self(Vec::new()) };

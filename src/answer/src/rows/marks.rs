@@ -35,8 +35,8 @@ const NO: &str = "no|n|false|nein|non|falsch|faux|falso|\u{2717}|\u{2718}";
 const DENIALS: &str = "\
     not|no|without|never|nicht|kein|keine|keinen|keiner|keinem|ohne|nie|pas|sans|aucun|aucune|sin|\
     ningún|ninguna|nunca";
-/// Those of them that deny a verb, and words behind it that say no more of what is denied: "not
-/// booked yet", but not "do not meet on Sunday".
+/// Denials that deny a verb, and words behind it that add nothing: "not booked yet", but not "do
+/// not meet on Sunday".
 const DENIALS_OF_VERBS: &str = "not|never|nicht|nie|pas|nunca";
 const BEHIND_VERB: &str = "\
     yet|so|and|or|but|und|aber|oder|bisher|bislang|et|mais|encore|y|pero|todavía|aún";

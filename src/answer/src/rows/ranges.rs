@@ -20,7 +20,7 @@ const FROM: &[&str] = &[
     "or more", "and above", "über", "mehr als", "mindestens", "ab", "und mehr", "plus de",
     "au moins", "à partir de", "et plus", "más de", "desde", "a partir de", "y más", ">", "≥",
 ];
-/// The same with their sense turned.
+/// Words of a lower end that are denied, which makes it an upper end.
 const NOT_OVER: &[&str] = &[
     "not more than", "no more than", "not over", "not above", "not exceeding", "nicht mehr als",
     "nicht über", "pas plus de", "no más de",

@@ -26,7 +26,8 @@ pub(crate) const ROWS_MAX: usize = 8;
 /// A further sentence is this much less relevant than the first at most; one that leads by more
 /// answers alone.
 const RELEVANCE_DROP_MAX: f32 = 0.4;
-/// The same for a sentence of another section that says nothing more of what was asked.
+/// A further sentence of another section, which says nothing more of what was asked, is this much
+/// less relevant at most.
 const ELSEWHERE_DROP_MAX: f32 = 0.2;
 /// A passage that has a code of the question, which the first one lacks, is this much less relevant
 /// at most.
@@ -35,13 +36,14 @@ const NAMED_DROP_MAX: f32 = 0.25;
 const EXTREME_DROP_MAX: f32 = 0.4;
 /// Confidence that a further sentence needs; the first one needs 1.
 const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
-/// The same two for the sentence behind the first one.
+/// Largest loss of relevance, and least confidence, of the sentence behind the first one.
 const NEXT_DROP_MAX: f32 = 0.7;
 const NEXT_CONFIDENCE_MIN: f32 = 0.65;
-/// The same two where several things are asked for and it enumerates some.
+/// Largest loss of relevance, and least confidence, of a sentence that enumerates things where
+/// several are asked for.
 const LISTING_DROP_MAX: f32 = 1.2;
 const LISTING_CONFIDENCE_MIN: f32 = 0.3;
-/// The same for what another edition says, and for the other one of two things.
+/// Least confidence of what another edition says, and of the other one of two things.
 const OTHER_CONFIDENCE_MIN: f32 = 0.75;
 /// Loss of relevance of a sentence beside a row, or a row beside a sentence, there.
 const OTHER_FORM_DROP: f32 = 0.1;

@@ -20,11 +20,13 @@ const UNIT_WORDS: usize = 2;
 /// question at most, and as sure as this.
 const LATER_DROP_MAX: f32 = 0.1;
 const LATER_CONFIDENCE_MIN: f32 = 0.8;
-/// The same of one that holds all words of the question that the first one does.
+/// Largest loss of relevance of a later passage that holds all words of the question that the first
+/// one holds.
 const SAME_WORDS_DROP_MAX: f32 = 0.3;
 /// Share of the question's terms that these words are at least.
 const SAME_SHARE_MIN: f32 = 0.5;
-/// The same of a sentence that tells the number of the first one as the one of before.
+/// Largest loss of relevance of a sentence that gives the number of the first passage as the former
+/// one.
 const REPLACING_DROP_MAX: f32 = 0.4;
 /// Words before a number that holds no more, and digits of it at least.
 const OLD: &str = "\

@@ -11,7 +11,8 @@ use lodestone_types::RetrievedChunk;
 
 /// Confidence that a passage in another language needs; one in the question's needs 1.
 const CONFIDENCE_MIN: f32 = 1.1;
-/// The same where a name of the question stands neither in its chunk nor in the title.
+/// Confidence that such a passage needs where a name of the question stands neither in its chunk
+/// nor in the title.
 const NAMELESS_CONFIDENCE_MIN: f32 = 1.4;
 /// Words of the question's matter that it must hold, or all where there are fewer.
 const WORDS_MIN: usize = 2;
@@ -37,7 +38,7 @@ pub struct Strength {
 }
 
 impl Strength {
-    /// That of the candidate `at` a place.
+    /// The strength of the candidate at position `at`.
     pub(crate) fn of(choice: &Choice<'_>, at: usize) -> Self {
         let matter = &wanted_terms(choice.question) - &light_terms(choice.question);
         let (own, above) = (&choice.matches.own[at], &choice.matches.above[at]);
@@ -77,7 +78,8 @@ pub(crate) struct Glossary<'g> {
 }
 
 impl<'g> Glossary<'g> {
-    /// That of `chunks`. One whose language is not told has that of its source's first chunk.
+    /// The languages of `chunks`. A chunk whose language is not recognised has that of its source's
+    /// first chunk.
     pub(crate) fn new(gloss: &'g Gloss, chunks: &[&RetrievedChunk]) -> Self {
         let told = |chunk: &RetrievedChunk| Lexicon::get().language_of(&chunk.text);
         let languages: Vec<Option<Language>> = chunks.iter().map(|chunk| told(chunk)).collect();

@@ -233,8 +233,8 @@ impl Choice<'_> {
         rows.iter().map(|at| self.candidate(*at).cells.as_slice()).collect()
     }
 
-    /// Those of some rows that are of what the question leaves out: a value of them is that, or the
-    /// first one holds what it asks others than, "Ada Solheim" of "besides Ada".
+    /// The rows among `rows` that the question leaves out: one of their values is excluded, or the
+    /// first one holds a name that it asks others than, "Ada Solheim" of "besides Ada".
     fn left_out(&self, rows: &[usize], excluded: &BTreeSet<&String>) -> Vec<usize> {
         let others_than = &self.question.others_than;
         let is_one = |cell: &Cell| {

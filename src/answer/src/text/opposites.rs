@@ -32,7 +32,7 @@ pub(crate) struct Opposites {
 }
 
 impl Opposites {
-    /// Those of the last question: the words that it has, and their opposites.
+    /// The opposites of a question: the words that it has, each with its opposite.
     pub(crate) fn of(question: &str) -> Self {
         let text = spaced(question);
         let asked = |&(one, other): &(&'static str, &'static str)| match (

@@ -41,7 +41,7 @@ pub enum Shape {
 pub struct Sentence {
     /// Its bytes in the text: no white space at the ends, no list or heading marks in front.
     pub bytes: Range<usize>,
-    /// The same in Unicode characters.
+    /// Its Unicode characters in the text, as `bytes`.
     pub chars: Range<usize>,
     /// Its kind.
     pub shape: Shape,

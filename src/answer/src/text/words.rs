@@ -18,7 +18,7 @@ const INTERROGATIVES: &str = "\
     your|где|как|какая|какие|каким|какова|какое|какой|каком|какую|когда|кого|кому|кто|почему|\
     сколько|чего|чей|чем|что";
 
-/// The same in scripts without spaces, longest first where one holds another.
+/// Question words in scripts without spaces, longest first where one holds another.
 const INTERROGATIVE_RUNS: &str = "\
     什么时候|为什么|什么|哪一年|哪年|哪里|哪些|哪个|哪|谁|何时|多少|怎么|怎样|如何|几|吗|呢|いつ|どこ|どの|なぜ|誰|何";
 

@@ -34,7 +34,7 @@ pub struct Gloss {
 }
 
 impl Gloss {
-    /// That of a question; `None` where none of its words can be translated.
+    /// Translates a question word by word; `None` where none of its words can be translated.
     pub fn of(question: &str) -> Option<Self> {
         let lexicon = Lexicon::get();
         let language = lexicon.language_of(question).unwrap_or(Language::English);

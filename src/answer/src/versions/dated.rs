@@ -65,7 +65,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// Those of a question.
+    /// Finds the periods that a question names.
     pub(crate) fn of(question: &str) -> Self {
         let words: Vec<String> = question.unicode_words().map(str::to_lowercase).collect();
         let mut named = Self::default();

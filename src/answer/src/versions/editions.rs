@@ -222,7 +222,7 @@ struct Wish {
 }
 
 impl Wish {
-    /// That of a question which names some days and years.
+    /// Reads the wish of a question that names the days and years `asked`.
     fn of(question: &str, asked: &[Dated]) -> Self {
         let words = spaced(question);
         let mut years: Vec<u32> = asked.iter().map(|dated| dated.day.year).collect();
