@@ -22,15 +22,15 @@ use lodestone_io::{FileSlice, IoError, MappedFile, Operation};
 pub struct CacheCounts {
     /// Copies.
     pub copies: u64,
-    /// Their bytes.
+    /// Bytes of all copies.
     pub bytes: u64,
-    /// Bytes that they may have.
+    /// Bytes that copies may take.
     pub budget: u64,
     /// Uses that found a copy, since the start.
     pub hits: u64,
     /// Uses for which a blob was fetched, since the start.
     pub misses: u64,
-    /// Copies that went to make room, since the start.
+    /// Copies that were evicted, since the start.
     pub evictions: u64,
 }
 
@@ -123,7 +123,7 @@ impl Cache {
         self.state.lock().copies.get(key).map(|copy| copy.bytes)
     }
 
-    /// Opens a copy under the lock, so that it does not go meanwhile.
+    /// Opens a copy under the lock, so that it is not evicted meanwhile.
     fn with<T>(
         &self,
         key: &Key,
@@ -165,7 +165,7 @@ impl Cache {
         }
     }
 
-    /// Makes a copy of a complete and synced file, which moves.
+    /// Moves a complete and synced file into the cache as the copy of a blob.
     pub(crate) fn adopt(&self, key: &Key, temporary: &Path, bytes: u64) -> Result<(), IoError> {
         self.place(&mut self.state.lock(), key, temporary, bytes)
     }

@@ -1,4 +1,5 @@
-//! Texts that wait for the model, and their order. Plain data: the queue locks it.
+//! Queues of texts that wait for the model, and the order in which they are served. Plain data:
+//! `queue` locks it.
 //!
 //! ```text
 //! lane   tenants take turns, in each the calls of the tenant, in each its texts: one text a turn
@@ -14,7 +15,7 @@ use crate::forward::BatchPolicy;
 use crate::reply::Reply;
 use lodestone_types::CollectionId;
 
-/// Batches of answers that go before waiting documents, one behind the other.
+/// Batches of answers in a row that may delay waiting documents.
 const ANSWERS_IN_A_ROW: usize = 4;
 
 /// A text that waits: its tokens, and the reply that its vector goes to.
@@ -28,7 +29,7 @@ pub(super) struct QueuedText {
 }
 
 impl QueuedText {
-    /// A text that waits from now on.
+    /// A text that begins to wait now.
     pub fn new(ids: Vec<u32>, reply: &Arc<Reply>, index: usize) -> Self {
         Self { ids, reply: Arc::clone(reply), index, since: Instant::now() }
     }
@@ -179,8 +180,8 @@ impl Lanes {
         }
     }
 
-    /// The next batch of a worker that has none, of `workers` in all: of queries, of answers, of
-    /// documents, in this order; of documents after some batches of answers too.
+    /// The next batch for an idle worker, one of `workers`: of queries, else of answers, else of
+    /// documents; of documents also after [`ANSWERS_IN_A_ROW`] batches of answers.
     pub fn next(&mut self, policy: BatchPolicy, workers: usize) -> Option<(Lane, Vec<QueuedText>)> {
         let is_bulk_due = self.answers_in_a_row >= ANSWERS_IN_A_ROW;
         let order = match is_bulk_due {
@@ -204,7 +205,8 @@ impl Lanes {
         Some(taken)
     }
 
-    /// A batch for the pause of a batch of `lane`: of queries, and in documents else of answers.
+    /// A batch to run in a pause of a batch of `lane`: of queries; while documents are embedded,
+    /// else of answers.
     pub fn between(&mut self, lane: Lane, policy: BatchPolicy) -> Option<(Lane, Vec<QueuedText>)> {
         let served: &[Lane] = match lane {
             Lane::Query => &[],
@@ -217,7 +219,8 @@ impl Lanes {
         })
     }
 
-    /// Notes the end of a batch of [`Self::next`]; whether documents wait that it may have barred.
+    /// Records the end of a batch of [`Self::next`]; returns whether documents wait that it may
+    /// have held up.
     pub fn ended(&mut self, lane: Lane) -> bool {
         let bulk = usize::from(lane == Lane::Bulk);
         self.busy -= 1;

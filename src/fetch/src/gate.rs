@@ -1,4 +1,5 @@
-//! The one gate that every request goes through: the addresses that it may connect to, or none.
+//! The check that every outbound request passes: it gives the addresses that the request may
+//! connect to, or refuses it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Instant;
@@ -9,7 +10,7 @@ use crate::error::RequestError;
 use crate::names::Names;
 use lodestone_types::{BlockedReason, WebHost, WebUrl};
 
-/// The ports of the web.
+/// Ports that are allowed without an exception.
 const PORTS: [u16; 2] = [80, 443];
 
 /// The rules for addresses and ports, and the resolver of names.
@@ -17,7 +18,7 @@ const PORTS: [u16; 2] = [80, 443];
 pub(super) struct Gate {
     /// Exceptions of the operator.
     pub allowed: Allowed,
-    /// Names to addresses.
+    /// Resolver of names.
     pub names: Names,
 }
 

@@ -38,8 +38,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether a noun at item `at` is said of a name: behind a copula, a comma or the name itself.
-    /// "the main village of the tribe" is said of nothing.
+    /// Whether a noun at item `at` describes a name: behind a copula, a comma or the name itself.
+    /// "the main village of the tribe" describes no name.
     fn is_linked(&self, at: usize) -> bool {
         for here in (0..at).rev().take(LINK_ITEMS_MAX) {
             match self.word(here) {
@@ -52,8 +52,8 @@ impl Reading<'_> {
         false
     }
 
-    /// Whether the name at an item only tells which one of a noun behind it is meant: "an East
-    /// Coast headquarters". A noun of kind is not told so: "the Java language" is Java.
+    /// Whether the name at an item only modifies a noun behind it: "an East Coast headquarters". It
+    /// does not where the noun names its kind: "the Java language" is Java.
     pub(super) fn modifies(&self, at: usize) -> bool {
         let mut head = None;
         for here in at + 1..self.items.len().min(at + 4) {
@@ -129,7 +129,7 @@ fn is_be(word: &str) -> bool {
     matches!(word, "is" | "was" | "are" | "were" | "be" | "been" | "being")
 }
 
-/// A participle that gives somebody an office.
+/// Whether a participle gives somebody an office.
 fn is_made(word: &str) -> bool {
     matches!(word, "elected" | "appointed" | "crowned" | "proclaimed" | "named" | "made")
 }

@@ -14,8 +14,8 @@ use lodestone_types::Timestamp;
 /// the differences between passages.
 const STEPS: f64 = 1e6;
 
-/// `score` on the grid. Responses must show this value, so that shown scores never rise along
-/// the list. NaN becomes 0.
+/// Rounds `score` to the grid. Responses must show this value, so that shown scores never rise
+/// along the list. NaN becomes 0.
 pub fn settle(score: f32) -> f32 {
     if score.is_nan() {
         return 0.0;

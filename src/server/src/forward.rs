@@ -1,4 +1,4 @@
-//! Requests that another server is to answer, passed on by a query node as they came.
+//! Forwarding: a query node passes requests on, as they came, to the server that is to answer them.
 //!
 //! ```text
 //! client -> BodyReader -> a few pieces -> thread: Exchange::send -> the server that writes
@@ -62,12 +62,12 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Pieces of a body that wait, each way.
+/// Pieces of a body in a channel, in each direction.
 const PIECES_MAX: usize = 4;
 /// Bytes of one piece of an answer.
 const PIECE_BYTES: usize = 64 << 10;
-/// Time for which an answer is waited for while the server that writes is of no use, and time
-/// between two looks at that.
+/// Time for which an answer is awaited while the server that writes is unusable, and interval of
+/// checks of that.
 const LOST: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(1);
 /// Reason of the error where a server does not answer.
@@ -84,7 +84,7 @@ pub(crate) struct Upstream {
     exchanges: Arc<Exchanges>,
 }
 
-/// Data of a request that a node adds to it, or counts it by.
+/// Facts about a request that a node sends along, and the owner that it counts for.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
     /// Its id.
@@ -106,7 +106,7 @@ pub(crate) enum Outgoing {
     Whole(Bytes),
 }
 
-/// Refuses a request that a query node has meant for another server than the one of this name.
+/// Refuses a request that a query node has sent to a server of another name.
 ///
 /// # Errors
 /// 503.
@@ -201,7 +201,7 @@ fn mark(way: &Forwarder) -> HeaderValue {
     name.unwrap_or(ANY)
 }
 
-/// Resolves when the server that writes has been of no use at an address for some seconds.
+/// Resolves when the server that writes has been unusable at an address for some seconds.
 async fn lost(way: &Forwarder) {
     while way.unusable_for().is_none_or(|time| time < LOST) {
         sleep(LOOK).await;

@@ -1,4 +1,4 @@
-//! Words that count as similar to one of a query, told letter by letter.
+//! Matching of dictionary words that are similar to a word of a query, letter by letter.
 //!
 //! A table of edit distances (Damerau and Levenshtein, adjacent letters swapped once), of which
 //! only the cells that may still become small are kept. Letters are compared without diacritics.
@@ -17,7 +17,7 @@ const CELLS: usize = 2 * EDITS_MAX + 1;
 /// A distance that is too great.
 const FAR: u8 = u8::MAX / 2;
 
-/// Nearness of a word to the one that was asked for; less is nearer.
+/// Distance of a word from the one that was asked for; less is nearer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Likeness {
     /// Edits, diacritics apart.
@@ -83,7 +83,7 @@ impl Pattern {
         }
     }
 
-    /// Before the first letter of a word.
+    /// The state before the first letter of a word.
     pub(super) fn start(&self) -> State {
         let mut row = [FAR; CELLS];
         for letters in 0..=self.folded.len().min(EDITS_MAX) {
@@ -106,7 +106,7 @@ impl Pattern {
         Some(Likeness { edits, is_longer, is_folded })
     }
 
-    /// Whether words that go on from here may be similar.
+    /// Whether words that continue from a state may be similar.
     pub(super) fn goes_on(&self, state: &State) -> bool {
         !state.is_dead && (state.begun.is_some() || state.least_edits() <= self.edits)
     }
@@ -116,7 +116,7 @@ impl Pattern {
         state.begun.is_some() || state.least_edits() < self.edits
     }
 
-    /// The bytes with which words may go on from here.
+    /// The bytes with which similar words may continue from a state.
     pub(super) fn ways(&self, state: &State) -> Ways {
         if state.missing > 0 || self.has_edits(state) {
             return Ways::All;
@@ -138,19 +138,19 @@ impl Pattern {
         Ways::Some(some)
     }
 
-    /// Distance of all that was read from the whole word.
+    /// Edit distance between what was read and the whole word.
     fn distance(&self, state: &State) -> Option<u8> {
         let cell = (self.folded.len() + EDITS_MAX).checked_sub(state.read)?;
         state.row.get(cell).copied()
     }
 
-    /// Whether a byte is a letter that the word does not hold: after a state such letters all lead
-    /// to the same, but for the letter itself.
+    /// Whether a byte is a letter that the word does not contain: all such letters lead from a
+    /// state to equal states, but for the letter itself.
     pub(super) fn is_foreign(&self, state: &State, byte: u8) -> bool {
         state.missing == 0 && byte.is_ascii() && self.ascii >> byte & 1 == 0
     }
 
-    /// One byte more of a word.
+    /// The state after one more byte of a word.
     pub(super) fn next(&self, state: &State, byte: u8) -> State {
         let mut next = state.clone();
         if next.missing == 0 && byte.is_ascii() {
@@ -194,7 +194,7 @@ impl Pattern {
             || self.word.chars().any(|c| is_same(&c))
     }
 
-    /// One letter more of a word of the dictionary: the next row of the table.
+    /// Reads one more letter of a word of the dictionary: computes the next row of the table.
     fn read(&self, state: &mut State, c: char) {
         let mut row = [FAR; CELLS];
         let read = state.read + 1;

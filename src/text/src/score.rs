@@ -1,4 +1,4 @@
-//! BM25, one window of rows after the other, and in each one term after the other.
+//! BM25, computed window by window over the rows, and within a window term by term.
 //!
 //! score(row) = sum over terms of weight x idf x tf / (tf + k1 (1 - b + b length / mean length)),
 //! Robertson and Zaragoza 2009 in the form of Lucene 8 and later, which leaves out the constant
@@ -235,7 +235,7 @@ fn each_window<T>(
     }
 }
 
-/// The sums of one window while its terms are added.
+/// Sums of the scores of one window, while its terms are added.
 pub(super) struct Sums {
     scores: Vec<f32>,
     /// Clauses that occur in each row; empty if one is enough.
@@ -301,7 +301,7 @@ impl Sums {
         window.among(&bits)
     }
 
-    /// Forgets all that was added.
+    /// Resets all sums.
     pub(super) fn clear(&mut self) {
         for (at, word) in self.matching.iter_mut().enumerate() {
             if std::mem::take(word) != 0 {

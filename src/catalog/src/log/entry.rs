@@ -22,7 +22,7 @@ const BASES: &str = "v1/catalog.base";
 /// First words of an entry, up to the number of its format.
 const FORMATS: &str = "lodestone catalog log ";
 const WORDS: &str = "lodestone catalog log 1";
-/// The number at their end.
+/// Format of entries, the number at the end of [`FORMATS`].
 const LOG_FORMAT: i64 = 1;
 const LABEL_WORDS: &str = "entry";
 /// Compresses pages to about a quarter, faster than a network takes them.
@@ -31,7 +31,7 @@ pub(super) const COMPRESSION_LEVEL: i32 = 1;
 /// Facts about an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Label {
-    /// Tells this entry from another that wanted the same number.
+    /// Unique id: tells this entry from another that was written for the same number.
     pub(super) nonce: Uuid,
     /// Nonce of the entry before it; none for the first.
     pub(super) parent: Option<Uuid>,
@@ -50,7 +50,7 @@ pub(super) enum Kind {
     Claim {
         /// Format to which it brings the catalog.
         format: usize,
-        /// Whether it waits for followers before it tells that something has changed.
+        /// Whether it waits for followers before it acknowledges a change.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         waits: bool,
     },
@@ -60,10 +60,10 @@ pub(super) enum Kind {
     Base(Base),
 }
 
-/// Place of bytes in the write-ahead log.
+/// Position of bytes in the write-ahead log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Frames {
-    /// Counts the times that the write-ahead log began at its beginning, in all processes.
+    /// Number of times that the write-ahead log was restarted from its beginning, in all processes.
     pub(super) lap: u64,
     /// Offset of the first byte in the write-ahead log; 0 has the header.
     pub(super) offset: u64,

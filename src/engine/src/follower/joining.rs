@@ -15,12 +15,13 @@ use super::Follower;
 use super::peers::Peers;
 use lodestone_types::ErrorKind;
 
-/// Time after which no further tenant is opened: joining is not delayed without end by many.
+/// Time after which no further tenant is opened, so that many tenants do not delay joining without
+/// end.
 const OPENING: Duration = Duration::from_secs(60);
-/// Time after which a node that has not found itself at an address of the list is in none: it has
-/// no tenants of its own.
+/// Time after which a node that has found itself at no address of the list counts as absent from
+/// it, and has no tenants of its own.
 const OWN_PLACE: Duration = Duration::from_secs(30);
-/// Time between two looks at whether all that is needed is known.
+/// Interval at which the node checks whether all that it needs is known.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl Follower {
@@ -40,7 +41,8 @@ impl Follower {
         peers.join();
     }
 
-    /// Opens tenants until the time is over, or copies of others would have to go for theirs.
+    /// Opens tenants until the time is over, or the cache would have to evict copies of others for
+    /// theirs.
     fn open_own(&self, peers: &Peers) {
         let tenants = match self.catalog.tenants() {
             Ok(tenants) => tenants,
@@ -67,7 +69,7 @@ impl Follower {
         tracing::info!(tenants = opened, millis, "the tenants of this node are at hand");
     }
 
-    /// Copies that went to make room for others.
+    /// Number of copies that the cache has evicted.
     fn evictions(&self) -> u64 {
         self.bucket.as_ref().map_or(0, |bucket| bucket.copies().evictions)
     }

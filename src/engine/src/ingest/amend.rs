@@ -14,8 +14,8 @@ use lodestone_io::store::Key;
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, uploads};
 use lodestone_types::{Metadata, Origin, SourceId, SourceRecord, SubTenantId};
 
-/// Rounds of one change at most: each but the first two takes another publication of the same
-/// source in between.
+/// Attempts of one change at most: each but the first two is caused by another publication of the
+/// same source meanwhile.
 const ROUNDS_MAX: usize = 16;
 
 /// New maps; `None` keeps what is stored.
@@ -168,7 +168,7 @@ fn amended(before: &SourceRecord, amendment: &Amendment) -> SourceRecord {
     after
 }
 
-/// The metadata that searches by words and meaning read: title and searchable values.
+/// The text of the metadata that searches read: title and searchable values.
 fn words(tenant: &Tenant, record: &SourceRecord) -> (String, String) {
     let schema = tenant.schema.as_ref();
     let searchable = schema.map(|schema| schema.searchable_text(&record.tenant_metadata));

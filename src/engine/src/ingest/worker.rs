@@ -109,8 +109,8 @@ impl Ingest {
         }
     }
 
-    /// `held` are the jobs of the claim, without those that have ended or are queued again
-    /// meanwhile.
+    /// Processes the jobs of a claim; `held` are those that have not ended and are not queued
+    /// again.
     fn try_process(
         &self,
         duty: Duty,

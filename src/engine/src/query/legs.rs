@@ -24,12 +24,12 @@ pub(super) struct SegmentScope {
     /// the segment, if they are many.
     passing: Option<Arc<RowFilter<'static>>>,
     pub(super) rows: u64,
-    /// Whether the legs leave it to another node.
+    /// Whether another node searches it.
     pub(super) is_elsewhere: bool,
 }
 
 impl SegmentScope {
-    /// Whether the legs look for rows here.
+    /// Whether this node searches it.
     pub(super) fn is_searched(&self) -> bool {
         self.rows > 0 && !self.is_elsewhere
     }
@@ -81,7 +81,7 @@ pub(super) fn segments_in_scope<'a>(
     Ok(segments)
 }
 
-/// Key that tells the rows that pass from those of any other sub-tenant and filter.
+/// Cache key of the rows of a sub-tenant that pass a filter.
 fn asked(sub_tenant: &SubTenantId, filter: &Filter) -> Arc<[u8]> {
     let name = sub_tenant.as_str().as_bytes();
     let length = (name.len() as u32).to_le_bytes();
@@ -135,7 +135,7 @@ pub(super) struct RowAddress {
 /// The best rows of one leg over all segments, best first.
 pub(super) type LegHits = Vec<(RowAddress, f32)>;
 
-/// Rows that the legs look at.
+/// Number of rows that the legs look at.
 pub(super) fn rows(segments: &[SegmentScope]) -> u64 {
     segments.iter().filter(|segment| segment.is_searched()).map(|segment| segment.rows).sum()
 }
@@ -171,7 +171,7 @@ pub(super) fn best_with_equals(hits: LegHits, k: usize) -> LegHits {
 
 /// The best `k` rows of a leg and those that equal the last of them, without a look at most of the
 /// others: `find` finds those of a segment that reach the threshold, which all segments share.
-pub(super) fn best_under_floor(
+pub(super) fn best_with_threshold(
     context: &RequestContext,
     segments: &[SegmentScope],
     k: usize,
@@ -271,7 +271,7 @@ impl VectorEffort {
         }
     }
 
-    /// Adds that of further segments.
+    /// Adds the effort of further segments.
     pub(super) fn join(&mut self, other: Self) {
         self.patience = self.patience.max(other.patience);
         other.paths.into_iter().for_each(|path| self.add_path(path));

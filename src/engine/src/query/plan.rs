@@ -1,20 +1,21 @@
-//! Decisions before a search: the share of meaning, and the number of candidates.
+//! Decisions before a search: the weight of vectors against words (alpha), and the number of
+//! candidates.
 
 use crate::query::request::{Alpha, Mode, RetrieveRequest};
 use lodestone_embed::Embedder;
 use lodestone_storage::segment::flat::Thoroughness;
 use lodestone_types::limits;
 
-/// The best single share over the judged collections (RETRIEVAL 1.1), and so the one for queries
-/// that give no reason for another.
+/// The best single weight of vectors over the judged collections (RETRIEVAL 1.1), and so the one
+/// for queries that give no reason for another.
 const ALPHA_DEFAULT: f32 = 0.8;
 const ALPHA_MIXED: f32 = 0.7;
 const ALPHA_LITERAL: f32 = 0.35;
-/// A script that the model cannot read tells chunks apart nearly by chance, so the words decide and
-/// meaning orders what they leave equal.
+/// Weight of vectors where the model cannot read the script of the query: it tells chunks apart
+/// nearly by chance, so words decide, and vectors order what they leave equal.
 const ALPHA_UNREAD: f32 = 0.2;
-/// Share of the sparse leg, chosen by reason: that of the words, which it stands beside. It was not
-/// fitted to judged collections.
+/// Weight of the sparse leg: that of the words, beside which it stands. It was not fitted to judged
+/// collections.
 pub(super) const SPARSE_SHARE: f32 = 0.2;
 /// Share of a query's letters from which on it counts as unread: the larger part of it.
 const UNREAD_SHARE: f32 = 0.5;
@@ -23,7 +24,7 @@ const UNIT_LETTERS_MAX: usize = 3;
 /// Digits from which on a number is a code: a year has four.
 const CODE_DIGITS: usize = 5;
 
-/// The share to use and the rule that chose it, where one did.
+/// The weight of vectors, and the rule that chose it, if one did.
 pub(super) fn alpha(
     wanted: Alpha,
     query: &str,
@@ -63,8 +64,8 @@ pub(super) fn is_unread(query: &str, embedder: &dyn Embedder) -> bool {
     embedder.unread_share(query) > UNREAD_SHARE
 }
 
-/// Codes and identifiers: digits beside letters, snake_case, camelCase, paths, calls. A number with
-/// a unit (19th, 10km) and a year with a name (FY2018, 1990s) are none.
+/// Whether a word is a code or identifier: digits beside letters, snake_case, camelCase, paths,
+/// calls. A number with a unit (19th, 10km) and a year with a name (FY2018, 1990s) are none.
 fn is_literal(word: &str) -> bool {
     let word = word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '_');
     if word.chars().count() < 2 {
@@ -81,7 +82,7 @@ fn is_literal(word: &str) -> bool {
     is_code || is_camel || is_joined || is_number_of_digits
 }
 
-/// A number with a short unit or ending behind it.
+/// Whether a word is a number with a short unit or ending.
 fn is_quantity(word: &str) -> bool {
     let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ',');
     unit.len() < word.len()
@@ -89,7 +90,7 @@ fn is_quantity(word: &str) -> bool {
         && unit.chars().count() <= UNIT_LETTERS_MAX
 }
 
-/// Letters, and behind them a year of four digits.
+/// Whether a word is letters and behind them a year of four digits.
 fn is_dated(word: &str) -> bool {
     let year = word.trim_start_matches(|c: char| c.is_alphabetic() || c == '-' || c == '\'');
     let is_year = year.len() == 4 && (year.starts_with("19") || year.starts_with("20"));
@@ -106,7 +107,7 @@ pub(super) fn pool(mode: Mode, max_chunks: usize) -> usize {
     }
 }
 
-/// `accurate` searches exactly.
+/// Thoroughness of a vector search: exact in `accurate` mode.
 pub(super) fn thoroughness(request: &RetrieveRequest) -> Thoroughness {
     match request.mode {
         Mode::Fast => Thoroughness::Probing(request.recall),

@@ -1,4 +1,4 @@
-//! The first candidates, read again together with the query (API 5.7, `accurate`).
+//! Reranking: a model reads the first candidates together with the query (API 5.7, `accurate`).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,10 +13,10 @@ use lodestone_rank::{Reranker, Verdicts};
 use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{SourceRecord, TenantSchema, limits};
 
-/// Share of the time that a search has left, that the reranker may take of it.
+/// Divisor of the time that a search has left: the quotient is the time of the reranker.
 const TIME_SHARE: u32 = 4;
 
-/// Verdicts on the first rows of a ranking, and whether there was no time for further ones.
+/// Scores of the first rows of a ranking, and whether there was no time for further ones.
 type Read = (Vec<(RowAddress, f32)>, bool);
 
 impl Query {
@@ -66,7 +66,7 @@ pub(super) fn verdicts(
     }
 }
 
-/// The texts of candidates as the embedding model has read them. Title and searchable values of a
+/// The texts of candidates, as the embedding model read them. Title and searchable values of a
 /// source are read once.
 fn passages(
     segments: &[SegmentScope],

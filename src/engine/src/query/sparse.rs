@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::query::legs::{LegHits, RowAddress, SegmentScope, best_under_floor, scores_of};
+use crate::query::legs::{LegHits, RowAddress, SegmentScope, best_with_threshold, scores_of};
 use crate::query::{Query, QueryError};
 use lodestone_embed::{SparseModel, SparseVector};
 use lodestone_storage::segment::SegmentError;
@@ -102,7 +102,7 @@ pub(super) fn best_of(
     if query.is_empty() || k == 0 {
         return Ok(LegHits::new());
     }
-    best_under_floor(context, segments, k, |segment, floor| {
+    best_with_threshold(context, segments, k, |segment, floor| {
         scored(segment, |impacts| impacts.best(query, segment.mask(), floor))
     })
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use roaring::RoaringBitmap;
 
 use crate::query::legs::{
-    LegHits, RowAddress, SegmentScope, addressed, best, best_under_floor, rows, scores_of,
+    LegHits, RowAddress, SegmentScope, addressed, best, best_with_threshold, rows, scores_of,
     with_ties,
 };
 use crate::query::shares::{self, Shares};
@@ -89,7 +89,7 @@ pub(super) fn best_by_words<Q: TextQuery>(
     if query.is_empty() || k == 0 {
         return Ok(LegHits::new());
     }
-    best_under_floor(context, segments, k, |segment, floor| {
+    best_with_threshold(context, segments, k, |segment, floor| {
         let index = segment.live.segment.text_index();
         Ok(index.best(query, stats, segment.mask(), floor)?)
     })

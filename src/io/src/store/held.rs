@@ -20,7 +20,7 @@ const SLICE: usize = 128;
 #[derive(Debug)]
 pub struct HeldBlobs {
     inner: Arc<dyn BlobStore>,
-    /// Read while something is deleted, so that a hold begins between two deletions.
+    /// Locked for reading during a deletion, so that a hold begins between two deletions.
     holds: RwLock<Holds>,
     waiting: Mutex<Waiting>,
 }
@@ -84,7 +84,7 @@ impl Waiting {
         }
     }
 
-    /// Takes those out that no hold keeps.
+    /// Removes and returns the deletions that no hold keeps.
     fn due(&mut self, holds: &Holds) -> Vec<Deletion> {
         let all = std::mem::take(self).order.into_iter();
         let (kept, due) = all.partition(|deletion| holds.keep(deletion));
@@ -92,7 +92,7 @@ impl Waiting {
         due
     }
 
-    /// Has some wait again, before the others.
+    /// Puts deletions back at the front of the queue.
     fn return_all(&mut self, deletions: Vec<Deletion>) {
         let others = std::mem::take(self).order;
         deletions.into_iter().chain(others).for_each(|deletion| self.put_off(deletion));

@@ -1,4 +1,4 @@
-//! Requests about a tenant that another query node has at hand.
+//! Placement: requests about a tenant go to the query node that has the tenant open.
 //!
 //! ```text
 //! tenant of the request -> its node (engine, `Peers`) -> passed on; [`ELSEWHERE`]: done here
@@ -29,7 +29,7 @@ use crate::sse;
 use lodestone_engine::{Assignment, PeerEnd, Peers};
 use lodestone_types::TenantId;
 
-/// Time after which a search is done here beside the node that was asked.
+/// Time after which this node runs a search too, beside the node that was asked.
 const HEDGE: Duration = Duration::from_secs(1);
 /// Reasons of a 503 with which another node says that it is not the one to answer now. With others
 /// this one could do no better.
@@ -52,7 +52,7 @@ pub(super) struct Placed<'a> {
     placement: &'a Placement,
     assignment: Assignment,
     body: Bytes,
-    /// Whether it may be done twice at once: a language model's answer is not.
+    /// Whether it may be run twice at once; an answer of a language model may not.
     is_hedged: bool,
 }
 
@@ -63,7 +63,7 @@ impl Placement {
         Self { peers, ways }
     }
 
-    /// The place of a request, where it has one.
+    /// The node that a request is placed on, if another one is.
     pub async fn place(
         &self,
         spec: &RouteSpec,

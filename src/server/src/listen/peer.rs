@@ -14,16 +14,16 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The client's part in a connection.
+/// Phase of a connection, as what is expected of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// It is to send the header of a request, since then.
+    /// The client is sending the header of a request, since then.
     Header(Instant),
-    /// It may send another request, since then.
+    /// The client may send another request, since then.
     Idle(Instant),
-    /// A request of it is being read, carried out or answered.
+    /// A request is being read, carried out or answered.
     Busy,
-    /// It has its last answer, since then; what it still sends is dropped.
+    /// The last answer was sent, at that time; what the client still sends is dropped.
     Lingering(Instant),
 }
 
@@ -126,7 +126,7 @@ impl Peer {
         self.is_timed_out.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there is nobody to wait for when the connection ends.
+    /// Whether the connection is ended without waiting for the client.
     pub(super) fn is_timed_out(&self) -> bool {
         self.is_timed_out.load(Ordering::Relaxed)
     }

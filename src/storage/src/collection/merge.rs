@@ -9,7 +9,7 @@ use crate::collection::{Collection, CollectionError, layout};
 use crate::segment::{self, SegmentShape};
 use lodestone_types::SegmentId;
 
-/// A merge that was decided on. No other takes its inputs until it is dropped.
+/// A merge that was decided on. While it exists, no other merge takes its inputs.
 #[derive(Debug)]
 pub struct PlannedMerge<'a> {
     collection: &'a Collection,
@@ -40,8 +40,8 @@ fn pieces(snapshot: &Snapshot, taken: &[SegmentId]) -> Vec<Piece> {
 }
 
 impl Collection {
-    /// Decides on the next merge that is inside of the budget, if there is something to merge.
-    /// Several of one collection may be made at once, of different segments.
+    /// Plans the next merge within the budget, if there is something to merge. Several of one
+    /// collection may be made at once, of different segments.
     pub fn plan_merge(&self, budget: MergeBudget) -> Option<PlannedMerge<'_>> {
         let mut taken = self.merging.lock();
         // Under the lock: what a merge that just ended has replaced is gone from this.
@@ -77,8 +77,8 @@ impl PlannedMerge<'_> {
         self.pieces.iter().map(|piece| piece.memory_bytes).sum()
     }
 
-    /// Makes it. Readers and writers continue meanwhile: the inputs are pinned, and rows that die
-    /// in them before the commit are dead in the output too.
+    /// Carries the merge out. Readers and writers continue meanwhile: the inputs are pinned, and
+    /// rows that die in them before the commit are dead in the output too.
     ///
     /// # Errors
     /// Errors of reading, writing or the commit. Without a commit nothing has changed.

@@ -14,7 +14,7 @@ use crate::segment::{Segment, SegmentError, TombstoneSet};
 use lodestone_text::{KnownCounts, ScopeStats, TermCounts, TextError, TextQuery};
 use lodestone_types::{RowId, Sequence, SourceId, SourceRecord, SubTenantId, split_chunk_id};
 
-/// Scopes that are kept of a segment. Those used last stay.
+/// Scopes that are cached for a segment; the least recently used go first.
 const SCOPES_MAX: usize = 256;
 
 /// A segment together with its dead rows, as of one or more versions.
@@ -191,7 +191,7 @@ impl Snapshot {
         self.segments.iter().try_for_each(|live| live.segment.check())
     }
 
-    /// A visible source.
+    /// Finds a visible source.
     pub fn find(&self, sub_tenant: &SubTenantId, id: &SourceId) -> Option<FoundSource<'_>> {
         self.find_named(sub_tenant.as_str(), id.as_str())
     }

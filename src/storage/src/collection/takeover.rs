@@ -1,9 +1,10 @@
-//! Keeping other writers from the next number of a collection.
+//! Taking a collection over: keeping other writers from its next manifest number.
 //!
-//! Another machine may write, because it was taken for lost and has only slept; and an own commit
-//! that got no answer may happen yet. Either can take the next number at any time. A manifest with
-//! the same contents takes it first: whoever tries to then finds it taken, and a later epoch in it.
-//! After that, files that were there before and that it does not list are nobody's.
+//! A process that was taken for lost may only have been suspended and write again, and a commit of
+//! this process that got no answer may still happen. Either could take the next number at any time.
+//! So this process takes it first, with a manifest of unchanged contents: a later attempt finds the
+//! number taken, and a later epoch in it. From then on, no other writer can need files that existed
+//! before and that the manifest does not list.
 
 use std::sync::atomic::Ordering;
 
