@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use lodestone_compute::cuda::manager::{ActiveDevice, ResidentRows};
-use lodestone_compute::cuda::numbers::{HalfQuery, Numbers};
+use lodestone_compute::cuda::manager::ActiveDevice;
+use lodestone_compute::cuda::numbers::{HalfQuery, Numbers, ResidentRows};
 use lodestone_compute::cuda::search::search;
 use lodestone_compute::cuda::{CudaBackend, assign};
 use lodestone_compute::kmeans::Centroids;

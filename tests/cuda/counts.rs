@@ -13,8 +13,7 @@ use std::sync::Arc;
 
 use lodestone_compute::cuda::assign::assign;
 use lodestone_compute::cuda::encode::{OneBitSlots, encode_one_bit};
-use lodestone_compute::cuda::manager::ResidentRows;
-use lodestone_compute::cuda::numbers::Numbers;
+use lodestone_compute::cuda::numbers::{Numbers, ResidentRows};
 use lodestone_compute::cuda::workspace::{Scratch, Workspace};
 use lodestone_compute::kmeans::Centroids;
 use lodestone_compute::rotation::Rotation;

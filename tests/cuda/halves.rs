@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lodestone_compute::cuda::batcher::{Candidate, DeviceQuery};
 use lodestone_compute::cuda::counters::Counters;
-use lodestone_compute::cuda::manager::{ManagerLimits, ResidentRows};
-use lodestone_compute::cuda::numbers::{HalfQuery, Numbers};
+use lodestone_compute::cuda::manager::ManagerLimits;
+use lodestone_compute::cuda::numbers::{HalfQuery, Numbers, ResidentRows};
 use lodestone_compute::cuda::search::search;
 use lodestone_compute::cuda::workspace::{Scratch, Workspace};
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, Device, DeviceSource};

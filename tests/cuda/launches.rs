@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use lodestone_compute::cuda::assign::assign;
-use lodestone_compute::cuda::manager::ResidentRows;
-use lodestone_compute::cuda::numbers::Numbers;
+use lodestone_compute::cuda::numbers::{Numbers, ResidentRows};
 use lodestone_compute::cuda::workspace::{Scratch, Workspace};
 use lodestone_compute::cuda::{CudaBackend, CudaLimits, CudaParts, DeviceSource};
 use lodestone_compute::kmeans::Centroids;

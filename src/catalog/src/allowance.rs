@@ -9,78 +9,13 @@
 //! Until a replacement is visible, the larger of both versions counts.
 
 use rusqlite::{Connection, params};
-use serde::{Deserialize, Serialize};
 
 use super::Catalog;
 use super::error::{CatalogError, Result};
-use super::rows::{Cells, Statements, blob};
+use super::rows::{Statements, blob};
+use super::tenant_limits::{LIMIT_COLUMNS, TenantLimits};
 use super::tenants::{self, Tenant};
 use lodestone_types::{CollectionId, Sequence, SourceId, SubTenantId};
-
-/// The columns of `tenant_limits` behind the collection.
-pub(super) const LIMIT_COLUMNS: &str =
-    "sources, bytes, vectors, requests_per_minute, ingest_workers";
-
-/// Limits of a tenant; `None` is none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TenantLimits {
-    /// Sources in every state.
-    pub sources: Option<u64>,
-    /// Bytes of their originals.
-    pub bytes: Option<u64>,
-    /// Stored vectors: client vectors, chunks of documents and of memories.
-    pub vectors: Option<u64>,
-    /// Requests in any 60 seconds.
-    pub requests_per_minute: Option<u64>,
-    /// Workers that process its documents at once, and as many that fetch its pages.
-    pub ingest_workers: Option<u64>,
-}
-
-impl TenantLimits {
-    /// These, and `defaults` where there is none.
-    #[must_use]
-    pub fn or(self, defaults: Self) -> Self {
-        Self {
-            sources: self.sources.or(defaults.sources),
-            bytes: self.bytes.or(defaults.bytes),
-            vectors: self.vectors.or(defaults.vectors),
-            requests_per_minute: self.requests_per_minute.or(defaults.requests_per_minute),
-            ingest_workers: self.ingest_workers.or(defaults.ingest_workers),
-        }
-    }
-
-    /// The columns of [`LIMIT_COLUMNS`], all NULL where a tenant has none of its own.
-    pub(super) fn read(cells: &mut Cells<'_>) -> Result<Self> {
-        Ok(Self {
-            sources: cells.optional_number()?,
-            bytes: cells.optional_number()?,
-            vectors: cells.optional_number()?,
-            requests_per_minute: cells.optional_number()?,
-            ingest_workers: cells.optional_number()?,
-        })
-    }
-
-    /// Replaces those of a collection.
-    pub(super) fn store(self, connection: &Connection, collection: CollectionId) -> Result<()> {
-        let stored = |limit: Option<u64>| limit.map(|limit| limit as i64);
-        let sql = format!(
-            "INSERT OR REPLACE INTO tenant_limits (collection, {LIMIT_COLUMNS})
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-        );
-        connection.run(
-            &sql,
-            params![
-                blob(collection),
-                stored(self.sources),
-                stored(self.bytes),
-                stored(self.vectors),
-                stored(self.requests_per_minute),
-                stored(self.ingest_workers),
-            ],
-        )
-    }
-}
 
 /// The amounts that a tenant stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

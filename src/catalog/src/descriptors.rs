@@ -12,8 +12,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::allowance::TenantLimits;
 use super::error::{CatalogError, Result};
+use super::tenant_limits::TenantLimits;
 use super::tenants::Tenant;
 use lodestone_io::sealed;
 use lodestone_io::store::{BlobStore, Key};

@@ -63,7 +63,7 @@
 //! - `webhooks`: receivers; `outbox`: events in the transactions that make them true; `deliveries`:
 //!   their attempts, and the log
 //! - `listing`: jobs as status and listings show them; `known`: scopes of source ids
-//! - `allowance`: limits of tenants, and what they store
+//! - `tenant_limits`: limits of tenants; `allowance`: what tenants store, and what they may
 //! - `files`: uploads that are no sources; `vector_stores`: sub-tenants by their names as vector
 //!   stores; `file_batches`: files taken in together
 //! - `keys`, `key_text`: API keys and their text
@@ -109,6 +109,7 @@ mod settle;
 mod steps;
 mod sub_tenants;
 mod submit;
+mod tenant_limits;
 mod tenants;
 mod vector_stores;
 mod webhooks;
@@ -125,7 +126,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 
-pub use allowance::{Allowance, TenantLimits, TenantUse};
+pub use allowance::{Allowance, TenantUse};
 pub use amend::Amended;
 pub use cancel::Canceled;
 pub use deliveries::{Attempt, DeliveryRow, DueDelivery, NextDelivery};
@@ -144,6 +145,7 @@ pub use log::{CatalogLog, LogState};
 pub use retry::Retry;
 pub use sessions::Turn;
 pub use settle::{RETENTION_MILLIS, RETRY_PAUSE_MILLIS};
+pub use tenant_limits::TenantLimits;
 pub use tenants::{RestoredTenant, Tenant};
 pub use vector_stores::{StorePage, VectorStore};
 pub use webhooks::{NewWebhook, Webhook, WebhookSecret};

@@ -7,9 +7,9 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
-use super::allowance::TenantLimits;
 use super::error::{CatalogError, Result};
 use super::rows::{Cells, Statements, blob};
+use super::tenant_limits::TenantLimits;
 use super::{Catalog, sequences, sub_tenants};
 use lodestone_types::{
     CollectionId, CommitHead, Sequence, SubTenantId, TenantId, TenantMode, TenantSchema, Timestamp,

@@ -8,11 +8,12 @@ use serde_json::{Map, Value};
 
 use super::Named;
 use super::call::CallError;
+use super::failure::Failure;
+use super::maps::Maps;
 use super::plan::{Item, Origin};
-use super::send::{Maps, SendError, Tally};
+use super::send::{SendError, Tally};
 use super::server::{Server, Status};
 use super::state::{Entry, State};
-use super::summary::Failure;
 
 /// Difference of an item from what an earlier run had accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,18 +10,22 @@
 //! is not there is sent again under the same id, which replaces and never doubles.
 //!
 //! - `options`: the flags; `plan`: files and pages to send; `ids`: paths to file ids
-//! - `state`: accepted items; `changes`: what is different now; `batch`: items of one request
+//! - `state`: accepted items; `changes`: what is different now; `batch`: items of one request;
+//!   `maps`: their metadata
 //! - `form`: a request read from disk; `call`: attempts until an answer
 //! - `server`: operations of the server; `send`: uploading; `wait`: waiting for processing
 //! - `delete`: sources whose files are gone
-//! - `stop`: Ctrl-C; `progress`: the bar or the lines; `summary`: the result
+//! - `stop`: Ctrl-C; `progress`: the bar or the lines; `summary`: the result;
+//!   `failure`: an item that failed
 
 mod batch;
 pub mod call;
 mod changes;
 mod delete;
+mod failure;
 pub mod form;
 mod ids;
+mod maps;
 mod options;
 mod plan;
 mod progress;
@@ -49,9 +53,10 @@ use serde_json::{Map, Value, json};
 use crate::cli::client::connection::Connection;
 use call::{CallError, Caller, FIRST_ATTEMPTS_MAX, LOST_ATTEMPTS_MAX};
 use changes::{Change, Changes, change};
+use maps::Maps;
 use plan::{Filters, Item, Plan};
 use progress::Progress;
-use send::{Maps, SendError, Sender, Tally};
+use send::{SendError, Sender, Tally};
 use server::Server;
 use state::State;
 use stop::{EXIT_INTERRUPTED, HOW_TO_RESUME, Pause as _, Stop};

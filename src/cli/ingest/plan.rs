@@ -8,8 +8,8 @@ use std::time::UNIX_EPOCH;
 use glob::{MatchOptions, Pattern};
 use walkdir::{DirEntry, WalkDir};
 
+use super::failure::Failure;
 use super::ids;
-use super::summary::Failure;
 
 /// Files of one run: what is planned is kept in memory, about half a KiB each.
 pub const FILES_MAX: usize = 4_000_000;

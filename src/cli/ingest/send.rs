@@ -12,12 +12,14 @@ use serde_json::{Map, Value, json};
 
 use super::batch::Batch;
 use super::call::{BUSY_PATIENCE, CallError, ErrorBody, busy_pause};
+use super::failure::Failure;
 use super::form::{Form, OpenFile};
+use super::maps::Maps;
 use super::options::SourceTime;
 use super::plan::{Item, Origin, Stamp};
 use super::server::Server;
 use super::state::{Entry, State, StateError};
-use super::summary::{Failure, ReadInPart, Summary, sorted};
+use super::summary::{ReadInPart, Summary, sorted};
 
 /// Errors that end a run before everything is sent.
 #[derive(Debug, thiserror::Error)]
@@ -28,28 +30,6 @@ pub enum SendError {
     /// The record of accepted items cannot be written.
     #[error(transparent)]
     State(#[from] StateError),
-}
-
-/// Facts that go with every item: its metadata, and the origin of its date.
-#[derive(Debug, Default)]
-pub struct Maps {
-    /// Of the document.
-    pub document: Option<Map<String, Value>>,
-    /// Of the tenant's schema.
-    pub tenant: Option<Map<String, Value>>,
-    /// Origin of the dates of files.
-    pub source_time: Option<SourceTime>,
-    /// A hash of both maps.
-    pub hash: String,
-}
-
-impl Maps {
-    /// The maps that are given, as members of a request.
-    pub fn given(&self) -> Map<String, Value> {
-        let maps = [("document_metadata", &self.document), ("tenant_metadata", &self.tenant)];
-        let given = maps.into_iter().filter_map(|(name, map)| Some((name, map.as_ref()?)));
-        given.map(|(name, map)| (name.to_owned(), map.clone().into())).collect()
-    }
 }
 
 /// Progress so far.

@@ -19,9 +19,9 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::maps::Maps;
 use super::options::SourceTime;
 use super::plan::{Item, Origin, Stamp};
-use super::send::Maps;
 
 /// Characters of a hash in a name or a line: 64 bits tell the tenants of one user apart.
 const HASH_CHARS: usize = 16;

@@ -12,13 +12,14 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::call::{BUSY_PATIENCE, CallError, Caller, LOST_ATTEMPTS_MAX};
+use super::failure::Step;
+use super::maps::Maps;
 use super::options::SourceTime;
 use super::plan::{Filters, Item, Plan, PlanError, plan};
-use super::send::{Maps, SendError, Sender, Tally};
+use super::send::{SendError, Sender, Tally};
 use super::server::Server;
 use super::state::State;
 use super::stop::Pause;
-use super::summary::Step;
 use super::{batch, changes, wait};
 use crate::cli::transport::{Lost, Payload, Reply, Request, Transport};
 

@@ -9,9 +9,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::call::CallError;
+use super::failure::{Failure, Step};
 use super::send::Tally;
 use super::server::{Server, Status};
-use super::summary::{Failure, ReadInPart, Step};
+use super::summary::ReadInPart;
 
 /// Pause between rounds: a server that does not hold polls back is not asked without end.
 const ROUND_PAUSE: Duration = Duration::from_millis(500);

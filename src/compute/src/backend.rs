@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::candidates::{BoundedQuery, one_by_one};
+use crate::candidates::{BoundedQuery, Candidates};
 use crate::kmeans::{CodeRows, HeldRows};
 use crate::one_bit::{ListUnits, encode_lists};
 use crate::rotation::Rotation;
@@ -105,38 +105,25 @@ pub trait ComputeBackend: fmt::Debug + Send + Sync {
     }
 }
 
-/// Refuses what no kernel may see, and empties the output. Every backend begins with it.
-pub(super) fn begin(
+/// The candidates of one scan after the other.
+pub(super) fn one_by_one<B: ComputeBackend + ?Sized>(
+    backend: &B,
     rows: &VectorRows<'_>,
-    query: &PreparedQuery,
+    queries: &[BoundedQuery<'_>],
     selection: Selection<'_>,
-    output: &mut Vec<f32>,
-) -> Result<(), ComputeError> {
-    query.check_rows(rows)?;
-    selection.check(rows.len())?;
-    output.clear();
-    output.reserve(selection.count(rows.len()));
-    Ok(())
-}
-
-/// An estimate from its exact integer dot product (|dot| < 2^53, so f64 holds it).
-pub(super) fn estimate(dot: f64, rows: &VectorRows<'_>, row: usize, query: &PreparedQuery) -> f32 {
-    (dot * (f64::from(query.scale()) * f64::from(rows.scale(row)))) as f32
-}
-
-/// A cosine as it leaves the core: rounding past 1 is cut off, minus zero becomes zero.
-pub(super) fn settled(cosine: f64) -> f32 {
-    cosine.clamp(-1.0, 1.0) as f32 + 0.0
-}
-
-/// Cosine of a unit vector and any finite row. f64 holds the square of every f32, so neither the
-/// largest nor the smallest rows overflow or vanish.
-pub(super) fn cosine(unit: &[f32], row: &[f32]) -> f64 {
-    let mut dot = 0.0;
-    let mut norm_squared = 0.0;
-    for (&q, &x) in unit.iter().zip(row) {
-        dot += f64::from(q) * f64::from(x);
-        norm_squared += f64::from(x) * f64::from(x);
-    }
-    if norm_squared == 0.0 { 0.0 } else { dot / norm_squared.sqrt() }
+    k: usize,
+) -> Result<Vec<Vec<Hit>>, ComputeError> {
+    let mut estimates = Vec::new();
+    let of_one = |BoundedQuery { query, bound }: &BoundedQuery<'_>| {
+        backend.scan(rows, query, selection, &mut estimates)?;
+        let (mut candidates, mut estimates) = (Candidates::new(k), estimates.iter());
+        selection.for_each(rows.len(), |row| {
+            let &estimate = estimates.next().expect("a scan writes one estimate a selected row");
+            let error = bound.of(rows.residual(row));
+            let (estimate, error) = query.bounds(rows, row, estimate, error);
+            candidates.push(RowId(row as u32), estimate, error);
+        });
+        Ok(candidates.finish())
+    };
+    queries.iter().map(of_one).collect()
 }

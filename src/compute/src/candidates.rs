@@ -1,8 +1,9 @@
 //! Rows that may be among the best k by T1 and its bound alone.
 
-use crate::backend::{begin, estimate};
+use crate::backend_steps::begin;
+use crate::rows::estimate;
 use crate::tiles::{PackedCodes, STRIP};
-use crate::{ComputeBackend, ComputeError, ErrorBound, PreparedQuery, Selection, TopK, VectorRows};
+use crate::{ComputeError, ErrorBound, PreparedQuery, Selection, TopK, VectorRows};
 use lodestone_types::{Hit, RowId, by_rank};
 
 /// Queries from which tiles are faster than one scan after the other (`benches/flat_batch.rs`).
@@ -49,29 +50,6 @@ impl Candidates {
         self.hits.sort_unstable_by(by_rank);
         self.hits
     }
-}
-
-/// The candidates of one scan after the other.
-pub(super) fn one_by_one<B: ComputeBackend + ?Sized>(
-    backend: &B,
-    rows: &VectorRows<'_>,
-    queries: &[BoundedQuery<'_>],
-    selection: Selection<'_>,
-    k: usize,
-) -> Result<Vec<Vec<Hit>>, ComputeError> {
-    let mut estimates = Vec::new();
-    let of_one = |BoundedQuery { query, bound }: &BoundedQuery<'_>| {
-        backend.scan(rows, query, selection, &mut estimates)?;
-        let (mut candidates, mut estimates) = (Candidates::new(k), estimates.iter());
-        selection.for_each(rows.len(), |row| {
-            let &estimate = estimates.next().expect("a scan writes one estimate a selected row");
-            let error = bound.of(rows.residual(row));
-            let (estimate, error) = query.bounds(rows, row, estimate, error);
-            candidates.push(RowId(row as u32), estimate, error);
-        });
-        Ok(candidates.finish())
-    };
-    queries.iter().map(of_one).collect()
 }
 
 /// The candidates of many queries in one pass over the rows.

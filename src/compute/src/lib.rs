@@ -37,7 +37,8 @@
 //! - `prefetch`: prefetching memory before it is needed
 //! - `mask`: passing rows as dense words, and the three ways to name rows; `serialised`: the form
 //!   of a roaring bitmap that they come from
-//! - `backend`: the trait that CPU and GPU implementations share
+//! - `backend`: the trait that CPU and GPU implementations share; `backend_steps`: their common
+//!   steps
 //! - `listed`: rows in lists, for a backend that searches through lists itself
 //! - `scalar`: the oracle, slow and plain in f64, for tests; `simd`: the CPU backend, on simsimd
 //! - `cuda`: the GPU backend, whose kernels are in `kernels/`
@@ -45,6 +46,7 @@
 //! - `error`: errors of refused vectors
 
 pub mod backend;
+mod backend_steps;
 pub mod bound;
 pub mod candidates;
 pub mod columns;

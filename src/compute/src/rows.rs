@@ -6,7 +6,6 @@ use std::sync::Arc;
 use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 
-use crate::backend::estimate;
 use crate::{ComputeError, PreparedQuery, dot_codes, prefetch};
 use lodestone_types::limits::VECTOR_DIMENSION_MAX;
 
@@ -272,6 +271,11 @@ fn check_shape(column: &'static str, expected: usize, received: usize) -> Result
         return Ok(());
     }
     Err(ComputeError::Shape { column, expected, received })
+}
+
+/// An estimate from its exact integer dot product (|dot| < 2^53, so f64 holds it).
+pub(super) fn estimate(dot: f64, rows: &VectorRows<'_>, row: usize, query: &PreparedQuery) -> f32 {
+    (dot * (f64::from(query.scale()) * f64::from(rows.scale(row)))) as f32
 }
 
 #[cfg(test)]

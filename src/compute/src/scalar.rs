@@ -2,7 +2,9 @@
 
 use half::f16;
 
-use crate::backend::{ComputeBackend, begin, cosine, estimate, settled};
+use crate::backend::ComputeBackend;
+use crate::backend_steps::{begin, cosine, settled};
+use crate::rows::estimate;
 use crate::{ComputeError, FullRows, PreparedQuery, Selection, VectorRows};
 use lodestone_types::RowId;
 

@@ -14,8 +14,11 @@ use half::f16;
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
 use simsimd::SpatialSimilarity;
 
-use crate::backend::{ComputeBackend, begin, cosine, estimate, settled};
-use crate::candidates::{BoundedQuery, TILED_QUERIES_MIN, by_tiles, one_by_one};
+use crate::backend::ComputeBackend;
+use crate::backend::one_by_one;
+use crate::backend_steps::{begin, cosine, settled};
+use crate::candidates::{BoundedQuery, TILED_QUERIES_MIN, by_tiles};
+use crate::rows::estimate;
 use crate::{ComputeError, FullRows, PreparedQuery, Selection, VectorRows, prefetch, scoring};
 use lodestone_types::{Hit, RowId};
 

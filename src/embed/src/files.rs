@@ -29,10 +29,8 @@ use serde_json::{Map, Value, json};
 
 use crate::EmbedError;
 use crate::modules::{self, Module};
-use crate::prompts::Prompts;
+use crate::prompts::{PROMPTS, Prompts};
 
-/// Name of the file with the prompts.
-pub(super) const PROMPTS: &str = "config_sentence_transformers.json";
 /// Configuration of the pooling where no `modules.json` names another.
 pub(super) const POOLING: &str = "1_Pooling/config.json";
 /// Weights of the tokens of queries, where no `modules.json` names others.

@@ -4,9 +4,9 @@ use sha2::{Digest, Sha256};
 
 use crate::config::ModelConfig;
 use crate::files::ModelFiles;
-use crate::modules::Steps;
 use crate::prompts::Prompts;
 use crate::sentence::Projection;
+use crate::steps::Steps;
 
 /// Changes whenever the same files would give other vectors than before: another window,
 /// another pooling. It is part of the fingerprint.

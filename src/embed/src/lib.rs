@@ -31,7 +31,7 @@
 //! - `embedder`: the trait that the rest of the server uses
 //! - `model`: a model directory behind that trait; `files`: what is in it; `config`, `modules`,
 //!   `prompts`, `tokens`, `weights`: what those say
-//! - `sentence`: an encoder of any family with the steps behind it; `pooling`: the first of them
+//! - `sentence`: an encoder of any family with the `steps` behind it; `pooling`: the first of them
 //! - `shorter`: models whose vectors may be cut; `fingerprints`: hashes of models; `on_demand`:
 //!   weights that may be away
 //! - `device`: the forward pass on a GPU, with a CPU fallback; `candle`: the same by candle's own
@@ -82,6 +82,7 @@ mod reply;
 mod sentence;
 mod shorter;
 mod sparse;
+mod steps;
 mod tokens;
 mod weights;
 mod words;

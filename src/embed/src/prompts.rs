@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::EmbedError;
-use crate::files::PROMPTS;
+
+/// Name of the file with the prompts.
+pub(super) const PROMPTS: &str = "config_sentence_transformers.json";
 
 /// Purpose of a text that is embedded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

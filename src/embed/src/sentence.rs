@@ -14,9 +14,9 @@ use crate::config::{Family, ModelConfig, Pooling};
 use crate::files::ModelFiles;
 use crate::forward::Forward;
 use crate::modern::ModernBert;
-use crate::modules::Steps;
 use crate::pooling;
 use crate::precision::{Arithmetic, Precision};
+use crate::steps::Steps;
 use crate::weights::{Dense, Weights};
 use lodestone_types::limits;
 

@@ -8,7 +8,8 @@
 use serde::Deserialize;
 
 use crate::EmbedError;
-use crate::files::{ModelFiles, PROMPTS};
+use crate::files::ModelFiles;
+use crate::prompts::PROMPTS;
 
 /// Widths to which the vectors of a model may be cut. No part of its fingerprint: whole vectors
 /// are the same.

@@ -1,6 +1,7 @@
 //! Relations without a phrase in the table: classes, owners, neighbours between commas, and verbs
 //! that the table does not have.
 
+use crate::nouns;
 use crate::relations::{Reading, is_copula, is_preposition};
 use crate::row::{EntityKind, Predicate};
 use crate::tokens::Form;
@@ -83,7 +84,7 @@ impl Reading<'_> {
             next += usize::from(self.word(next) == "and");
             next += usize::from(self.is_article(next));
         }
-        let kind = |head: usize| words::kind_of_noun(self.word(head));
+        let kind = |head: usize| nouns::kind_of_noun(self.word(head));
         let Some(last) = phrases.last().and_then(|(_, head)| kind(*head)) else {
             return phrases.first().into_iter().for_each(|(first, head)| {
                 self.state_class(subject, *first, *head);
@@ -98,7 +99,7 @@ impl Reading<'_> {
 
     /// "X is a station in Y": the place of a thing of that class.
     fn place_of_class(&mut self, subject: usize, head: usize) {
-        let kind = words::kind_of_noun(self.word(head));
+        let kind = nouns::kind_of_noun(self.word(head));
         let is_fixed = matches!(kind, Some(EntityKind::Location | EntityKind::Organization));
         if !is_fixed || self.word(head + 1) != "in" {
             return;
@@ -122,7 +123,7 @@ impl Reading<'_> {
             let token = self.token(here)?;
             let word = token.text(self.text);
             let is_class =
-                head.is_some_and(|head: usize| words::kind_of_noun(self.word(head)).is_some());
+                head.is_some_and(|head: usize| nouns::kind_of_noun(self.word(head)).is_some());
             let is_participle = is_participle(word);
             let is_stop = match token.form {
                 Form::Mark => !matches!(word, "\"" | "-"),
@@ -131,7 +132,7 @@ impl Reading<'_> {
                         || token.senses.is_grammar() && !is_degree(word)
                         || head.is_some()
                             && token.senses.is_verb()
-                            && words::kind_of_noun(word).is_none()
+                            && nouns::kind_of_noun(word).is_none()
                 }
                 _ => false,
             };
@@ -176,7 +177,7 @@ impl Reading<'_> {
 
     fn state_class(&mut self, subject: usize, first: usize, head: usize) {
         let (start, end) = (self.items[first].token, self.items[head].token);
-        if let Some(kind) = words::kind_of_noun(self.word(head)) {
+        if let Some(kind) = nouns::kind_of_noun(self.word(head)) {
             self.entities.vote(subject, kind, 12);
         }
         let name = &self.text[self.tokens[start].start..self.tokens[end].end];
@@ -242,7 +243,7 @@ impl Reading<'_> {
             let is_closed =
                 ["", ",", ".", ")", ";", "of", "in", "from", "for", "who", "which", "that"]
                     .contains(&self.word(head + 1));
-            if is_closed && words::kind_of_noun(self.word(head)).is_some() {
+            if is_closed && nouns::kind_of_noun(self.word(head)).is_some() {
                 self.state_class(subject, first, head);
             }
         }

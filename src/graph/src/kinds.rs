@@ -3,6 +3,7 @@
 use crate::entities::Entities;
 use crate::key::key;
 use crate::names::NameSpan;
+use crate::nouns;
 use crate::row::EntityKind;
 use crate::sentences::mark;
 use crate::tokens::{Form, Token};
@@ -69,7 +70,7 @@ fn is_personal(text: &str, token: &Token) -> bool {
 /// "NaturallySpeaking".
 fn is_common(word: &str) -> bool {
     let ends = ["ence", "tion", "ment", "ness", "ity", "ism", "logy", "ware"];
-    let singular = word.strip_suffix('s').map(words::senses_of);
+    let singular = word.strip_suffix('s').map(nouns::senses_of);
     let is_plural = singular.is_some_and(|one| one.is_ordinary() && !one.is_given());
     let inner = word.char_indices().skip(3).any(|(_, c)| c.is_uppercase());
     let is_joined = word.contains(['-', '\'', '\u{2019}']);
@@ -110,7 +111,7 @@ fn by_form(text: &str, name: &str, tokens: &[&Token], vote: &mut dyn FnMut(Entit
     let is_roman = |token: &&Token| word(token).bytes().all(|b| b"IVX".contains(&b));
     let plain = if tokens.len() > 1 && is_roman(last) { &tokens[tokens.len() - 2] } else { last };
     let head = particle.and_then(|at| tokens.get(at.checked_sub(1)?)).unwrap_or(plain);
-    let of_head = words::kind_of_noun(word(head)).filter(|kind| *kind != EntityKind::Person);
+    let of_head = nouns::kind_of_noun(word(head)).filter(|kind| *kind != EntityKind::Person);
     let is_alone = tokens.len() == 1;
     if word(head) == "House" && particle.is_some() {
         vote(EntityKind::Organization, 8);
@@ -157,7 +158,7 @@ fn by_neighbours(
     let before = word(start.checked_sub(1));
     // A noun right before the name calls what it is: "the novel Dracula", "director Andrew Lau".
     let noun = sentence[..start].last().filter(|token| token.form == Form::Lower);
-    if let Some(kind) = noun.and_then(|token| words::kind_of_noun(token.text(text))) {
+    if let Some(kind) = noun.and_then(|token| nouns::kind_of_noun(token.text(text))) {
         vote(kind, 5);
     }
     let is_single = end - start == 1;

@@ -40,7 +40,7 @@
 //! - `titles`: the main entity of a chunk, from its title
 //! - `lines`: paragraphs, headings, fields, rows of tables, code
 //! - `tokens`, `sentences`: words and marks of a paragraph, and its sentences
-//! - `words`: word lists
+//! - `words`: word lists; `nouns`: the senses of words of a text in them
 //! - `names`: names in a sentence; `runs`: their length; `authors`, `dates`: two special forms
 //! - `kinds`: the kind of a name
 //! - `entities`: the entities of a chunk, several names of one thing brought together
@@ -71,6 +71,7 @@ mod kinds;
 mod lines;
 mod links;
 mod names;
+mod nouns;
 mod patterns;
 mod records;
 mod relations;

@@ -1,5 +1,6 @@
 //! Conditions on the words between a phrase and its ends, without which the phrase states nothing.
 
+use crate::nouns;
 use crate::patterns::Pattern;
 use crate::relations::{Reading, is_copula, is_preposition};
 use crate::row::{EntityKind, Predicate};
@@ -25,7 +26,7 @@ impl Reading<'_> {
         }
         let is_office = pattern.predicate == LeaderOf && !self.is_verb(from);
         let is_part = pattern.predicate == LocatedIn
-            && words::kind_of_noun(self.word(from)) == Some(EntityKind::Location);
+            && nouns::kind_of_noun(self.word(from)) == Some(EntityKind::Location);
         if (is_office || is_part) && !self.is_linked(from) {
             return false;
         }
@@ -70,7 +71,7 @@ impl Reading<'_> {
             head = Some(word);
         }
         head.is_some_and(|head| {
-            matches!(words::kind_of_noun(head), None | Some(EntityKind::Person))
+            matches!(nouns::kind_of_noun(head), None | Some(EntityKind::Person))
         })
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::dates::date_at;
+use crate::nouns;
 use crate::row::{EntityKind, NAME_BYTES_MAX};
 use crate::sentences::{is_shouted, mark};
 use crate::tokens::{Form, Token};
@@ -266,7 +267,7 @@ impl Scan<'_> {
     fn holds_office(&self, start: usize, end: usize) -> bool {
         let last = &self.tokens[end - 1];
         let is_other = |kind| kind != EntityKind::Person;
-        let is_thing = words::kind_of_noun(last.text(self.text)).is_some_and(is_other);
+        let is_thing = nouns::kind_of_noun(last.text(self.text)).is_some_and(is_other);
         let word = self.word(start);
         let is_ruler = ["King", "Queen", "Prince", "Princess", "Pope", "Saint", "St", "Emperor"];
         is_thing
@@ -297,7 +298,7 @@ impl Scan<'_> {
             // The only word of a label or a cell.
             _ if self.is_heading && !senses.is_given() => self.around.capital.contains(word),
             _ if senses.is_ordinary() || senses.is_demonym() || senses.is_honorific() => false,
-            _ if words::kind_of_noun(word).is_some() => false,
+            _ if nouns::kind_of_noun(word).is_some() => false,
             _ if self.around.has_capital_nouns => {
                 let uppers = word.chars().filter(|c| c.is_uppercase()).count();
                 senses.is_given() || uppers > 1 && !word.contains('-')
@@ -348,7 +349,7 @@ impl Scan<'_> {
             token.senses.kind == Some(EntityKind::Person) || token.senses.is_honorific()
         });
         let last = self.word(tokens.end - 1);
-        let is_company = words::kind_of_noun(last).is_some() || self.has_company(tokens.clone());
+        let is_company = nouns::kind_of_noun(last).is_some() || self.has_company(tokens.clone());
         let is_seen =
             |token: &Token| self.around.lower.contains(&*token.text(self.text).to_lowercase());
         // Initials without stops stand in lists of references, where no name can be told.

@@ -4,9 +4,9 @@
 use std::ops::Range;
 
 use crate::extract::{Chunk, UnitKind};
+use crate::nouns;
 use crate::relations::Statement;
 use crate::row::{EntityKind, Predicate};
-use crate::words;
 
 /// Words of a class in a field: "Type: sailing ship".
 const CLASS_WORDS_MAX: usize = 3;
@@ -122,7 +122,7 @@ impl Chunk<'_> {
             targets.extend(self.entities.named(class).filter(|_| is_class));
             targets.iter().for_each(|class| self.entities.vote(*class, EntityKind::Term, 1));
         }
-        let kind = name.rsplit(' ').next().and_then(words::kind_of_noun);
+        let kind = name.rsplit(' ').next().and_then(nouns::kind_of_noun);
         for target in targets.into_iter().filter(|target| *target != subject) {
             if let Some(kind) = kind.filter(|_| self.entities.kind(target) != EntityKind::Date) {
                 self.entities.vote(target, kind, 3);

@@ -164,7 +164,7 @@ names! {
 /// A named thing in one chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowEntity {
-    /// Its [key](crate::key), unique in the row.
+    /// Its key, unique in the row.
     pub key: String,
     /// Its longest form as the text writes it.
     pub name: String,

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::dates::date_at;
 use crate::names::Scan;
+use crate::nouns;
 use crate::row::EntityKind;
 use crate::tokens::{Form, Token};
 use crate::words;
@@ -28,7 +29,7 @@ impl Scan<'_> {
     fn joined(&self, at: usize, end: usize) -> Option<usize> {
         let (last, next) = (&self.tokens[end - 1], &self.tokens[end]);
         if last.is_owner {
-            let kind = words::kind_of_noun(next.text(self.text));
+            let kind = nouns::kind_of_noun(next.text(self.text));
             let is_company = kind == Some(EntityKind::Organization);
             return (next.is_capital() && is_company).then_some(end + 1);
         }
@@ -72,7 +73,7 @@ impl Scan<'_> {
     fn particles(&self, at: usize, end: usize) -> Option<usize> {
         let first = self.word(end);
         let before = &self.tokens[end - 1];
-        let head = words::kind_of_noun(self.word(at));
+        let head = nouns::kind_of_noun(self.word(at));
         let is_company = head == Some(EntityKind::Organization) || self.has_company(at..end);
         let is_office = head == Some(EntityKind::Person) || self.tokens[at].senses.is_honorific();
         let is_allowed = match first {
@@ -127,7 +128,7 @@ impl Scan<'_> {
     /// "Victoria and Albert Museum": an institution is named after two.
     fn is_pair(&self, end: usize) -> bool {
         let is_company = |token: &Token| {
-            words::kind_of_noun(token.text(self.text))
+            nouns::kind_of_noun(token.text(self.text))
                 .is_some_and(|kind| !matches!(kind, EntityKind::Person | EntityKind::Work))
         };
         let [before, _, next, head, ..] = &self.tokens[end - 1..] else { return false };

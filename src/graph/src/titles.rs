@@ -3,9 +3,9 @@
 use crate::extract::{Chunk, UnitKind};
 use crate::key::key;
 use crate::kinds;
+use crate::nouns::senses_of;
 use crate::row::EntityKind;
 use crate::tokens::{Form, Token, tokens};
-use crate::words::senses_of;
 
 impl Chunk<'_> {
     /// A text without a title may begin with one.

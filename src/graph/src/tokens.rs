@@ -1,7 +1,8 @@
 //! Words and marks of a text, with the form of their letters.
 
 use crate::key::{is_apostrophe, is_word_char};
-use crate::words::{Senses, senses_of};
+use crate::nouns::senses_of;
+use crate::words::Senses;
 use lodestone_types::script::is_in_unspaced_block as is_unspaced;
 
 /// Bytes of the mark of a footnote.

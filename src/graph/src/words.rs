@@ -5,11 +5,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::key::key;
 use crate::row::EntityKind;
 
 /// Longest word that stands in a list.
-const LISTED_BYTES_MAX: usize = 24;
+pub(super) const LISTED_BYTES_MAX: usize = 24;
 
 const MONTHS: [&str; 12] = [
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
@@ -132,26 +131,6 @@ static PLACES: LazyLock<HashMap<&'static str, PlaceSize>> = LazyLock::new(|| {
 /// Senses of a word in the form of keys.
 pub(super) fn senses(word: &str) -> Senses {
     LISTS.get(word).copied().unwrap_or_default()
-}
-
-/// Senses of a word as a text writes it.
-pub(super) fn senses_of(word: &str) -> Senses {
-    let mut buffer = [0; LISTED_BYTES_MAX];
-    match buffer.get_mut(..word.len()) {
-        Some(folded) if word.is_ascii() => {
-            folded.copy_from_slice(word.as_bytes());
-            folded.make_ascii_lowercase();
-            senses(std::str::from_utf8(folded).expect("ASCII"))
-        }
-        Some(_) => senses(key(word).as_str()),
-        None => Senses::default(),
-    }
-}
-
-/// The kind of thing that a noun calls, in the singular or the plural.
-pub(super) fn kind_of_noun(noun: &str) -> Option<EntityKind> {
-    let singular = || senses_of(noun.strip_suffix('s')?).kind;
-    senses_of(noun).kind.or_else(singular)
 }
 
 /// Whether the key is that of a well-known place.

@@ -4,7 +4,7 @@
 //!
 //! An owner is a tenant's collection or an API key. Expensive requests (answers, searches with a
 //! reranker, drawings of pages) have queues of their own, outside of the slots of
-//! [`crate::admission`]: each keeps a core busy for a third of a second, where a search takes
+//! `admission`: each keeps a core busy for a third of a second, where a search takes
 //! milliseconds, so as many run at once as there are cores.
 //!
 //! When the queue is full, the newest request of the owner with the most waiting is refused.

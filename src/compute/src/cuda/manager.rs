@@ -10,10 +10,10 @@ use crate::cuda::cache::{CacheLookup, DeviceCache, Part};
 use crate::cuda::chosen::ChosenRows;
 use crate::cuda::counters::Counters;
 use crate::cuda::device::DeviceSource;
-use crate::cuda::numbers::Numbers;
+use crate::cuda::numbers::{Numbers, ResidentRows};
 use crate::cuda::uploads::Uploads;
 use crate::cuda::workspace::{Scratch, Workspace};
-use crate::cuda::{Buffer, Device, DeviceError};
+use crate::cuda::{Device, DeviceError};
 use crate::{RowMask, VectorRows};
 use lodestone_types::{Clock, Timestamp};
 
@@ -28,23 +28,6 @@ const BUDGET_SHARE: (u64, u64) = (3, 4);
 const MASKS_SHARE: u64 = 64;
 /// Workspaces that are kept; more requests at the same time create more, and drop them.
 const WORKSPACES_MAX: usize = 8;
-
-/// The rows of a segment on the device.
-#[derive(Debug)]
-pub struct ResidentRows {
-    /// Number format of the rows.
-    pub numbers: Numbers,
-    /// Number of rows.
-    pub rows: u32,
-    /// Bytes from one row to the next.
-    pub stride: u32,
-    /// i8 codes or halves, `rows * stride` bytes.
-    pub codes: Buffer,
-    /// One f32 a row.
-    pub scales: Buffer,
-    /// One f32 a row.
-    pub residuals: Buffer,
-}
 
 /// A device in use.
 pub struct ActiveDevice {

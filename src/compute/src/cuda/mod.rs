@@ -24,7 +24,8 @@
 //! - A fresh device answers a few queries beside the CPU before it is used (`check`).
 //!
 //! Children
-//! - `backend`: the trait's implementation; `request`: its searches and their CPU fallback
+//! - `backend`: the trait's implementation; `request`: its searches and their CPU fallback;
+//!   `search_request`: the request, and its hits
 //! - `batcher`: batches queries of concurrent requests; `search`: one run over resident rows
 //! - `chosen`: the rows that a run visits; `pass`, `scan` (G1), `batch` (G2), `gather` (G3),
 //!   `select`: launchers of a search
@@ -64,6 +65,7 @@ mod pass;
 mod request;
 mod scan;
 pub mod search;
+mod search_request;
 mod select;
 mod uploads;
 pub mod workspace;

@@ -23,10 +23,9 @@ use std::borrow::Cow;
 
 use half::f16;
 
-use crate::cuda::DeviceError;
 use crate::cuda::batcher::DeviceQuery;
-use crate::cuda::manager::ResidentRows;
 use crate::cuda::workspace::Workspace;
+use crate::cuda::{Buffer, DeviceError};
 use crate::quantize::rounded_up;
 use crate::{BoundedQuery, ErrorBound, FullRows, VectorRows, code_stride};
 
@@ -95,6 +94,23 @@ impl HalfQuery {
         };
         Self { query, bound }
     }
+}
+
+/// The rows of a segment on the device.
+#[derive(Debug)]
+pub struct ResidentRows {
+    /// Number format of the rows.
+    pub numbers: Numbers,
+    /// Number of rows.
+    pub rows: u32,
+    /// Bytes from one row to the next.
+    pub stride: u32,
+    /// i8 codes or halves, `rows * stride` bytes.
+    pub codes: Buffer,
+    /// One f32 a row.
+    pub scales: Buffer,
+    /// One f32 a row.
+    pub residuals: Buffer,
 }
 
 impl ResidentRows {

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use crate::cuda::launch::LaunchBuilder;
-use crate::cuda::manager::ResidentRows;
+use crate::cuda::numbers::ResidentRows;
 use crate::cuda::{Buffer, DeviceError};
 
 /// Rows of which a sampling pass keeps the best lower bound as one number (`GROUP_ROWS`).

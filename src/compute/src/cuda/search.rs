@@ -12,7 +12,7 @@
 use crate::Selection;
 use crate::cuda::batcher::{DeviceCandidates, DeviceQuery};
 use crate::cuda::chosen::ChosenRows;
-use crate::cuda::manager::ResidentRows;
+use crate::cuda::numbers::ResidentRows;
 use crate::cuda::pass::{FoundRow, GROUP_ROWS, Output, Pass, Queries, QueryFactors};
 use crate::cuda::select::{Answers, Collected, Thresholds};
 use crate::cuda::workspace::Workspace;

@@ -4,8 +4,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::cuda::batcher::{Candidate, DeviceCandidates};
 use crate::cuda::launch::{LaunchBuilder, LaunchShape};
-use crate::cuda::manager::ResidentRows;
-use crate::cuda::numbers::Numbers;
+use crate::cuda::numbers::{Numbers, ResidentRows};
 use crate::cuda::pass::{FoundRow, QueryFactors};
 use crate::cuda::workspace::Workspace;
 use crate::cuda::{Buffer, DeviceError};

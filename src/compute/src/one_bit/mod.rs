@@ -28,6 +28,8 @@
 pub mod encode;
 pub mod query;
 pub mod scan;
+mod tables;
+pub mod task;
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -39,7 +41,7 @@ mod tests;
 
 pub use encode::{ListUnits, OneBitEncoder, OneBitFactors, encode_lists};
 pub use query::OneBitQuery;
-pub use scan::{OneBitRows, Reference};
+pub use task::{OneBitRows, Reference};
 
 /// Rows of a block.
 pub const BLOCK_ROWS: usize = 64;

@@ -6,8 +6,8 @@
 
 use std::arch::aarch64::*;
 
-use crate::one_bit::query::TABLE;
-use crate::one_bit::scan::{BYTES_MAX, Kernel, MayReach, Task};
+use crate::one_bit::tables::TABLE;
+use crate::one_bit::task::{BYTES_MAX, Kernel, MayReach, Task};
 use crate::one_bit::{BLOCK_ROWS, TILE};
 
 /// Rows whose codes fill a register.

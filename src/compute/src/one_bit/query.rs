@@ -12,17 +12,13 @@
 //! step is such that the sums of three bytes of a code fit into 8 bits.
 
 use crate::one_bit::TILE;
+use crate::one_bit::tables::{GROUP, TABLE, WIDE_TABLE, WideTable, takes_wide_tables};
 use crate::prefetch;
 use crate::rotation::Rotation;
 
-/// Components of a group; a table has one entry for each pattern of their signs.
-const GROUP: usize = 4;
 /// Components that are rounded side by side; the width is a multiple of them.
 const LANES: usize = 16;
-/// Entries of a table.
-pub(super) const TABLE: usize = 1 << GROUP;
-/// Entries of a wide table.
-pub(super) const WIDE_TABLE: usize = 64;
+
 /// Components of a tile.
 const TILE_COMPONENTS: usize = 8 * TILE;
 /// Sum of the units of a tile before they are rounded, at most: rounding adds half a unit each.
@@ -34,11 +30,6 @@ const SIGN_SINE: f32 = 0.603;
 
 /// The sums of a pair of components, by their signs.
 type Pair = [u8; 4];
-
-/// A table of six components, in a register.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[repr(align(64))]
-pub(super) struct WideTable(pub [u8; WIDE_TABLE]);
 
 /// A rotated query.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +100,7 @@ impl OneBitQuery {
         for (pairs, table) in pairs.as_chunks().0.iter().zip(self.tables.as_chunks_mut().0) {
             *table = table_of(pairs);
         }
-        if super::scan::takes_wide_tables() {
+        if takes_wide_tables() {
             let tiles = pairs.as_chunks::<{ TILE_COMPONENTS / 2 }>().0;
             self.wide_tables = tiles.iter().map(wide_tables_of).collect();
         }

@@ -1,33 +1,9 @@
 //! Scans blocks of T0 for rows that may reach a score.
 
-use crate::one_bit::query::TABLE;
-use crate::one_bit::{BLOCK_ROWS, OneBitQuery, TILE, block_bytes};
+use crate::one_bit::tables::TABLE;
+use crate::one_bit::task::{Kernel, MayReach, OneBitRows, Reference, Task};
+use crate::one_bit::{BLOCK_ROWS, OneBitQuery, block_bytes};
 use crate::{Prefetcher, prefetch};
-
-/// Blocks of T0.
-#[derive(Debug, Clone, Copy)]
-pub struct OneBitRows<'a> {
-    width: usize,
-    blocks: &'a [u8],
-}
-
-/// The reference point of a run of blocks, relative to a query.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reference {
-    /// Dot product of query and reference.
-    pub dot: f32,
-    /// Deviations that the bound allows, times the distance of query and reference.
-    pub allowance: f32,
-}
-
-/// A row that may reach the score asked for.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MayReach {
-    /// Position counted from the first block of the scan.
-    pub position: u32,
-    /// Estimate plus bound.
-    pub upper: f32,
-}
 
 impl<'a> OneBitRows<'a> {
     /// Views blocks of rows of `width` rotated components; `None` if their length does not fit.
@@ -81,9 +57,6 @@ impl<'a> OneBitRows<'a> {
     }
 }
 
-/// A scan of one run of blocks.
-pub(super) type Kernel = fn(&Task<'_>, &mut Vec<MayReach>);
-
 /// The kernels that this processor can run, the widest first and plain code last.
 pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     #[cfg(target_arch = "aarch64")]
@@ -94,40 +67,6 @@ pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     let native = std::iter::empty();
     let plain: Kernel = scan_plain;
     native.chain([("plain", plain)])
-}
-
-/// Whether the kernel that this processor takes reads wide tables.
-pub(super) fn takes_wide_tables() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return super::x86::has_wide_tables();
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
-
-/// Bytes of codes whose sums fit into the 16 bits that kernels add up in.
-pub(super) const BYTES_MAX: usize = 256 * TILE;
-const _: () = assert!(BYTES_MAX / TILE * u8::MAX as usize <= u16::MAX as usize);
-
-/// One call of a kernel.
-pub(super) struct Task<'a> {
-    pub rows: OneBitRows<'a>,
-    pub query: &'a OneBitQuery,
-    pub reference: Reference,
-    pub threshold: f32,
-    pub ahead: Prefetcher<'a>,
-}
-
-impl<'a> Task<'a> {
-    /// Lines of what lies ahead that are to be fetched beside each tile of codes.
-    pub fn lines_a_tile(&self) -> usize {
-        self.ahead.lines_a_step(self.rows.len() * (self.rows.width / 8).div_ceil(TILE))
-    }
-
-    pub fn blocks(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
-        let codes = self.rows.width / 8 * BLOCK_ROWS;
-        let blocks = self.rows.blocks.chunks_exact(block_bytes(self.rows.width));
-        blocks.map(move |block| block.split_at(codes))
-    }
 }
 
 /// Plain code for any machine; also what the kernels are tested against.

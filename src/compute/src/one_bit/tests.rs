@@ -1,6 +1,7 @@
 //! Kernels against plain code, and the bound against the truth.
 
-use super::scan::{Kernel, Task, kernels, scan_plain};
+use super::scan::{kernels, scan_plain};
+use super::task::{Kernel, Task};
 use super::*;
 use crate::rotation::Rotation;
 use lodestone_types::{IdSource, SeededIds};

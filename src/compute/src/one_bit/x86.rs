@@ -2,8 +2,8 @@
 
 use std::arch::x86_64::*;
 
-use crate::one_bit::query::{TABLE, WideTable};
-use crate::one_bit::scan::{BYTES_MAX, Kernel, MayReach, Task};
+use crate::one_bit::tables::{TABLE, WideTable, has_wide_tables};
+use crate::one_bit::task::{BYTES_MAX, Kernel, MayReach, Task};
 use crate::one_bit::{BLOCK_ROWS, OneBitQuery, TILE};
 
 /// The kernels that this processor can run, the widest first.
@@ -35,13 +35,6 @@ pub(super) fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     let known =
         [(has_vbmi, "vbmi", vbmi), (has_avx512, "avx512", avx512), (has_avx2, "avx2", avx2)];
     known.into_iter().filter(|(has, _, _)| *has).map(|(_, name, kernel)| (name, kernel))
-}
-
-/// Whether the processor looks up 64 bytes of a table of 64 at once (Ice Lake, Zen 4 and later).
-pub(super) fn has_wide_tables() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vbmi")
 }
 
 fn load512(bytes: &[u8]) -> __m512i {

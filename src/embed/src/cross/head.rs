@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::EmbedError;
-use crate::config::{Activation, Family, ModelConfig, Pooling, parsed};
+use crate::config::{Activation, Family, HeadConfig, ModelConfig, Pooling, parsed};
 use crate::elementwise::{self, Norm};
-use crate::modern::{self, HeadConfig};
+use crate::modern;
 use crate::weights::Weights;
 
 /// Architectures that `config.json` of a cross-encoder may name.

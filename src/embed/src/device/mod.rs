@@ -28,14 +28,16 @@
 //! here, and models whose vectors differ from the CPU's; [`with_fallback`] decides at the start.
 //!
 //! Children: `weights`: what is copied; `forward`: a batch through the layers; `check`: whether the
-//! device is right; `fallback`: the CPU fallback
+//! device is right; `choice`: kernels or candle; `fallback`: the CPU fallback
 
 mod check;
+mod choice;
 mod fallback;
 mod forward;
 mod weights;
 
 pub(super) use check::check;
+pub(super) use choice::with_fallback;
 pub(super) use fallback::{CpuFallback, OnDevice};
 
 use std::fmt;
@@ -43,17 +45,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::bert::Bert;
-#[cfg(feature = "candle-cuda")]
-use crate::candle::CandleModel;
-use crate::config::{Activation, ModelConfig};
+use crate::config::ModelConfig;
 use crate::device::forward::EncoderStream;
 use crate::device::weights::{DeviceWeights, HostWeights};
-use crate::forward::{BatchPolicy, Forward};
-use crate::weights::Weights;
 use lodestone_compute::cuda::DeviceError;
 use lodestone_compute::cuda::cache::MEMORY_PAUSE_MILLIS;
-use lodestone_compute::cuda::encoder::{HEADS, HIDDEN_MAX, Packed, WIDTH_STEP};
+use lodestone_compute::cuda::encoder::Packed;
 use lodestone_compute::cuda::manager::{ActiveDevice, DeviceManager};
 use lodestone_compute::cuda::workspace::Scratch;
 use lodestone_types::{Timestamp, limits};
@@ -146,57 +143,6 @@ enum DeviceState {
     Paused(Arc<ActiveDevice>, DeviceError, Timestamp),
     /// This device computes something else.
     Refused(Arc<ActiveDevice>, DeviceError),
-}
-
-/// The model on `device`, with `bert` as CPU fallback: by our own kernels where there are some for
-/// the model and they are right, otherwise by candle where this build has it for GPUs and it is
-/// right. `None` where neither can embed this model.
-pub(super) fn with_fallback(
-    config: &ModelConfig,
-    bert: &Arc<Bert>,
-    weights: &Weights,
-    device: EmbedDevice,
-    cpu: BatchPolicy,
-) -> Option<Arc<dyn Forward>> {
-    let fallback = || CpuFallback::new(Arc::clone(bert), cpu);
-    let host = match unsupported(config) {
-        None => HostWeights::new(config, weights).map_err(|error| error.to_string()),
-        Some(reason) => Err(reason),
-    };
-    let own = host.map(|host| DeviceBert::new(fallback(), config.clone(), host, device.clone()));
-    let reason = match &own {
-        Ok(own) => own.refusal().map(|error| error.to_string()),
-        Err(reason) => Some(reason.clone()),
-    };
-    if let Some(reason) = reason {
-        #[cfg(feature = "candle-cuda")]
-        match CandleModel::open(config, fallback(), weights, device) {
-            Ok(candle) => {
-                tracing::info!(reason, "candle embeds on the GPU, not our kernels");
-                return Some(Arc::new(candle));
-            }
-            Err(candle) => tracing::warn!(candle, "candle does not embed on the GPU"),
-        }
-        tracing::warn!(reason, "our kernels do not embed on the GPU: the CPU does");
-    }
-    // Kernels that are wrong on this device may be right on the one that comes after it.
-    own.ok().map(|own| Arc::new(own) as Arc<dyn Forward>)
-}
-
-/// The reason why there are no kernels for a model, if there are none.
-fn unsupported(config: &ModelConfig) -> Option<String> {
-    let ModelConfig { hidden, intermediate, activation, .. } = *config;
-    if activation == Activation::Silu {
-        return Some("silu has no kernel".to_owned());
-    }
-    if !HEADS.contains(&config.head()) {
-        return Some(format!("heads of {} numbers, not 32 or 64", config.head()));
-    }
-    if hidden > HIDDEN_MAX {
-        return Some(format!("states of {hidden} numbers, more than {HIDDEN_MAX}"));
-    }
-    let is_whole = intermediate.is_multiple_of(WIDTH_STEP);
-    (!is_whole).then(|| format!("{intermediate} intermediate numbers, not a multiple of 8"))
 }
 
 impl DeviceBert {

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::files::{ModelFiles, PROMPTS};
+use crate::files::ModelFiles;
+use crate::prompts::PROMPTS;
 use crate::tests::{dot, number, numbers, weights_of};
 use crate::{Arithmetic, CrossEncoder, Embedder, Lane, Model, Precision, Prompts, Role};
 use lodestone_rank::Reranker;

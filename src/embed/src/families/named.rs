@@ -5,8 +5,8 @@
 use super::*;
 use crate::config::{ModelConfig, Pooling};
 use crate::int16;
-use crate::modules::Steps;
 use crate::shorter::Shorter;
+use crate::steps::Steps;
 
 fn published() -> Value {
     serde_json::from_str(include_str!("published.json")).expect("a fixture")

@@ -13,7 +13,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use crate::int16::LANES;
-use crate::int16::product::{PANEL, PanelStep, REGISTERS, STRIP, TAIL};
+use crate::int16::panel::{PANEL, PanelStep, REGISTERS, STRIP, TAIL};
 use crate::int16::x86::strip_times_panel;
 
 /// The largest code of a value. It leaves the codes of a query's weights a sum of 2^19: were both

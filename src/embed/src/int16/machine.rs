@@ -1,13 +1,11 @@
 //! Safe access to the inner loops: checks the processor's instructions once a call.
 
-use std::ops::Range;
-
 use crate::config::Activation;
 use crate::elementwise;
 use crate::int16::Attention;
 #[cfg(target_arch = "x86_64")]
 use crate::int16::attention;
-use crate::int16::product::Dense;
+use crate::int16::panel::Panel;
 use crate::int16::quantize::Codes;
 #[cfg(target_arch = "x86_64")]
 use crate::int16::x86;
@@ -31,11 +29,10 @@ pub(super) fn has_instructions() -> bool {
     }
 }
 
-/// `codes` times the columns `columns` of `layer` and their bias, which replace the numbers of
-/// `output` (tokens, columns) or are added to them.
-pub(super) fn multiply(
-    layer: &Dense,
-    columns: Range<usize>,
+/// `codes` times the `panels`, which have `width` outputs together, and their bias; the products
+/// replace the numbers of `output` (tokens, outputs) or are added to them.
+pub(super) fn multiply<'p>(
+    (panels, width): (impl Iterator<Item = Panel<'p>>, usize),
     codes: &Codes,
     output: &mut [f32],
     adds: bool,
@@ -45,10 +42,10 @@ pub(super) fn multiply(
     // SAFETY: the instructions are there, as was found above.
     #[allow(unsafe_code)]
     unsafe {
-        x86::multiply(layer, columns, codes, output, adds);
+        x86::multiply((panels, width), codes, output, adds);
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (layer, columns, codes, output, adds);
+    let _ = (panels, width, codes, output, adds);
 }
 
 /// Attention of one head over one passage: `rows` (tokens, 3, head) are queries, already divided

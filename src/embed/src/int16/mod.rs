@@ -24,7 +24,7 @@
 //! - Without the instructions there is no such layer: [`missing`] says why, and f32 computes.
 //!
 //! Children
-//! - `quantize`: numbers to codes; `product`: dense layers
+//! - `quantize`: numbers to codes; `product`: dense layers; `panel`: the tiles of their products
 //! - `layer`: a block of BERT; `modern`: one of ModernBERT; `heads`: what both have of attention
 //! - `attention`: one head over one passage
 //! - `machine`: whether the instructions are there; `x86`: the inner loops
@@ -35,6 +35,7 @@ mod heads;
 mod layer;
 mod machine;
 mod modern;
+mod panel;
 mod product;
 mod quantize;
 #[cfg(target_arch = "x86_64")]
@@ -87,9 +88,9 @@ pub(super) fn missing(config: &ModelConfig) -> Option<String> {
     // A head's queries, keys and values are whole panels, and so is what the wide layer has.
     let ModelConfig { intermediate, .. } = *config;
     let widths = [("heads", config.head()), ("an intermediate layer", intermediate)];
-    let odd = widths.into_iter().find(|(_, width)| !width.is_multiple_of(product::PANEL));
+    let odd = widths.into_iter().find(|(_, width)| !width.is_multiple_of(panel::PANEL));
     odd.map(|(what, width)| {
-        format!("{what} of {width} numbers, not a multiple of {}", product::PANEL)
+        format!("{what} of {width} numbers, not a multiple of {}", panel::PANEL)
     })
 }
 

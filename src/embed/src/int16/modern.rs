@@ -10,13 +10,13 @@
 use std::ops::Range;
 
 use crate::EmbedError;
-use crate::config::{Activation, ModelConfig};
+use crate::config::{Activation, ModelConfig, ModernConfig};
 use crate::elementwise::{self, Norm};
 use crate::int16::heads::{Heads, Scratch, blocks};
 use crate::int16::layer::shares;
 use crate::int16::machine::activate;
 use crate::int16::product::Dense;
-use crate::modern::{ModernConfig, Rotation, norm};
+use crate::modern::{Rotation, norm};
 use crate::weights::Weights;
 
 /// Attention and a gated wide layer.

@@ -8,38 +8,9 @@
 use std::ops::Range;
 
 use crate::EmbedError;
+use crate::int16::panel::{PANEL, Panel, PanelStep, STEP};
 use crate::int16::quantize::Codes;
 use crate::int16::{LANES, machine};
-
-/// Tokens whose sums are in registers at once: with two registers of outputs, 24 of 32.
-pub(super) const STRIP: usize = 12;
-/// Tokens whose sums are in registers at once, behind the last whole strip. Six keep two
-/// multipliers busy for the time that one multiplication takes; fewer would wait for their sums.
-pub(super) const TAIL: usize = STRIP / 2;
-/// Registers of a panel.
-pub(super) const REGISTERS: usize = 2;
-/// Outputs of a panel. A panel of 384 inputs takes 24 KiB and stays in a level-1 cache.
-pub(super) const PANEL: usize = REGISTERS * LANES;
-/// Inputs that one multiplication takes.
-const STEP: usize = 2;
-
-/// The codes of a panel for one step; aligned, so that no register of them is on two cache lines.
-#[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct PanelStep(pub [[i16; LANES * STEP]; REGISTERS]);
-
-impl PanelStep {
-    pub const ZERO: Self = Self([[0; LANES * STEP]; REGISTERS]);
-}
-
-/// A panel of a layer, with the steps and biases of its outputs.
-#[derive(Debug)]
-pub(super) struct Panel<'a> {
-    pub codes: &'a [PanelStep],
-    /// Value of one code step, for each output.
-    pub steps: &'a [f32; PANEL],
-    pub bias: &'a [f32; PANEL],
-}
 
 /// The largest code of a weight: 12 bits with the sign. What is left of the 31 bits of a sum goes
 /// to the states.
@@ -154,17 +125,19 @@ impl Dense {
     pub fn multiply(&self, codes: &Codes, columns: Range<usize>, output: &mut Vec<f32>) {
         assert_eq!(codes.stride(), self.inputs, "encoded by this layer");
         output.resize(codes.steps().len() * columns.len(), 0.0);
-        machine::multiply(self, columns, codes, output, false);
+        let width = columns.len();
+        machine::multiply((self.panels(columns), width), codes, output, false);
     }
 
     /// Adds `codes` times the weights and the bias to `output`, (tokens, outputs).
     pub fn add_product(&self, codes: &Codes, output: &mut [f32]) {
         assert_eq!(codes.stride(), self.inputs, "encoded by this layer");
-        machine::multiply(self, 0..self.outputs(), codes, output, true);
+        let width = self.outputs;
+        machine::multiply((self.panels(0..width), width), codes, output, true);
     }
 
     /// The panels of `columns`, which begin and end with a panel.
-    pub(super) fn panels(&self, columns: Range<usize>) -> impl Iterator<Item = Panel<'_>> {
+    fn panels(&self, columns: Range<usize>) -> impl Iterator<Item = Panel<'_>> {
         assert!(columns.start.is_multiple_of(PANEL) && columns.end.is_multiple_of(PANEL));
         let panel_steps = self.inputs / STEP;
         let codes = &self.panels[columns.start / PANEL * panel_steps..];

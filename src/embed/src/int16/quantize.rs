@@ -3,7 +3,7 @@
 use pulp::{Arch, Simd, WithSimd};
 
 use crate::int16::LANES;
-use crate::int16::product::TAIL;
+use crate::int16::panel::TAIL;
 
 /// Rows of states as codes, each with its step: `state = code * step`, but for rounding.
 #[derive(Debug, Default)]

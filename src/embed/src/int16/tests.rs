@@ -2,7 +2,8 @@
 
 use super::Attention;
 use super::machine::{activate, attend};
-use super::product::{Dense, PANEL, STRIP, TAIL};
+use super::panel::{PANEL, STRIP, TAIL};
+use super::product::Dense;
 use super::quantize::Codes;
 use crate::config::Activation;
 use crate::elementwise;

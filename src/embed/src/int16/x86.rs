@@ -2,28 +2,25 @@
 
 use std::arch::asm;
 use std::arch::x86_64::*;
-use std::ops::Range;
 
 use crate::int16::LANES;
-use crate::int16::product::{Dense, PANEL, Panel, PanelStep, REGISTERS, STRIP, TAIL};
+use crate::int16::panel::{PANEL, Panel, PanelStep, REGISTERS, STRIP, TAIL};
 use crate::int16::quantize::Codes;
 
-/// `codes` times the columns `columns` of `layer` and their bias, which replace the numbers of
-/// `output` (tokens, columns) or are added to them.
+/// `codes` times the `panels`, which have `width` outputs together, and their bias; the products
+/// replace the numbers of `output` (tokens, outputs) or are added to them.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(super) fn multiply(
-    layer: &Dense,
-    columns: Range<usize>,
+pub(super) fn multiply<'p>(
+    (panels, width): (impl Iterator<Item = Panel<'p>>, usize),
     codes: &Codes,
     output: &mut [f32],
     adds: bool,
 ) {
-    let width = columns.len();
     let whole = codes.steps().len() / STRIP * STRIP;
     let (strips, tail) = codes.codes().split_at(whole * codes.stride());
     let (steps, tail_steps) = codes.steps().split_at(whole);
     let (rows, tail_rows) = output.split_at_mut(whole * width);
-    for (number, panel) in layer.panels(columns).enumerate() {
+    for (number, panel) in panels.enumerate() {
         let at = number * PANEL;
         strips_times_panel::<STRIP>(strips, steps, &panel, rows, (at, width), adds);
         strips_times_panel::<TAIL>(tail, tail_steps, &panel, tail_rows, (at, width), adds);

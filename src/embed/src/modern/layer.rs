@@ -6,9 +6,8 @@ use candle_core::{Device, Tensor};
 
 use crate::EmbedError;
 use crate::attention;
-use crate::config::{Activation, ModelConfig};
+use crate::config::{Activation, ModelConfig, ModernConfig};
 use crate::elementwise::{self, Norm};
-use crate::modern::ModernConfig;
 use crate::modern::rotation::Rotation;
 use crate::product::Packed;
 use crate::weights::{Dense, Weights};

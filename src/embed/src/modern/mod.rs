@@ -15,20 +15,18 @@
 //! weight: at a window of 256 tokens and a reach of 64 that costs a little of attention, which is
 //! little of the whole.
 //!
-//! Children: `config`: its `config.json`; `layer`: a block in f32; `rotation`: rotary positions
+//! Children: `layer`: a block in f32; `rotation`: rotary positions
 
-mod config;
 mod layer;
 mod rotation;
 
-pub(crate) use config::{HeadConfig, ModernConfig};
 pub(crate) use layer::norm;
 pub(crate) use rotation::Rotation;
 
 use std::ops::Range;
 
 use crate::EmbedError;
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, ModernConfig};
 use crate::elementwise::{self, Norm};
 use crate::int16::{self, ModernLayer};
 use crate::precision::{Arithmetic, Precision};

@@ -8,9 +8,9 @@
 //! A decoder that the file lacks has the weights of the word table: the two are tied.
 
 use crate::EmbedError;
-use crate::config::{Activation, Family, ModelConfig, parsed};
+use crate::config::{Activation, Family, HeadConfig, ModelConfig, parsed};
 use crate::elementwise::{self, Norm};
-use crate::modern::{self, HeadConfig};
+use crate::modern;
 use crate::weights::{Dense, Weights};
 
 /// The layers behind the encoder.

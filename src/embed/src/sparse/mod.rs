@@ -20,12 +20,12 @@ mod tests;
 use std::sync::Arc;
 
 use crate::config::{ModelConfig, Pooling};
-use crate::files::{ModelFiles, PROMPTS};
+use crate::files::ModelFiles;
 use crate::fingerprints::fingerprint;
 use crate::forward::Forward;
 use crate::model::{self, BOUNDS, check_prompts};
 use crate::precision::{Arithmetic, Precision};
-use crate::prompts::{Prompts, Role};
+use crate::prompts::{PROMPTS, Prompts, Role};
 use crate::queue::Queue;
 use crate::sentence::Encoder;
 use crate::tokens::Tokeniser;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::dto::chunks::{Chunk, QnaChunk, QnaCitation, QnaSource};
 use crate::dto::graph::{EntityPath, GraphRelations};
+use crate::dto::search_warning::SearchWarning;
 use crate::error::ApiError;
 use crate::reply::{Json, Reply};
 use crate::sse;
@@ -54,19 +55,6 @@ pub struct StageTimings {
     pub answer: Option<f64>,
     /// Everything.
     pub total: f64,
-}
-
-/// Something about a request that explains why nothing was found, or more than was meant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct SearchWarning {
-    /// `filter_type_mismatch`: the values of the key have another type than those of the filter;
-    /// `filter_unknown_key`: there are none; `facet_unknown_key`: none of the key to count;
-    /// `parameter_ignored`: a name of other products, without effect here.
-    pub code: String,
-    /// The field of the request.
-    pub field: String,
-    /// Text for people.
-    pub message: String,
 }
 
 /// `metadata` of a search.

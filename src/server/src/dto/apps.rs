@@ -9,7 +9,7 @@ use crate::dto::inputs::{
     batch_items, query_scope,
 };
 use crate::error::ApiError;
-use crate::request::json::Item;
+use crate::request::members::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{Origin, Scope, SourceDetail, limits};
 

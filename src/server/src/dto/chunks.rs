@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::dto::answers::SearchWarning;
 use crate::dto::graph::ExtraContext;
+use crate::dto::search_warning::SearchWarning;
 use lodestone_types::{ChunkPlace, Metadata, PageArea, PageBox, PageRef, limits};
 
 /// A chunk of retrieve and of full-text search.

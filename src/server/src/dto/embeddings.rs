@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::dto::answers::SearchWarning;
 use crate::dto::inputs::{
     FILE_ID_BODY, SUB_TENANT_BODY, SUB_TENANT_QUERY, TENANT_BODY, TENANT_QUERY, body_scope,
     query_scope, source_id,
 };
+use crate::dto::search_warning::SearchWarning;
 use crate::dto::upload::Status;
 use crate::error::{ApiError, Location};
 use crate::request::fields::{missing, wrong};

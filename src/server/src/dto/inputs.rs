@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::error::{ApiError, Location};
-use crate::request::fields::{each, missing, place};
-use crate::request::json::Item;
+use crate::request::fields::{each, missing};
+use crate::request::indexed::place;
+use crate::request::members::Item;
 use crate::request::{Field, Fields, Kind};
 use lodestone_types::{Metadata, Scope, SourceId, TenantId, limits};
 

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::ApiError;
-use crate::request::fields::{each, missing, place};
-use crate::request::json::Item;
+use crate::request::fields::{each, missing};
+use crate::request::indexed::place;
+use crate::request::members::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::access::{KeyScope, TenantGrant};
 use lodestone_types::id::InvalidIdentifier;

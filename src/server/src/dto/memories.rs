@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::dto::inputs::{SUB_TENANT_QUERY, TENANT_QUERY, query_scope, source_id};
 use crate::error::{ApiError, Location};
 use crate::request::fields::{each, is_blank, missing, wrong};
-use crate::request::json::Item;
+use crate::request::members::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{Memory, Metadata, Scope, SourceId, limits};
 

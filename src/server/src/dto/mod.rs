@@ -21,6 +21,7 @@
 //! - `embeddings`: client vectors; `memories`: personal memories
 //! - `search`: questions and searches; `filters`: what restricts them
 //! - `chunks`: chunks and cited sources; `answers`: responses of searches, stream events
+//! - `search_warning`: warnings in those responses
 //! - `graph`: entities, triplets and paths
 //! - `v1`: the interface of OpenAI, whose names and forms are that interface's
 //! - `operations`: jobs and health; `keys`: API keys; `webhooks`: receivers of events
@@ -43,6 +44,7 @@ pub mod passages;
 pub mod pictures;
 pub mod reembed;
 pub mod search;
+pub mod search_warning;
 pub mod sources;
 pub mod tenant_limits;
 pub mod tenants;

@@ -7,8 +7,9 @@ use crate::dto::inputs::{
     OTHER_THAN_FILE_ID, SUB_TENANT_BODY, TENANT_BODY, body_scope, required_source_id,
 };
 use crate::error::ApiError;
-use crate::request::fields::{missing, place};
-use crate::request::json::Item;
+use crate::request::fields::missing;
+use crate::request::indexed::place;
+use crate::request::members::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_extract::Drawing;
 use lodestone_types::{PageArea, Scope, SourceId, limits};

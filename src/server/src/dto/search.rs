@@ -6,7 +6,7 @@ use crate::dto::filters::{
 use crate::dto::inputs::{SUB_TENANT_BODY, TENANT_BODY, body_scope};
 use crate::error::ApiError;
 use crate::request::fields::each;
-use crate::request::json::Item;
+use crate::request::members::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_answer::generate::{Sampling, Tools};
 use lodestone_engine::qna::Conversation;

@@ -9,8 +9,9 @@ use crate::dto::tenant_limits::{
     MAX_BYTES, MAX_REQUESTS, MAX_SOURCES, MAX_VECTORS, MAX_WORKERS, tenant_limits,
 };
 use crate::error::{ApiError, Location};
-use crate::request::fields::{each, missing, place, wrong};
-use crate::request::json::Item;
+use crate::request::fields::{each, missing, wrong};
+use crate::request::indexed::place;
+use crate::request::members::Item;
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_catalog::TenantLimits;
 use lodestone_engine::TenantPlan;

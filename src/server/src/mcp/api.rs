@@ -13,7 +13,7 @@ use tower::ServiceExt;
 
 use crate::frame::outer::RequestId;
 use crate::mcp::Counted;
-use crate::mcp::session::Caller;
+use crate::mcp::caller::Caller;
 
 /// Bytes of an answer that a tool reads.
 const ANSWER_BYTES_MAX: usize = 32 << 20;

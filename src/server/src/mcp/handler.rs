@@ -16,8 +16,9 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
 use crate::mcp::api::{Api, Refusal};
+use crate::mcp::caller::{Caller, Choice};
 use crate::mcp::resources::{Address, TEMPLATE};
-use crate::mcp::session::{Caller, Choice, Session};
+use crate::mcp::session::Session;
 use crate::mcp::tool::Entry;
 use crate::mcp::tools;
 

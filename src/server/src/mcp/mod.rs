@@ -13,11 +13,12 @@
 //! Specification: <https://modelcontextprotocol.io/specification>.
 //!
 //! - `api`: operations of the table, called from within
-//! - `session`: the caller of one message, and the tenant it addresses
+//! - `caller`: the caller of one message; `session`: one call of a tool, and its tenant
 //! - `tool`: a tool and its schemas; `tools`: the tools; `resources`: sources as resources
 //! - `handler`: the protocol's requests
 
 mod api;
+mod caller;
 mod handler;
 mod resources;
 mod session;
@@ -45,8 +46,8 @@ use crate::frame::outer::{KeyId, RequestId, Template};
 use crate::listen::Peer;
 use crate::listen::pace::Pace;
 use crate::mcp::api::Api;
+use crate::mcp::caller::Caller;
 use crate::mcp::handler::Handler;
-use crate::mcp::session::Caller;
 use crate::request::body::BodyReader;
 use crate::request::spool::Spooler;
 use lodestone_types::limits;

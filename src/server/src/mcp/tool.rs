@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::mcp::api::Refusal;
-use crate::mcp::session::{Caller, Choice, Session};
+use crate::mcp::caller::{Caller, Choice};
+use crate::mcp::session::Session;
 use lodestone_types::Role;
 
 /// Effect of a tool on what is stored.

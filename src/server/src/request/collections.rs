@@ -4,9 +4,11 @@ use serde_json::Value;
 
 use crate::error::{ApiError, Location};
 use crate::request::field::{Field, Kind};
-use crate::request::fields::{Fields, Given, conflict, misread, missing, place, wrong};
+use crate::request::fields::{Fields, Given, conflict, misread, missing, wrong};
+use crate::request::indexed::place;
 use crate::request::inputs::Inputs;
-use crate::request::json::{self, Member};
+use crate::request::json;
+use crate::request::members::Member;
 use lodestone_types::metadata::{self, InvalidMetadata};
 use lodestone_types::{Metadata, SourceId};
 

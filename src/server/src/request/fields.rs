@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::error::{ApiError, Location};
 use crate::request::field::{Field, Kind};
-use crate::request::json::{Item, JsonBody, Member};
+use crate::request::indexed::{base, place};
+use crate::request::members::{Item, JsonBody, Member};
 use crate::request::multipart::{Form, UploadedFile};
 use crate::request::tree::Allowance;
 use crate::request::vectors::Vectors;
@@ -288,11 +289,6 @@ impl Fields {
     }
 }
 
-/// The name of a part without its index.
-pub(super) fn base(part: &str) -> &str {
-    part.split('[').next().unwrap_or_default()
-}
-
 /// Parts of one name by the index in it, or as they came where none has one.
 fn in_order<T>(field: &Field, parts: Vec<(String, T)>) -> Result<Vec<T>, ApiError> {
     let index = |part: &str| match &part[base(part).len()..] {
@@ -334,12 +330,6 @@ pub fn each<T>(
 ) -> Result<Vec<T>, ApiError> {
     let read = |(at, item)| read(item).map_err(|error| error.within(&place(field, at)));
     items.into_iter().enumerate().map(read).collect()
-}
-
-/// The name of an entry of a list in errors: `items[1]`, or `[1]` where the body is the list.
-pub fn place(field: &Field, at: usize) -> String {
-    let list = if field.is_whole { "" } else { field.name };
-    format!("{list}[{at}]")
 }
 
 /// Whether a text shows nothing: white space, control and invisible characters alone.

@@ -9,109 +9,15 @@
 //! The memory that a body costs is therefore bounded by its fields, not by what it holds. The same
 //! member twice must say the same. Nesting of kept values is bounded by serde_json (128 levels).
 
-use std::cell::Cell;
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::DeserializeSeed;
 use serde_json::Value;
 use serde_json::error::Category;
 
 use crate::error::{ApiError, Location};
-use crate::request::field::{Field, Kind};
-use crate::request::inputs::{Inputs, InputsSeed};
-use crate::request::items::ItemsVisitor;
-use crate::request::names::{Rules, Unknown, inside};
-use crate::request::parts::PartsSeed;
+use crate::request::field::Field;
+use crate::request::members::{JsonBody, Member};
+use crate::request::objects::{BodySeed, Reading, VectorErrors};
 use crate::request::tree::{self, Allowance};
-use crate::request::vectors::{ReasonCell, Vectors, VectorsSeed};
-
-/// The documented members of a JSON object, and the names of the others.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct JsonBody {
-    members: Vec<(&'static str, Member)>,
-    /// Names that no field documents.
-    pub unknown: Unknown,
-    /// Names in the items of a list that are ignored.
-    pub ignored: Vec<String>,
-}
-
-impl JsonBody {
-    /// A body of nothing but vectors, for the first field of that kind.
-    pub(super) fn of_vectors(vectors: Vectors, fields: &[&'static Field]) -> Self {
-        let field = fields.iter().find(|field| field.kind.is_vectors());
-        let members = field.map(|field| (field.name, Member::Vectors(vectors)));
-        Self { members: members.into_iter().collect(), ..Self::default() }
-    }
-}
-
-/// One member.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Member {
-    /// A value within the bounds of its kind.
-    Value(Value),
-    /// Vectors.
-    Vectors(Vectors),
-    /// A list of objects.
-    Items(Vec<Item>),
-    /// Texts, or texts as tokens.
-    Inputs(Inputs),
-    /// Names in an object or a list of objects that are ignored; another reader reads the rest.
-    Parts(Vec<String>),
-    /// The error that waits until the field is asked for.
-    Refused(ApiError),
-}
-
-impl Member {
-    /// Names in it that are ignored.
-    fn ignored(&self) -> Vec<String> {
-        match self {
-            Self::Items(items) => {
-                let bodies = items.iter().filter_map(|item| item.body.as_ref().ok());
-                bodies.flat_map(|body| body.ignored.iter().cloned()).collect()
-            }
-            Self::Parts(names) => names.clone(),
-            _ => Vec::new(),
-        }
-    }
-}
-
-/// One entry of a list of objects.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Item {
-    /// Its members, or the error of this entry.
-    pub body: Result<JsonBody, ApiError>,
-    /// All of it as compact JSON, where the list is the body itself; else empty.
-    pub text: Vec<u8>,
-}
-
-impl JsonBody {
-    /// Takes the member of this name.
-    pub(super) fn take(&mut self, name: &str) -> Option<Member> {
-        let at = self.members.iter().position(|(known, _)| *known == name)?;
-        Some(self.members.swap_remove(at).1)
-    }
-
-    fn add(&mut self, name: &'static str, member: Member) {
-        match self.members.iter_mut().find(|(known, _)| *known == name) {
-            None => self.members.push((name, member)),
-            Some((_, earlier)) if *earlier == member => {}
-            Some((_, earlier)) => {
-                let problem = "is given twice with different values";
-                let error = ApiError::field("conflicting_values", Location::Body, name, problem);
-                *earlier = Member::Refused(error);
-            }
-        }
-    }
-}
-
-/// Rules and allowances of the request that is being read.
-#[derive(Debug, Clone, Default)]
-pub struct Reading {
-    /// Rules about names.
-    pub rules: Rules,
-    /// Values that its maps may still hold.
-    pub allowance: Allowance,
-}
 
 /// Parses a body. Blank bytes are an object without members; a byte order mark is no part of it.
 ///
@@ -183,119 +89,12 @@ fn is_out_of_range(error: &serde_json::Error) -> bool {
     error.classify() == Category::Syntax && error.to_string().starts_with("number out of range")
 }
 
-/// The member of vectors that is being read, and the reason for refusing it.
-#[derive(Default)]
-pub(super) struct VectorErrors {
-    at: Cell<Option<&'static str>>,
-    reason: ReasonCell,
-}
-
-/// Reads an object into the members that `fields` document.
-#[derive(Clone, Copy)]
-pub(super) struct BodySeed<'a> {
-    pub(super) fields: &'a [&'a Field],
-    pub(super) reading: &'a Reading,
-    vectors: &'a VectorErrors,
-}
-
-impl BodySeed<'_> {
-    /// Reads the value of one member.
-    fn member<'de, D: Deserializer<'de>>(
-        self,
-        field: &Field,
-        deserializer: D,
-    ) -> Result<Member, D::Error> {
-        let Self { reading, vectors, fields: _ } = self;
-        match field.kind {
-            kind if kind.is_vectors() => {
-                let seed = VectorsSeed { kind, reason: &vectors.reason };
-                vectors.at.set(Some(field.name));
-                let read = seed.deserialize(deserializer)?;
-                vectors.at.set(None);
-                Ok(read.map_or(Member::Value(Value::Null), Member::Vectors))
-            }
-            Kind::Objects { item, max, .. } => {
-                let seed = Self { fields: item, ..self };
-                deserializer.deserialize_any(ItemsVisitor { field, max, seed })
-            }
-            Kind::Inputs { .. } => {
-                let read = InputsSeed(field).deserialize(deserializer)?;
-                let member =
-                    read.map(|inputs| inputs.map_or(Member::Value(Value::Null), Member::Inputs));
-                Ok(member.unwrap_or_else(Member::Refused))
-            }
-            Kind::Parts { .. } => {
-                let (kind, name, rules) = (field.kind, field.name, reading.rules);
-                let looked = PartsSeed { kind, name, rules }.deserialize(deserializer)?;
-                Ok(looked.map_or_else(Member::Refused, Member::Parts))
-            }
-            Kind::Any { .. } => {
-                deserializer.deserialize_ignored_any(IgnoredAny)?;
-                Ok(Member::Value(Value::Null))
-            }
-            _ => {
-                let value = tree::value(field, Location::Body, &reading.allowance, deserializer)?;
-                Ok(value.map_or_else(Member::Refused, Member::Value))
-            }
-        }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for BodySeed<'_> {
-    type Value = JsonBody;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<JsonBody, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for BodySeed<'_> {
-    type Value = JsonBody;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonBody, A::Error> {
-        let mut body = JsonBody::default();
-        while let Some(name) = map.next_key::<String>()? {
-            let in_body = self.fields.iter().filter(|field| field.may_stand_in(Location::Body));
-            let mut named = in_body.flat_map(|field| field.names().map(move |name| (name, field)));
-            match named.find(|(known, _)| *known == name) {
-                Some((known, field)) => {
-                    let member = map.next_value_seed(MemberSeed { field, seed: self })?;
-                    let names = member.ignored().into_iter();
-                    body.ignored.extend(names.map(|name| inside(known, &name)));
-                    body.add(known, member);
-                }
-                None => {
-                    body.unknown.add(Location::Body, &name);
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(body)
-    }
-}
-
-/// Reads one member of an object.
-struct MemberSeed<'a> {
-    field: &'a Field,
-    seed: BodySeed<'a>,
-}
-
-impl<'de> DeserializeSeed<'de> for MemberSeed<'_> {
-    type Value = Member;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Member, D::Error> {
-        self.seed.member(self.field, deserializer)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::request::field::Kind;
+    use crate::request::names::Rules;
+    use crate::request::vectors::Vectors;
     use serde_json::json;
 
     static ROWS: Field = Field::body("embeddings", Kind::Rows, "rows");

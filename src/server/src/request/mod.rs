@@ -13,13 +13,14 @@
 //! - `field`: one input field, its location, its range, its JSON schema
 //! - `fields`: finding a field's one value; texts and identifiers
 //! - `scalars`, `collections`: numbers, words, times; lists and maps
-//! - `json`, `vectors`: a JSON body into members; number arrays into one flat buffer
+//! - `json`: a JSON body into `members`; `vectors`: number arrays into one flat buffer
 //! - `npy`: numpy files into the same buffer
-//! - `items`, `inputs`: lists of objects; texts and token ids
+//! - `objects`, `inputs`: objects and lists of them; texts and token ids; `indexed`: names of their
+//!   entries
 //! - `parts`: objects that another reader reads
 //! - `tree`, `compact`: values within bounds; a record as it came
 //! - `names`: names that an operation does not know
-//! - `multipart`: a form into texts and files; `feed`: its bytes on the way to the parser;
+//! - `multipart`: a form into texts and files; `form_stream`: its bytes on the way to the parser;
 //!   `filename`: the name of a file
 //! - `body`, `spool`: reading under limits, into memory or a file
 //! - `moment`: times as callers write them
@@ -31,13 +32,15 @@ pub mod field;
 pub mod fields;
 mod filename;
 mod form_stream;
+pub mod indexed;
 pub mod inputs;
-mod items;
 pub mod json;
+pub mod members;
 pub mod moment;
 pub mod multipart;
 pub mod names;
 mod npy;
+mod objects;
 mod parts;
 pub mod scalars;
 pub mod spool;
@@ -53,8 +56,9 @@ use crate::admission::{Admitted, Gate, Owner};
 use crate::error::{ApiError, Location};
 use crate::frame::audit::Subject;
 use crate::listen::Peer;
-use crate::request::json::{JsonBody, Reading};
+use crate::request::members::JsonBody;
 use crate::request::names::{Handling, Rules};
+use crate::request::objects::Reading;
 use crate::request::spool::Spooler;
 use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::{Grant, Role, TenantId};

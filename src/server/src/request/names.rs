@@ -9,7 +9,7 @@ use strsim::osa_distance;
 
 use crate::error::{ApiError, Location};
 use crate::request::field::Field;
-use crate::request::fields::base;
+use crate::request::indexed::base;
 
 /// Unknown names of one request that are looked at; those beyond are ignored without being named.
 const NAMES_MAX: usize = 32;

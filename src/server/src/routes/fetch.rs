@@ -6,10 +6,7 @@
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{
-    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    X_CONTENT_TYPE_OPTIONS,
-};
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::{Schema, SchemaGenerator};
@@ -22,6 +19,7 @@ use crate::error::{ApiError, Condition};
 use crate::file_body::{self, Coding, FromFile, TextPieces, base64_len, json_text_len};
 use crate::reply::{Json, Reply};
 use crate::request::Call;
+use crate::routes::content_guard::guard;
 use crate::routes::pictures::{PageImageReply, drawn, with_pages};
 use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::{EngineError, FileSlice, Original, TenantAccess};
@@ -295,14 +293,6 @@ fn describe(headers: &mut HeaderMap, content_type: &str, filename: &str) -> Resu
     headers.insert(CONTENT_DISPOSITION, disposition);
     guard(headers);
     Ok(())
-}
-
-/// Uploaded content is somebody else's: no browser may show it as a page of this server.
-pub(super) fn guard(headers: &mut HeaderMap) {
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    let sandbox = HeaderValue::from_static("default-src 'none'; sandbox");
-    headers.insert(CONTENT_SECURITY_POLICY, sandbox);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
 }
 
 /// Every byte but letters, digits and `-._`.

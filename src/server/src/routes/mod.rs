@@ -43,6 +43,7 @@ pub mod archives;
 pub mod backups;
 pub mod batch;
 mod chunks_out;
+mod content_guard;
 pub mod embeddings;
 pub mod fetch;
 pub mod graph;

@@ -18,7 +18,7 @@ use crate::dto::pictures::{PageImage, PageImageAddress};
 use crate::error::ApiError;
 use crate::reply::{Json, Reply};
 use crate::request::Call;
-use crate::routes::fetch::guard;
+use crate::routes::content_guard::guard;
 use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::{Original, TenantAccess};
 use lodestone_extract::{Drawing, PagePicture};

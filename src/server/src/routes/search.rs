@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use crate::app::{App, degraded, searching};
 use crate::dto::answers::{
-    CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, SearchWarning, StageTimings,
-    VectorRecall,
+    CandidateCounts, GraphCounts, RetrieveResponse, SearchMetadata, StageTimings, VectorRecall,
 };
 use crate::dto::chunks::{Chunk, FacetedChunks, FoundChunks, ValueCounts};
 use crate::dto::search::{FullTextSearch, Retrieve};
+use crate::dto::search_warning::SearchWarning;
 use crate::error::ApiError;
 use crate::reply::Json;
 use crate::request::Call;

@@ -2,7 +2,7 @@
 //! nothing was found, keys and types of values in their filters.
 
 use crate::app::App;
-use crate::dto::answers::SearchWarning;
+use crate::dto::search_warning::SearchWarning;
 use crate::request::Call;
 use crate::request::names::synonym;
 use lodestone_engine::TenantAccess;

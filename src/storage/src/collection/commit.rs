@@ -16,9 +16,9 @@ use parking_lot::MutexGuard;
 
 use crate::collection::draft::{Draft, DraftSegment, NextSegment};
 use crate::collection::edit::{Edit, Outcome};
+use crate::collection::gc::dropped;
 use crate::collection::log::Commit;
 use crate::collection::manifest::{Manifest, SegmentEntry, TombstoneEntry};
-use crate::collection::reembedding::dropped;
 use crate::collection::snapshot::Snapshot;
 use crate::collection::{Collection, CollectionError, PendingDelete, WriterState, layout};
 use lodestone_io::store::Key;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use uuid::Uuid;
 
+use crate::collection::manifest::Manifest;
 use crate::collection::{Collection, CollectionError, layout};
 use crate::segment::Segment;
 use lodestone_io::store::Key;
@@ -86,4 +87,22 @@ impl Collection {
         *pending_deletes = held;
         Some((snapshot.manifest.version, free))
     }
+}
+
+/// Files of vectors of another model that `base` lists and `next` does not.
+pub(super) fn dropped(base: &Manifest, next: &Manifest) -> Vec<PendingDelete> {
+    let id = CollectionId(base.collection);
+    let mut pending = Vec::new();
+    for old in base.other.iter().flat_map(|other| &other.segments) {
+        let kept = next.all_segments().find(|entry| entry.id == old.id);
+        if kept.is_none() {
+            pending.push(PendingDelete::of_lost_segment(id, SegmentId(old.id)));
+        }
+        if let Some(dead) = &old.tombstones
+            && kept.and_then(|entry| entry.tombstones.as_ref()) != Some(dead)
+        {
+            pending.push(PendingDelete::of_tombstones(id, dead.id));
+        }
+    }
+    pending
 }

@@ -21,7 +21,6 @@ use uuid::Uuid;
 
 use crate::collection::commit::next_snapshot;
 use crate::collection::draft::DraftSegment;
-use crate::collection::gc::PendingDelete;
 use crate::collection::log::Commit;
 use crate::collection::manifest::{Manifest, SegmentEntry};
 use crate::collection::snapshot::{FoundSource, LiveSegment, Snapshot};
@@ -285,22 +284,4 @@ impl Writer<'_> {
             }
         }
     }
-}
-
-/// Files of other vectors that the next manifest does not list.
-pub(super) fn dropped(base: &Manifest, next: &Manifest) -> Vec<PendingDelete> {
-    let id = lodestone_types::CollectionId(base.collection);
-    let mut pending = Vec::new();
-    for old in base.other.iter().flat_map(|other| &other.segments) {
-        let kept = next.all_segments().find(|entry| entry.id == old.id);
-        if kept.is_none() {
-            pending.push(PendingDelete::of_lost_segment(id, SegmentId(old.id)));
-        }
-        if let Some(dead) = &old.tombstones
-            && kept.and_then(|entry| entry.tombstones.as_ref()) != Some(dead)
-        {
-            pending.push(PendingDelete::of_tombstones(id, dead.id));
-        }
-    }
-    pending
 }

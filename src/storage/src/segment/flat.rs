@@ -29,7 +29,7 @@
 use std::borrow::Cow;
 
 use crate::segment::lists::{Lists, NearRows, Probed};
-use crate::segment::tiers::TierBlocks;
+use crate::segment::tier_blocks::TierBlocks;
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{
     BoundedQuery, ComputeBackend, ComputeError, ErrorBound, PreparedQuery, Selection, SimdBackend,

@@ -41,7 +41,8 @@
 //! - `merged`: the live rows of older segments, to be written; `revectored`: those of one with
 //!   other vectors; `sparse`: vectors of a sparse model
 //! - `reader`: an open file; `section`: a part of it that is verified as it is read; `tiers`: its
-//!   vectors; `flat`: vector search; `lists`: inverted lists and T0, which that search reads
+//!   vectors, out of `tier_blocks`; `flat`: vector search; `lists`: inverted lists and T0, which
+//!   that search reads
 //! - `tombstones`: dead rows; `verify`: a walk that checks every promise of the format
 
 mod boxes;
@@ -63,6 +64,7 @@ mod source_table;
 mod sparse;
 mod spool;
 mod text_store;
+mod tier_blocks;
 mod tiers;
 mod tombstones;
 mod verify;

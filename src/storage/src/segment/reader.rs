@@ -16,7 +16,7 @@ use crate::segment::row_table::RowTable;
 use crate::segment::section::LazySection;
 use crate::segment::source_table::SourceTable;
 use crate::segment::text_store::{TextReader, TextStore};
-use crate::segment::tiers::VectorSections;
+use crate::segment::tier_blocks::VectorSections;
 use crate::segment::{SegmentError, SegmentMeta};
 use lodestone_graph::GraphIndex;
 use lodestone_io::BlockFile;

@@ -6,10 +6,10 @@ use std::io::Write;
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
 use crate::segment::merged::MergedRows;
-use crate::segment::row_feed::{RowFeed, Scratch};
+use crate::segment::row_feed::{RowFeed, Scratch, vector_columns};
 use crate::segment::sparse::{SparseRow, model_of_all};
 use crate::segment::{Segment, SegmentError, TombstoneSet};
-use lodestone_compute::{FullKind, VectorColumns, VectorRows};
+use lodestone_compute::{VectorColumns, VectorRows};
 use lodestone_graph::RowGraph;
 use lodestone_text::{SparseModelId, TextBundle, write_impacts};
 use lodestone_types::{ChunkPlace, LineBox, PageBox, SourceRecord};
@@ -107,22 +107,4 @@ impl RowFeed for RevectoredRows<'_> {
     fn text_index(&self, scratch: &Scratch<'_>) -> Result<TextBundle, SegmentError> {
         self.rows.text_index(scratch)
     }
-}
-
-/// Vectors in the columns of a segment.
-pub(super) fn vector_columns<'a>(
-    kind: VectorKind,
-    dimension: usize,
-    vectors: impl ExactSizeIterator<Item = &'a Vec<f32>>,
-) -> Result<VectorColumns, SegmentError> {
-    let kind = match kind {
-        VectorKind::F16 => FullKind::F16,
-        VectorKind::F32 => FullKind::F32,
-    };
-    let mut columns = VectorColumns::new(dimension, kind)?;
-    columns.reserve(vectors.len());
-    for vector in vectors {
-        columns.push(vector)?;
-    }
-    Ok(columns)
 }

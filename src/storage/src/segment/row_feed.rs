@@ -9,10 +9,9 @@ use crate::filter::ColumnsBuilder;
 use crate::segment::SegmentError;
 use crate::segment::format::VectorKind;
 use crate::segment::lists::Lists;
-use crate::segment::revectored::vector_columns;
 use crate::segment::row_table::RowEntry;
 use crate::segment::sparse::{self, SparseRow};
-use lodestone_compute::{VectorColumns, VectorRows};
+use lodestone_compute::{FullKind, VectorColumns, VectorRows};
 use lodestone_graph::{GraphWriter, RowGraph};
 use lodestone_text::{RowText, SparseModelId, TextBundle, TextIndexBuilder, write_impacts};
 use lodestone_types::{ChunkPlace, LineBox, PageBox, RowPayload, SourceKind, SourceRecord, limits};
@@ -259,4 +258,22 @@ impl RowFeed for FreshRows<'_> {
         }
         Ok(builder.finish()?)
     }
+}
+
+/// Vectors in the columns of a segment.
+pub(super) fn vector_columns<'a>(
+    kind: VectorKind,
+    dimension: usize,
+    vectors: impl ExactSizeIterator<Item = &'a Vec<f32>>,
+) -> Result<VectorColumns, SegmentError> {
+    let kind = match kind {
+        VectorKind::F16 => FullKind::F16,
+        VectorKind::F32 => FullKind::F32,
+    };
+    let mut columns = VectorColumns::new(dimension, kind)?;
+    columns.reserve(vectors.len());
+    for vector in vectors {
+        columns.push(vector)?;
+    }
+    Ok(columns)
 }

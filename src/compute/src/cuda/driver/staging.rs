@@ -80,7 +80,7 @@ impl Staging {
     /// Memory for a copy of `bytes` bytes, after a `wait` for the queue if need be; `None` for a
     /// copy that is too large. The copy may use it until the queue was waited for.
     ///
-    /// Only inside [`Card::call`](super::card::Card::call): a context that ends takes this memory
+    /// Only inside `Card::call`: a context that ends takes this memory
     /// with it, and no context ends during a call.
     ///
     /// # Errors

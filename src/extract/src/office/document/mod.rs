@@ -9,8 +9,10 @@
 //! Page numbers are left out.
 //!
 //! - `properties`, `styles`, `numbering`: kinds of paragraphs
-//! - `walker`: the body; `paragraph`: one paragraph; `notes`: notes, headers and footers
+//! - `walker`: the body; `paragraph`: one paragraph; `notes`: notes and comments;
+//!   `margins`: headers and footers
 
+mod margins;
 mod notes;
 mod numbering;
 mod paragraph;
@@ -50,6 +52,6 @@ pub(crate) fn read(bytes: &[u8], budget: &Budget) -> Result<Extracted, ExtractEr
     let mut walker =
         Walker::new(&package, &relations, &styles, &mut numbering, &mut notes, &mut flow);
     walker.read(&main)?;
-    notes::headers_and_footers(&package, &relations, &styles, &mut flow)?;
+    margins::headers_and_footers(&package, &relations, &styles, &mut flow)?;
     flow.finish()
 }

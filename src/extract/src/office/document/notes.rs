@@ -1,18 +1,10 @@
-//! Texts beside the body: notes, comments, headers and footers.
+//! Notes and comments of a document.
 
 use std::collections::BTreeMap;
 
 use crate::ExtractError;
 use crate::events::{Event, Events};
-use crate::flow::Flow;
-use crate::office::document::numbering::Numbering;
-use crate::office::document::styles::Styles;
-use crate::office::document::walker::Walker;
-use crate::office::relations::Relations;
 use crate::package::Package;
-
-/// Headers and footers of one document: each section may have six.
-const HEADERS_MAX: usize = 60;
 
 /// The notes and comments of a document, by their kind and id.
 #[derive(Debug, Default)]
@@ -68,24 +60,4 @@ impl Notes {
 
 fn key_of(kind: &str, id: &str) -> String {
     format!("{} {id}", &kind[..kind.len().min(4)])
-}
-
-/// Adds the headers and footers, which are written at the end of the document.
-pub(super) fn headers_and_footers(
-    package: &Package<'_>,
-    relations: &Relations,
-    styles: &Styles,
-    flow: &mut Flow,
-) -> Result<(), ExtractError> {
-    let parts = relations.of_kind("header").chain(relations.of_kind("footer"));
-    for name in parts.take(HEADERS_MAX) {
-        let own = Relations::of(package, name)?;
-        let (mut numbering, mut notes, mut inner) =
-            (Numbering::default(), Notes::default(), Flow::default());
-        Walker::new(package, &own, styles, &mut numbering, &mut notes, &mut inner)
-            .without_page_numbers()
-            .read(name)?;
-        flow.margin(&inner.finish()?.text);
-    }
-    Ok(())
 }

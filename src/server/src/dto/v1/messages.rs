@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::tools::{Exchange, TOOL_CALL_ID, TOOL_CALLS};
 use crate::error::{ApiError, Location};
-use crate::request::fields::{is_blank, missing, place, wrong};
-use crate::request::json::Item;
+use crate::request::fields::{is_blank, missing, wrong};
+use crate::request::indexed::place;
+use crate::request::members::Item;
 use crate::request::{Field, Fields, Kind};
 use lodestone_types::limits;
 

@@ -16,7 +16,7 @@ use crate::reply::Bare;
 use crate::request::Call;
 use crate::routes::upload::is_passing;
 use crate::routes::v1::store_files::{existing, take_in, view};
-use crate::routes::v1::vector_stores::{opened, scope_of};
+use crate::routes::v1::store_scope::{opened, scope_of};
 use crate::routes::{Group, Route};
 use lodestone_catalog::{BatchFile, FileBatch, FileProblem};
 use lodestone_engine::TenantAccess;

@@ -5,7 +5,8 @@
 //! - `embeddings`, `rerank`: the models by themselves
 //! - `chat`: a tenant as a model that knows its documents
 //! - `files`: uploads before a vector store takes them in
-//! - `vector_stores`, `store_files`, `file_batches`, `store_search`: sub-tenants as vector stores
+//! - `vector_stores`, `store_files`, `file_batches`, `store_search`: sub-tenants as vector stores;
+//!   `store_scope`: the sub-tenant that a request names
 
 pub mod chat;
 mod embeddings;
@@ -14,6 +15,7 @@ mod files;
 mod models;
 mod rerank;
 mod store_files;
+mod store_scope;
 mod store_search;
 mod vector_stores;
 

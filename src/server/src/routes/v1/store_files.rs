@@ -17,7 +17,7 @@ use crate::reply::Bare;
 use crate::request::Call;
 use crate::routes::route::share_of;
 use crate::routes::v1::files::file_not_found;
-use crate::routes::v1::vector_stores::{opened, scope_of};
+use crate::routes::v1::store_scope::{opened, scope_of};
 use crate::routes::{Group, Route};
 use lodestone_catalog::StoredFile;
 use lodestone_engine::ingest::Amendment;

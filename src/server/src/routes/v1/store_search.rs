@@ -12,7 +12,7 @@ use crate::reply::Bare;
 use crate::request::Call;
 use crate::routes::search::searched;
 use crate::routes::search_warnings::warnings_of;
-use crate::routes::v1::vector_stores::scope_of;
+use crate::routes::v1::store_scope::scope_of;
 use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use lodestone_types::{RetrievedChunk, Role};

@@ -1,11 +1,10 @@
 //! Builds lists from rows.
 
 use crate::segment::lists::ListPolicy;
-use crate::segment::lists::encode::{Trials, encode};
+use crate::segment::lists::encode::encode;
+use crate::segment::lists::source::{BuiltLists, FINITE, ListSource, Older, Trials, members_of};
 use lodestone_compute::kmeans::{Centroids, CodeRows, lloyd, means};
-use lodestone_compute::one_bit::{ListUnits, encode_lists};
-use lodestone_compute::rotation::Rotation;
-use lodestone_compute::{VectorRows, code_stride, encode_row};
+use lodestone_compute::{code_stride, encode_row};
 
 /// Rows of the sample, for each list, from which points are learnt.
 const SAMPLE_A_LIST: usize = 64;
@@ -17,59 +16,6 @@ const JOINT_ROUNDS: usize = 2;
 /// Groups whose lists a row is compared with. With the nearest 6 of 58, one neighbour in 200 was in
 /// a list that no search read; with 12 one in 800 (1,000,000 clustered rows).
 const GROUPS_PROBED: usize = 12;
-
-/// Input of building lists.
-pub trait ListSource: CodeRows {
-    /// Number of rows.
-    fn row_count(&self) -> usize;
-    /// Components of a row.
-    fn dimension(&self) -> usize;
-    /// Writes the normalised row, `dimension` values.
-    fn unit(&self, row: u32, unit: &mut [f32]);
-    /// Lists of an older segment that holds most of these rows, if there is one.
-    fn older(&self) -> Option<&Older>;
-
-    /// Blocks of T0, as [`encode_lists`] makes them.
-    fn encode_one_bit(&self, rotation: &Rotation, lists: &[ListUnits<'_>]) -> Vec<u8> {
-        encode_lists(rotation, lists)
-    }
-}
-
-impl ListSource for VectorRows<'_> {
-    fn row_count(&self) -> usize {
-        self.len()
-    }
-
-    fn dimension(&self) -> usize {
-        VectorRows::dimension(self)
-    }
-
-    fn unit(&self, row: u32, unit: &mut [f32]) {
-        VectorRows::unit(self, row as usize, unit);
-    }
-
-    fn older(&self) -> Option<&Older> {
-        None
-    }
-}
-
-/// Existing lists of the rows.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Older {
-    /// The points.
-    pub points: Vec<Vec<f32>>,
-    /// The list of each row; `None` for rows that are new.
-    pub list_of: Vec<Option<u32>>,
-}
-
-/// Both sections: `Lists` and `OneBit`.
-#[derive(Debug)]
-pub struct BuiltLists {
-    /// Points, sizes, slots.
-    pub lists: Vec<u8>,
-    /// T0 blocks.
-    pub one_bit: Vec<u8>,
-}
 
 /// Builds the lists of all rows of `source`; there is at least one.
 pub fn build(source: &dyn ListSource, policy: ListPolicy) -> BuiltLists {
@@ -182,14 +128,6 @@ fn balance(
     }
 }
 
-pub(super) fn members_of(list_of: &[u32], count: usize) -> Vec<Vec<u32>> {
-    let mut members = vec![Vec::new(); count];
-    for (row, list) in list_of.iter().enumerate() {
-        members[*list as usize].push(row as u32);
-    }
-    members
-}
-
 /// Points in groups, so that a row need not be compared with all.
 struct Grouped {
     groups: Centroids,
@@ -254,8 +192,6 @@ impl EncodedPoints {
         Self { codes, scales, stride: code_stride(dimension) }
     }
 }
-
-pub(super) const FINITE: &str = "means of finite rows are finite and as wide";
 
 impl CodeRows for EncodedPoints {
     fn codes(&self, row: u32) -> &[i8] {

@@ -1,7 +1,7 @@
 //! Encodes lists into their sections.
 
-use crate::segment::lists::build::{BuiltLists, FINITE, ListSource, members_of};
 use crate::segment::lists::measure::{Measured, measure};
+use crate::segment::lists::source::{BuiltLists, FINITE, ListSource, Trials, members_of};
 use crate::segment::lists::view::HEAD_BYTES;
 use crate::segment::lists::{Lists, NO_ROW, STEEPNESS};
 use lodestone_compute::encode_row;
@@ -22,15 +22,6 @@ struct Arrays {
     first_blocks: Vec<u32>,
     sizes: Vec<u32>,
     rows_of_slots: Vec<u32>,
-}
-
-/// Searches that are tried, see `measure`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::segment) enum Trials {
-    /// Searches of all lists, and searches that end early.
-    Every,
-    /// Searches of all lists.
-    OfAll,
 }
 
 /// Writes both sections for rows whose list is known; empty lists are left out.

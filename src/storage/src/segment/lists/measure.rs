@@ -12,9 +12,8 @@
 
 use std::cell::Cell;
 
-use crate::segment::lists::build::{FINITE, ListSource};
-use crate::segment::lists::encode::Trials;
 use crate::segment::lists::probe::{Probed, probe, probe_together};
+use crate::segment::lists::source::{FINITE, ListSource, Trials};
 use crate::segment::lists::{Effort, Lists, NearRows, Recall};
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{PreparedQuery, dot_codes, prefetch};

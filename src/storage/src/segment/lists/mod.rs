@@ -29,6 +29,7 @@
 //! ```
 //! Section `OneBit`: blocks of T0 as `compute::one_bit` draws them, round each list's point.
 //!
+//! - `source`: the rows of a new segment, and the sections made of them
 //! - `build`: rows to lists, from nothing or from the lists of an older segment
 //! - `encode`: lists to sections; `measure`: cost and recall of trial searches
 //! - `view`: the sections, checked
@@ -43,14 +44,17 @@ mod near_rows;
 mod nearest;
 pub mod probe;
 mod side_by_side;
+mod source;
 pub mod view;
 
-pub use build::{BuiltLists, ListSource, Older, build};
+pub use build::build;
 pub use effort::{Effort, Recall};
-pub(in crate::segment) use encode::{Trials, encode};
+pub(in crate::segment) use encode::encode;
 pub use near_rows::NearRows;
 pub use probe::{Probed, probe, probe_together};
 pub use side_by_side::probe_side_by_side;
+pub(in crate::segment) use source::Trials;
+pub use source::{BuiltLists, ListSource, Older};
 pub use view::Lists;
 
 /// Rows from which a segment has T0 at all: a scan of T1 over fewer costs less than rotating the

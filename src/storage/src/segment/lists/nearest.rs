@@ -2,7 +2,7 @@
 
 use crate::segment::lists::Lists;
 use lodestone_compute::RankKey;
-use lodestone_compute::one_bit::scan::MayReach;
+use lodestone_compute::one_bit::task::MayReach;
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitQuery, Reference};
 use lodestone_types::RowId;
 

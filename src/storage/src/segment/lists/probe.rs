@@ -15,7 +15,7 @@
 
 use crate::segment::lists::nearest::{all_but, lists_at_once, nearest, take_nearest};
 use crate::segment::lists::{Effort, Lists, NearRows};
-use lodestone_compute::one_bit::scan::MayReach;
+use lodestone_compute::one_bit::task::MayReach;
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitQuery, Reference};
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{PreparedQuery, RankKey, TopK, prefetch};

@@ -1,7 +1,7 @@
 //! Checked views of the sections of lists.
 
 use crate::segment::lists::{FEW_NEIGHBOURS, NO_ROW, Recall, SHARE_MAX};
-use crate::segment::tiers::TierBlocks;
+use crate::segment::tier_blocks::TierBlocks;
 use lodestone_compute::one_bit::{BLOCK_ROWS, OneBitRows, block_bytes};
 use lodestone_compute::rotation::rotated_width;
 use lodestone_compute::{PreparedQuery, code_stride, dot_codes, prefetch};

@@ -1,9 +1,14 @@
 //! The model's `config.json`, checked against the models that this server can compute.
+//!
+//! - `modern`: that of ModernBERT, in its two forms
+
+mod modern;
+
+pub(crate) use modern::{HeadConfig, ModernConfig};
 
 use serde::Deserialize;
 
 use crate::EmbedError;
-use crate::modern::ModernConfig;
 use lodestone_types::limits;
 
 /// The nonlinearity between the two dense layers of a block.

@@ -1,0 +1,64 @@
+//! The choice of what embeds on a device: our kernels, candle, or neither.
+
+use std::sync::Arc;
+
+use crate::bert::Bert;
+#[cfg(feature = "candle-cuda")]
+use crate::candle::CandleModel;
+use crate::config::{Activation, ModelConfig};
+use crate::device::weights::HostWeights;
+use crate::device::{CpuFallback, DeviceBert, EmbedDevice};
+use crate::forward::{BatchPolicy, Forward};
+use crate::weights::Weights;
+use lodestone_compute::cuda::encoder::{HEADS, HIDDEN_MAX, WIDTH_STEP};
+
+/// The model on `device`, with `bert` as CPU fallback: by our own kernels where there are some for
+/// the model and they are right, otherwise by candle where this build has it for GPUs and it is
+/// right. `None` where neither can embed this model.
+pub(crate) fn with_fallback(
+    config: &ModelConfig,
+    bert: &Arc<Bert>,
+    weights: &Weights,
+    device: EmbedDevice,
+    cpu: BatchPolicy,
+) -> Option<Arc<dyn Forward>> {
+    let fallback = || CpuFallback::new(Arc::clone(bert), cpu);
+    let host = match unsupported(config) {
+        None => HostWeights::new(config, weights).map_err(|error| error.to_string()),
+        Some(reason) => Err(reason),
+    };
+    let own = host.map(|host| DeviceBert::new(fallback(), config.clone(), host, device.clone()));
+    let reason = match &own {
+        Ok(own) => own.refusal().map(|error| error.to_string()),
+        Err(reason) => Some(reason.clone()),
+    };
+    if let Some(reason) = reason {
+        #[cfg(feature = "candle-cuda")]
+        match CandleModel::open(config, fallback(), weights, device) {
+            Ok(candle) => {
+                tracing::info!(reason, "candle embeds on the GPU, not our kernels");
+                return Some(Arc::new(candle));
+            }
+            Err(candle) => tracing::warn!(candle, "candle does not embed on the GPU"),
+        }
+        tracing::warn!(reason, "our kernels do not embed on the GPU: the CPU does");
+    }
+    // Kernels that are wrong on this device may be right on the one that comes after it.
+    own.ok().map(|own| Arc::new(own) as Arc<dyn Forward>)
+}
+
+/// The reason why there are no kernels for a model, if there are none.
+fn unsupported(config: &ModelConfig) -> Option<String> {
+    let ModelConfig { hidden, intermediate, activation, .. } = *config;
+    if activation == Activation::Silu {
+        return Some("silu has no kernel".to_owned());
+    }
+    if !HEADS.contains(&config.head()) {
+        return Some(format!("heads of {} numbers, not 32 or 64", config.head()));
+    }
+    if hidden > HIDDEN_MAX {
+        return Some(format!("states of {hidden} numbers, more than {HIDDEN_MAX}"));
+    }
+    let is_whole = intermediate.is_multiple_of(WIDTH_STEP);
+    (!is_whole).then(|| format!("{intermediate} intermediate numbers, not a multiple of 8"))
+}
