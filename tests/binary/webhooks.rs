@@ -424,22 +424,35 @@ fn a_job_is_followed_to_its_end() {
     assert_eq!((missing.status, &missing.json()["reason"]), (404, &json!("job_not_found")));
 }
 
-/// Goal: a stream ends with an error when its key is revoked. Method: a job that waits behind
-/// others, whose stream has begun; whatever moves it next, or the heartbeat, finds no key.
+/// Goal: a stream ends with an error when its key is revoked, and when the server stops. Method: a
+/// job that waits behind others, whose stream has begun; whatever moves it next, or the heartbeat,
+/// finds no key.
 #[test]
-fn the_events_of_a_job_end_with_the_key() {
+fn the_events_of_a_job_end_with_the_key_and_with_the_server() {
     let Some(installation) = Installation::new("the_events_of_a_job_end") else { return };
-    let (_server, client) = installation.start_with(&[("LODESTONE_INGEST_THREADS", "1")]);
+    let variables = [("LODESTONE_INGEST_THREADS", "1")];
+    let (server, client) = installation.start_with(&variables);
     let made = json!({"name": "k", "role": "read", "tenants": [{"tenant_id": "acme"}]});
     ask(&client, "POST", "/user/create_tenant?tenant_id=acme", Value::Null);
     let made = ask(&client, "POST", "/admin/api_keys", made);
     let text = |name: &str| made[name].as_str().unwrap_or_else(|| panic!("{name} of {made}"));
     let (key, key_id) = (text("api_key"), text("key_id"));
+    let rest = follow_and(&client, key, || {
+        ask(&client, "DELETE", &format!("/admin/api_keys/{key_id}"), Value::Null);
+    });
+    assert!(rest.contains("invalid_api_key"), "{rest}");
+    let rest = follow_and(&client, &client.key, || server.terminate());
+    assert!(rest.contains("\"reason\":\"stopping\""), "{rest}");
+}
+
+/// Follows a job that waits behind others; what comes after the first event and a deed, which ends
+/// the stream with an error.
+fn follow_and(client: &Client, key: &str, deed: impl FnOnce()) -> String {
     for number in 0..20 {
         let pears = format!("Number {number}: pears, and the months in which they ripen. ");
-        upload(&client, &format!("s{number}"), &pears.repeat(2000));
+        upload(client, &format!("s{number}"), &pears.repeat(2000));
     }
-    let jobs = ask(&client, "GET", "/jobs?tenant_id=acme", Value::Null);
+    let jobs = ask(client, "GET", "/jobs?tenant_id=acme", Value::Null);
     let job = jobs["jobs"].as_array().expect("a list").iter().find(|job| job["file_id"] == "s19");
     let job_id = job.and_then(|job| job["job_id"].as_str()).unwrap_or_else(|| panic!("{jobs}"));
     let mut stream = TcpStream::connect(client.address).expect("a connection");
@@ -456,9 +469,9 @@ fn the_events_of_a_job_end_with_the_key() {
         assert!(count > 0, "{}", String::from_utf8_lossy(&begun));
         begun.extend_from_slice(&bytes[..count]);
     }
-    ask(&client, "DELETE", &format!("/admin/api_keys/{key_id}"), Value::Null);
+    deed();
     let mut rest = String::new();
     stream.read_to_string(&mut rest).expect("the stream ends by itself");
-    assert!(rest.contains("event: error") && rest.contains("invalid_api_key"), "{rest}");
-    assert!(!rest.contains("event: done"), "{rest}");
+    assert!(rest.contains("event: error") && !rest.contains("event: done"), "{rest}");
+    rest
 }
