@@ -358,20 +358,61 @@ fn a_revoked_key_is_refused_at_once_and_an_expired_one_at_its_end() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_757_402_409_000)));
     let parts = Arc::clone(&clock);
     let server = TestServer::start_with_parts(|_| {}, |components| components.clock = parts);
-    let body = json!({"name": "n", "role": "read", "expires_at": 1_757_402_419});
-    let made = server.post("/admin/api_keys", body).ok();
-    let mortal = made["api_key"].as_str().unwrap();
+    server.index("acme", "default", "a", "apples fall");
+    let make = |expires_at: Value| {
+        let body = json!({"name": "n", "role": "admin", "expires_at": expires_at});
+        server.post("/admin/api_keys", body).ok()
+    };
+    let (made, mortal) = (make(Value::Null), make(json!(1_757_402_419)));
+    let text = |made: &Value, name: &str| made[name].as_str().unwrap().to_owned();
+    let (revoked, mortal) = (text(&made, "api_key"), text(&mortal, "api_key"));
     let ask = |key: &str| server.call_as(key, "GET", "/jobs", &Value::Null);
-    ask(mortal).ok();
+    ask(&revoked).ok();
+    ask(&mortal).ok();
     clock.advance_millis(10_000);
-    ask(mortal).error(401, "expired_api_key");
-    let made = server.post("/admin/api_keys", json!({"name": "n", "role": "read"})).ok();
-    let revoked = made["api_key"].as_str().unwrap();
-    ask(revoked).ok();
-    let path = format!("/admin/api_keys/{}", made["key_id"].as_str().unwrap());
+    ask(&mortal).error(401, "expired_api_key");
+    let path = format!("/admin/api_keys/{}", text(&made, "key_id"));
     server.call("DELETE", &path, Value::Null).ok();
-    ask(revoked).error(401, "invalid_api_key");
+    ask(&revoked).error(401, "invalid_api_key");
     server.call("DELETE", &path, Value::Null).error(404, "api_key_not_found");
+    let before = server.state("acme");
+    for operation in guarded(&server) {
+        for (key, reason) in [(&revoked, "invalid_api_key"), (&mortal, "expired_api_key")] {
+            let reply = operation.send(&server, key, &operation.sample("acme", None));
+            check_error(&reply, &operation.name());
+            reply.error(401, reason);
+        }
+    }
+    assert_eq!(server.state("acme"), before);
+}
+
+/// Goal: the key of a deleted tenant opens nothing, not even another tenant of the same name.
+#[test]
+fn a_key_does_not_outlive_its_tenant() {
+    let server = TestServer::start();
+    server.index("acme", "default", "a", "cobalt");
+    let key = server.make_key("admin", json!([{"tenant_id": "acme"}]));
+    server.call_as(&key, "GET", "/tenant/stats?tenant_id=acme", &Value::Null).ok();
+    server.call("DELETE", "/tenant/delete?tenant_id=acme&confirm=acme", Value::Null).ok();
+    for is_made_again in [false, true] {
+        if is_made_again {
+            server.index("acme", "default", "a", "cobalt");
+        }
+        let state = || is_made_again.then(|| server.state("acme"));
+        let before = state();
+        for operation in guarded(&server) {
+            let reply = operation.send(&server, &key, &operation.sample("acme", Some("x")));
+            let name = operation.name();
+            if operation.takes("tenant_id") {
+                let is_wide = [CREATES_TENANT, OF_SERVER].concat().contains(&name.as_str());
+                let expected = if is_wide { 403 } else { 404 };
+                assert_eq!(reply.status, expected, "{name}: {}", reply.json());
+            }
+            let body = String::from_utf8_lossy(&reply.bytes).into_owned();
+            assert!(!body.contains("acme") && !body.contains("cobalt"), "{name}: {body}");
+        }
+        assert_eq!(state(), before);
+    }
 }
 
 #[test]
