@@ -25,7 +25,7 @@ const PLACE: &str = "s3://backups/data/prod";
 pub struct Node {
     pub server: Server,
     pub client: Client,
-    installation: Installation,
+    pub installation: Installation,
 }
 
 impl Node {

@@ -7,10 +7,14 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
+use crate::backups::another;
 use crate::process::http::Client;
 use crate::process::patience::STILL;
 use crate::process::{Server, lodestone};
-use crate::{Installation, KEY, ask, found, settled, upload};
+use crate::query_nodes::Node;
+use crate::s3::Store;
+use crate::stand_in::{StandIn, Told};
+use crate::{Installation, KEY, ask, files, found, settled, upload};
 
 /// The whole answer to a listing of tenants, header included.
 fn listed(client: &Client) -> String {
@@ -113,6 +117,75 @@ fn a_log_of_everything_tells_no_secret() {
     for secret in [KEY, "secret"] {
         let line = told.lines().find(|line| line.contains(secret));
         assert_eq!(line, None, "{secret} is in the log");
+    }
+}
+
+/// Goal: credentials of the bucket, the generator's key, that of the nodes, what signs webhooks and
+/// keys are in no log of two processes that log everything, on no disk and not in answers. Method:
+/// each is used, and the generator repeats its key as careless ones do.
+#[test]
+fn credentials_reach_neither_log_nor_disk() {
+    let test = "credentials_reach_neither_log_nor_disk";
+    let Some(store) = Store::start(test) else { return };
+    let Some(installation) = Installation::new(test) else { return };
+    let peer = StandIn::start(|asked| {
+        let words = format!("not with {}", asked.header("authorization").unwrap_or_default());
+        Told::json(400, &json!({"error": {"message": words}}))
+    });
+    let both = [
+        ("RUST_LOG", "trace"),
+        ("LODESTONE_NODE_KEY", "node-key-of-the-test-of-credentials-0001"),
+        ("LODESTONE_LLM_API_KEY", "generator-key-of-the-test-of-credentials"),
+        ("LODESTONE_LLM_MODEL", "small-model"),
+        ("LODESTONE_LLM_BASE_URL", &peer.url),
+        ("LODESTONE_FETCH_ALLOW", peer.url.trim_start_matches("http://")),
+    ];
+    let elsewhere = another(&installation);
+    let own = [("LODESTONE_WITH_QUERY_NODES", "true")];
+    let writer = Node::start(&store, installation, 0, &[&both[..], &own].concat());
+    let url = format!("http://{}", writer.client.address);
+    let own = [("LODESTONE_ROLE", "query"), ("LODESTONE_WRITER_URL", &*url)];
+    let node = Node::start(&store, elsewhere, 0, &[&both[..], &own].concat());
+
+    let hook = ask(&node.client, "POST", "/admin/webhooks", json!({"url": peer.url}));
+    let made = ask(&node.client, "POST", "/admin/api_keys", json!({"name": "k", "role": "read"}));
+    let text = |made: &Value, name: &str| made[name].as_str().expect("a text").to_owned();
+    let (signing, key) = (text(&hook, "secret"), text(&made, "api_key"));
+    upload(&node.client, "a", "A text about granite.");
+    assert_eq!(settled(&node.client, "a"), "success");
+    let path = format!("/admin/webhooks/{}/test", text(&hook, "webhook_id"));
+    let tested = ask(&node.client, "POST", &path, Value::Null);
+    let reader = Client { key: key.clone(), ..node.client.clone() };
+    let question = json!({"tenant_id": "acme", "question": "What is granite?"});
+    let answer = ask(&reader, "POST", "/search/qna", question);
+    let asked = peer.asked();
+    let is_used = |secret: &str| {
+        asked.iter().any(|one| one.header("authorization").is_some_and(|it| it.contains(secret)))
+    };
+    assert!(is_used(both[2].1) && tested["status"] == 400, "{tested} {answer}");
+
+    let answers = format!("{tested}{answer}");
+    let disks = [&writer, &node].map(|node| node.installation.data());
+    let logs = [writer.server.kill(), node.server.kill()];
+    assert!(logs.iter().all(|log| log.contains("TRACE")) && logs[1].contains("/search/qna"));
+    let [_, (_, of_bucket), ..] = store.variables();
+    // Of a key and of what signs what is secret in them.
+    for secret in [
+        KEY,
+        both[1].1,
+        both[2].1,
+        &of_bucket,
+        &signing["whsec_".len()..],
+        &key[key.len() - 49..key.len() - 6],
+    ] {
+        let told = logs.iter().flat_map(|log| log.lines()).find(|line| line.contains(secret));
+        assert_eq!(told, None, "{secret} is in a log");
+        assert!(!answers.contains(secret), "{answers}");
+        for file in disks.iter().flat_map(|disk| files(disk)) {
+            let bytes = std::fs::read(&file).expect("a file");
+            let is_there = bytes.windows(secret.len()).any(|some| some == secret.as_bytes());
+            assert!(!is_there, "{secret} is in {}", file.display());
+        }
     }
 }
 
