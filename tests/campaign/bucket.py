@@ -1,7 +1,7 @@
 """Machines that are lost, or only asleep, while their data are in a bucket.
 
 The store is moto, which fails on demand (tests/bucket/store.py), or the one that AWS_ENDPOINT_URL_S3 and its credentials name,
-with a bucket "backups" (tests/bucket/ceph starts one).
+with a bucket "backups" (tests/bucket/ceph starts one; CEPH_FOLDER names its folder to trials that kill it).
 """
 import http.client
 import os
@@ -54,6 +54,15 @@ class Store:
             connection = http.client.HTTPConnection("127.0.0.1", int(self.port))
             connection.request("POST", f"/failures/{every}")
             connection.getresponse().read()
+
+
+    def kill(self, random):
+        """Kills the gateway of Ceph, its disk, or both; they come back by themselves. Whether there is one."""
+        if "CEPH_FOLDER" not in os.environ:
+            return False
+        for name in random.choice((("rgw",), ("osd",), ("rgw", "osd"))):
+            os.kill(int((Path(os.environ["CEPH_FOLDER"]) / f"run/{name}.pid").read_text()), signal.SIGKILL)
+        return True
 
 
 class Disks:

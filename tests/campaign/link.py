@@ -1,15 +1,30 @@
-"""The way from one process to another, which can be cut off."""
+"""The way from one process to its store: it can be cut off, refuse everything, and have requests fail or get no answer."""
+import http.client
 import socket
+import struct
 import threading
+import time
+
+# What may become of a request that fails.
+KINDS = ("refused", "refused after", "silent before", "silent after", "late", "broken before", "broken after")
+# A client waits for 2 s where it can repeat a request, and for 10 s where it cannot.
+SILENCE_SECONDS = 12
+REFUSAL = b"HTTP/1.1 503 Slow Down\r\ncontent-length: 36\r\n\r\n<Error><Code>SlowDown</Code></Error>"
 
 
 class Link:
-    """Passes bytes on from a port of its own. What is sent while it is cut arrives when it is healed, as after a partition."""
+    """Passes requests on from a port of its own. What is sent while it is cut arrives when it is healed, as after a partition.
 
-    def __init__(self, host, port):
-        self.target, self.is_open = (host, port), threading.Event()
+    Of `every` requests one fails (0: none), before or after the store has done it: with a 503, without any answer until the
+    client has given up, or with the end of the connection. One that is late is done when the client has given up.
+    """
+
+    def __init__(self, host, port, random):
+        self.target, self.random, self.is_open = (host, port), random, threading.Event()
+        self.every, self.is_storm, self.is_gone, self.counts = 0, False, False, {}
         self.is_open.set()
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.near = set()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -20,6 +35,16 @@ class Link:
     def heal(self):
         """Lets everything through again."""
         self.is_open.set()
+
+    def end(self):
+        """Ends all connections and those to come, as a store that has ended; what was sent may have been done."""
+        self.is_gone = True
+        for near in list(self.near):
+            reset(near)
+
+    def begin(self):
+        """Takes connections again."""
+        self.is_gone = False
 
     def close(self):
         """Takes no more connections."""
@@ -33,26 +58,103 @@ class Link:
                 near = self.listener.accept()[0]
             except OSError:
                 return
+            if self.is_gone:
+                reset(near)
+                continue
             threading.Thread(target=self.connect, args=(near,), daemon=True).start()
 
     def connect(self, near):
-        """One connection, both ways."""
-        self.is_open.wait()
+        """The requests of one connection."""
+        self.near.add(near)
+        far, lines = None, near.makefile("rb")
         try:
-            far = socket.create_connection(self.target)
-        except OSError:
-            near.close()
-            return
-        for one, other in ((near, far), (far, near)):
-            threading.Thread(target=self.pump, args=(one, other), daemon=True).start()
-
-    def pump(self, one, other):
-        """The bytes of one way, until its end."""
-        try:
-            while data := one.recv(1 << 16):
+            while head := read_head(lines):
+                kind = self.failure()
                 self.is_open.wait()
-                other.sendall(data)
-            other.shutdown(socket.SHUT_WR)
-        except OSError:
-            one.close()
-            other.close()
+                far = far or socket.create_connection(self.target, timeout=300)
+                if not self.exchange(near, far, lines, head, kind):
+                    break
+        except (OSError, http.client.HTTPException, ValueError):
+            pass
+        finally:
+            self.near.discard(near)
+            for end in (near, far):
+                if end:
+                    reset(end)
+
+    def failure(self):
+        """How the next request fails, or `None`."""
+        if self.is_storm:
+            kind = "refused"
+        elif self.every and self.random.randrange(self.every) == 0:
+            kind = self.random.choice(KINDS)
+        else:
+            return None
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        return kind
+
+    def exchange(self, near, far, lines, head, kind):
+        """One request and its answer; whether the connection goes on."""
+        method, body = head.split(b" ", 1)[0].decode(), lines.read(content_length(head))
+        if kind == "refused":
+            near.sendall(REFUSAL)
+            return True
+        if kind in ("silent before", "broken before"):
+            time.sleep(SILENCE_SECONDS if kind == "silent before" else 0)
+            return False
+        if kind == "late":
+            time.sleep(SILENCE_SECONDS)
+        far.sendall(head + body)
+        response = http.client.HTTPResponse(far, method=method)
+        response.begin()
+        answer = response.read()
+        if kind == "refused after":
+            near.sendall(REFUSAL)
+            return True
+        if kind:
+            time.sleep(SILENCE_SECONDS if kind == "silent after" else 0)
+            return False
+        self.is_open.wait()
+        near.sendall(head_of(response, method, answer) + answer)
+        return not response.will_close
+
+
+def read_head(lines):
+    """Request line and headers with the empty line, or nothing at the end of a connection."""
+    head = b""
+    while line := lines.readline():
+        head += line
+        if line == b"\r\n":
+            return head
+    return b""
+
+
+def content_length(head):
+    """Bytes of the body that follows a head."""
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            return int(line.partition(b":")[2])
+    return 0
+
+
+def head_of(response, method, body):
+    """Status line and headers of an answer that was read, with the length of its body."""
+    lines = [f"HTTP/1.1 {response.status} {response.reason}"]
+    skipped = ("transfer-encoding", "content-length", "connection")
+    lines += [f"{name}: {value}" for name, value in response.getheaders() if name.lower() not in skipped]
+    length = response.getheader("content-length") if method == "HEAD" else len(body)
+    if response.status != 204 and length is not None:
+        lines.append(f"content-length: {length}")
+    if response.will_close:
+        lines.append("connection: close")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def reset(end):
+    """Ends a connection at once."""
+    try:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        end.shutdown(socket.SHUT_RDWR)
+        end.close()
+    except OSError:
+        end.close()
