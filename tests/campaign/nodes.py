@@ -304,7 +304,7 @@ class Worker(threading.Thread):
             if len(versions) != 1 or versions[0] not in may:
                 what = f"{history.name_of_document} is {versions}, may be {may}"
                 log = self.cluster.servers[number].log()[-1000:]
-                raise Broken(f"process {number}: {path}: {what}: {status} {found}: {log}")
+                raise Broken(f"process {number}: {path}: {what}: {status} {shown}: {log}")
         return True
 
 
@@ -318,7 +318,10 @@ class Watcher(Worker):
 
 
 class History(Worker):
-    """The life of one document. `states`: what was begun, one after the other, `None` for nothing; `told`: place of the last one that is done."""
+    """The life of one document.
+
+    `states`: what was begun, one after the other, `None` for nothing; `told`: place of the last one that is done.
+    """
 
     def __init__(self, cluster, tenant, number, seed):
         super().__init__(cluster, tenant, seed)
@@ -381,7 +384,8 @@ class History(Worker):
                 answered = self.answer(number, "/search/full-text-search", {"query": word(0, self.number, version)})
                 if answered and (answered[0] != 200 or bool(answered[1]) != (version == self.states[-1])):
                     what = f"version {version} of {self.name_of_document}, {self.states[-1]} is told"
-                    raise Broken(f"process {number}: {what}: {answered}: {self.cluster.servers[number].log()[-1000:]}")
+                    found = answered[0], answered[0] == 200 and [chunk["chunk_content"] for chunk in answered[1]]
+                    raise Broken(f"process {number}: {what}: {found}: {self.cluster.servers[number].log()[-1000:]}")
 
     def settle(self):
         """One more version, which every process shows by both ways, without excuses: the faults are over."""
@@ -438,7 +442,7 @@ def told_everywhere(trial):
         trial.add(**{f"store {kind}": count for kind, count in link.counts.items()})
     problems = [worker.problem for worker in workers if worker.problem]
     if problems:
-        raise Broken("\n".join(problems))
+        raise Broken("\n".join(problems[:3]))
     with ThreadPoolExecutor(HISTORIES) as pool:
         list(pool.map(History.settle, histories))
     trial.add(checks=sum(w.checks for w in workers), told=sum(history.told for history in histories))
