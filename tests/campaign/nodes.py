@@ -61,7 +61,7 @@ class Cluster:
         # Nodes share tenants, or searches too, or each answers what it is asked.
         kind = trial.random.random()
         self.is_sharing, self.shares_searches = kind < 0.5, kind < 0.25
-        self.disks = 0
+        self.disks, self.reviving = 0, threading.Lock()
         endpoint = urlsplit(self.store.variables["AWS_ENDPOINT_URL_S3"])
         self.links = [Link(endpoint.hostname, endpoint.port, Random(trial.random.random())) for _ in self.ports]
         trial.cleanups.extend(link.close for link in self.links)
@@ -104,6 +104,17 @@ class Cluster:
         for link in self.links:
             link.every = every
 
+    def revive(self):
+        """Starts processes again that have ended because another one has taken their place, as a service manager does."""
+        for number, server in enumerate(self.servers):
+            if server.is_running():
+                continue
+            if "another process has taken over" not in server.log():
+                raise Broken(f"process {number} has ended: {server.log()[-2000:]}")
+            self.fail(0)
+            self.servers[number] = self.start(number)
+            self.trial.add(revived=1)
+
     def writes(self, number):
         """Whether a process writes now, as it says."""
         try:
@@ -128,6 +139,7 @@ class Faults:
 
     def event(self):
         """One of them, beside requests of the store that fail."""
+        self.cluster.revive()
         self.cluster.fail(self.random.choice(FAILURES))
         kinds = [self.node, self.node, self.gateway, self.pause, self.sleep, self.cut, self.writer, self.ingest, self.store]
         kinds += [self.storm]
@@ -250,9 +262,8 @@ class Faults:
         except subprocess.TimeoutExpired:
             # The store failed, and nobody knew whether it was gone.
             return
-        cluster.fail(0)
-        cluster.servers[number] = cluster.start(number)
         self.trial.add(succeeded=1)
+        cluster.revive()
 
 
 class Worker(threading.Thread):
@@ -394,6 +405,8 @@ class History(Worker):
             for path in LOOKS:
                 since = time.monotonic()
                 while not self.is_standby(number) and not self.look(number, path):
+                    with self.cluster.reviving:
+                        self.cluster.revive()
                     if time.monotonic() - since > STUCK_SECONDS:
                         log = self.cluster.servers[number].log()[-1000:]
                         raise Broken(f"process {number} gives no answer for {STUCK_SECONDS} s: {log}")
