@@ -345,13 +345,15 @@ class History(Worker):
         if self.random.random() < 0.3:
             self.delete()
 
-    def any(self, method, path, body=None, **query):
-        """Asks any process until one answers with 200; what was not answered is sent again."""
+    def any(self, method, path, body=None, once=None, **query):
+        """Asks any process until one answers with 200; what was not answered is sent again, under the key `once`."""
         since, last = time.monotonic(), None
         while time.monotonic() - since < STUCK_SECONDS:
             try:
                 server = self.random.choice(self.cluster.servers)
-                status, answer = server.client().ask(method, path, body, **query)
+                client = server.client()
+                client.once = once
+                status, answer = client.ask(method, path, body, **query)
             except Gone as gone:
                 last = gone
             else:
@@ -369,7 +371,9 @@ class History(Worker):
         self.states.append(self.version)
         content = f"The stone {word(0, self.number, self.version)} lies in the hall."
         body = {"file_id": self.name_of_document, "content": content}
-        self.any("POST", "/upload/upload_text", body, tenant_id=self.tenant.name)
+        # Without a key a try that lost its answer with a node may be taken in after later versions.
+        once = f"{self.name_of_document}-{self.version}"
+        self.any("POST", "/upload/upload_text", body, once, tenant_id=self.tenant.name)
         status = None
         while status != "success":
             path = "/upload/verify_processing"

@@ -85,6 +85,8 @@ class Client:
     def __init__(self, address, key, is_kept=False):
         self.connection = http.client.HTTPConnection(*address, timeout=120)
         self.key, self.is_kept = key, is_kept
+        # The `Idempotency-Key` of what is sent.
+        self.once = None
 
     def send(self, method, path, body=None, kind="application/json"):
         """Status, headers and bytes of one answer.
@@ -92,6 +94,7 @@ class Client:
         Raises `Gone` where there is no whole one.
         """
         headers = {"authorization": f"Bearer {self.key}", "content-type": kind}
+        headers |= {"idempotency-key": self.once} if self.once else {}
         try:
             # A connection that the server closed while it was idle is told before anything is sent.
             if not self.is_kept or self.connection.sock is None:
