@@ -40,6 +40,8 @@ STUCK_SECONDS = 180
 FAILURES = (0, 6, 20)
 # Longer than another process waits for the one that writes, and for a task of an ingest node.
 SLEEP_SECONDS = 18, 25
+# Why a process may end: it was succeeded, or the store failed where it was to take a place.
+ENDS = "another process has taken over", "no usable answer"
 # The ways to ask for all documents of a tenant.
 LOOKS = {
     "/search/full-text-search": {"query": "stone", "max_chunks": 100},
@@ -105,11 +107,11 @@ class Cluster:
             link.every = every
 
     def revive(self):
-        """Starts processes again that have ended because another one has taken their place, as a service manager does."""
+        """Starts processes again that have ended for a good reason, as a service manager does."""
         for number, server in enumerate(self.servers):
             if server.is_running():
                 continue
-            if "another process has taken over" not in server.log():
+            if not any(reason in server.log().rsplit("\nlodestone: ", 1)[-1] for reason in ENDS):
                 raise Broken(f"process {number} has ended: {server.log()[-2000:]}")
             self.fail(0)
             self.servers[number] = self.start(number)
