@@ -57,6 +57,11 @@ impl Bucket {
     fn page(&self, full: &str, next: Option<&str>) -> Result<Page, BucketError> {
         let query = self.dialect.list(full, next);
         let ask = Ask { method: "GET", query, ..Ask::default() };
-        self.ask_text(&ask, |text| self.dialect.read_page(text))
+        let page = self.ask_text(&ask, |text| self.dialect.read_page(text))?;
+        // Without an end it would be read again for ever.
+        match page.next.is_some() && page.next.as_deref() == next {
+            true => Err(self.unreachable(&ask, &"it gives the same page again")),
+            false => Ok(page),
+        }
     }
 }

@@ -61,3 +61,25 @@ fn a_store_that_hangs_is_given_up_soon() {
     let once = Ask { is_once: true, ..Ask::default() };
     assert!(once.answer_time(0) < ANSWER / 2);
 }
+
+/// Goal: a store whose pages lead to themselves is an error, and no listing without an end.
+#[test]
+fn a_listing_that_does_not_move_ends() {
+    let store = TcpListener::bind("127.0.0.1:0").unwrap();
+    let bucket = bucket(&store);
+    std::thread::spawn(move || {
+        let body = "<ListBucketResult><Contents><Key>prefix/a</Key><Size>1</Size></Contents>\
+            <NextContinuationToken>here</NextContinuationToken></ListBucketResult>";
+        let (bytes, connection) = (body.len(), "connection: close");
+        let answer =
+            format!("HTTP/1.1 200 OK\r\n{connection}\r\ncontent-length: {bytes}\r\n\r\n{body}");
+        for mut connection in store.incoming().flatten() {
+            let mut head = [0; 8 << 10];
+            let _ = connection.read(&mut head);
+            let _ = connection.write_all(answer.as_bytes());
+        }
+    });
+    for problem in [bucket.list("").unwrap_err(), bucket.holds_only(|_| true).unwrap_err()] {
+        assert!(problem.to_string().contains("the same page again"), "{problem}");
+    }
+}
