@@ -6,7 +6,7 @@ use lodestone_types::{Metadata, Metric};
 use serde_json::{Value, json};
 
 use super::ImportOptions;
-use super::record::Record;
+use super::record::{Record, taken};
 use super::remote::Remote;
 use super::sender::{Contents, Sender};
 use crate::cli::client::failure::Failure;
@@ -79,11 +79,11 @@ fn metric_of(configuration: &Value) -> Result<Metric, Failure> {
 
 /// A record of a page; an error is the reason why not.
 fn record(id: &str, at: usize, page: &mut Value) -> Result<Record, String> {
-    let Value::Array(vector) = page["embeddings"][at].take() else {
+    let Value::Array(vector) = taken(page, &format!("/embeddings/{at}")) else {
         return Err("without a vector".to_owned());
     };
     let text = page["documents"][at].as_str().map(str::to_owned);
-    let metadata: Metadata = match page["metadatas"][at].take() {
+    let metadata: Metadata = match taken(page, &format!("/metadatas/{at}")) {
         Value::Object(map) => map,
         _ => Metadata::new(),
     };
@@ -103,6 +103,9 @@ mod tests {
         let first = record("a", 0, &mut page).unwrap();
         assert_eq!(Value::Object(first.metadata), json!({"n": 1, "text": "text a"}));
         assert_eq!(record("b", 1, &mut page), Err("without a vector".to_owned()));
+        for mut other in [json!({"embeddings": null}), json!({"embeddings": [[1]]}), json!([])] {
+            assert!(record("b", 1, &mut other).is_err(), "{other}");
+        }
         let of = |space: &str| metric_of(&json!({"hnsw": {"space": space}, "spann": null}));
         assert_eq!(of("ip").unwrap(), Metric::Dot);
         assert_eq!(metric_of(&json!({"spann": {"space": "l2"}})).unwrap(), Metric::L2);

@@ -5,7 +5,7 @@ use lodestone_types::{Metadata, Metric, limits};
 use serde_json::{Map, Value, json};
 
 use super::ImportOptions;
-use super::record::{Record, id_text};
+use super::record::{Record, id_text, taken};
 use super::remote::Remote;
 use super::sender::{Contents, Sender};
 use crate::cli::client::failure::Failure;
@@ -40,10 +40,10 @@ pub fn read(options: &ImportOptions, stop: &Stop, sender: &mut Sender<'_>) -> Re
     loop {
         let body = scroll(&shape, limit, &offset);
         let mut answer = qdrant.ask(format!("{path}/points/scroll"), Some(&body))?;
-        let Value::Array(points) = answer["result"]["points"].take() else {
+        let Value::Array(points) = taken(&mut answer, "/result/points") else {
             return Err(qdrant.failed("its answer holds no points; is it a server of Qdrant?"));
         };
-        let next = answer["result"]["next_page_offset"].take();
+        let next = taken(&mut answer, "/result/next_page_offset");
         let mut batch = None;
         for point in points {
             let Some(id) = id_text(&point["id"]) else {
@@ -134,15 +134,15 @@ fn shape_of(params: &Value, wanted: Option<&str>) -> Result<Shape, String> {
 
 /// A point as a record; an error is the reason why not.
 fn record(id: &str, mut point: Value, vector: Option<&str>) -> Result<Record, String> {
-    let mut found = point["vector"].take();
+    let mut found = taken(&mut point, "/vector");
     if let Some(name) = vector {
-        found = found[name].take();
+        found = found.get_mut(name).map_or(Value::Null, Value::take);
     }
     let vector = match found {
         Value::Array(vector) => vector,
         _ => return Err("without a vector".to_owned()),
     };
-    let metadata: Metadata = match point["payload"].take() {
+    let metadata: Metadata = match taken(&mut point, "/payload") {
         Value::Object(payload) => payload,
         _ => Map::new(),
     };
@@ -174,5 +174,17 @@ mod tests {
             assert!(of(vectors, wanted).unwrap_err().contains(problem), "{problem}");
         }
         assert!(metric_of("Manhattan").is_err());
+    }
+
+    #[test]
+    fn points_of_another_form_are_refused() {
+        for point in [json!(null), json!("x"), json!([1]), json!({"vector": 1}), json!({})] {
+            for vector in [None, Some("a")] {
+                let refused = record("1", point.clone(), vector).unwrap_err();
+                assert_eq!(refused, "without a vector", "{point}");
+            }
+        }
+        assert!(record("1", json!({"vector": [1]}), Some("a")).is_err(), "it has no name");
+        assert!(record("1", json!({"vector": {"a": [1]}, "payload": 3}), Some("a")).is_ok());
     }
 }

@@ -54,6 +54,11 @@ fn check_vector(vector: &[Value]) -> Result<(), String> {
     }
 }
 
+/// The value at a place of an answer, out of it: null where there is none.
+pub fn taken(answer: &mut Value, place: &str) -> Value {
+    answer.pointer_mut(place).map_or(Value::Null, Value::take)
+}
+
 /// An id as text.
 pub fn id_text(id: &Value) -> Option<String> {
     match id {
@@ -89,5 +94,9 @@ mod tests {
             "18446744073709551615"
         );
         assert_eq!(id_text(&json!(1.5)), None);
+        let mut answer = json!({"a": {"b": [1, 2]}});
+        assert_eq!(taken(&mut answer, "/a/b/1"), json!(2));
+        assert_eq!(taken(&mut answer, "/a/b/1/c"), Value::Null);
+        assert_eq!(taken(&mut json!([]), "/a"), Value::Null);
     }
 }
