@@ -362,6 +362,12 @@ async fn responses_are_compressed_when_asked_but_streams_never() {
         let answer = rig.send(request.body(Body::empty()).unwrap()).await;
         assert_eq!((answer.status.as_u16(), answer.header("content-encoding")), (200, coded));
     }
+    // In a line each, as clients may send a list.
+    let lines = ["deflate", "identity;q=0", "gzip", "*;q=0"];
+    let request = Request::get("/openapi.json");
+    let request = lines.iter().fold(request, |all, line| all.header("accept-encoding", *line));
+    let answer = rig.send(request.body(Body::empty()).unwrap()).await;
+    assert_eq!((answer.status.as_u16(), answer.header("content-encoding")), (200, Some("gzip")));
     let answer = rig.get("/stream", Some("read-key")).await;
     assert_eq!(answer.header("content-type"), Some("text/event-stream"));
     assert_eq!(answer.text, "id: 1\nevent: done\ndata: {}\n\n");

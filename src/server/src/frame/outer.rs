@@ -15,7 +15,7 @@ use axum::response::Response;
 use http::header::{
     ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_METHOD, Entry, ORIGIN, VARY,
+    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request};
 use tracing::Instrument;
@@ -124,10 +124,13 @@ pub async fn outer(
 /// Lets an answer go out as it is where a client refuses that (`identity;q=0`, `*;q=0`) and takes
 /// no other coding that is known: when the answer is there, its work has been done.
 fn admit_identity(headers: &mut HeaderMap) {
-    if let Entry::Occupied(mut entry) = headers.entry(ACCEPT_ENCODING) {
+    let given: Vec<_> = headers.get_all(ACCEPT_ENCODING).iter().cloned().collect();
+    if !given.is_empty() {
         // The first word about a coding counts.
-        let values: Vec<_> = entry.insert_mult(LAST_CHOICE).collect();
-        values.into_iter().for_each(|value| entry.append(value));
+        headers.insert(ACCEPT_ENCODING, LAST_CHOICE);
+        for value in given {
+            headers.append(ACCEPT_ENCODING, value);
+        }
     }
 }
 
