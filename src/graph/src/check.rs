@@ -2,7 +2,7 @@
 
 use crate::format::{Column, NAME_BITS};
 use crate::index::GraphIndex;
-use crate::row::{EntityKind, Predicate};
+use crate::row::{EntityKind, Predicate, ROW_ENTITIES_MAX};
 
 impl GraphIndex {
     /// Walks all columns once. Every position that a look-up follows is in range afterwards.
@@ -51,6 +51,15 @@ impl GraphIndex {
         let starts = self.column(Column::RowStarts);
         check_starts(starts, counts.mentions, "the mentions of the rows do not add up")?;
         check_below(self.column(Column::MentionEntities), counts.entities)?;
+        let mut named = Vec::new();
+        for pair in self.column(Column::RowStarts).windows(2) {
+            let of_row = pair[0] as usize..pair[1] as usize;
+            named.clear();
+            named.extend_from_slice(&self.column(Column::MentionEntities)[of_row]);
+            named.sort_unstable();
+            let is_sound = named.len() <= ROW_ENTITIES_MAX && named.is_sorted_by(|a, b| a < b);
+            ensure(is_sound, "a row names an entity twice, or too many")?;
+        }
         for word in self.column(Column::MentionNames) {
             let (name, kind) = (word & ((1 << NAME_BITS) - 1), word >> NAME_BITS);
             let is_known = name < counts.strings && (kind as usize) < EntityKind::ALL.len();

@@ -20,8 +20,9 @@
 //! ```
 //! A reader rejects: another magic, version, number of rows or sources; a length other than the
 //! sum; columns of starts that do not run from 0 to the end in order; strings, keys, rows, aliases
-//! and titles out of order; ids, kinds and predicates out of range; a triplet from a thing to
-//! itself. Codes of kinds and predicates are positions in their lists, which only grow.
+//! and titles out of order; ids, kinds and predicates out of range; a row that names a thing twice;
+//! a triplet from a thing to itself. Codes of kinds and predicates are positions in their lists,
+//! which only grow.
 
 /// "LDGR" as a little-endian word.
 pub(super) const MAGIC: u32 = u32::from_le_bytes(*b"LDGR");

@@ -101,6 +101,9 @@ fn damage_is_refused_or_harmless() {
             damaged[at] = value;
             if let Ok(index) = GraphIndex::open(aligned(&damaged), 3, 3) {
                 walk(&index, 3);
+                // As a merge does.
+                let mut writer = GraphWriter::new();
+                (0..3).for_each(|row| writer.add(row, &index.row(row)));
             }
         }
     }
