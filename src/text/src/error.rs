@@ -1,5 +1,7 @@
 //! Errors of the full text of a segment.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use lodestone_types::ErrorKind;
 
 /// An error of building, opening, merging or reading a full-text index.
@@ -44,4 +46,11 @@ impl TextError {
     pub(super) fn write(problem: impl std::fmt::Display) -> Self {
         Self::Write { problem: problem.to_string() }
     }
+}
+
+/// The result of reading an index. Its library asserts on bytes that it did not expect, behind
+/// whatever checksum they stand: that is damage, and ends no search of others.
+pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, TextError>) -> Result<T, TextError> {
+    let damaged = || TextError::damaged("a file of the index does not parse");
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(damaged()))
 }

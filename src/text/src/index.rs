@@ -1,6 +1,5 @@
 //! Opening a bundle for reading.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use stable_deref_trait::StableDeref;
@@ -12,6 +11,7 @@ use crate::TextError;
 use crate::bundle::{self, BundleBytes};
 use crate::dictionary::Dictionary;
 use crate::directory::IndexDirectory;
+use crate::error::caught;
 use crate::schema::{Field, schema};
 
 /// The full text of one segment. Row `n` of the segment is row `n` here. Cheap to share.
@@ -65,9 +65,7 @@ impl TextIndex {
             return Ok(Self { rows, opened: None });
         }
         let directory = IndexDirectory::of_bundle(&bundle, &contents);
-        // The index library asserts on bytes that it did not expect.
-        let opened = catch_unwind(AssertUnwindSafe(|| Opened::open(directory, rows)))
-            .unwrap_or_else(|_| Err(TextError::damaged("a file of the index does not parse")))?;
+        let opened = caught(|| Opened::open(directory, rows))?;
         Ok(Self { rows, opened: Some(opened) })
     }
 

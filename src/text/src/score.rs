@@ -11,6 +11,7 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::{TERMINATED, Term};
 
 use crate::blocks::{B, K1, Means};
+use crate::error::caught;
 use crate::mask::{RowMask, WINDOW_ROWS, WORDS, Window};
 use crate::postings::Group;
 use crate::query::{Operator, TITLE_WEIGHT};
@@ -47,37 +48,42 @@ impl TextIndex {
         scope: Option<&RoaringBitmap>,
         known: &KnownCounts,
     ) -> Result<TermCounts, TextError> {
-        let mask = RowMask::new(self.rows(), scope);
-        let clauses = query.clauses();
-        let mut counts = vec![0; clauses.len()];
-        let (mut scanned, mut common) = (Vec::new(), Vec::new());
-        for (at, clause) in clauses.iter().enumerate() {
-            let plain = clause.plain_term();
-            if let Some((term, field)) =
-                plain.filter(|_| mask.is_all()).zip(self.field(clause.field))
-            {
-                let term = Term::from_field_text(clause.field.column(), term);
-                let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
-                counts[at] = u64::from(rows);
-                continue;
+        caught(|| {
+            let mask = RowMask::new(self.rows(), scope);
+            let clauses = query.clauses();
+            let mut counts = vec![0; clauses.len()];
+            let (mut scanned, mut common) = (Vec::new(), Vec::new());
+            for (at, clause) in clauses.iter().enumerate() {
+                let plain = clause.plain_term();
+                if let Some((term, field)) =
+                    plain.filter(|_| mask.is_all()).zip(self.field(clause.field))
+                {
+                    let term = Term::from_field_text(clause.field.column(), term);
+                    let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
+                    counts[at] = u64::from(rows);
+                    continue;
+                }
+                if let Some(count) = plain.and_then(|term| known.get(clause.field, term)) {
+                    counts[at] = count;
+                    continue;
+                }
+                let Some(group) = Group::open(self, clause, clause.field, &mask)? else { continue };
+                common.extend(
+                    plain.filter(|_| group.rows_max() >= COMMON_ROWS).map(|term| (at, term)),
+                );
+                scanned.push((group, at));
             }
-            if let Some(count) = plain.and_then(|term| known.get(clause.field, term)) {
-                counts[at] = count;
-                continue;
+            each_window(&mask, &mut scanned, |window, scanned| {
+                for (group, at) in scanned {
+                    group
+                        .each_in(window, |place, _, _| counts[*at] += u64::from(window.has(place)));
+                }
+            });
+            for (at, term) in common {
+                known.put(clauses[at].field, term, counts[at]);
             }
-            let Some(group) = Group::open(self, clause, clause.field, &mask)? else { continue };
-            common.extend(plain.filter(|_| group.rows_max() >= COMMON_ROWS).map(|term| (at, term)));
-            scanned.push((group, at));
-        }
-        each_window(&mask, &mut scanned, |window, scanned| {
-            for (group, at) in scanned {
-                group.each_in(window, |place, _, _| counts[*at] += u64::from(window.has(place)));
-            }
-        });
-        for (at, term) in common {
-            known.put(clauses[at].field, term, counts[at]);
-        }
-        Ok(TermCounts(counts))
+            Ok(TermCounts(counts))
+        })
     }
 
     /// Scores the rows of `among` (None: all rows), which lie in the scope. `stats` cover every
@@ -91,17 +97,19 @@ impl TextIndex {
         stats: &CorpusStats,
         among: Option<&RoaringBitmap>,
     ) -> Result<RowScores, TextError> {
-        let mask = RowMask::new(self.rows(), among);
-        let clauses = query.clauses();
-        if mask.count() == 0 || clauses.is_empty() {
-            return Ok(RowScores::default());
-        }
-        let needed = match query.operator() {
-            Operator::And => clauses.len(),
-            Operator::Or => 0,
-        };
-        let norms = Norms::new(stats);
-        Ok(all_of(self.scored(query, stats, &norms, &mask)?, &mask, needed))
+        caught(|| {
+            let mask = RowMask::new(self.rows(), among);
+            let clauses = query.clauses();
+            if mask.count() == 0 || clauses.is_empty() {
+                return Ok(RowScores::default());
+            }
+            let needed = match query.operator() {
+                Operator::And => clauses.len(),
+                Operator::Or => 0,
+            };
+            let norms = Norms::new(stats);
+            Ok(all_of(self.scored(query, stats, &norms, &mask)?, &mask, needed))
+        })
     }
 
     /// The terms of a row's score in their order: each clause in its field, and in the title where
@@ -152,28 +160,31 @@ impl TextIndex {
         stats: &CorpusStats,
         rows: &RoaringBitmap,
     ) -> Result<Vec<f32>, TextError> {
-        let mask = RowMask::new(self.rows(), Some(rows));
-        let mut listed = Vec::with_capacity(mask.count() as usize);
-        mask.for_each(|row| listed.push(row));
-        let mut shares = vec![0.0; listed.len()];
-        let (mut groups, mut whole) = (Vec::new(), 0.0);
-        for (at, clause) in query.clauses().iter().enumerate() {
-            let weight = clause.weight * stats.rarity(at);
-            whole += weight;
-            let group = Group::open(self, clause, clause.field, &mask)?;
-            groups.extend(group.map(|group| (group, weight)));
-        }
-        each_window(&mask, &mut groups, |window, groups| {
-            for (group, weight) in groups {
-                group.each_in(window, |place, _, _| {
-                    if let Ok(at) = listed.binary_search(&window.start().saturating_add(place)) {
-                        shares[at] += *weight;
-                    }
-                });
+        caught(|| {
+            let mask = RowMask::new(self.rows(), Some(rows));
+            let mut listed = Vec::with_capacity(mask.count() as usize);
+            mask.for_each(|row| listed.push(row));
+            let mut shares = vec![0.0; listed.len()];
+            let (mut groups, mut whole) = (Vec::new(), 0.0);
+            for (at, clause) in query.clauses().iter().enumerate() {
+                let weight = clause.weight * stats.rarity(at);
+                whole += weight;
+                let group = Group::open(self, clause, clause.field, &mask)?;
+                groups.extend(group.map(|group| (group, weight)));
             }
-        });
-        shares.iter_mut().for_each(|share| *share /= f32::max(whole, f32::MIN_POSITIVE));
-        Ok(shares)
+            each_window(&mask, &mut groups, |window, groups| {
+                for (group, weight) in groups {
+                    group.each_in(window, |place, _, _| {
+                        if let Ok(at) = listed.binary_search(&window.start().saturating_add(place))
+                        {
+                            shares[at] += *weight;
+                        }
+                    });
+                }
+            });
+            shares.iter_mut().for_each(|share| *share /= f32::max(whole, f32::MIN_POSITIVE));
+            Ok(shares)
+        })
     }
 }
 

@@ -10,6 +10,7 @@
 use roaring::RoaringBitmap;
 use tantivy::Term;
 
+use crate::error::caught;
 use crate::mask::RowMask;
 use crate::pattern::{SIMILAR_MAX, Similar, SimilarWords};
 use crate::postings::Cursor;
@@ -34,37 +35,39 @@ impl TextIndex {
         query: &WordQuery,
         scope: Option<&RoaringBitmap>,
     ) -> Result<SimilarWords, TextError> {
-        let mask = RowMask::new(self.rows(), scope);
-        let Some(field) = self.field(Field::Words).filter(|_| mask.count() > 0) else {
-            return Ok(SimilarWords::default());
-        };
-        let patterns = query.patterns();
-        let steps = STEPS_MAX / patterns.len().max(1) as u32;
-        let mut found = Vec::new();
-        for (clause, pattern) in patterns {
-            let mut similar = Vec::new();
-            field.dictionary.walk(&pattern, steps, |word, likeness| {
-                similar.push(Similar { clause, word: word.to_owned(), likeness, rows: 0 });
-                similar.len() < LISTED_MAX
-            });
-            for word in &mut similar {
-                let term = Term::from_field_text(Field::Words.column(), &word.word);
-                let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
-                word.rows = u64::from(rows);
-            }
-            similar.sort_by_key(|word| (word.likeness, std::cmp::Reverse(word.rows)));
-            similar.truncate(SIMILAR_MAX);
-            let is_alone = similar.iter().all(|word| word.word == pattern.word);
-            if !mask.is_all() && !is_alone {
+        caught(|| {
+            let mask = RowMask::new(self.rows(), scope);
+            let Some(field) = self.field(Field::Words).filter(|_| mask.count() > 0) else {
+                return Ok(SimilarWords::default());
+            };
+            let patterns = query.patterns();
+            let steps = STEPS_MAX / patterns.len().max(1) as u32;
+            let mut found = Vec::new();
+            for (clause, pattern) in patterns {
+                let mut similar = Vec::new();
+                field.dictionary.walk(&pattern, steps, |word, likeness| {
+                    similar.push(Similar { clause, word: word.to_owned(), likeness, rows: 0 });
+                    similar.len() < LISTED_MAX
+                });
                 for word in &mut similar {
-                    let terms = std::slice::from_ref(&word.word);
-                    let cursor = Cursor::open(field, Field::Words, terms, &mask)?;
-                    word.rows = cursor.map_or(0, |cursor| cursor.count(&mask));
+                    let term = Term::from_field_text(Field::Words.column(), &word.word);
+                    let rows = field.postings.doc_freq(&term).map_err(TextError::damaged)?;
+                    word.rows = u64::from(rows);
                 }
-                similar.retain(|word| word.rows > 0);
+                similar.sort_by_key(|word| (word.likeness, std::cmp::Reverse(word.rows)));
+                similar.truncate(SIMILAR_MAX);
+                let is_alone = similar.iter().all(|word| word.word == pattern.word);
+                if !mask.is_all() && !is_alone {
+                    for word in &mut similar {
+                        let terms = std::slice::from_ref(&word.word);
+                        let cursor = Cursor::open(field, Field::Words, terms, &mask)?;
+                        word.rows = cursor.map_or(0, |cursor| cursor.count(&mask));
+                    }
+                    similar.retain(|word| word.rows > 0);
+                }
+                found.extend(similar);
             }
-            found.extend(similar);
-        }
-        Ok(SimilarWords(found))
+            Ok(SimilarWords(found))
+        })
     }
 }

@@ -8,7 +8,7 @@ use tantivy::fieldnorm::FieldNormReader;
 
 use super::query::TITLE_WEIGHT;
 use super::*;
-use lodestone_types::{Hit, RowId};
+use lodestone_types::{ErrorKind, Hit, RowId};
 
 fn bundle(rows: &[RowText<'_>]) -> Vec<u8> {
     let mut builder = TextIndexBuilder::new();
@@ -495,4 +495,32 @@ fn parts_of_runs_are_looked_up_in_the_text_and_not_in_its_title() {
     assert_eq!(top("แมวกินปลา"), [0, 2]);
     assert_eq!(top("แมว"), [0]);
     assert_eq!(words(&index, "แมวกิน", Operator::And), [0]);
+}
+
+/// Goal: damage behind a checksum that fits, as in a forged file, is an error of the index and no
+/// panic of the search. Method: each byte of a bundle is changed in turn.
+#[test]
+fn a_changed_byte_ends_no_search() {
+    let row = |body| RowText { body, title: "film", ..RowText::default() };
+    let sound = bundle(&["red apples", "green pears", "a film of apples"].map(row));
+    let (query, words) =
+        (HybridQuery::analyse("film apples"), WordQuery::analyse("aples", Operator::Or));
+    let read = |bytes: Vec<u8>| -> Result<(), TextError> {
+        let index = TextIndex::open(bytes)?;
+        let mut stats = CorpusStats::default();
+        stats.add(index.scope_stats(None), &index.term_counts(&query, None)?);
+        index.score(&query, &stats, None)?;
+        index.similar(&words, None)?;
+        index.words_from("a", 9, |_| {})
+    };
+    read(sound.clone()).unwrap();
+    for at in 0..sound.len() {
+        for change in [0x01, 0x80, 0xFF] {
+            let mut bytes = sound.clone();
+            bytes[at] ^= change;
+            if let Err(error) = read(bytes) {
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            }
+        }
+    }
 }

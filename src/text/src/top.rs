@@ -19,6 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use roaring::RoaringBitmap;
 use tantivy::TERMINATED;
 
+use crate::error::caught;
 use crate::mask::{RowMask, WORDS, Window};
 use crate::postings::Group;
 use crate::query::Operator;
@@ -93,18 +94,20 @@ impl TextIndex {
         among: Option<&RoaringBitmap>,
         threshold: &ScoreThreshold,
     ) -> Result<RowScores, TextError> {
-        let mask = RowMask::new(self.rows(), among);
-        let clauses = query.clauses().len();
-        if mask.count() == 0 || clauses == 0 {
-            return Ok(RowScores::default());
-        }
-        let norms = Norms::new(stats);
-        let scored = self.scored(query, stats, &norms, &mask)?;
-        let needs_all = query.operator() == Operator::And && clauses > 1;
-        if needs_all && scored.len() < clauses {
-            return Ok(RowScores::default());
-        }
-        Ok(best_of(scored, &mask, threshold, if needs_all { clauses } else { 0 }))
+        caught(|| {
+            let mask = RowMask::new(self.rows(), among);
+            let clauses = query.clauses().len();
+            if mask.count() == 0 || clauses == 0 {
+                return Ok(RowScores::default());
+            }
+            let norms = Norms::new(stats);
+            let scored = self.scored(query, stats, &norms, &mask)?;
+            let needs_all = query.operator() == Operator::And && clauses > 1;
+            if needs_all && scored.len() < clauses {
+                return Ok(RowScores::default());
+            }
+            Ok(best_of(scored, &mask, threshold, if needs_all { clauses } else { 0 }))
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use roaring::RoaringBitmap;
 
+use crate::error::caught;
 use crate::schema::Field;
 use crate::{HybridQuery, TextError, TextIndex};
 
@@ -27,18 +28,20 @@ impl TextIndex {
         most: usize,
         mut each: impl FnMut(&str),
     ) -> Result<(), TextError> {
-        let Some(field) = self.field(Field::Words) else { return Ok(()) };
-        let words = field.postings.terms().range().ge(beginning.as_bytes()).into_stream();
-        let mut words = words.map_err(TextError::damaged)?;
-        for _ in 0..most {
-            if !words.advance() || !words.key().starts_with(beginning.as_bytes()) {
-                break;
+        caught(|| {
+            let Some(field) = self.field(Field::Words) else { return Ok(()) };
+            let words = field.postings.terms().range().ge(beginning.as_bytes()).into_stream();
+            let mut words = words.map_err(TextError::damaged)?;
+            for _ in 0..most {
+                if !words.advance() || !words.key().starts_with(beginning.as_bytes()) {
+                    break;
+                }
+                if let Ok(word) = std::str::from_utf8(words.key()) {
+                    each(word);
+                }
             }
-            if let Ok(word) = std::str::from_utf8(words.key()) {
-                each(word);
-            }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 
