@@ -1,7 +1,9 @@
 //! Text to token ids and back to byte ranges.
 
 use std::ops::Range;
+use std::panic::catch_unwind;
 
+use serde::de::IgnoredAny;
 use tokenizers::{Encoding, Tokenizer, TruncationDirection};
 
 use crate::EmbedError;
@@ -29,8 +31,15 @@ pub(super) struct Tokeniser {
 impl Tokeniser {
     /// Reads `tokenizer.json` for a model of `vocabulary` words and a window of `window` tokens.
     pub fn parse(json: &[u8], vocabulary: usize, window: usize) -> Result<Self, EmbedError> {
-        let malformed =
-            |problem| EmbedError::Malformed { file: "tokenizer.json".to_owned(), problem };
+        // The library panics on some parts of other forms, also where the JSON itself is broken.
+        catch_unwind(|| Self::parse_by_library(json, vocabulary, window)).unwrap_or_else(|_| {
+            let syntax = serde_json::from_slice::<IgnoredAny>(json).err();
+            let problem = syntax.map_or("a part has another form".to_owned(), |e| e.to_string());
+            Err(malformed(problem))
+        })
+    }
+
+    fn parse_by_library(json: &[u8], vocabulary: usize, window: usize) -> Result<Self, EmbedError> {
         let mut inner = Tokenizer::from_bytes(json).map_err(|e| malformed(e.to_string()))?;
         inner.with_padding(None);
         inner.with_truncation(None).map_err(|e| malformed(e.to_string()))?;
@@ -150,6 +159,10 @@ impl Tokeniser {
     fn encode_fast(&self, text: &str) -> Result<Encoding, EmbedError> {
         self.inner.encode_fast(text, false).map_err(failed)
     }
+}
+
+fn malformed(problem: String) -> EmbedError {
+    EmbedError::Malformed { file: "tokenizer.json".to_owned(), problem }
 }
 
 fn failed(error: tokenizers::Error) -> EmbedError {

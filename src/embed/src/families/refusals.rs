@@ -184,3 +184,12 @@ fn heads_of_cross_encoders_are_checked() {
     let error = CrossEncoder::load(&files(&goldens, &model), 1).expect_err("a pooling");
     told(&error, &["classifier_pooling is max"]);
 }
+
+/// The library behind it panics there.
+#[test]
+fn a_tokenizer_with_a_broken_decoder_is_refused() {
+    let mut files = sentence_files("roberta");
+    let text = String::from_utf8(files.tokenizer).expect("JSON");
+    files.tokenizer = text.replacen("\"decoder\":{", "\"decoder\":{\"a\" 1,", 1).into_bytes();
+    told(&refusal(&files), &["tokenizer.json", "malformed", "expected `:`"]);
+}
