@@ -223,21 +223,18 @@ fn model(name: &'static str, pick: usize, put: fn(&mut ModelFiles, &[u8], &[u8])
         ));
     }
     assert!(known.iter().any(|(files, _)| Model::load(files, 1).is_ok()), "no model is sound");
-    fuzz(
-        name,
-        seeds,
-        |_| false,
-        move |input| {
-            let (files, data) = &known[input.len() % known.len()];
-            let mut files = files.clone();
-            put(&mut files, input, data);
-            let Ok(model) = Model::load(&files, 1) else { return };
-            let Ok(vectors) = model.embed(Lane::Query, vec!["a captain \u{e9}".to_owned()]) else {
-                return;
-            };
-            assert!(vectors.len() == 1 && vectors[0].len() == model.dimension());
-        },
-    );
+    // Its panics are caught.
+    let of_the_library = |place: &str| place.contains("/tokenizers-");
+    fuzz(name, seeds, of_the_library, move |input| {
+        let (files, data) = &known[input.len() % known.len()];
+        let mut files = files.clone();
+        put(&mut files, input, data);
+        let Ok(model) = Model::load(&files, 1) else { return };
+        let Ok(vectors) = model.embed(Lane::Query, vec!["a captain \u{e9}".to_owned()]) else {
+            return;
+        };
+        assert!(vectors.len() == 1 && vectors[0].len() == model.dimension());
+    });
 }
 
 fn weights(head: &[u8], data: &[u8]) -> Vec<u8> {

@@ -206,7 +206,8 @@ fn written() {
                 ControlFlow::Continue(())
             };
             let written = writer.write(&question, &sources, &chunks, delivery, &context, &mut tell);
-            (written, told)
+            // The prompt has a fence by chance.
+            (written.map(|written| Written { usage: Usage::default(), ..written }), told)
         };
         *parrot.0.lock().unwrap() = vec![text.clone()];
         let first = write(Delivery::Streamed);

@@ -74,7 +74,8 @@ fn walk(segment: &Segment) -> Result<(), SegmentError> {
     }));
     note(segment.impacts().and_then(|impacts| {
         let Some(impacts) = impacts else { return Ok(()) };
-        Ok(drop(impacts.score(&[(9, 1.0), (1, 0.5)], None)?))
+        let _ = impacts.score(&[(9, 1.0), (1, 0.5)], None)?;
+        Ok(())
     }));
     note(walk_text(segment.text_index()).map_err(SegmentError::from));
     let tiers = segment.tiers().map(|tiers| {
@@ -110,10 +111,14 @@ fn walk_graph(graph: &GraphIndex, rows: u32) {
             assert_eq!(graph.find(graph.key(entity)), Some(entity), "an entity has one key");
             let _ = (graph.rows_of(entity), graph.named_in(row, entity));
             let triplets: Vec<_> = graph.triplets_of_entity(entity).take(50).collect();
-            triplets.into_iter().for_each(|triplet| drop(graph.triplet(triplet)));
+            for triplet in triplets {
+                let _ = graph.triplet(triplet);
+            }
         }
         let triplets: Vec<_> = graph.triplets_of_row(row).collect();
-        triplets.into_iter().for_each(|triplet| drop(graph.triplet(triplet)));
+        for triplet in triplets {
+            let _ = graph.triplet(triplet);
+        }
     }
     let _ = graph.called("marta lindqvist").1.count();
 }
