@@ -1,4 +1,4 @@
-//! What a catalog is made anew from: the descriptors of tenants, and the log.
+//! Files that a catalog is made anew from: the descriptors of tenants, and the log.
 
 use std::sync::Arc;
 
