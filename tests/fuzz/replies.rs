@@ -1,7 +1,7 @@
 //! Answers of others: generators, embedding servers and stores of buckets.
 //!
-//! Invariants: the part of an answer that is taken keeps the limits that are stated for it, and does
-//! not depend on how the network cuts it.
+//! Invariants: whatever is taken from an answer keeps the limits that are stated for it, and does not
+//! depend on how the network cuts it.
 
 use std::ops::ControlFlow;
 use std::process::{Command, Stdio};
