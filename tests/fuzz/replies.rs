@@ -1,7 +1,7 @@
 //! Answers of others: generators, embedding servers and stores of buckets.
 //!
-//! Invariants: whatever is taken from an answer keeps the limits that are stated for it, and does not
-//! depend on how the network cuts it.
+//! Invariants: whatever is taken from an answer keeps the limits that are stated for it, and does
+//! not depend on how the network cuts it.
 
 use std::ops::ControlFlow;
 use std::process::{Command, Stdio};
@@ -162,7 +162,8 @@ impl Generator for Parrot {
 /// The numbers of the marks in a text.
 fn numbers(text: &str) -> impl Iterator<Item = usize> {
     let inside = text.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
-    inside.filter_map(|(number, _)| number.parse().ok())
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    inside.filter_map(move |(text, _)| text.parse().ok().filter(|_| is_number(text)))
 }
 
 /// Replies as text: citations, queries and sentences out of them.
@@ -188,6 +189,8 @@ fn written() {
     let parrot = Arc::new(Parrot::default());
     let writer = Writer::new(parrot.clone(), Arc::new(SeededIds::new(1)));
     fuzz("written", &seeds, Shape::Text(PIECES), move |bytes| {
+        // Without optimisation some thousand sentences with marks take seconds.
+        let bytes = &bytes[..bytes.len().min(8 << 10)];
         let text = String::from_utf8_lossy(bytes).into_owned();
         let (cancel, context) = (CancellationToken::default(), RequestContext::default());
         let question = Question {
