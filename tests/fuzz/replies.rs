@@ -163,7 +163,7 @@ impl Generator for Parrot {
 fn numbers(text: &str) -> impl Iterator<Item = usize> {
     let inside = text.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    inside.filter_map(move |(text, _)| text.parse().ok().filter(|_| is_number(text)))
+    inside.filter_map(move |(text, _)| text.parse::<usize>().ok().filter(|_| is_number(text)))
 }
 
 /// Replies as text: citations, queries and sentences out of them.

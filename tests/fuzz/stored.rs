@@ -29,7 +29,7 @@ const NOTHING: Shape = Shape::Text(&["\0\0\0\0", "\u{1}\0\0\0"]);
 
 /// The libraries behind the text index assert on bytes that they did not expect, and are caught.
 fn of_the_library(place: &str) -> bool {
-    ["/tantivy", "/ownedbytes-", "/bitpacking-"].iter().any(|name| place.contains(name))
+    ["/tantivy", "/ownedbytes-", "/bitpacking-"].iter().any(|name| place.contains(*name))
 }
 
 fn fuzz(
