@@ -35,8 +35,9 @@ pub(crate) fn tells_state(row: &[Cell]) -> bool {
     row.len() > 1 && row.iter().any(|cell| is_state(cell) || is_end(cell))
 }
 
+/// Whether a value is a state. A day in a column `done` is that of an end.
 fn is_state(cell: &Cell) -> bool {
-    is_entry(STATES, &cell.name)
+    is_entry(STATES, &cell.name) && days(&cell.value).is_empty()
 }
 
 /// Whether a value tells that, or when, its row was finished: "closed: 2025-03-01", "paid: no".
@@ -88,4 +89,25 @@ fn goes_on(row: &[Cell]) -> bool {
 pub(crate) fn is_blank(value: &str) -> bool {
     let value = value.trim();
     value.is_empty() || is_entry(BLANK, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_of_days_tells_what_is_done() {
+        let row = |done: Option<&str>| {
+            let cell =
+                |(name, value): (&str, &str)| Cell { name: name.into(), value: value.into() };
+            let known = done.map(|day| ("done", day));
+            [("boat", "Heron")].into_iter().chain(known).map(cell).collect::<Vec<_>>()
+        };
+        let rows = [row(Some("2026-03-02")), row(None), row(Some("2026-03-09"))];
+        let rows: Vec<&[Cell]> = rows.iter().map(Vec::as_slice).collect();
+        assert_eq!(open("which repairs are open", &rows), Some(vec![1]));
+        let rows = [row(Some("yes")), row(Some("no"))];
+        let rows: Vec<&[Cell]> = rows.iter().map(Vec::as_slice).collect();
+        assert_eq!(open("which repairs are open", &rows), Some(vec![1]));
+    }
 }
