@@ -247,6 +247,9 @@ const SCALES: &[&[(&str, f64)]] = &[
     ],
 ];
 
+/// Letters of a unit at the beginning of a column's name.
+const UNIT_LETTERS_MIN: usize = 4;
+
 impl Quality {
     /// The quality whose most or least a question wants; `true` for the most. The question is given
     /// by its words in lower case, a space around each.
@@ -367,13 +370,20 @@ fn words(name: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// The unit of a value: its own, or the last word of its column's name: "length_m", "Weight (kg)".
+/// The unit of a value: its own, or that in its column's name, the last word of it, "length_m",
+/// "Weight (kg)", or else the first one: "days_lent". Short ones begin names for other reasons:
+/// "min_age".
 pub(crate) fn unit(name: &str, value: &str) -> Option<String> {
     let own = quantities(value).into_iter().next().map(|one| one.unit)?;
     if !own.is_empty() {
         return Some(own);
     }
-    words(name).split(' ').next_back().map(str::to_owned)
+    let name = words(name);
+    let (first, last) = (name.split(' ').next()?, name.split(' ').next_back()?);
+    let is_first = first.chars().count() >= UNIT_LETTERS_MIN
+        && scaled(1.0, first).is_some()
+        && scaled(1.0, last).is_none();
+    Some(if is_first { first } else { last }.to_owned())
 }
 
 /// A quantity in the first unit of its kind, and which kind it is; `None` for other units.
@@ -417,5 +427,7 @@ mod tests {
         assert_eq!(meant("the loudest rope"), Some(vec![]));
         assert_eq!(meant("the best rope"), None);
         assert!(size("load", "900 g") < size("load", "1.2 kg"));
+        assert_eq!(unit("days_lent", "12").as_deref(), Some("days"));
+        assert_eq!(unit("min_age", "12").as_deref(), Some("age"));
     }
 }
