@@ -9,7 +9,7 @@ use crate::question::phrases::MONEY;
 use crate::question::qualities::unit;
 use crate::text::values::{has_money, quantities};
 use crate::text::words::{
-    Asked, asked, contains, entries, is_interrogative, is_number, spaced, tells_negation,
+    Asked, PROGRESS, asked, contains, entries, is_interrogative, is_number, spaced, tells_negation,
 };
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -38,6 +38,8 @@ const MONEY_LISTS: &str = "rates|tariff|tariffs|charges|rent|rents|tarife|tarifs
 const LENGTHS: &str = "\
     how deep|how tall|how wide|how thick|how high|how far|depth|height|width|thickness|wie tief|\
     wie hoch|wie breit|wie dick|tiefe|höhe|breite|profondeur|hauteur|largeur|profundidad|altura";
+/// How far something is before or behind another in time: no length.
+const NO_LENGTHS: &str = "how far ahead|how far in advance|how far beforehand|how far back";
 const HIGHS: &str = "how high|wie hoch";
 /// Nouns of amounts, which are high too.
 const AMOUNTS: &str = "\
@@ -55,6 +57,8 @@ const PHONES: &str = "\
 const MAILS: &str =
     "email|e mail|email address|mail address|mailadresse|correo electrónico|courriel";
 const AGES: &str = "how old|what age|wie alt|quel âge|qué edad|cuántos años tiene";
+/// Words before it that make it a way: "sent by email".
+const BY: &str = "by|via|per|through|over";
 /// Words of a text that tells an age, and the year of a beginning.
 const TELLS_AGE: &str = "\
     years|year|yrs|age|aged|old|born|built|founded|opened|since|bought|made|alt|jahre|geboren|ans|\
@@ -112,10 +116,11 @@ impl Measure {
             () if has(TEMPERATURES) => Some(Self::Temperature),
             // "How high is the fee?" wants no length.
             () if has(HIGHS) && has(AMOUNTS) => None,
+            () if has(NO_LENGTHS) || has(PROGRESS) => None,
             () if has(LENGTHS) => Some(Self::Length),
             () if has(WEIGHTS) => Some(Self::Weight),
             () if has(SHARES) => Some(Self::Share),
-            () if has(MAILS) => Some(Self::Mail),
+            () if entries(MAILS).any(|mail| is_asked_for(&words, mail)) => Some(Self::Mail),
             () if has(PHONES) => Some(Self::Phone),
             () => None,
         }
@@ -187,6 +192,12 @@ impl Measure {
     }
 }
 
+/// Whether words ask for an address of mail, and speak of no way.
+fn is_asked_for(words: &str, mail: &str) -> bool {
+    let is_way = |by: &str| contains(words, &format!("{by} {mail}"));
+    contains(words, mail) && !entries(BY).any(is_way)
+}
+
 /// Whether the names above a value say a currency.
 fn has_currency(above: &str) -> bool {
     has_money(&format!("{above} 0"))
@@ -224,6 +235,9 @@ mod tests {
         assert_eq!(Measure::of("Who measures the temperature?", false), None);
         assert_eq!(Measure::of("How high is the supplement for nights?", false), None);
         assert_eq!(Measure::of("How high is the tower?", false), Some(Measure::Length));
+        assert_eq!(Measure::of("What is the longest film I can send by e-mail?", false), None);
+        assert_eq!(Measure::of("How far along is the new pier?", false), None);
+        assert_eq!(Measure::of("How far is the new pier?", false), Some(Measure::Length));
     }
 
     #[test]

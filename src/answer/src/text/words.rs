@@ -26,6 +26,8 @@ const NUMBER_QUESTIONS: &str = "\
     how many|how much|how long|how far|how tall|how old|how big|how large|what percentage|\
     what percent|what number|wie viel|wie viele|wieviel|wieviele|wie lange|cuánto|cuánta|cuántos|\
     cuántas|qué porcentaje|combien|сколько|多少|几";
+/// Phrases that ask for the state of a work, and no number.
+pub(crate) const PROGRESS: &str = "how far along|how far advanced|how far on";
 const DATE_QUESTIONS: &str = "\
     when|what year|which year|what date|which date|what day|which day|which weekday|what month|\
     which month|what time|which days|what days|wann|welchem tag|welcher tag|welchem jahr|\
@@ -170,7 +172,7 @@ pub(crate) fn asked(question: &str) -> Asked {
     };
     if is_dated() {
         Asked::Date
-    } else if has(NUMBER_QUESTIONS) && !is_number_inside(&question) {
+    } else if has(NUMBER_QUESTIONS) && !has(PROGRESS) && !is_number_inside(&question) {
         Asked::Number
     } else if has(PERSON_QUESTIONS) {
         Asked::Person
