@@ -39,6 +39,8 @@ const WEEKDAY_QUESTIONS: &str = "\
     quel jour de la semaine|quels jours de la semaine|qué día de la semana|qué días de la semana";
 /// Words that ask for a day or a year, and not for a time of day.
 const DAY_QUESTIONS: &str = "year|date|day|month|jahr|tag|monat|année|jour|mois|año|día|mes";
+/// Interrogatives that begin a statement: "I lost my key. How much is a new one?".
+const STATING: &str = "i|my|you|your|please";
 /// Date words that also join sentences, and do where they stand inside.
 const JOINTS: &str = "when|quand|cuando";
 /// Words before one of them that leave it a question word.
@@ -190,6 +192,7 @@ fn is_number_inside(question: &str) -> bool {
         before.split_whitespace().count() > 1 && !is_entry(ASKED, last)
     };
     is_interrogative(first)
+        && !is_entry(STATING, first)
         && !entries(NUMBER_QUESTIONS).any(|phrase| question.starts_with(&format!(" {phrase} ")))
         && entries(NUMBER_QUESTIONS).any(is_inside)
 }
@@ -415,6 +418,8 @@ mod tests {
             ("Since when is it open?", Asked::Date),
             ("How was it decided how many each party sends?", Asked::Other),
             ("In how many halls do they play?", Asked::Number),
+            ("I have lost my key. How much is a new one?", Asked::Number),
+            ("How far along is the new hall?", Asked::Other),
             ("What is it, and how much does it weigh?", Asked::Number),
         ] {
             assert_eq!(asked(question), expected, "{question}");
