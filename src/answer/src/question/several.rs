@@ -1,7 +1,6 @@
 //! Questions for several things, by the plural that they name.
 
 use crate::question::phrases::{BEFORE_NOUN, LISTS, WHO_OR_WHERE};
-use crate::question::wish::WHICH;
 use crate::text::words::is_entry;
 
 /// Words behind a noun that begins keywords.
@@ -15,6 +14,8 @@ const BEHIND_SEVERAL: &str = "\
 /// Verbs with the ending of a plural: "what happens when".
 const VERBS: &str =
     "happens|comes|needs|makes|means|goes|belongs|applies|gets|takes|gives|keeps|follows";
+/// Words before the noun of which some are asked for inside a question. Behind "who" stands a verb.
+const WHICH: &str = "which|welche|welcher|quels|quelles|cuáles";
 /// Words of a noun that is made of several.
 const SEVERAL_WORDS_MAX: usize = 3;
 /// Words behind the opening among which the noun stands: "what are the three main signs of".

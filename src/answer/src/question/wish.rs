@@ -82,8 +82,7 @@ const OVER: &str = "\
     run out|runs out|expire|expires|end|ends|until when|terminate|terminates|valid until|läuft aus|\
     endet|bis wann|expire|prend fin|jusqu'à quand|vence|termina|hasta cuándo";
 const WHERE: &str = "where|wo|où|dónde";
-pub(crate) const WHICH: &str =
-    "who|which|wer|welche|welcher|qui|quels|quelles|quién|quiénes|cuáles";
+const WHICH: &str = "who|which|wer|welche|welcher|qui|quels|quelles|quién|quiénes|cuáles";
 /// The unit that a question wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -387,6 +386,7 @@ mod tests {
             ("What should guests bring?", Wanted::List),
             ("How many litres does the pump lift?", Wanted::Fact),
             ("Who keeps the keys?", Wanted::Fact),
+            ("My mast is bent, who mends that?", Wanted::Fact),
             ("What happens when the alarm rings?", Wanted::Steps),
             ("Opening the hall, what's the order of things to do?", Wanted::Steps),
         ] {
