@@ -12,6 +12,9 @@ const MOST: &str = "\
 const LEAST: &str = "\
     lowest|least|smallest|fewest|minimum|worst|niedrigste|niedrigsten|kleinste|kleinsten|\
     wenigsten|plus bas|plus petit|menor|más bajo|más pequeño";
+/// Phrases of bounds and degrees that have such a word: "how many at most".
+const NO_EXTREMES: &str =
+    "at most|at the most|at least|at the least|at the latest|at best|at worst";
 /// Words directly before one of them that want the second and the third.
 const RANKS: [&str; 2] =
     ["second|2nd|zweit|zweite|segundo|segunda", "third|3rd|dritt|dritte|tercer|tercera"];
@@ -28,7 +31,9 @@ pub(crate) enum Extreme {
 /// The extreme that a question wants, of which `unbound` are the words without those of bounds;
 /// `is_most` says which its superlative of a quality wants.
 pub(crate) fn extreme(unbound: &str, is_most: Option<bool>) -> Option<Extreme> {
-    let wants = |list: &str| entries(list).any(|phrase| contains(unbound, phrase));
+    let words = entries(NO_EXTREMES)
+        .fold(unbound.to_owned(), |words, phrase| words.replace(&format!(" {phrase} "), " "));
+    let wants = |list: &str| entries(list).any(|phrase| contains(&words, phrase));
     let (most, least) = is_most.map_or_else(|| (wants(MOST), wants(LEAST)), |most| (most, !most));
     match (most, least) {
         (true, false) => Some(Extreme::Most),

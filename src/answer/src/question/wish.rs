@@ -418,6 +418,7 @@ mod tests {
         assert_eq!(Question::new("Which pump has the highest lift?").extreme, Some(Extreme::Most));
         assert_eq!(Question::new("Which is the cheapest pump?").extreme, Some(Extreme::Least));
         assert_eq!(Question::new("the heaviest pump").extreme, Some(Extreme::Most));
+        assert_eq!(Question::new("How warm may the pump be at most?").extreme, None);
         for (question, rank) in [
             ("Which pump has the second highest lift?", 2),
             ("Qual es la segunda bomba más cara?", 2),
