@@ -18,7 +18,8 @@ impl Score {
             found += self.keyed;
         }
         found -= self.missing;
-        if self.verdict.is_some() {
+        // One of the things that are counted does not tell their number by itself.
+        if self.verdict.is_some() && !self.is_counted {
             // What is not there is not there, however much a passage looks like an answer.
             let lacks = self.missing > 0.0 || self.lacks_kind || self.lacks_measure.is_some();
             let doubt = if self.has_values { DOUBT_OF_OTHERS } else { evidence.doubt };
@@ -151,5 +152,7 @@ mod tests {
         assert!(confidence(sentence, other) < 1.0);
         let unread = Score { verdict: None, ..row };
         assert!(confidence(unread, thing) > 1.0);
+        let counted = Score { is_counted: true, ..row };
+        assert!(confidence(counted, thing) > 1.0);
     }
 }
