@@ -353,10 +353,17 @@ impl Question {
     }
 }
 
-/// The last question of a text: a follow-up stands behind those that it refers to.
+/// The last question of a text, with a statement behind it: a follow-up stands behind those that it
+/// refers to.
 pub(crate) fn last_of(text: &str) -> &str {
     let last = text.trim_end_matches(['?', ' ', '\u{A0}']);
-    last.rsplit_once("? ").map_or(text, |(_, last)| last)
+    match last.rsplit_once("? ") {
+        Some((before, behind)) if behind.ends_with(['.', '!']) => {
+            before.rfind("? ").map_or(text, |at| &text[at + 2..])
+        }
+        Some((_, last)) => last,
+        None => text,
+    }
 }
 
 #[cfg(test)]
@@ -455,6 +462,8 @@ mod tests {
         assert_eq!(sides("What's the difference between red and blue?"), told(&["red"], &["blue"]));
         assert_eq!(sides("red pump vs blue pump"), told(&["red"], &["blue"]));
         assert_eq!(sides("Who keeps the keys?"), None);
+        let stated = "Where is the pump? What does it cost? I want the blue one.";
+        assert_eq!(last_of(stated), "What does it cost? I want the blue one.");
         let follow_up = Question::new("What happens if the pump leaks? Who is told about it?");
         assert_eq!((follow_up.wanted, follow_up.asked), (Wanted::Fact, Asked::Person));
     }
