@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::text::stops::goes_over;
 use crate::text::words::{contains, is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
 
@@ -13,7 +14,7 @@ const ENGLISH: &str =
 /// Capitalised words that are no names.
 const NO_NAMES: &str = "\
     i|monday|tuesday|wednesday|thursday|friday|saturday|sunday|january|february|march|april|may|\
-    june|july|august|september|october|november|december|mr|mrs|ms|dr|prof|and|but|or|so";
+    june|july|august|september|october|november|december|mr|mrs|ms|dr|prof|and|but|or|so|ok|okay";
 /// Letters before the dash of a code, and digits behind it: behind small letters more.
 const CODE_LETTERS_MAX: usize = 4;
 const CODE_DIGITS_MIN: usize = 2;
@@ -66,6 +67,7 @@ impl Named {
 pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
     let text = spaced(question);
     let words: Vec<&str> = question.unicode_words().collect();
+    let begins = beginnings(question);
     let is_capital = |word: &&str| word.starts_with(char::is_uppercase);
     let capitals = words.iter().skip(1).filter(|word| is_capital(word)).count();
     let is_heading = capitals as f32 > NAMES_SHARE_MAX * words.len() as f32;
@@ -89,7 +91,7 @@ pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
             () if has_names && at > 0 && is_ordinal(word) => Named::Ordinal,
             () if is_code(word) => Named::Code,
             () if is_year(word) => Named::Year,
-            () if has_names && at > 0 && is_name(word) => Named::Name,
+            () if has_names && !begins[at] && is_name(word) => Named::Name,
             () => continue,
         };
         let analysed = HybridQuery::analyse(word);
@@ -103,6 +105,18 @@ pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
     let marked = question.split_whitespace().filter_map(number_of_code);
     names.extend(marked.chain(numbered(&words)).map(|number| (number.to_owned(), Named::Code)));
     names
+}
+
+/// Whether each word of a question is the first one, or the first behind a statement.
+fn beginnings(question: &str) -> Vec<bool> {
+    let mut before = "";
+    let begins = question.unicode_word_indices().map(|(at, word)| {
+        let is_ended = question[..at].trim_end().ends_with(['.', '!']);
+        let begins = before.is_empty() || (is_ended && !goes_over(before, question, at));
+        before = word;
+        begins
+    });
+    begins.collect()
 }
 
 /// The number of a code with a dash: "O-5009", of "INV-2024-117" the last one.
@@ -180,6 +194,8 @@ mod tests {
         assert_eq!(named("What is Dr Solheim's salary on Monday?"), ["solheim"]);
         assert!(named("What was the fix of HV-2214 and of A131?").contains(&"a131".to_owned()));
         assert_eq!(named("Which bin for cytotoxic drugs?"), [""; 0]);
+        assert_eq!(named("The pump is down. Fishing trip at ten, is it OK to go?"), [""; 0]);
+        assert_eq!(named("It is for Dr. Solheim. Is the boat free?"), ["solheim"]);
     }
 
     #[test]
