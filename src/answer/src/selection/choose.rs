@@ -226,7 +226,7 @@ impl Choice<'_> {
         let judged =
             |at: usize| (is_read(at) == has_reader).then(|| self.scores[at].judged(self.question));
         let judged = self.best(judged)?;
-        let is_meant = |at: usize| self.scores[at].keyed > 0.0;
+        let is_meant = |at: usize| self.scores[at].keyed > 0.0 && self.candidate(at).has_values();
         Some(if is_meant(by_words) && !is_meant(judged) { by_words } else { judged })
     }
 

@@ -138,3 +138,13 @@ fn a_few_passages_are_read_behind_a_short_title() {
     let fits = |passage: &String| passage.len() < 300 && passage.contains("is locked");
     assert!(read[1..].iter().all(fits), "{read:?}");
 }
+
+/// A sentence that tells the day of an end is no row that is meant by its value: the reader may
+/// prefer another one.
+#[test]
+fn a_sentence_that_tells_an_end_gives_way_to_what_the_reader_is_sure_of() {
+    let text = "Until 30 June the gate is locked at ten. Reeds are cut between October and March.";
+    let reader = Arc::new(Sure { of: "Reeds", ..Sure::default() });
+    let answer = read_of(&reader, "Until when may the reeds be mown?", "Pond", text);
+    assert!(answer.text.starts_with("Reeds are cut"), "{}", answer.text);
+}
