@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::passages::blocks::Cell;
-use crate::passages::candidates::Candidate;
+use crate::passages::blocks::{Cell, Kind};
+use crate::passages::candidates::{Candidate, Shape};
 use crate::question::condition::unbound;
 use crate::question::named::{CODE_MALUS, Named, names, written};
 use crate::question::phrases::COUNTS;
@@ -36,7 +36,7 @@ const UNTOLD_YEAR_MALUS: f32 = 0.25;
 const ATTRIBUTE_MALUS: f32 = 0.15;
 const DOING_MALUS: f32 = 0.25;
 /// Confidence that is lost where the things to be counted are not named: of a row, which would name
-/// them, and of sentences, which may count by other words.
+/// them, and of sentences and settings, which may count by other words.
 const ROW_COUNT_MALUS: f32 = 0.35;
 const COUNT_MALUS: f32 = 0.1;
 
@@ -233,10 +233,10 @@ impl Demands {
             || self.names_number(&passage.cells)
             || counts(&self.counted, &passage.cells, &passage.shown());
         missing
-            + match (is_counted, passage.has_values()) {
-                (true, _) => 0.0,
-                (false, true) => ROW_COUNT_MALUS,
-                (false, false) => COUNT_MALUS,
+            + match passage.shape {
+                _ if is_counted => 0.0,
+                Shape::Unit(Kind::Row | Kind::Record) => ROW_COUNT_MALUS,
+                _ => COUNT_MALUS,
             }
     }
 }

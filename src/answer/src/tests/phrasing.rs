@@ -291,3 +291,15 @@ fn the_next_sentence_tells_who() {
     let answer = told("Who is in charge of the plant fair?", &minutes);
     assert!(answer.contains("Saoirse Lomax"), "{answer}");
 }
+
+/// A setting need not name the things of which it tells the number.
+#[test]
+fn a_setting_counts_what_its_name_says_in_other_words() {
+    let settings = "mooring:\n  min_code_length: 7\n  lamp: on\n";
+    let answer =
+        told("How many digits must a mooring code have at least?", &[("m.yaml", settings)]);
+    assert!(answer.contains("min_code_length: 7"), "{answer}");
+    let table = "| Code | Opens |\n|---|---|\n| mooring code | 7 |\n| gate code | 4 |\n";
+    let answer = told("How many digits must a mooring code have at least?", &[("m.md", table)]);
+    assert_eq!(answer, ABSTENTION, "a row would name them");
+}
