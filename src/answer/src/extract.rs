@@ -1,37 +1,29 @@
 //! Answers made of passages that stand in the chunks.
 
+mod verdicts;
+
 use std::sync::Arc;
 
 use crate::compose::{Answer, SourceOrder, compose};
 use crate::error::AnswerError;
+use crate::extract::verdicts::Again;
 use crate::passages::candidates::{Candidate, Part, Reading, read};
 use crate::passages::document::{HITS_MAX, HITS_OF_ROWS_MAX};
 use crate::question::wish::Question;
 use crate::relevance::evidence::Evidence;
-use crate::relevance::score::{Score, by_words, dot};
+use crate::relevance::score::{by_words, dot};
 use crate::selection::choose::Choice;
 use crate::selection::foreign::{Glossary, Strength, as_written};
 use crate::selection::kinds::asks_for_rows;
-use crate::translation::{Gloss, Language, Lexicon};
+use crate::translation::Gloss;
 use crate::versions::editions::Editions;
 use lodestone_embed::{EmbedError, Embedder, Lane, OwnedText, RecentVectors, Role};
 use lodestone_rank::Reranker;
-use lodestone_types::{Clock, ErrorKind, RequestContext, RetrievedChunk, SystemClock};
+use lodestone_types::{Clock, RequestContext, RetrievedChunk, SystemClock};
 
 /// Passages that are compared with the question by the model: those that are best by their words
 /// and their chunk. Bounds the work of the model for one answer, at some 30 tokens each.
 const EMBEDDED_MAX: usize = 24;
-/// Passages of them that the reader reads, the best by words and vectors. With all of them the
-/// first passage is right for .606 of 1,387 questions, with eight for .605.
-const READ_MAX: usize = 8;
-/// The judge's verdict below which a passage surely does not answer. Cross-encoders put nearly all
-/// pairs at one of the two ends: what is less than one in ten is a no. Chosen by reason, not by
-/// measurement.
-const STANDS_MIN: f32 = 0.1;
-/// Characters of a title that a model gets before a passage, which shares its window.
-const TITLE_CHARS_MAX: usize = 200;
-/// Share of the time that a question has left, that the judge may take of it, and the reader.
-const VERDICTS_SHARE: u32 = 4;
 
 /// The passages of an answer, and the strength of the best one.
 #[derive(Debug, Default)]
@@ -222,6 +214,16 @@ impl Answerer {
             vectors: &vectors,
             evidence: Evidence::needed_for(&asked),
         };
+        let again = match choice.chosen().is_empty() {
+            true => self.read_again(context, &choice, chunks)?,
+            false => None,
+        };
+        let choice = match &again {
+            Some(Again { scores, compared, vectors }) => {
+                Choice { scores, compared, vectors, ..choice }
+            }
+            None => choice,
+        };
         let strength = |at: usize| Strength::of(&choice, at);
         let first = choice.first();
         let strength = first.map(strength).unwrap_or_default();
@@ -233,50 +235,6 @@ impl Answerer {
         }
         let parts = chosen.into_iter().flat_map(|candidate| candidate.parts.clone());
         Ok(Chosen { parts: parts.collect(), told, strength })
-    }
-
-    /// Whether the judge is sure of every passage that it does not answer. Where it fails or has no
-    /// time for all of them it refuses nothing.
-    fn is_refused(
-        &self,
-        context: &RequestContext,
-        question: &str,
-        passages: &[&Candidate],
-        chunks: &[&RetrievedChunk],
-    ) -> Result<bool, AnswerError> {
-        let Some(judge) = self.judge.as_deref().filter(|_| !passages.is_empty()) else {
-            return Ok(false);
-        };
-        let is_no = |score: &f32| lodestone_rank::settle(*score) < STANDS_MIN;
-        let verdicts = verdicts(judge, context, question, &titled(passages, chunks, "\n"))?;
-        Ok(verdicts.is_some_and(|verdicts| verdicts.iter().all(is_no)))
-    }
-
-    /// The verdicts of the reader on the best of the `compared` candidates, by their position among
-    /// all; none for questions that it does not read, and where it fails or has no time for all.
-    fn read(
-        &self,
-        context: &RequestContext,
-        question: &Question,
-        (candidates, chunks): (&[Candidate], &[&RetrievedChunk]),
-        (compared, scores): (&[usize], &[Score]),
-    ) -> Result<Vec<(usize, f32)>, AnswerError> {
-        let Some(reader) = self.reader.as_deref() else { return Ok(Vec::new()) };
-        let mut best = compared.to_vec();
-        best.sort_by(|a, b| scores[*b].relevance().total_cmp(&scores[*a].relevance()));
-        best.truncate(READ_MAX);
-        let reads = |at: &usize| question.wants_one_passage(candidates[*at].shape);
-        if !best.first().is_some_and(reads) {
-            return Ok(Vec::new());
-        }
-        let first = best.first().map(|at| &*chunks[candidates[*at].hit].text);
-        if !first.is_some_and(|first| are_english(&question.text, first)) {
-            return Ok(Vec::new());
-        }
-        let passages: Vec<&Candidate> = best.iter().map(|at| &candidates[*at]).collect();
-        let texts = titled(&passages, chunks, ": ");
-        let verdicts = verdicts(reader, context, &question.text, &texts)?;
-        Ok(best.into_iter().zip(verdicts.into_iter().flatten()).collect())
     }
 
     /// The vectors of the question and of the candidates.
@@ -299,50 +257,6 @@ impl Answerer {
         let question_vector = vectors.remove(0);
         Ok((question_vector, vectors))
     }
-}
-
-/// Passages behind the titles of their sources, as models that read pairs get them.
-fn titled(passages: &[&Candidate], chunks: &[&RetrievedChunk], between: &str) -> Vec<String> {
-    let text = |passage: &&Candidate| match chunks[passage.hit].source.title.as_str() {
-        "" => passage.compared.clone(),
-        title => {
-            let end = title.char_indices().nth(TITLE_CHARS_MAX).map_or(title.len(), |(at, _)| at);
-            format!("{}{between}{}", &title[..end], passage.compared)
-        }
-    };
-    passages.iter().map(text).collect()
-}
-
-/// The verdicts of a model on all passages; `None` where it has no time for all of them, or fails.
-fn verdicts(
-    model: &dyn Reranker,
-    context: &RequestContext,
-    question: &str,
-    passages: &[String],
-) -> Result<Option<Vec<f32>>, AnswerError> {
-    let passages: Vec<&str> = passages.iter().map(String::as_str).collect();
-    match model.score(context, context.part_of_rest(VERDICTS_SHARE), question, &passages) {
-        Ok(read) => Ok((read.scores.len() == passages.len()).then_some(read.scores)),
-        Err(error) => {
-            context.check().map_err(EmbedError::from)?;
-            // One tenant with many questions must not fill the log.
-            match error.kind() {
-                ErrorKind::Overloaded => tracing::debug!(%error, "an answer goes without verdicts"),
-                _ => {
-                    tracing::warn!(%error, model = model.name(), "an answer goes without verdicts")
-                }
-            }
-            Ok(None)
-        }
-    }
-}
-
-/// Whether a question and the text that its best passage is of are in the language that the reader
-/// reads. A short question need not tell its own; the text does then.
-fn are_english(question: &str, text: &str) -> bool {
-    let told = [question, text].map(|one| Lexicon::get().language_of(one));
-    let other = |language: &Option<Language>| language.is_some_and(|it| it != Language::English);
-    Evidence::is_of_latin(question) && !told.iter().any(other) && told.iter().any(Option::is_some)
 }
 
 /// Drops the passages that a later document in force has changed.

@@ -331,6 +331,14 @@ impl Question {
             && !self.compares
     }
 
+    /// Whether one passage by itself may answer for want of a list or of steps.
+    pub(crate) fn may_be_told_by_one(&self) -> bool {
+        matches!(self.wanted, Wanted::Steps | Wanted::List)
+            && self.extreme.is_none()
+            && self.total.is_none()
+            && !self.compares
+    }
+
     /// Whether a row or record is a likely answer.
     pub(crate) fn wants_values(&self) -> bool {
         matches!(self.wanted, Wanted::Fact | Wanted::List)
