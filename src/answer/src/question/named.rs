@@ -75,8 +75,9 @@ pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
     let is_name = |word: &str| {
         let bare = word.strip_suffix("'s").or(word.strip_suffix("’s")).unwrap_or(word);
         let is_listed = NO_NAMES.split('|').any(|other| other == bare.to_lowercase());
-        // A letter alone is part of a name: "P-card".
-        let is_word = bare.chars().count() > 1;
+        // A letter alone is part of a name, "P-card", and "I'm" is none.
+        let is_pronoun = bare.split(['\'', '\u{2019}']).next() == Some("I");
+        let is_word = bare.chars().count() > 1 && !is_pronoun;
         is_word && bare.starts_with(char::is_uppercase) && !is_listed && !is_interrogative(bare)
     };
     // Elsewhere what begins with a digit may be an ordinal or a measure.
@@ -110,8 +111,11 @@ pub(crate) fn names(question: &str) -> BTreeMap<String, Named> {
 /// Whether each word of a question is the first one, or the first behind a statement.
 fn beginnings(question: &str) -> Vec<bool> {
     let mut before = "";
+    // Names of an answer before may stand behind a question, but for a statement at the end.
+    let is_stated = question.trim_end().ends_with(['.', '!']);
+    let ends = |c: char| matches!(c, '.' | '!') || (is_stated && c == '?');
     let begins = question.unicode_word_indices().map(|(at, word)| {
-        let is_ended = question[..at].trim_end().ends_with(['.', '!']);
+        let is_ended = question[..at].trim_end().ends_with(ends);
         let begins = before.is_empty() || (is_ended && !goes_over(before, question, at));
         before = word;
         begins
@@ -195,6 +199,7 @@ mod tests {
         assert!(named("What was the fix of HV-2214 and of A131?").contains(&"a131".to_owned()));
         assert_eq!(named("Which bin for cytotoxic drugs?"), [""; 0]);
         assert_eq!(named("The pump is down. Fishing trip at ten, is it OK to go?"), [""; 0]);
+        assert_eq!(named("What does the trip cost while I'm a guest? Booked it in May."), [""; 0]);
         assert_eq!(named("It is for Dr. Solheim. Is the boat free?"), ["solheim"]);
     }
 
