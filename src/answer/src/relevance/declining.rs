@@ -36,7 +36,7 @@ const UNTOLD_YEAR_MALUS: f32 = 0.25;
 const ATTRIBUTE_MALUS: f32 = 0.15;
 const DOING_MALUS: f32 = 0.25;
 /// Confidence that is lost where the things to be counted are not named: of a row, which would name
-/// them, and of sentences and settings, which may count by other words.
+/// them, and of sentences, which may count by other words.
 const ROW_COUNT_MALUS: f32 = 0.35;
 const COUNT_MALUS: f32 = 0.1;
 
@@ -234,6 +234,8 @@ impl Demands {
             || counts(&self.counted, &passage.cells, &passage.shown());
         missing
             + match passage.shape {
+                // A setting names what its number is in words of its own.
+                Shape::Unit(Kind::Field) => 0.0,
                 _ if is_counted => 0.0,
                 Shape::Unit(Kind::Row | Kind::Record) => ROW_COUNT_MALUS,
                 _ => COUNT_MALUS,
