@@ -17,7 +17,7 @@ use crate::question::named::{CODE_MALUS, Named, names, written};
 use crate::question::phrases::COUNTS;
 use crate::question::wish::{Question, last_of};
 use crate::rows::keys::Keys;
-use crate::text::terms::terms;
+use crate::text::terms::{is_common, terms};
 use crate::text::values::{days, year};
 use crate::text::words::{self, Asked, contains, entries, is_entry, is_interrogative, spaced};
 use lodestone_text::HybridQuery;
@@ -259,8 +259,12 @@ fn attribute(question: &str) -> Option<(String, f32)> {
         let mut words = opening.unicode_words().take(ATTRIBUTE_WORDS_MAX + 1);
         let mut before = words.next()?;
         for word in words {
+            // "The longest film I can send by mail": what is done with it is not asked.
+            if is_interrogative(before) {
+                return None;
+            }
             if PREPOSITIONS.split('|').any(|other| other == word) {
-                return Some(before);
+                return Some(before).filter(|noun| !is_common(noun));
             }
             before = word;
         }
@@ -371,6 +375,8 @@ mod tests {
         assert_eq!(of("What is the password of the office network?").as_deref(), Some("password"));
         assert_eq!(of("What is the name of the harbour master?"), None, "a name is shown");
         assert_eq!(of("What's the order of things?"), None);
+        assert_eq!(of("What is the longest film I can send by mail?"), None);
+        assert_eq!(of("What is the smallest gap allowed between two boats?"), None);
         assert_eq!(of("Where does it stand when it's hot?"), None);
         assert_eq!(of("what does Ada Solheim earn?").as_deref(), Some("earn"));
         assert_eq!(of("When does Ada Solheim retire?").as_deref(), Some("retir"));
