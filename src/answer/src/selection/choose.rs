@@ -3,16 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::passages::blocks::{Cell, Form, Kind};
+use crate::passages::blocks::{Form, Kind};
 use crate::passages::candidates::{Candidate, Reading, Shape};
-use crate::question::named::{CODE_MALUS, Named, names};
-use crate::question::phrases::BEFORE_NOUN;
 use crate::question::wish::{Question, Wanted};
 use crate::relevance::evidence::Evidence;
 use crate::relevance::form::is_of_mail_head;
 use crate::relevance::score::{Matches, Score, dot};
 use crate::text::terms::terms;
-use crate::text::words::{Asked, contains, entries, enumerates, has_full_name, holds, spaced};
+use crate::text::words::{Asked, enumerates, has_full_name, holds};
 use crate::versions::editions::Editions;
 
 /// Terms of a heading that is the name of things alone: "Courses in spring".
@@ -29,11 +27,6 @@ const RELEVANCE_DROP_MAX: f32 = 0.4;
 /// A further sentence of another section, which says nothing more of what was asked, is this much
 /// less relevant at most.
 const ELSEWHERE_DROP_MAX: f32 = 0.2;
-/// A passage that has a code of the question, which the first one lacks, is this much less relevant
-/// at most.
-const NAMED_DROP_MAX: f32 = 0.25;
-/// A row of the things whose extreme is asked for is this much less relevant at most.
-const EXTREME_DROP_MAX: f32 = 0.4;
 /// Confidence that a further sentence needs; the first one needs 1.
 const FURTHER_CONFIDENCE_MIN: f32 = 0.9;
 /// Largest loss of relevance, and least confidence, of the sentence behind the first one.
@@ -104,50 +97,6 @@ impl Choice<'_> {
         self.of_decisions(first)
             .or_else(|| self.of_cause(first))
             .unwrap_or_else(|| self.sentences(first))
-    }
-
-    /// The first passage where it is sure enough; else, where it lacks a code that the question
-    /// names, one that has it and is sure; none where there is none.
-    fn of_what_is_named(&self, first: usize) -> Option<usize> {
-        let is_sure = |at: usize| self.scores[at].confidence(&self.evidence) >= 1.0;
-        if is_sure(first) {
-            return Some(first);
-        }
-        if let Some(row) = self.of_extreme(first) {
-            return Some(row);
-        }
-        let mut named = names(self.question.last());
-        named.retain(|_, kind| *kind == Named::Code);
-        self.best(|at| {
-            let is_one = self.scores[first].missing >= CODE_MALUS
-                && self.scores[at].missing == 0.0
-                && named.keys().any(|code| self.matches.own[at].contains(code))
-                && self.relevance(at) >= self.relevance(first) - NAMED_DROP_MAX
-                && is_sure(at);
-            is_one.then(|| self.relevance(at))
-        })
-    }
-
-    /// A row of a table with an extreme, where that is asked for, and with a column of the things
-    /// that are: "which partner" of `partner`.
-    fn of_extreme(&self, first: usize) -> Option<usize> {
-        self.question.extreme?;
-        let asked = spaced(self.question.last());
-        let is_column = |cell: &Cell| {
-            let name = spaced(&cell.name.replace('_', " "));
-            let name = name.trim();
-            !name.is_empty()
-                && entries(BEFORE_NOUN).any(|which| contains(&asked, &format!("{which} {name}")))
-        };
-        self.best(|at| {
-            let is_one = self.candidate(at).has_values()
-                && !self.candidate(at).is_beside(self.candidate(first))
-                && self.relevance(at) >= self.relevance(first) - EXTREME_DROP_MAX
-                && self.scores[at].confidence(&self.evidence) >= 1.0
-                && self.candidate(at).cells.iter().any(is_column)
-                && self.extreme(at).is_some();
-            is_one.then(|| self.relevance(at))
-        })
     }
 
     /// The passage of another edition on the matter of the first one, where both are wanted.

@@ -292,6 +292,21 @@ fn the_next_sentence_tells_who() {
     assert!(answer.contains("Saoirse Lomax"), "{answer}");
 }
 
+/// A passage in the words of the question without the measure that it asks for gives way to one
+/// that has it.
+#[test]
+fn a_passage_without_the_measure_gives_way_to_one_with_it() {
+    let texts = [
+        ("minutes.md", "The lock basin of Tarn is too deep, boats of the basin lie in the shade."),
+        ("lock.md", "The basin of the Tarn lock: 4 m of water."),
+    ];
+    let answer = told("How deep may the lock basin of Tarn be at most?", &texts);
+    assert!(answer.starts_with("The basin of the Tarn lock: 4 m"), "{answer}");
+    let texts = [texts[0], ("bridge.md", "The bridge of the Tarn road: 4 m of clearance.")];
+    let answer = told("How deep may the lock basin of Tarn be at most?", &texts);
+    assert_eq!(answer, ABSTENTION, "it is of another matter");
+}
+
 /// A setting need not name the things of which it tells the number.
 #[test]
 fn a_setting_counts_what_its_name_says_in_other_words() {

@@ -1,0 +1,85 @@
+//! The first passage of an answer where it is sure enough, and others in its place.
+
+use crate::passages::blocks::Cell;
+use crate::passages::candidates::Shape;
+use crate::question::named::{CODE_MALUS, Named, names};
+use crate::question::phrases::BEFORE_NOUN;
+use crate::relevance::weights::{light_terms, wanted_terms};
+use crate::selection::choose::Choice;
+use crate::text::words::{contains, entries, spaced};
+
+/// A passage that has a code of the question, which the first one lacks, is this much less relevant
+/// at most.
+const NAMED_DROP_MAX: f32 = 0.25;
+/// A passage with the measure that is asked for, where the first one has none, is this much less
+/// relevant at most, and holds so many words of the question's matter.
+const MEASURED_DROP_MAX: f32 = 0.3;
+const MEASURED_WORDS_MIN: usize = 2;
+/// A row of the things whose extreme is asked for is this much less relevant at most.
+const EXTREME_DROP_MAX: f32 = 0.4;
+
+impl Choice<'_> {
+    /// The first passage where it is sure enough; else, where it lacks a code that the question
+    /// names, or the measure that it asks for, one that has it and is sure; none where there is none.
+    pub(crate) fn of_what_is_named(&self, first: usize) -> Option<usize> {
+        let is_sure = |at: usize| self.scores[at].confidence(&self.evidence) >= 1.0;
+        if is_sure(first) {
+            return Some(first);
+        }
+        if let Some(row) = self.of_extreme(first) {
+            return Some(row);
+        }
+        if let Some(at) = self.of_measure(first) {
+            return Some(at);
+        }
+        let mut named = names(self.question.last());
+        named.retain(|_, kind| *kind == Named::Code);
+        self.best(|at| {
+            let is_one = self.scores[first].missing >= CODE_MALUS
+                && self.scores[at].missing == 0.0
+                && named.keys().any(|code| self.matches.own[at].contains(code))
+                && self.relevance(at) >= self.relevance(first) - NAMED_DROP_MAX
+                && is_sure(at);
+            is_one.then(|| self.relevance(at))
+        })
+    }
+
+    /// A passage with the measure that is asked for and the words of its matter, where the first one
+    /// has no value of it and nothing else can stand for that.
+    fn of_measure(&self, first: usize) -> Option<usize> {
+        self.scores[first].lacks_measure.filter(|measure| measure.is_irreplaceable())?;
+        let matter = &wanted_terms(self.question) - &light_terms(self.question);
+        self.best(|at| {
+            let score = &self.scores[at];
+            let is_one = matches!(self.candidate(at).shape, Shape::Unit(_))
+                && score.lacks_measure.is_none()
+                && score.missing == 0.0
+                && score.confidence(&self.evidence) >= 1.0
+                && self.relevance(at) >= self.relevance(first) - MEASURED_DROP_MAX
+                && matter.intersection(&self.matches.own[at]).count() >= MEASURED_WORDS_MIN;
+            is_one.then(|| score.judged(self.question))
+        })
+    }
+
+    /// A row of a table with an extreme, where that is asked for, and with a column of the things
+    /// that are: "which partner" of `partner`.
+    fn of_extreme(&self, first: usize) -> Option<usize> {
+        self.question.extreme?;
+        let asked = spaced(self.question.last());
+        let is_column = |cell: &Cell| {
+            let name = spaced(&cell.name.replace('_', " "));
+            let name = name.trim();
+            !name.is_empty()
+                && entries(BEFORE_NOUN).any(|which| contains(&asked, &format!("{which} {name}")))
+        };
+        self.best(|at| {
+            let is_one = self.candidate(at).has_values()
+                && !self.candidate(at).is_beside(self.candidate(first))
+                && self.relevance(at) >= self.relevance(first) - EXTREME_DROP_MAX
+                && self.scores[at].confidence(&self.evidence) >= 1.0
+                && self.candidate(at).cells.iter().any(is_column)
+                && self.extreme(at).is_some();
+            is_one.then(|| self.relevance(at))
+        })
+    }
+}
