@@ -21,7 +21,7 @@ use unicode_segmentation::UnicodeSegmentation;
 /// A row of those that are selected is this much less relevant than a sentence at most.
 const SELECTED_DROP_MAX: f32 = 0.2;
 /// Confidence that a row needs that is computed with.
-const COMPUTED_CONFIDENCE_MIN: f32 = 0.85;
+pub(crate) const COMPUTED_CONFIDENCE_MIN: f32 = 0.85;
 /// Words of a question in a row for which one of a side of its comparison stands.
 const SIDE_WEIGHT: usize = 4;
 /// Rows of a table that are selected or computed with.

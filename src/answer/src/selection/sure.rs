@@ -6,6 +6,7 @@ use crate::question::named::{CODE_MALUS, Named, names};
 use crate::question::phrases::BEFORE_NOUN;
 use crate::relevance::weights::{light_terms, wanted_terms};
 use crate::selection::choose::Choice;
+use crate::selection::rows::COMPUTED_CONFIDENCE_MIN;
 use crate::text::words::{contains, entries, spaced};
 
 /// A passage that has a code of the question, which the first one lacks, is this much less relevant
@@ -74,9 +75,9 @@ impl Choice<'_> {
         };
         self.best(|at| {
             let is_one = self.candidate(at).has_values()
-                && !self.candidate(at).is_beside(self.candidate(first))
                 && self.relevance(at) >= self.relevance(first) - EXTREME_DROP_MAX
-                && self.scores[at].confidence(&self.evidence) >= 1.0
+                && self.scores[at].confidence(&self.evidence) >= COMPUTED_CONFIDENCE_MIN
+                && self.scores[at].missing == 0.0
                 && self.candidate(at).cells.iter().any(is_column)
                 && self.extreme(at).is_some();
             is_one.then(|| self.relevance(at))
