@@ -148,3 +148,17 @@ fn a_sentence_that_tells_an_end_gives_way_to_what_the_reader_is_sure_of() {
     let answer = read_of(&reader, "Until when may the reeds be mown?", "Pond", text);
     assert!(answer.text.starts_with("Reeds are cut"), "{}", answer.text);
 }
+
+/// Where no list is sure, the reader reads single passages.
+#[test]
+fn single_passages_are_read_for_want_of_steps() {
+    let text = "# Storm\n\n1. Close the hatch.\n2. Lower the mast.\n\n# Insects\n\n\
+        Wasps in the cabin: the harbour master smokes them out.\n";
+    let question = "There are wasps on board, how should I react?";
+    let unsure = Arc::new(Sure { of: "nothing", ..Sure::default() });
+    let answer = read_of(&unsure, question, "Boats", text);
+    assert!(answer.is_abstained, "{}", answer.text);
+    let read = unsure.read.lock();
+    assert!(read.iter().any(|passage| passage.contains("Wasps in the cabin")), "{read:?}");
+    assert!(!read.iter().any(|passage| passage.contains("hatch. 2. Lower")), "{read:?}");
+}
