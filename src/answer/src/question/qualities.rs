@@ -370,9 +370,8 @@ fn words(name: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// The unit of a value: its own, or that in its column's name, the last word of it, "length_m",
-/// "Weight (kg)", or else the first one: "days_lent". Short ones begin names for other reasons:
-/// "min_age".
+/// The unit of a value: its own, or the last word of its column's name, "length_m", "Weight (kg)",
+/// or else a long first one: "days_lent", but not "min_age".
 pub(crate) fn unit(name: &str, value: &str) -> Option<String> {
     let own = quantities(value).into_iter().next().map(|one| one.unit)?;
     if !own.is_empty() {
@@ -380,10 +379,8 @@ pub(crate) fn unit(name: &str, value: &str) -> Option<String> {
     }
     let name = words(name);
     let (first, last) = (name.split(' ').next()?, name.split(' ').next_back()?);
-    let is_first = first.chars().count() >= UNIT_LETTERS_MIN
-        && scaled(1.0, first).is_some()
-        && scaled(1.0, last).is_none();
-    Some(if is_first { first } else { last }.to_owned())
+    let is_unit = first.chars().count() >= UNIT_LETTERS_MIN && scaled(1.0, first).is_some();
+    Some(if is_unit && scaled(1.0, last).is_none() { first } else { last }.to_owned())
 }
 
 /// A quantity in the first unit of its kind, and which kind it is; `None` for other units.

@@ -21,7 +21,7 @@ const EXTREME_DROP_MAX: f32 = 0.4;
 
 impl Choice<'_> {
     /// The first passage where it is sure enough; else, where it lacks a code that the question
-    /// names, or the measure that it asks for, one that has it and is sure; none where there is none.
+    /// names, or the measure that it asks for, one that has it and is sure, if there is one.
     pub(crate) fn of_what_is_named(&self, first: usize) -> Option<usize> {
         let is_sure = |at: usize| self.scores[at].confidence(&self.evidence) >= 1.0;
         if is_sure(first) {
@@ -45,7 +45,7 @@ impl Choice<'_> {
         })
     }
 
-    /// A passage with the measure that is asked for and the words of its matter, where the first one
+    /// A passage with the measure that is asked for and words of its matter, where the first one
     /// has no value of it and nothing else can stand for that.
     fn of_measure(&self, first: usize) -> Option<usize> {
         self.scores[first].lacks_measure.filter(|measure| measure.is_irreplaceable())?;
