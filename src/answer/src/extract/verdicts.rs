@@ -1,4 +1,4 @@
-//! What a judge and a reader, models that read the question with a passage, say of passages.
+//! Verdicts of a judge and a reader, models that read the question with a passage.
 
 use super::Answerer;
 use crate::error::AnswerError;

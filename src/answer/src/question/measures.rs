@@ -38,7 +38,7 @@ const MONEY_LISTS: &str = "rates|tariff|tariffs|charges|rent|rents|tarife|tarifs
 const LENGTHS: &str = "\
     how deep|how tall|how wide|how thick|how high|how far|depth|height|width|thickness|wie tief|\
     wie hoch|wie breit|wie dick|tiefe|höhe|breite|profondeur|hauteur|largeur|profundidad|altura";
-/// How far something is before or behind another in time: no length.
+/// Phrases for what is before or behind another thing in time: no length.
 const NO_LENGTHS: &str = "how far ahead|how far in advance|how far beforehand|how far back";
 const HIGHS: &str = "how high|wie hoch";
 /// Nouns of amounts, which are high too.

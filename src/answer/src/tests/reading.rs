@@ -149,7 +149,7 @@ fn a_sentence_that_tells_an_end_gives_way_to_what_the_reader_is_sure_of() {
     assert!(answer.text.starts_with("Reeds are cut"), "{}", answer.text);
 }
 
-/// Where no list is sure, the reader reads single passages.
+/// The reader reads single passages where no list is sure.
 #[test]
 fn single_passages_are_read_for_want_of_steps() {
     let text = "# Storm\n\n1. Close the hatch.\n2. Lower the mast.\n\n# Insects\n\n\
