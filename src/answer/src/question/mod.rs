@@ -4,11 +4,10 @@
 //!   `corrections`: misspelt words; `definitions`: whether it asks what a word means;
 //!   `exclusions`: what it leaves out; `extremes`: which of several it asks for; `measures`: what
 //!   it wants to be measured; `named`: words that name something; `openers`: polite words around
-//!   it; `phrases`: words that tell it; `pointers`: words that refer
-//!   back; `qualities`: what it measures, and the columns that
-//!   hold it; `session`: follow-up questions; `several`: whether it asks for several things;
-//!   `sides`: the two that it compares; `subject`: the same asked of another subject; `wish`: all
-//!   of this together
+//!   it; `phrases`: words that tell it; `pointers`: words that refer back; `qualities`: what it
+//!   measures, and the columns that hold it; `scales`: units of one kind; `session`: follow-up
+//!   questions; `several`: whether it asks for several things; `sides`: the two that it compares;
+//!   `subject`: the same asked of another subject; `wish`: all of this together
 
 pub(crate) mod bounds;
 pub(crate) mod condition;
@@ -22,6 +21,7 @@ pub(crate) mod openers;
 pub(crate) mod phrases;
 pub(crate) mod pointers;
 pub(crate) mod qualities;
+pub(crate) mod scales;
 pub(crate) mod session;
 pub(crate) mod several;
 pub(crate) mod sides;

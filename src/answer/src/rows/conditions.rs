@@ -3,7 +3,8 @@
 use crate::passages::blocks::Cell;
 use crate::question::condition::{Bound, Condition, Relation};
 use crate::question::phrases::OF_AMOUNTS;
-use crate::question::qualities::{Quality, scaled, size, unit};
+use crate::question::qualities::{Quality, size, unit};
+use crate::question::scales::scaled;
 use crate::rows::evaluate::{columns, is_code, is_of_money};
 use crate::text::clock::times;
 use crate::text::terms::terms;
