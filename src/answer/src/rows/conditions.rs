@@ -7,8 +7,9 @@ use crate::question::qualities::{Quality, size, unit};
 use crate::question::scales::scaled;
 use crate::rows::evaluate::{columns, is_code, is_of_money};
 use crate::text::clock::times;
+use crate::text::currencies::{is_currency, is_same_unit};
 use crate::text::terms::terms;
-use crate::text::values::{Day, days, has_money, is_currency, measure, quantities, year};
+use crate::text::values::{Day, days, has_money, measure, quantities, year};
 use crate::text::words::{contains, entries, spaced};
 
 /// Phrases that ask what is open, of which one column tells the beginning and the next the end.
@@ -123,7 +124,7 @@ impl Condition {
         let words = terms(&name.replace('_', " "));
         let kind = |unit: &str| scaled(1.0, unit).map(|(kind, _)| kind);
         let is_one = |own: String| {
-            own == *of_bound
+            is_same_unit(&own, of_bound)
                 || (scales && kind(&own).is_some_and(|own| kind(of_bound) == Some(own)))
         };
         !of_bound.is_empty()

@@ -7,6 +7,7 @@
 use time::{Date, Month};
 
 use crate::passages::blocks::Cell;
+use crate::text::currencies::is_same_unit;
 use crate::text::values::{Day, Quantity, days, measure, quantities, words_of};
 
 /// Words before the upper end of a range. Lower case.
@@ -52,8 +53,8 @@ const ENDS: &[(&str, &str)] = &[
 pub(crate) fn range_holds(cells: &[Cell], asked: &Quantity) -> Option<bool> {
     let is_of_unit = |cell: &Cell| {
         asked.unit.is_empty()
-            || words_of(&cell.name).any(|word| word == asked.unit)
-            || quantities(&cell.value).iter().any(|quantity| quantity.unit == asked.unit)
+            || words_of(&cell.name).any(|word| is_same_unit(&word, &asked.unit))
+            || quantities(&cell.value).iter().any(|one| is_same_unit(&one.unit, &asked.unit))
     };
     let mut verdict = None;
     let ends = pairs(cells).filter_map(|(low, high)| {
@@ -201,6 +202,10 @@ mod tests {
         assert_eq!(of(&[("Weight", "not more than 10 kg")]), Some(false));
         assert_eq!(of(&[("Weight", "not less than 10 kg")]), Some(true));
         assert_eq!(of(&[("Thickness", "10-14 cm")]), None);
+        let sum = &quantities("a loan of 700 euros")[0];
+        let of = |value: &str| range_holds(&cells(&[("Loan", value)]), sum);
+        assert_eq!((of("up to 500 EUR"), of("500 to 900 \u{20AC}")), (Some(false), Some(true)));
+        assert_eq!(of("up to 900 CHF"), None);
         let week = cells(&[("from", "2025-04-21"), ("to", "2025-04-27")]);
         let day = |text| span_holds(&week, days(text)[0].1);
         assert_eq!((day("22 April 2025"), day("1 May 2025")), (Some(true), Some(false)));

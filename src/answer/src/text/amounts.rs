@@ -3,7 +3,8 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::text::values::{decimal_mark, is_currency, number, quantities};
+use crate::text::currencies::is_currency;
+use crate::text::values::{decimal_mark, number, quantities};
 
 /// Decimals of a value that is no amount of its column, a mean, at most.
 const DECIMALS_MAX: usize = 2;

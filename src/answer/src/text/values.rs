@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::text::currencies::is_currency;
 use crate::text::words::is_entry;
 
 const MONTHS: [&str; 12] = [
@@ -44,8 +45,6 @@ fn by_name(lists: &'static [&'static str]) -> HashMap<&'static str, u32> {
     let named = |(at, names): (u32, &&'static str)| names.split('|').map(move |name| (name, at));
     (0..).zip(lists).flat_map(named).collect()
 }
-const CURRENCIES: &[&str] =
-    &["gbp", "eur", "usd", "chf", "euro", "euros", "pounds", "dollars", "franken"];
 /// Words and signs of multiples behind a number, the latter behind an amount of money alone.
 const MULTIPLES: [(f64, &str); 3] = [
     (1e3, "thousand|tausend|tsd|mil|miles"),
@@ -201,9 +200,8 @@ pub(crate) fn weekday(word: &str) -> Option<u32> {
 
 /// Whether a text names an amount of money.
 pub(crate) fn has_money(text: &str) -> bool {
-    let is_currency = |word: String| CURRENCIES.contains(&word.as_str());
     text.contains(|c: char| c.is_ascii_digit())
-        && (text.contains(['£', '$', '€']) || words_of(text).any(is_currency))
+        && (text.contains(['£', '$', '€']) || words_of(text).any(|word| is_currency(&word)))
 }
 
 /// A number with the unit behind it or the currency around it, possibly none.
@@ -302,11 +300,6 @@ fn multiple(word: &str, is_money: bool) -> Option<f64> {
     let of_money = MULTIPLES_OF_MONEY.iter().filter(|_| is_money);
     let mut all = MULTIPLES.iter().chain(of_money);
     all.find(|(_, words)| is_entry(words, word)).map(|(factor, _)| *factor)
-}
-
-/// Whether a unit is one of money.
-pub(crate) fn is_currency(unit: &str) -> bool {
-    unit.contains(['£', '$', '€']) || CURRENCIES.contains(&unit)
 }
 
 /// The byte where the sign of the number at a byte stands, "-40", "minus 40"; the same byte where
