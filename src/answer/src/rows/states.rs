@@ -52,9 +52,9 @@ fn first_word(cell: &Cell) -> &str {
 }
 
 /// Positions of the rows that are not finished. Where a state is the word that is asked for, "open"
-/// beside "waiting" and "sent off", those of that state and those that go on; else by their state
-/// or, where no row has one, those of which nothing tells when they were finished. `None` where no
-/// row tells either. `asked` are the words of the question.
+/// beside "waiting" and "sent off", those of that state and, unless its column is named, those that
+/// go on; else by their state or, where no row has one, those of which nothing tells when they were
+/// finished. `None` where no row tells either. `asked` are the words of the question.
 pub(crate) fn open(asked: &str, rows: &[&[Cell]]) -> Option<Vec<usize>> {
     let first = |row: &[Cell], is_one: fn(&Cell) -> bool| {
         row.iter().find(|cell| is_one(cell)).map(|cell| first_word(cell).to_owned())
@@ -66,7 +66,8 @@ pub(crate) fn open(asked: &str, rows: &[&[Cell]]) -> Option<Vec<usize>> {
         state.is_some_and(|word| is_entry(OPEN, &word) && contains(asked, &word))
     };
     if rows.iter().any(|row| is_said(row)) {
-        let is_one = |at: &usize| is_said(rows[*at]) || goes_on(rows[*at]);
+        let is_exact = rows.iter().any(|row| names_state(asked, row));
+        let is_one = |at: &usize| is_said(rows[*at]) || (!is_exact && goes_on(rows[*at]));
         return Some((0..rows.len()).filter(is_one).collect());
     }
     let is_open = |row: &[Cell]| match has_state {
@@ -75,6 +76,15 @@ pub(crate) fn open(asked: &str, rows: &[&[Cell]]) -> Option<Vec<usize>> {
     };
     let open = (0..rows.len()).filter(|at| is_open(rows[*at]));
     (has_state || has_ends).then(|| open.collect())
+}
+
+/// Whether the words of a question name the column of a row's state and that state: "have the
+/// status open".
+fn names_state(asked: &str, row: &[Cell]) -> bool {
+    row.iter().filter(|cell| is_state(cell)).any(|cell| {
+        let (name, state) = (cell.name.to_lowercase(), first_word(cell).to_lowercase());
+        ["", "is "].iter().any(|verb| contains(asked, &format!("{name} {verb}{state}")))
+    })
 }
 
 /// Whether the state of a row says that it goes on.

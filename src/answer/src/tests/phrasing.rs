@@ -161,6 +161,19 @@ fn all_that_is_not_finished_is_listed() {
     assert!(!answer.contains("T-1") && !answer.contains("T-4"), "{answer}");
 }
 
+/// The state that is named with its column is that one alone.
+#[test]
+fn a_state_that_is_named_is_exact() {
+    let jobs = "# Jobs in the boatyard\n\n| Job | Boat | Status |\n|---|---|---|\n\
+        | J-1 | Tern | closed |\n| J-2 | Heron | open |\n| J-3 | Gull | waiting for parts |\n\
+        | J-4 | Wren | open |\n";
+    let texts = [("jobs.md", jobs)];
+    let answer = told("Which jobs have the status open?", &texts);
+    assert!(["J-2", "J-4"].iter().all(|key| answer.contains(key)), "{answer}");
+    assert!(!answer.contains("J-3"), "{answer}");
+    assert!(told("Which jobs are open?", &texts).contains("J-3"));
+}
+
 /// "First" and "last" at the end ask for the earliest and the latest.
 #[test]
 fn the_first_is_the_earliest() {
