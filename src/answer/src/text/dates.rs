@@ -48,6 +48,15 @@ impl Day {
 }
 
 impl Dated {
+    /// Whether both may mean one day.
+    pub(crate) fn meets(self, other: Self) -> bool {
+        match self.grain.min(other.grain) {
+            Grain::Year => self.day.year == other.day.year,
+            Grain::Month => (self.day.year, self.day.month) == (other.day.year, other.day.month),
+            Grain::Day => self.day == other.day,
+        }
+    }
+
     /// The day of a moment, in UTC.
     pub(crate) fn of(moment: Timestamp) -> Self {
         Self { day: Day::of(moment), grain: Grain::Day }

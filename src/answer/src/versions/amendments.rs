@@ -1,7 +1,7 @@
 //! Amendments: documents that change numbered parts of an older one and leave the others in force,
 //! "changes sections 2 and 4 of the rules of 14 March 2023".
 
-use crate::text::dates::{self, Dated, Grain};
+use crate::text::dates::{self, Dated};
 use crate::text::words::{contains, is_entry, spaced};
 
 /// Verbs of a sentence that changes parts of a document, names of those, and words between numbers.
@@ -62,12 +62,7 @@ impl Changes {
     /// Whether they are of a document that holds `since` a day and has these names: by the day,
     /// where one is told, and a word of a name.
     pub(crate) fn are_of(&self, since: Option<Dated>, names: [&String; 2]) -> bool {
-        let is_day = |of: Dated, since: Dated| match since.grain.min(of.grain) {
-            Grain::Year => since.day.year == of.day.year,
-            Grain::Month => (since.day.year, since.day.month) == (of.day.year, of.day.month),
-            Grain::Day => since.day == of.day,
-        };
-        let is_of_day = self.of.is_none_or(|of| since.is_some_and(|since| is_day(of, since)));
+        let is_of_day = self.of.is_none_or(|of| since.is_some_and(|since| of.meets(since)));
         let mut words = names.into_iter().flat_map(|name| name.split(' '));
         let is_named =
             |word: &str| word.chars().count() >= NAME_LETTERS_MIN && contains(&self.document, word);

@@ -15,7 +15,7 @@ use crate::text::values::year;
 use crate::text::words::{contains, contains_any, entries, is_entry, spaced};
 use crate::versions::amendments::{is_numbered, part_number};
 use crate::versions::dated::Named;
-use crate::versions::notices::{Notice, State, numbers};
+use crate::versions::notices::{Notice, OF_DOCUMENT, State, numbers};
 use lodestone_types::{RetrievedChunk, Timestamp};
 
 /// Words of a question that wants more than what holds now.
@@ -23,9 +23,15 @@ const CHANGES: &str = "\
     what changed|has changed|have changed|was changed|were changed|changed since|changed from|\
     changed to|change since|change from|changes since|increase|increased|decrease|decreased|\
     before and after|then and now|now and then|old and new|so far and|\
-    previous|previously|former|formerly|earlier|older|old|used to|in the past|so far|until now|\
+    previous|previously|former|formerly|earlier|older|used to|in the past|so far|until now|\
     geändert|änderung|früher|frühere|vorher|bisher|alte|alten|changé|changement|auparavant|ancien|\
     ancienne|cambiado|cambio|anterior|draft|entwurf|brouillon|borrador|superseded";
+
+/// The word for an older edition, and words before it that leave it one: "our old prices", but not
+/// "where do I throw old paint".
+const OLD: &str = "old";
+const BEFORE_OLD: &str = "\
+    the|our|your|their|his|her|its|my|this|that|an|and|or|than|to|from|under|was|were";
 
 /// Words of a time before, and of a comparison with it.
 const BEFORE: &str = "\
@@ -39,6 +45,10 @@ const COMPARING: &str = "\
 /// Words that ask for what an edition has of its own, and those that name it.
 const DIFFERENCE: &str = "different|difference|differences|differ|differs|unterschied|anders";
 const NEW: &str = "new|newest|latest|current|now|neu|neue|neuen|aktuell";
+
+/// Words of the two halves of a question that asks what was and what is.
+const THEN: &str = "was|were|did|before|had|war|waren|hatte|était|avant|era|antes";
+const TODAY: &str = "now|today|currently|these days|jetzt|heute|maintenant|aujourd'hui|ahora|hoy";
 
 /// Openings that want all editions where a word for change follows.
 const HOW_DID: &str = "how did|how has|how have|how does";
@@ -232,6 +242,8 @@ impl Wish {
             .any(|word| contains(&words, word) || words.contains(&format!(" {word}")));
         Self {
             wants_all: contains_any(&words, CHANGES)
+                || speaks_of_old(&words)
+                || asks_then_and_now(&words)
                 || (contains_any(&words, HOW_DID) && contains_any(&words, CHANGE))
                 || (contains_any(&words, BEFORE) && contains_any(&words, COMPARING))
                 || (contains_any(&words, NEW) && contains_any(&words, DIFFERENCE))
@@ -279,6 +291,27 @@ impl Wish {
             () => Standing::Holds,
         }
     }
+}
+
+/// Whether a question, by its words, speaks of an older edition: "our old prices", "old rules".
+fn speaks_of_old(spaced: &str) -> bool {
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let is_edition = |at: usize| {
+        let before = at.checked_sub(1).map(|at| words[at]);
+        let is_document =
+            |word: &&str| is_entry(OF_DOCUMENT, word) || is_entry(OF_DOCUMENT, &format!("{word}s"));
+        before.is_none_or(|word| is_entry(BEFORE_OLD, word))
+            || words.get(at + 1).is_some_and(is_document)
+    };
+    (0..words.len()).any(|at| words[at] == OLD && is_edition(at))
+}
+
+/// Whether a question, by its words, asks what was and what is: "what did it cost in 2020 and what
+/// now".
+fn asks_then_and_now(spaced: &str) -> bool {
+    spaced.split_once(" and ").is_some_and(|(then, now)| {
+        contains_any(&format!("{then} "), THEN) && contains_any(&format!(" {now}"), TODAY)
+    })
 }
 
 /// The year that a question names by today's: "last year".
@@ -365,6 +398,10 @@ mod tests {
         assert_eq!(standing("How many days of leave were there in 2022?", &leave), "+--+");
         assert_eq!(standing("How many days does version 3 give?", &leave), "--++");
         assert_eq!(standing("How did leave change?", &leave), "++++");
+        assert_eq!(standing("How long was leave before and how long now?", &leave), "++++");
+        assert_eq!(standing("What did the old rules on leave say?", &leave), "++++");
+        assert_eq!(standing("longest leave, old rule and new rule", &leave), "++++");
+        assert_eq!(standing("Where do I leave old paint?", &leave), "-+-+");
         assert_eq!(standing("When may a request be withdrawn?", &leave), "-+-+");
     }
 
@@ -448,6 +485,16 @@ mod tests {
             ),
         ];
         assert_eq!(standing("How many days?", &renamed), "-+");
+        let timed = [
+            titled("dive-rules-2019.txt", "DIVES AND REST", "Valid from 1 May 2019\n\nTwo dives."),
+            titled("dive-plan-2019.csv", "Dive plan", "Valid from 1 May 2019\n\na,b"),
+            titled(
+                "dive-and-rest-rules.md",
+                "Dives, rest and pay",
+                "Agreed and valid from 1 January 2025. Replaces the rules of 2019. Three dives.",
+            ),
+        ];
+        assert_eq!(standing("How many dives a day?", &timed), "-++");
     }
 
     #[test]

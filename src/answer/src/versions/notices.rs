@@ -2,15 +2,14 @@
 //! from when to when it holds. From its metadata, title, file name and the first lines of its text;
 //! by rule, in English, German, French and Spanish.
 
+use std::collections::BTreeSet;
+
 use crate::text::dates::{self, Dated, Day, Grain};
+use crate::text::terms::terms;
 use crate::text::words::{contains_any, entries, is_entry, spaced};
 use crate::versions::amendments::Changes;
+use crate::versions::head::{FROM, Head, UNTIL};
 use lodestone_types::SourceRecord;
-
-/// Characters of the beginning that may say what holds.
-const HEAD_CHARS: usize = 400;
-/// Sentences of them.
-const HEAD_SENTENCES: usize = 6;
 
 /// Words of names and titles that tell editions apart and not documents.
 const MARKS: &str = "\
@@ -19,32 +18,17 @@ const MARKS: &str = "\
 const DRAFT: &str = "\
     draft|entwurf|brouillon|borrador|never approved|not approved|not yet approved|unapproved|\
     nicht freigegeben|nicht genehmigt|non approuvé|no aprobado";
-const WITHDRAWN: &str = "\
+pub(super) const WITHDRAWN: &str = "\
     superseded|obsolete|withdrawn|archived|outdated|expired|deprecated|revoked|no longer valid|\
     no longer in force|no longer applies|not valid any more|veraltet|ungültig|zurückgezogen|\
     aufgehoben|nicht mehr gültig|ersetzt durch|abgelöst durch|außer kraft|obsolète|périmé|annulé|\
     abrogé|remplacé par|remplacée par|obsoleto|derogado|anulado|sustituido por";
 /// Words of a sentence at the beginning that speaks of its document, not of its matter.
-const OF_DOCUMENT: &str = "\
+pub(crate) const OF_DOCUMENT: &str = "\
     version|edition|status|state|document|policy|procedure|guide|list|sheet|page|sop|rules|terms|\
     conditions|regulations|prices|handbook|manual|draft|approved|valid|superseded|\
     fassung|ausgabe|dokument|richtlinie|entwurf|gültig|document|procédure|valable|documento|\
     procedimiento|válido";
-/// Words of a sentence there that speaks of editions before this one, and the one of itself.
-const OLDER: &str = "\
-    earlier|previous|prior|older|former|preceding|all other|frühere|früheren|bisherige|bisherigen|\
-    ältere|älteren|antérieure|antérieures|précédente|précédentes|anterior|anteriores";
-const ITSELF: &str = "this|dieses|diese|cette|esta";
-/// Phrases behind which the day stands from which a document holds.
-const FROM: &str = "\
-    valid from|effective from|effective|in force from|in force since|applies from|applies since|\
-    rules as of|as of|with effect from|gültig ab|gilt ab|in kraft seit|en vigueur|à partir du|\
-    à compter du|válido desde|vigente desde|a partir del|stand";
-/// Phrases behind which the day stands until which it holds.
-const UNTIL: &str = "\
-    valid until|valid to|valid till|expires|expired on|gültig bis|valable jusqu'au|válido hasta";
-/// Phrases that name an older document.
-const REPLACES: &str = "replaces|supersedes|ersetzt|remplace|sustituye a|reemplaza a";
 /// Documents of which each stands for itself, however alike their names are.
 const SERIES: &str = "\
     minutes|meeting|chat|mail|email|re|fwd|aw|wg|newsletter|incident|log|diary|invoice|ticket|\
@@ -173,13 +157,33 @@ impl Notice {
     /// Whether it says that it replaces the other, by the title or by a code.
     pub(crate) fn is_replacing(&self, other: &Self) -> bool {
         let is_other = |code: &String| other.codes.contains(code) && !self.codes.contains(code);
-        self.ends.iter().any(is_other) || self.replaces_title_of(other)
+        self.ends.iter().any(is_other)
+            || self.replaces_title_of(other)
+            || self.replaces_by_time(other)
     }
 
     fn replaces_title_of(&self, other: &Self) -> bool {
         other.title.stem.contains(' ')
             && self.title.stem != other.title.stem
             && self.replaces.contains(&format!(" {} ", other.title.stem))
+    }
+
+    /// Whether it says that it replaces a document of the kind and the day of the other, "the rules
+    /// of 2019", and the names of both share a word that tells their matter.
+    fn replaces_by_time(&self, other: &Self) -> bool {
+        let words_of = |notice: &Self| -> BTreeSet<String> {
+            let names = spaced(&format!("{} {}", notice.file.stem, notice.title.stem));
+            names.split_whitespace().flat_map(terms).collect()
+        };
+        let kinds: BTreeSet<String> = entries(OF_DOCUMENT).flat_map(terms).collect();
+        let (own, others) = (words_of(self), words_of(other));
+        let is_of_kind = || !(&(&terms(&self.replaces) & &others) & &kinds).is_empty();
+        let is_of_matter = || !(&(&own & &others) - &kinds).is_empty();
+        let is_of_day = |since: Dated| {
+            dates::all(&self.replaces).into_iter().any(|of| of.meets(since))
+                && self.since.is_none_or(|own| own.day > since.day)
+        };
+        other.since.is_some_and(is_of_day) && is_of_kind() && is_of_matter()
     }
 
     /// Whether it changes parts of the other.
@@ -281,7 +285,7 @@ fn numbered(words: &[String]) -> (Vec<u32>, Vec<usize>) {
 
 /// The codes that stand for documents in a text: capitals and a number, "LG-1", "SOP 12"; letters
 /// and digits in one word, "lg1". No versions and no years.
-fn codes(text: &str) -> Vec<String> {
+pub(super) fn codes(text: &str) -> Vec<String> {
     let words: Vec<&str> =
         text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let is_number = |word: &str| word.len() < 4 && word.bytes().all(|byte| byte.is_ascii_digit());
@@ -309,86 +313,4 @@ pub(crate) fn numbers(text: &str) -> Vec<u32> {
     let (named, _) = numbered(&words);
     let bare = || -> Option<Vec<u32>> { words.iter().map(|word| word.parse().ok()).collect() };
     if named.is_empty() { bare().unwrap_or_default() } else { named }
-}
-
-/// The first sentences of a text, where documents say what they are.
-struct Head {
-    sentences: Vec<String>,
-}
-
-impl Head {
-    fn of(text: &str) -> Self {
-        let end = text.char_indices().nth(HEAD_CHARS).map_or(text.len(), |(at, _)| at);
-        let pieces = text[..end].split(['\n', ';']).flat_map(|line| line.split(". "));
-        let pieces = pieces.filter(|piece| piece.contains(char::is_alphanumeric));
-        Self { sentences: pieces.take(HEAD_SENTENCES).map(str::to_owned).collect() }
-    }
-
-    /// Whether one of the sentences says such a thing of the document, which is from the day
-    /// `begun` where it says so: of an earlier day is an older one.
-    fn says_of_itself(&self, list: &str, begun: Option<Dated>) -> bool {
-        let is_of_older = |sentence: &&String| {
-            let dated = dates::first(sentence);
-            let words = spaced(sentence);
-            (contains_any(&words, OLDER) && !contains_any(&words, ITSELF))
-                || dated.zip(begun).is_some_and(|(dated, begun)| dated.day < begun.day)
-        };
-        let own = self.sentences.iter().filter(|sentence| !is_of_older(sentence));
-        own.map(|sentence| spaced(sentence)).any(|sentence| {
-            let begins = entries(list).any(|entry| sentence.starts_with(&format!(" {entry} ")));
-            begins
-                || (contains_any(&sentence, list)
-                    && contains_any(&sentence, OF_DOCUMENT)
-                    && !contains_any(&sentence, REPLACES))
-        })
-    }
-
-    fn version(&self) -> Vec<u32> {
-        let of = |sentence: &String| {
-            let before = REPLACES.split('|').filter_map(|word| sentence.find(word)).min();
-            numbers(&format!("{} ", &sentence[..before.unwrap_or(sentence.len())]))
-        };
-        self.sentences.iter().map(of).find(|version| !version.is_empty()).unwrap_or_default()
-    }
-
-    /// The day behind one of the phrases.
-    fn behind(&self, phrases: &str) -> Option<Dated> {
-        self.sentences.iter().find_map(|sentence| {
-            let lower = sentence.to_lowercase();
-            let places = entries(phrases)
-                .filter_map(|phrase| lower.find(phrase).map(|at| at + phrase.len()));
-            // "May" is told by its letter, where small letters take no other place.
-            let written = if lower.len() == sentence.len() { sentence } else { &lower };
-            let rest = written.get(places.min()?..)?;
-            dates::first(&rest.chars().take(40).collect::<String>())
-        })
-    }
-
-    /// The first day of the first sentences.
-    fn any(&self) -> Option<Dated> {
-        self.sentences.iter().find_map(|sentence| dates::first(sentence))
-    }
-
-    /// The first line, which often is a title.
-    fn first(&self) -> &str {
-        self.sentences.first().map_or("", String::as_str)
-    }
-
-    /// The codes of other documents in sentences that say that something does not hold any more.
-    fn ends(&self) -> Vec<String> {
-        let is_ending = |sentence: &&String| {
-            let sentence = spaced(sentence);
-            contains_any(&sentence, WITHDRAWN) || contains_any(&sentence, REPLACES)
-        };
-        self.sentences.iter().filter(is_ending).flat_map(|sentence| codes(sentence)).collect()
-    }
-
-    fn replaces(&self) -> String {
-        let sentences = self.sentences.iter().map(|sentence| spaced(sentence));
-        let behind = sentences.filter_map(|sentence| {
-            let places = entries(REPLACES).filter_map(|word| sentence.find(&format!(" {word} ")));
-            places.min().map(|at| sentence[at..].to_owned())
-        });
-        behind.collect()
-    }
 }

@@ -1,0 +1,108 @@
+//! The first sentences of a text, where documents say what they are and from when they hold.
+
+use crate::text::dates::{self, Dated};
+use crate::text::words::{contains_any, entries, spaced};
+use crate::versions::notices::{OF_DOCUMENT, WITHDRAWN, codes, numbers};
+
+/// Characters of the beginning that may say what holds.
+const HEAD_CHARS: usize = 400;
+/// Sentences of them.
+const HEAD_SENTENCES: usize = 6;
+
+/// Words of a sentence there that speaks of editions before this one, and the one of itself.
+const OLDER: &str = "\
+    earlier|previous|prior|older|former|preceding|all other|frühere|früheren|bisherige|bisherigen|\
+    ältere|älteren|antérieure|antérieures|précédente|précédentes|anterior|anteriores";
+const ITSELF: &str = "this|dieses|diese|cette|esta";
+/// Phrases behind which the day stands from which a document holds.
+pub(super) const FROM: &str = "\
+    valid from|effective from|effective|in force from|in force since|applies from|applies since|\
+    rules as of|as of|with effect from|gültig ab|gilt ab|in kraft seit|en vigueur|à partir du|\
+    à compter du|válido desde|vigente desde|a partir del|stand";
+/// Phrases behind which the day stands until which it holds.
+pub(super) const UNTIL: &str = "\
+    valid until|valid to|valid till|expires|expired on|gültig bis|valable jusqu'au|válido hasta";
+/// Phrases that name an older document.
+const REPLACES: &str = "replaces|supersedes|ersetzt|remplace|sustituye a|reemplaza a";
+
+/// The first sentences of a text, where documents say what they are.
+pub(super) struct Head {
+    pub(super) sentences: Vec<String>,
+}
+
+impl Head {
+    pub(super) fn of(text: &str) -> Self {
+        let end = text.char_indices().nth(HEAD_CHARS).map_or(text.len(), |(at, _)| at);
+        let pieces = text[..end].split(['\n', ';']).flat_map(|line| line.split(". "));
+        let pieces = pieces.filter(|piece| piece.contains(char::is_alphanumeric));
+        Self { sentences: pieces.take(HEAD_SENTENCES).map(str::to_owned).collect() }
+    }
+
+    /// Whether one of the sentences says such a thing of the document, which is from the day
+    /// `begun` where it says so: of an earlier day is an older one.
+    pub(super) fn says_of_itself(&self, list: &str, begun: Option<Dated>) -> bool {
+        let is_of_older = |sentence: &&String| {
+            let dated = dates::first(sentence);
+            let words = spaced(sentence);
+            (contains_any(&words, OLDER) && !contains_any(&words, ITSELF))
+                || dated.zip(begun).is_some_and(|(dated, begun)| dated.day < begun.day)
+        };
+        let own = self.sentences.iter().filter(|sentence| !is_of_older(sentence));
+        own.map(|sentence| spaced(sentence)).any(|sentence| {
+            let begins = entries(list).any(|entry| sentence.starts_with(&format!(" {entry} ")));
+            begins
+                || (contains_any(&sentence, list)
+                    && contains_any(&sentence, OF_DOCUMENT)
+                    && !contains_any(&sentence, REPLACES))
+        })
+    }
+
+    pub(super) fn version(&self) -> Vec<u32> {
+        let of = |sentence: &String| {
+            let before = REPLACES.split('|').filter_map(|word| sentence.find(word)).min();
+            numbers(&format!("{} ", &sentence[..before.unwrap_or(sentence.len())]))
+        };
+        self.sentences.iter().map(of).find(|version| !version.is_empty()).unwrap_or_default()
+    }
+
+    /// The day behind one of the phrases.
+    pub(super) fn behind(&self, phrases: &str) -> Option<Dated> {
+        self.sentences.iter().find_map(|sentence| {
+            let lower = sentence.to_lowercase();
+            let places = entries(phrases)
+                .filter_map(|phrase| lower.find(phrase).map(|at| at + phrase.len()));
+            // "May" is told by its letter, where small letters take no other place.
+            let written = if lower.len() == sentence.len() { sentence } else { &lower };
+            let rest = written.get(places.min()?..)?;
+            dates::first(&rest.chars().take(40).collect::<String>())
+        })
+    }
+
+    /// The first day of the first sentences.
+    pub(super) fn any(&self) -> Option<Dated> {
+        self.sentences.iter().find_map(|sentence| dates::first(sentence))
+    }
+
+    /// The first line, which often is a title.
+    pub(super) fn first(&self) -> &str {
+        self.sentences.first().map_or("", String::as_str)
+    }
+
+    /// The codes of other documents in sentences that say that something does not hold any more.
+    pub(super) fn ends(&self) -> Vec<String> {
+        let is_ending = |sentence: &&String| {
+            let sentence = spaced(sentence);
+            contains_any(&sentence, WITHDRAWN) || contains_any(&sentence, REPLACES)
+        };
+        self.sentences.iter().filter(is_ending).flat_map(|sentence| codes(sentence)).collect()
+    }
+
+    pub(super) fn replaces(&self) -> String {
+        let sentences = self.sentences.iter().map(|sentence| spaced(sentence));
+        let behind = sentences.filter_map(|sentence| {
+            let places = entries(REPLACES).filter_map(|word| sentence.find(&format!(" {word} ")));
+            places.min().map(|at| sentence[at..].to_owned())
+        });
+        behind.collect()
+    }
+}
