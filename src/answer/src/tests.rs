@@ -75,6 +75,29 @@ fn the_later_of_two_figures_is_told() {
     assert!(then.contains("15 km/h"), "{then}");
 }
 
+/// Items of later minutes correct those of their number; a week is another one by its number.
+#[test]
+fn corrections_of_minutes_go_before_what_they_correct() {
+    let both = titled(&[
+        (
+            "minutes-2025-03-04.txt",
+            "Yard meeting, 4 March 2025\n\n1. New crane. It comes in calendar week 20.\n\
+             2. Move of the mast store: Ada: Sunday 6 April, 9 to 12.\n",
+        ),
+        (
+            "minutes-2025-04-01.txt",
+            "Yard meeting, 1 April 2025\n\nTo the minutes of 4 March\n\
+             \x20item 2: the mast store is moved one week later, on 13 April.\n\
+             \x20item 4: it was 12 masts, not 21.\n\nNew\n\
+             1. Crane: the maker sends the new crane a week later, in week 21.\n",
+        ),
+    ]);
+    let moved = extracted("When is the mast store moved?", &both).text;
+    assert!(moved.contains("13 April") && !moved.contains("6 April"), "{moved}");
+    let crane = extracted("In which week does the new crane come?", &both).text;
+    assert!(crane.contains("week 21") && !crane.contains("week 20"), "{crane}");
+}
+
 #[test]
 fn all_decisions_of_the_minutes_are_told() {
     let minutes = titled(&[(

@@ -19,6 +19,7 @@
 //! ```
 
 mod aligned;
+mod labelled;
 mod lines;
 mod prose;
 mod records;
@@ -168,6 +169,9 @@ impl Parser<'_> {
             let end = last.end;
             self.counted_list(at);
             end
+        } else if let [_, .., last] = self.labelled(at)[..] {
+            self.labelled_list(at);
+            last + 1
         } else {
             let run = self.keyed_run(at);
             match (run.len(), self.aligned(at)) {

@@ -16,6 +16,10 @@ use crate::versions::amendments::{PARTS, part_number};
 /// Words behind a number among which stands what it counts: "five working days".
 const UNIT_WORDS: usize = 2;
 
+/// Words before the number of a week of the year, and what stands for them.
+const WEEKS: &str = "week|kw|woche|semaine|semana";
+const NUMBER_OF_WEEK: &str = "number of a week";
+
 /// A passage of a later document, which contradicts the first one, is this much less like the
 /// question at most, and as sure as this.
 const LATER_DROP_MAX: f32 = 0.1;
@@ -57,8 +61,9 @@ const DENIED_WORDS_MAX: usize = 5;
 const NAME_CHARS_MIN: usize = 4;
 /// Words that announce corrections of minutes.
 const CORRECTIONS: &str = "\
-    correction|corrections|corrected|amendment|amendments|berichtigung|berichtigungen|korrektur|\
-    korrekturen|rectification|rectifications|corrección|correcciones|rectificación";
+    correction|corrections|corrected|amendment|amendments|to the minutes|to the last minutes|\
+    berichtigung|berichtigungen|korrektur|korrekturen|zum protokoll|rectification|rectifications|\
+    au procès verbal|corrección|correcciones|rectificación|al acta";
 /// Words with which a text tells that something is not as before.
 const NEW: &str = "\
     from now on|no longer|any more|instead of|so far|until now|up to now|previously|as of|\
@@ -338,7 +343,7 @@ fn bare_words(text: &str) -> impl Iterator<Item = &str> {
     text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
 }
 
-/// A number and the words behind it, in lower case.
+/// A number and the words behind it, in lower case, or what it numbers.
 struct Figure {
     value: f64,
     units: Vec<String>,
@@ -356,7 +361,10 @@ fn figures(text: &str) -> Vec<Figure> {
     // Units that are no words.
     let signed = quantities(text).into_iter().filter(|one| one.unit.contains(['%', '\u{B0}']));
     let signed = signed.map(|one| Figure { value: one.value, units: vec![one.unit] });
-    (0..words.len()).filter_map(figure).chain(signed).collect()
+    let weeks = words.windows(2).filter(|two| is_entry(WEEKS, &two[0]));
+    let weeks = weeks.filter_map(|two| number_of(&two[1]));
+    let weeks = weeks.map(|value| Figure { value, units: vec![NUMBER_OF_WEEK.to_owned()] });
+    (0..words.len()).filter_map(figure).chain(signed).chain(weeks).collect()
 }
 
 /// Whether two passages give different numbers of one thing: some word stands behind a number in
@@ -402,6 +410,8 @@ mod tests {
         assert!(contradict("Reported within 3 working days.", "Tell us within five working days."));
         assert!(contradict("Speed is 15 km/h in all yards.", "Not faster than 10 km/h from May."));
         assert!(contradict("We pay 9.00 euro per kilogram.", "Our liability is 11.50 euro."));
+        assert!(contradict("It comes in calendar week 12.", "One week later, week 14."));
+        assert!(!contradict("It lasts a week.", "It comes in week 14."));
         assert!(!contradict("It takes 10 minutes.", "Up to 10 minutes are paid."));
         assert!(!contradict("It takes 10 minutes.", "It costs 15 euro."));
         assert!(!contradict("Kept since 3 March.", "In force for the whole site."));

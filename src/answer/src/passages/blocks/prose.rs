@@ -54,6 +54,7 @@ impl Parser<'_> {
             || self.aligned(at) > 0
             || !self.keyed_run(at).is_empty()
     }
+            || !self.labelled(at).is_empty()
 
     fn part_of_paragraph(
         &mut self,
