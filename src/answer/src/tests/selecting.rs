@@ -455,3 +455,23 @@ fn rows_beyond_a_bound_are_no_part_of_an_answer() {
     assert!(answer.contains("O-501") && answer.contains("O-502"), "{answer}");
     assert!(!answer.contains("O-503") && !answer.contains("kitchen"), "{answer}");
 }
+
+/// Mappings in one line of settings are rows.
+#[test]
+fn mappings_in_one_line_are_rows() {
+    let yards = "updated: 2026-02-01\nyards:\n\
+        \x20 North: {sat: \"09:00-12:00\", sun: closed, cranes: 2}\n\
+        \x20 Mole: {sat: closed, sun: \"10:00-14:00\", cranes: 1}   # only in summer\n\
+        \x20 Lock: {sat: \"09:00-12:00\", sun: \"09:00-11:00\", cranes: 4}\nphone: 0555 20\n";
+    let chunks = titled(&[("yards.yaml", yards)]);
+    let answer = extracted("Which yards are open on Sundays?", &chunks).text;
+    assert!(answer.contains("yards: Mole; sat: closed") && answer.contains("Lock"), "{answer}");
+    assert!(answer.contains("only in summer") && !answer.contains("North"), "{answer}");
+    let answer = extracted("Which yard has the most cranes?", &chunks).text;
+    assert!(answer.contains("Lock") && !answer.contains("Mole"), "{answer}");
+    let parts = "north:\n  hours: {sat: \"09:00-12:00\"}\n  phone: 20\n\
+        mole:\n  hours: {sat: closed}\n  phone: 21\n";
+    let chunks = titled(&[("parts.yaml", parts)]);
+    let answer = extracted("What are the hours of the mole on Saturdays?", &chunks).text;
+    assert!(answer.starts_with("mole: hours: {sat: closed}"), "{answer}");
+}

@@ -7,6 +7,35 @@ use super::{Cell, Form, Group, Kind, Parser};
 use crate::passages::keyed::{self, KeyedLine};
 use crate::text::sentences::SENTENCE_CHARS_MAX;
 
+/// The fields of a mapping in one line, as YAML writes it: `{open: "9:00", seats: 4}`, and the
+/// remark behind it, which has no name. Empty where it is none.
+fn flow(value: &str) -> Vec<Cell> {
+    let inside = value.strip_prefix('{').and_then(|rest| rest.split_once('}'));
+    let Some((inside, behind)) = inside else { return Vec::new() };
+    let mut parts = vec![String::new()];
+    let mut is_quoted = false;
+    for c in inside.chars() {
+        is_quoted ^= c == '"';
+        match parts.last_mut() {
+            Some(part) if c != ',' || is_quoted => part.push(c),
+            _ => parts.push(String::new()),
+        }
+    }
+    let field = |part: &String| {
+        let (name, value) = part.split_once(':')?;
+        let bare = |text: &str| text.trim().trim_matches('"').to_owned();
+        Some(Cell { name: bare(name), value: bare(value) })
+    };
+    let Some(mut cells) = parts.iter().map(field).collect::<Option<Vec<Cell>>>() else {
+        return Vec::new();
+    };
+    let remark = behind.trim().trim_start_matches('#').trim();
+    if !remark.is_empty() {
+        cells.push(Cell { name: String::new(), value: remark.to_owned() });
+    }
+    cells
+}
+
 impl Parser<'_> {
     /// The keyed lines of a record or of settings that begin with the line.
     pub(super) fn keyed_run(&self, at: usize) -> Vec<KeyedLine> {
@@ -22,24 +51,52 @@ impl Parser<'_> {
         }
     }
 
-    /// Lines of which deeper ones belong to the last one above that is less deep.
+    /// Lines of which deeper ones belong to the last one above that is less deep. Mappings in one
+    /// line below one name are rows.
     fn settings(&mut self, at: usize, run: &[KeyedLine]) {
-        self.begin(Form::Settings);
-        let mut above: Vec<usize> = Vec::new();
-        for (line, keyed) in run.iter().enumerate() {
-            above.retain(|above| self.lines[at + above].indent < self.lines[at + line].indent);
-            if keyed.value.is_empty() {
-                above.push(line);
-                continue;
+        let indent = |line: usize| self.lines[at + line].indent;
+        let above = |line: usize| -> Vec<usize> {
+            let (mut path, mut least) = (Vec::new(), indent(line));
+            for other in (0..line).rev() {
+                if indent(other) < least {
+                    least = indent(other);
+                    path.extend(run[other].value.is_empty().then_some(other));
+                }
             }
-            let path = above.iter().map(|above| run[*above].key.as_str());
-            let path: Vec<&str> = path.chain([keyed.key.as_str()]).collect();
-            let cell = Cell { name: path.join(" "), value: keyed.value.clone() };
-            let head = above.last().map(|above| self.lines[at + above].bytes.clone());
+            path.reverse();
+            path
+        };
+        let above: Vec<Vec<usize>> = (0..run.len()).map(above).collect();
+        let flows: Vec<Vec<Cell>> = run.iter().map(|keyed| flow(&keyed.value)).collect();
+        let is_row = |line: usize| {
+            let first = |line: usize| flows[line].first().map(|cell| cell.name.as_str());
+            let is_like = |other: usize| {
+                other != line && above[other] == above[line] && first(other) == first(line)
+            };
+            first(line).is_some() && (0..run.len()).any(is_like)
+        };
+        let mut form = None;
+        for (line, keyed) in run.iter().enumerate().filter(|(_, keyed)| !keyed.value.is_empty()) {
+            let next = if is_row(line) { Form::Records } else { Form::Settings };
+            if form != Some(next) {
+                form = Some(next);
+                self.begin(next);
+            }
+            let path = above[line].iter().map(|above| run[*above].key.as_str());
+            let parent = above[line].last();
+            let (kind, cells) = if next == Form::Records {
+                let name = parent.map_or(String::new(), |parent| run[*parent].key.clone());
+                let key = Cell { name, value: keyed.key.clone() };
+                (Kind::Record, [key].into_iter().chain(flows[line].iter().cloned()).collect())
+            } else {
+                let path: Vec<&str> = path.chain([keyed.key.as_str()]).collect();
+                (Kind::Field, vec![Cell { name: path.join(" "), value: keyed.value.clone() }])
+            };
+            let head = parent.map(|above| self.lines[at + above].bytes.clone());
             let bytes = self.lines[at + line].bytes.clone();
-            if let Some(unit) = self.push(Kind::Field, bytes) {
+            if let Some(unit) = self.push(kind, bytes) {
                 unit.head = head;
-                unit.cells = vec![cell];
+                unit.cells = cells;
             }
         }
     }
