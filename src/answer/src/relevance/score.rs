@@ -286,8 +286,8 @@ pub(crate) fn by_words(
     let single = candidates.iter().zip(&own).filter(|(one, _)| matches!(one.shape, Shape::Unit(_)));
     let best = chunks.iter().map(|chunk| chunk.score).fold(0.0_f32, f32::max);
     let mut of_chunk: BTreeMap<usize, (BTreeSet<String>, bool)> = BTreeMap::new();
-    let demands = Demands::of(question);
-    let (opposites, siblings) = (Opposites::of(question.last()), Siblings::of(question.last()));
+    let (demands, opposites) = (Demands::of(question), Opposites::of(question.last()));
+    let siblings = Siblings::of(question.last(), candidates);
     let (keys, light) = (Keys::of(question, candidates), light_terms(question));
     let weights = Weights::new(&wanted, &light, single.map(|(_, own)| own));
     let mut scores = Vec::with_capacity(candidates.len());
@@ -311,7 +311,7 @@ pub(crate) fn by_words(
         let lacks_measure =
             question.measure.filter(|measure| !measure.is_in(candidate, &names[at]));
         let wrong = wrong_kind(question, candidate, &opposites, lacks_measure);
-        let sibling = value_if(siblings.is_one(&candidate.heading, own), SIBLING_MALUS);
+        let sibling = value_if(siblings.have(candidate, own), SIBLING_MALUS);
         let missing = missing.max(wrong).max(sibling);
         let holds_kind = holds(question.asked, &candidate.shown(), &question.lower);
         let beside = if candidate.is_hit { 1.0 } else { BESIDE_SHARE };

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::passages::candidates::Candidate;
 use crate::text::terms::is_common;
 use crate::text::words::{is_entry, is_interrogative};
 use lodestone_text::HybridQuery;
@@ -19,23 +20,35 @@ const OF_ALL_KINDS: &str = "new|old|current|present|latest|last|next|former|prev
 /// Letters of a qualifier and of a noun.
 const LETTERS_MIN: usize = 3;
 
+/// Words before the number of a version, and digits of each of its parts.
+const VERSION_WORDS: &str = "version|versions|release|releases|edition|update|v|fassung|versión";
+const VERSION_DIGITS_MAX: usize = 3;
+
 /// The things that a question names by two words, and all of its words, in terms.
 pub(crate) struct Siblings {
     pairs: Vec<(String, String)>,
     asked: Vec<String>,
+    versions: Versions,
 }
 
 impl Siblings {
     /// Finds the siblings in a question.
-    pub(crate) fn of(question: &str) -> Self {
+    pub(crate) fn of(question: &str, candidates: &[Candidate]) -> Self {
+        let versions = Versions::of(question, candidates);
         let words = words(question);
         let pairs = words.windows(2).filter_map(|two| Some((two[0].clone()?, two[1].clone()?)));
-        Self { pairs: pairs.collect(), asked: words.iter().flatten().cloned().collect() }
+        Self { pairs: pairs.collect(), asked: words.iter().flatten().cloned().collect(), versions }
+    }
+
+    /// Whether a passage, which holds the `own` terms of the question, is of a sibling or of
+    /// another version of what is asked for.
+    pub(crate) fn have(&self, passage: &Candidate, own: &BTreeSet<String>) -> bool {
+        self.versions.are_others(passage) || self.is_one(&passage.heading, own)
     }
 
     /// Whether a heading names a sibling, and the text below it, which holds the `own` terms of the
     /// question, does not say what is asked for.
-    pub(crate) fn is_one(&self, heading: &str, own: &BTreeSet<String>) -> bool {
+    fn is_one(&self, heading: &str, own: &BTreeSet<String>) -> bool {
         let named: Vec<String> = match self.pairs.is_empty() {
             true => return false,
             false => words(heading).into_iter().flatten().collect(),
@@ -46,6 +59,50 @@ impl Siblings {
         let is_deed = heading.unicode_words().any(|word| word.to_lowercase().ends_with("ing"));
         !is_deed && !self.asked.contains(qualifier) && self.pairs.iter().any(is_missed)
     }
+}
+
+/// The versions that a question names, and the texts that have a heading for one of them.
+struct Versions {
+    asked: BTreeSet<String>,
+    stretches: BTreeSet<usize>,
+}
+
+impl Versions {
+    /// Finds the siblings in a question.
+    fn of(question: &str, candidates: &[Candidate]) -> Self {
+        let words: Vec<&str> = question.unicode_words().collect();
+        let is_named = |two: &&[&str]| is_entry(VERSION_WORDS, two[0]);
+        let asked = words.windows(2).filter(is_named).filter_map(|two| version(two[1]));
+        let asked: BTreeSet<String> = asked.collect();
+        let has_one = |one: &&Candidate| versions(&one.heading).any(|told| asked.contains(&told));
+        let stretches = match asked.is_empty() {
+            true => BTreeSet::new(),
+            false => candidates.iter().filter(has_one).map(|one| one.stretch).collect(),
+        };
+        Self { asked, stretches }
+    }
+
+    /// Whether a passage stands below the heading of another version, in a text that has one for a
+    /// version that is asked for.
+    fn are_others(&self, one: &Candidate) -> bool {
+        self.stretches.contains(&one.stretch)
+            && versions(&one.heading).next().is_some()
+            && !versions(&format!("{} {}", one.heading, one.shown()))
+                .any(|told| self.asked.contains(&told))
+    }
+}
+
+/// The versions that a text names: "8.2", "v1.0.3".
+fn versions(text: &str) -> impl Iterator<Item = String> {
+    text.unicode_words().filter_map(version)
+}
+
+fn version(word: &str) -> Option<String> {
+    let number = word.strip_prefix(['v', 'V']).unwrap_or(word);
+    let is_number = |part: &str| {
+        (1..=VERSION_DIGITS_MAX).contains(&part.len()) && part.bytes().all(|c| c.is_ascii_digit())
+    };
+    (number.contains('.') && number.split('.').all(is_number)).then(|| number.to_owned())
 }
 
 /// The terms of the words of a text that name something; `None` for others.
@@ -68,13 +125,13 @@ mod tests {
 
     #[test]
     fn a_heading_tells_siblings_apart() {
-        let siblings = Siblings::of("How long is annual leave?");
+        let siblings = Siblings::of("How long is annual leave?", &[]);
         let own = |terms: &[&str]| terms.iter().map(|term| (*term).to_owned()).collect();
         assert!(siblings.is_one("6. Parental leave", &own(&["leav"])));
         assert!(!siblings.is_one("6. Parental leave", &own(&["leav", "annual"])));
         assert!(!siblings.is_one("1. Annual leave", &own(&["leav"])));
         assert!(!siblings.is_one("Leave", &own(&["leav"])));
         assert!(!siblings.is_one("Booking leave", &own(&["leav"])));
-        assert!(!Siblings::of("When is leave paid?").is_one("Parental leave", &own(&[])));
+        assert!(!Siblings::of("When is leave paid?", &[]).is_one("Parental leave", &own(&[])));
     }
 }

@@ -475,3 +475,16 @@ fn mappings_in_one_line_are_rows() {
     let answer = extracted("What are the hours of the mole on Saturdays?", &chunks).text;
     assert!(answer.starts_with("mole: hours: {sat: closed}"), "{answer}");
 }
+
+/// Below the heading of another version nothing is said of the one that is asked for.
+#[test]
+fn another_version_is_another_thing() {
+    let notes = "# Notes on the chart plotter\n\n## 4.2 (3 May 2025)\n\n- New: night colours.\n\
+        - Fixed: the tide was an hour late.\n\n## 4.1 (6 March 2025)\n\n- New: lake charts.\n\
+        - New in this version: alarm of the anchor.\n";
+    let chunks = titled(&[("notes.md", notes)]);
+    let answer = extracted("What was new in version 4.2?", &chunks).text;
+    assert!(answer.contains("night colours") && !answer.contains("lake"), "{answer}");
+    let answer = extracted("What was new in version 4.1?", &chunks).text;
+    assert!(answer.contains("lake") && !answer.contains("night"), "{answer}");
+}
