@@ -3,6 +3,7 @@
 
 use crate::question::phrases::MONEY;
 use crate::question::scales::scaled;
+use crate::text::clock::times;
 use crate::text::values::{Quantity, days, has_money, measure, month_of_year, quantities, year};
 use crate::text::words::{contains, entries, is_entry};
 
@@ -30,6 +31,8 @@ enum Kind {
     Deadline,
     /// The day since which somebody is there.
     Tenure,
+    /// The time of day at which something opens, or closes.
+    Clock,
 }
 
 const QUALITIES: &[Quality] = &[
@@ -52,6 +55,24 @@ const QUALITIES: &[Quality] = &[
         names: "start|started|since|joined|hired|entry|entered|employed|begin|began|eintritt|\
                 beginn|seit|eingestellt|entrée|embauche|arrivée|depuis|début|alta|ingreso|inicio|\
                 desde",
+        units: "",
+    },
+    Quality {
+        kind: Kind::Clock,
+        most: "open longest|open the longest|closes latest|closes last|close last|\
+               am längsten offen|am längsten geöffnet|schließt zuletzt|ferme le plus tard",
+        least: "",
+        others: "",
+        names: "closes|close|closing|until|till|end|ends|to|schließt|bis|ferme|jusqu|cierra|hasta",
+        units: "",
+    },
+    Quality {
+        kind: Kind::Clock,
+        most: "",
+        least: "opens earliest|opens first|open first|open earliest|öffnet zuerst|\
+                ouvre le plus tôt",
+        others: "",
+        names: "opens|open|opening|from|start|starts|begins|öffnet|ab|von|ouvre|abre|desde",
         units: "",
     },
     Quality {
@@ -256,7 +277,7 @@ impl Quality {
             return named;
         }
         let has_unit = |(name, values): &&(&str, Vec<&str>)| {
-            if self.kind == Kind::Tenure {
+            if matches!(self.kind, Kind::Tenure | Kind::Clock) {
                 return false;
             }
             if self.is_time() {
@@ -284,6 +305,7 @@ impl Quality {
         let is_named = || words(name).split(' ').any(|word| is_entry(self.names, word));
         match self.kind {
             Kind::Time | Kind::Deadline | Kind::Tenure => is_named() && most(&is_dated),
+            Kind::Clock => is_named() && most(&|value| times(value).len() == 1),
             Kind::Money if most(&|value| has_money(&format!("{} {value}", words(name)))) => true,
             _ => is_named(),
         }
@@ -339,6 +361,7 @@ mod tests {
             ("load", vec!["900 g", "1.2 kg"]),
             ("price_eur", vec!["98.00", "120.00"]),
             ("bought", vec!["2021-03-01", "2019-02-01"]),
+            ("closes", vec!["17:30", "21:00"]),
         ];
         let meant = |question: &str| {
             let quality = Quality::named_in(&crate::text::words::spaced(question))?;
@@ -349,6 +372,7 @@ mod tests {
         assert_eq!(meant("the heaviest rope"), Some(vec!["load"]));
         assert_eq!(meant("which rope is cheapest"), Some(vec!["price_eur"]));
         assert_eq!(meant("the oldest rope"), Some(vec!["bought"]));
+        assert_eq!(meant("the shop that closes last"), Some(vec!["closes"]));
         assert_eq!(meant("the loudest rope"), Some(vec![]));
         assert_eq!(meant("the best rope"), None);
         assert!(size("load", "900 g") < size("load", "1.2 kg"));

@@ -252,14 +252,7 @@ fn extreme_column<'r>(
         let is_fit = |name: &str| fit.is_empty() || fit.contains(&name) || quality.is_time();
         columns.retain(|(name, _)| is_fit(name));
     }
-    let asked = extremes::behind(&question.lower, question.quality);
-    let words: Vec<String> = HybridQuery::analyse(asked).terms().to_vec();
-    let place = |name: &str| {
-        let terms = HybridQuery::analyse(&name.replace('_', " "));
-        terms.terms().iter().filter_map(|term| words.iter().position(|word| word == term)).min()
-    };
-    let named = columns.iter().filter_map(|(name, _)| Some((place(name)?, *name)));
-    if let Some((_, name)) = named.min_by_key(|(place, _)| *place) {
+    if let Some(name) = named_behind(question, &columns) {
         return Some(name);
     }
     let left: Vec<&str> = match question.quality {
@@ -272,6 +265,24 @@ fn extreme_column<'r>(
         [name] => Some(name),
         _ => None,
     }
+}
+
+/// Of columns the one whose name stands first behind the word for the extreme.
+fn named_behind<'r>(question: &Question, columns: &[Column<'r>]) -> Option<&'r str> {
+    let asked = extremes::behind(&question.lower, question.quality);
+    let words: Vec<String> = HybridQuery::analyse(asked).terms().to_vec();
+    let place = |name: &str| {
+        let terms = HybridQuery::analyse(&name.replace('_', " "));
+        terms.terms().iter().filter_map(|term| words.iter().position(|word| word == term)).min()
+    };
+    let named = columns.iter().filter_map(|(name, _)| Some((place(name)?, *name)));
+    named.min_by_key(|(place, _)| *place).map(|(_, name)| name)
+}
+
+/// Whether a question names a column of numbers of some rows behind its word for an extreme: "the
+/// most hours".
+pub(crate) fn names_extreme(question: &Question, rows: &[&[Cell]]) -> bool {
+    question.extreme.is_some() && named_behind(question, &measured(rows)).is_some()
 }
 
 #[cfg(test)]

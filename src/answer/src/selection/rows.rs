@@ -8,7 +8,7 @@ use crate::passages::candidates::Shape;
 use crate::question::condition::unbound;
 use crate::question::wish::Wanted;
 use crate::relevance::weights::{light_terms, wanted_terms};
-use crate::rows::evaluate::columns;
+use crate::rows::evaluate::{columns, names_extreme};
 use crate::rows::keys::names_column;
 use crate::rows::marks::Marks;
 use crate::rows::states;
@@ -202,8 +202,6 @@ impl Choice<'_> {
     pub(crate) fn of_selection(&self, first: usize) -> Option<usize> {
         let question = self.question;
         let computes = question.quality.is_some() || question.total.is_some();
-        // Values that can be computed with are evidence.
-        let least = if computes { COMPUTED_CONFIDENCE_MIN } else { 1.0 };
         let noun = terms(question.noun.as_deref().unwrap_or_default());
         // "Two offers: Ada 900 EUR, Bo 800 EUR" has the values itself.
         let shown = self.candidate(first).shown();
@@ -220,6 +218,9 @@ impl Choice<'_> {
             let is_of_noun = (question.counts && self.scores[at].is_counted)
                 || !question.others_than.is_empty()
                 || noun.iter().any(|term| own.contains(term) || above.contains(term));
+            // Values that can be computed with are evidence.
+            let computes = computes || names_extreme(question, &self.cells(&self.mates(at)));
+            let least = if computes { COMPUTED_CONFIDENCE_MIN } else { 1.0 };
             let is_one = self.candidate(at).has_values()
                 && ((selects && is_of_noun) || (computes && self.computed(at).is_some()))
                 && self.relevance(at) >= self.relevance(first) - SELECTED_DROP_MAX

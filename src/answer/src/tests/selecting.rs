@@ -488,3 +488,15 @@ fn another_version_is_another_thing() {
     let answer = extracted("What was new in version 4.1?", &chunks).text;
     assert!(answer.contains("lake") && !answer.contains("night"), "{answer}");
 }
+
+/// "The most hours" is a row of the table with hours, whatever sentence is like the question.
+#[test]
+fn an_extreme_of_a_column_that_is_named_is_told() {
+    let dives = "# Dives in the first half\n\n\
+        | Dive | Place | Divers | Hours |\n|---|---|---|---|\n\
+        | D1 | Weir | 2 | 3.5 |\n| D2 | Mole | 4 | 1.0 |\n| D3 | Lock | 3 | 6.5 |\n";
+    let rules = "# Diving rules\n\nEach dive of the first half hour needs two hours of rest.\n";
+    let texts = [("rules.md", rules), ("dives.md", dives)];
+    let answer = extracted("Which dive of the first half took the most hours?", &titled(&texts));
+    assert!(answer.text.contains("D3") && !answer.text.contains("D1"), "{}", answer.text);
+}
