@@ -174,6 +174,18 @@ fn a_state_that_is_named_is_exact() {
     assert!(told("Which jobs are open?", &texts).contains("J-3"));
 }
 
+/// "For the mole: ..." says of it what the sentence before says of something else.
+#[test]
+fn a_sentence_that_goes_on_for_something_else_is_told() {
+    let text = "# Safety\n\nAda, 2 May\n\nRing 112 and leave. \
+        Meeting point for the boat hall: the old oak at the slip. \
+        For the mole: the lamp at its end. The warden counts.\n";
+    let answer = told("Where is the meeting point for the mole?", &[("safety.md", text)]);
+    assert!(answer.starts_with("For the mole: the lamp"), "{answer}");
+    let answer = told("Where is the meeting point for the boat hall?", &[("safety.md", text)]);
+    assert!(answer.starts_with("Meeting point for the boat hall"), "{answer}");
+}
+
 /// "First" and "last" at the end ask for the earliest and the latest.
 #[test]
 fn the_first_is_the_earliest() {

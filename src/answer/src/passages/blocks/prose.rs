@@ -5,9 +5,12 @@ use std::ops::Range;
 use super::lines::{has_columns, heading, is_edition, is_fence, is_rule, is_stamped};
 use super::{Form, Kind, Parser};
 use crate::text::sentences::{self, SENTENCE_CHARS_MAX};
+use crate::text::words::entries;
 
 /// A line without an end of sentence is taken for a heading up to this length in columns.
 const HEADING_COLUMNS_MAX: usize = 80;
+/// Words between what a sentence says and of what it is.
+const OF_SOMETHING: &str = "for|at|in|on|from|with|für|bei|pour|para";
 /// Level of a heading that is one by its form only, below all marked ones.
 const PLAIN_LEVEL: usize = 7;
 
@@ -51,10 +54,10 @@ impl Parser<'_> {
             || self.entries_end(at).is_some()
             || sentences::item_mark(content).is_some()
             || !self.counted(at).is_empty()
+            || !self.labelled(at).is_empty()
             || self.aligned(at) > 0
             || !self.keyed_run(at).is_empty()
     }
-            || !self.labelled(at).is_empty()
 
     fn part_of_paragraph(
         &mut self,
@@ -115,8 +118,16 @@ impl Parser<'_> {
             pieces.remove(0);
         }
         let topic = topic.map(|topic| bytes.start + topic.start..bytes.start + topic.end);
+        let mut of_first: Option<(&str, Range<usize>)> = None;
         for piece in pieces {
             let piece = bytes.start + piece.start..bytes.start + piece.end;
+            of_first = self.said_of(piece.clone()).or(of_first).filter(|(word, said)| {
+                said.start == piece.start || begins_with(&self.text[piece.clone()], word)
+            });
+            if let Some((_, said)) = of_first.as_ref().filter(|(_, said)| said.start < piece.start)
+            {
+                self.lead = Some(said.clone());
+            }
             let announces = sentences::announces(&self.text[piece.clone()]);
             let from = self.found.units.len();
             self.push_bounded(kind, piece.clone());
@@ -131,12 +142,28 @@ impl Parser<'_> {
         self.lead = self.lead.take().filter(|lead| Some(lead) != topic.as_ref());
     }
 
+    /// The words of a sentence on something before its colon, and the word between both: "Meeting
+    /// point" and "for" of "Meeting point for the hall: the oak."
+    fn said_of(&self, piece: Range<usize>) -> Option<(&'static str, Range<usize>)> {
+        let (label, _) = self.text[piece.clone()].split_once(": ")?;
+        let place = |word| Some((word, label.find(&format!(" {word} "))?));
+        let (word, end) = entries(OF_SOMETHING).find_map(place)?;
+        Some((word, piece.start..piece.start + end))
+    }
+
     /// A passage in pieces of [`SENTENCE_CHARS_MAX`] at most.
     pub(super) fn push_bounded(&mut self, kind: Kind, bytes: Range<usize>) {
         for piece in sentences::bounded(self.text, bytes, SENTENCE_CHARS_MAX) {
             self.push(kind, piece);
         }
     }
+}
+
+/// Whether a sentence says before a colon only of what it is, by a word: "For the hall: the oak."
+fn begins_with(sentence: &str, word: &str) -> bool {
+    let label = sentence.trim_start().split_once(": ").map(|(label, _)| label);
+    let first = label.and_then(|label| label.split_once(' ')).map(|(first, _)| first);
+    first.is_some_and(|first| first.to_lowercase() == word)
 }
 
 /// Whether a short line is in capitals alone, as headings of plain texts are.
