@@ -40,7 +40,7 @@ const CAUSELESS_MALUS: f32 = 0.3;
 const LINE_MALUS: f32 = 0.05;
 /// A passage of the very form that is asked for gains as much as a sixth of the question's terms.
 const FORM_BONUS: f32 = 0.1;
-/// Gain of a passage that says what is not so, where that is asked for.
+/// Gain of a passage that says, or is below what says, what is not so, where that is asked for.
 const NEGATION_BONUS: f32 = 0.2;
 /// A whole list or procedure where that is asked for goes before each of its items.
 const WHOLE_BONUS: f32 = 0.25;
@@ -164,7 +164,10 @@ pub(crate) fn form(
     }
     let defined = || question.thing.as_ref().is_some_and(|thing| defines(&shown, thing));
     form += value_if(candidate.cells.len() < 2 && !candidate.is_lead && defined(), FORM_BONUS);
-    if question.is_negated && tells_negation(&shown) {
+    let denies = || {
+        [&shown, &candidate.heading, &candidate.lead].into_iter().any(|text| tells_negation(text))
+    };
+    if question.is_negated && denies() {
         form += NEGATION_BONUS;
     }
     let is_out = |one| range_holds(&candidate.cells, one) == Some(false);

@@ -186,6 +186,16 @@ fn a_sentence_that_goes_on_for_something_else_is_told() {
     assert!(answer.starts_with("Meeting point for the boat hall"), "{answer}");
 }
 
+/// Text below a heading that denies is denied.
+#[test]
+fn what_is_denied_by_its_heading_is_told() {
+    let text = "# The radio\n\n### What you can do with it\n\n- call the harbour with it\n\
+        - hear the weather\n\n### What you cannot do with it\n\n\
+        Call from below deck, change the channel of others.\n";
+    let answer = told("What can't I do with the radio?", &[("radio.md", text)]);
+    assert!(answer.starts_with("Call from below deck"), "{answer}");
+}
+
 /// "First" and "last" at the end ask for the earliest and the latest.
 #[test]
 fn the_first_is_the_earliest() {
