@@ -53,6 +53,7 @@ pub(crate) fn run<'t>(
         || run.iter().all(tells) || run.iter().any(|line| tells(line) && line.is_long());
     match run.as_slice() {
         [one] if !is_identifier(&one.key) || one.value.is_empty() || is_title(one) => Vec::new(),
+        [one] if are_notes(one) => Vec::new(),
         [_, ..] if (is_prose(before) || is_prose(behind)) && are_prose() => Vec::new(),
         [] | [_, ..] => run,
     }
@@ -108,6 +109,12 @@ fn is_title(line: &KeyedLine) -> bool {
     };
     let mut words = line.value.split_whitespace();
     is_capital(&line.key) && words.by_ref().take(2).filter(|word| is_capital(word)).count() == 2
+}
+
+/// Whether a line is prose that begins with a code: "K-11: it was worn. K-12: a hose had burst."
+fn are_notes(line: &KeyedLine) -> bool {
+    let has_digit = line.key.contains(|c: char| c.is_ascii_digit());
+    has_digit && is_prose(&line.value) && sentences::pieces(&line.value).len() > 1
 }
 
 /// A name as programs give them: one word, lower case or with marks inside.
@@ -167,6 +174,8 @@ mod tests {
         );
         assert!(keys("X-RAY: RULES FOR EVERYONE  Ada, 2026").is_empty());
         assert_eq!(keys("X-MODE: AUTO"), ["X-MODE"]);
+        assert!(keys("K-1: a hose had burst. K-2: the lamp was out.").is_empty());
+        assert_eq!(keys("K-1: a hose had burst"), ["K-1"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::passages::blocks::Kind;
 use crate::passages::candidates::{Candidate, Shape};
 use crate::question::wish::Wanted;
 use crate::relevance::score::{CAUSE_LABELS, is_labelled_cause, tells_cause};
+use crate::rows::evaluate::is_code;
 use crate::selection::choose::{Choice, PASSAGES_MAX};
 use crate::text::words::{entries, is_entry, spaced};
 
@@ -39,6 +40,23 @@ impl Choice<'_> {
             is_near.then(|| self.relevance(at))
         });
         self.headed_cause(first).or_else(|| self.headed_cause(near.filter(|_| !is_told)?))
+    }
+
+    /// The sentence of the source of a row that begins with the row's code, as notes below a table
+    /// do, where a cause is asked for: "K-12: a hose had burst."
+    pub(crate) fn note_on(&self, row: usize) -> Option<usize> {
+        if self.question.wanted != Wanted::Cause {
+            return None;
+        }
+        let one = self.candidate(row);
+        let code = one.cells.first().filter(|cell| one.has_values() && is_code(&cell.value))?;
+        let is_note = |at: &usize| {
+            let other = self.candidate(*at);
+            matches!(other.shape, Shape::Unit(Kind::Sentence | Kind::Item))
+                && other.stretch == one.stretch
+                && other.shown().split_once(':').is_some_and(|(label, _)| label == code.value)
+        };
+        (0..self.reading.candidates.len()).find(is_note)
     }
 
     /// Whether a passage stands below a heading for the cause. One that tells of a cause at the

@@ -92,7 +92,7 @@ impl Choice<'_> {
             return Vec::new();
         }
         if self.candidate(first).has_values() {
-            return self.rows(first);
+            return self.note_on(first).map_or_else(|| self.rows(first), |note| vec![note]);
         }
         self.of_decisions(first)
             .or_else(|| self.of_cause(first))

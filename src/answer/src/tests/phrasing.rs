@@ -196,6 +196,16 @@ fn what_is_denied_by_its_heading_is_told() {
     assert!(answer.starts_with("Call from below deck"), "{answer}");
 }
 
+/// Notes below a table tell the cause of a row by its code.
+#[test]
+fn the_note_on_a_row_tells_its_cause() {
+    let log = "# Log of the harbour lift\n\n| No. | Day | What was seen |\n|---|---|---|\n\
+        | K-11 | 2025-03-02 | gate stood open |\n| K-12 | 2025-05-09 | lift stopped half way |\n\n\
+        ## Notes\n\nK-11: the latch was worn. K-12: a hose had burst in the frost.\n";
+    let answer = told("Why did the lift stop half way on 9 May?", &[("log.md", log)]);
+    assert!(answer.starts_with("K-12: a hose had burst in the frost."), "{answer}");
+}
+
 /// "First" and "last" at the end ask for the earliest and the latest.
 #[test]
 fn the_first_is_the_earliest() {
