@@ -232,14 +232,16 @@ impl Choice<'_> {
     /// that is asked for.
     fn with_kind(&self, first: usize) -> Vec<usize> {
         let (question, one) = (self.question, self.candidate(first));
-        let has_kind =
-            |at: usize| holds(question.asked, &self.candidate(at).shown(), &question.lower);
+        // "Staffbook" may be a name, and is nobody's.
+        let has_kind = |at: usize| {
+            let shown = self.candidate(at).shown();
+            let is_somebody = question.asked != Asked::Person || has_full_name(&shown);
+            is_somebody && holds(question.asked, &shown, &question.lower)
+        };
         let is_next = |at: &usize| {
             let other = self.candidate(*at);
             let is_prose = matches!(other.shape, Shape::Unit(Kind::Sentence | Kind::Item));
-            let is_behind = is_prose && other.is_beside(one) && other.unit == one.unit + 1;
-            let is_somebody = question.asked != Asked::Person || has_full_name(&other.shown());
-            is_behind && has_kind(*at) && is_somebody
+            is_prose && other.is_beside(one) && other.unit == one.unit + 1 && has_kind(*at)
         };
         let is_whole = question.asked == Asked::Other || has_kind(first);
         let next = (0..self.reading.candidates.len()).filter(|_| !is_whole).find(is_next);

@@ -206,6 +206,15 @@ fn the_note_on_a_row_tells_its_cause() {
     assert!(answer.starts_with("K-12: a hose had burst in the frost."), "{answer}");
 }
 
+/// The person to ask stands behind a sentence that names a thing and nobody.
+#[test]
+fn somebody_behind_a_sentence_without_anybody_is_told() {
+    let book = "# Handbook\n\nBerth contracts are in the Mooringbook cabinet. \
+        Questions: Ada Solheim. The gate is locked at ten.\n";
+    let answer = told("Who can tell me more of my berth contract?", &[("book.md", book)]);
+    assert!(answer.contains("Ada Solheim"), "{answer}");
+}
+
 /// "First" and "last" at the end ask for the earliest and the latest.
 #[test]
 fn the_first_is_the_earliest() {
