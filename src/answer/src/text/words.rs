@@ -23,7 +23,8 @@ const INTERROGATIVE_RUNS: &str = "\
     什么时候|为什么|什么|哪一年|哪年|哪里|哪些|哪个|哪|谁|何时|多少|怎么|怎样|如何|几|吗|呢|いつ|どこ|どの|なぜ|誰|何";
 
 const NUMBER_QUESTIONS: &str = "\
-    how many|how much|how long|how far|how tall|how old|how big|how large|what percentage|\
+    how many|how much|how long|how far|how tall|how old|how big|how large|how strong|how heavy|\
+    how thick|how wide|how deep|how hot|how cold|how warm|what percentage|\
     what percent|what number|wie viel|wie viele|wieviel|wieviele|wie lange|cuánto|cuánta|cuántos|\
     cuántas|qué porcentaje|combien|сколько|多少|几";
 /// Phrases that ask for the state of a work, and no number.
@@ -404,6 +405,7 @@ mod tests {
     fn the_kind_of_answer_is_seen() {
         for (question, expected) in [
             ("How many points did they score?", Asked::Number),
+            ("How strong is the brine?", Asked::Number),
             ("In what year was it built?", Asked::Date),
             ("Who wrote it?", Asked::Person),
             ("Wie viele Tore?", Asked::Number),
