@@ -155,7 +155,7 @@ pub fn search(
     } else {
         search_on(path, backend, tiers, query, filter, k, thoroughness)?
     };
-    Ok(FlatHits { hits, path, patience: thoroughness.effort(tiers, path, filter, k).patience })
+    Ok(FlatHits { hits, path, patience: thoroughness.effort(tiers, path, k).patience })
 }
 
 /// The search by another metric than cosine: by the processor, and exact.
@@ -173,7 +173,7 @@ fn by_other_metric(
     let (backend, thoroughness) = (&SimdBackend, Thoroughness::Exact);
     let path = choose(backend, tiers, filter, 1, k, thoroughness);
     let hits = search_on(path, backend, tiers, query, filter, k, thoroughness)?;
-    Ok(FlatHits { hits, path, patience: thoroughness.effort(tiers, path, filter, k).patience })
+    Ok(FlatHits { hits, path, patience: thoroughness.effort(tiers, path, k).patience })
 }
 
 /// The score of each of `listed` for `query`, in that order: those that the union of both legs

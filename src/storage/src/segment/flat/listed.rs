@@ -19,7 +19,7 @@ pub(super) fn through_lists(
 ) -> Vec<Vec<Hit>> {
     let rows = &tiers.rows;
     let (lists, rotation) = tiers.listed.expect("this path is for rows with lists");
-    let effort = thoroughness.effort(tiers, path, filter, k);
+    let effort = thoroughness.effort(tiers, path, k);
     let seen = |query| {
         let bound = thoroughness.bound(query, rows);
         SeenRows { rows, blocks: tiers.blocks, query, bound, filter }

@@ -2,14 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::segment::flat::{RowFilter, SearchPath, Tiers, passing_rows};
+use crate::segment::flat::{SearchPath, Tiers};
 use crate::segment::lists::{Effort, Recall};
 use lodestone_compute::{ErrorBound, PreparedQuery, VectorRows};
-
-/// Power of the rows for each passing one by which patience grows: where fewer rows of a list pass,
-/// fewer lists bring a better one. For the same recall 200,000 real passages took 1.2 times the
-/// patience with half of them passing and 1.4 times with a fifth.
-const RARER: f64 = 0.2;
 
 /// Share of the neighbours that a search may miss.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -43,23 +38,12 @@ impl Thoroughness {
     }
 
     /// The effort of a search through the lists.
-    pub(super) fn effort(
-        self,
-        tiers: &Tiers<'_>,
-        path: SearchPath,
-        filter: Option<&RowFilter<'_>>,
-        k: usize,
-    ) -> Effort {
+    pub(super) fn effort(self, tiers: &Tiers<'_>, path: SearchPath, k: usize) -> Effort {
         let Some((lists, _)) = &tiers.listed else { return Effort::EXACT };
-        let passing = passing_rows(&tiers.rows, filter).max(1) as f64;
-        let rarer = (tiers.rows.len() as f64 / passing).powf(RARER);
         let is_probing = path == SearchPath::Lists;
         match self {
             Self::Exact => Effort::EXACT,
-            Self::Probing(recall) => {
-                let patience = || (lists.patience(k, recall) as f64 * rarer).ceil() as usize;
-                Effort::probing(is_probing.then(patience))
-            }
+            Self::Probing(recall) => Effort::probing(is_probing.then(|| lists.patience(k, recall))),
             Self::Tuned { patience, deviations } => {
                 Effort { deviations, patience: is_probing.then_some(patience) }
             }

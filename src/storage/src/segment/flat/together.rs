@@ -36,7 +36,7 @@ pub fn search_together(
         if is_shared && part.len() > 1 && !part.iter().any(goes_alone) {
             part.iter().try_for_each(|query| query.check_rows(rows))?;
             let hits = together(path, backend, tiers, part, filter, k, thoroughness)?;
-            let patience = thoroughness.effort(tiers, path, filter, k).patience;
+            let patience = thoroughness.effort(tiers, path, k).patience;
             found.extend(hits.into_iter().map(|hits| FlatHits { hits, path, patience }));
         } else {
             for query in part {
@@ -64,7 +64,7 @@ fn together(
             condensed::candidates(backend, tiers, queries, filter, k, thoroughness)?
         }
         (SearchPath::OneBit, Some((lists, rotation))) => {
-            let deviations = thoroughness.effort(tiers, path, filter, k).deviations;
+            let deviations = thoroughness.effort(tiers, path, k).deviations;
             let seen = |at: usize| {
                 let query = &queries[at];
                 SeenRows { rows, blocks: tiers.blocks, query, bound: bound(query), filter }
