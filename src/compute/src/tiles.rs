@@ -70,6 +70,32 @@ impl PackedCodes {
         self.count == 0
     }
 
+    /// Whether the machine has a kernel: products then cost a tenth of single ones.
+    pub fn is_quick(&self) -> bool {
+        !self.panels.is_empty()
+    }
+
+    /// Bits of the products of a tile that reach their threshold: each times its factor and
+    /// `slope`, plus `base`.
+    pub fn reaching(
+        &self,
+        dots: &[i32; TILE],
+        factors: &[f32; TILE],
+        thresholds: &[f32; TILE],
+        (slope, base): (f32, f32),
+    ) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if self.is_quick() {
+            // SAFETY: panels exist only where `has_kernel` found the features.
+            #[allow(unsafe_code)]
+            return unsafe { x86::reaching(dots, factors, thresholds, slope, base) };
+        }
+        let each = dots.iter().zip(factors).zip(thresholds);
+        each.rev().fold(0, |bits, ((dot, factor), threshold)| {
+            bits << 1 | u64::from(*dot as f32 * factor * slope + base >= *threshold)
+        })
+    }
+
     /// Codes of all vectors, as they were given.
     pub fn all_codes(&self) -> &[i8] {
         &self.plain
@@ -134,6 +160,30 @@ fn has_kernel() -> bool {
 mod x86 {
     use super::{PANEL, PANELS, STEP, STRIP, TILE};
     use std::arch::x86_64::*;
+
+    /// Bits of what reaches its threshold.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+    pub(super) fn reaching(
+        dots: &[i32; TILE],
+        factors: &[f32; TILE],
+        thresholds: &[f32; TILE],
+        slope: f32,
+        base: f32,
+    ) -> u64 {
+        let (slope, base) = (_mm512_set1_ps(slope), _mm512_set1_ps(base));
+        let (dots, factors) = (dots.as_chunks::<PANEL>().0, factors.as_chunks::<PANEL>().0);
+        let parts = dots.iter().zip(factors).zip(thresholds.as_chunks::<PANEL>().0);
+        let mut bits = 0;
+        for (part, ((dots, factors), thresholds)) in parts.enumerate() {
+            let dots = _mm512_cvtepi32_ps(bytemuck::must_cast(*dots));
+            let factors: __m512 = bytemuck::must_cast(*factors);
+            let scores = _mm512_fmadd_ps(_mm512_mul_ps(dots, factors), slope, base);
+            let thresholds: __m512 = bytemuck::must_cast(*thresholds);
+            let reaching = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(scores, thresholds);
+            bits |= u64::from(reaching) << (part * PANEL);
+        }
+        bits
+    }
 
     /// `sums[r][i]` becomes the product of strip row r and vector i of the tile.
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]

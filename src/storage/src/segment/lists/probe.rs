@@ -27,15 +27,14 @@ use lodestone_types::{Hit, RowId};
 const RUN_BLOCKS: usize = 16;
 /// Lists that an exact search visits before it goes through all others.
 const LISTS_OF_EXACT: usize = 64;
-/// Spreads towards the query at which the best rows of a list are expected: a wide list may hold
-/// better rows than a narrow one that is as near. Over questions to a million real passages, .2 to
-/// .4 leave a sixth fewer lists before the last neighbour than 0 does; .6 twice as many.
-const PROMISED_SPREADS: f32 = 0.3;
 /// Rows of T1 prefetched together.
 const ROWS_AT_ONCE: usize = 16;
 /// Rows of T1 asked for together where they come from the disk, which reads many at once several
 /// times as fast.
 const ROWS_AT_ONCE_COLD: usize = 128;
+/// Lists that a search visits before any but the best rows of the first is looked at: they give it
+/// a threshold, without which it would look at nearly every row of T1.
+const LISTS_FIRST: usize = 4;
 /// Visits of other lists before a list of which T0 is asked for there.
 const LISTS_AHEAD_COLD: usize = 4;
 /// Times that the best of the rows left in a run are chosen. Where more are left T0 tells little,
@@ -99,6 +98,7 @@ fn search_all<R: NearRows>(lists: &Lists<'_>, searches: &mut [Search<'_, R>]) {
             for (search, seen) in searches.iter_mut().zip(&seen) {
                 if let Some(seen) = seen {
                     search.scan_run(seen, first, std::mem::take(&mut ahead));
+                    search.look_at_found();
                 }
             }
         }
@@ -115,7 +115,9 @@ pub(super) struct Search<'a, R> {
     rows: R,
     /// The best lower bounds.
     best: TopK,
-    found: Vec<MayReach>,
+    scanned_rows: Vec<MayReach>,
+    /// Rows that T0 found, with their upper bounds, before T1 of them is looked at.
+    found: Vec<Hit>,
     candidates: Vec<Hit>,
     /// Lists that were visited; empty in probing searches, which visit each list once.
     visited: Vec<bool>,
@@ -155,6 +157,7 @@ impl<'a, R: NearRows> Search<'a, R> {
             effort,
             rows,
             best: TopK::new(k),
+            scanned_rows: Vec::new(),
             found: Vec::new(),
             candidates: Vec::new(),
             visited: vec![false; if effort.patience.is_none() { lists.len() } else { 0 }],
@@ -179,49 +182,39 @@ impl<'a, R: NearRows> Search<'a, R> {
         if self.visit_all(&nearest, patience, &mut in_vain) {
             return;
         }
-        let mut order = self.lists_without(nearest);
-        while !order.is_empty() {
-            let next = take_nearest(&mut order, at_once);
+        let mut rest = all_but(self.lists, &self.one_bit, &nearest);
+        while !rest.is_empty() {
+            let next = self.by_promise(&take_nearest(&mut rest, at_once));
             if self.visit_all(&next, patience, &mut in_vain) {
                 return;
             }
         }
     }
 
-    /// Visits lists by expected score; returns whether the search is at its end.
-    fn visit_all(&mut self, lists: &[RankKey], patience: usize, in_vain: &mut usize) -> bool {
-        let order = self.by_promise(lists);
-        for (at, seen) in order.iter().enumerate() {
-            let next = order.get(at + 1).map(|next| next.list);
-            if let Some(ahead) = order.get(at + LISTS_AHEAD_COLD).filter(|_| self.is_cold) {
-                self.lists.read_soon(ahead.list);
-            }
+    /// Visits lists in order; returns whether the search is at its end.
+    fn visit_all(&mut self, order: &[Seen], patience: usize, in_vain: &mut usize) -> bool {
+        let first = if self.scanned == 0 { self.visit_first(order) } else { 0 };
+        for (at, seen) in order.iter().enumerate().skip(first) {
             if self.ends_before(seen, *in_vain, patience) {
                 return true;
             }
-            *in_vain = if self.visit(seen, next) { 0 } else { *in_vain + 1 };
+            self.scan_in(order, at);
+            *in_vain = if self.look_at_found() { 0 } else { *in_vain + 1 };
         }
         false
     }
 
     /// Visits the nearest lists, and remembers which they were.
     fn probe_nearest(&mut self) {
-        let nearest = self.nearest_lists(LISTS_OF_EXACT);
-        for seen in self.by_promise(&nearest) {
+        for seen in self.nearest_lists(LISTS_OF_EXACT) {
             self.visit(&seen, None);
             self.visited[seen.list] = true;
         }
     }
 
-    /// The `count` lists of highest upper bounds, in no order.
-    fn nearest_lists(&self, count: usize) -> Vec<RankKey> {
-        let mut nearest = nearest(self.lists, &[&self.one_bit], count);
-        nearest.pop().expect("one answer for one query")
-    }
-
-    /// All other lists with the upper bounds of their points.
-    pub(super) fn lists_without(&self, known: Vec<RankKey>) -> Vec<RankKey> {
-        all_but(self.lists, &self.one_bit, known)
+    /// The `count` lists whose points have the highest upper bounds, by expected score.
+    pub(super) fn nearest_lists(&self, count: usize) -> Vec<Seen> {
+        self.by_promise(&nearest(self.lists, &self.one_bit, count))
     }
 
     /// Lists by expected score, best first.
@@ -230,21 +223,30 @@ impl<'a, R: NearRows> Search<'a, R> {
         lists.iter().for_each(|key| prefetch(self.lists.codes(list(key))));
         // Most likely the first to be visited.
         lists.iter().max().into_iter().for_each(|key| self.lists.prefetch(list(key)));
-        let mut seen: Vec<Seen> = lists.iter().map(|key| self.see(list(key))).collect();
+        self.in_order(lists.iter().map(|key| self.see(list(key))))
+    }
+
+    /// Lists of which the products of their points with the query are known, best first.
+    pub(super) fn in_order(&self, seen: impl Iterator<Item = Seen>) -> Vec<Seen> {
+        let mut seen: Vec<Seen> = seen.collect();
         seen.sort_unstable_by(|a, b| b.promise.total_cmp(&a.promise).then(a.list.cmp(&b.list)));
         seen
     }
 
     fn see(&self, list: usize) -> Seen {
+        self.see_at(list, self.lists.dot(list, self.query))
+    }
+
+    /// A list of which the product of its point with the query is `dot`.
+    pub(super) fn see_at(&self, list: usize, dot: f32) -> Seen {
         let (lists, query) = (self.lists, self.query);
-        let dot = lists.dot(list, query);
         let distance = lists.distance(list, dot);
         // Bound of the rounding error of the codes in the product with the point.
         let lost = query.residual() * lists.square(list).sqrt();
         let allowance = self.effort.deviations * self.one_bit.allow_for_rounding(distance);
         let reference = Reference { dot: dot + lost, allowance };
-        let spread = lists.spread(list) * distance;
-        Seen { list, promise: dot + PROMISED_SPREADS * spread, spread, reference }
+        let (promise, spread) = lists.promise(list, dot);
+        Seen { list, promise, spread, reference }
     }
 
     /// Whether a search that has passed `in_vain` lists in a row without a better row ends here: a
@@ -260,6 +262,34 @@ impl<'a, R: NearRows> Search<'a, R> {
     /// Reads a list, and prefetches the next one; returns whether one of its rows is among the best
     /// so far.
     pub(super) fn visit(&mut self, seen: &Seen, next: Option<usize>) -> bool {
+        self.scan(seen, next);
+        self.look_at_found()
+    }
+
+    /// Visits the first lists; returns how many these are. T1 of the best rows of the first one
+    /// gives a threshold; the best of all of them come next.
+    pub(super) fn visit_first(&mut self, order: &[Seen]) -> usize {
+        let count = order.len().min(LISTS_FIRST);
+        for at in 0..count {
+            self.scan_in(order, at);
+            if at == 0 {
+                self.look_at_best(true);
+            }
+        }
+        self.look_at_found();
+        count
+    }
+
+    /// Scans the next list in order.
+    fn scan_in(&mut self, order: &[Seen], at: usize) {
+        if let Some(ahead) = order.get(at + LISTS_AHEAD_COLD).filter(|_| self.is_cold) {
+            self.lists.read_soon(ahead.list);
+        }
+        self.scan(&order[at], order.get(at + 1).map(|next| next.list));
+    }
+
+    /// Scans a list, and prefetches the next one.
+    fn scan(&mut self, seen: &Seen, next: Option<usize>) {
         // Asked ever more seldom, as it costs a system call.
         if self.scanned.is_power_of_two() && !self.is_cold {
             self.is_cold = major_faults() > self.faults;
@@ -267,7 +297,7 @@ impl<'a, R: NearRows> Search<'a, R> {
         self.scanned += 1;
         // The file remembers the damage: nothing that this search finds is passed on.
         if !self.lists.verify(seen.list) {
-            return false;
+            return;
         }
         let lists = self.lists;
         let ahead = next.map_or(&[][..], |next| {
@@ -278,51 +308,63 @@ impl<'a, R: NearRows> Search<'a, R> {
         // A list may be empty, in a file that another program wrote.
         let runs = blocks.div_ceil(RUN_BLOCKS).max(1);
         let mut shares = ahead.chunks(ahead.len().div_ceil(runs).max(1));
-        let mut has_news = false;
         for first in (0..blocks).step_by(RUN_BLOCKS) {
-            has_news |= self.scan_run(seen, first, shares.next().unwrap_or_default());
+            self.scan_run(seen, first, shares.next().unwrap_or_default());
+        }
+    }
+
+    /// Scans a run of a list's blocks, while `ahead` is prefetched, for rows that may win.
+    fn scan_run(&mut self, seen: &Seen, first: usize, ahead: &[u8]) {
+        let blocks = self.lists.one_bit(seen.list);
+        let run = blocks.run(first, RUN_BLOCKS.min(blocks.len() - first));
+        // Slots behind the last row only fill up its block.
+        let slots = &self.lists.rows(seen.list)[first * BLOCK_ROWS..];
+        let slots = &slots[..slots.len().min(RUN_BLOCKS * BLOCK_ROWS)];
+        let threshold = self.threshold();
+        let least = self.rows.least_cosine(slots, threshold);
+        run.scan(&self.one_bit, seen.reference, least, ahead, &mut self.scanned_rows);
+        for found in self.scanned_rows.drain(..) {
+            let row = slots.get(found.position as usize).map(|row| RowId(*row));
+            let Some(row) = row.filter(|row| self.rows.passes(*row)) else { continue };
+            let score = self.rows.highest_score(row, found.upper);
+            if score >= threshold {
+                self.found.push(Hit { row, score });
+            }
+        }
+    }
+
+    /// Looks at T1 of the rows that were found; returns whether one is among the best so far.
+    fn look_at_found(&mut self) -> bool {
+        let (mut has_news, mut choices) = (false, 0);
+        while !self.found.is_empty() {
+            has_news |= self.look_at_best(choices < CHOICES_MAX);
+            choices += 1;
         }
         has_news
     }
 
-    /// Scans a run of a list's blocks, while `ahead` is prefetched, and T1 of rows that may win.
-    fn scan_run(&mut self, seen: &Seen, first: usize, ahead: &[u8]) -> bool {
-        let blocks = self.lists.one_bit(seen.list);
-        let run = blocks.run(first, RUN_BLOCKS.min(blocks.len() - first));
+    /// The same of the best of them, as many as are asked for at once, or of any.
+    fn look_at_best(&mut self, chooses: bool) -> bool {
         let mut found = std::mem::take(&mut self.found);
-        // Slots behind the last row only fill up its block.
-        let slots = &self.lists.rows(seen.list)[first * BLOCK_ROWS..];
-        let slots = &slots[..slots.len().min(RUN_BLOCKS * BLOCK_ROWS)];
-        let mut threshold = self.threshold();
-        let least = self.rows.least_cosine(slots, threshold);
-        run.scan(&self.one_bit, seen.reference, least, ahead, &mut found);
-        let row = |found: &MayReach| slots.get(found.position as usize).map(|row| RowId(*row));
-        found.retain_mut(|found| {
-            let Some(row) = row(found).filter(|row| self.rows.passes(*row)) else { return false };
-            found.upper = self.rows.highest_score(row, found.upper);
-            found.upper >= threshold
-        });
-        let (mut has_news, mut choices) = (false, 0);
         let at_once = if self.is_cold { ROWS_AT_ONCE_COLD } else { ROWS_AT_ONCE };
-        while !found.is_empty() {
-            let rest = found.len().saturating_sub(at_once);
-            if rest > 0 && choices < CHOICES_MAX {
-                choices += 1;
-                found.select_nth_unstable_by(rest, |a, b| a.upper.total_cmp(&b.upper));
+        let rest = found.len().saturating_sub(at_once);
+        if rest > 0 && chooses {
+            found.select_nth_unstable_by(rest, |a, b| a.score.total_cmp(&b.score));
+        }
+        let (mut has_news, best) = (false, &found[rest..]);
+        if self.is_cold {
+            best.iter().for_each(|found| self.rows.read_soon(found.row));
+        }
+        best.iter().for_each(|found| self.rows.fetch(found.row));
+        for found in best {
+            if found.score >= self.threshold() {
+                has_news |= self.look_at(found.row);
             }
-            let best = &found[rest..];
-            if self.is_cold {
-                best.iter().filter_map(row).for_each(|row| self.rows.read_soon(row));
-            }
-            best.iter().filter_map(row).for_each(|row| self.rows.fetch(row));
-            for found in best.iter().filter(|found| found.upper >= threshold) {
-                has_news |= row(found).is_some_and(|row| self.look_at(row));
-            }
-            found.truncate(rest);
-            threshold = self.threshold();
-            if choices < CHOICES_MAX {
-                found.retain(|found| found.upper >= threshold);
-            }
+        }
+        found.truncate(rest);
+        if chooses {
+            let threshold = self.threshold();
+            found.retain(|found| found.score >= threshold);
         }
         self.found = found;
         has_news

@@ -4,19 +4,11 @@
 //! up to there. These visits of all searches are made in the order of the lists: T0 of a list is
 //! read from memory once for all searches that visit it.
 
-use crate::segment::lists::nearest::{lists_at_once, nearest, take_nearest};
+use crate::segment::lists::nearest::{all_but, lists_at_once, most_promising, take_nearest};
 use crate::segment::lists::probe::{Probed, Search, Seen};
 use crate::segment::lists::{Effort, Lists, NearRows};
-use lodestone_compute::one_bit::OneBitQuery;
 use lodestone_compute::rotation::Rotation;
 use lodestone_compute::{PreparedQuery, RankKey};
-
-/// Lists that a search visits by promise before it takes part: they give it a threshold, without
-/// which it would look at nearly every row of T1.
-const LISTS_ALONE: usize = 4;
-/// Searches that choose their lists together: the points come from memory once for all of them, and
-/// their tables stay in the processor's second cache until each has visited its first lists.
-const BEGUN_TOGETHER: usize = 16;
 
 /// As [`super::probe()`] for several queries; `rows` are those of each. A search may visit some
 /// lists fewer or more than alone: what counts as a better row is judged after each round.
@@ -28,16 +20,22 @@ pub fn probe_side_by_side<R: NearRows>(
     (effort, patience): (Effort, usize),
     rows: impl Fn(usize) -> R,
 ) -> Vec<Probed> {
-    let mut courses: Vec<Course<'_, R>> = Vec::with_capacity(queries.len());
-    for some in queries.chunks(BEGUN_TOGETHER) {
-        let number = courses.len();
-        let begin = |(at, query)| Search::new(lists, rotation, query, k, effort, rows(number + at));
-        let searches: Vec<Search<'_, R>> = some.iter().enumerate().map(begin).collect();
-        let tables: Vec<&OneBitQuery> = searches.iter().map(|search| &search.one_bit).collect();
-        let known = nearest(lists, &tables, lists_at_once(lists, patience));
-        let begun = searches.into_iter().zip(known);
-        courses.extend(begun.map(|(search, known)| Course::begin(search, known, patience)));
-    }
+    let mut promising = most_promising(lists, queries, patience).map(Vec::into_iter);
+    let begin = |(at, query)| {
+        let known = promising.as_mut().and_then(Iterator::next);
+        // The first to be visited.
+        let first = known.iter().flatten().map(|(key, _)| *key).max();
+        first.iter().for_each(|key| lists.prefetch(key.row().0 as usize));
+        let search = Search::new(lists, rotation, query, k, effort, rows(at));
+        let see =
+            |(key, dot): (RankKey, u32)| search.see_at(key.row().0 as usize, f32::from_bits(dot));
+        let order = match known {
+            Some(known) => search.in_order(known.into_iter().map(see)),
+            None => search.nearest_lists(lists_at_once(lists, patience)),
+        };
+        Course::begin(search, order, patience)
+    };
+    let mut courses: Vec<Course<'_, R>> = queries.iter().enumerate().map(begin).collect();
     let (mut visits, mut order) = (Vec::new(), Vec::new());
     loop {
         visits.clear();
@@ -74,7 +72,6 @@ struct Course<'a, R> {
     next: usize,
     /// Lists that are not in `order` yet, once they are known.
     rest: Option<Vec<RankKey>>,
-    known: Vec<RankKey>,
     in_vain: usize,
     is_done: bool,
     /// Of this round: positions in `order` with the best new row there.
@@ -83,37 +80,21 @@ struct Course<'a, R> {
 }
 
 impl<'a, R: NearRows> Course<'a, R> {
-    fn begin(search: Search<'a, R>, known: Vec<RankKey>, patience: usize) -> Self {
+    fn begin(search: Search<'a, R>, order: Vec<Seen>, patience: usize) -> Self {
         let patience = patience.max(1);
-        let order = search.by_promise(&known);
         let mut course = Self {
             search,
             patience,
             order,
             next: 0,
             rest: None,
-            known,
             in_vain: 0,
             is_done: false,
             news: Vec::new(),
             planned: 0..0,
         };
-        while course.next < LISTS_ALONE.min(course.order.len()) && !course.is_done {
-            course.visit_alone();
-        }
+        course.next = course.search.visit_first(&course.order);
         course
-    }
-
-    /// Visits the next list, unless the search ends before it.
-    fn visit_alone(&mut self) {
-        let seen = &self.order[self.next];
-        if self.search.ends_before(seen, self.in_vain, self.patience) {
-            self.is_done = true;
-            return;
-        }
-        self.next += 1;
-        let ahead = self.order.get(self.next).map(|ahead| ahead.list);
-        self.in_vain = if self.search.visit(seen, ahead) { 0 } else { self.in_vain + 1 };
     }
 
     /// Names the visits that are certain to be made.
@@ -133,9 +114,9 @@ impl<'a, R: NearRows> Course<'a, R> {
     }
 
     fn order_more(&mut self) {
-        let search = &self.search;
-        let known = &mut self.known;
-        let rest = self.rest.get_or_insert_with(|| search.lists_without(std::mem::take(known)));
+        let (search, known) = (&self.search, &self.order);
+        let all_others = || all_but(search.lists, &search.one_bit, known);
+        let rest = self.rest.get_or_insert_with(all_others);
         let next = take_nearest(rest, lists_at_once(search.lists, self.patience));
         self.order = search.by_promise(&next);
         self.next = 0;

@@ -10,6 +10,21 @@ use lodestone_io::read_soon;
 /// Bytes before the first array.
 pub(in crate::segment) const HEAD_BYTES: usize = 64;
 
+/// Spreads towards the query at which the best rows of a list are expected: a wide list may hold
+/// better rows than a narrow one that is as near. Over questions to a million real passages, .2 to
+/// .4 leave a sixth fewer lists before the last neighbour than 0 does; .6 twice as many.
+const PROMISED_SPREADS: f32 = 0.3;
+/// More than what rounding takes of a promise.
+const SLACK: f32 = 1e-5;
+
+/// Factor of the product of a unit query and a point, and summand: no less than the promise of the
+/// point's list, and little more. The distance `sqrt(1 + square - 2 dot)` is below its tangent at
+/// `dot` 0.
+pub(super) fn promise_at_most(square: f32, spread: f32) -> (f32, f32) {
+    let (far, spreads) = ((1.0 + square).sqrt(), PROMISED_SPREADS * spread);
+    (1.0 - spreads / far, spreads * far)
+}
+
 /// The lists of a segment.
 #[derive(Debug, Clone, Copy)]
 pub struct Lists<'a> {
@@ -229,6 +244,19 @@ impl<'a> Lists<'a> {
     /// Distance from a list's point of a unit query whose product with it is `dot`.
     pub fn distance(&self, list: usize, dot: f32) -> f32 {
         (1.0 + self.square(list) - 2.0 * dot).max(0.0).sqrt()
+    }
+
+    /// Score that the best rows of a list are expected to reach, where the product of a unit query
+    /// with its point is `dot`; and what scores of its rows vary by.
+    pub(super) fn promise(&self, list: usize, dot: f32) -> (f32, f32) {
+        let spread = self.spread(list) * self.distance(list, dot);
+        (dot + PROMISED_SPREADS * spread, spread)
+    }
+
+    /// Factor of a product of codes times the query's scale, and summand: no less than the promise.
+    pub(super) fn promise_at_most(&self, list: usize) -> (f32, f32) {
+        let (slope, base) = promise_at_most(self.square(list), self.spread(list));
+        (self.scale(list) * slope, base + SLACK)
     }
 
     /// Rows of a list, ascending; slots that fill up its last block are left out.
