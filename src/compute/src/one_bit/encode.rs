@@ -78,6 +78,18 @@ impl<'a> OneBitEncoder<'a> {
         self.rows += 1;
     }
 
+    /// Has estimates of the row that was added last be `slope` times what they were, plus `base`.
+    /// Its error stays.
+    pub fn tilt_last(&mut self, slope: f32, base: f32) {
+        let at = (self.rows - 1) % BLOCK_ROWS;
+        let begin = self.blocks.len() - 3 * BLOCK_ROWS * size_of::<f32>();
+        let factors = self.blocks[begin..].as_chunks_mut::<4>().0;
+        for (place, more) in [(at, 0.0), (BLOCK_ROWS + at, base)] {
+            let value = f32::from_le_bytes(factors[place]);
+            factors[place] = (value * slope + more).to_le_bytes();
+        }
+    }
+
     /// Fills up the last block, so that the next row begins another.
     pub fn end_list(&mut self) {
         self.rows = self.rows.next_multiple_of(BLOCK_ROWS);

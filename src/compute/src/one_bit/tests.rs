@@ -156,3 +156,37 @@ fn rows_at_the_reference_are_estimated_exactly() {
     assert!((found[0].upper - 1.0).abs() < 1e-6, "no residual, no error: {}", found[0].upper);
     assert!(OneBitRows::new(rotation.width(), &blocks[1..]).is_none());
 }
+
+/// Estimates of a tilted row are on the line of what they were, those of others as before.
+#[test]
+fn a_tilted_row_has_estimates_on_a_line() {
+    const ROWS: usize = 70;
+    let ids = SeededIds::new(11);
+    let fixture = Fixture::new(&ids, 100, ROWS);
+    let origin = vec![0.0; fixture.rotation.width()];
+    let blocks_of = |tilted: Option<usize>| {
+        let mut encoder = OneBitEncoder::new(&fixture.rotation);
+        for (at, row) in fixture.rows.iter().enumerate() {
+            encoder.push(row, &origin);
+            if tilted == Some(at) {
+                encoder.tilt_last(0.75, 0.2);
+            }
+        }
+        encoder.finish()
+    };
+    let query = OneBitQuery::new(&fixture.rotation, &fixture.along_residual(0));
+    let nowhere = Reference { dot: 0.0, allowance: 0.0 };
+    let estimates = |tilted| {
+        let (blocks, mut found) = (blocks_of(tilted), Vec::new());
+        let rows = OneBitRows::new(fixture.rotation.width(), &blocks).unwrap();
+        rows.scan(&query, nowhere, f32::NEG_INFINITY, &[], &mut found);
+        found.iter().map(|found| found.upper).take(ROWS).collect::<Vec<f32>>()
+    };
+    let before = estimates(None);
+    for tilted in [0, 63, 64, 69] {
+        for (at, (after, before)) in estimates(Some(tilted)).iter().zip(&before).enumerate() {
+            let expected = if at == tilted { before * 0.75 + 0.2 } else { *before };
+            assert!((after - expected).abs() < 1e-6, "{at}, {tilted}: {after} for {expected}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::segment::lists::measure::{Measured, measure};
 use crate::segment::lists::source::{BuiltLists, FINITE, ListSource, Trials, members_of};
-use crate::segment::lists::view::HEAD_BYTES;
+use crate::segment::lists::view::{HEAD_BYTES, promise_at_most};
 use crate::segment::lists::{Lists, NO_ROW, STEEPNESS};
 use lodestone_compute::encode_row;
 use lodestone_compute::kmeans::means;
@@ -46,7 +46,11 @@ pub(in crate::segment) fn encode(
         rotation.apply(&point, &mut rotated);
         let squares: f64 =
             rows.chunks(PIECE_ROWS).map(|piece| pieces.push(piece, &point, &rotated)).sum();
-        arrays.spreads.push((squares / rows.len() as f64).sqrt() as f32);
+        let spread = (squares / rows.len() as f64).sqrt() as f32;
+        arrays.spreads.push(spread);
+        let square = arrays.squares.last().expect("a point was added");
+        let (slope, base) = promise_at_most(*square, spread);
+        point_encoder.tilt_last(slope, base);
     }
     let one_bit = pieces.finish();
     let points = point_encoder.finish();

@@ -24,7 +24,8 @@
 //!   n x stride i8    codes of the points         n x f32  their scales   n x f32 squared lengths
 //!   n x f32 spread   root mean square distance of rows from the point
 //!   n x u32 first block                          n x u32 rows
-//!   ceil(n / 64) blocks of T0 of the points, round zero
+//!   ceil(n / 64) blocks of T0 of the points, round zero; scales and offsets are such that it
+//!                    estimates what a list promises, in older segments the product with its point
 //!   slots x u32      row of each slot of section OneBit; 2^32 - 1 where a block is filled up
 //! ```
 //! Section `OneBit`: blocks of T0 as `compute::one_bit` draws them, round each list's point.

@@ -289,7 +289,7 @@ impl<'a> Lists<'a> {
         read_soon(bytemuck::cast_slice(self.rows(list)));
     }
 
-    /// T0 of the points, round zero.
+    /// T0 of the points, round zero: estimates of promises, in older segments of products.
     pub fn points(&self) -> OneBitRows<'a> {
         self.points
     }
