@@ -201,7 +201,7 @@ mod tests {
         let policy = ListPolicy { listed_rows_min: 1000, list_rows: 16 };
         let BuiltLists { lists, one_bit } = build(&columns.view(), policy);
         let lists = Lists::view(DIMENSION, &lists, &one_bit).unwrap();
-        let query = |at| PreparedQuery::new(&vector(at * 61)).unwrap();
+        let query = |at: usize| PreparedQuery::new(&vector(at * 61)).unwrap();
         let queries: Vec<PreparedQuery> = (1..=65).map(query).collect();
         for patience in [8, 4 * lists.len()] {
             let count = lists_at_once(&lists, patience / LESS_OF_KNOWN);
