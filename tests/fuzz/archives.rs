@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use lodestone_embed::{Embedder, HashEmbedder, Lane, Model, ModelFiles};
-use lodestone_engine::backup::{BackupManifest, Folder, Place, check, list};
+use lodestone_engine::backup::{BackupManifest, BackupStore, Folder, check, list};
 use lodestone_engine::settings::Settings;
 use lodestone_engine::{Components, Engine};
 use lodestone_io::sealed;

@@ -229,7 +229,7 @@ fn of_server() -> Vec<EngineError> {
         CatalogError::Corrupt { what: hidden() }.into(),
         CollectionError::Quarantined { collection, segments: 2 }.into(),
         CollectionError::Fenced { collection }.into(),
-        CollectionError::OnlyRead { collection }.into(),
+        CollectionError::ReadOnly { collection }.into(),
         CollectionError::BadUpload { key: hidden(), problem: hidden() }.into(),
         EngineError::NoDevice { reason: hidden() },
         EngineError::NotCopied { problem: hidden() },
