@@ -22,11 +22,11 @@ use crate::cli::bench::{arrays, cpu_seconds, pages, report, round, segment};
 /// Runs of a setting, the quickest of which counts where settings are compared.
 const RUNS: usize = 3;
 /// Deviations of T0's bound that are tried for a target: few read less of T1 and lose more.
-const DEVIATIONS: [f32; 5] = [2.5, 2.0, 1.5, 1.0, 0.5];
+const DEVIATIONS: [f32; 6] = [2.5, 2.0, 1.5, 1.25, 1.0, 0.5];
 /// Patience that is tried for a target: lists passed in vain before a search ends.
-const PATIENCE: [usize; 28] = [
-    1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 224, 256, 320, 384,
-    448, 512, 640, 768, 1024,
+const PATIENCE: [usize; 34] = [
+    1, 2, 3, 4, 6, 8, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 48, 56, 64, 80, 96, 128, 160,
+    192, 224, 256, 320, 384, 448, 512, 640, 768, 1024,
 ];
 
 /// Builds or opens, searches and reports.
@@ -151,13 +151,14 @@ impl Question<'_> {
     fn measure(&self, options: &BenchVectors) -> Result<Vec<Value>, Box<dyn Error>> {
         let mut measured = Vec::new();
         for kind in &options.kind {
-            for (target, found) in self.settings(*kind, options)? {
-                let Some(thoroughness) = found else {
-                    measured.push(json!({"kind": kind.name(), "target": target, "reached": false}));
-                    continue;
-                };
-                for batch in &options.batch {
-                    measured.push(self.of_setting(*kind, target, thoroughness, *batch, options)?);
+            for batch in &options.batch {
+                for (target, found) in self.settings(*kind, *batch, options)? {
+                    measured.push(match found {
+                        Some(found) => self.of_setting(*kind, target, found, *batch, options)?,
+                        None => json!({
+                            "kind": kind.name(), "target": target, "batch": batch, "reached": false,
+                        }),
+                    });
                 }
             }
         }
@@ -196,6 +197,7 @@ impl Question<'_> {
     fn settings(
         &self,
         kind: IndexKind,
+        batch: usize,
         options: &BenchVectors,
     ) -> Result<Vec<Setting>, Box<dyn Error>> {
         match kind {
@@ -214,15 +216,15 @@ impl Question<'_> {
                     let fixed = options.patience.iter().map(fixed);
                     return Ok(fixed.map(|fixed| (None, Some(fixed))).collect());
                 }
-                let quickest = |target: &f64| Ok((Some(*target), self.quickest(*target)?));
+                let quickest = |target: &f64| Ok((Some(*target), self.quickest(*target, batch)?));
                 options.targets.iter().map(quickest).collect()
             }
         }
     }
 
-    /// The setting that meets the target in the least CPU time, if one does: for each number of
-    /// deviations the least patience, as far as it can still win.
-    fn quickest(&self, target: f64) -> Result<Option<Thoroughness>, Box<dyn Error>> {
+    /// The setting that meets the target in the least CPU time in batches of this size, if one does:
+    /// for each number of deviations the least patience, as far as it can still win.
+    fn quickest(&self, target: f64, batch: usize) -> Result<Option<Thoroughness>, Box<dyn Error>> {
         let (mut least, mut quickest) = (f64::INFINITY, None);
         for deviations in DEVIATIONS {
             for patience in PATIENCE {
@@ -230,7 +232,7 @@ impl Question<'_> {
                 let (mut recall, mut seconds) = (0.0, f64::INFINITY);
                 for _ in 0..RUNS {
                     let begun = cpu_seconds();
-                    recall = self.recall(tried, 1)?.0;
+                    recall = self.recall(tried, batch)?.0;
                     seconds = (cpu_seconds() - begun).min(seconds);
                 }
                 if recall >= target && seconds < least {
