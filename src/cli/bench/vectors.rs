@@ -222,8 +222,8 @@ impl Question<'_> {
         }
     }
 
-    /// The setting that meets the target in the least CPU time in batches of this size, if one does:
-    /// for each number of deviations the least patience, as far as it can still win.
+    /// The setting that meets the target in the least CPU time in batches of this size, if one
+    /// does: for each number of deviations the least patience, as far as it can still win.
     fn quickest(&self, target: f64, batch: usize) -> Result<Option<Thoroughness>, Box<dyn Error>> {
         let (mut least, mut quickest) = (f64::INFINITY, None);
         for deviations in DEVIATIONS {

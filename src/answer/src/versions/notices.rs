@@ -3,6 +3,7 @@
 //! by rule, in English, German, French and Spanish.
 
 use std::collections::BTreeSet;
+use std::sync::{LazyLock, OnceLock};
 
 use crate::text::dates::{self, Dated, Day, Grain};
 use crate::text::terms::terms;
@@ -29,6 +30,9 @@ pub(crate) const OF_DOCUMENT: &str = "\
     conditions|regulations|prices|handbook|manual|draft|approved|valid|superseded|\
     fassung|ausgabe|dokument|richtlinie|entwurf|gültig|document|procédure|valable|documento|\
     procedimiento|válido";
+/// Terms of [`OF_DOCUMENT`].
+static KINDS: LazyLock<BTreeSet<String>> =
+    LazyLock::new(|| entries(OF_DOCUMENT).flat_map(terms).collect());
 /// Documents of which each stands for itself, however alike their names are.
 const SERIES: &str = "\
     minutes|meeting|chat|mail|email|re|fwd|aw|wg|newsletter|incident|log|diary|invoice|ticket|\
@@ -60,6 +64,10 @@ pub(crate) struct Notice {
     written: [String; 3],
     /// The document that it says it replaces, words in lower case.
     pub(crate) replaces: String,
+    /// Days in that, and terms of the kinds of documents: "the rules of 2019".
+    replaced: (Vec<Dated>, BTreeSet<String>),
+    /// Terms of its names, once they were asked for.
+    name_terms: OnceLock<BTreeSet<String>>,
     /// The parts of an older document that it changes.
     pub(crate) changes: Option<Changes>,
     /// Codes of documents in its names and its first line: "LG-1" is `lg1`.
@@ -111,6 +119,7 @@ impl Notice {
         let versions = [&given, &file.version, &title.version, &head.version()];
         let version = versions.into_iter().find(|version| !version.is_empty());
         let version = version.cloned().unwrap_or_default();
+        let replaces = head.replaces();
         Self {
             state,
             version,
@@ -122,7 +131,9 @@ impl Notice {
             until: day(&["valid_until", "valid_to", "expires"])
                 .or_else(|| head.behind(UNTIL))
                 .map(|dated| dated.last()),
-            replaces: head.replaces(),
+            replaced: (dates::all(&replaces), &terms(&replaces) & &KINDS),
+            name_terms: OnceLock::new(),
+            replaces,
             changes: Changes::told_by(&head.sentences),
             codes: [bare, source.title.as_str(), head.first()]
                 .into_iter()
@@ -171,19 +182,24 @@ impl Notice {
     /// Whether it says that it replaces a document of the kind and the day of the other, "the rules
     /// of 2019", and the names of both share a word that tells their matter.
     fn replaces_by_time(&self, other: &Self) -> bool {
-        let words_of = |notice: &Self| -> BTreeSet<String> {
-            let names = spaced(&format!("{} {}", notice.file.stem, notice.title.stem));
-            names.split_whitespace().flat_map(terms).collect()
-        };
-        let kinds: BTreeSet<String> = entries(OF_DOCUMENT).flat_map(terms).collect();
-        let (own, others) = (words_of(self), words_of(other));
-        let is_of_kind = || !(&(&terms(&self.replaces) & &others) & &kinds).is_empty();
-        let is_of_matter = || !(&(&own & &others) - &kinds).is_empty();
+        let (days, kinds) = &self.replaced;
         let is_of_day = |since: Dated| {
-            dates::all(&self.replaces).into_iter().any(|of| of.meets(since))
+            days.iter().any(|of| of.meets(since))
                 && self.since.is_none_or(|own| own.day > since.day)
         };
+        let is_of_kind = || !kinds.is_disjoint(other.name_terms());
+        let is_of_matter = || {
+            let mut shared = self.name_terms().intersection(other.name_terms());
+            shared.any(|term| !KINDS.contains(term))
+        };
         other.since.is_some_and(is_of_day) && is_of_kind() && is_of_matter()
+    }
+
+    fn name_terms(&self) -> &BTreeSet<String> {
+        self.name_terms.get_or_init(|| {
+            let names = spaced(&format!("{} {}", self.file.stem, self.title.stem));
+            names.split_whitespace().flat_map(terms).collect()
+        })
     }
 
     /// Whether it changes parts of the other.

@@ -17,8 +17,8 @@ use crate::segment::format::Section;
 
 /// Bytes a row whatever it holds: its origin, and the widest of the sections by row.
 const ROW_BYTES: u64 = 320;
-/// Bytes of a merge however small it is.
-const MERGE_BYTES: u64 = 256 << 10;
+/// Bytes of a merge however small it is: what its searches for a measure hold is most of them.
+const MERGE_BYTES: u64 = 512 << 10;
 /// Bytes a row that a segment gains with its one-bit codes, apart from one bit a component.
 const ONE_BIT_ROW_BYTES: u64 = 24;
 

@@ -343,7 +343,8 @@ impl<'a, R: NearRows> Search<'a, R> {
         has_news
     }
 
-    /// The same of the best of them, as many as are asked for at once, or of any.
+    /// Looks at T1 of the best rows that were found, as many as are asked for at once, or of any;
+    /// returns whether one is among the best so far.
     fn look_at_best(&mut self, chooses: bool) -> bool {
         let mut found = std::mem::take(&mut self.found);
         let at_once = if self.is_cold { ROWS_AT_ONCE_COLD } else { ROWS_AT_ONCE };
