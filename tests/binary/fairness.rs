@@ -214,7 +214,8 @@ fn vectors_for_one_tenant_do_not_hold_up_another() {
         let meanwhile = given.load(Ordering::SeqCst) - before;
         println!("{meanwhile} requests of 256 texts were answered during 24 of the other tenant");
         server.kill();
-        assert!(meanwhile <= 2 * LOUD, "{meanwhile} requests of 256 texts");
+        // A request for each would be 24.
+        assert!(meanwhile <= 3 * LOUD, "{meanwhile} requests of 256 texts");
     });
 }
 
