@@ -68,7 +68,7 @@ struct Versions {
 }
 
 impl Versions {
-    /// Finds the siblings in a question.
+    /// Finds the versions that a question names.
     fn of(question: &str, candidates: &[Candidate]) -> Self {
         let words: Vec<&str> = question.unicode_words().collect();
         let is_named = |two: &&[&str]| is_entry(VERSION_WORDS, two[0]);
