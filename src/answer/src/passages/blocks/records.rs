@@ -1,5 +1,6 @@
 //! Lines `name: value`: records and settings.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::lines::{Line, entry};
@@ -54,27 +55,19 @@ impl Parser<'_> {
     /// Lines of which deeper ones belong to the last one above that is less deep. Mappings in one
     /// line below one name are rows.
     fn settings(&mut self, at: usize, run: &[KeyedLine]) {
-        let indent = |line: usize| self.lines[at + line].indent;
-        let above = |line: usize| -> Vec<usize> {
-            let (mut path, mut least) = (Vec::new(), indent(line));
-            for other in (0..line).rev() {
-                if indent(other) < least {
-                    least = indent(other);
-                    path.extend(run[other].value.is_empty().then_some(other));
-                }
+        let (mut above, mut open): (Vec<Vec<usize>>, Vec<usize>) = (Vec::new(), Vec::new());
+        for (line, keyed) in run.iter().enumerate() {
+            open.retain(|open| self.lines[at + open].indent < self.lines[at + line].indent);
+            above.push(open.clone());
+            if keyed.value.is_empty() {
+                open.push(line);
             }
-            path.reverse();
-            path
-        };
-        let above: Vec<Vec<usize>> = (0..run.len()).map(above).collect();
+        }
         let flows: Vec<Vec<Cell>> = run.iter().map(|keyed| flow(&keyed.value)).collect();
-        let is_row = |line: usize| {
-            let first = |line: usize| flows[line].first().map(|cell| cell.name.as_str());
-            let is_like = |other: usize| {
-                other != line && above[other] == above[line] && first(other) == first(line)
-            };
-            first(line).is_some() && (0..run.len()).any(is_like)
-        };
+        let kind = |line: usize| Some((above[line].last(), &flows[line].first()?.name));
+        let mut alike: BTreeMap<_, usize> = BTreeMap::new();
+        (0..run.len()).filter_map(kind).for_each(|kind| *alike.entry(kind).or_default() += 1);
+        let is_row = |line: usize| kind(line).is_some_and(|kind| alike[&kind] > 1);
         let mut form = None;
         for (line, keyed) in run.iter().enumerate().filter(|(_, keyed)| !keyed.value.is_empty()) {
             let next = if is_row(line) { Form::Records } else { Form::Settings };
