@@ -294,6 +294,41 @@ fn a_second_server_is_refused_and_a_sleeping_one_is_fenced() {
     assert_eq!(found(&next, "violin"), ["b"]);
 }
 
+/// Goal: a process whose place another one took that ended before it wrote anything takes no
+/// uploads meanwhile, and goes on once that one is held to be gone.
+#[test]
+fn a_writer_goes_on_behind_a_successor_that_ended() {
+    let test = "a_writer_goes_on_behind_a_successor_that_ended";
+    if !is_child("shared_store", test, None) {
+        let Some(store) = Store::start(test) else { return };
+        is_child("shared_store", test, Some(&store));
+        return;
+    }
+    let Some(installation) = Installation::new(test) else { return };
+    let waits = [("LODESTONE_STORE", PLACE), ("LODESTONE_STANDBY", "true")];
+    let (_server, client) = installation.start_with(&waits);
+    upload(&client, "a", "The copper roof was laid in March.");
+    assert_eq!(settled(&client, "a"), "success");
+    let taken = bucket("data/prod").put("owner", b"another 0", Condition::None);
+    taken.expect("it is written");
+    let body = json!({"file_id": "b", "content": "The violin hangs in the second hall."});
+    let until = |status: u16| {
+        let mut patience = Patience::new();
+        loop {
+            let reply = client.call("POST", "/upload/upload_text?tenant_id=acme", &body);
+            let reply = reply.expect("an answer");
+            if reply.status == status {
+                return reply.json()["reason"].clone();
+            }
+            assert!(!patience.is_over(reply.status), "not {status}: {}", reply.json());
+        }
+    };
+    assert_eq!(until(503), json!("node_behind"));
+    until(200);
+    assert_eq!(settled(&client, "b"), "success");
+    assert_eq!([found(&client, "copper"), found(&client, "violin")], [["a"], ["b"]]);
+}
+
 fn process_of(server: &crate::process::Server) -> rustix::process::Pid {
     rustix::process::Pid::from_raw(server.id() as i32).expect("a process")
 }

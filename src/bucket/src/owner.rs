@@ -128,11 +128,11 @@ impl Renewals {
 
     /// Notes the end of a renewal that has found or written the name of this process.
     fn succeed(&mut self, begun: Moment, now: Moment) {
-        // It may have gone over the name of a successor.
-        if now.since(self.renewed) >= SURE {
+        // It may have gone over the name of a successor, or taken its place.
+        if self.is_lost || now.since(self.renewed) >= SURE {
             self.doubtful = Some(now.instant);
         }
-        self.renewed = begun;
+        (self.renewed, self.is_lost) = (begun, false);
     }
 
     fn confirm(&mut self, begun: Instant) {
@@ -323,19 +323,29 @@ impl Shared {
     }
 
     /// Writes the name again, unless another process has taken the lease: one that slept, and has
-    /// a successor, must not be taken for that. Returns whether it has the place.
-    fn renew(&self, renewals: u64) -> Result<bool, BucketError> {
+    /// a successor, must not be taken for that. A successor that ended before it wrote anything
+    /// else is replaced as any other process that is gone. Returns whether it has the place.
+    fn renew(&self, renewals: u64, watched: &mut Watched) -> Result<bool, BucketError> {
         match self.bucket.get(OWNER)? {
-            Some(held) if !self.is_own(&held) => Ok(false),
+            Some(held) if !self.is_own(&held) => {
+                let holder = Holder::Other(held);
+                Ok(watched.note(holder.clone()) && self.claim(&holder)?)
+            }
             _ => self.write(renewals, Condition::None).map(|_| true),
         }
     }
 
     /// Renews the name until the process gives it up.
     fn keep(&self) {
-        let (mut count, mut state) = (0, self.renewals.lock());
+        let (mut count, mut watched) = (0, Watched::default());
+        let mut state = self.renewals.lock();
         while !state.is_over {
-            let time = if state.has_failed { AGAIN } else { RENEWAL };
+            // A successor is looked at as often as by those that wait.
+            let time = match state.is_lost {
+                true => LOOK,
+                false if state.has_failed => AGAIN,
+                false => RENEWAL,
+            };
             self.changed.wait_for(&mut state, time);
             if state.is_over {
                 break;
@@ -343,23 +353,34 @@ impl Shared {
             count += 1;
             let begun = Moment::now(&self.bucket);
             state.begun = Some(begun.instant);
-            let renewed = MutexGuard::unlocked(&mut state, || self.renew(count));
+            let renewed = MutexGuard::unlocked(&mut state, || self.renew(count, &mut watched));
             (state.begun, state.has_failed) = (None, renewed.is_err());
             match renewed {
                 Ok(true) => {
-                    state.is_lost = false;
+                    watched = Watched::default();
                     state.succeed(begun, Moment::now(&self.bucket));
                 }
                 Ok(false) => state.is_lost = true,
-                Err(error) => tracing::warn!(%error, "the owner's name could not be renewed"),
+                Err(error) => {
+                    // Time during which the store does not answer does not count.
+                    watched = Watched::default();
+                    tracing::warn!(%error, "the owner's name could not be renewed");
+                }
             }
         }
     }
 }
 
+#[allow(clippy::disallowed_methods)] // A store of the test's own.
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
+    use lodestone_fetch::Authorities;
+    use lodestone_fetch::bucket::BucketOptions;
+    use lodestone_types::SystemClock;
 
     fn start() -> Moment {
         Moment { instant: Instant::now(), time: Timestamp(1_750_000_000_000) }
@@ -421,5 +442,77 @@ mod tests {
         assert_eq!(renewals.state(after(renewed, 37)), LeaseState::Unknown, "it was looked before");
         renewals.confirm(after(renewed, 37).instant);
         assert_eq!(renewals.state(after(renewed, 38)), LeaseState::Held);
+        renewals.is_lost = true;
+        renewals.succeed(after(renewed, 39), after(renewed, 40));
+        assert_eq!(renewals.state(after(renewed, 40)), LeaseState::Unknown, "another one had it");
+    }
+
+    /// A store that holds one object, and its address.
+    fn store_of_one(object: Arc<Mutex<Option<Vec<u8>>>>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = BufReader::new(stream.unwrap());
+                let (mut head, mut length) = (Vec::new(), 0);
+                loop {
+                    let mut line = String::new();
+                    stream.read_line(&mut line).unwrap();
+                    if let Some(bytes) = line.to_lowercase().strip_prefix("content-length:") {
+                        length = bytes.trim().parse().unwrap();
+                    }
+                    if line.trim().is_empty() {
+                        break;
+                    }
+                    head.push(line);
+                }
+                let mut body = vec![0; length];
+                stream.read_exact(&mut body).unwrap();
+                let Some(first) = head.first() else { continue };
+                let mut held = object.lock();
+                let (status, answer) = match first.split(' ').next().unwrap() {
+                    "GET" => held.clone().map_or((404, Vec::new()), |held| (200, held)),
+                    "DELETE" => (204, held.take().map(|_| Vec::new()).unwrap_or_default()),
+                    _ => (200, held.replace(body).map(|_| Vec::new()).unwrap_or_default()),
+                };
+                let head = format!(
+                    "HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                    answer.len()
+                );
+                let stream = stream.get_mut();
+                stream.write_all(&[head.into_bytes(), answer].concat()).unwrap();
+            }
+        });
+        address
+    }
+
+    /// Goal: a process whose successor ended before it wrote anything takes its place again, once
+    /// that has not renewed its name for as long as others would wait.
+    #[test]
+    fn a_successor_that_is_gone_is_replaced() {
+        let object = Arc::new(Mutex::new(Some(b"another 7".to_vec())));
+        let endpoint = store_of_one(Arc::clone(&object));
+        let variable = |name: &str| match name {
+            "AWS_ACCESS_KEY_ID" | "AWS_SECRET_ACCESS_KEY" => Some("x".to_owned()),
+            "AWS_ENDPOINT_URL_S3" => Some(endpoint.clone()),
+            _ => None,
+        };
+        let (url, options) = ("s3://bucket/prefix".parse().unwrap(), BucketOptions::default());
+        let (authorities, clock) = (Authorities::default(), Arc::new(SystemClock));
+        let pause = Box::new(|_| false);
+        let bucket =
+            Bucket::with_variables(&variable, url, &options, &authorities, clock, pause).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let shared = Shared::new(&Arc::new(bucket), folder.path(), "own".to_owned());
+        let mut watched = Watched::default();
+        for look in 0..15 {
+            assert!(!shared.renew(look, &mut watched).unwrap(), "look {look}");
+        }
+        *object.lock() = Some(b"another 8".to_vec());
+        for look in 0..15 {
+            assert!(!shared.renew(look, &mut watched).unwrap(), "it lives: look {look}");
+        }
+        assert!(shared.renew(15, &mut watched).unwrap());
+        assert_eq!(object.lock().as_deref(), Some(&b"own 0"[..]));
     }
 }

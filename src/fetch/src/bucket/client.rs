@@ -82,7 +82,11 @@ impl Bucket {
         Self::with_variables(&variable, url, options, authorities, clock, pause)
     }
 
-    fn with_variables(
+    /// A client by other variables than those of this process.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_variables(
         variable: Variable<'_>,
         url: BucketUrl,
         options: &BucketOptions,
