@@ -1,19 +1,20 @@
-//! Following the process that writes to the same bucket.
+//! Follows the process that writes to the same bucket, as a query node does.
 //!
 //! ```text
-//! thread "follow"     log of the catalog, twice a second -> catalog: tenants, keys, heads
-//! thread "writer"     the process that writes, once a second: is it there, and the one followed?
-//! thread "refresh"    heads that have changed -> newest versions of the open collections; old ones
-//!                     are given up
-//! a request           is the catalog current? -> collection -> is it at the catalog's head? -> run
+//! thread "follow"     reads the catalog's log twice a second -> catalog: tenants, keys, heads
+//! thread "writer"     probes the writing process once a second: reachable, and the one followed?
+//! thread "refresh"    for changed heads, loads the newest versions of the open collections and
+//!                     releases old ones
+//! a request           catalog current? -> collection -> at the catalog's head? -> run
 //! ```
-//! Every commit to a collection is followed by its number in the catalog before anybody is told of
-//! it, so that a collection at the head of a current catalog has all that anybody was told of.
+//! The writer records every commit to a collection in the catalog before it acknowledges it. A
+//! collection at the head of a current catalog therefore contains everything that was acknowledged.
 //!
-//! - `peers`: the other nodes, and the tenants that each of them answers for; `joining`: becoming
-//!   one of them; `shares`: searches that they share, and `sharing`: what a node needs for them
-//! - `refreshing`: the thread "refresh"; `writer`: the process that writes, and what this one lacks
-//!   without it
+//! - `peers`: the other nodes, and which tenants each of them answers for; `joining`: becoming one
+//!   of them; `shares`: searches that they divide among themselves, and `sharing`: the state for
+//!   that
+//! - `refreshing`: the thread "refresh"; `writer`: the state of the writing process, and what this
+//!   node can still do without it
 
 mod joining;
 mod peers;
@@ -45,16 +46,16 @@ use lodestone_metrics::Gauge;
 use lodestone_storage::collection::{Collection, CollectionError, Registry};
 use lodestone_types::{IdSource, JobStatus};
 
-/// Time between two looks at the log: a few of them may be lost before a process is behind.
+/// Interval between reads of the log; a node may miss a few of them before it counts as behind.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// The threads that follow.
+/// State of a process that follows, shared by its threads.
 #[derive(Debug)]
 pub(super) struct Follower {
     catalog: Catalog,
     registry: Arc<Registry>,
     writer: Arc<Addresses>,
-    /// The nodes that share the tenants, where the operator names them.
+    /// The query nodes that divide the tenants among themselves, if the operator lists them.
     peers: Option<Arc<Peers>>,
     bucket: Option<Arc<BucketBlobs>>,
     signals: Mutex<Signals>,
@@ -66,16 +67,16 @@ pub(super) struct Follower {
 
 #[derive(Debug, Default)]
 struct Signals {
-    /// Whether collections may have changed since they were last looked at.
+    /// Whether collections may have changed since the refresh thread last looked.
     has_changes: bool,
     is_stopping: bool,
 }
 
 impl Follower {
-    /// The follower of a process that only reads; none of one that writes.
+    /// Creates the follower of a process that only reads; `None` in a process that writes.
     ///
     /// # Errors
-    /// An address of the process that writes which is none.
+    /// An invalid address in the settings.
     pub(super) fn new(
         settings: &Settings,
         authorities: &Authorities,
@@ -114,8 +115,8 @@ impl Follower {
         })))
     }
 
-    /// Starts the threads, after a first look for the process that writes: requests are passed on
-    /// from the first moment.
+    /// Starts the threads. The writing process is looked up first, so that requests can be
+    /// forwarded to it from the start.
     pub(super) fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
         let found = self.find_writer();
         self.writer.current().note(found.err());
@@ -165,7 +166,7 @@ impl Follower {
         self.writer_usable.set(u64::from(self.writer.current().unusable_for().is_none()));
     }
 
-    /// Pauses; returns whether the process is to end.
+    /// Waits for `time`; returns early, and true, if the process is to end.
     fn pause(&self, time: Duration) -> bool {
         let mut signals = self.signals.lock();
         self.changed.wait_while_for(&mut signals, |signals| !signals.is_stopping, time);
@@ -204,14 +205,14 @@ impl Follower {
         }
     }
 
-    /// The nodes that share searches with this one.
+    /// The nodes that share searches with this one; `None` if none do.
     pub(super) fn sharing_nodes(&self) -> Option<Arc<dyn ShareNodes>> {
         let peers = self.peers.as_ref().filter(|peers| peers.shares_searches())?;
         Some(Arc::clone(peers) as _)
     }
 
-    /// The collection of a tenant, with all that anybody was told of. One whose newest version a
-    /// later release has written is left to the process that writes.
+    /// Opens the collection of a tenant at a version that contains everything acknowledged. If a
+    /// later release has written its newest version, the request is left to the writing process.
     fn open(&self, tenant: &Tenant) -> Result<Arc<Collection>, EngineError> {
         self.catalog.require_current()?;
         let collection = tenant.collection;
@@ -233,16 +234,15 @@ impl Follower {
 }
 
 impl Engine {
-    /// Name under which this process writes to a bucket; other processes follow it by that.
+    /// The name under which this process writes to a bucket, by which other processes follow it.
     pub fn writer_name(&self) -> Option<Uuid> {
         self.catalog.writer_name()
     }
 
-    /// The open collection of a tenant.
+    /// Opens the collection of a tenant.
     ///
     /// # Errors
-    /// Errors of opening it; where another process writes, that this one does not know the newest
-    /// state.
+    /// Errors of opening it; on a node that follows, not knowing the newest state.
     pub(super) fn collection(&self, tenant: &Tenant) -> Result<Arc<Collection>, EngineError> {
         match &self.follower {
             None => {
@@ -253,17 +253,16 @@ impl Engine {
         }
     }
 
-    /// The time between a change and the moment from which all query nodes know of it; zero where
-    /// there are none.
+    /// The delay after a change until all query nodes know of it; zero if there are none.
     pub fn followers_delay(&self) -> Duration {
         self.catalog.followers_delay()
     }
 
-    /// Waits until all query nodes find what these jobs have made visible: a job that succeeded is
-    /// not told of before.
+    /// Waits until all query nodes see what the successful ones of these jobs have made visible. A
+    /// success must not be reported before that.
     ///
     /// # Errors
-    /// The bucket is away, and may not have what is visible here.
+    /// The bucket does not respond and may lack what is visible here.
     pub(super) fn let_nodes_see<'a>(
         &self,
         jobs: impl IntoIterator<Item = &'a JobRow>,
@@ -275,25 +274,27 @@ impl Engine {
         }
     }
 
-    /// Waits until all query nodes find everything that is visible here.
+    /// Waits until all query nodes see everything that is visible here.
     ///
     /// # Errors
-    /// As where the bucket is away.
+    /// See [`Self::followers_delay`]; the bucket does not respond and may lack what is visible
+    /// here.
     pub fn let_nodes_see_all(&self) -> Result<(), EngineError> {
         Ok(self.catalog.await_followers(self.clock.now())?)
     }
 
-    /// The way to the process that writes, where this one follows it.
+    /// The client for the writing process; `None` in a process that follows nobody.
     pub fn way_to_writer(&self) -> Option<Arc<Addresses>> {
         self.follower.as_ref().map(|follower| Arc::clone(&follower.writer))
     }
 
-    /// The query nodes that share the tenants, where this is one of them.
+    /// The query nodes that divide the tenants, if this process is one of them.
     pub fn peers(&self) -> Option<&Arc<Peers>> {
         self.follower.as_ref()?.peers.as_ref()
     }
 
-    /// The position of a process that follows the one that writes.
+    /// Position in the log up to which this process has followed the writer; `None` in a process
+    /// that writes.
     pub fn follow_state(&self) -> Option<FollowState> {
         self.catalog.follow_state()
     }

@@ -1,12 +1,12 @@
-//! Joining the other query nodes: a node opens the tenants that it will answer for before they are
-//! sent to it.
+//! Joining the other query nodes: a node opens the tenants that it will answer for before requests
+//! for them are sent to it.
 //!
 //! ```text
-//! the whole list looked at, this node found in it
-//!   -> none answers for its tenants: joined at once, as nobody has anything at hand, and tenants
-//!      are opened as they are asked for
-//!   -> others do: they go on answering for all tenants, while those of this node are fetched from
-//!      the bucket and opened -> joined
+//! every listed node was probed, and this node found itself in the list
+//!   -> no node answers for tenants yet: join at once, since nobody has anything cached, and open
+//!      tenants as they are requested
+//!   -> others do: they keep answering for all tenants while this node fetches its own from the
+//!      bucket and opens them -> join
 //! ```
 
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use super::Follower;
 use super::peers::Peers;
 use lodestone_types::ErrorKind;
 
-/// Time after which no further tenant is opened, so that many tenants do not delay joining without
-/// end.
+/// Time after which no further tenant is opened, so that a large number of them cannot delay
+/// joining indefinitely.
 const OPENING: Duration = Duration::from_secs(60);
-/// Time after which a node that has found itself at no address of the list counts as absent from
-/// it, and has no tenants of its own.
+/// Time after which a node that has not found itself in the list counts as unlisted and gets no
+/// tenants of its own.
 const OWN_PLACE: Duration = Duration::from_secs(30);
-/// Interval at which the node checks whether all that it needs is known.
+/// Interval between checks whether the preconditions for joining hold.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl Follower {
@@ -41,8 +41,8 @@ impl Follower {
         peers.join();
     }
 
-    /// Opens tenants until the time is over, or the cache would have to evict copies of others for
-    /// theirs.
+    /// Opens tenants until time runs out, the registry is full, or the cache would evict other
+    /// copies.
     fn open_own(&self, peers: &Peers) {
         let tenants = match self.catalog.tenants() {
             Ok(tenants) => tenants,
@@ -69,7 +69,7 @@ impl Follower {
         tracing::info!(tenants = opened, millis, "the tenants of this node are at hand");
     }
 
-    /// Number of copies that the cache has evicted.
+    /// Number of blobs that the cache has evicted so far.
     fn evictions(&self) -> u64 {
         self.bucket.as_ref().map_or(0, |bucket| bucket.copies().evictions)
     }

@@ -1,15 +1,15 @@
-//! Query nodes among themselves: one of them answers for a tenant, and has it at hand.
+//! Divides tenants among query nodes: one node answers for each tenant and keeps it cached.
 //!
 //! ```text
-//! tenant -> the usable nodes ranked by hash(address, tenant) -> the first: this one, or another;
-//!           one of the first few, where many of its requests are under way (`loads`)
-//! thread "peer-N"   GET /healthz once a second: is it there, and is it this one?
-//! thread "join"     tenants that this node will answer for -> opened -> it says that it has joined
+//! tenant -> the usable nodes ranked by hash(address, tenant) -> the first, this one or another, or
+//!           one of the first few if the tenant has many requests in flight (`loads`)
+//! thread "peer-N"   GET /healthz once a second: is it there, and is it this process?
+//! thread "join"     opens the tenants this node will answer for, then reports that it has joined
 //! ```
-//! Rendezvous hashing (Thaler and Ravishankar 1998): where a node is lost, its tenants alone go to
-//! others, and they come back with it. Nodes that hold different lists, or see different nodes as
-//! usable, choose differently for a while: that costs a cold copy, never a wrong answer, as every
-//! node answers for every tenant.
+//! Rendezvous hashing (Thaler and Ravishankar 1998): when a node is lost, only its tenants move to
+//! others, and they return with it. Nodes with different lists, or with different views of which
+//! nodes are usable, disagree for a while. That costs a cold cache, never a wrong answer, since
+//! every node can answer for every tenant.
 
 mod loads;
 
@@ -33,26 +33,27 @@ use lodestone_fetch::{Authorities, Forwarder};
 use lodestone_metrics::{Counter, Family, Gauge, Registry};
 use lodestone_types::TenantId;
 
-/// Time between two looks at a node, and for its answer.
+/// Interval between probes of a node, and the timeout of a probe.
 const LOOK: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(3);
 
-/// The query nodes that share the tenants.
+/// The query nodes that divide the tenants among themselves.
 #[derive(Debug)]
 pub struct Peers {
-    /// Name of this process, by which it knows itself among them.
+    /// Name of this process, by which it recognizes itself among the nodes.
     own: Uuid,
-    /// Whether this process answers for its tenants: it has them at hand, or nobody else has.
+    /// Whether this process answers for its tenants: it has opened them, or no node had when it
+    /// joined.
     has_joined: AtomicBool,
     pub(super) peers: Vec<Peer>,
-    /// The position of this process among them, once it has found itself there.
+    /// Position of this process in `peers`, once it has found itself there.
     own_at: OnceLock<usize>,
-    /// Present where they share searches.
+    /// Set if the nodes share searches.
     pub(super) sharing: Option<Sharing>,
     loads: Arc<Loads>,
     stopping: Stopping,
     usable: Gauge,
-    /// By address.
+    /// Whether each node answers, by address.
     answering: Family<Gauge, 1>,
     passed: Counter,
     failed: Counter,
@@ -65,38 +66,38 @@ pub(super) struct Peer {
     pub(super) standing: Mutex<Standing>,
 }
 
-/// State of a node when it was last asked.
+/// State of a node at its last probe.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Not asked yet.
+    /// Not probed yet.
     #[default]
     Unseen,
     /// Does not answer, or is no query node.
     Unusable,
-    /// Another process, which is opening its tenants.
+    /// Another process, which is still opening its tenants.
     Joining,
     /// Another process, which answers for its tenants.
     Other,
-    /// This process.
+    /// This process itself.
     Own,
 }
 
-/// The end of a request that another node was asked for.
+/// Outcome of a request that was passed to another node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeerEnd {
-    /// It answered.
+    /// The node answered.
     Answered,
-    /// It said that another one is to answer now.
+    /// The node said that another one has to answer.
     Refused,
     /// No answer came.
     Lost,
 }
 
 impl Peers {
-    /// The nodes at `urls`; this process answers as `own`. None is asked yet.
+    /// Creates the list of nodes at `urls`; this process is called `own`. None is probed yet.
     ///
     /// # Errors
-    /// An address that is none.
+    /// An invalid address.
     pub(super) fn new<'a>(
         own: Uuid,
         urls: impl Iterator<Item = &'a str>,
@@ -126,17 +127,17 @@ impl Peers {
         })
     }
 
-    /// Sets how searches are shared among the nodes.
+    /// Sets how the nodes share searches.
     pub(super) fn with_sharing(self, sharing: Option<Sharing>) -> Self {
         Self { sharing, ..self }
     }
 
-    /// Name of this process.
+    /// The name of this process.
     pub fn own_name(&self) -> Uuid {
         self.own
     }
 
-    /// The ways to all of them.
+    /// The clients of all nodes.
     pub fn forwarders(&self) -> impl Iterator<Item = &Arc<Forwarder>> {
         self.peers.iter().map(|peer| &peer.forwarder)
     }
@@ -146,28 +147,28 @@ impl Peers {
         self.has_joined.load(Ordering::Relaxed)
     }
 
-    /// Whether every node has been looked at.
+    /// Whether every node has been probed.
     pub(super) fn are_seen(&self) -> bool {
         self.standings().iter().all(|one| *one != Standing::Unseen)
     }
 
-    /// Whether this process has found itself among them.
+    /// Whether this process has found itself in the list.
     pub(super) fn has_own_place(&self) -> bool {
         self.own_at.get().is_some()
     }
 
-    /// Whether one of them does not answer, or is no query node.
+    /// Whether some node does not answer, or is no query node.
     pub(crate) fn has_problem(&self) -> bool {
         self.standings().contains(&Standing::Unusable)
     }
 
-    /// Whether another node answers for tenants.
+    /// Whether some other node answers for tenants.
     pub(super) fn someone_answers(&self) -> bool {
         self.standings().contains(&Standing::Other)
     }
 
-    /// Whether this process will be the one that answers for a tenant, when all have joined. It may
-    /// have been too busy to answer itself just now.
+    /// Whether this process will answer for a tenant once all nodes have joined. Its own state does
+    /// not count, since it may just have been too busy to answer its own probe.
     pub(super) fn will_answer(&self, tenant: &TenantId) -> bool {
         let (standings, own) = (self.standings(), self.own_at.get());
         let joins = |at: usize| {
@@ -176,12 +177,13 @@ impl Peers {
         own.is_some() && self.ranked(tenant, joins).first() == own
     }
 
-    /// From now on this process answers for its tenants.
+    /// Makes this process answer for its tenants from now on.
     pub(super) fn join(&self) {
         self.has_joined.store(true, Ordering::Relaxed);
     }
 
-    /// Begins a request of a tenant at the node that is to answer it; `None` where none was seen.
+    /// Assigns a request of a tenant to the node that should answer it; `None` if no node is
+    /// usable.
     pub fn begin(&self, tenant: &TenantId) -> Option<Assignment> {
         let standings = self.standings();
         let ranked = self.ranked(tenant, |at| self.answers(standings[at]));
@@ -189,7 +191,7 @@ impl Peers {
         self.loads.begin(tenant, &ranked, self.peers.len(), own, Instant::now())
     }
 
-    /// Whether a node answers for its tenants.
+    /// Whether a node in this state answers for its tenants.
     fn answers(&self, standing: Standing) -> bool {
         standing == Standing::Other || standing == Standing::Own && self.has_joined()
     }
@@ -198,7 +200,7 @@ impl Peers {
         self.peers.iter().map(|peer| *peer.standing.lock()).collect()
     }
 
-    /// The positions of the nodes that are taken, that of the tenant first.
+    /// The positions of the nodes that `takes` accepts, ranked for the tenant, best first.
     fn ranked(&self, tenant: &TenantId, takes: impl Fn(usize) -> bool) -> Vec<usize> {
         let rank = |at: usize| xxh3_64_with_seed(tenant.as_str().as_bytes(), self.peers[at].seed);
         let mut ranked: Vec<usize> = (0..self.peers.len()).filter(|at| takes(*at)).collect();
@@ -206,8 +208,8 @@ impl Peers {
         ranked
     }
 
-    /// Counts a request that another node was asked for. One that does not answer is not asked
-    /// again before it was looked at.
+    /// Records how a request to another node ended. A node that gave no answer is not used again
+    /// before its next successful probe.
     pub fn note(&self, at: usize, end: PeerEnd) {
         match end {
             PeerEnd::Answered => self.passed.inc(),
@@ -219,7 +221,7 @@ impl Peers {
         }
     }
 
-    /// Starts looking at them.
+    /// Starts one probing thread per node.
     pub(super) fn start(self: &Arc<Self>) -> impl Iterator<Item = JoinHandle<()>> {
         (0..self.peers.len()).map(|at| {
             let peers = Arc::clone(self);
@@ -347,7 +349,8 @@ mod tests {
         }
     }
 
-    /// A node that opens its tenants may be too busy to answer itself.
+    /// Goal: a node that is opening its tenants knows which ones they are, even while it is too
+    /// busy to answer its own probe.
     #[test]
     fn a_node_knows_its_tenants_before_it_answers() {
         let joining = peers(0, 3);

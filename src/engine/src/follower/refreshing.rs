@@ -1,4 +1,4 @@
-//! Open collections at their newest versions, and copies of those that are gone.
+//! Keeps open collections at their newest versions, and drops cached copies of deleted blobs.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use lodestone_catalog::CatalogError;
 use lodestone_storage::collection::Collection;
 use lodestone_types::ErrorKind;
 
-/// Time after which versions that were replaced are looked through, for those to be given up.
+/// Interval at which replaced versions are checked and released.
 const FORGET: Duration = Duration::from_secs(3);
-/// Time between two looks at all copies, for those of blobs that are gone.
+/// Interval at which all cached copies are checked for deleted blobs.
 const COPIES: Duration = Duration::from_secs(10);
 
 impl Follower {
@@ -73,7 +73,7 @@ impl Follower {
         match refreshed {
             Ok(()) => {}
             Err(error) if error.is_too_new() => self.registry.note_format(id, Some(&error)),
-            // Its tenant is being deleted, or a request loads it.
+            // Its tenant is being deleted, or a request is loading it.
             Err(error) if error.kind() == ErrorKind::Unavailable => {
                 tracing::debug!(collection = %id, %error, "not brought up to date");
             }

@@ -1,4 +1,4 @@
-//! Searches that query nodes share: the tasks of this one for others, and its work for them.
+//! Searches that query nodes share: sends tasks to other nodes and works on theirs.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -21,32 +21,32 @@ use lodestone_fetch::forward::{ForwardBody, ForwardRequest};
 use lodestone_storage::collection::{Collection, Snapshot};
 use lodestone_types::{CollectionId, ErrorKind, RequestContext, SegmentId, SubTenantId, TenantId};
 
-/// Time for which a node is asked for no share after it has refused one as wrong: it is of another
-/// release, or has another key.
+/// Time for which a node gets no tasks after it rejected one as invalid: it runs another release or
+/// has another key.
 const REST: Duration = Duration::from_secs(60);
-/// Time for which a node is asked for no share after it has not answered in time: each search would
+/// Time for which a node gets no tasks after it did not answer in time, since each search would
 /// wait for it again.
 const LOST_REST: Duration = Duration::from_secs(5);
-/// Part of the mean load of a node by which that of one may be above it, so that few segments move
+/// A node may exceed the average load by the `1/OVERLOAD` part of it, so that few segments move
 /// when nodes come and go (Mirrokni, Thorup and Zadimoghaddam 2018).
 const OVERLOAD: u64 = 4;
 
-/// A collection, and a version of it.
+/// A collection and a snapshot of one of its versions.
 type Version = (Arc<Collection>, Arc<Snapshot>);
 
-/// Why a node has given no answer.
+/// The reason why a node gave no usable answer.
 enum Failure {
-    /// It does not answer.
+    /// No connection, or no answer in time.
     Lost(String),
-    /// It has another version of the collection, too much to do, or fails for now.
+    /// The node has another version of the collection, is overloaded, or fails temporarily.
     Busy,
-    /// It does not take such a task, or gives no answer to it.
+    /// The node rejects such tasks, or its answer makes no sense.
     Useless(String),
 }
 
 impl Peers {
-    /// Whether searches of a tenant are shared out, as far as is known here: then every node may
-    /// be the one that is asked.
+    /// Whether searches of a tenant are shared, as far as this node knows. If so, any node may take
+    /// the request.
     pub fn is_shared(&self, tenant: &TenantId) -> bool {
         let Some(sharing) = &self.sharing else { return false };
         let Ok(Some(tenant)) = sharing.catalog.tenant(tenant) else { return false };
@@ -110,7 +110,7 @@ impl ShareNodes for Peers {
         let rows: u64 = segments.iter().map(|(_, rows)| rows).sum();
         let mean = rows.div_ceil(usable.len() as u64);
         let mut loads = vec![0; usable.len()];
-        // The largest first: small ones fill up what they leave.
+        // Largest segments first, so that small ones fill the gaps.
         let mut order: Vec<usize> = (0..segments.len()).collect();
         order.sort_unstable_by_key(|at| (Reverse(segments[*at].1), segments[*at].0));
         for at in order {
@@ -139,11 +139,13 @@ impl ShareNodes for Peers {
         };
         let base = self.peers[node].forwarder.base();
         match failure {
-            // As where it has not opened the collection yet: nobody has waited.
+            // For example, the node has not opened the collection yet. It answered at once, so
+            // nobody waited.
             Failure::Busy => {}
             Failure::Lost(problem) => {
                 sharing.failed.inc();
-                // The time of the search may have been short: that says nothing of the node.
+                // A timeout may be due to a short time limit of the search; it says nothing about
+                // the node.
                 let problem = match problem.starts_with("timeout") {
                     true => "no answer in time",
                     false => {
@@ -170,7 +172,8 @@ impl ShareNodes for Peers {
 }
 
 impl Follower {
-    /// Opens a collection beside the requests, which would wait for copies of its segments.
+    /// Opens a collection on a thread of its own, so that no request waits for its segments to be
+    /// copied.
     fn open_beside(self: &Arc<Self>, id: CollectionId) {
         let own = Arc::clone(self);
         let open = move || {
@@ -193,7 +196,8 @@ impl Follower {
         sharing.is_some_and(|sharing| change(&mut sharing.opening.lock()))
     }
 
-    /// A version of a collection that another node searches; nothing where it is not open yet.
+    /// Finds the version of a collection that another node searches; `None` if it is not open here
+    /// yet.
     fn version(
         self: &Arc<Self>,
         id: CollectionId,
@@ -216,13 +220,13 @@ impl Follower {
 }
 
 impl Engine {
-    /// Whether a token is the key of nodes that share searches with this one.
+    /// Whether a token is the key of the nodes that share searches with this one.
     pub fn accepts_node(&self, token: &str) -> bool {
         let sharing = self.peers().and_then(|peers| peers.sharing.as_ref());
         sharing.is_some_and(|sharing| sharing.key.accepts(token))
     }
 
-    /// Does a [`ShareTask`] of another query node; gives a [`ShareAnswer`]. Blocks.
+    /// Works on a [`ShareTask`] of another query node; returns an encoded [`ShareAnswer`]. Blocks.
     ///
     /// # Errors
     /// [`NodeRefusal`].

@@ -1,4 +1,4 @@
-//! Parts of a query node that shares searches with others.
+//! State of a query node that shares searches with others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use lodestone_metrics::{Counter, Gauge, Registry as Meters};
 use lodestone_storage::collection::Registry;
 use lodestone_types::CollectionId;
 
-/// Parts of a node that shares searches.
+/// State of a query node that shares searches with others.
 #[derive(Debug)]
 pub(super) struct Sharing {
     pub(super) rows_min: u64,
@@ -22,11 +22,11 @@ pub(super) struct Sharing {
     pub(super) headers: HeaderMap,
     pub(super) catalog: Catalog,
     pub(super) registry: Arc<Registry>,
-    /// Until when each node is asked for no share.
+    /// Until when each node gets no tasks.
     pub(super) rests: Vec<Mutex<Option<Instant>>>,
-    /// Collections that are being opened, as others have asked for shares of them.
+    /// Collections being opened because other nodes asked for shares of them.
     pub(super) opening: Mutex<BTreeSet<CollectionId>>,
-    /// Other nodes that are asked for shares.
+    /// Number of other nodes that get tasks.
     asked: Gauge,
     pub(super) answered: Counter,
     pub(super) failed: Counter,
@@ -34,10 +34,10 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
-    /// Reads the sharing of the settings; `None` where they share no searches among the `nodes`.
+    /// Creates the state from the settings; `None` if they do not let `nodes` share searches.
     ///
     /// # Errors
-    /// A key that no header can carry.
+    /// A key that cannot be sent in a header.
     pub(super) fn new(
         settings: &NodeSettings,
         nodes: usize,
@@ -67,7 +67,8 @@ impl Sharing {
         self.rests[node].lock().is_some_and(|until| Instant::now() < until)
     }
 
-    /// Notes what was seen of a node: one that is away may be another one when it is back.
+    /// Records the result of a probe. A node that is away may be another release when it returns,
+    /// so its rest is over.
     pub(super) fn note(&self, node: usize, is_away: bool, others: &[usize]) {
         if is_away {
             *self.rests[node].lock() = None;

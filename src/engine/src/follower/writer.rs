@@ -1,4 +1,4 @@
-//! The process that writes, as a node that follows it sees it.
+//! Watches the process that writes, from a node that follows it.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use crate::ComponentState;
 use crate::nodes::writer_at;
 use lodestone_fetch::Forwarder;
 
-/// Time between two looks at the process that writes.
+/// Interval between probes of the writing process.
 const LOOK: Duration = Duration::from_secs(1);
-/// Looks in a row that fail before it is taken for lost.
+/// Number of consecutive failed probes before the writing process counts as lost.
 const FAILURES: u32 = 2;
 
 impl Follower {
-    /// The state of this node for operators and load balancers. It is of no use where it may not
-    /// answer by itself, and nobody is there to whom it can pass requests on.
+    /// The state of this node, for operators and load balancers. The node is unusable only if it
+    /// may not answer by itself and there is no writing process to forward requests to.
     pub(crate) fn problem(&self) -> Option<ComponentState> {
         let state = self.catalog.follow_state()?;
         let is_current = self.catalog.require_current().is_ok();
@@ -41,7 +41,7 @@ impl Follower {
         })
     }
 
-    /// Looks for the process that writes until the end.
+    /// Probes the writing process until the end.
     pub(super) fn watch_writer(&self) {
         let (mut failures, mut is_told) = (0, false);
         loop {
@@ -75,7 +75,8 @@ impl Follower {
         self.writer.find(|way| self.look_for_writer(way))
     }
 
-    /// Whether the process at the address is the one that this one follows; else the reason.
+    /// Checks that the process at an address is the one that this node follows; an error says why
+    /// not.
     fn look_for_writer(&self, way: &Forwarder) -> Result<(), String> {
         let name = writer_at(way)?;
         let is_followed = || self.catalog.follow_state().is_some_and(|state| state.writer == name);

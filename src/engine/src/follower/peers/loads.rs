@@ -1,8 +1,9 @@
-//! Requests under way for each tenant, by which a tenant that is much asked for gets more nodes.
+//! Tracks the requests in flight per tenant, so that a busy tenant is served by more nodes.
 //!
-//! Each node counts those that it has received itself. Their mean number of the last seconds tells
-//! how many of the tenant's nodes, in the order of their ranks, they are spread over: one for most
-//! tenants, so that most have one copy; a burst of some requests changes nothing.
+//! Each node counts only the requests that it received itself. Their average over the last seconds
+//! determines how many of the tenant's nodes, in the order of their ranks, the requests are spread
+//! over. For most tenants that is one, so that most have a single cached copy; short bursts change
+//! nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,29 +13,29 @@ use parking_lot::Mutex;
 
 use lodestone_types::TenantId;
 
-/// Time over which the mean is taken.
+/// Time constant of the average.
 const MEAN_SECONDS: f64 = 5.0;
-/// Requests under way from one node, in the mean, for which one more node of the tenant is asked.
+/// Average number of requests in flight, from one node, per additional node used for the tenant.
 const REQUESTS_PER_NODE: f64 = 1.0;
-/// Tenants that are remembered before idle ones are forgotten.
+/// Number of tenants tracked before idle ones are dropped.
 const TENANTS_MAX: usize = 4096;
-/// Mean below which a tenant is idle.
+/// Average below which a tenant counts as idle.
 const IDLE: f64 = 0.1;
 
-/// Requests under way by tenant.
+/// Requests in flight by tenant.
 #[derive(Debug, Default)]
 pub(super) struct Loads(Mutex<HashMap<TenantId, Load>>);
 
 #[derive(Debug)]
 struct Load {
-    /// Requests under way, by the node that answers.
+    /// Requests in flight, by the node that answers.
     under_way: Vec<u32>,
-    /// Their mean number, as it was at `changed`.
+    /// Their exponentially weighted average number at the time `changed`.
     mean: f64,
     changed: Instant,
 }
 
-/// A request and the node that is to answer it; under way until this is dropped.
+/// A request assigned to a node. It counts as in flight until this is dropped.
 #[derive(Debug)]
 pub struct Assignment {
     loads: Arc<Loads>,
@@ -44,8 +45,8 @@ pub struct Assignment {
 }
 
 impl Loads {
-    /// Begins a request of a tenant. `ranked` are the positions of the usable ones of `nodes`,
-    /// that of the tenant first; `own` is the position of this process among them.
+    /// Assigns a request of a tenant. `ranked` holds the positions of the usable nodes out of
+    /// `nodes`, best first; `own` is the position of this process among them.
     pub(super) fn begin(
         self: &Arc<Self>,
         tenant: &TenantId,
@@ -81,7 +82,7 @@ impl Load {
         Self { under_way: vec![0; nodes], mean: 0.0, changed: now }
     }
 
-    /// Takes into the mean what was under way until now.
+    /// Updates the average for the time since the last change.
     fn pass_time(&mut self, now: Instant) {
         let time = now.saturating_duration_since(self.changed);
         let count: u32 = self.under_way.iter().sum();
@@ -95,13 +96,13 @@ impl Load {
     }
 }
 
-/// Share of the last `time` in a mean over [`MEAN_SECONDS`], which forgets exponentially.
+/// Weight of the last `time` in an exponentially weighted average with constant [`MEAN_SECONDS`].
 fn share_of(time: Duration) -> f64 {
     -(-time.as_secs_f64() / MEAN_SECONDS).exp_m1()
 }
 
 impl Assignment {
-    /// The position of the node that is to answer; `None` where this one is.
+    /// The position of the node that should answer; `None` if it is this one.
     pub fn other(&self) -> Option<usize> {
         (!self.is_own).then_some(self.at)
     }
@@ -121,9 +122,9 @@ mod tests {
         begun + Duration::from_millis(millis)
     }
 
-    /// Goal: a tenant that is asked for now and then, or in bursts, has one node; one of which many
-    /// requests are under way all the time is spread over as many nodes as they need, evenly, and
-    /// comes back to one.
+    /// Goal: a tenant with occasional requests or bursts has one node. One with many requests in
+    /// flight all the time is spread evenly over as many nodes as it needs, and returns to one
+    /// afterwards.
     #[test]
     fn a_tenant_gets_as_many_nodes_as_it_needs() {
         let (loads, begun) = (Arc::new(Loads::default()), Instant::now());
@@ -134,11 +135,11 @@ mod tests {
             let assignment = std::mem::ManuallyDrop::new(assignment);
             loads.end(&assignment.tenant, assignment.at, at(begun, millis));
         };
-        // A burst of ten, each of 20 ms.
+        // A burst of ten requests, 20 ms each.
         let burst: Vec<Assignment> = (0..10).map(|_| begin(0)).collect();
         assert!(burst.iter().all(|assignment| assignment.other() == Some(2)));
         burst.into_iter().for_each(|assignment| end(assignment, 20));
-        // Three askers for 30 s.
+        // Three concurrent clients for 30 s.
         let mut under_way: Vec<Assignment> = (0..3).map(|_| begin(1000)).collect();
         for step in 0..300 {
             let now = 1000 + step * 100;

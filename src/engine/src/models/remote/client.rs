@@ -1,4 +1,4 @@
-//! One request to an embedding server, and its answer, checked.
+//! Sends one request to an embedding server and checks the answer.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use lodestone_types::Secret;
 use lodestone_types::limits::VECTOR_DIMENSION_MAX;
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
-/// A number takes at most some 25 characters.
+/// Limit of an answer, at 32 bytes per number; a printed number takes at most about 25 characters.
 const ANSWER_BYTES_MAX: u64 = (BATCH_MAX * VECTOR_DIMENSION_MAX * 32) as u64;
-/// Bytes of a refusal that are read, and characters of it that are told.
+/// Bytes of a refusal that are read, and characters of it that are reported.
 const REFUSAL_BYTES_MAX: u64 = 16 << 10;
 const REFUSAL_CHARS: usize = 200;
 
-/// A client of one model; connections are kept.
+/// A client for one model that keeps its connections.
 #[derive(Debug)]
 pub(super) struct Client {
     agent: Agent,
@@ -29,14 +29,14 @@ pub(super) struct Client {
     key: Option<Secret>,
 }
 
-/// Why a request has no vectors.
+/// The reason why a request yields no vectors.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Another attempt may help, after the time that the server names.
+    /// A retry may help, after the pause that the server asks for, if any.
     Later(String, Option<Duration>),
-    /// It will not help.
+    /// A retry will not help.
     Final(String),
-    /// The server refuses these texts.
+    /// The server rejects these texts.
     Texts(String),
 }
 
@@ -64,7 +64,7 @@ struct Usage {
 }
 
 impl Client {
-    /// A client without a proxy: the address is the operator's own choice.
+    /// Creates a client that uses no proxy, because the operator chose the address.
     pub fn new(server: &EmbeddingServer, authorities: &Authorities) -> Self {
         let config = authorities
             .client(None)
@@ -76,7 +76,8 @@ impl Client {
         Self { agent: config.new_agent(), url, model, key }
     }
 
-    /// Vectors of length 1 for texts, in their order, and the number of tokens where it is told.
+    /// Embeds texts. Returns vectors of unit length in their order, and the number of tokens if
+    /// reported.
     ///
     /// # Errors
     /// [`Failure`].
@@ -103,10 +104,10 @@ impl Client {
         Ok((vectors, tokens))
     }
 
-    /// The width of its vectors.
+    /// Asks the server for the dimension of its vectors.
     ///
     /// # Errors
-    /// A description of the error.
+    /// A description of the problem.
     pub fn width(&self, text: &str, time: Duration) -> Result<usize, String> {
         let answer = self.ask(&[text.to_owned()], time);
         let vectors = answer.and_then(|answer| in_order(answer.data, 1));
@@ -123,7 +124,7 @@ impl Client {
         }
     }
 
-    /// Closes the connections under whatever waits on them.
+    /// Shuts the connections down, which also ends the requests that wait on them.
     pub fn close(&self) {
         self.agent.clone().shutdown();
     }
@@ -159,7 +160,7 @@ impl Client {
             let pause = asked_pause(response.headers());
             return Failure::Later(format!("it answers {status}"), pause);
         }
-        // Where the key is at issue servers repeat parts of it.
+        // Servers that reject a key often repeat parts of it, so their text is not reported.
         if matches!(status, 401 | 403) {
             return Failure::Final(format!("it answers {status}: is embedding-key right?"));
         }
@@ -176,7 +177,7 @@ impl Client {
     }
 }
 
-/// The vectors of an answer in the order of the texts; a number that is none is NaN.
+/// Sorts the vectors of an answer into the order of the texts; a missing number becomes NaN.
 fn in_order(data: Vec<Item>, count: usize) -> Result<Vec<Vec<f32>>, Failure> {
     if data.len() != count {
         let problem = format!("it answers {} vectors for {count} texts", data.len());
@@ -194,7 +195,7 @@ fn in_order(data: Vec<Item>, count: usize) -> Result<Vec<Vec<f32>>, Failure> {
     Ok(vectors.into_iter().flatten().collect())
 }
 
-/// Brings a vector to length 1; false where it has none.
+/// Normalizes a vector to unit length; false if it has no finite, nonzero length.
 fn to_length_one(vector: &mut [f32]) -> bool {
     let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
     if !length.is_finite() || length < f64::from(f32::MIN_POSITIVE) {
@@ -204,7 +205,7 @@ fn to_length_one(vector: &mut [f32]) -> bool {
     true
 }
 
-/// Whole seconds, as such servers send them.
+/// Parses `Retry-After` in whole seconds, the form that these servers send.
 fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
     value.trim().parse().ok().map(Duration::from_secs)

@@ -1,8 +1,8 @@
-//! The order of requests to an embedding server: queries first, then answers, then documents.
+//! Orders the requests to an embedding server: queries before answers before documents.
 //!
-//! The server there has a queue of its own, which knows nothing of lanes. So while queries or
-//! answers are under way, one request of documents is at most, and none begins while one of those
-//! waits here.
+//! The server has a queue of its own, which knows nothing of these lanes. While queries or answers
+//! are in flight, at most one document request is sent along with them, and none starts while a
+//! query or an answer waits here.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,16 @@ use lodestone_embed::{EmbedError, Lane};
 use lodestone_types::RequestContext;
 use parking_lot::{Condvar, Mutex};
 
-/// Requests at once with queries.
+/// Maximum number of query requests in flight.
 const QUERIES_MAX: usize = 32;
-/// Requests at once with texts of answers.
+/// Maximum number of answer requests in flight.
 const ANSWERS_MAX: usize = 8;
-/// Requests at once with documents, when nobody waits.
+/// Maximum number of document requests in flight when nothing else is.
 const DOCUMENTS_MAX: usize = 4;
-/// Time after which a wait looks whether its request is still wanted.
+/// Interval at which a waiting request checks whether it is still wanted.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Lets requests pass.
+/// Admits requests by lane.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
     state: Mutex<State>,
@@ -33,7 +33,7 @@ struct State {
     is_closed: bool,
 }
 
-/// A request that is under way.
+/// A request in flight; its slot is freed on drop.
 #[derive(Debug)]
 pub(super) struct Permit<'a> {
     gate: &'a Gate,
@@ -57,10 +57,11 @@ impl State {
 }
 
 impl Gate {
-    /// Waits for the turn of a request.
+    /// Waits until a request may be sent.
     ///
     /// # Errors
-    /// [`EmbedError::Closed`]; [`EmbedError::Stopped`] where the request is over.
+    /// [`EmbedError::Closed`]; [`EmbedError::Stopped`] if the request was cancelled or ran out of
+    /// time.
     pub fn enter(&self, lane: Lane, context: &RequestContext) -> Result<Permit<'_>, EmbedError> {
         let mut state = self.state.lock();
         state.waiting[lane as usize] += 1;
@@ -71,7 +72,7 @@ impl Gate {
             if let Err(stopped) = context.check() {
                 break Err(stopped.into());
             }
-            // It is not in its own way.
+            // A request must not block itself.
             state.waiting[lane as usize] -= 1;
             let may_pass = state.may_pass(lane);
             state.waiting[lane as usize] += 1;
@@ -86,10 +87,10 @@ impl Gate {
         Ok(Permit { gate: self, lane })
     }
 
-    /// Waits for `time`, or less if the gate is closed or the request is over.
+    /// Waits for `time`, but no longer than until the gate closes or the request ends.
     ///
     /// # Errors
-    /// As [`Self::enter`].
+    /// See [`Self::enter`].
     pub fn pause(&self, time: Duration, context: &RequestContext) -> Result<(), EmbedError> {
         let until = Instant::now() + time;
         loop {
@@ -105,10 +106,10 @@ impl Gate {
         }
     }
 
-    /// Whether a request goes on.
+    /// Checks that the gate is open and the request still wanted.
     ///
     /// # Errors
-    /// As [`Self::enter`].
+    /// See [`Self::enter`].
     pub fn check(&self, context: &RequestContext) -> Result<(), EmbedError> {
         match self.state.lock().is_closed {
             true => Err(EmbedError::Closed),
@@ -116,7 +117,7 @@ impl Gate {
         }
     }
 
-    /// Ends every wait, and those to come.
+    /// Fails all current and future waits.
     pub fn close(&self) {
         self.state.lock().is_closed = true;
         self.changed.notify_all();

@@ -1,22 +1,22 @@
-//! The embedding model of another server, behind the interface that most of them offer, OpenAI's:
-//! `POST {url}/embeddings`.
+//! An embedding model on another server, reached through OpenAI's interface, which most servers
+//! offer: `POST {url}/embeddings`.
 //!
 //! ```text
 //! embed_as -> prefixes -> requests of at most `batch` texts
-//!   gate     queries before answers before documents; a bound on each
-//!   client   one request, its answer checked: count, width, finite, brought to length 1
-//!   failed   -> again after a pause, documents more often than queries
-//!   refused  -> halves; a single text is cut, then fails alone, if others are accepted
+//!   gate     queries before answers before documents, with a limit for each
+//!   client   sends one request; checks count, dimension and finiteness; normalizes
+//!   failed   -> retried after a pause, documents more often than queries
+//!   refused  -> split in halves; a single text is truncated, and fails alone if others pass
 //! ```
-//! After a failed query all queries fail at once for some seconds: searches go by words then, and
-//! do not wait for a server that is down.
+//! After a failed query, all queries fail at once for a few seconds: searches then match words only
+//! and do not wait for a server that is down.
 //!
-//! A vector is decided by the model's name, its width and the prefix of documents, so those make
-//! the fingerprint: the same model at another address keeps the vectors of before. That two servers
-//! compute the same under one name is the operator's word.
+//! The model's name, the dimension and the prefix of documents determine a vector, so they make up
+//! the fingerprint: the same model at another address keeps the existing vectors. It is up to the
+//! operator to ensure that two servers compute the same vectors under one name.
 //!
-//! - `settings`: the server as plain data; `client`: one request; `gate`: order and pauses
-//! - `offsets`: tokens without a tokenizer
+//! - `settings`: the server's description; `client`: one request; `gate`: order and pauses
+//! - `offsets`: estimates tokens without a tokenizer
 
 mod client;
 mod gate;
@@ -37,26 +37,26 @@ pub use settings::EmbeddingServer;
 use client::{Client, Failure};
 use gate::Gate;
 
-/// Attempts of a request with a query or an answer's texts: somebody waits.
+/// Attempts for a query or the texts of an answer, which somebody is waiting for.
 const ATTEMPTS_WAITED_FOR: u32 = 2;
-/// Attempts of a request with documents, before their job is queued again.
+/// Attempts for documents, before their job is queued again.
 const ATTEMPTS_OF_DOCUMENTS: u32 = 5;
-/// The first pause between two attempts; each is twice as long as the one before.
+/// The first pause between two attempts; each further pause is twice as long.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Longest pause that a server may ask for.
+/// Longest pause that a server may ask for; if it asks for more, the request is given up.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Time after a failed query in which queries are not sent.
+/// Time after a failed query during which no queries are sent.
 const REST: Duration = Duration::from_secs(3);
-/// Time that documents wait before their job is queued again.
+/// Time that documents wait after a failure before their job is queued again.
 const REST_OF_DOCUMENTS: Duration = Duration::from_secs(5);
-/// Bytes below which a refused text is not cut any more.
+/// Texts below twice this length in bytes are not truncated further when refused.
 const CUT_BYTES_MIN: usize = 64;
 /// A text that every model accepts.
 const PROBE: &str = "ready";
-/// Version of what the fingerprint is made of.
+/// Version of the fingerprint's composition.
 const FINGERPRINT: &str = "embedding server 1";
 
-/// The model of another server.
+/// An embedding model on another server.
 #[derive(Debug)]
 pub struct RemoteEmbedder {
     client: Client,
@@ -68,21 +68,21 @@ pub struct RemoteEmbedder {
     stats: Mutex<EmbedStats>,
 }
 
-/// Whether the server fails.
+/// Whether the server is failing.
 #[derive(Debug, Default)]
 struct State {
     failing: Option<Failing>,
-    /// The end of the time in which no query is sent.
+    /// Until when no query is sent.
     rests_until: Option<Instant>,
 }
 
 impl RemoteEmbedder {
-    /// The model of a server, which is asked for the width of its vectors. Where the settings say
-    /// that, it need not answer.
+    /// Connects to a server and asks it for the dimension of its vectors. If the settings state the
+    /// dimension, the server need not answer.
     ///
     /// # Errors
-    /// [`EmbedError::Remote`] where it has to answer and does not, or with another width than the
-    /// settings say.
+    /// [`EmbedError::Remote`] if the server has to answer and does not, or answers with another
+    /// dimension than the settings state.
     pub fn connect(server: EmbeddingServer, authorities: &Authorities) -> Result<Self, EmbedError> {
         let client = Client::new(&server, authorities);
         let time = server.dimension.map_or(server.timeout, |_| server.query_timeout);
@@ -123,12 +123,12 @@ impl RemoteEmbedder {
         Ok(model)
     }
 
-    /// The URL of its server.
+    /// The URL of the server.
     pub fn place(&self) -> &str {
         &self.server.url
     }
 
-    /// Whether it answers, and with vectors of the right width.
+    /// Checks that the server answers with vectors of the right dimension.
     ///
     /// # Errors
     /// [`EmbedError::Remote`].
@@ -136,7 +136,7 @@ impl RemoteEmbedder {
         self.embed(Lane::Query, vec![PROBE.to_owned()]).map(drop)
     }
 
-    /// Vectors of the texts of one request, asked for until it has an answer or is given up.
+    /// Embeds the texts of one request, with retries until it succeeds or is given up.
     fn request(
         &self,
         lane: Lane,
@@ -153,7 +153,8 @@ impl RemoteEmbedder {
         loop {
             self.rested(lane)?;
             let permit = self.gate.enter(lane, context)?;
-            // A query has one span of time for all attempts, documents have one for each.
+            // A query has one time limit for all attempts; answers and documents have one per
+            // attempt.
             let left = match lane {
                 Lane::Query => until.saturating_duration_since(Instant::now()),
                 Lane::Answer | Lane::Bulk => time,
@@ -187,8 +188,8 @@ impl RemoteEmbedder {
         }
     }
 
-    /// Vectors of refused texts: by halves, and of a single text by its beginning. Where the
-    /// server refuses everything, the texts are not at fault.
+    /// Embeds refused texts by halves, and a single text by its beginning. If the server refuses
+    /// even the probe text, the texts are not at fault.
     fn part(
         &self,
         lane: Lane,
@@ -214,7 +215,7 @@ impl RemoteEmbedder {
         self.request(lane, context, &[text[..half].to_owned()])
     }
 
-    /// Fails a query at once shortly after one that failed.
+    /// Fails a query immediately if another one failed a moment ago.
     fn rested(&self, lane: Lane) -> Result<(), EmbedError> {
         let rests = self.state.lock().rests_until.is_some_and(|until| Instant::now() < until);
         match lane == Lane::Query && rests {
@@ -223,11 +224,11 @@ impl RemoteEmbedder {
         }
     }
 
-    /// The error of a request that is given up. Documents rest before they are told: their job is
-    /// read again from the beginning.
+    /// Turns a problem into the error of a request that is given up. Documents wait first, because
+    /// their job starts from the beginning when it is queued again.
     ///
     /// # Errors
-    /// [`EmbedError::Closed`] and [`EmbedError::Stopped`] of that rest.
+    /// [`EmbedError::Closed`] and [`EmbedError::Stopped`] if that wait was cut short.
     fn fail(
         &self,
         lane: Lane,
@@ -241,7 +242,7 @@ impl RemoteEmbedder {
         Ok(EmbedError::Remote { problem })
     }
 
-    /// Takes note of a failure; no query is sent for a while where `rests`.
+    /// Records a failure; with `rests`, no query is sent for a while.
     fn note(&self, problem: &str, rests: bool) {
         let now = Instant::now();
         let mut state = self.state.lock();
@@ -249,7 +250,7 @@ impl RemoteEmbedder {
             tracing::warn!(%problem, url = self.server.url, "the embedding server fails");
         }
         let since = state.failing.as_ref().map_or(now, |failing| failing.since);
-        // Behind a colon are words of the system or of the server, which are for the log.
+        // The part after a colon stems from the system or the server, and is only for the log.
         let problem = problem.split(':').next().unwrap_or_default().to_owned();
         state.failing = Some(Failing { since, problem });
         if rests {
@@ -277,7 +278,7 @@ impl RemoteEmbedder {
             Role::Document => &self.server.passage_prefix,
         };
         match format!("{prefix}{text}") {
-            // Refused by most servers.
+            // Most servers refuse an empty text.
             empty if empty.trim().is_empty() => "-".to_owned(),
             text => text,
         }
@@ -305,7 +306,7 @@ impl Embedder for RemoteEmbedder {
         offsets::tokens(text)
     }
 
-    /// Nothing is known of its vocabulary, so no text is called unreadable.
+    /// Always true: the vocabulary is unknown, so no text may be called unreadable.
     fn is_multilingual(&self) -> bool {
         true
     }

@@ -1,12 +1,12 @@
-//! Tokens of a text without the tokenizer of its model: what chunks are measured in.
+//! Estimates the tokens of a text without its model's tokenizer, to measure chunks.
 //!
-//! Tokenizers of today take 4 to 5 letters of a European language for a token, one to three
-//! digits, a sign each, and one or two letters of scripts without spaces. The estimate errs on the
-//! long side, so that chunks are rather too short.
+//! Current tokenizers make a token of 4 to 5 letters of a European language, of one to three
+//! digits, of each punctuation mark, and of one or two letters in scripts without spaces. The
+//! estimate errs on the high side, so that chunks are too short rather than too long.
 
 use std::ops::Range;
 
-/// Letters of one token in scripts with spaces between words.
+/// Letters per token in scripts that separate words by spaces.
 const LETTERS: usize = 5;
 const DIGITS: usize = 3;
 
@@ -23,8 +23,8 @@ impl Kind {
         match c {
             c if c.is_whitespace() => None,
             c if c.is_ascii_digit() => Some(Self::Digit),
-            // Latin, Greek, Cyrillic and their neighbours up to the Arabic of Persia; beyond are
-            // scripts without spaces, or with letters of three bytes.
+            // Latin, Greek, Cyrillic, Hebrew, Arabic and their neighbours. Above them are scripts
+            // without spaces, or whose letters take three bytes.
             c if c.is_alphabetic() && (c as u32) < 0x900 => Some(Self::Letter),
             _ => Some(Self::Alone),
         }
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// Byte ranges of the tokens of a text, in order.
+/// Estimates the byte ranges of the tokens of a text, in order.
 pub(super) fn tokens(text: &str) -> Vec<Range<usize>> {
     let mut tokens: Vec<Range<usize>> = Vec::new();
     let mut last: Option<(Kind, usize)> = None;

@@ -1,4 +1,4 @@
-//! Which embedding server is asked, as plain data.
+//! The description of an embedding server, as plain data.
 
 use std::time::Duration;
 
@@ -6,38 +6,38 @@ use lodestone_fetch::is_base_url;
 use lodestone_types::Secret;
 use lodestone_types::limits::VECTOR_DIMENSION_MAX;
 
-/// Texts of one request at most: what the best-known servers accept, and an answer that fits.
+/// Maximum texts per request: what common servers accept, and small enough for the answer to fit.
 pub(crate) const BATCH_MAX: usize = 256;
 const PREFIX_CHARS_MAX: usize = 1000;
 
 /// An embedding server of the operator's choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbeddingServer {
-    /// The URL before `/embeddings`, for example `http://127.0.0.1:11434/v1`.
+    /// The URL without `/embeddings`, for example `http://127.0.0.1:11434/v1`.
     pub url: String,
-    /// The name by which the server there knows the model.
+    /// The name of the model on that server.
     pub model: String,
     /// Sent as a bearer token, if given.
     pub key: Option<Secret>,
-    /// Numbers in a vector; `None`: the server is asked.
+    /// Dimension of the vectors; `None` asks the server.
     pub dimension: Option<usize>,
-    /// Text before queries.
+    /// Prepended to queries.
     pub query_prefix: String,
-    /// Text before documents.
+    /// Prepended to documents.
     pub passage_prefix: String,
-    /// Texts of one request, 1 to 256.
+    /// Texts per request, 1 to 256.
     pub batch: usize,
-    /// Time of one request with documents.
+    /// Time limit of one request with documents.
     pub timeout: Duration,
-    /// Time of a query, with a second attempt.
+    /// Time limit of a query, including its second attempt.
     pub query_timeout: Duration,
 }
 
 impl EmbeddingServer {
-    /// Checks what can be checked without asking anybody.
+    /// Validates what can be checked without contacting the server.
     ///
     /// # Errors
-    /// The setting that makes no sense, and why.
+    /// The name of the invalid setting, and the problem.
     pub(crate) fn validate(&self) -> Result<(), (&'static str, String)> {
         if !is_base_url(&self.url) {
             let problem = "must be http://HOST/PATH or https://HOST/PATH, without credentials";
