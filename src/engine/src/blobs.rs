@@ -1,4 +1,5 @@
-//! The place of all blobs: the data directory, or a bucket with copies there.
+//! Opens the store of all blobs: the data directory, or a bucket with a cache in the data
+//! directory.
 
 mod copy;
 mod reading;
@@ -27,51 +28,53 @@ use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, Timestamp};
 pub use reading::read_store;
 pub use standby::Standby;
 
-/// File in a data directory that is a cache; holds the address of the bucket.
+/// File that marks a data directory as the cache of a bucket; holds the bucket's address.
 const STORE_FILE: &str = "store";
-/// File in a data directory to which data are copied; holds the address of their bucket.
+/// File that marks a data directory as an unfinished copy of a bucket; holds the bucket's address.
 const COPYING_FILE: &str = "copying";
-/// Time between two looks for a successor: so long a process that was taken for lost may answer
-/// from the past.
+/// Interval between checks for a successor. A process that was wrongly taken for dead may return
+/// outdated answers for that long.
 const LOOK: Duration = Duration::from_secs(5);
-/// Time between two looks for the first data of a bucket, and their number.
+/// Interval between checks for the first data of a bucket, and their maximum number.
 const FIRST_DATA_LOOK: Duration = Duration::from_secs(1);
 const FIRST_DATA_LOOKS: u32 = 120;
-/// Bits of an epoch below the time of the mark: claims of the catalog's log.
+/// Low bits of an epoch, which count claims of the catalog's log; the time of the mark is above
+/// them.
 const CLAIM_BITS: u32 = 20;
 
 /// The blobs of an engine.
 #[derive(Debug)]
 pub(super) struct OpenBlobs {
-    /// The blobs.
+    /// The blob store.
     pub(super) blobs: Arc<HeldBlobs>,
-    /// The bucket, if they are in one.
+    /// The bucket, if the blobs are in one.
     pub(super) bucket: Option<OpenBucket>,
 }
 
 impl OpenBlobs {
-    /// The store of the catalog's log, in which deletions are not put off: others may write to it.
+    /// The store for the catalog's log, where deletions are not deferred, since others may write to
+    /// it; `None` without a bucket.
     pub(super) fn shared(&self) -> Option<Arc<dyn BlobStore>> {
         self.bucket.as_ref().map(|bucket| Arc::clone(&bucket.blobs) as _)
     }
 }
 
-/// A bucket. One process writes to it, as far as others can be told.
+/// A bucket opened by this process, which is its only writer as far as other processes can tell.
 #[derive(Debug)]
 pub(super) struct OpenBucket {
     pub(super) blobs: Arc<BucketBlobs>,
-    /// Ends pauses between tries.
+    /// Cuts short the pauses between retries.
     stop: Arc<Stopping>,
     meters: Meters,
-    /// Whether the bucket did not answer when it was last asked for a successor.
+    /// Whether the bucket did not respond to the last check for a successor.
     is_away: AtomicBool,
-    /// Time of the mark of its prefix.
+    /// Time recorded in the mark of the bucket's prefix.
     since: Timestamp,
-    /// `None` in a process that only reads.
+    /// The lease of the writer; `None` in a process that only reads.
     owner: Option<OwnerLease>,
 }
 
-/// Measurements of a bucket and of the copies of its data.
+/// Metrics of a bucket and of the local cache of its data.
 #[derive(Debug, Default)]
 struct Meters {
     requests: Family<Counter, 1>,
@@ -109,7 +112,8 @@ impl OpenBucket {
         meters.cache_evictions.set(copies.evictions);
     }
 
-    /// Waits until another process has taken over, or for the end; returns whether one has.
+    /// Blocks until another process has taken over or this one ends; returns whether one has taken
+    /// over.
     fn wait_for_takeover(&self, catalog: &Catalog) -> bool {
         let lease = self.owner.as_ref().map(OwnerLease::view);
         while !self.stop.wait(LOOK) {
@@ -125,9 +129,9 @@ impl OpenBucket {
         false
     }
 
-    /// The check of the lease before something is told; none where this process only reads. Where
-    /// the bucket does not answer nobody knows who holds it: a process that others wait to replace
-    /// (`has_standby`) is silent then.
+    /// A check of the lease to run before anything is acknowledged; `None` in a process that only
+    /// reads. While the bucket does not respond, nobody knows who holds the lease: a process with a
+    /// standby that waits to replace it (`has_standby`) must then refuse to answer.
     pub(super) fn lease_check(&self, has_standby: bool) -> Option<LeaseCheck> {
         let lease = self.owner.as_ref()?.view();
         Some(Box::new(move || match lease.state() {
@@ -137,26 +141,26 @@ impl OpenBucket {
         }))
     }
 
-    /// Waits for a time, less at the end of this process; returns whether that has come.
+    /// Waits for `time` or until this process ends; returns whether it is ending.
     pub(super) fn pause(&self, time: Duration) -> bool {
         self.stop.wait(time)
     }
 
-    /// Whether the bucket does not answer.
+    /// Whether the bucket did not respond when it was last checked.
     pub(super) fn is_away(&self) -> bool {
         self.is_away.load(Ordering::Relaxed)
     }
 
-    /// Lets requests that the bucket does not answer end with their first try.
+    /// Makes requests to an unresponsive bucket give up after their first attempt.
     pub(super) fn hurry(&self) {
         self.stop.set();
     }
 }
 
 impl Engine {
-    /// Waits until another process has taken over the bucket of the data, or until the end of this
-    /// engine; returns the bucket if it was taken over. Without a bucket there is nothing to wait
-    /// for.
+    /// Blocks until another process has taken over the bucket of the data or this engine ends.
+    /// Returns the bucket's URL if it was taken over. Returns at once if the data are not in a
+    /// bucket.
     pub fn wait_for_takeover(&self) -> Option<String> {
         let bucket = self.bucket.as_ref()?;
         let place = || bucket.blobs.bucket().url().to_string();
@@ -164,11 +168,11 @@ impl Engine {
     }
 }
 
-/// Opens the place that the settings name.
+/// Opens the store that the settings name.
 ///
 /// # Errors
-/// A data directory that is the cache of a bucket, where none is named, or that holds data of its
-/// own, where one is; a bucket that cannot hold the data, or is another server's.
+/// A data directory that is the cache of a bucket although none is named, or that holds data of its
+/// own although one is; a bucket that cannot hold the data or belongs to another server.
 pub(super) fn open(
     settings: &Settings,
     authorities: &Authorities,
@@ -222,11 +226,11 @@ pub(super) fn open(
     Ok(OpenBlobs { blobs: Arc::new(HeldBlobs::new(blobs)), bucket: Some(bucket) })
 }
 
-/// Looks for what the process that writes puts into a bucket at its first start, which may have
-/// begun at the same time.
+/// Polls for the data that the writing process puts into a bucket at its first start, which may
+/// have begun at the same time.
 ///
 /// # Errors
-/// It is not there within two minutes; errors of looking.
+/// Nothing appeared within two minutes; errors of `look`.
 pub(super) fn await_first_data<T>(
     look: impl Fn() -> Result<Option<T>, EngineError>,
     pause: impl Fn(Duration) -> bool,
@@ -247,7 +251,8 @@ pub(super) fn await_first_data<T>(
     Err(InvalidSetting { name: "store", problem }.into())
 }
 
-/// Checks that a data directory fits the place of the data; returns the bucket whose cache it is.
+/// Checks that a data directory fits the configured store; returns the bucket that it caches, if
+/// any.
 fn check_data_dir(settings: &Settings, root: &Path) -> Result<Option<String>, EngineError> {
     let dir = root.display();
     if let Some(from) = noted(root, COPYING_FILE)? {
@@ -278,11 +283,11 @@ fn bucket(
     Ok(Arc::new(Bucket::new(url.clone(), &options, authorities, clock, pause)?))
 }
 
-/// Tries what the data need of the bucket that the settings name, if they do. Leaves nothing there.
-/// A process that only reads needs no more than to find data, and tries nothing.
+/// Checks that the bucket of the settings, if any, supports the operations that the data need, and
+/// leaves nothing behind. A process that only reads just checks that the bucket holds data.
 ///
 /// # Errors
-/// Errors of the store, and the rule that it breaks.
+/// Errors of the store; a requirement that the store does not meet.
 pub fn probe_store(
     settings: &Settings,
     authorities: &Authorities,
@@ -303,10 +308,11 @@ pub fn probe_store(
     Ok(Some((url.clone(), Some(probe(&bucket, &token)?))))
 }
 
-/// The epoch under which this process commits. The lock on a data directory keeps other writers
-/// out, so that it only has to rise. In a bucket it rises with the claims of the catalog's log, and
-/// over buckets to which the data were copied with the time of their mark; both are above all
-/// epochs of a data directory, which are times.
+/// The epoch under which this process commits; it must be higher than those of earlier writers. In
+/// a data directory, whose lock keeps other writers out, the current time is enough. In a bucket
+/// the epoch rises with each claim of the catalog's log, and the time of the bucket's mark above it
+/// makes it rise from bucket to bucket as data are copied. Both exceed every epoch of a data
+/// directory.
 pub(super) fn epoch(blobs: &OpenBlobs, catalog: &Catalog, clock: &dyn Clock) -> u64 {
     match (&blobs.bucket, catalog.log_claim()) {
         (Some(bucket), Some(claim)) => (bucket.since.0 << CLAIM_BITS) + claim,
@@ -314,8 +320,8 @@ pub(super) fn epoch(blobs: &OpenBlobs, catalog: &Catalog, clock: &dyn Clock) -> 
     }
 }
 
-/// Refuses a cache of other data, and of data that are gone: what it holds would pass for those of
-/// the bucket.
+/// Rejects a cache of another bucket, or of data that are gone from this one: what it holds would
+/// be taken for the bucket's data.
 fn check_noted(bucket: &Bucket, noted: &str, root: &Path) -> Result<(), EngineError> {
     let (at, dir) = (bucket.place(), root.display());
     let problem = match noted == at {
@@ -327,7 +333,7 @@ fn check_noted(bucket: &Bucket, noted: &str, root: &Path) -> Result<(), EngineEr
     Err(InvalidSetting { name: "store", problem }.into())
 }
 
-/// The bucket whose cache a data directory is.
+/// The address of the bucket that a data directory is the cache of, if any.
 ///
 /// # Errors
 /// Errors of the disk.
@@ -335,7 +341,7 @@ pub fn cached_store(root: &Path) -> Result<Option<String>, IoError> {
     noted(root, STORE_FILE)
 }
 
-/// The text of a file in a data directory.
+/// The content of a marker file in a data directory; `None` if there is none.
 fn noted(root: &Path, name: &str) -> Result<Option<String>, IoError> {
     let path = root.join(name);
     match fs::read_to_string(&path) {
@@ -345,12 +351,12 @@ fn noted(root: &Path, name: &str) -> Result<Option<String>, IoError> {
     }
 }
 
-/// Name under which this process holds the lease of a bucket.
+/// The name under which this process holds the lease of a bucket.
 fn owner_name(token: &str) -> String {
     format!("{} {token}", process_name())
 }
 
-/// This process, for people.
+/// A description of this process for people.
 fn process_name() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("process {} on {}", std::process::id(), host.trim())

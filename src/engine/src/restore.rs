@@ -1,17 +1,17 @@
-//! Rebuilding a lost catalog from the descriptors, the manifests and the originals, and completing
-//! one that is older than they are.
+//! Rebuilds a lost catalog from the descriptors, the manifests and the originals, and completes a
+//! catalog that is older than they are.
 //!
 //! ```text
 //! v1/t/<collection>    name, mode, schema      -> the tenant
-//! v1/c/<collection>    manifest, segments      -> head, sub-tenants, width, highest sequence
+//! v1/c/<collection>    manifest, segments      -> head, sub-tenants, dimension, highest sequence
 //! v1/raw/<collection>  originals without rows  -> jobs: accepted, and not processed yet
 //! ```
-//! A catalog that was put back from a backup lacks the tenants that were made since: they are taken
-//! up from their descriptors in the same way.
+//! A catalog restored from a backup lacks the tenants created since then: they are taken up from
+//! their descriptors in the same way.
 //!
-//! The new file gets its name in one step, after everything is in it, so a crash in between is
-//! followed by another attempt. Data that only the catalog held is lost: keys, conversations,
-//! answers to repeated requests, results of past jobs. Contradictions are left alone and logged.
+//! The rebuilt file gets its name atomically once it is complete, so a crash in between only leads
+//! to another attempt. Data that only the catalog held are lost: keys, conversations, responses to
+//! repeated requests, results of past jobs. Contradictions are left alone and logged.
 
 mod originals;
 
@@ -30,14 +30,15 @@ use lodestone_storage::collection::{Collection, CollectionError};
 use lodestone_types::{Clock, CollectionId, CommitHead, IdSource, Sequence};
 use originals::{Contents, resubmit};
 
-/// Distance to the highest sequence found where a part of a collection could not be read.
+/// Gap added to the highest sequence found when a part of a collection could not be read.
 const SEQUENCE_GAP: u64 = 1 << 32;
 
-/// Opens the catalog: that of the log in `shared`, a store that others may write to; else the file,
-/// rebuilt if it is missing although there are tenants, completed if tenants are missing in it.
+/// Opens the catalog: from its log in `shared`, a store that others may write to, or else from the
+/// file. The file is rebuilt if it is missing although tenants exist, and completed if it lacks
+/// some.
 ///
 /// # Errors
-/// As [`restore_if_lost`]; damage of the file, of which nothing is changed then.
+/// See [`restore_if_lost`]; damage of the file, which is then left unchanged.
 pub(super) fn open_catalog(
     root: &Path,
     store: &Arc<dyn BlobStore>,
@@ -48,10 +49,10 @@ pub(super) fn open_catalog(
 ) -> Result<Catalog, EngineError> {
     let path = root.join(CATALOG_NAME);
     let log = || shared.clone().map(|shared| CatalogLog::open(shared, Arc::clone(ids))).transpose();
-    // A log in the store is the truth: nothing that the file holds beyond it was promised.
+    // A log in the store is authoritative: nothing that only the file holds was ever acknowledged.
     let is_empty = log()?.map(|log| log.is_empty());
     if is_empty == Some(true) {
-        // Left of a first start that was cut off.
+        // Left over from a first start that was interrupted.
         Catalog::remove_left_over(&path)?;
     }
     if is_empty != Some(false) {
@@ -80,7 +81,7 @@ pub(super) fn open_catalog(
     Ok(open(options)?)
 }
 
-/// Options under which everything that was accepted is accepted again.
+/// Options without limits, so that everything accepted earlier is accepted again.
 fn unlimited() -> CatalogOptions {
     let queue = QueueLimits {
         jobs_max: u64::MAX,
@@ -91,8 +92,8 @@ fn unlimited() -> CatalogOptions {
     CatalogOptions { queue, ..CatalogOptions::default() }
 }
 
-/// Adds a tenant that is described and not in the catalog. One that cannot be added is left out, so
-/// that the others are served.
+/// Adds a tenant that has a descriptor but is not in the catalog. A tenant that cannot be added is
+/// skipped, so that the others are served.
 fn take_up(
     catalog: &Catalog,
     store: &Arc<dyn BlobStore>,
@@ -118,7 +119,7 @@ fn take_up(
                 are this tenant: the one in catalog.sqlite is served, the first is left as it is");
             return Ok(());
         }
-        // It was deleted after the backup, and then made anew.
+        // The tenant was deleted after the backup and then created again.
         catalog.begin_delete_tenant(&name)?;
     }
     let waiting = restore_tenant(catalog, store, ids, tenant)?;
@@ -137,11 +138,11 @@ fn has_files(store: &dyn BlobStore, collection: CollectionId) -> Result<bool, En
     Ok(false)
 }
 
-/// Rebuilds `catalog.sqlite` if it is missing although there are tenants.
+/// Rebuilds `catalog.sqlite` if it is missing although tenants exist.
 ///
 /// # Errors
-/// [`EngineError::CatalogLost`] where tenants and files contradict each other; errors of the disk.
-/// Nothing is changed then.
+/// [`EngineError::CatalogLost`] if tenants and files contradict each other; errors of the disk.
+/// Nothing is changed in either case.
 fn restore_if_lost(
     path: &Path,
     store: &Arc<dyn BlobStore>,
@@ -169,7 +170,7 @@ fn restore_if_lost(
         Ok(waiting)
     };
     let waiting = rebuild().inspect_err(|_: &EngineError| {
-        // What was written would fill the disk until the next start.
+        // Otherwise the partial file would take up disk space until the next start.
         let _ = Catalog::remove_left_over(&fresh);
     })?;
     for collection in found.deleted {
@@ -184,7 +185,7 @@ fn restore_if_lost(
     Ok(())
 }
 
-/// Tenants that are to be restored, and collections whose remains go.
+/// Tenants to restore, and deleted collections whose remains are to be removed.
 #[derive(Debug, Default)]
 struct Survey {
     live: Vec<Tenant>,
@@ -199,7 +200,7 @@ fn lost(problem: String) -> EngineError {
     EngineError::CatalogLost { problem }
 }
 
-/// Collections that have files below `directory`.
+/// The collections that have files below `directory`.
 fn owners(store: &dyn BlobStore, directory: &str) -> Result<BTreeSet<CollectionId>, EngineError> {
     let keys = store.list(&Key::parse(directory).expect("a fixed name is a key"))?;
     let name = |key: &Key| key.as_str().split('/').nth(2).map(str::to_owned);
@@ -231,7 +232,7 @@ fn survey(store: &dyn BlobStore) -> Result<Survey, EngineError> {
             by_name.insert(name, tenant);
             continue;
         };
-        // A creation that was interrupted before its acknowledgement leaves a descriptor alone.
+        // A creation that was interrupted before its acknowledgement leaves only a descriptor.
         let (first, second) = (other.collection, tenant.collection);
         let kept = match (with_files.contains(&first), with_files.contains(&second)) {
             (true, true) => {
@@ -258,7 +259,7 @@ fn survey(store: &dyn BlobStore) -> Result<Survey, EngineError> {
     Ok(survey)
 }
 
-/// Restores one tenant; returns how many of its uploads wait to be processed.
+/// Restores one tenant; returns how many of its uploads are queued for processing.
 fn restore_tenant(
     catalog: &Catalog,
     store: &Arc<dyn BlobStore>,
@@ -273,11 +274,12 @@ fn restore_tenant(
     let collection = match opened {
         Ok(collection) => collection,
         Err(error) => {
-            // The tenant is kept and says so when it is used; the others are not held up.
+            // The tenant is kept and fails when it is used, without holding up the others.
             tracing::error!(tenant = %tenant.id, %error, "restored without its sources");
             catalog.restore_tenant(RestoredTenant {
                 tenant,
-                // Something was committed: files are not taken for left-over ones.
+                // Records that something was committed, so that its files are not taken for
+                // leftovers.
                 head: Some(CommitHead { version: 1, nonce: Uuid::nil() }),
                 sub_tenants: Vec::new(),
                 newest_sequence: Sequence(SEQUENCE_GAP),

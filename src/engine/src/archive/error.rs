@@ -1,30 +1,30 @@
-//! Errors of archives.
+//! Errors of exports and imports.
 
 use lodestone_types::{ErrorKind, TenantId};
 
-/// A refused export or import.
+/// An export or import that was refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// A line breaks the format.
+    /// A line violates the format.
     #[error("line {line} of the archive ({member}): {problem}; nothing was imported")]
     Refused {
-        /// The line, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// The kind of line.
+        /// The kind of the line.
         member: String,
-        /// The broken rule.
+        /// The violated rule.
         problem: String,
     },
-    /// The end is missing.
+    /// The archive is truncated: its last line is missing.
     #[error(
         "the archive is cut: it ends after line {lines} without an \"end\" line; nothing was \
          imported; export it again"
     )]
     Cut {
-        /// Whole lines.
+        /// Number of complete lines.
         lines: u64,
     },
-    /// The tenant holds something.
+    /// The target tenant is not empty.
     #[error(
         "tenant {tenant} is not empty: an archive goes into a new tenant, or one into which \
          nothing was uploaded; name another tenant_id"
@@ -33,38 +33,38 @@ pub enum ArchiveError {
         /// The tenant.
         tenant: TenantId,
     },
-    /// The empty tenant was made for something else.
+    /// The empty target tenant was created with other properties.
     #[error("tenant {tenant} was created with another {what} than the archive has")]
     OtherTenant {
         /// The tenant.
         tenant: TenantId,
-        /// The property.
+        /// The property that differs.
         what: &'static str,
     },
     /// A part of the tenant cannot be read.
     #[error("{segments} segments of the tenant are damaged: an export would lack what they hold")]
     Quarantined {
-        /// Segments that are out of service.
+        /// Number of quarantined segments.
         segments: usize,
     },
-    /// Others are under way.
+    /// Too many exports or imports are running.
     #[error("{max} {what} are under way, which is the most at once")]
     Busy {
-        /// Exports or imports.
+        /// `exports` or `imports`.
         what: &'static str,
-        /// The bound.
+        /// Maximum number at once.
         max: usize,
     },
-    /// Other requests have the memory.
+    /// Other requests hold the memory.
     #[error("the server's memory-limit is in use by other large requests")]
     NoMemory,
-    /// The disk is full, and the files that are deleted meanwhile are needed.
+    /// The disk is full, and the export was holding back deletions that would free space.
     #[error("the disk of the server is full: deletions wait for the export, so it was given up")]
     GivenUp,
 }
 
 impl ArchiveError {
-    /// The kind of error: it says what the caller should do.
+    /// Classifies the error by what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Refused { .. } | Self::Cut { .. } => ErrorKind::Invalid,

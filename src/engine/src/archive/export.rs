@@ -1,4 +1,4 @@
-//! Writing an archive.
+//! Writes an archive.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -19,10 +19,11 @@ use super::format::{
 };
 use crate::{Engine, EngineError};
 
-/// Exports at once: each holds a thread while its client reads.
+/// Maximum number of simultaneous exports: each occupies a thread while its client reads.
 const EXPORTS_MAX: usize = 8;
 
-/// A tenant at one moment, ready to be written. Files that are deleted stay until it is dropped.
+/// A tenant at one moment, ready to be written. Deletion of its files is held back until this is
+/// dropped.
 #[derive(Debug)]
 pub struct Export {
     head: Head,
@@ -35,7 +36,8 @@ pub struct Export {
 }
 
 impl Engine {
-    /// A tenant as it is now, with the sub-tenants that the key reaches, or one of them.
+    /// Takes a snapshot of a tenant with the sub-tenants that the key reaches, or with only one of
+    /// them.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`], [`EngineError::SubTenantNotFound`];
@@ -54,12 +56,12 @@ impl Engine {
             }
         }
         let place = Arc::clone(&self.exports);
-        // The engine holds one of them.
+        // One reference belongs to the engine and one to this call.
         if Arc::strong_count(&place) > EXPORTS_MAX + 1 {
             return Err(ArchiveError::Busy { what: "exports", max: EXPORTS_MAX }.into());
         }
         let collection = self.collection(&tenant)?;
-        // Before the snapshot: what it names is there until the export is over.
+        // Taken before the snapshot, so that the files it refers to stay until the export is over.
         let hold = self.backups.hold(tenant.collection);
         let snapshot = collection.snapshot();
         if !snapshot.damaged.is_empty() {
@@ -89,15 +91,16 @@ impl Engine {
 }
 
 impl Export {
-    /// The tenant.
+    /// The id of the exported tenant.
     pub fn tenant_id(&self) -> &str {
         &self.head.tenant_id
     }
 
-    /// Writes the archive. What was written before an error lacks its last line.
+    /// Writes the archive. Output cut short by an error lacks the last line and is thus
+    /// recognizable.
     ///
     /// # Errors
-    /// Errors of `out`; damage; a full disk.
+    /// Errors of `out`; damaged data; a full disk.
     pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
         let mut lines = Lines { out, hash: Sha256::new(), gauge: &self.gauge };
         lines.put(&Member::Archive(self.head.clone()))?;
@@ -122,7 +125,8 @@ impl Export {
         lines.out.flush()
     }
 
-    /// Writes a source with what belongs to it; returns its chunks and the bytes of its original.
+    /// Writes a source and its parts; returns the number of its chunks and the bytes of its
+    /// original.
     fn source(
         &self,
         lines: &mut Lines<'_>,
@@ -201,7 +205,7 @@ fn chunk_line<'a>(found: &FoundSource<'a>, row: RowId) -> io::Result<ChunkLine<'
     })
 }
 
-/// Lines on their way out, and the hash over them.
+/// Writes lines and hashes them on the way.
 struct Lines<'a> {
     out: &'a mut dyn Write,
     hash: Sha256,
@@ -209,7 +213,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Gives up where the disk is full: what is deleted meanwhile goes when the export ends.
+    /// Writes one line. Gives up if the disk is full, because deletions wait for the export to end.
     fn put(&mut self, member: &Member<'_>) -> io::Result<()> {
         if self.gauge.level() >= Fullness::Full {
             return Err(io::Error::other(ArchiveError::GivenUp));

@@ -1,4 +1,4 @@
-//! The lines of an archive as types.
+//! The lines of an archive as serde types.
 
 use std::borrow::Cow;
 
@@ -12,39 +12,39 @@ use lodestone_storage::collection::uploads::UploadLabel;
 use lodestone_types::{LineBox, Metadata, PageBox, PageRef, SourceDetail, TenantSchema};
 use serde::{Deserialize, Serialize};
 
-/// The format that this release writes, and the newest that it reads.
+/// The format version that this release writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
-/// Bytes of a line: a chunk with the widest vector and the longest metadata is far smaller.
+/// Maximum bytes of a line. A chunk with the widest vector and the longest metadata is far smaller.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
-/// Bytes of an original in one line; a multiple of three.
+/// Bytes of an original per line; a multiple of three, so that base64 needs no padding in between.
 pub const PIECE_BYTES: usize = 768 << 10;
 
-/// A line.
+/// One line of an archive.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "member", rename_all = "snake_case")]
 pub enum Member<'a> {
     /// The first line.
     Archive(Head),
-    /// A sub-tenant, also one without sources.
+    /// Declares a sub-tenant, even one without sources.
     SubTenant {
-        /// Its name.
+        /// Name of the sub-tenant.
         sub_tenant_id: String,
     },
-    /// A source; its original and its chunks follow.
+    /// A source. Its original and its chunks follow.
     Source(Box<SourceLine>),
-    /// A piece of the original of the source above.
+    /// A piece of the original of the preceding source.
     Original {
-        /// The bytes.
+        /// The bytes in base64.
         base64: String,
     },
-    /// A chunk of the source above.
+    /// A chunk of the preceding source.
     Chunk(Box<ChunkLine<'a>>),
     /// The last line.
     End(End),
 }
 
 impl Member<'_> {
-    /// The word in `member`.
+    /// The value of the `member` field.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Archive(_) => "archive",
@@ -57,32 +57,32 @@ impl Member<'_> {
     }
 }
 
-/// The line about the whole archive.
+/// The header line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Head {
-    /// The format of the archive.
+    /// Version of the archive format.
     pub format: u32,
-    /// The release that wrote it.
+    /// The release that wrote the archive.
     pub release: String,
-    /// The tenant that it is of.
+    /// Id of the exported tenant.
     pub tenant_id: String,
-    /// `standard`; `embeddings`, and `embeddings_dot` or `embeddings_l2` for another metric than
-    /// cosine.
+    /// Mode of the tenant: `standard`, or `embeddings` for the cosine metric, or `embeddings_dot`
+    /// or `embeddings_l2` for another metric.
     pub mode: String,
-    /// Declared metadata keys.
+    /// Declared metadata keys of the tenant.
     pub schema: Option<TenantSchema>,
-    /// Fingerprint of the model behind the vectors; null for client vectors.
+    /// Fingerprint of the model that made the vectors; null for client vectors.
     pub model: Option<String>,
-    /// Name of the embedding model that was chosen for the tenant.
+    /// Name of the embedding model chosen for the tenant, if one was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<String>,
-    /// Width of the vectors; null where there are none.
+    /// Dimension of the vectors; null if there are none.
     pub dimension: Option<u32>,
-    /// When it was begun, milliseconds since the epoch.
+    /// Time of the export in milliseconds since the Unix epoch.
     pub exported_at: u64,
 }
 
-/// A source.
+/// The record of a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SourceLine {
     pub sub_tenant_id: String,
@@ -96,70 +96,71 @@ pub struct SourceLine {
     pub size_bytes: u64,
     pub tenant_metadata: Metadata,
     pub document_metadata: Metadata,
-    /// Milliseconds since the epoch, as the next.
+    /// Milliseconds since the Unix epoch, like `last_updated_at`.
     pub uploaded_at: u64,
     pub last_updated_at: u64,
     pub version: u32,
-    /// Order of this version among all that the tenant accepted; ids of chunks depend on it.
+    /// Rank of this version among all that the tenant accepted. Chunk ids depend on it.
     pub sequence: u64,
     pub detail: SourceDetail,
-    /// Label of the stored original; null where there is no original.
+    /// Label of the stored original; null if there is no original.
     pub upload: Option<UploadLabel>,
-    /// Bytes of the original.
+    /// Length of the original in bytes.
     pub original_bytes: u64,
-    /// Number of chunks.
+    /// Number of chunks that follow.
     pub chunks: u32,
 }
 
-/// A chunk.
+/// A chunk of a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChunkLine<'a> {
     pub index: u32,
     pub text: Cow<'a, str>,
-    /// First character in the text of the source, and on its page; number of characters.
+    /// Offset in the text of the source, offset on the page, and length; all in characters.
     pub start: u32,
     pub page_start: u32,
     pub chars: u32,
     pub page: PageRef,
-    /// Headings and header row over the text.
+    /// Headings and table header that apply to the text.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub context: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub boxes: Vec<PageBox>,
-    /// Lines on pages, in characters of the text.
+    /// Positions of the text's lines on their pages; offsets in characters of the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LineBox>,
     #[serde(default, skip_serializing_if = "GraphLine::is_empty")]
     pub graph: GraphLine,
-    /// Little-endian 32-bit floats in base64.
+    /// Little-endian `f32` values in base64.
     pub vector: String,
 }
 
 /// The graph of a chunk.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GraphLine {
-    /// Key, name, kind, other keys.
+    /// Each entity as key, name, kind and other keys.
     pub entities: Vec<(String, String, String, Vec<String>)>,
-    /// Positions of source and target, predicate, first byte and end of the supporting sentence.
+    /// Each triplet as indices of source and target entity, predicate, and byte range of the
+    /// supporting sentence (start, end).
     pub triplets: Vec<(u8, u8, String, u32, u32)>,
 }
 
-/// The last line.
+/// The trailer line: totals and checksum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
     pub sources: u64,
     pub chunks: u64,
     pub original_bytes: u64,
-    /// SHA-256 of every byte before this line, in hexadecimal digits.
+    /// SHA-256 of every byte before this line, in hexadecimal.
     pub sha256: String,
 }
 
-/// A vector as text.
+/// Encodes a vector as base64.
 pub fn encode_vector(vector: &[f32]) -> String {
     STANDARD.encode(bytemuck::cast_slice::<f32, u8>(vector))
 }
 
-/// A vector out of its text; an error is the broken rule.
+/// Decodes a vector; an error names the violated rule.
 pub fn decode_vector(text: &str, dimension: usize) -> Result<Vec<f32>, String> {
     let bytes = STANDARD.decode(text).map_err(|error| format!("vector is not base64: {error}"))?;
     if bytes.len() != dimension * size_of::<f32>() {
@@ -175,12 +176,12 @@ pub fn decode_vector(text: &str, dimension: usize) -> Result<Vec<f32>, String> {
 }
 
 impl GraphLine {
-    /// Whether nothing is named.
+    /// Whether the graph names no entity.
     pub fn is_empty(&self) -> bool {
         self.entities.is_empty()
     }
 
-    /// The line of a graph.
+    /// Converts the graph of a stored row.
     pub fn of(graph: &RowGraph) -> Self {
         let entity = |one: &RowEntity| {
             (one.key.clone(), one.name.clone(), one.kind.name().to_owned(), one.aliases.clone())
@@ -195,7 +196,8 @@ impl GraphLine {
         }
     }
 
-    /// The graph, checked against the text that it is of; an error is the broken rule.
+    /// Converts back to a graph and checks it against the chunk's text; an error names the violated
+    /// rule.
     pub fn graph(self, text: &str) -> Result<RowGraph, &'static str> {
         if self.entities.len() > ROW_ENTITIES_MAX || self.triplets.len() > ROW_TRIPLETS_MAX {
             return Err("graph has too many entities or triplets for one chunk");

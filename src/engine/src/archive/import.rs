@@ -1,4 +1,4 @@
-//! A checked archive into a tenant.
+//! Imports a checked archive into a tenant.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,38 +13,39 @@ use super::reader::{self, Checked};
 use crate::ingest::{IngestError, NewTenant};
 use crate::{Engine, EngineError};
 
-/// Imports at once: each builds segments.
+/// Maximum number of simultaneous imports: each builds segments.
 const IMPORTS_MAX: usize = 2;
-/// Memory for the segment that is being built, beside the largest source.
+/// Memory for the segment under construction, on top of the largest source.
 const BUILD_BYTES: u64 = 128 << 20;
-/// Time that an import waits for memory.
+/// Maximum time that an import waits for memory.
 const MEMORY_WAIT: Duration = Duration::from_secs(10);
 
-/// A tenant that was made from an archive.
+/// A tenant created from an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// Its name.
+    /// Its id.
     pub tenant: TenantId,
     /// Its collection.
     pub collection: lodestone_types::CollectionId,
-    /// Sources in it.
+    /// Number of its sources.
     pub sources: u64,
-    /// Chunks or vectors.
+    /// Number of its chunks or vectors.
     pub chunks: u64,
-    /// Bytes of originals.
+    /// Total bytes of its originals.
     pub original_bytes: u64,
-    /// Whether the texts were read by the tenant's model here, because the archive's vectors are of
-    /// another.
+    /// Whether the texts were embedded again by the tenant's model on this server, because the
+    /// vectors in the archive come from another.
     pub reembedded: bool,
 }
 
 impl Engine {
-    /// Makes a tenant from an archive, under the name `id` or its own. The whole archive is read
-    /// and checked before anything is written, and the tenant appears in one step.
+    /// Creates a tenant from an archive, under the name `id` or its own. The whole archive is read
+    /// and checked before anything is written, and the tenant appears atomically.
     ///
     /// # Errors
-    /// [`EngineError::Forbidden`] for a key that is not for all tenants; [`ArchiveError`] for the
-    /// archive or a tenant that is not empty; what the disk says. Nothing has changed then.
+    /// [`EngineError::Forbidden`] for a key without the scope of all tenants; [`ArchiveError`] for
+    /// the archive or a tenant that is not empty; errors of the disk. Nothing has changed in any of
+    /// these cases.
     pub fn import(
         &self,
         grant: &Grant,
@@ -60,7 +61,7 @@ impl Engine {
             return Err(ArchiveError::Busy { what: "imports", max: IMPORTS_MAX }.into());
         }
         if let Some(id) = &id {
-            // Before the archive is looked at, which may take long.
+            // Checked before the archive is read, which may take long.
             self.require_empty(id)?;
         }
         let (head, mode) = reader::read_head(archive)?;
@@ -104,7 +105,7 @@ impl Engine {
         Ok(Imported { tenant: id, collection, sources, chunks, original_bytes, reembedded })
     }
 
-    /// The tenant of that name, which must be empty; `None` where there is none.
+    /// Finds the tenant of that name, which must be empty; `None` if there is none.
     fn require_empty(&self, id: &TenantId) -> Result<Option<Arc<Tenant>>, EngineError> {
         let Some(tenant) = self.catalog.tenant(id)? else { return Ok(None) };
         match self.catalog.is_empty(tenant.collection)? {
@@ -113,8 +114,9 @@ impl Engine {
         }
     }
 
-    /// The model of an imported tenant, and its name where it was chosen: for the empty tenant that
-    /// is replaced, or else for the archived one, where this server has it.
+    /// The model for an imported tenant, with its name if it was chosen explicitly: the choice of
+    /// the empty tenant being replaced, or else that of the archived tenant if this server has the
+    /// model.
     fn model_for(
         &self,
         head: &Head,
@@ -132,7 +134,7 @@ impl Engine {
     }
 }
 
-/// Whether the texts have to be read by the model of the tenant.
+/// Whether the texts must be embedded again, because the vectors are not of the tenant's model.
 fn check_model(checked: &Checked, model: &dyn Embedder) -> Result<bool, ArchiveError> {
     let Checked { head, mode, .. } = checked;
     if mode.is_embeddings() || checked.end.chunks == 0 {

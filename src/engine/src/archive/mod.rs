@@ -1,4 +1,4 @@
-//! Archives: one tenant as JSON Lines, out of a server and into another.
+//! Archives: one tenant as JSON Lines, exported from one server and imported into another.
 //!
 //! ```text
 //! {"member":"archive", ...}        format, release, mode, schema, model, width of the vectors
@@ -9,13 +9,14 @@
 //! {"member":"end", ...}            counts, and the SHA-256 of every byte before this line
 //! ```
 //! Invariants:
-//! - An export is of one snapshot, and never in memory: one source's chunk at a time.
-//! - An import reads the whole archive before it writes anything: one that is cut or wrong is
-//!   refused with the line and its member.
-//! - An import is atomic: the tenant appears whole in one step, or nothing of it does.
+//! - An export is of one snapshot and is streamed: at most one chunk is in memory at a time.
+//! - An import reads the whole archive before it writes anything. An archive that is truncated or
+//!   wrong is refused with the number and kind of the offending line.
+//! - An import is atomic: the tenant appears as a whole or not at all.
 //!
-//! - `format`: the lines as types; `reader`: checks them by `rules`; `export`: writes them
-//! - `import`: a checked archive into a tenant; `error`: errors
+//! - `format`: the lines as types; `reader`: parses and checks them by `rules`; `export`: writes
+//!   them
+//! - `import`: imports a checked archive into a tenant; `error`: errors
 
 mod error;
 mod export;

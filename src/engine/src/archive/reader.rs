@@ -1,4 +1,4 @@
-//! Checks an archive line by line and gives its sources one at a time.
+//! Parses and checks an archive line by line and yields its sources one at a time.
 
 use std::collections::HashSet;
 
@@ -13,23 +13,23 @@ use super::format::{End, FORMAT, Head, LINE_BYTES_MAX, Member, SourceLine};
 use super::rules::{check_source, names_of, new_row};
 use crate::EngineError;
 
-/// Bytes of the lines of one source, which is built in memory.
+/// Maximum bytes of the lines of one source, which is held in memory.
 const SOURCE_BYTES_MAX: u64 = 1 << 30;
-/// Names of sub-tenants that an archive may list.
+/// Maximum number of sub-tenants that an archive may list.
 const SUB_TENANTS_MAX: usize = 1 << 20;
 
-/// A source of an archive, checked.
+/// A checked source of an archive.
 #[derive(Debug)]
 pub struct ArchivedSource {
-    /// Its record as the archive has it.
+    /// Its record, as in the archive.
     pub line: SourceLine,
-    /// Its sub-tenant; that of memories for a memory.
+    /// Its stored sub-tenant; for a memory, the internal one that holds memories.
     pub sub_tenant: SubTenantId,
     /// Its id.
     pub id: SourceId,
     /// Its kind.
     pub kind: SourceKind,
-    /// Its original, where there is one.
+    /// Its original, if there is one.
     pub original: Option<Vec<u8>>,
     /// Its chunks.
     pub rows: Vec<NewRow>,
@@ -37,36 +37,37 @@ pub struct ArchivedSource {
     pub column_bytes: u64,
 }
 
-/// Sums over a whole archive.
+/// Totals over a checked archive.
 #[derive(Debug, Clone)]
 pub struct Checked {
-    /// The first line.
+    /// The header line.
     pub head: Head,
-    /// The mode.
+    /// The mode of the tenant.
     pub mode: TenantMode,
-    /// Sub-tenants but `default`.
+    /// All sub-tenants except `default`.
     pub sub_tenants: Vec<SubTenantId>,
-    /// The last line.
+    /// The trailer line.
     pub end: End,
-    /// Bytes of the lines of the largest source, and of its columns under construction.
+    /// Memory needed for the largest source: bytes of its lines plus of its columns under
+    /// construction.
     pub source_bytes_max: u64,
-    /// The highest sequence of a source.
+    /// The highest sequence of any source.
     pub sequence_max: u64,
 }
 
-/// Reads the first line alone.
+/// Parses only the header line.
 ///
 /// # Errors
-/// As [`read`].
+/// See [`read`].
 pub fn read_head(bytes: &[u8]) -> Result<(Head, TenantMode), ArchiveError> {
     let mut reader = Reader::new(bytes);
     reader.head()
 }
 
-/// Reads an archive to its end, and gives each source to `see`.
+/// Reads and checks an archive to its end, and passes each source to `see`.
 ///
 /// # Errors
-/// [`ArchiveError::Refused`] names the line; [`ArchiveError::Cut`]; errors of `see`.
+/// [`ArchiveError::Refused`], which names the line; [`ArchiveError::Cut`]; errors of `see`.
 pub fn read(
     bytes: &[u8],
     see: &mut dyn FnMut(ArchivedSource) -> Result<(), EngineError>,
@@ -134,7 +135,7 @@ pub fn read(
     }
 }
 
-/// The sums of the last line beside those of the lines before it.
+/// Describes how the totals of the trailer differ from those of the lines.
 fn difference(told: &End, found: &End) -> String {
     format!(
         "it counts {} sources, {} chunks and {} bytes of originals with SHA-256 {}, the lines \
@@ -153,7 +154,7 @@ fn difference(told: &End, found: &End) -> String {
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Number of lines that were read.
+    /// Number of lines read so far.
     line: u64,
     hash: Sha256,
 }
@@ -168,7 +169,7 @@ impl<'a> Reader<'a> {
         ArchiveError::Refused { line: self.line, member, problem }
     }
 
-    /// The next line. The last one may lack its line feed.
+    /// Parses the next line. The last line may lack its line feed.
     fn next(&mut self) -> Result<Member<'static>, ArchiveError> {
         let rest = &self.bytes[self.at..];
         if rest.is_empty() {
@@ -226,7 +227,7 @@ impl<'a> Reader<'a> {
         Ok((head, mode))
     }
 
-    /// A source with its original and its chunks.
+    /// Reads the original and the chunks that follow a source line, and checks the whole.
     fn source(
         &mut self,
         line: SourceLine,
@@ -304,7 +305,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The kind of line that a line says it is.
+/// The `member` of a line that could not be parsed, for the error message.
 fn member_word(line: &[u8]) -> String {
     #[derive(serde::Deserialize)]
     struct Word {

@@ -1,4 +1,4 @@
-//! Rules that sources and chunks of an archive keep.
+//! The rules that sources and chunks of an archive must satisfy.
 
 use lodestone_storage::segment::NewRow;
 use lodestone_types::{
@@ -8,20 +8,20 @@ use lodestone_types::{
 use super::format::{ChunkLine, SourceLine, decode_vector};
 use crate::ingest;
 
-/// The end of the year 9999 in milliseconds.
+/// The end of the year 9999 in milliseconds since the Unix epoch.
 const TIME_MAX: u64 = 253_402_300_799_999;
-/// Versions of one source, so that a replacement can still count on.
+/// Highest version of a source; leaves headroom for later replacements.
 const VERSION_MAX: u32 = 1 << 31;
-/// Sequences, so that as many can still be given after the highest.
+/// Highest sequence; leaves as many for later uploads.
 const SEQUENCE_MAX: u64 = 1 << 62;
-/// Positions of chunks in their source.
+/// Highest index of a chunk in its source.
 const INDEX_MAX: u32 = 1 << 30;
-/// Rectangles of one chunk.
+/// Maximum number of rectangles, and of lines, of one chunk.
 const BOXES_MAX: usize = 4096;
 
 type Names = (SubTenantId, SourceId, SourceKind);
 
-/// Sub-tenant, id and kind of a source; an error is the broken rule.
+/// Checks the sub-tenant, id and kind of a source; an error names the violated rule.
 pub(super) fn names_of(line: &SourceLine, mode: TenantMode) -> Result<Names, String> {
     let named = SubTenantId::parse(&line.sub_tenant_id).map_err(|error| error.to_string())?;
     let id = SourceId::parse(&line.file_id).map_err(|error| error.to_string())?;
@@ -40,8 +40,8 @@ pub(super) fn names_of(line: &SourceLine, mode: TenantMode) -> Result<Names, Str
     Ok((sub_tenant, id, kind))
 }
 
-/// Checks maps and numbers of a source, and gives the bytes that its maps take in columns; an
-/// error is the broken rule.
+/// Checks the metadata and numbers of a source; returns the bytes that its metadata takes in
+/// columns. An error names the violated rule.
 pub(super) fn check_source(line: &SourceLine) -> Result<u64, String> {
     let mut column_bytes = 0;
     let maps = [
@@ -67,8 +67,8 @@ pub(super) fn check_source(line: &SourceLine) -> Result<u64, String> {
     }
 }
 
-/// The text of a client vector is what the client gave with it. Gives the bytes that its map takes
-/// in columns.
+/// Checks that the text of a client vector is a payload in normal form; returns the bytes that its
+/// metadata takes in columns.
 fn check_payload(text: &str, chars: u32) -> Result<u64, String> {
     let payload = RowPayload::parse(text)
         .map_err(|error| format!("its text is no payload of a vector: {error}"))?;
@@ -90,7 +90,8 @@ fn check_payload(text: &str, chars: u32) -> Result<u64, String> {
     }
 }
 
-/// The row of a chunk, and the bytes that its map takes in columns; an error is the broken rule.
+/// Checks a chunk and converts it to a row; also returns the bytes that its metadata takes in
+/// columns. An error names the violated rule.
 pub(super) fn new_row(
     chunk: ChunkLine<'_>,
     dimension: usize,

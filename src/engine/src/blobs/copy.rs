@@ -1,7 +1,7 @@
-//! Copying all data from a data directory to a bucket, or back.
+//! Copies all data from a data directory to a bucket, or back.
 //!
-//! Blobs go first, manifests after what they name, the catalog last: a copy that was cut off has no
-//! catalog, no server starts on it, and the next attempt goes on where it ended.
+//! Blobs go first, manifests after the blobs they refer to, and the catalog last. A copy that was
+//! interrupted has no catalog, so no server starts on it, and the next attempt resumes it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,37 +20,38 @@ use lodestone_io::store::{BlobStore, Key, LocalBlobs};
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock};
 
-/// Result of a copy.
+/// The result of a copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CopiedStore {
-    /// Blobs that are there now.
+    /// Blobs at the target after the copy.
     pub blobs: u64,
-    /// Blobs that this copy has brought.
+    /// Blobs that this run copied.
     pub new: u64,
-    /// Their bytes.
+    /// Bytes that this run copied.
     pub new_bytes: u64,
 }
 
-/// State of a copy that is under way. What was there already counts as done.
+/// Progress of a copy. Blobs that were already at the target count as copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CopyProgress {
-    /// Blobs that are there.
+    /// Blobs copied so far.
     pub blobs: u64,
-    /// Blobs to be there.
+    /// Blobs in total.
     pub blobs_total: u64,
-    /// Bytes that are there.
+    /// Bytes copied so far.
     pub bytes: u64,
-    /// Bytes to be there.
+    /// Bytes in total.
     pub bytes_total: u64,
 }
 
-/// Is told the state of a copy again and again.
+/// Callback that receives the progress of a copy.
 type See<'a> = dyn FnMut(&CopyProgress) + Send + 'a;
 
-/// Copies the data of a stopped server; the place it comes from is left as it is.
+/// Copies the data of a stopped server. The source is left unchanged.
 ///
 /// # Errors
-/// Two places of one kind; a place that is in use; a target that holds other data; errors of both.
+/// Two locations of the same kind; a location in use; a target that holds other data; errors of
+/// both.
 pub fn copy_store(
     from: &Location,
     to: &Location,
@@ -72,7 +73,8 @@ fn refused(problem: impl Into<String>) -> EngineError {
     EngineError::NotCopied { problem: problem.into() }
 }
 
-/// All keys, manifests behind the blobs that they name, and descriptors of tenants last.
+/// Sorts keys into the order of copying: manifests after the blobs they name, then tenant
+/// descriptors.
 fn in_order(mut keys: Vec<Key>) -> Vec<Key> {
     let rank = |key: &Key| {
         let mut parts = key.as_str().split('/').skip(1);
@@ -86,20 +88,20 @@ fn in_order(mut keys: Vec<Key>) -> Vec<Key> {
     keys
 }
 
-/// Whether a blob is copied as it is. The catalog's log is not: each bucket begins its own.
+/// Whether a blob is copied verbatim. The catalog's log is not, since each bucket starts its own.
 fn is_copied(key: &Key) -> bool {
     ["v1/raw/", "v1/c/", "v1/t/"].iter().any(|start| key.as_str().starts_with(start))
 }
 
-/// Lengths of the blobs of a bucket that are copied.
+/// The copied blobs of a bucket with their lengths.
 fn lengths(bucket: &Bucket) -> Result<HashMap<Key, u64>, SharedStoreError> {
     let listed = bucket.list("v1/")?.into_iter();
     let keys = listed.filter_map(|(name, bytes)| Some((Key::parse(&name).ok()?, bytes)));
     Ok(keys.filter(|(key, _)| is_copied(key)).collect())
 }
 
-/// Whether a blob of the same name and length may be another one: those of few bytes that are
-/// replaced, the descriptors of tenants.
+/// Whether a blob can differ from one with the same name and length. Only tenant descriptors can:
+/// they are overwritten in place, and they are small.
 fn may_differ(key: &Key) -> bool {
     key.as_str().starts_with("v1/t/")
 }
@@ -163,7 +165,7 @@ fn to_bucket(
     Ok(copied)
 }
 
-/// Removes copies of blobs that nobody needs any more.
+/// Removes the folder of cached blobs, which is not needed after the copy.
 fn forget_copies(folder: &Path) {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -225,13 +227,13 @@ fn to_folder(
     copied.blobs = progress.blobs;
     log.restore_to(&path)?;
     data.remove_many(&[copying])?;
-    // They need the folder of copies no more.
+    // Both use the folder of cached blobs and must be closed before it is removed.
     drop((owner, log));
     forget_copies(&data.root().join(CACHE_FOLDER));
     Ok(copied)
 }
 
-/// Fetches a blob; `see` is told the bytes of each piece.
+/// Downloads a blob into the data directory; `see` receives the length of each piece.
 fn fetch(
     bucket: &Bucket,
     to: &LocalBlobs,
@@ -252,7 +254,7 @@ fn fetch(
     Ok(())
 }
 
-/// An error of reading from a bucket into a file.
+/// An error while reading from a bucket into a file.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! The data in a bucket, to be read beside the process that writes to them.
+//! Read access to the data in a bucket while another process writes to them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use lodestone_io::store::BlobStore;
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_types::RandomIds;
 
-/// Opens a bucket with data, to read them: its blobs, and the log of its catalog. No copies are
-/// kept; what is opened is in a file below `root` until then.
+/// Opens the blobs and the catalog log of a bucket for reading. No blob is cached; while one is in
+/// use, its content is in a temporary file below `root`.
 ///
 /// # Errors
 /// A bucket that holds no data; errors of the store and of the disk.

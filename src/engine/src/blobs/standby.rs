@@ -1,4 +1,4 @@
-//! Waiting for the place of the process that writes to a bucket.
+//! A standby process that waits to replace the process that writes to a bucket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use lodestone_fetch::bucket::Bucket;
 use lodestone_io::{DataDir, RealDisk};
 use lodestone_types::{IdSource, RandomIds};
 
-/// A process that takes the place of the one that writes when that is gone. Nobody else has its
-/// data directory while it waits.
+/// A process that waits to take over from the writer of a bucket when that is gone. It holds the
+/// lock of its data directory while it waits.
 #[derive(Debug)]
 pub struct Standby {
     bucket: Arc<Bucket>,
@@ -23,12 +23,12 @@ pub struct Standby {
 }
 
 impl Standby {
-    /// A process that is to wait, where the settings say so.
+    /// Prepares to wait; `None` if the settings do not ask for a standby.
     ///
     /// # Errors
-    /// As where it starts at once: a data directory of other data, a prefix that holds other
-    /// things, a bucket that does not answer. A catalog of a later release: this one could not go
-    /// on with it, and would hold the place meanwhile.
+    /// The errors of an immediate start, found early: a data directory of other data, a prefix that
+    /// holds something else, a bucket that does not respond. Also a catalog of a later release,
+    /// which this process could not continue and would only block.
     pub fn new(settings: &Settings) -> Result<Option<Self>, EngineError> {
         let Some(url) = settings.store.store.as_ref().filter(|_| settings.store.nodes.standby)
         else {
@@ -50,17 +50,17 @@ impl Standby {
         Ok(Some(Self { bucket, data, stop }))
     }
 
-    /// Waits until this process is to write: an [`Engine`](crate::Engine) that is started on the
-    /// same settings at once has the place. Returns false if it was stopped before.
+    /// Blocks until this process is to write. An [`Engine`](crate::Engine) started right away with
+    /// the same settings then holds the lease. Returns false if [`Self::stop`] came first.
     pub fn wait(&self) -> bool {
         let token = RandomIds.uuid();
-        // Of several that wait one is the first to see that the other is gone.
+        // Spreads several standbys over a second, so that one of them notices the loss first.
         let spread = Duration::from_millis(token.as_u128() as u64 % 1000);
         let name = owner_name(&token.simple().to_string());
         !self.stop.wait(spread) && OwnerLease::await_lease(&self.bucket, self.data.root(), name)
     }
 
-    /// Ends the waiting.
+    /// Ends the wait.
     pub fn stop(&self) {
         self.stop.set();
     }

@@ -1,5 +1,5 @@
-//! Jobs and files of a rebuilt catalog: uploads that were accepted and have no rows yet, and files
-//! that never have any.
+//! Recreates the jobs and files of a rebuilt catalog: uploads that were accepted and have no rows
+//! yet, and files, which never have any.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use lodestone_types::{
     CollectionId, Metadata, Sequence, SourceId, SourceKind, SubTenantId, Timestamp,
 };
 
-/// The sources of a collection.
+/// The sub-tenants and sources of a collection.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub(super) sub_tenants: BTreeSet<SubTenantId>,
@@ -32,8 +32,8 @@ pub(super) struct Visible {
 }
 
 impl Visible {
-    /// Whether it is the version of an original, or a later one. Originals of older releases have
-    /// nothing but the time in their names to go by.
+    /// Whether this version is that of the original `key`, or a later one. Originals of older
+    /// releases carry no sequence, so only the upload time in their names can be compared.
     fn is_as_new_as(&self, key: &str, after: Option<u64>) -> bool {
         match after {
             Some(after) => after < self.sequence.0 || self.raw_key == key,
@@ -59,9 +59,9 @@ impl Contents {
     }
 }
 
-/// Makes jobs of the uploads that were accepted and have no rows yet: of each source the newest
-/// original, if it is newer than that of the visible version. Older ones were replaced. Files are
-/// taken up as they are.
+/// Queues the uploads that were accepted and have no rows yet: for each source its newest original,
+/// if that is newer than the visible version. Older originals were replaced. Files are added as
+/// they are. Returns the number of queued jobs.
 pub(super) fn resubmit(
     catalog: &Catalog,
     store: &dyn BlobStore,
@@ -88,13 +88,13 @@ pub(super) fn resubmit(
         let names = (SubTenantId::parse(&label.sub_tenant), SourceId::parse(&label.source));
         let (Ok(sub_tenant), Ok(source)) = names else { continue };
         let Some(kind) = SourceKind::from_word(&label.kind) else { continue };
-        // A memory without rows was never acknowledged, or is deleted.
+        // A memory without rows was never acknowledged, or has been deleted.
         if kind == SourceKind::Memory {
             continue;
         }
         let place = (sub_tenant.clone(), source.clone());
         let visible = sources.get(&place);
-        // Keys of one collection sort by the time of their uploads.
+        // Keys of one collection sort by upload time.
         let order = (label.after, key.as_str().to_owned());
         let is_replaced = visible.is_some_and(|it| it.is_as_new_as(key.as_str(), label.after))
             || newest.get(&place).is_some_and(|(other, _)| *other > order);
@@ -132,7 +132,7 @@ pub(super) fn resubmit(
     Ok(count)
 }
 
-/// The file of an original.
+/// The catalog's record of a stored file, made from its original.
 fn file_of(upload: &Upload, raw_key: &str) -> Option<StoredFile> {
     let label = &upload.label;
     Some(StoredFile {
