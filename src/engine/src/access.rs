@@ -1,4 +1,4 @@
-//! Access control: from a key to the data of a tenant.
+//! Access control: resolves a key to the data of a tenant.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use lodestone_catalog::{AuthError, CatalogError, Tenant};
 use lodestone_storage::collection::Collection;
 use lodestone_types::{Grant, RequestContext, Scope, SubTenantId, TenantId, TenantMode};
 
-/// Access of a key to one sub-tenant: every operation on data takes one.
+/// A key's access to one sub-tenant. Every operation on data takes one.
 #[derive(Debug, Clone)]
 pub struct TenantAccess {
     /// The tenant.
@@ -17,7 +17,7 @@ pub struct TenantAccess {
     /// The sub-tenant inside it; it may not exist yet.
     pub sub_tenant: SubTenantId,
     pub(super) collection: Arc<Collection>,
-    /// The bounds of the request that it was opened for.
+    /// Time limit and cancellation of the request that the access was opened for.
     pub(super) context: RequestContext,
     missing_when_opened: usize,
     needs_help: bool,
@@ -25,37 +25,39 @@ pub struct TenantAccess {
 }
 
 impl TenantAccess {
-    /// Binds the access to a request: its searches and answers end with it.
+    /// Binds the access to a request: its searches and answers are cancelled along with it.
     #[must_use]
     pub fn within(self, context: &RequestContext) -> Self {
         Self { context: context.of_tenant(self.tenant.collection), ..self }
     }
 
-    /// A copy of the access whose time limit begins anew.
+    /// Returns a copy whose time limit starts again.
     pub(super) fn restarted(&self) -> Self {
         Self { context: self.context.restarted(), ..self.clone() }
     }
 
-    /// Number of damaged segments that answers have to do without, now or when the scope was
-    /// opened: an answer that began before a rebuild ended is not taken for a whole one.
+    /// Number of damaged segments missing from answers: the larger of the number now and the number
+    /// when the access was opened, so that an answer begun before a rebuild finished is not taken
+    /// for complete.
     pub fn segments_missing(&self) -> usize {
         self.missing_when_opened.max(self.collection.snapshot().damaged.len())
     }
 
-    /// Whether its vectors are of a model that is not loaded: it is searched by words only.
+    /// Whether the tenant's vectors come from a model that is not loaded; searches then match words
+    /// only.
     pub fn has_foreign_model(&self) -> bool {
         self.has_foreign_model
     }
 
-    /// Whether missing data cannot be rebuilt from what the server has: it has to be uploaded
-    /// again, deleted, or restored from a backup.
+    /// Whether missing data cannot be rebuilt from what the server still has. It must then be
+    /// uploaded again, deleted, or restored from a backup.
     pub fn needs_help(&self) -> bool {
         self.needs_help
     }
 }
 
 impl Engine {
-    /// The grant of a key.
+    /// Authenticates a key and returns its grant.
     ///
     /// # Errors
     /// [`AuthError`] for a key that is unknown, malformed, expired or revoked.
@@ -63,24 +65,24 @@ impl Engine {
         self.catalog.authenticate(key)
     }
 
-    /// Refuses a grant that has ended since it was given.
+    /// Checks that a grant has not expired or been revoked since it was issued.
     ///
     /// # Errors
-    /// As [`Self::authenticate`].
+    /// See [`Self::authenticate`].
     pub fn require_valid(&self, grant: &Grant) -> Result<(), AuthError> {
         self.catalog.require_valid(grant)
     }
 
-    /// Whether [`Self::authenticate`] answers for a key from memory; else it may block.
+    /// Whether [`Self::authenticate`] can answer for a key from memory; otherwise it may block.
     pub fn is_key_at_hand(&self, key: &str) -> bool {
         self.catalog.is_key_at_hand(key)
     }
 
-    /// Opens an existing scope. `mode`, where given, must be the tenant's.
+    /// Opens an existing scope. If `mode` is given, the tenant must be in that mode.
     ///
     /// # Errors
-    /// [`EngineError::TenantNotFound`] and [`EngineError::SubTenantNotFound`] where the key has no
-    /// access or the tenant does not exist; [`EngineError::ModeMismatch`]; damage.
+    /// [`EngineError::TenantNotFound`] and [`EngineError::SubTenantNotFound`] if the key has no
+    /// access or the tenant does not exist; [`EngineError::ModeMismatch`]; damaged data.
     pub fn open(
         &self,
         grant: &Grant,
@@ -91,11 +93,11 @@ impl Engine {
         self.grant_access(grant, tenant, scope, mode)
     }
 
-    /// Opens a scope for a first upload: an unknown tenant is created where settings and key
+    /// Opens a scope for a first upload: creates an unknown tenant if both the settings and the key
     /// allow it.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// See [`Self::open`].
     pub fn open_or_create(
         &self,
         grant: &Grant,
@@ -111,7 +113,7 @@ impl Engine {
                     None,
                     TenantPlan::default(),
                 ) {
-                    // Another request has created it meanwhile.
+                    // Another request has created it in the meantime.
                     Err(EngineError::TenantExists { .. }) => {
                         self.find_tenant(grant, &scope.tenant)?
                     }
@@ -123,13 +125,15 @@ impl Engine {
         self.grant_access(grant, tenant, scope, Some(TenantMode::Standard))
     }
 
-    /// The tenant, if the key reaches some part of it.
+    /// Finds a tenant of which the key reaches at least a part, and counts the request against its
+    /// limit.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::TooManyRequests`]; errors of the catalog.
     pub fn find_tenant(&self, grant: &Grant, id: &TenantId) -> Result<Arc<Tenant>, EngineError> {
         self.catalog.require_current()?;
-        // Looked up before the scope is judged, so that both refusals take the same path.
+        // Looked up before the grant is checked, so that both refusals take the same code path and
+        // time does not tell an unknown tenant from a forbidden one.
         let tenant = self.catalog.tenant(id)?;
         let tenant =
             tenant.filter(|_| grant.allows_tenant(id)).ok_or(EngineError::TenantNotFound)?;
@@ -137,7 +141,8 @@ impl Engine {
         Ok(tenant)
     }
 
-    /// Counts the request behind a grant for a tenant that may make only so many, once.
+    /// Counts the grant's request once against the tenant's limit of requests per minute, if it has
+    /// one.
     fn count_request(&self, grant: &Grant, tenant: &Tenant) -> Result<(), EngineError> {
         let Some(max) = self.catalog.limits_of(tenant).requests_per_minute else { return Ok(()) };
         let take = || self.rates.take(tenant.collection, max, Instant::now());
@@ -184,7 +189,7 @@ impl Engine {
     }
 }
 
-/// An error of the catalog; a tenant that is being deleted counts as absent.
+/// Converts an error of the catalog; a tenant that is being deleted counts as not found.
 pub(super) fn absent(error: CatalogError) -> EngineError {
     match error {
         CatalogError::CollectionUnknown { .. } | CatalogError::TenantUnknown { .. } => {

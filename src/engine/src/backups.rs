@@ -1,4 +1,4 @@
-//! Backups of this engine, as operators ask for them.
+//! The backup operations of this engine, as operators call them.
 
 use crate::backup::{BackupError, BackupState, Listed, Location, TakeOptions};
 use crate::{ComponentState, Engine, EngineError};
@@ -6,13 +6,14 @@ use lodestone_io::DataDir;
 use lodestone_types::Grant;
 
 impl Engine {
-    /// Begins a backup; [`Self::backup_state`] tells of it. `to` is the location of the settings,
-    /// which is taken where none is named, or one in it. `of` is the [`DataDir::identity`] of the
-    /// data that are meant.
+    /// Starts a backup in the background; [`Self::backup_state`] reports its progress. `to` is the
+    /// location of the settings, also the default, or one inside it. `of`, if given, must be the
+    /// [`DataDir::identity`] of this engine's data, which guards against backing up the wrong
+    /// server.
     ///
     /// # Errors
-    /// [`EngineError::Forbidden`] for a key that is not for all tenants; a location, tenant or
-    /// choice that is refused; a backup that is under way; other data than are meant.
+    /// [`EngineError::Forbidden`] for a key without the scope of all tenants; a location, tenant or
+    /// option that is refused; a backup already under way; an `of` that does not match.
     pub fn begin_backup(
         &self,
         grant: &Grant,
@@ -28,32 +29,33 @@ impl Engine {
         Ok(self.backups.request(to, options)?)
     }
 
-    /// State of the backups.
+    /// The state of the backups.
     ///
     /// # Errors
-    /// [`EngineError::Forbidden`] for a key that is not for all tenants.
+    /// [`EngineError::Forbidden`] for a key without the scope of all tenants.
     pub fn backup_state(&self, grant: &Grant) -> Result<BackupState, EngineError> {
         require_all(grant)?;
         Ok(self.backups.state())
     }
 
-    /// The backups in the location of the settings, oldest first.
+    /// The backups at the configured location, oldest first.
     ///
     /// # Errors
-    /// [`EngineError::Forbidden`] for a key that is not for all tenants; errors of the location.
+    /// [`EngineError::Forbidden`] for a key without the scope of all tenants; errors of the
+    /// location.
     pub fn backups(&self, grant: &Grant) -> Result<Vec<Listed>, EngineError> {
         require_all(grant)?;
         Ok(self.backups.list()?)
     }
 
-    /// Whether backups are made as the settings want them; `None` without a schedule.
+    /// Whether scheduled backups are being made; `None` without a schedule.
     pub fn backup_health(&self) -> Option<ComponentState> {
         self.settings.backups.backup_every?;
         Some(self.backups.problem().map_or(ComponentState::Usable, ComponentState::Degraded))
     }
 }
 
-/// A backup holds the data of every tenant.
+/// Requires a key for all tenants, since a backup holds the data of every one.
 fn require_all(grant: &Grant) -> Result<(), EngineError> {
     match grant.is_all_tenants() {
         true => Ok(()),

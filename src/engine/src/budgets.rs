@@ -1,4 +1,4 @@
-//! Memory of the parts of an engine: what work draws from, and what is kept beside it.
+//! Divides the memory of an engine: the budget that work reserves from, and what is held beside it.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use lodestone_embed::SparseModel;
 use lodestone_io::{ProcessMemory, memory_of_machine};
 use lodestone_rank::Reranker;
 
-/// Bytes that one connection may hold without a share of its own: buffers of both directions, a
-/// body of 64 KiB, and an answer that is kept in memory.
+/// Bytes a connection may hold without reserving them: buffers for both directions, a 64 KiB body,
+/// and a response small enough to stay in memory.
 const CONNECTION_BYTES: u64 = 192 << 10;
-/// Of the memory that work draws from, one part in so many holds the passing rows of filters.
+/// Divisor of the memory limit that gives the size of the cache of filter results.
 const KEPT_FILTERS_SHARE: u64 = 32;
-/// Bytes of them at most: a thousand filters over a million rows.
+/// Maximum size of that cache in bytes: a thousand filters over a million rows.
 const KEPT_FILTERS_BYTES_MAX: u64 = 256 << 20;
 
-/// Bytes for the passing rows of filters that searches repeat.
+/// Bytes for the cache of rows that pass filters which searches repeat.
 fn kept_filters_bytes(limit_bytes: Option<u64>) -> u64 {
     limit_bytes
         .map_or(KEPT_FILTERS_BYTES_MAX, |limit| limit / KEPT_FILTERS_SHARE)
         .min(KEPT_FILTERS_BYTES_MAX)
 }
 
-/// Searches with all models that there are, and the nodes that share them.
+/// Builds the search pipeline with all available models, and the nodes that share searches.
 pub(crate) fn searches(
     backend: &Arc<dyn ComputeBackend>,
     models: &Models,
@@ -43,8 +43,8 @@ pub(crate) fn searches(
         .with_nodes(follower.as_ref().and_then(|follower| follower.sharing_nodes()))
 }
 
-/// The memory that work draws from: that of the settings, else three quarters of what this process
-/// may have. The rest is for mapped files.
+/// The budget that work reserves from: the limit of the settings, or else three quarters of the
+/// memory available to this process. The rest is left for mapped files.
 pub(crate) fn budget_of(settings: &Settings) -> Arc<MemoryBudget> {
     let of_machine = || memory_of_machine().map(|bytes| bytes / 4 * 3);
     let limit_bytes = settings.memory_limit.or_else(of_machine);

@@ -1,4 +1,4 @@
-//! Live parts of an engine that tests replace.
+//! Live components of an engine, which tests can replace.
 
 use std::sync::Arc;
 
@@ -10,40 +10,41 @@ use lodestone_io::{Disk, RealDisk};
 use lodestone_rank::Reranker;
 use lodestone_types::{Clock, IdSource, RandomIds, SystemClock, WebClient, WebhookClient};
 
-/// Live parts that tests replace.
+/// Live components, which tests can replace. Settings are plain data; these are not.
 #[derive(Debug, Clone)]
 pub struct Components {
-    /// The disk under everything but the catalog.
+    /// The disk that holds everything but the catalog.
     pub disk: Arc<dyn Disk>,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Ids and secrets.
+    /// The source of ids and secrets.
     pub ids: Arc<dyn IdSource>,
-    /// The model of new tenants.
+    /// The embedding model of new tenants.
     pub embedder: Arc<dyn Embedder>,
-    /// Other models whose vectors are searched as well.
+    /// Other loaded models, for tenants whose vectors come from them.
     pub other_embedders: Vec<Arc<dyn Embedder>>,
-    /// The reranker of `accurate` searches, if there is one.
+    /// The reranker of `accurate` searches, if any.
     pub reranker: Option<Arc<dyn Reranker>>,
-    /// The reader of extracted answers, if there is one.
+    /// The model that reads extractive answers out of passages, if any.
     pub reader: Option<Arc<dyn Reranker>>,
-    /// The sparse model, if there is one.
+    /// The sparse model, if any.
     pub sparse: Option<Arc<SparseModel>>,
-    /// The parser of documents.
+    /// The document parser.
     pub parser: Arc<dyn Parser>,
-    /// The client that fetches pages; `None`: that of the settings, over the machine's network.
+    /// The client that fetches pages; `None` builds one from the settings, over the machine's
+    /// network.
     pub web: Option<Arc<dyn WebClient>>,
-    /// The client that posts to receivers of webhooks; `None`: that of the settings, as `web`.
+    /// The client that posts webhooks; `None` builds one from the settings, as for `web`.
     pub webhook_client: Option<Arc<dyn WebhookClient>>,
     /// The vector kernels.
     pub backend: Arc<dyn ComputeBackend>,
-    /// The generator that writes answers; `None`: that of the settings.
+    /// The generator that writes answers; `None` takes the one of the settings.
     pub generator: Option<Arc<dyn Generator>>,
 }
 
 impl Components {
-    /// The parts of a real machine, with a model. Documents are parsed in this process; a program
-    /// that can start itself as a sandboxed parser replaces that part.
+    /// The components of a real machine, with one model. Documents are parsed in this process; a
+    /// program that can start itself as a sandboxed parser replaces `parser`.
     pub fn real(embedder: Arc<dyn Embedder>) -> Self {
         Self {
             disk: Arc::new(RealDisk),

@@ -1,5 +1,5 @@
-//! Copies of blobs that another process has deleted. A cache removes copies only to make room, and
-//! whoever finds the disk would find deleted documents.
+//! Removes cached copies of blobs that another process has deleted. The cache itself evicts only to
+//! make room, so deleted documents would otherwise stay readable on the local disk.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,7 +11,7 @@ use lodestone_io::store::BlobStore;
 use lodestone_storage::collection::{Collection, CollectionError, layout, uploads};
 use lodestone_types::CollectionId;
 
-/// Forgets the copies of all blobs of a collection.
+/// Drops the cached copies of all blobs of a collection.
 pub(crate) fn forget(store: &dyn BlobStore, id: CollectionId) {
     for prefix in [layout::collection_prefix(id), uploads::prefix(id)] {
         for key in store.copies_below(&prefix) {
@@ -20,11 +20,11 @@ pub(crate) fn forget(store: &dyn BlobStore, id: CollectionId) {
     }
 }
 
-/// Forgets the copies of originals that nothing refers to any more: another process has deleted
-/// them.
+/// Drops the cached copies of originals that nothing refers to any more, because another process
+/// has deleted them.
 ///
 /// # Errors
-/// Errors of the catalog; damage.
+/// Errors of the catalog; damaged data.
 pub(crate) fn forget_originals(
     store: &dyn BlobStore,
     catalog: &Catalog,
@@ -41,16 +41,16 @@ pub(crate) fn forget_originals(
     Ok(())
 }
 
-/// The originals to which a visible source, a job or a file refers; `None` where not all sources
-/// are known.
+/// The keys of the originals that a visible source, a job or a file refers to; `None` if some
+/// segments cannot be read, so that not all sources are known.
 ///
 /// # Errors
-/// Errors of the catalog; damage.
+/// Errors of the catalog; damaged data.
 pub(crate) fn referred_originals(
     catalog: &Catalog,
     collection: &Collection,
 ) -> Result<Option<HashSet<String>>, IngestError> {
-    // Jobs first: one that leaves the queue meanwhile is in the snapshot that is read after it.
+    // Jobs are read before the snapshot: a job that leaves the queue in between is in the snapshot.
     let mut referred = catalog.raw_keys(collection.id())?;
     let snapshot = collection.snapshot();
     if snapshot.unknown_segments() > 0 {
@@ -64,8 +64,8 @@ pub(crate) fn referred_originals(
     Ok(Some(referred))
 }
 
-/// Forgets the copies of collections that neither the catalog has nor `others`: another process has
-/// deleted them, or a request fetched a blob while its tenant was deleted.
+/// Drops the cached copies of collections that are neither in the catalog nor in `others`: another
+/// process has deleted them, or a request fetched a blob while its tenant was being deleted.
 ///
 /// # Errors
 /// Errors of the catalog.

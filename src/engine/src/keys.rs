@@ -1,4 +1,4 @@
-//! API keys, and responses kept for repeated requests.
+//! API keys, and stored responses to idempotent requests.
 
 use crate::{Engine, EngineError};
 use lodestone_catalog::{
@@ -6,16 +6,16 @@ use lodestone_catalog::{
 };
 use lodestone_types::{Grant, KeyScope, Role, Timestamp};
 
-/// Name of the key in a link that signs a person in to the console.
+/// Name of the key inside a sign-in link for the console.
 const SIGN_IN_NAME: &str = "console: sign-in link";
-/// Name of the key that the console makes with it, for one sitting.
+/// Name of the session key that the console creates when it redeems a sign-in link.
 const SITTING_NAME: &str = "console: signed in by link";
-/// Time in which such a link must be followed.
+/// Time in milliseconds within which a sign-in link must be followed.
 const SIGN_IN_MILLIS: u64 = 10 * 60 * 1000;
 
 impl Engine {
-    /// Makes a key with every right for a link that signs in to the console. It lasts ten minutes,
-    /// and the console revokes it at its first use. Those of earlier links that have expired go.
+    /// Creates an admin key for a link that signs in to the console. It is valid for ten minutes,
+    /// and the console revokes it on first use. Expired keys of earlier links are removed.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -36,7 +36,7 @@ impl Engine {
         Ok(self.create_key(&operator, new)?.text)
     }
 
-    /// Makes a key that reaches no further than its maker.
+    /// Creates a key that is no more powerful than the key that creates it.
     ///
     /// # Errors
     /// [`EngineError::Forbidden`] for a wider role or scope.
@@ -50,7 +50,7 @@ impl Engine {
         }
     }
 
-    /// Keys within the viewer's scope, without their secrets.
+    /// The keys within the viewer's scope, without their secrets.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -58,15 +58,15 @@ impl Engine {
         Ok(self.catalog.list_keys(viewer)?)
     }
 
-    /// Revokes a key, effective at once.
+    /// Revokes a key, with immediate effect.
     ///
     /// # Errors
-    /// [`CatalogError::KeyUnknown`] where the viewer sees no such key.
+    /// [`CatalogError::KeyUnknown`] if the viewer sees no such key.
     pub fn revoke_key(&self, viewer: &Grant, id: &str) -> Result<(), EngineError> {
         Ok(self.catalog.revoke_key(viewer, id)?)
     }
 
-    /// Begins a request that carries an idempotency key.
+    /// Begins a request that carries an idempotency key, or finds its earlier response.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -80,7 +80,7 @@ impl Engine {
         Ok(self.catalog.begin_request(&grant.key_id, path, value, request_hash)?)
     }
 
-    /// Keeps the response of such a request.
+    /// Stores the response of such a request for repetitions of it.
     ///
     /// # Errors
     /// Errors of the catalog.

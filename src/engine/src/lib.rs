@@ -1,31 +1,31 @@
-//! The composition root: builds every part from the settings. The server and the command line use
-//! nothing else.
+//! The composition root: builds every component from the settings and offers the operations that
+//! the server and the command line call. It is their only entry point to data.
 //!
 //! ```text
 //! Settings + Components -> Engine { catalog, registry, ingest, query, answerer, embedder }
 //!   key -> Grant -> TenantAccess (tenant, sub-tenant, open collection) -> one call of a pipeline
 //! ```
-//! Nothing is decided here but access: a [`TenantAccess`] is only given for a
-//! [`lodestone_types::Grant`] that allows it, and every operation on data takes one. Everything
-//! blocks.
+//! The only decision made here is access: a [`TenantAccess`] is handed out only for a
+//! [`lodestone_types::Grant`] that allows it, and every operation on data takes one. All calls
+//! block.
 //!
-//! - `blobs`: the place of all data: the data directory, or a bucket
-//! - `opening`: catalog and collections of a process that writes or follows; `follower`: following
-//!   the process that writes
-//! - `access`: from a key to the data of a tenant
+//! - `blobs`: opens the blob store that holds all data: the data directory or a bucket
+//! - `opening`: opens the catalog and the collections, for a writer or a follower; `follower`:
+//!   keeps a query node up to date with the process that writes
+//! - `access`: resolves a key to the data of a tenant
 //! - `tenants`, `sources`, `search`, `qna`, `memories`, `keys`, `files`, `vector_stores`,
 //!   `pictures`: the operations
-//! - `webhooks`: events to their receivers; `components`: parts that tests replace
-//! - `models`: the embedding models; `device`: the device for vectors and the model
-//! - `reading`: the generator as the reader of graphs
-//! - `archive`: tenants as files of lines, out and in
-//! - `backup`: backups and restoring them; `backups`: those of this engine
-//! - `reembed`: changing the model of tenants
-//! - `meters`: measurements; `stage`: stages as spans; `slow`: the log of slow searches
-//! - `health`: state of the parts; `waiting`: why texts wait for their vectors
-//! - `rates`: requests of tenants in the last minute
-//! - `restore`: rebuilding a lost catalog, completing an older one
-//! - `error`: errors of the operations, as the server sees them
+//! - `webhooks`: delivers events to their receivers; `components`: parts that tests replace
+//! - `models`: the embedding models; `device`: selects the CPU or GPU for vectors and models
+//! - `reading`: lets the generator extract graphs
+//! - `archive`: exports tenants to files of lines and imports them
+//! - `backup`: takes and restores backups; `backups`: the backup operations of this engine
+//! - `reembed`: moves tenants to another embedding model
+//! - `meters`: metrics; `stage`: tracing spans of pipeline stages; `slow`: the slow query log
+//! - `health`: component health; `waiting`: explains why texts still wait for their vectors
+//! - `rates`: requests per tenant in the last minute
+//! - `restore`: rebuilds a lost catalog and completes an outdated one
+//! - `error`: the errors of all operations, as the server reports them
 
 mod access;
 pub mod archive;
@@ -120,11 +120,11 @@ use lodestone_rank::Reranker;
 use lodestone_storage::collection::Registry;
 use lodestone_types::{Clock, IdSource};
 
-/// The catalog in the data directory.
+/// Name of the catalog's file in the data directory.
 pub const CATALOG_NAME: &str = "catalog.sqlite";
 const MILLIS_PER_HOUR: u64 = 3_600_000;
 
-/// Checks settings; returns the authorities that vouch for other servers.
+/// Validates the settings; returns the certificate authorities trusted for outgoing connections.
 fn checked(settings: &Settings) -> Result<Authorities, EngineError> {
     settings.validate()?;
     let authorities = settings.tls.authorities()?;
@@ -132,7 +132,7 @@ fn checked(settings: &Settings) -> Result<Authorities, EngineError> {
     Ok(authorities)
 }
 
-/// The engine: all of the server but HTTP.
+/// The engine: everything in the server except HTTP.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
@@ -155,9 +155,10 @@ pub struct Engine {
     ids: Arc<dyn IdSource>,
     backups: Arc<Backups>,
     webhooks: Arc<Webhooks>,
-    /// Present where another process writes.
+    /// Set where another process writes and this one follows it.
     follower: Option<Arc<Follower>>,
-    /// Held once by each export and each import that is under way.
+    /// Cloned by each export while it runs, so that its reference count tells how many are running;
+    /// `imports` works alike.
     exports: Arc<()>,
     imports: Arc<()>,
     rates: Rates,
@@ -165,16 +166,18 @@ pub struct Engine {
     probed: Mutex<Option<health::Probe>>,
     meters: meters::Meters,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Last, so that its name there is given up after everything else has ended.
+    /// Declared last so that it drops last: the process gives up its name in the bucket only after
+    /// everything else has ended.
     bucket: Option<blobs::OpenBucket>,
 }
 
 impl Engine {
-    /// Opens the data directory, recovers what a crash left, and starts the background threads.
-    /// Collections are opened at first use: of each tenant only the name of its descriptor is read.
+    /// Opens the data directory, recovers from a crash, and starts the background threads.
+    /// Collections are opened on first use; at start only the names of the tenants' descriptors are
+    /// read.
     ///
     /// # Errors
-    /// An invalid setting; a data directory that another process holds; damage.
+    /// An invalid setting; a data directory that another process holds; damaged data.
     pub fn start(settings: Settings, components: Components) -> Result<Arc<Self>, EngineError> {
         let authorities = checked(&settings)?;
         let Components { clock, ids, embedder, backend, reranker, reader, sparse, .. } = components;
@@ -185,7 +188,7 @@ impl Engine {
         let Opened { blobs, store, bucket, catalog, first_key, registry } = opened;
         let gauge = Arc::new(SpaceGauge::new(Arc::clone(&data), Arc::clone(&clock)));
         let memory = budget_of(&settings);
-        // Not asked for anything yet: a start never waits for it.
+        // The generator is not contacted here: starting never waits for it.
         let generator = components.generator.or(configured_generator(&settings, &authorities)?);
         let ingest = Arc::new(Ingest::new(IngestParts {
             catalog: catalog.clone(),
@@ -249,63 +252,63 @@ impl Engine {
         }))
     }
 
-    /// The settings it runs with.
+    /// The settings this engine runs with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The key that was made because there was none; handed out once.
+    /// The admin key created at start because none existed. Returns it once, then `None`.
     pub fn take_first_key(&self) -> Option<KeyText> {
         self.first_key.lock().take()
     }
 
-    /// The model of new tenants.
+    /// The embedding model of new tenants.
     pub fn embedder(&self) -> &dyn Embedder {
         &**self.models.current()
     }
 
-    /// The reader of extracted answers, if there is one.
+    /// The model that picks answers out of passages for extractive answers, if one is loaded.
     pub fn reader(&self) -> Option<&dyn Reranker> {
         self.answerer.reader()
     }
 
-    /// The reranker of `accurate` searches, if there is one.
+    /// The reranker of `accurate` searches, if one is loaded.
     pub fn reranker(&self) -> Option<&dyn Reranker> {
         self.reranker.as_deref()
     }
 
-    /// The files of requests and answers that are too large to wait in memory.
+    /// The temporary files for requests and responses that are too large to hold in memory.
     pub fn spills(&self) -> &Arc<Spills> {
         &self.spills
     }
 
-    /// The memory that work draws from.
+    /// The memory budget that work reserves from.
     pub fn memory(&self) -> &Arc<MemoryBudget> {
         &self.memory
     }
 
-    /// Counts of the calls to the generator for graphs since the start, and of their results.
+    /// Counts of the generator calls for graph extraction since the start, and of their outcomes.
     pub fn claim_counts(&self) -> ClaimCounts {
         self.ingest.claim_counts()
     }
 
-    /// The vector kernels.
+    /// The vector kernels in use.
     pub fn backend(&self) -> &dyn ComputeBackend {
         &*self.backend
     }
 
-    /// Time.
+    /// The clock.
     pub fn clock(&self) -> &dyn Clock {
         &*self.clock
     }
 
-    /// Ids.
+    /// The source of ids and secrets.
     pub fn ids(&self) -> &dyn IdSource {
         &*self.ids
     }
 
-    /// Stops the background threads after their current work. Unfinished jobs are durable and go on
-    /// at the next start.
+    /// Stops the background threads once their current work is done and joins them. Unfinished jobs
+    /// are durable and continue at the next start.
     pub fn shut_down(&self) {
         if let Some(bucket) = &self.bucket {
             bucket.hurry();
@@ -341,8 +344,8 @@ impl Engine {
     }
 }
 
-/// Starts following the process that writes, or else the workers, which go on with the jobs of the
-/// last run, backups and webhooks.
+/// Starts the follower's threads, or, in a process that writes, backups, webhooks and the ingest
+/// workers, which continue the jobs of the last run.
 fn begin(
     follower: &Option<Arc<Follower>>,
     ingest: &Arc<Ingest>,
@@ -363,7 +366,7 @@ fn begin(
     Ok(ingest.start())
 }
 
-/// The generator that the settings name, if they do.
+/// The generator that the settings name, if any.
 fn configured_generator(
     settings: &Settings,
     authorities: &Authorities,
@@ -372,8 +375,8 @@ fn configured_generator(
     Ok(settings.generator()?.map(made))
 }
 
-/// The one way out to the web. Pages and webhooks have one each: neither waits for names of the
-/// other.
+/// A client for outgoing web requests, under the rules of the settings. Page fetches and webhooks
+/// get one each, so that neither waits for the other's name lookups.
 fn fetcher(settings: &Settings, authorities: &Authorities) -> Arc<Fetcher> {
     let rules = Rules::new(settings.fetch_allow.clone());
     Arc::new(Fetcher::new(rules, SystemResolver, authorities))

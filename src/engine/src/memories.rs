@@ -7,10 +7,11 @@ use lodestone_answer::generate::Said;
 use lodestone_types::{CancellationToken, Memory, SourceId};
 
 impl Engine {
-    /// Adds a memory; visible on return. A generator, where there is one, condenses it `as_said`.
+    /// Adds a memory, visible on return. If there is a generator, it condenses the memory from
+    /// `as_said`.
     ///
     /// # Errors
-    /// As [`crate::ingest::Ingest::add_memories`].
+    /// See [`crate::ingest::Ingest::add_memories`].
     pub fn add_memory(
         &self,
         access: &TenantAccess,
@@ -23,10 +24,11 @@ impl Engine {
         Ok(self.noticed(access, stored)?.pop().expect("one was added"))
     }
 
-    /// Adds the statements of a message that are worth keeping: by a generator, else by rule.
+    /// Extracts the statements of a message that are worth keeping and adds them as memories. A
+    /// generator does this if there is one, and rules otherwise.
     ///
     /// # Errors
-    /// As [`crate::ingest::Ingest::generate_memories`].
+    /// See [`crate::ingest::Ingest::generate_memories`].
     pub fn generate_memories(
         &self,
         access: &TenantAccess,
@@ -42,16 +44,16 @@ impl Engine {
         Ok(self.noticed(access, generated)?)
     }
 
-    /// A text condensed by a generator; `None` without one, and where it fails.
+    /// Condenses a text with the generator; `None` if there is none or it fails.
     fn condensed(&self, said: &Said<'_>) -> Option<Vec<String>> {
         let condensed = self.writer()?.condense(said, &CancellationToken::default());
         condensed.inspect_err(|error| tracing::warn!(%error, "a memory is not condensed")).ok()
     }
 
-    /// Deletes a memory. Nothing reads it any more when this returns.
+    /// Deletes a memory. No read sees it once this returns.
     ///
     /// # Errors
-    /// As [`crate::ingest::Ingest::delete_memory`].
+    /// See [`crate::ingest::Ingest::delete_memory`].
     pub fn delete_memory(&self, access: &TenantAccess, id: &SourceId) -> Result<(), EngineError> {
         let deleted = self.ingest.delete_memory(&access.collection, &access.sub_tenant, id);
         Ok(self.noticed(access, deleted)?)
@@ -68,10 +70,10 @@ impl Engine {
         })
     }
 
-    /// Looks memories up by meaning and by words, best first.
+    /// Searches memories by meaning and by words, best first.
     ///
     /// # Errors
-    /// As [`crate::query::Query::search_memories`].
+    /// See [`crate::query::Query::search_memories`].
     pub fn search_memories(
         &self,
         access: &TenantAccess,

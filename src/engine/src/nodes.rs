@@ -1,5 +1,5 @@
-//! Requests of one node to another: the key that they carry, refusals, and what a query node tells
-//! of itself.
+//! Requests from one node to another: authentication, refusals, and how query nodes describe
+//! themselves.
 
 use std::time::Duration;
 
@@ -14,48 +14,48 @@ use crate::settings::{InvalidSetting, NodeSettings};
 use lodestone_fetch::Forwarder;
 use lodestone_types::Secret;
 
-/// Path of a [`QueryNode`].
+/// Path that serves a [`QueryNode`].
 pub const QUERY_NODE: &str = "/nodes/query";
-/// Time for an answer.
+/// Time to wait for an answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// The release of this program.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-/// The key of the nodes of one installation, as a hash.
+/// The shared key of all nodes of an installation, stored as a SHA-256 hash.
 #[derive(Debug, Clone)]
 pub struct NodeKey([u8; 32]);
 
-/// Why a node does not do what it was asked.
+/// Why a node refuses or fails a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeRefusal {
-    /// The task is wrong.
+    /// The task is invalid.
     Invalid(String),
-    /// It cannot be done now.
+    /// The node cannot do it now; try again later or elsewhere.
     Busy(String),
-    /// It failed.
+    /// The task failed.
     Failed(String),
 }
 
-/// A query node, as it tells of itself.
+/// A query node's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryNode {
     /// Its release.
     pub release: String,
-    /// Name of the process that writes, which it follows.
+    /// Name of the writing process that it follows.
     pub writer: Uuid,
-    /// Whether the key that it was asked with is its own; none where it shares no searches.
+    /// Whether it accepts the key of the request; `None` if it does not share searches.
     pub accepts_key: Option<bool>,
-    /// Whether it still opens the tenants that it will answer for.
+    /// Whether it is still opening the tenants that it will answer for.
     #[serde(default)]
     pub is_joining: bool,
 }
 
 impl QueryNode {
-    /// Asks a query node about itself.
+    /// Asks a query node to describe itself.
     ///
     /// # Errors
-    /// The reason for which there is no answer, with the address.
+    /// A message with the node's address that says why there is no answer.
     pub fn ask(forwarder: &Forwarder, headers: &HeaderMap) -> Result<Self, String> {
         let answer = forwarder.ask(QUERY_NODE, headers, ANSWER);
         let answer = answer.map_err(|error| error.to_string())?;
@@ -65,7 +65,8 @@ impl QueryNode {
 }
 
 impl Engine {
-    /// This process as a query node that is asked with a key; none where it is none.
+    /// Describes this process as a query node to a caller that presents `key`; `None` if it is not
+    /// one.
     pub fn query_node(&self, key: &str) -> Option<QueryNode> {
         let (release, writer) = (RELEASE.to_owned(), self.follow_state()?.writer);
         let peers = self.peers();
@@ -76,10 +77,10 @@ impl Engine {
     }
 }
 
-/// Name of the process that writes at an address.
+/// The name of the writing process at an address.
 ///
 /// # Errors
-/// The reason for which there is none, with the address.
+/// A message with the address that says why there is none.
 pub fn writer_at(forwarder: &Forwarder) -> Result<Uuid, String> {
     let answer = forwarder.ask("/healthz", &HeaderMap::new(), ANSWER);
     let answer = answer.map_err(|error| error.to_string())?;
@@ -95,21 +96,22 @@ pub fn writer_at(forwarder: &Forwarder) -> Result<Uuid, String> {
 }
 
 impl NodeKey {
-    /// The key with this text.
+    /// Hashes the text of a key.
     pub fn new(key: &Secret) -> Self {
         Self(Sha256::digest(key.expose()).into())
     }
 
-    /// Whether a token is the key. Hashes are compared: the time tells nothing about the key.
+    /// Whether a token is the key. Hashes are compared, so that timing reveals nothing about the
+    /// key.
     pub fn accepts(&self, token: &str) -> bool {
         <[u8; 32]>::from(Sha256::digest(token)) == self.0
     }
 }
 
-/// The headers that every request to a node carries.
+/// The headers that every request to a node carries, the key among them.
 ///
 /// # Errors
-/// A key that no header can carry.
+/// A key that cannot be sent in a header.
 pub fn headers(settings: &NodeSettings) -> Result<HeaderMap, InvalidSetting> {
     let key = settings.node_key.as_ref().map_or("", |key| key.expose());
     let value = HeaderValue::from_str(&format!("Bearer {key}"));

@@ -1,4 +1,4 @@
-//! Opening the catalog and the collections: to write, or to follow the process that does.
+//! Opens the catalog and the collections, either to write or to follow the process that writes.
 
 use std::sync::Arc;
 
@@ -25,20 +25,20 @@ fn catalog_options(settings: &Settings) -> CatalogOptions {
 /// The parts of an engine that hold its data.
 pub(super) struct Opened {
     pub(super) blobs: Arc<HeldBlobs>,
-    /// The store of the blobs, as a trait object.
+    /// `blobs` as a trait object.
     pub(super) store: Arc<dyn BlobStore>,
     pub(super) bucket: Option<blobs::OpenBucket>,
     pub(super) catalog: Catalog,
-    /// The key that was made because there was none.
+    /// The admin key created now because none existed.
     pub(super) first_key: Option<KeyText>,
     pub(super) registry: Arc<Registry>,
 }
 
 impl Opened {
-    /// Opens them at the place that the settings name.
+    /// Opens all of them at the location that the settings name.
     ///
     /// # Errors
-    /// As [`blobs::open`] and [`restore::open_catalog`].
+    /// See [`blobs::open`] and [`restore::open_catalog`].
     pub(super) fn of(
         settings: &Settings,
         authorities: &Authorities,
@@ -56,8 +56,8 @@ impl Opened {
     }
 }
 
-/// The catalog with the admin key of the settings; without one, with the first key if it is made
-/// now.
+/// Opens the catalog with the admin key of the settings. If they name none, the second value is the
+/// first key, should one be created now.
 fn open_catalog(
     settings: &Settings,
     data: &DataDir,

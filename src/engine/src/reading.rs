@@ -1,4 +1,4 @@
-//! The generator of answers as the reader of graphs: an adapter between `answer` and `ingest`.
+//! Lets the generator of answers extract graphs: an adapter between `answer` and `ingest`.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,24 +14,24 @@ use lodestone_answer::generate::{Effort, Generator, Message, Prompt, Speaker};
 use lodestone_graph::claims::{REPLY_BYTES_MAX, REPLY_TOKENS_MAX, Request};
 use lodestone_types::CancellationToken;
 
-/// A generator that reads passages.
+/// A [`GraphReader`] that asks a generator.
 #[derive(Debug)]
 pub(super) struct GeneratorReader {
     generator: Arc<dyn Generator>,
     is_ended: AtomicBool,
     next: AtomicU64,
-    /// The calls under way.
+    /// Cancellation tokens of the calls under way, by call number.
     open: Mutex<BTreeMap<u64, CancellationToken>>,
 }
 
 impl GeneratorReader {
-    /// Reads with `generator`.
+    /// Creates a reader that asks `generator`.
     pub(super) fn new(generator: Arc<dyn Generator>) -> Self {
         let open = Mutex::new(BTreeMap::new());
         Self { generator, is_ended: AtomicBool::new(false), next: AtomicU64::new(0), open }
     }
 
-    /// Reads with `generator` where the settings say so.
+    /// Creates a reader for `generator` if the settings enable graphs by language model.
     pub(super) fn configured(
         settings: &Settings,
         generator: Option<&Arc<dyn Generator>>,
@@ -57,7 +57,7 @@ impl GraphReader for GeneratorReader {
         let cancel = CancellationToken::default();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.open.lock().insert(number, cancel.clone());
-        // The end may have come before this call was among those under way.
+        // `end` may have run before this call was registered in `open`.
         if self.is_ended.load(Ordering::SeqCst) {
             cancel.cancel();
         }

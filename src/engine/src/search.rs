@@ -1,4 +1,4 @@
-//! Searches, and the vectors of embeddings tenants.
+//! Searches, and the vectors of tenants that store embeddings.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -18,16 +18,17 @@ use lodestone_storage::filter::RequestFilter;
 use lodestone_types::{ErrorKind, RequestContext, SourceId, Triplet};
 
 impl Engine {
-    /// The sparse model, if there is one.
+    /// The sparse model, if any.
     pub fn sparse(&self) -> Option<&SparseModel> {
         self.ingest.sparse()
     }
 
-    /// Relevance of the first passages to a query by the reranker, 0 to 1: of as many as it reads
-    /// at once, and of one at least. `None` without a reranker.
+    /// Scores the relevance of the leading passages to a query with the reranker, from 0 to 1.
+    /// Scores as many passages as the reranker reads in one batch, but at least one; `None` without
+    /// a reranker.
     ///
     /// # Errors
-    /// Errors of the reranker, and those of a request that is over.
+    /// Errors of the reranker; a request that was cancelled or ran out of time.
     pub fn relevance(
         &self,
         context: &RequestContext,
@@ -44,16 +45,17 @@ impl Engine {
         }
     }
 
-    /// Reads one snapshot. Where a segment turns out to be damaged, it is quarantined, and the rest
-    /// is read once more: the answer then says that it is incomplete. Bytes that changed after they
-    /// were verified may end in a panic; it is taken for damage where some is found.
+    /// Runs `read` on a snapshot. If a segment turns out to be damaged, quarantines it and reads
+    /// the rest again; the answer then says that it is incomplete. Bytes that changed after they
+    /// were verified can cause a panic, which is treated as damage if any is found and resumed
+    /// otherwise.
     pub(super) fn read<T>(
         &self,
         access: &TenantAccess,
         read: impl Fn(&Snapshot) -> Result<T, QueryError>,
     ) -> Result<T, EngineError> {
         let collection = &access.collection;
-        // Each further round has a segment less.
+        // Terminates, because each further round has at least one segment less.
         loop {
             let snapshot = collection.snapshot();
             let result = catch_unwind(AssertUnwindSafe(|| {
@@ -66,7 +68,7 @@ impl Engine {
                 Err(_panic) => true,
             };
             let has_less = || {
-                // Another request may have noticed it too.
+                // Another request may have quarantined it already.
                 collection.snapshot().damaged.len() > snapshot.damaged.len()
                     || self.ingest.quarantine(collection) > 0
             };
@@ -77,8 +79,8 @@ impl Engine {
         }
     }
 
-    /// Passes on what was read from a snapshot, unless a part of that is damaged: it is then
-    /// quarantined, and the request may be repeated.
+    /// Returns `found` unless a segment of the snapshot it was read from is damaged. The segment is
+    /// then quarantined, and the request may be repeated.
     pub(super) fn sound<T>(
         &self,
         collection: &Arc<Collection>,
@@ -92,8 +94,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Passes on the result of a change that had to read rows. Damage is quarantined; the change
-    /// was not made.
+    /// Passes on the result of a change that had to read rows. If it failed because of damage, the
+    /// damaged segments are quarantined; the change was not made.
     pub(super) fn noticed<T>(
         &self,
         access: &TenantAccess,
@@ -105,10 +107,10 @@ impl Engine {
         result
     }
 
-    /// Hybrid search.
+    /// Runs a hybrid search.
     ///
     /// # Errors
-    /// As [`crate::query::Query::retrieve`].
+    /// See [`crate::query::Query::retrieve`].
     pub fn retrieve(
         &self,
         access: &TenantAccess,
@@ -126,10 +128,10 @@ impl Engine {
         Ok(found)
     }
 
-    /// Search for whole words.
+    /// Runs a search for whole words.
     ///
     /// # Errors
-    /// As [`crate::query::Query::full_text`].
+    /// See [`crate::query::Query::full_text`].
     pub fn full_text(
         &self,
         access: &TenantAccess,
@@ -145,11 +147,11 @@ impl Engine {
         Ok(found)
     }
 
-    /// The conditions of a filter that match nothing because of the types of their values, for
-    /// searches that found nothing.
+    /// The conditions of a filter that can match nothing because their values have the wrong type;
+    /// explains searches that found nothing.
     ///
     /// # Errors
-    /// As [`crate::query::Query::mismatches`].
+    /// See [`crate::query::Query::mismatches`].
     pub fn mismatches(
         &self,
         access: &TenantAccess,
@@ -162,10 +164,10 @@ impl Engine {
         })
     }
 
-    /// The statements of sources.
+    /// The graph statements of sources.
     ///
     /// # Errors
-    /// As [`crate::query::Query::relations_of`].
+    /// See [`crate::query::Query::relations_of`].
     pub fn relations_of(
         &self,
         access: &TenantAccess,
@@ -177,10 +179,10 @@ impl Engine {
         })
     }
 
-    /// Stores a batch of client vectors; searchable on return.
+    /// Stores a batch of client vectors, searchable on return.
     ///
     /// # Errors
-    /// As [`crate::ingest::Ingest::upload_vectors`].
+    /// See [`crate::ingest::Ingest::upload_vectors`].
     pub fn upload_vectors(
         &self,
         access: &TenantAccess,
@@ -193,10 +195,10 @@ impl Engine {
         Ok(self.noticed(access, uploaded)?)
     }
 
-    /// Replaces single vectors of a batch, all or none; returns the batch.
+    /// Replaces individual vectors of a batch atomically; returns the batch.
     ///
     /// # Errors
-    /// As [`crate::ingest::Ingest::update_vectors`].
+    /// See [`crate::ingest::Ingest::update_vectors`].
     pub fn update_vectors(
         &self,
         access: &TenantAccess,
@@ -207,10 +209,10 @@ impl Engine {
         Ok(self.noticed(access, updated)?)
     }
 
-    /// Deletes single vectors in one step; says which existed.
+    /// Deletes individual vectors atomically; returns for each whether it existed.
     ///
     /// # Errors
-    /// As [`crate::ingest::Ingest::delete_vectors`].
+    /// See [`crate::ingest::Ingest::delete_vectors`].
     pub fn delete_vectors(
         &self,
         access: &TenantAccess,
@@ -221,10 +223,10 @@ impl Engine {
         Ok(self.noticed(access, deleted)?)
     }
 
-    /// The nearest stored vectors of each query, by the tenant's metric.
+    /// Finds the nearest stored vectors of each query by the tenant's metric.
     ///
     /// # Errors
-    /// As [`crate::query::Query::nearest_vectors`].
+    /// See [`crate::query::Query::nearest_vectors`].
     pub fn nearest_vectors(
         &self,
         access: &TenantAccess,
@@ -242,10 +244,10 @@ impl Engine {
         Ok(found)
     }
 
-    /// Stored vectors, bit for bit.
+    /// Returns stored vectors, bit for bit.
     ///
     /// # Errors
-    /// As [`crate::query::Query::vectors_by_id`].
+    /// See [`crate::query::Query::vectors_by_id`].
     pub fn vectors_by_id(
         &self,
         access: &TenantAccess,
@@ -254,10 +256,10 @@ impl Engine {
         self.read(access, |snapshot| self.query.vectors_by_id(snapshot, &access.sub_tenant, chunks))
     }
 
-    /// A page of the stored vectors, by batch and position.
+    /// Returns a page of the stored vectors, ordered by batch and position.
     ///
     /// # Errors
-    /// As [`crate::query::Query::scroll_vectors`].
+    /// See [`crate::query::Query::scroll_vectors`].
     pub fn scroll_vectors(
         &self,
         access: &TenantAccess,

@@ -1,4 +1,5 @@
-//! The log of slow searches and answers: where their time went. It tells no question and no name.
+//! The slow query log: reports how long each part of a slow search or answer took, without the
+//! question or any names.
 
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ impl Engine {
         self.settings.watch.slow_query_millis.is_some_and(|least| total_ms >= least as f64)
     }
 
-    /// Logs a search that took long, with the times of its parts.
+    /// Logs a search that exceeded the threshold, with the times of its parts.
     pub(super) fn tell_slow_search(&self, access: &TenantAccess, found: &Retrieved) {
         let Timings { embed, semantic, keyword, fuse, rerank, graph, total } = found.timings;
         if !self.is_slow(total) {
@@ -28,7 +29,7 @@ impl Engine {
         );
     }
 
-    /// Logs an answer that took long, with the times of its search and of its text.
+    /// Logs an answer that exceeded the threshold, with the times of its search and of its text.
     pub(super) fn tell_slow_answer(
         &self,
         access: &TenantAccess,
@@ -46,7 +47,7 @@ impl Engine {
         }
     }
 
-    /// Logs another search that took long.
+    /// Logs any other operation that exceeded the threshold.
     pub(super) fn tell_slow(&self, access: &TenantAccess, operation: &str, since: Instant) {
         let total_ms = since.elapsed().as_secs_f64() * 1e3;
         if self.is_slow(total_ms) {

@@ -15,57 +15,57 @@ use lodestone_types::{
     ErrorKind, Grant, JobStatus, KeyScope, Sequence, SourceId, SourceRecord, SubTenantId, TenantId,
 };
 
-/// Look-ups of an original at most, each because a replacement was published in between. Each takes
-/// another publication of the same source, so the bound is not reached in practice.
+/// Maximum number of lookups of an original. Each repetition means that another replacement of the
+/// same source was published in between, so the limit is not reached in practice.
 const LOOK_UPS_MAX: usize = 16;
 
-/// The stored original of a source. Its content is still in its file.
+/// The stored original of a source, opened but not read.
 #[derive(Debug)]
 pub struct Original {
     /// The source.
     pub record: Arc<SourceRecord>,
-    /// The stored file; `None` where nothing was stored yet.
+    /// The stored file; `None` if nothing has been stored yet.
     stored: Option<StoredUpload>,
 }
 
 impl Original {
-    /// The content; [`Engine::read_original`] says whether it is what was stored.
+    /// The content as stored, unverified; [`Engine::read_original`] verifies it.
     pub fn content(&self) -> Option<&FileSlice> {
         self.stored.as_ref().map(StoredUpload::content)
     }
 
-    /// Bytes of the content.
+    /// Length of the content in bytes.
     pub fn len(&self) -> u64 {
         self.content().map_or(0, FileSlice::len)
     }
 
-    /// Whether it has no content.
+    /// Whether there is no content.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Engine {
-    /// Refuses an upload that no tenant could process, before one is made for it.
+    /// Rejects an upload that no tenant could process, before a tenant is created for it.
     ///
     /// # Errors
-    /// As [`crate::ingest::Ingest::check_content`].
+    /// See [`crate::ingest::Ingest::check_content`].
     pub fn check_content(&self, submission: &Submission) -> Result<(), EngineError> {
         Ok(self.ingest.check_content(submission)?)
     }
 
-    /// Refuses an upload that cannot be processed, before anything is stored.
+    /// Rejects an upload that cannot be processed, before anything is stored.
     ///
     /// # Errors
-    /// As [`crate::ingest::Ingest::check`].
+    /// See [`crate::ingest::Ingest::check`].
     pub fn check(&self, access: &TenantAccess, submission: &Submission) -> Result<(), EngineError> {
         Ok(self.ingest.check(&access.tenant, submission)?)
     }
 
-    /// Accepts an upload. Durable on return.
+    /// Accepts an upload and queues it. Durable on return.
     ///
     /// # Errors
-    /// As [`crate::ingest::Ingest::submit`].
+    /// See [`crate::ingest::Ingest::submit`].
     pub fn submit(
         &self,
         access: &TenantAccess,
@@ -75,10 +75,10 @@ impl Engine {
         Ok(self.ingest.submit(tenant, collection, sub_tenant, submission)?)
     }
 
-    /// Deletes sources. Nothing of them is visible when this returns.
+    /// Deletes sources. Nothing of them is visible once this returns.
     ///
     /// # Errors
-    /// As [`crate::ingest::Ingest::delete_sources`].
+    /// See [`crate::ingest::Ingest::delete_sources`].
     pub fn delete_sources(
         &self,
         access: &TenantAccess,
@@ -87,10 +87,10 @@ impl Engine {
         Ok(self.ingest.delete_sources(&access.collection, &access.sub_tenant, ids)?)
     }
 
-    /// Changes metadata of a source.
+    /// Changes the metadata of a source.
     ///
     /// # Errors
-    /// As [`crate::ingest::Ingest::amend`].
+    /// See [`crate::ingest::Ingest::amend`].
     pub fn amend(
         &self,
         access: &TenantAccess,
@@ -102,7 +102,7 @@ impl Engine {
         Ok(self.noticed(access, amended)?)
     }
 
-    /// One source of a scope.
+    /// Looks up one source of a scope.
     ///
     /// # Errors
     /// Errors of the catalog or the disk.
@@ -119,10 +119,10 @@ impl Engine {
         self.sound(collection, &snapshot, SourceView::join(snapshot.find(sub_tenant, id), job)?)
     }
 
-    /// Chunks of a source in reading order.
+    /// The chunks of a source in reading order.
     ///
     /// # Errors
-    /// [`EngineError::SourceNotFound`] where no version of it is visible; errors of the disk.
+    /// [`EngineError::SourceNotFound`] if no version of it is visible; errors of the disk.
     pub fn passages(
         &self,
         access: &TenantAccess,
@@ -136,15 +136,15 @@ impl Engine {
         found.ok_or_else(|| EngineError::SourceNotFound { source_id: id.clone() })
     }
 
-    /// The original of the visible version; where there is none, of the accepted one. It is opened,
-    /// and its content is not read.
+    /// Opens the original of the visible version, or of the accepted one if none is visible,
+    /// without reading its content.
     ///
-    /// A replacement may be published between the look-up and the read, and the file that was
-    /// looked up is then gone. The new version is read instead; a file that is missing although
-    /// it is still referred to is damage.
+    /// A replacement may be published between the lookup and the open, and the file that was looked
+    /// up is then gone. The new version is opened instead; a missing file that is still referred to
+    /// is damage.
     ///
     /// # Errors
-    /// [`EngineError::SourceNotFound`]; damage.
+    /// [`EngineError::SourceNotFound`]; damaged data.
     pub fn original(&self, access: &TenantAccess, id: &SourceId) -> Result<Original, EngineError> {
         let missing = || EngineError::SourceNotFound { source_id: id.clone() };
         let look_up = || Ok::<_, EngineError>(self.source(access, id)?.ok_or_else(missing)?.record);
@@ -170,11 +170,11 @@ impl Engine {
         Err(CollectionError::Unsettled { collection, look_ups: LOOK_UPS_MAX }.into())
     }
 
-    /// Reads the content once, piece by piece, compares it with its hash, and gives it to `see` on
-    /// the way. A copy that is damaged is fetched again, and read from its start.
+    /// Streams the content once, piece by piece, through `see` and verifies its hash. If the local
+    /// copy is damaged, it is fetched again and read from the start with a fresh `T`.
     ///
     /// # Errors
-    /// Damage.
+    /// Damaged data.
     pub fn read_original<T: Default>(
         &self,
         original: &mut Original,
@@ -186,7 +186,7 @@ impl Engine {
         }
     }
 
-    /// Jobs of the scopes that a key reaches.
+    /// Lists the jobs of the scopes that a key reaches.
     ///
     /// # Errors
     /// A named tenant that does not exist; errors of the catalog.
@@ -223,12 +223,12 @@ impl Engine {
         Ok(JobScope::Within(vec![(tenant.collection, reached)]))
     }
 
-    /// Queues a failed job again, of a tenant and sub-tenant where they are named, and returns it.
-    /// One that waits or runs stays as it is.
+    /// Queues a failed job again and returns it. The tenant and the sub-tenant, if given, must
+    /// match the job's. A job that is queued or running is returned unchanged.
     ///
     /// # Errors
-    /// As [`Self::job`] and [`Self::jobs`]; [`EngineError::JobNotRetried`] where it has succeeded
-    /// or a newer upload has taken its place; a full queue.
+    /// See [`Self::job`] and [`Self::jobs`]; [`EngineError::JobNotRetried`] if the job has
+    /// succeeded or a newer upload has replaced it; a full queue.
     pub fn retry_job(
         &self,
         grant: &Grant,
@@ -271,7 +271,7 @@ impl Engine {
     }
 }
 
-/// The sub-tenants to which a key is limited inside a tenant; `None` for all of them.
+/// The sub-tenants of a tenant that a key is limited to; `None` if it reaches all of them.
 pub(super) fn sub_tenants_of(scope: &KeyScope, tenant: &TenantId) -> Option<Vec<SubTenantId>> {
     match scope {
         KeyScope::AllTenants => None,

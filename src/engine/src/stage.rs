@@ -1,7 +1,7 @@
-//! Stages of the pipelines as spans, for traces.
+//! Tracing spans for the stages of the pipelines.
 
-/// A span that lasts as long as the value that it gives. The log never shows it, and where no
-/// traces are collected it costs a comparison.
+/// Opens a span that lasts as long as the returned guard. Its target keeps it out of the log, and
+/// without a trace collector it costs one comparison.
 macro_rules! stage {
     ($name:literal $(, $field:ident = $value:expr)*) => {
         tracing::info_span!(target: "lodestone_stage", $name $(, $field = $value)*).entered()

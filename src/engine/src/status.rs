@@ -1,33 +1,34 @@
-//! The state of a source, found with or without its scope.
+//! Finds the status of a source, with or without its scope.
 //!
-//! The catalog says which scopes know an id that comes without one, and of those only the one that
-//! is meant is opened: neither the number of tenants nor the damage of another one counts.
+//! The catalog says which scopes know an id that comes without one, and only the scope that is
+//! meant is opened: neither the number of tenants nor damage in another tenant affects the lookup.
 
 use crate::query::SourceView;
 use crate::{Engine, EngineError, TenantAccess};
 use lodestone_types::{Grant, Scope, SourceId, SubTenantId, TenantId};
 
-/// Tenants that are opened for a source at most because the catalog does not know all of their
-/// sources yet: those of an earlier release, until the background work came to them. A key for more
-/// has to name the tenant.
+/// Maximum number of tenants opened in search of a source because the catalog does not list all of
+/// their sources yet. They stem from an earlier release and are indexed in the background; until
+/// then a key that reaches more of them has to name the tenant.
 const UNKNOWN_TENANTS_MAX: usize = 64;
 
-/// The scope that was looked at for a source, and the state of the source there.
+/// A scope in which a source was looked up, and the status of the source there.
 #[derive(Debug, Clone)]
 pub struct FoundStatus {
     /// The scope.
     pub access: TenantAccess,
-    /// The source; `None` where the scope does not have it, or has it in a damaged part.
+    /// The source; `None` if the scope does not have it, or only in a damaged segment.
     pub view: Option<SourceView>,
 }
 
 impl Engine {
-    /// The state of a source. Without a tenant it is looked for in every scope of the key, and
-    /// the most recently accepted one is meant; with a tenant `default` comes first.
+    /// Looks up the status of a source. Without a tenant, every scope of the key is searched and
+    /// the most recently accepted source wins; with a tenant but no sub-tenant, `default` comes
+    /// first.
     ///
     /// # Errors
-    /// [`EngineError::SourceNotFound`] where no scope knows it; a named tenant that does not exist;
-    /// damage of the scope that is meant.
+    /// [`EngineError::SourceNotFound`] if no scope knows it; a named tenant that does not exist;
+    /// damage in the scope that is meant.
     pub fn status(
         &self,
         grant: &Grant,
@@ -51,7 +52,7 @@ impl Engine {
                 Ok(found) if found.access.segments_missing() > 0 => {
                     lacking = lacking.or(Some(found))
                 }
-                // Deleted meanwhile.
+                // Deleted in the meantime.
                 Ok(_) | Err(EngineError::TenantNotFound | EngineError::SubTenantNotFound) => {}
                 Err(error) => return Err(error),
             }
@@ -62,7 +63,7 @@ impl Engine {
         for scope in self.scopes_not_known(grant, tenant, sub_tenant)? {
             match self.status_in(grant, &scope, id) {
                 Ok(found) if found.view.is_some() => return Ok(found),
-                // It need not be there.
+                // These scopes are only candidates, so errors in them do not count.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -84,7 +85,7 @@ impl Engine {
         Ok(FoundStatus { access, view })
     }
 
-    /// Scopes of which the catalog does not know all sources yet.
+    /// The scopes whose sources the catalog does not all know yet.
     fn scopes_not_known(
         &self,
         grant: &Grant,
@@ -106,8 +107,8 @@ impl Engine {
         Ok(scopes)
     }
 
-    /// Counts changes of the states of the jobs of a source, in any scope: accepted, ended,
-    /// removed.
+    /// Counts the state changes of a source's jobs in any scope: accepted, ended, removed. Callers
+    /// compare the count to notice a change.
     pub fn job_changes(&self, source: &SourceId) -> u64 {
         self.catalog.job_changes(source)
     }

@@ -1,4 +1,4 @@
-//! Reasons for which accepted texts wait for their vectors, in words.
+//! Explains to people why accepted texts still wait for their vectors.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ use lodestone_catalog::job::JobRow;
 use lodestone_embed::Embedder;
 use lodestone_types::{CollectionId, SourceKind, Timestamp};
 
-/// The reasons at one moment, for many jobs.
+/// The reasons at one moment, to be looked up for many jobs.
 #[derive(Debug, Clone, Default)]
 pub struct Waiting {
-    /// By open collection.
+    /// Reasons by open collection.
     known: HashMap<CollectionId, Option<String>>,
-    /// Reason of all other collections, whose model is taken to be the one of new tenants.
+    /// The reason for all other collections, which are assumed to use the model of new tenants.
     otherwise: Option<String>,
 }
 
 impl Waiting {
-    /// The reason for which a job waits; `None` where there is none but the queue.
+    /// The reason why a job waits; `None` if it waits for nothing but its turn.
     pub fn reason(&self, job: &JobRow) -> Option<&str> {
         let needs_model = !job.status.is_settled() && job.job.kind != SourceKind::Embeddings;
         let reason = self.known.get(&job.collection).unwrap_or(&self.otherwise);
@@ -28,12 +28,12 @@ impl Waiting {
 }
 
 impl Engine {
-    /// The reasons for which jobs wait for vectors now.
+    /// The reasons why jobs wait for vectors now.
     pub fn waiting(&self) -> Waiting {
         if self.models.all().all(|model| model.failing().is_none()) {
             return Waiting::default();
         }
-        // A tenant without any vectors yet counts as one of the default model.
+        // A tenant that has no vectors yet counts as using the default model.
         let reason_of = |collection: &lodestone_storage::collection::Collection| {
             self.failure_of(&**self.models.of(&collection.snapshot().manifest, None)?)
         };
@@ -42,7 +42,7 @@ impl Engine {
         Waiting { known: known.collect(), otherwise: self.failure_of(self.embedder()) }
     }
 
-    /// The failure of the model of a tenant; `None` while it works.
+    /// The current failure of a tenant's model; `None` while it works.
     pub fn model_failure(&self, access: &TenantAccess) -> Option<String> {
         let chosen = access.tenant.embedding_model.as_deref();
         self.failure_of(&**self.models.of(&access.collection.snapshot().manifest, chosen)?)
@@ -56,7 +56,7 @@ impl Engine {
     }
 }
 
-/// A moment for people: UTC to the second.
+/// Formats a time for people: UTC, to the second.
 fn utc(at: Timestamp) -> String {
     let seconds = i64::try_from(at.0 / 1000).unwrap_or(0);
     let time = OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(OffsetDateTime::UNIX_EPOCH);
