@@ -1,22 +1,22 @@
-//! Finds the statements of a message that are worth keeping, by rule.
+//! Extracts the statements of a message that are worth keeping, by rules.
 //!
-//! A statement is a sentence in which somebody says what they prefer, what is so, or what was
-//! decided. This module reads plain text and knows neither memories nor models. It finds plain
-//! statements in five languages (English, German, Spanish, French, Russian) and misses the rest:
-//! to keep too little is better than to keep what was never said.
+//! A statement is a sentence in which somebody expresses a preference, a fact or a decision. This
+//! module reads plain text and knows neither memories nor models. It recognizes simple statements
+//! in five languages (English, German, Spanish, French, Russian) and misses the rest: keeping too
+//! little is better than keeping what was never said.
 //!
 //! ```text
-//! message -> sentences -> words -> openers off -> a reminder?  what follows it
-//!                                              -> a question, a request, small talk?  nothing
-//!                                              -> a phrase that states something?  the sentence
-//!         -> in the third person, where that is safe -> each once
+//! message -> sentences -> words -> strip openers
+//!         -> a reminder?  keep what follows it
+//!         -> a question, a request, small talk?  drop it
+//!         -> a phrase that states something?  keep the sentence
+//!         -> in the third person, where that is safe -> deduplicate
 //! ```
-//! Invariants: a statement is a sentence of the message, or that sentence without its first words
-//! or with its first words in the third person; statements keep their order; the same message gives
-//! the same statements.
+//! Invariants: a statement is a sentence of the message, possibly without its first words or with
+//! these changed to the third person. Statements keep their order. The result is deterministic.
 //!
-//! - `sentences`: cuts a message; `phrases`: the phrases of the rules (`phrases.txt`)
-//! - `third_person`: from "I like" to a name and "likes"
+//! - `sentences`: splits a message; `phrases`: the phrases of the rules (`phrases.txt`)
+//! - `third_person`: changes "I like" to a name and "likes"
 
 mod phrases;
 mod sentences;
@@ -27,8 +27,8 @@ mod tests;
 
 use phrases::{PHRASES, Word};
 
-/// The statements of `message`, in its order. `name` is who speaks; without it nothing is said in
-/// the third person.
+/// Returns the statements of `message` in their order. `name` is the speaker; without it,
+/// statements stay in the first person.
 pub fn worth_keeping(message: &str, name: Option<&str>) -> Vec<String> {
     let mut statements: Vec<String> = Vec::new();
     for sentence in sentences::split(message) {
@@ -42,7 +42,7 @@ pub fn worth_keeping(message: &str, name: Option<&str>) -> Vec<String> {
     statements
 }
 
-/// The part of a sentence that is worth keeping.
+/// The part of a sentence that is worth keeping, if any.
 fn statement(sentence: &str) -> Option<&str> {
     if sentence.ends_with(['?', '\u{ff1f}']) {
         return None;
@@ -57,7 +57,7 @@ fn statement(sentence: &str) -> Option<&str> {
         return Some(&sentence[first.start..]);
     }
     let is_idle = PHRASES.requests.length_at(words).is_some() || PHRASES.small_talk.is_in(words);
-    // A phrase alone, with no word behind it, states nothing.
+    // The last word is left out: a phrase with nothing after it states nothing.
     let (_, before_last) = words.split_last()?;
     let is_kept = !is_idle && PHRASES.statements.is_in(before_last);
     is_kept.then(|| &sentence[words[0].start..])

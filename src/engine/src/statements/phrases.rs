@@ -1,15 +1,15 @@
-//! Words of a sentence, and phrases among them.
+//! The words of a sentence, and the phrases to look for among them.
 
 use std::sync::LazyLock;
 
-/// Words that `*` in a phrase stands for at most.
+/// Maximum number of words that `*` in a phrase matches.
 const WILD_WORDS_MAX: usize = 3;
 
-/// Every phrase, read once.
+/// All phrases, parsed once.
 pub(super) static PHRASES: LazyLock<Phrases> =
     LazyLock::new(|| Phrases::read(include_str!("phrases.txt")));
 
-/// The sections of `phrases.txt`.
+/// The phrases of `phrases.txt`, by section.
 #[derive(Debug, Default)]
 pub(super) struct Phrases {
     pub(super) openers: PhraseSet,
@@ -48,14 +48,14 @@ impl Phrases {
 /// A word of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
-    /// The byte of the sentence at which it begins.
+    /// Byte offset of the word in its sentence.
     pub(super) start: usize,
-    /// The word in lower case, without the punctuation around it.
+    /// The word in lower case, without surrounding punctuation.
     pub(super) key: String,
 }
 
 impl Word {
-    /// The words of a sentence. What is punctuation alone is none.
+    /// Splits a sentence into words. Parts that are only punctuation are skipped.
     pub(super) fn all(sentence: &str) -> Vec<Self> {
         let mut words = Vec::new();
         for part in sentence.split_whitespace() {
@@ -70,7 +70,7 @@ impl Word {
     }
 }
 
-/// Phrases of one section.
+/// The phrases of one section, each as its words.
 #[derive(Debug, Default)]
 pub(super) struct PhraseSet(Vec<Vec<&'static str>>);
 
@@ -79,19 +79,20 @@ impl PhraseSet {
         self.0.push(phrase.split(' ').collect());
     }
 
-    /// Number of words of the longest phrase that the words begin with.
+    /// Number of words matched by the longest phrase at the beginning of `words`.
     pub(super) fn length_at(&self, words: &[Word]) -> Option<usize> {
         self.0.iter().filter_map(|phrase| length(phrase, words)).max()
     }
 
-    /// Whether a phrase is anywhere among the words.
+    /// Whether any phrase occurs anywhere in `words`.
     pub(super) fn is_in(&self, words: &[Word]) -> bool {
         let is_at = |at: usize| self.0.iter().any(|phrase| length(phrase, &words[at..]).is_some());
         (0..words.len()).any(is_at)
     }
 }
 
-/// Number of words that a phrase takes at the beginning; the least where several are possible.
+/// Number of words that a phrase matches at the beginning of `words`; the fewest if `*` allows
+/// several.
 fn length(phrase: &[&str], words: &[Word]) -> Option<usize> {
     let Some((first, rest)) = phrase.split_first() else { return Some(0) };
     if *first == "*" {

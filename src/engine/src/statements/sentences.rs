@@ -1,12 +1,12 @@
-//! Cuts a message into sentences: at a mark with white space behind it, or at a line's end.
+//! Splits a message into sentences: at a mark followed by white space, and at line ends.
 
 use lodestone_text::chunk::marks;
 
-/// Words after which a full stop ends nothing, in lower case.
+/// Abbreviations in lower case, after which a full stop does not end a sentence.
 const ABBREVIATIONS: &[&str] =
     &["dr", "mr", "mrs", "ms", "prof", "st", "vs", "e.g", "i.e", "etc", "no", "nr", "z.b", "bzw"];
 
-/// The sentences of `message`, trimmed, none empty, with the marks at their ends.
+/// Splits `message` into trimmed, non-empty sentences that keep their final marks.
 pub(super) fn split(message: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     for line in message.lines() {

@@ -1,6 +1,6 @@
 use super::worth_keeping;
 
-/// One entry of `cases.txt`.
+/// One test case of `cases.txt`.
 #[derive(Debug, Default)]
 struct Case {
     message: Vec<&'static str>,
@@ -44,7 +44,7 @@ fn nothing_is_kept_of_nothing() {
     }
 }
 
-/// Cost is linear, and no message makes the rules panic.
+/// Goal: the cost is linear, and no message makes the rules panic.
 #[test]
 fn hostile_messages_are_read_to_their_end() {
     let texts =

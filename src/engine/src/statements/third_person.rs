@@ -1,13 +1,13 @@
-//! From the first person to the third, where only the first words change.
+//! Rewrites statements from the first to the third person, where only the first words change.
 //!
-//! English alone: its verbs have one ending to change. A sentence that speaks of its speaker a
-//! second time stays as it was said, since "Ann likes my brother" is about another brother; so
-//! does one that holds the name already, and one whose conjunction may bring a second verb ("I live
-//! in Oslo and travel by train").
+//! This is done for English alone, since its verbs change only one ending. A sentence stays as it
+//! was said if it refers to its speaker a second time, since "Ann likes my brother" is about
+//! another brother. It also stays if it already contains the name, or a conjunction that may
+//! introduce a second verb ("I live in Oslo and travel by train").
 
 use crate::statements::phrases::Word;
 
-/// Verbs in the first person, and the same in the third.
+/// Verbs in the first person, with their third person.
 const VERBS: &[(&str, &str)] = &[
     ("adore", "adores"),
     ("am", "is"),
@@ -42,16 +42,16 @@ const VERBS: &[(&str, &str)] = &[
     ("was", "was"),
     ("work", "works"),
 ];
-/// Words that speak of the speaker again.
+/// Words that refer to the speaker again.
 const OWN_WORDS: &[&str] = &[
     "i", "i'm", "i've", "i'd", "i'll", "me", "my", "mine", "myself", "we", "us", "our", "ours",
     "we're", "we've", "ourselves",
 ];
 
-/// Words behind which another verb of the same speaker may stand.
+/// Words that may introduce another verb of the same speaker.
 const CONJUNCTIONS: &[&str] = &["and", "but", "or", "so", "because", "then"];
 
-/// The statement told of `name`; `None` where that is not safe.
+/// Rewrites a statement to be about `name`; `None` where that is not safe.
 pub(super) fn told(statement: &str, name: &str) -> Option<String> {
     let words = Word::all(statement);
     let (first, rest) = words.split_first()?;

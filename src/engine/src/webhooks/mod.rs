@@ -1,20 +1,22 @@
-//! Webhooks: events that the catalog keeps, sent to their receivers.
+//! Webhooks: delivers the events that the catalog records to their receivers.
 //!
 //! ```text
 //! catalog: state change + event in one transaction
 //!    | wakes
-//! dispatcher: the next due event, webhooks in turn -> a thread for this attempt, up to 32 at once
-//!                                                        | sign, post, record the end
+//! dispatcher: next due event, webhooks in turn -> one thread per attempt, up to 32 at once
+//!                                                   | sign, post, record the outcome
 //! ```
-//! An event is sent once or more: an attempt whose end was not recorded, as at a crash, is made
-//! again. While the catalog cannot record an end, it is kept in memory and nothing else is sent.
-//! Order, pauses and ends are rules of the catalog (`lodestone_catalog`, `deliveries`).
+//! Delivery is at least once: an attempt whose outcome was not recorded, for example because of a
+//! crash, is repeated. While the catalog cannot record outcomes, they are kept in memory and
+//! nothing else is sent. The catalog (`lodestone_catalog`, `deliveries`) decides on order, pauses
+//! and giving up.
 //!
-//! No receiver delays another: an attempt takes ten seconds at most, a webhook has two of the
-//! threads at most and one while it fails, and as few webhooks may reach one tenant as leave half
-//! of the threads to others. The client has a name look-up of its own, apart from that of pages.
+//! No receiver delays another. An attempt takes at most ten seconds. A webhook uses at most two of
+//! the threads, and only one while it fails. The number of webhooks that may reach one tenant is
+//! limited so that half of the threads remain for others. Host names are resolved separately from
+//! those of page fetches.
 //!
-//! - `signature`: headers of a message; `operations`: webhooks as their administrators manage them
+//! - `signature`: signs messages; `operations`: the administration of webhooks
 
 mod operations;
 mod signature;
@@ -36,16 +38,16 @@ use lodestone_metrics::{Counter, Gauge, Labelled, Registry};
 use lodestone_types::limits::WEBHOOK_SENDERS_MAX;
 use lodestone_types::{Clock, DeliveryState, IdSource, WebPost, WebUrl, WebhookClient};
 
-/// Sleep of an idle dispatcher, which is woken by events.
+/// Time that an idle dispatcher sleeps unless an event wakes it.
 const IDLE: Duration = Duration::from_secs(30);
-/// Pause after an error of the catalog or of the system.
+/// Pause after an error of the catalog or the system.
 const PAUSE: Duration = Duration::from_secs(5);
-/// Time for which a stop waits for attempts that are under way.
+/// Time for which `stop` waits for attempts in flight.
 const STOP_WAIT: Duration = Duration::from_secs(1);
-/// Stack of an attempt: TLS and a request of a few kilobytes.
+/// Stack size of an attempt: enough for TLS and a request of a few kilobytes.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Sends events to their receivers.
+/// Delivers events to their receivers.
 #[derive(Debug)]
 pub(crate) struct Webhooks {
     catalog: Catalog,
@@ -53,17 +55,17 @@ pub(crate) struct Webhooks {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     senders: Mutex<Senders>,
-    /// Ends that the catalog could not record yet.
+    /// Outcomes that the catalog could not record yet.
     unrecorded: Mutex<Vec<Ended>>,
-    /// Signalled when a sender ends, and at the stop.
+    /// Signalled when a sender ends and when stopping.
     changed: Condvar,
-    /// Webhooks that are being tested.
+    /// Ids of the webhooks under test.
     testing: Mutex<HashSet<String>>,
     pub(crate) meters: WebhookMeters,
     dispatcher: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Attempts that are under way, by webhook.
+/// Attempts in flight, by webhook.
 #[derive(Debug, Default)]
 struct Senders {
     sending: HashMap<String, Vec<u64>>,
@@ -71,7 +73,7 @@ struct Senders {
     is_stopping: bool,
 }
 
-/// An attempt that has ended.
+/// The outcome of an attempt.
 #[derive(Debug)]
 struct Ended {
     id: u64,
@@ -80,10 +82,10 @@ struct Ended {
     attempt: Attempt,
 }
 
-/// Measurements of webhooks.
+/// Metrics of webhooks.
 #[derive(Debug)]
 pub(crate) struct WebhookMeters {
-    /// Delivered, failed, given up.
+    /// By outcome: delivered, failed, given up.
     attempts: Labelled<Counter, 3>,
     pub(crate) backlog: Gauge,
     pub(crate) disabled: Gauge,
@@ -101,7 +103,7 @@ impl Default for WebhookMeters {
 }
 
 impl WebhookMeters {
-    /// Enters them into a registry.
+    /// Registers the metrics.
     pub(crate) fn enter(&self, registry: &mut Registry) {
         let help = "Attempts to deliver an event to a webhook; failed ones are repeated";
         registry.enter("webhook_attempts_total", help, &self.attempts);
@@ -124,12 +126,12 @@ impl WebhookMeters {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sent {
     status: Option<u16>,
-    /// Empty where the receiver has taken it.
+    /// The reason of a failure; empty if the receiver accepted the message.
     problem: String,
 }
 
 impl Webhooks {
-    /// Webhooks whose events are sent once it is started.
+    /// Creates the dispatcher; it sends nothing until [`Self::start`].
     pub(crate) fn new(
         catalog: &Catalog,
         client: Arc<dyn WebhookClient>,
@@ -150,7 +152,7 @@ impl Webhooks {
         })
     }
 
-    /// Starts the dispatcher.
+    /// Starts the dispatcher thread.
     pub(crate) fn start(self: &Arc<Self>) {
         let dispatching = Arc::clone(self);
         let thread = std::thread::Builder::new().name("webhooks".to_owned());
@@ -159,8 +161,8 @@ impl Webhooks {
         *self.dispatcher.lock() = Some(thread);
     }
 
-    /// Ends the dispatcher. Attempts that are under way have a moment to be recorded; those that
-    /// take longer are made again after the next start.
+    /// Stops the dispatcher. Attempts in flight get a moment to be recorded; those that take longer
+    /// are repeated after the next start.
     pub(crate) fn stop(&self) {
         let mut senders = self.senders.lock();
         senders.is_stopping = true;
@@ -183,7 +185,8 @@ impl Webhooks {
                     last.clone_from(&due.webhook);
                     self.begin(*due);
                 }
-                // Its wake-up came before the look at the catalog, and wakes nobody any more.
+                // An attempt ended before the catalog was asked, so its wake-up has been used up;
+                // look again.
                 Ok(NextDelivery::Wait(_)) if self.has_changed_since(&sending) => {}
                 Ok(NextDelivery::Wait(_)) => self.catalog.wait_for_deliveries(IDLE),
                 Err(error) => {
@@ -194,7 +197,8 @@ impl Webhooks {
         }
     }
 
-    /// The next delivery, once every end is recorded: what has been sent would be due again.
+    /// Returns the next delivery, after recording all pending outcomes: otherwise messages already
+    /// sent would be due again.
     fn next(
         &self,
         last: &str,
@@ -209,7 +213,8 @@ impl Webhooks {
         self.catalog.next_delivery(last, sending)
     }
 
-    /// Waits until one more attempt may be made; the attempts under way, or `None` at the stop.
+    /// Waits until another attempt may start; returns the attempts in flight, or `None` when
+    /// stopping.
     fn wait_for_slot(&self) -> Option<HashMap<String, Vec<u64>>> {
         let mut senders = self.senders.lock();
         while senders.count >= WEBHOOK_SENDERS_MAX && !senders.is_stopping {
@@ -218,7 +223,7 @@ impl Webhooks {
         (!senders.is_stopping).then(|| senders.sending.clone())
     }
 
-    /// Whether an attempt has ended since these were under way, or the stop has come.
+    /// Whether an attempt has ended or a stop was requested since `sending` was read.
     fn has_changed_since(&self, sending: &HashMap<String, Vec<u64>>) -> bool {
         let senders = self.senders.lock();
         senders.is_stopping || senders.sending != *sending
@@ -243,7 +248,7 @@ impl Webhooks {
 
     fn attempt(&self, due: &DueDelivery) {
         let DueDelivery { id, webhook, url, secret, event, body } = due;
-        // An attempt that panics has failed: it is not made again at once.
+        // A panic counts as a failed attempt, so that it is not repeated at once.
         let sent = catch_unwind(AssertUnwindSafe(|| self.post(url, secret, event, body)));
         let Sent { status, problem } = sent.unwrap_or_else(|_| Sent {
             status: None,
@@ -266,7 +271,7 @@ impl Webhooks {
         if let Some(state) = self.catalog.record_attempt(*id, attempt.clone())? {
             self.meters.attempted(state);
             if state == DeliveryState::GivenUp {
-                // Its address may hold a secret.
+                // The URL is not logged, since it may contain a secret.
                 tracing::warn!(webhook, event, "an event for a webhook was given up");
             }
         }
@@ -292,7 +297,7 @@ impl Webhooks {
     }
 }
 
-/// One attempt that is under way; ends when dropped.
+/// An attempt in flight; its slot is freed on drop.
 struct Slot {
     webhooks: Arc<Webhooks>,
     webhook: String,
@@ -320,7 +325,7 @@ impl Drop for Slot {
         }
         drop(senders);
         self.webhooks.changed.notify_all();
-        // The dispatcher may have looked while this event was still under way.
+        // The dispatcher may have asked the catalog while this event still counted as in flight.
         self.webhooks.catalog.wake_senders();
     }
 }

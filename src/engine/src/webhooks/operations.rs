@@ -1,4 +1,4 @@
-//! Webhooks as their administrators manage them, and single jobs as their clients watch them.
+//! Administration of webhooks, and watching single jobs.
 
 use std::time::Instant;
 
@@ -10,19 +10,19 @@ use lodestone_catalog::job::JobRow;
 use lodestone_catalog::{CatalogError, DeliveryRow, JobWatch, NewWebhook, Wake, Webhook};
 use lodestone_types::{Grant, KeyScope, Sequence, TenantGrant, WebhookState};
 
-/// Tests that run at once.
+/// Maximum number of simultaneous tests.
 const TESTS_MAX: usize = 8;
 
-/// The result of a test message.
+/// The result of sending a test message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestedWebhook {
     /// Id of the message.
     pub event: String,
-    /// Status of the answer, if there was one.
+    /// Status code of the response, if there was one.
     pub status: Option<u16>,
-    /// The reason of a failure; empty where the receiver has taken it.
+    /// The reason of a failure; empty if the receiver accepted the message.
     pub problem: String,
-    /// Milliseconds that it took.
+    /// Duration in milliseconds.
     pub millis: u64,
 }
 
@@ -41,17 +41,17 @@ impl Webhooks {
     }
 }
 
-/// A test that is under way; ends when dropped.
+/// A test in progress; it ends on drop.
 struct Testing<'a> {
     webhooks: &'a Webhooks,
     id: &'a str,
 }
 
 impl<'a> Testing<'a> {
-    /// `None` where too many run, or one of this webhook.
+    /// Begins a test; `None` if too many run, or another one of this webhook.
     fn begin(webhooks: &'a Webhooks, id: &'a str) -> Option<Self> {
         let mut testing = webhooks.testing.lock();
-        // Made only where it is free: one that is dropped ends the test.
+        // Constructed only on success, since dropping it would end the other test.
         match testing.len() < TESTS_MAX && testing.insert(id.to_owned()) {
             true => Some(Self { webhooks, id }),
             false => None,
@@ -66,8 +66,8 @@ impl Drop for Testing<'_> {
 }
 
 impl Engine {
-    /// Makes a webhook that reaches no further than its maker; returns it with the secret that
-    /// signs its messages, to be shown once.
+    /// Creates a webhook whose scope is no wider than its creator's. Also returns the secret that
+    /// signs its messages, which is to be shown once.
     ///
     /// # Errors
     /// [`EngineError::Forbidden`] for a wider scope; [`EngineError::WebhookUrl`];
@@ -102,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// Webhooks within the viewer's scope, oldest first.
+    /// The webhooks within the viewer's scope, oldest first.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -110,10 +110,10 @@ impl Engine {
         Ok(self.catalog.webhooks(viewer)?)
     }
 
-    /// Pauses a webhook, or makes it active.
+    /// Pauses or activates a webhook.
     ///
     /// # Errors
-    /// [`CatalogError::WebhookUnknown`] where the viewer sees no such webhook.
+    /// [`CatalogError::WebhookUnknown`] if the viewer sees no such webhook.
     pub fn set_webhook_state(
         &self,
         viewer: &Grant,
@@ -123,18 +123,18 @@ impl Engine {
         Ok(self.catalog.set_webhook_state(viewer, id, state)?)
     }
 
-    /// Removes a webhook with its events and its log.
+    /// Deletes a webhook with its events and its delivery log.
     ///
     /// # Errors
-    /// As [`Self::set_webhook_state`].
+    /// See [`Self::set_webhook_state`].
     pub fn delete_webhook(&self, viewer: &Grant, id: &str) -> Result<(), EngineError> {
         Ok(self.catalog.delete_webhook(viewer, id)?)
     }
 
-    /// One page of the delivery log of a webhook, newest first, and the start of the next page.
+    /// A page of the delivery log of a webhook, newest first, and where the next page starts.
     ///
     /// # Errors
-    /// As [`Self::set_webhook_state`].
+    /// See [`Self::set_webhook_state`].
     pub fn delivery_log(
         &self,
         viewer: &Grant,
@@ -145,18 +145,18 @@ impl Engine {
         Ok(self.catalog.delivery_log(viewer, id, limit, before)?)
     }
 
-    /// Sends a test message now, whatever the state of the webhook. Blocks for ten seconds at most.
+    /// Sends a test message now, whatever the state of the webhook. Blocks for at most ten seconds.
     ///
     /// # Errors
-    /// As [`Self::set_webhook_state`]; [`EngineError::WebhookTestBusy`].
+    /// See [`Self::set_webhook_state`]; [`EngineError::WebhookTestBusy`].
     pub fn test_webhook(&self, viewer: &Grant, id: &str) -> Result<TestedWebhook, EngineError> {
         self.webhooks.test(viewer, id)
     }
 
-    /// The job of this id, in any state.
+    /// The job with an id, in any state.
     ///
     /// # Errors
-    /// [`EngineError::JobNotFound`] where there is none, or none that the key reaches.
+    /// [`EngineError::JobNotFound`] if there is none that the key reaches.
     pub fn job(&self, grant: &Grant, job_id: &str) -> Result<JobRow, EngineError> {
         let found = self.catalog.job(job_id)?;
         let found = found.filter(|row| grant.allows(&row.tenant, &row.job.sub_tenant));
@@ -164,7 +164,7 @@ impl Engine {
         found.ok_or(EngineError::JobNotFound)
     }
 
-    /// Calls `wake` at each change of a job until the watch is dropped.
+    /// Calls `wake` on each change of a job until the returned watch is dropped.
     pub fn watch_job(&self, job: Sequence, wake: Wake) -> JobWatch {
         self.catalog.watch_job(job, wake)
     }

@@ -1,9 +1,8 @@
-//! Signatures of messages in the convention of Standard Webhooks, which libraries of many languages
-//! check.
+//! Signs messages as Standard Webhooks prescribes; libraries in many languages can verify that.
 //!
 //! ```text
-//! webhook-id         id of the event, the same at each attempt: receivers that have it skip it
-//! webhook-timestamp  seconds since 1970 of this attempt: receivers refuse old ones
+//! webhook-id         id of the event, equal for all attempts: receivers use it to skip repetitions
+//! webhook-timestamp  time of this attempt, in seconds since 1970: receivers reject old ones
 //! webhook-signature  "v1," base64(HMAC-SHA-256(secret, id "." timestamp "." body))
 //! secret             "whsec_" base64(the key)
 //! ```
@@ -15,7 +14,7 @@ use sha2::Sha256;
 
 use lodestone_types::Timestamp;
 
-/// A secret as its receiver gets it.
+/// Encodes a secret in the form that its receiver gets.
 pub(super) fn secret_text(secret: &[u8]) -> String {
     format!("whsec_{}", STANDARD.encode(secret))
 }
@@ -42,7 +41,8 @@ pub(super) fn headers(
 mod tests {
     use super::*;
 
-    /// The example in the documentation of Svix, whose convention this is.
+    /// Goal: the example in the documentation of Svix, the origin of this convention, is signed
+    /// alike.
     #[test]
     fn the_example_of_the_convention_is_signed_alike() {
         let secret = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
