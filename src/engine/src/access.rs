@@ -25,7 +25,7 @@ pub struct TenantAccess {
 }
 
 impl TenantAccess {
-    /// Binds the access to a request: its searches and answers are cancelled along with it.
+    /// Binds the access to a request: its searches and answers are canceled along with it.
     #[must_use]
     pub fn within(self, context: &RequestContext) -> Self {
         Self { context: context.of_tenant(self.tenant.collection), ..self }

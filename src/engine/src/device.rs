@@ -1,4 +1,4 @@
-//! The device for vectors and for the model: chosen once at the start, by the settings.
+//! Selects the device for vectors and models, once at the start, as the settings ask.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use lodestone_embed::{DeviceLimits, EmbedDevice};
 use lodestone_io::Disk;
 use lodestone_types::Clock;
 
-/// Cache of compiled kernels, below the data directory. It can be deleted at any time.
+/// Directory of compiled kernels below the data directory. It may be deleted at any time.
 const CACHE_PATH: &str = "cache/kernels";
 
-/// The device that computes over vectors and in the model.
+/// The device selected for vector search and the embedding model.
 #[derive(Debug, Clone)]
 pub struct TakenDevice {
     /// The vector kernels.
     pub backend: Arc<dyn ComputeBackend>,
-    /// The GPU for the model, where there is one.
+    /// The GPU for the model, if one is used.
     pub embedding: Option<EmbedDevice>,
 }
 
-/// Takes the device of the settings: the GPU if it is wanted or present, the CPU otherwise. One
-/// line of the log says which was taken, and why the GPU was not.
+/// Selects the device of the settings: the GPU if it is required, or if it is present and allowed,
+/// and the CPU otherwise. A log line says which was selected, and why the GPU was not.
 ///
 /// # Errors
-/// [`EngineError::NoDevice`] where the settings insist on a GPU that cannot be used.
+/// [`EngineError::NoDevice`] if the settings require a GPU and none can be used.
 pub fn take_device(
     settings: &Settings,
     disk: &Arc<dyn Disk>,
@@ -57,10 +57,10 @@ pub fn take_device(
     }
 }
 
-/// Takes the GPU.
+/// Opens the GPU backend.
 ///
 /// # Errors
-/// The reason why there is none.
+/// The reason why no GPU can be used.
 pub fn open_cuda(
     settings: &Settings,
     disk: &Arc<dyn Disk>,
@@ -90,7 +90,8 @@ fn source(
     Err(DeviceError::NoDevice { reason })
 }
 
-/// A folder of compiled kernels. Several processes may use it: files appear whole.
+/// A directory that caches compiled kernels. Several processes may share it: files appear
+/// atomically.
 #[derive(Debug)]
 struct KernelFolder {
     folder: PathBuf,
@@ -107,7 +108,7 @@ impl KernelFolder {
         self.disk.create_dir_all(&self.folder)?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let temporary = self.folder.join(format!("{}-{number}.tmp", std::process::id()));
-        // A file that an earlier process of the same id left unfinished.
+        // Left unfinished by an earlier process with the same id.
         if self.disk.exists(&temporary)? {
             self.disk.remove(&temporary)?;
         }

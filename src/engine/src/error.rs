@@ -1,4 +1,4 @@
-//! Errors of operations, as the server sees them: a kind and a message.
+//! The error type of all operations: a kind and a message for the server to report.
 
 use crate::archive::ArchiveError;
 use crate::backup::BackupError;
@@ -20,19 +20,19 @@ use lodestone_types::{BlockedReason, ErrorKind, SourceId, SubTenantId, TenantId,
 /// A refused or failed operation.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The tenant does not exist, or the key has no access to it: the answer is the same.
+    /// The tenant does not exist or the key has no access to it. Callers cannot tell the two apart.
     #[error("tenant_id does not exist or this key has no access to it")]
     TenantNotFound,
-    /// The sub-tenant does not exist, or the key has no access to it.
+    /// The sub-tenant does not exist or the key has no access to it.
     #[error("sub_tenant_id does not exist or this key has no access to it")]
     SubTenantNotFound,
-    /// The key may not do this here.
+    /// The key lacks a permission.
     #[error("{need}")]
     Forbidden {
         /// The missing permission.
         need: &'static str,
     },
-    /// The tenant has made as many requests as it may.
+    /// The tenant has used up its requests per minute.
     #[error(
         "the tenant's limit of {max} requests per minute is reached: it has made {used}, and may \
          go on in {wait_seconds} s"
@@ -40,24 +40,24 @@ pub enum EngineError {
     TooManyRequests {
         /// The limit.
         max: u64,
-        /// Requests that it made in the last minute.
+        /// Requests made in the last minute.
         used: u64,
-        /// Seconds until the next one is taken.
+        /// Seconds until the next request is admitted.
         wait_seconds: u64,
     },
-    /// No embedding model of the server has this name.
+    /// No embedding model of this server has the given name.
     #[error("embedding_model must name a model of this server: {}", known.join(", "))]
     ModelUnknown {
-        /// The names of its models.
+        /// The names of the models there are.
         known: Vec<String>,
     },
-    /// A tenant of this name exists.
+    /// A tenant of this name already exists.
     #[error("tenant {tenant} exists already")]
     TenantExists {
         /// The tenant.
         tenant: TenantId,
     },
-    /// The tenant is in another mode.
+    /// The tenant is in another mode than the operation needs.
     #[error(
         "tenant {tenant} is in mode {}, this operation needs mode {}",
         found.name(),
@@ -66,127 +66,127 @@ pub enum EngineError {
     ModeMismatch {
         /// The tenant.
         tenant: TenantId,
-        /// Its mode.
+        /// The mode of the tenant.
         found: TenantMode,
-        /// The operation's.
+        /// The mode that the operation needs.
         needed: TenantMode,
     },
-    /// `default` stays as long as its tenant.
+    /// The sub-tenant `default` cannot be deleted.
     #[error("the sub-tenant default cannot be deleted")]
     DefaultProtected,
-    /// No such sub-tenant, where one was to be deleted.
+    /// The sub-tenant to delete does not exist.
     #[error("sub-tenant {sub_tenant} does not exist")]
     SubTenantUnknown {
         /// The sub-tenant.
         sub_tenant: SubTenantId,
     },
-    /// No such source.
+    /// There is no such source.
     #[error("source {source_id} does not exist")]
     SourceNotFound {
         /// The source.
         source_id: SourceId,
     },
-    /// No such job, or none that the key reaches.
+    /// There is no such job, or the key does not reach it.
     #[error("job_id does not exist or this key has no access to it")]
     JobNotFound,
-    /// The job cannot be tried again.
+    /// The job cannot be retried.
     #[error("job {job_id} {problem}")]
     JobNotRetried {
         /// The job.
         job_id: String,
-        /// The reason.
+        /// The reason, as the rest of a sentence.
         problem: &'static str,
     },
-    /// The receiver of a webhook is not one that this server sends to.
+    /// The receiver's URL is one to which this server does not send webhooks.
     #[error("url is not allowed: {reason}")]
     WebhookUrl {
-        /// The rule.
+        /// The violated rule.
         reason: BlockedReason,
     },
-    /// A webhook for a tenant that does not exist.
+    /// The scope of a webhook names a tenant that does not exist.
     #[error("tenants: {tenant} does not exist")]
     WebhookTenant {
         /// The tenant.
         tenant: TenantId,
     },
-    /// A test of the webhook, or too many of others, are under way.
+    /// A test of this webhook is running already, or too many tests of others are.
     #[error("a test of this webhook is under way, or too many of others are")]
     WebhookTestBusy,
-    /// The catalog is missing and cannot be rebuilt without a decision.
+    /// The catalog is missing and cannot be rebuilt without a decision by the operator.
     #[error("catalog.sqlite is missing and cannot be rebuilt: {problem}")]
     CatalogLost {
         /// The contradiction, and what the operator can do about it.
         problem: String,
     },
-    /// The settings want a GPU and none can be used.
+    /// The settings require a GPU and none can be used.
     #[error("LODESTONE_DEVICE is cuda, but no GPU can be used: {reason}")]
     NoDevice {
-        /// Why.
+        /// The reason why not.
         reason: String,
     },
-    /// The schema of a new tenant.
+    /// The schema of a new tenant is invalid.
     #[error(transparent)]
     Schema(#[from] lodestone_types::schema::SchemaError),
-    /// A setting.
+    /// A setting is invalid.
     #[error(transparent)]
     Setting(#[from] InvalidSetting),
-    /// Errors of uploads and changes.
+    /// An upload or change failed.
     #[error(transparent)]
     Ingest(#[from] IngestError),
-    /// Errors of searches.
+    /// A search failed.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// Errors of extractive answers.
+    /// An extractive answer failed.
     #[error(transparent)]
     Answer(#[from] AnswerError),
-    /// Errors of the generator.
+    /// The generator failed.
     #[error(transparent)]
     Generate(#[from] GenerateError),
-    /// The catalog.
+    /// An error of the catalog.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// A collection.
+    /// An error of a collection.
     #[error(transparent)]
     Collection(#[from] CollectionError),
-    /// The model.
+    /// An error of the embedding model.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// The reranker.
+    /// An error of the reranker.
     #[error(transparent)]
     Rerank(#[from] RerankError),
-    /// The disk.
+    /// An error of the disk.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// Exports and imports.
+    /// An export or import failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// Backups.
+    /// An error of backups.
     #[error(transparent)]
     Backup(#[from] BackupError),
-    /// Pictures of pages.
+    /// A page image could not be made.
     #[error(transparent)]
     Picture(#[from] PictureError),
-    /// The blob store.
+    /// An error of the blob store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Data that were not copied from one place to another.
+    /// The data of a server could not be copied to another store.
     #[error("the data are not copied: {problem}")]
     NotCopied {
-        /// The rule that is broken.
+        /// The violated rule.
         problem: String,
     },
-    /// The bucket of the data, at the start.
+    /// The bucket could not be opened at the start.
     #[error(transparent)]
     SharedStore(#[from] SharedStoreError),
 }
 
 impl EngineError {
-    /// Whether another process writes where this one was to.
+    /// Whether another process already writes to the bucket that this one was to write to.
     pub fn is_in_use(&self) -> bool {
         matches!(self, Self::SharedStore(SharedStoreError::InUse { .. }))
     }
 
-    /// The kind of error: it says what the caller should do.
+    /// Classifies the error by what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::TenantNotFound

@@ -1,4 +1,4 @@
-//! Uploaded files that are no sources, and the sub-tenants that take them in.
+//! Uploaded files that are not sources, and turning them into sources of sub-tenants.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use lodestone_storage::collection::uploads::StoredUpload;
 use lodestone_types::{Grant, Metadata, Origin, Scope, SourceId, SourceKind, TenantId, TenantMode};
 
 impl Engine {
-    /// Stores a file, which belongs to the sub-tenant of the scope. Durable on return.
+    /// Stores a file that belongs to the sub-tenant of the scope. Durable on return.
     ///
     /// # Errors
-    /// As [`Self::open_or_create`] and [`crate::ingest::Ingest::store_file`].
+    /// See [`Self::open_or_create`] and [`crate::ingest::Ingest::store_file`].
     pub fn add_file(
         &self,
         grant: &Grant,
@@ -25,7 +25,7 @@ impl Engine {
         Ok(self.ingest.store_file(&access.collection, &access.sub_tenant, new)?)
     }
 
-    /// A file that the key reaches: one of a sub-tenant in its scope.
+    /// Looks up a file in the sub-tenants that the key reaches.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::ModeMismatch`]; errors of the catalog.
@@ -40,10 +40,10 @@ impl Engine {
         Ok(file.filter(|file| grant.allows(tenant, &file.sub_tenant)))
     }
 
-    /// Files that the key reaches; whether there are more behind them comes second.
+    /// Lists files that the key reaches; the second value says whether more follow.
     ///
     /// # Errors
-    /// As [`Self::file`].
+    /// See [`Self::file`].
     pub fn files(
         &self,
         grant: &Grant,
@@ -59,19 +59,20 @@ impl Engine {
         Ok((files, has_more))
     }
 
-    /// Opens the original of a file, verified.
+    /// Opens the original of a file and verifies it.
     ///
     /// # Errors
-    /// Damage.
+    /// Damaged data.
     pub fn file_content(&self, file: &StoredFile) -> Result<StoredUpload, EngineError> {
         Ok(self.ingest.open_file(file)?)
     }
 
-    /// Takes a file into a sub-tenant as a source with its id. Durable on return; processed in the
-    /// background.
+    /// Adds a file to a sub-tenant as a source with the same id. Durable on return; processed in
+    /// the background.
     ///
     /// # Errors
-    /// [`EngineError::SourceNotFound`] for a file that is deleted meanwhile; as [`Self::submit`].
+    /// [`EngineError::SourceNotFound`] if the file was deleted in the meantime; see
+    /// [`Self::submit`].
     pub fn take_in(
         &self,
         access: &TenantAccess,
@@ -96,8 +97,8 @@ impl Engine {
             origin: Origin::default(),
         };
         let accepted = self.submit(access, submission)?;
-        // Of a deletion at the same time, either this look finds the row gone, or the look of the
-        // deletion after it finds the source.
+        // With a concurrent deletion, either this check finds the file's row gone, or the
+        // deletion's second pass finds the new source.
         if is_gone()? {
             self.delete_sources(access, std::slice::from_ref(&file.id))?;
             return Err(gone());
@@ -105,11 +106,11 @@ impl Engine {
         Ok(accepted)
     }
 
-    /// Deletes a file, and the sources that were made of it in the sub-tenants that the key
-    /// reaches. Nothing of it is visible there when this returns. Returns whether it was there.
+    /// Deletes a file and the sources made from it in the sub-tenants that the key reaches; returns
+    /// whether the file existed. Nothing of it is visible there once this returns.
     ///
     /// # Errors
-    /// As [`Self::file`]; what the disk says; the deletion may then be repeated.
+    /// See [`Self::file`]; errors of the disk, after which the deletion may be repeated.
     pub fn delete_file(
         &self,
         grant: &Grant,
@@ -121,12 +122,12 @@ impl Engine {
         let scope = Scope { tenant: tenant.clone(), sub_tenant: file.sub_tenant };
         let access = self.open(grant, &scope, None)?;
         let was_there = self.ingest.remove_file(&access.collection, id)?;
-        // One that was taken in meanwhile.
+        // Catches a source that was made from the file in the meantime.
         self.delete_taken_in(grant, tenant, id)?;
         Ok(was_there)
     }
 
-    /// Deletes the sources of this id in every sub-tenant that the key reaches.
+    /// Deletes the sources with this id in every sub-tenant that the key reaches.
     fn delete_taken_in(
         &self,
         grant: &Grant,
@@ -137,7 +138,8 @@ impl Engine {
         let collection = self.find_tenant(grant, tenant)?.collection;
         let within = JobScope::Within(vec![(collection, reached)]);
         loop {
-            // A look-up tells of a bounded number; what is deleted is no longer among them.
+            // A lookup returns a limited number of scopes; deleted sources are no longer among
+            // them.
             let scopes = self.catalog.scopes_of(id, &within, None)?;
             if scopes.is_empty() {
                 return Ok(());
@@ -149,7 +151,7 @@ impl Engine {
         }
     }
 
-    /// A tenant of documents.
+    /// Finds a tenant and requires that it holds documents.
     pub(super) fn standard_tenant(
         &self,
         grant: &Grant,

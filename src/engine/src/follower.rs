@@ -277,8 +277,7 @@ impl Engine {
     /// Waits until all query nodes see everything that is visible here.
     ///
     /// # Errors
-    /// See [`Self::followers_delay`]; the bucket does not respond and may lack what is visible
-    /// here.
+    /// The bucket does not respond and may lack what is visible here.
     pub fn let_nodes_see_all(&self) -> Result<(), EngineError> {
         Ok(self.catalog.await_followers(self.clock.now())?)
     }

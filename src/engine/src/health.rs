@@ -1,4 +1,4 @@
-//! Health of storage, index and model, for load balancers and operators.
+//! Reports the health of storage, index and models, for load balancers and operators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,44 +11,45 @@ use lodestone_embed::{EmbedError, Embedder, Lane};
 use lodestone_io::Fullness;
 use lodestone_types::{CollectionId, RequestContext, Timestamp};
 
-/// Time for which a probe of the model is reused: a probe costs computation, and any client may
-/// ask for it.
+/// Time for which the result of a probe is reused, since probes cost computation and any client may
+/// request them.
 const PROBE_MILLIS: u64 = 5000;
 
-/// Time for the answer of a model: load balancers wait for a few seconds at most.
+/// Time limit of a model's answer, as load balancers wait only a few seconds.
 const PROBE_TIME: Duration = Duration::from_secs(2);
 
-/// The last probe of the model.
+/// The last result of probing the models.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probe {
     at: Timestamp,
     state: ComponentState,
 }
 
-/// State of one component.
+/// The state of one component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComponentState {
     /// Works.
     Usable,
-    /// Works for a part of the data, or cannot take changes now; the text says which.
+    /// Works for a part of the data, or cannot take changes now. The text says which.
     Degraded(&'static str),
-    /// Does not work; the text says why.
+    /// Does not work. The text says why.
     Unusable(&'static str),
 }
 
-/// States of the components that a request may need.
+/// The states of the components that a request may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Health {
-    /// Data directory and catalog.
+    /// Data directory, bucket and catalog.
     pub storage: ComponentState,
-    /// The collections that are open.
+    /// The open collections, and the nodes that work for them.
     pub index: ComponentState,
     /// The embedding model.
     pub embedder: ComponentState,
 }
 
 impl Engine {
-    /// States of all components. A full disk is no error: reads go on (API 8.19).
+    /// Reports the states of all components. A full disk does not make the server unhealthy, since
+    /// reads continue (API 8.19).
     pub fn health(&self) -> Health {
         Health {
             storage: self.storage_state(),
@@ -141,7 +142,7 @@ impl Engine {
             let context = RequestContext::with_limit(PROBE_TIME);
             model.embed_within(Lane::Query, &context, vec!["ready".to_owned()]).map(drop)
         };
-        // One that is away would be loaded for it.
+        // A model that is not loaded is not probed, because that would load it.
         self.models.all().filter(|model| model.is_loaded()).try_for_each(probe)
     }
 
@@ -154,7 +155,7 @@ impl Engine {
             return probe.state;
         }
         let state = match self.probe_models() {
-            // One that has too much to do is no worse off than the others.
+            // An overloaded model still works.
             Ok(()) | Err(EmbedError::Overloaded { .. }) => ComponentState::Usable,
             Err(EmbedError::Stopped(_)) => {
                 ComponentState::Degraded("the model has not answered within two seconds")

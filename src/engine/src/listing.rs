@@ -1,13 +1,13 @@
-//! Pages of the sources of a scope, and their number.
+//! Lists and counts the sources of a scope.
 //!
 //! ```text
-//! catalog: newest jobs that are no success -> of sources without a visible version: waiting
-//!                                          -> of the others: their state
+//! catalog: newest jobs that are not successful -> of sources without a visible version: waiting
+//!                                              -> of the others: their state
 //! snapshot: visible sources in order, from the cursor on ---+--- waiting, in the same order
 //!                                                         page
 //! ```
-//! A page reads the records of its own sources. Beside them it costs a look at each source whose
-//! newest job waits, runs or has failed.
+//! A page reads only the records of its own sources. In addition it costs a lookup for each source
+//! whose newest job is queued, in progress or failed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,21 +18,21 @@ use lodestone_catalog::OpenSource;
 use lodestone_storage::collection::{FoundSource, Snapshot};
 use lodestone_types::{JobStatus, SourceId, Timestamp};
 
-/// The place of a source in a listing: newest upload first, then by id.
+/// Sort key of a source in a listing: newest upload first, then by id.
 type ListingKey = (Reverse<Timestamp>, SourceId);
 
-/// A part of a listing.
+/// One page of a listing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourcePage {
     /// The sources: newest upload first, then by id.
     pub sources: Vec<SourceView>,
-    /// Sources of the whole listing.
+    /// Number of sources in the whole listing.
     pub total: u64,
-    /// Whether there are more behind these.
+    /// Whether more sources follow in the direction of the page.
     pub has_more: bool,
 }
 
-/// Sources whose newest job is no success.
+/// Sources whose newest job is not successful.
 struct Open {
     /// Sources without a visible version.
     waiting: Vec<(ListingKey, JobStatus)>,
@@ -40,28 +40,28 @@ struct Open {
     visible: BTreeMap<SourceId, JobStatus>,
 }
 
-/// The part of a listing that is wanted.
+/// Selects a page of a listing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Span {
-    /// The sources behind a place; `None`: from the newest on.
+    /// The sources after a position; `None` starts at the newest.
     After(Option<(Timestamp, SourceId)>),
-    /// The last sources before a place; `None`: the oldest. Costs a look at every source before
-    /// them.
+    /// The last sources before a position; `None` ends at the oldest. Costs a step for every source
+    /// that precedes them.
     Before(Option<(Timestamp, SourceId)>),
 }
 
-/// Numbers of sources by the states of their newest jobs.
+/// Numbers of sources by the state of their newest job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceCounts {
     /// Queued or in progress.
     pub waiting: u64,
-    /// Processed.
+    /// Processed successfully.
     pub success: u64,
     /// Failed.
     pub errored: u64,
 }
 
-/// A source of a listing before its record is read.
+/// A source of a listing whose record has not been read yet.
 enum Listed<'a> {
     Visible(FoundSource<'a>),
     Waiting(ListingKey),
@@ -77,8 +77,8 @@ impl Listed<'_> {
 }
 
 impl Engine {
-    /// Sources of a scope, in any state or in one; those behind the place of `after`, `limit` at
-    /// most.
+    /// Lists at most `limit` sources of a scope, in any state or in one, that follow the position
+    /// `after`.
     ///
     /// # Errors
     /// Errors of the catalog or the disk.
@@ -93,7 +93,7 @@ impl Engine {
         self.source_page(access, states, &Span::After(after), limit.unwrap_or(usize::MAX))
     }
 
-    /// Sources of a scope, in any state or in some, in the order of listings.
+    /// Lists a page of the sources of a scope, in any state or in some of them.
     ///
     /// # Errors
     /// Errors of the catalog or the disk.
@@ -129,7 +129,7 @@ impl Engine {
                 while sources.len() < limit
                     && let Some(one) = listed.next()
                 {
-                    // One that was deleted meanwhile is left out.
+                    // A source that was deleted in the meantime is left out.
                     sources.extend(self.view_of(access, &open, one)?);
                 }
                 listed.next().is_some()
@@ -170,7 +170,7 @@ impl Engine {
         }
     }
 
-    /// The numbers of sources of a scope by their states.
+    /// Counts the sources of a scope by their states.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -186,7 +186,7 @@ impl Engine {
         })
     }
 
-    /// The number of sources of a scope, in every state.
+    /// Counts the sources of a scope, in any state.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -196,14 +196,15 @@ impl Engine {
         Ok(Open::of(open, access, &snapshot).total(None, visible))
     }
 
-    /// To be asked before the snapshot: a job that ends meanwhile is then seen as open and as
-    /// visible. The other order could show neither.
+    /// Reads the open jobs. Must be called before the snapshot is taken: a job that ends in between
+    /// then shows up both here and in the snapshot, while in the other order it might be in
+    /// neither.
     fn open_sources(&self, access: &TenantAccess) -> Result<Vec<OpenSource>, EngineError> {
         Ok(self.catalog.open_sources(access.tenant.collection, &access.sub_tenant)?)
     }
 }
 
-/// Both kinds of sources in the order of listings; each of them is sorted.
+/// Merges both kinds of sources, each sorted, into the order of listings.
 fn merged<'a>(
     visible: impl Iterator<Item = FoundSource<'a>>,
     waiting: Vec<ListingKey>,
@@ -243,7 +244,7 @@ impl Open {
         SourceId::parse(id).is_ok_and(|id| self.visible.contains_key(&id))
     }
 
-    /// The number of sources in any of these states, of so many visible ones.
+    /// The number of sources in any of these states, given the number of visible sources.
     fn total(&self, states: Option<&[JobStatus]>, visible: u64) -> u64 {
         let Some(states) = states else { return visible + self.waiting.len() as u64 };
         let waiting = self.waiting.iter().map(|(_, status)| status);
@@ -255,7 +256,7 @@ impl Open {
         success + open.count() as u64
     }
 
-    /// The places of those that do not come with the visible ones of a listing.
+    /// Sort keys of the sources that the snapshot's own listing does not provide for these states.
     fn places(
         &self,
         states: Option<&[JobStatus]>,

@@ -1,4 +1,4 @@
-//! Measurements of searches, and numbers of the engine as they are now.
+//! Metrics of searches, and gauges of the engine's current state.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::query::{Retrieved, Timings};
 use lodestone_io::Fullness;
 use lodestone_metrics::{Counter, Family, Gauge, Histogram, LEG_SECONDS, Labelled, Registry};
 
-/// A measured part of a search, or a whole one.
+/// A measured part of a search, or a whole operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leg {
     Embed,
@@ -27,16 +27,16 @@ const LEGS: [&str; 10] = [
     "vectors",
 ];
 
-/// Measurements of one engine.
+/// The metrics of one engine.
 #[derive(Debug)]
 pub(super) struct Meters {
     search_seconds: Labelled<Histogram, 10>,
     queued_bytes: Gauge,
-    /// Open, idle, being deleted.
+    /// By state: open, idle, being deleted.
     tenants: Labelled<Gauge, 3>,
     deleted_pending_bytes: Gauge,
     quarantined_segments: Gauge,
-    /// Free, used.
+    /// By state: free, used.
     device_memory: Labelled<Gauge, 2>,
     device_events: Family<Counter, 1>,
     memory_own: Gauge,
@@ -74,17 +74,17 @@ impl Default for Meters {
 }
 
 impl Meters {
-    /// A part that has taken so many seconds.
+    /// Records that a part took `seconds`.
     pub(super) fn observe(&self, leg: Leg, seconds: f64) {
         self.search_seconds.at(leg as usize).observe(seconds);
     }
 
-    /// A part that began at `since` and ends now.
+    /// Records that a part began at `since` and ends now.
     pub(super) fn ended(&self, leg: Leg, since: Instant) {
         self.observe(leg, since.elapsed().as_secs_f64());
     }
 
-    /// The legs of a search that ran.
+    /// Records the parts of a search that ran.
     pub(super) fn retrieved(&self, found: &Retrieved) {
         let Timings { embed, semantic, keyword, fuse, rerank, graph, total } = found.timings;
         let legs = [
@@ -135,7 +135,7 @@ impl Meters {
 }
 
 impl Engine {
-    /// Enters the measurements of every part into a registry.
+    /// Registers the metrics of all components.
     pub fn enter_meters(&self, registry: &mut Registry) {
         let build = Family::<Gauge, 3>::default();
         let labels = [
@@ -165,8 +165,8 @@ impl Engine {
         }
     }
 
-    /// Reads the numbers that are not counted as they change. Blocks as a listing does, so that a
-    /// scrape does not wait for it longer than it wants to.
+    /// Updates the gauges that are not maintained as they change. Blocks on the catalog, so a
+    /// scrape should not wait for it without a time limit.
     pub fn refresh_gauges(&self) {
         if let Some(bucket) = &self.bucket {
             bucket.refresh_gauges();

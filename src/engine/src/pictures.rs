@@ -1,7 +1,8 @@
-//! Pictures of pages of sources, and those that were drawn lately.
+//! Renders pages of sources as images, and caches recent ones.
 //!
-//! A picture is known by the key of its original, which no other upload has, and the source is
-//! looked up each time: a replaced source gives pictures of its new version, a deleted one none.
+//! An image is cached under the key of its original, which no other upload shares, and the source
+//! is looked up each time. A replaced source thus yields images of its new version, a deleted one
+//! none.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,33 +16,33 @@ use lodestone_extract::sandbox::Parser;
 use lodestone_extract::{Drawing, ExtractError, Format, PagePicture};
 use lodestone_types::{ErrorKind, SourceId, SourceKind};
 
-/// Bytes of pictures that are kept: some hundred pages of text.
+/// Maximum bytes of cached images: a few hundred pages of text.
 const KEPT_BYTES_MAX: usize = 16 << 20;
-/// Bytes of an original in which its format is looked for: the header of a PDF stands in its first
+/// Bytes of an original that are read to detect its format. The header of a PDF is within the first
 /// kilobyte.
 const HEAD_BYTES: usize = 4 << 10;
-/// Time that a drawing waits for memory.
+/// Maximum time that rendering waits for memory.
 const MEMORY_WAIT: Duration = Duration::from_secs(10);
 
-/// The reason why there is no picture of a page.
+/// The reason why there is no image of a page.
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
-    /// The source has no pages that can be drawn.
+    /// The format of the source has no pages to render.
     #[error("source {source_id} has no pages that can be drawn: only PDFs have")]
     NoPages {
         /// The source.
         source_id: SourceId,
     },
-    /// The document has no such page, or it cannot be drawn.
+    /// The document has no such page, or rendering failed.
     #[error(transparent)]
     Document(#[from] ExtractError),
-    /// Too much memory is taken.
+    /// Not enough memory is available.
     #[error("there is not enough memory now to draw a page")]
     NoMemory,
 }
 
 impl PictureError {
-    /// The kind of error.
+    /// Classifies the error by what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NoPages { .. } => ErrorKind::Invalid,
@@ -51,11 +52,11 @@ impl PictureError {
     }
 }
 
-/// The renderer, and the pictures that it drew last.
+/// The renderer and the cache of recent images.
 #[derive(Debug)]
 pub(crate) struct Pictures {
     parser: Arc<dyn Parser>,
-    /// Pictures in memory, ordered by their last use.
+    /// Cached images, least recently used first.
     recent: Mutex<VecDeque<Kept>>,
 }
 
@@ -94,10 +95,10 @@ impl Pictures {
 }
 
 impl Engine {
-    /// The original of a source whose pages can be drawn.
+    /// Opens the original of a source whose pages can be rendered.
     ///
     /// # Errors
-    /// As [`Self::original`]; [`PictureError::NoPages`].
+    /// See [`Self::original`]; [`PictureError::NoPages`].
     pub fn original_with_pages(
         &self,
         access: &TenantAccess,
@@ -110,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// The picture, where it was drawn lately.
+    /// The image of a page, if it is cached.
     pub fn recent_picture(
         &self,
         original: &Original,
@@ -119,10 +120,10 @@ impl Engine {
         self.pictures.recent(&original.record.raw_key, drawing)
     }
 
-    /// Draws a page of an original with pages. Takes up to ten seconds.
+    /// Renders a page of an original from [`Self::original_with_pages`]. Takes up to ten seconds.
     ///
     /// # Errors
-    /// [`PictureError`]; damage.
+    /// [`PictureError`]; damaged data.
     pub fn draw(
         &self,
         original: &mut Original,

@@ -1,8 +1,9 @@
-//! Requests of tenants that have a limit of them, counted by the second.
+//! Limits the requests of tenants per minute, counted by the second.
 //!
-//! A request is admitted if fewer than the limit were admitted in its second and in the 60 before
-//! it: so no span of 60 seconds holds more, however many arrive at once, and a tenant may use its
-//! whole minute in one moment. Refused requests do not count. Counts begin anew with the server.
+//! A request is admitted if fewer than the limit were admitted in its own second and the 60 before
+//! it. No span of 60 seconds thus holds more than the limit, however many requests arrive at once,
+//! and a tenant may use its whole minute in one moment. Rejected requests do not count. Counts are
+//! lost when the server restarts.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -11,22 +12,22 @@ use parking_lot::Mutex;
 
 use lodestone_types::CollectionId;
 
-/// A minute, and the second that is not over.
+/// Slots of the ring: a minute, and the current second.
 const SECONDS: usize = 61;
-/// Tenants kept before those without a request in the last minute are forgotten.
+/// Number of tenants tracked before those without a request in the last minute are dropped.
 const TENANTS_KEPT: usize = 10_000;
 
-/// Requests of the last minute.
+/// The requests of the last minute, as a ring of seconds.
 #[derive(Debug)]
 struct Minute {
     admitted: [u32; SECONDS],
     total: u64,
-    /// The newest second with a place.
+    /// The newest second in the ring.
     newest: u64,
 }
 
 impl Minute {
-    /// Makes `now` the newest second.
+    /// Advances the ring to the second `now`, dropping the seconds that leave it.
     fn advance(&mut self, now: u64) {
         let passed = now.saturating_sub(self.newest).min(SECONDS as u64);
         for second in now + 1 - passed..=now {
@@ -36,7 +37,7 @@ impl Minute {
         self.newest = self.newest.max(now);
     }
 
-    /// Seconds until fewer than `max` are left.
+    /// Seconds until fewer than `max` requests are left in the window.
     fn wait(&self, max: u64) -> u64 {
         let mut left = self.total;
         let oldest = self.newest + 1;
@@ -55,11 +56,11 @@ impl Minute {
 pub(crate) struct TooMany {
     /// Requests admitted in the last minute.
     pub(crate) used: u64,
-    /// Seconds until the next one is admitted.
+    /// Seconds until the next request is admitted.
     pub(crate) wait_seconds: u64,
 }
 
-/// The counts of every tenant that has a limit.
+/// Request counts of all tenants that have a limit.
 #[derive(Debug)]
 pub(crate) struct Rates {
     begun: Instant,
@@ -73,12 +74,13 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Counts one request at `now`.
+    /// Counts a request at `now`.
     ///
     /// # Errors
-    /// [`TooMany`] where the tenant had `max` in the last minute; it is not counted then.
+    /// [`TooMany`] if `max` requests were admitted in the last minute; this one is then not
+    /// counted.
     pub(crate) fn take(&self, tenant: CollectionId, max: u64, now: Instant) -> Result<(), TooMany> {
-        // Room for a minute below the first second.
+        // Offset by a minute, so that the window of the first second does not underflow.
         let now = now.saturating_duration_since(self.begun).as_secs() + SECONDS as u64;
         let mut minutes = self.minutes.lock();
         if minutes.len() >= TENANTS_KEPT && !minutes.contains_key(&tenant) {
@@ -95,7 +97,7 @@ impl Rates {
         Ok(())
     }
 
-    /// Requests that were admitted in the last minute and counted.
+    /// Number of requests admitted in the last minute.
     pub(crate) fn used(&self, tenant: CollectionId, now: Instant) -> u64 {
         let now = now.saturating_duration_since(self.begun).as_secs() + SECONDS as u64;
         let mut minutes = self.minutes.lock();
@@ -122,7 +124,7 @@ mod tests {
         let mut refused = 0;
         for _ in 0..20_000 {
             state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-            // Bursts, and pauses of up to two minutes now and then.
+            // Bursts, with an occasional pause of up to two minutes.
             millis += match state >> 60 {
                 0 => (state >> 40) % 120_000,
                 _ => (state >> 40) % 40,

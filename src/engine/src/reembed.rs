@@ -1,4 +1,4 @@
-//! Changing the embedding model of tenants, as operators ask for it.
+//! Moves tenants to another embedding model, as operators request it.
 
 use std::sync::Arc;
 
@@ -14,65 +14,65 @@ use lodestone_types::{Grant, JobStatus, TenantId, Timestamp};
 pub enum ReembedAction {
     /// Make vectors with another model, then switch to them.
     Start,
-    /// Measure what that would be.
+    /// Measure how much work that would be.
     Estimate,
-    /// Complete the vectors of before, then switch to them.
+    /// Bring the previous vectors up to date, then switch back to them.
     Back,
-    /// Give up the vectors that are not searched, made or kept.
+    /// Discard the vectors that are not searched: those being made, or those kept for going back.
     Discard,
 }
 
-/// State of the vectors of a tenant.
+/// The state of a tenant's vectors.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReembedState {
-    /// Name of the model of its vectors, or its fingerprint where it is not loaded; none where
+    /// Name of the model of the searched vectors, or its fingerprint if it is not loaded; `None` if
     /// there are no vectors.
     pub model: Option<String>,
-    /// Whether they are of the model that was chosen for the tenant, or else that of new tenants.
+    /// Whether that is the model chosen for the tenant, or else the model of new tenants.
     pub is_current: bool,
-    /// Name of the model of its other vectors, or its fingerprint.
+    /// Name of the model of the other vectors, or its fingerprint.
     pub other_model: Option<String>,
-    /// Until when the other vectors are kept, where a switch has put them away.
+    /// Until when the other vectors are kept, if they are left from before a switch.
     pub kept_until: Option<Timestamp>,
-    /// Bytes of the segments with the other vectors.
+    /// Bytes of the segments that hold the other vectors.
     pub other_bytes: u64,
 }
 
-/// A tenant with the state of its vectors.
+/// A tenant and the state of its vectors.
 #[derive(Debug, Clone)]
 pub struct TenantReembed {
     /// The tenant.
     pub tenant: TenantId,
-    /// Its vectors; nothing of a tenant with a problem.
+    /// The state of its vectors; empty if there is a problem.
     pub state: ReembedState,
-    /// The work on it, if there is or was any.
+    /// The current or last run of the change, if any.
     pub run: Option<ReembedRun>,
-    /// The work that it would be, where that was asked for.
+    /// The estimated work, if that was requested.
     pub estimate: Option<ReembedEstimate>,
-    /// The reason for which the order could not be carried out; of a tenant that is not named.
+    /// The reason why the order failed for this tenant; only set if the order named no tenant.
     pub problem: Option<String>,
 }
 
 impl Engine {
-    /// The embedding models.
+    /// All loaded embedding models.
     pub fn models(&self) -> &Models {
         &self.models
     }
 
-    /// The model of a tenant: that of its vectors, or, where it has none, that which was chosen for
-    /// it or that of new tenants.
+    /// The model of a tenant: the one that made its vectors or, if it has none, the one chosen for
+    /// it or the model of new tenants.
     ///
     /// # Errors
-    /// [`IngestError::ModelMismatch`] where it is not loaded; errors of the disk.
+    /// [`IngestError::ModelMismatch`] if it is not loaded; errors of the disk.
     pub fn embedder_of(&self, tenant: &Tenant) -> Result<Arc<dyn Embedder>, EngineError> {
         let collection = self.ingest.open(tenant)?;
         Ok(self.ingest.model_of(tenant, &collection)?)
     }
 
-    /// Carries out an order about one tenant, or about every tenant of the key; returns their
-    /// states. Of many, one with an error does not hold the others up. New vectors are of the model
-    /// `to`, by default the one that was chosen for the tenant or else that of new tenants. Work
-    /// goes on in the background.
+    /// Carries out an order for one tenant, or for every tenant that the key reaches as a whole;
+    /// returns their states. In the latter case, an error with one tenant does not stop the others.
+    /// New vectors are made by the model `to`, by default the one chosen for the tenant or else the
+    /// model of new tenants. The work itself runs in the background.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::Forbidden`] for a key that reaches only a
@@ -123,7 +123,7 @@ impl Engine {
         let mut estimate = None;
         match action {
             None => {}
-            // One tenant whose model is missing does not hold the others up.
+            // One tenant whose model is not loaded does not stop the others.
             Some(ReembedAction::Estimate | ReembedAction::Start) if !is_named && to.is_none() => {}
             Some(ReembedAction::Estimate) => {
                 estimate = Some(self.ingest.estimate_reembed(tenant, &collection, target()?)?);
@@ -167,7 +167,8 @@ impl Engine {
         }
     }
 
-    /// Changes of the model as jobs: of a tenant, or of all of the key; in one state, or in any.
+    /// Lists changes of model as jobs: of one tenant or of all that the key reaches, in one state
+    /// or any.
     pub fn reembed_jobs(
         &self,
         grant: &Grant,

@@ -28,7 +28,7 @@ impl Engine {
     /// a reranker.
     ///
     /// # Errors
-    /// Errors of the reranker; a request that was cancelled or ran out of time.
+    /// Errors of the reranker; a request that was canceled or ran out of time.
     pub fn relevance(
         &self,
         context: &RequestContext,

@@ -1,4 +1,4 @@
-//! Tenants and sub-tenants.
+//! Tenants and sub-tenants: creating, deleting, listing, limits and counts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,49 +18,49 @@ use lodestone_types::{CollectionId, Grant, SubTenantId, TenantId, TenantMode, Te
 pub struct Stats {
     /// Searchable chunks or vectors of the sub-tenant.
     pub objects: u64,
-    /// Searchable chunks or vectors of every sub-tenant that the key reaches.
+    /// Searchable chunks or vectors of all sub-tenants that the key reaches.
     pub tenant_objects: u64,
-    /// Sources of the sub-tenant in every state.
+    /// Sources of the sub-tenant, in any state.
     pub sources: u64,
     /// Memories of the sub-tenant that have not expired.
     pub memories: u64,
-    /// The embedding model.
+    /// The embedding model of the tenant.
     pub model: TenantModel,
 }
 
-/// Limits and model of a tenant that is made.
+/// Limits and embedding model of a tenant to be created.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TenantPlan {
-    /// Limits of its own.
+    /// The tenant's own limits, which override the server's.
     pub limits: TenantLimits,
-    /// Name of its embedding model; the server's where none is named.
+    /// Name of the embedding model; `None` takes the server's current one.
     pub embedding_model: Option<String>,
 }
 
-/// The use of a tenant and its limits.
+/// A tenant's usage and limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TenantUsage {
-    /// Sources and bytes, and all limits.
+    /// Sources and bytes used, and all limits.
     pub allowance: Allowance,
-    /// Client vectors, or chunks of documents and memories.
+    /// Number of client vectors, or of chunks of documents and memories.
     pub vectors: u64,
-    /// Requests of the last minute; not counted without a limit of them.
+    /// Requests in the last minute; `None` if they are not limited, and so not counted.
     pub requests: Option<u64>,
-    /// Workers that process its documents now.
+    /// Workers that are processing its documents now.
     pub ingest_workers: usize,
 }
 
 /// The embedding model of a tenant.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TenantModel {
-    /// Its name, or its fingerprint where it is not loaded; none for client vectors.
+    /// Its name, or its fingerprint if it is not loaded; `None` for client vectors.
     pub name: Option<String>,
-    /// Width of the vectors, once known.
+    /// Dimension of the vectors, once known.
     pub dimension: Option<u32>,
 }
 
 impl Engine {
-    /// The use of a tenant and its limits.
+    /// Reports a tenant's usage and limits.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::Forbidden`] for a key that reaches only a
@@ -87,10 +87,10 @@ impl Engine {
         })
     }
 
-    /// Replaces the limits of a tenant.
+    /// Replaces the limits of a tenant; returns its collection and its usage.
     ///
     /// # Errors
-    /// [`EngineError::Forbidden`] for a key that is not for all tenants;
+    /// [`EngineError::Forbidden`] for a key without the scope of all tenants;
     /// [`EngineError::TenantNotFound`].
     pub fn set_tenant_limits(
         &self,
@@ -114,8 +114,8 @@ impl Engine {
     /// Creates a tenant.
     ///
     /// # Errors
-    /// [`EngineError::Forbidden`] for a key that is not for all tenants;
-    /// [`EngineError::TenantExists`]; [`EngineError::ModelUnknown`]; a schema against the rules.
+    /// [`EngineError::Forbidden`] for a key without the scope of all tenants;
+    /// [`EngineError::TenantExists`]; [`EngineError::ModelUnknown`]; an invalid schema.
     pub fn create_tenant(
         &self,
         grant: &Grant,
@@ -142,8 +142,8 @@ impl Engine {
         self.make_tenant(id, mode, schema, plan)
     }
 
-    /// Its descriptor first: a tenant that is visible also survives the loss of the catalog.
-    /// Three fsyncs.
+    /// Creates a tenant, writing its descriptor before its row in the catalog, so that every
+    /// visible tenant survives the loss of the catalog. Costs three fsyncs.
     pub(super) fn make_tenant(
         &self,
         id: TenantId,
@@ -174,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// Tenants that the key reaches, by name.
+    /// The tenants that the key reaches, by name.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -184,8 +184,8 @@ impl Engine {
         Ok(tenants)
     }
 
-    /// Deletes a tenant with everything in it. It is gone for every reader when this returns;
-    /// its files follow in the background. Returns its collection.
+    /// Deletes a tenant with everything in it; returns its collection. No reader sees it once this
+    /// returns; its files are removed in the background.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::Forbidden`] for a key that reaches only a
@@ -200,11 +200,12 @@ impl Engine {
         let changing = self.ingest.hold_tenants();
         let begun = self.catalog.begin_delete_tenant(&tenant.id);
         if matches!(begun, Err(CatalogError::InDoubt { .. })) {
-            // It is deleted here as soon as it is known that it was.
+            // The background work deletes it as soon as it is known that the catalog has it as
+            // deleted.
             self.ingest.clear_deleted_tenants();
         }
         let collection = begun.map_err(absent)?;
-        // Before the answer: a deleted tenant must not come back with a rebuilt catalog.
+        // Marked before the call returns, so that a rebuilt catalog does not bring the tenant back.
         let marked = descriptors::mark_deleted(&*self.store, collection);
         drop(changing);
         self.ingest.clear_deleted_tenants();
@@ -212,7 +213,7 @@ impl Engine {
         Ok(collection)
     }
 
-    /// A tenant with its sub-tenants that the key reaches: `default` first, then ascending.
+    /// A tenant and its sub-tenants that the key reaches: `default` first, then in ascending order.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`].
@@ -230,7 +231,7 @@ impl Engine {
     /// Deletes a sub-tenant with everything in it.
     ///
     /// # Errors
-    /// [`EngineError::DefaultProtected`]; [`EngineError::SubTenantUnknown`]; what the disk says.
+    /// [`EngineError::DefaultProtected`]; [`EngineError::SubTenantUnknown`]; errors of the disk.
     pub fn delete_sub_tenant(&self, access: &TenantAccess) -> Result<(), EngineError> {
         let sub_tenant = &access.sub_tenant;
         if sub_tenant.is_default() {
@@ -242,7 +243,7 @@ impl Engine {
         }
     }
 
-    /// Counts of a scope.
+    /// Counts the objects of a scope.
     ///
     /// # Errors
     /// Errors of the catalog or the disk.
@@ -258,8 +259,8 @@ impl Engine {
         })
     }
 
-    /// The embedding models of tenants: that of its vectors where a collection is open, else the
-    /// one that was chosen for the tenant, or the server's.
+    /// The embedding models of tenants: for an open collection the model of its vectors, otherwise
+    /// the one chosen for the tenant or the server's current one.
     pub fn tenant_models(&self, tenants: &[Tenant]) -> Vec<TenantModel> {
         let open = self.registry.open_collections().into_iter();
         let open: HashMap<_, _> = open.map(|collection| (collection.id(), collection)).collect();

@@ -1,4 +1,4 @@
-//! Sub-tenants as vector stores: made, named, listed and counted.
+//! Vector stores, which are sub-tenants: creating, naming, listing and counting them.
 
 use crate::sources::sub_tenants_of;
 use crate::{Engine, EngineError, SourceCounts, TenantAccess};
@@ -6,11 +6,11 @@ use lodestone_catalog::{FileBatch, StorePage, VectorStore};
 use lodestone_types::{Grant, Metadata, Scope, SubTenantId, TenantId};
 
 impl Engine {
-    /// Makes an empty sub-tenant with a name of its own. Durable on return.
+    /// Creates an empty sub-tenant with a generated name. Durable on return.
     ///
     /// # Errors
-    /// [`EngineError::Forbidden`] for a key that is limited to sub-tenants; as
-    /// [`Self::open_or_create`]; a full disk; a tenant with as many as it may have.
+    /// [`EngineError::Forbidden`] for a key limited to some sub-tenants; see
+    /// [`Self::open_or_create`]; a full disk; a tenant at its limit of sub-tenants.
     pub fn create_vector_store(
         &self,
         grant: &Grant,
@@ -29,11 +29,11 @@ impl Engine {
             self.open_or_create(grant, &Scope { tenant: tenant.clone(), sub_tenant: name })?;
         self.name_vector_store(&access, Some(title), Some(metadata))?;
         let created = self.vector_store(grant, tenant, &access.sub_tenant)?;
-        // Deleted meanwhile.
+        // `None` means that it was deleted in the meantime.
         created.ok_or(EngineError::SubTenantNotFound)
     }
 
-    /// Gives a sub-tenant another name or other notes; what is `None` stays.
+    /// Sets the title and metadata of a sub-tenant; `None` leaves a value unchanged.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -47,7 +47,7 @@ impl Engine {
         Ok(self.catalog.set_vector_store(collection, name, title, metadata)?)
     }
 
-    /// A sub-tenant that exists and that the key reaches.
+    /// Looks up a sub-tenant that the key reaches; `None` if it does not exist.
     ///
     /// # Errors
     /// [`EngineError::TenantNotFound`]; [`EngineError::ModeMismatch`]; errors of the catalog.
@@ -62,10 +62,10 @@ impl Engine {
         Ok(self.vector_stores(grant, tenant, page)?.0.pop())
     }
 
-    /// Sub-tenants that the key reaches; whether there are more behind them comes second.
+    /// Lists sub-tenants that the key reaches; the second value says whether more follow.
     ///
     /// # Errors
-    /// As [`Self::vector_store`].
+    /// See [`Self::vector_store`].
     pub fn vector_stores(
         &self,
         grant: &Grant,
@@ -81,7 +81,7 @@ impl Engine {
         Ok((stores, has_more))
     }
 
-    /// The sources of a scope by their states, and the bytes of their originals.
+    /// Counts the sources of a scope by state, and the bytes of their originals.
     ///
     /// # Errors
     /// Errors of the catalog or the disk.
@@ -93,7 +93,7 @@ impl Engine {
         Ok((self.source_counts(access)?, bytes))
     }
 
-    /// Keeps a batch of files.
+    /// Stores the record of a file batch.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -106,7 +106,7 @@ impl Engine {
         Ok(self.catalog.add_file_batch(collection, &access.sub_tenant, batch)?)
     }
 
-    /// A batch of files.
+    /// Looks up a file batch.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -118,7 +118,7 @@ impl Engine {
         Ok(self.catalog.file_batch(access.tenant.collection, &access.sub_tenant, id)?)
     }
 
-    /// Notes that a batch is canceled.
+    /// Marks a file batch as canceled.
     ///
     /// # Errors
     /// Errors of the catalog.

@@ -60,7 +60,7 @@ impl Gate {
     /// Waits until a request may be sent.
     ///
     /// # Errors
-    /// [`EmbedError::Closed`]; [`EmbedError::Stopped`] if the request was cancelled or ran out of
+    /// [`EmbedError::Closed`]; [`EmbedError::Stopped`] if the request was canceled or ran out of
     /// time.
     pub fn enter(&self, lane: Lane, context: &RequestContext) -> Result<Permit<'_>, EmbedError> {
         let mut state = self.state.lock();
