@@ -1,8 +1,9 @@
-//! Changing a source's metadata without processing it again.
+//! Changes a source's metadata without processing the source again.
 //!
-//! The source's rows are copied, vectors and all, into a small segment with the new record. Waiting
-//! jobs of the same source are amended too: the change came after they were accepted.
-//! If that job fails, `failure` makes the changed words of the visible version searchable.
+//! The source's rows are copied, vectors included, into a small segment with the new record.
+//! Waiting jobs of the same source are amended too, because the change came after they were
+//! accepted. If such a job fails, `failure` makes the changed words of the visible version
+//! searchable.
 
 use std::sync::Arc;
 
@@ -14,28 +15,28 @@ use lodestone_io::store::Key;
 use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, Edit, uploads};
 use lodestone_types::{Metadata, Origin, SourceId, SourceRecord, SubTenantId};
 
-/// Attempts of one change at most: each but the first two is caused by another publication of the
-/// same source meanwhile.
+/// Maximum attempts at one change. Every attempt after the second means that the same source was
+/// published again in between.
 const ROUNDS_MAX: usize = 16;
 
-/// New maps; `None` keeps what is stored.
+/// New metadata maps; `None` keeps the stored map.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Amendment {
-    /// The tenant's map.
+    /// The tenant-defined metadata.
     pub tenant_metadata: Option<Metadata>,
-    /// The document's map.
+    /// The metadata of the document.
     pub document_metadata: Option<Metadata>,
 }
 
 impl Ingest {
-    /// Replaces metadata maps. Filters and listings use them when this returns. Where words that
-    /// searches use have changed, the original is accepted for processing once more, with the new
-    /// maps and before they are visible: after an error in between, the job brings all of it, and
-    /// nothing but the job does.
+    /// Replaces metadata maps. Filters and listings use the new ones once this returns. If words
+    /// that searches use have changed, the original is first accepted for processing once more,
+    /// with the new maps, and only then are the maps made visible: after an error in between, the
+    /// job applies the whole change, and nothing else does.
     ///
     /// # Errors
-    /// [`IngestError::SourceUnknown`]; maps against limits or schema; a full queue; what the disk
-    /// says.
+    /// [`IngestError::SourceUnknown`]; maps that violate limits or the schema; a full queue; errors
+    /// of the disk.
     pub fn amend(
         &self,
         tenant: &Tenant,
@@ -84,7 +85,8 @@ impl Ingest {
                         self.accept(job)?;
                     }
                     outdated => {
-                        // The original may be large: not under the writer's lock.
+                        // Storing a large original takes time, so it is not done under the writer's
+                        // lock.
                         drop(writer);
                         self.drop_unused(outdated);
                         let job = self.stored_again(collection, &after)?;
@@ -108,8 +110,9 @@ impl Ingest {
         Err(CollectionError::Unsettled { collection, look_ups }.into())
     }
 
-    /// Stores the original of a visible source once more, for a job of the time when it was first
-    /// accepted. It is mapped, so that it takes no memory of the process, however large it is.
+    /// Stores the original of a visible source once more, for a job that keeps the time of its
+    /// first upload. The file is memory-mapped, so that it takes no memory of the process, however
+    /// large it is.
     fn stored_again(
         &self,
         collection: &Collection,
@@ -139,7 +142,7 @@ impl Ingest {
         let job =
             self.store_original(collection, &record.sub_tenant, submission, record.uploaded_at)?;
         if file.has_faulted() || !file.is_whole() {
-            // What could not be read was copied as zeros.
+            // Pages that could not be read were copied as zeros.
             self.delete_originals(&[job.raw_key]);
             return Err(damaged());
         }
@@ -168,7 +171,7 @@ fn amended(before: &SourceRecord, amendment: &Amendment) -> SourceRecord {
     after
 }
 
-/// The text of the metadata that searches read: title and searchable values.
+/// The metadata text that searches read: the title and the searchable values.
 fn words(tenant: &Tenant, record: &SourceRecord) -> (String, String) {
     let schema = tenant.schema.as_ref();
     let searchable = schema.map(|schema| schema.searchable_text(&record.tenant_metadata));

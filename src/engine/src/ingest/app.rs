@@ -2,12 +2,12 @@
 //! forms.
 //!
 //! ```text
-//! {"content": {"markdown" | "html_base64" | "text": the body, the first of them that is there
-//!              "csv_base64": added to it},
+//! {"content": {"markdown" | "html_base64" | "text": the body, the first of them that is present
+//!              "csv_base64": appended to it},
 //!  "attachments": [{"title", "content": text}]}
 //! ```
-//! The object is the stored original. Everything else in it was read when it was accepted, and is
-//! not interpreted here. URLs of attachments are not fetched.
+//! The object itself is the stored original. Everything else in it was read when it was accepted
+//! and is not interpreted here. URLs of attachments are not fetched.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,21 +16,21 @@ use serde::Deserialize;
 use lodestone_extract::Format;
 use lodestone_types::{Block, BlockKind, Extracted};
 
-/// Why a record cannot be read.
+/// The reason why a record cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppProblem {
-    /// Nothing in it can be searched.
+    /// The record holds no searchable text.
     #[error("content holds no text: give markdown, html_base64, text, csv_base64 or an attachment")]
     Empty,
-    /// A part is not what its name says.
+    /// A member is not valid base64.
     #[error("content.{part} is not valid base64: {problem}")]
     NotBase64 {
-        /// The member.
+        /// Name of the member.
         part: &'static str,
-        /// Description of the error.
+        /// Description of the decoding error.
         problem: String,
     },
-    /// A member of another type, or twice.
+    /// A member has the wrong type or occurs twice.
     #[error("content and attachments must be objects of texts, with each member once")]
     Malformed,
 }
@@ -55,18 +55,18 @@ struct Attachment {
     content: Option<String>,
 }
 
-/// A part of a record for one reader.
+/// A part of a record, to be parsed on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Format of the bytes.
+    /// The format of the bytes.
     pub(super) format: Format,
     /// The bytes to extract.
     pub(super) bytes: Vec<u8>,
-    /// Heading above it; empty for the body.
+    /// The heading above the part; empty for the body.
     pub(super) heading: String,
 }
 
-/// The parts of a record in reading order, at least one.
+/// Splits a record into its parts in reading order, at least one.
 ///
 /// # Errors
 /// [`AppProblem`].
@@ -102,14 +102,14 @@ pub(super) fn parts(original: &[u8]) -> Result<Vec<Part>, AppProblem> {
 }
 
 fn decoded(part: &'static str, text: &str) -> Result<Vec<u8>, AppProblem> {
-    // Encoders break lines.
+    // Encoders insert line breaks.
     let compact: String = text.split_ascii_whitespace().collect();
     STANDARD
         .decode(compact)
         .map_err(|error| AppProblem::NotBase64 { part, problem: error.to_string() })
 }
 
-/// Appends the content of a part under its heading.
+/// Appends the content of a part, under its heading if it has one.
 pub(super) fn append(whole: &mut Extracted, heading: &str, part: Extracted) {
     let Extracted { text, title, blocks, pages: _, geometry: _, warnings } = part;
     whole.warnings.extend(warnings);
@@ -122,7 +122,7 @@ pub(super) fn append(whole: &mut Extracted, heading: &str, part: Extracted) {
         separate(whole);
         whole.text.push_str("## ");
         let start = whole.text.len();
-        // A heading is one line, whatever the title holds.
+        // A heading must be a single line, whatever the title contains.
         whole.text.push_str(&heading.split_whitespace().collect::<Vec<_>>().join(" "));
         let range = start..whole.text.len();
         whole.blocks.push(Block { kind: BlockKind::Heading { level: 2 }, range });

@@ -1,14 +1,14 @@
-//! Triplets that a generator adds to the graphs of chunks, where the operator wants it.
+//! Triplets that a generator adds to the graphs of chunks, if the operator enables that.
 //!
 //! ```text
 //! sources, by rule -> batches of a source's chunks -> GraphReader -> graph::claims::merge
-//!                       while there is time; else the graph by rule stands
+//!                       while there is time; otherwise the graph by rule remains
 //! ```
-//! No error here fails a document. One claim is delayed by [`CLAIM_TIME_MAX`] and one call
-//! ([`CALL_TIME_MAX`]) at most; after [`FAILURES_MAX`] failed calls in a row no claim asks for
-//! [`REST_MILLIS`]. Chunks that were left to the rules are logged and counted. Chunks of two
-//! sources never share a request: a hostile text spoils the reply about itself alone. Sources that
-//! are built anew after damage have the graph by rule.
+//! No error here fails a document. One claim is delayed by at most [`CLAIM_TIME_MAX`] plus one call
+//! ([`CALL_TIME_MAX`]). After [`FAILURES_MAX`] consecutive failures, the generator is not called
+//! for [`REST_MILLIS`]. Chunks that were left to the rules are logged and counted. Chunks of two
+//! sources never share a request, so a hostile text can only spoil the reply about itself. Sources
+//! that are rebuilt after damage get the graph by rule.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -20,48 +20,48 @@ use lodestone_graph::claims::{self, Added, ChunkText, Request};
 use lodestone_storage::segment::NewSource;
 use lodestone_types::Timestamp;
 
-/// Time of all calls of one claim at most.
+/// Time limit of all calls for one claim.
 const CLAIM_TIME_MAX: Duration = Duration::from_secs(120);
-/// Time of one call at most.
+/// Time limit of one call.
 const CALL_TIME_MAX: Duration = Duration::from_secs(30);
-/// Failed calls in a row after which the generator is not asked for a while.
+/// Consecutive failures after which the generator is not called for a while.
 const FAILURES_MAX: u32 = 2;
-/// Time for which it is then not asked.
+/// Duration of that pause.
 const REST_MILLIS: u64 = 60_000;
 
-/// A language model that reads passages for graphs. Blocking.
+/// A language model that extracts graphs from passages. Blocking.
 pub trait GraphReader: Send + Sync + fmt::Debug {
-    /// Its reply, in at most `time_max`.
+    /// Returns the model's reply within `time_max`.
     ///
     /// # Errors
-    /// The reason why there is none, for the log.
+    /// The reason why there is no reply, for the log.
     fn reply(&self, request: &Request, time_max: Duration) -> Result<String, String>;
 
-    /// Ends the calls under way; later ones end at once.
+    /// Ends the calls in progress; later calls end at once.
     fn end(&self);
 }
 
-/// Counts of the calls to the generator since the start, and of their results.
+/// Counts of the calls to the generator since the start, and of their outcomes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClaimCounts {
     /// Calls.
     pub calls: u64,
-    /// Calls that failed, took too long or could not be read.
+    /// Calls that failed, timed out or returned an unreadable reply.
     pub failures: u64,
-    /// Chunks that have their graph by rule alone although more was wanted.
+    /// Chunks that only have their graph by rule although the generator was enabled.
     pub chunks_by_rule: u64,
-    /// Triplets that were added.
+    /// Triplets added by the generator.
     pub triplets: u64,
-    /// Claims of the generator that no text supports.
+    /// Statements of the generator that no text supports.
     pub refused: u64,
 }
 
-/// The reader with its counts.
+/// The counters, and the state of the pause after failures.
 #[derive(Debug, Default)]
 pub(super) struct Claimed {
-    /// Failed calls in a row, of all claims.
+    /// Consecutive failed calls, over all claims.
     failures_in_row: AtomicU32,
-    /// Time in milliseconds until which it is not asked.
+    /// Time in milliseconds until which the generator is not called.
     rests_until: AtomicU64,
     calls: AtomicU64,
     failures: AtomicU64,
@@ -70,7 +70,7 @@ pub(super) struct Claimed {
     refused: AtomicU64,
 }
 
-/// The calls of one claim.
+/// The calls for one claim.
 struct Round {
     ends: Timestamp,
     chunks_by_rule: usize,
@@ -78,7 +78,7 @@ struct Round {
 }
 
 impl Ingest {
-    /// Lets the generator add to the graphs of sources, if there is one.
+    /// Lets the generator, if there is one, add to the graphs of sources.
     pub(super) fn add_claims(&self, sources: &mut [NewSource]) {
         let Some(reader) = self.graph_reader.as_deref() else { return };
         let mut round = Round {
@@ -138,7 +138,7 @@ impl Ingest {
         }
     }
 
-    /// Counts of the calls to the generator, and of their results.
+    /// Counts of the calls to the generator, and of their outcomes.
     pub fn claim_counts(&self) -> ClaimCounts {
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
         let Claimed {
@@ -171,7 +171,7 @@ impl Claimed {
             }
             Err(_) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
-                // After a rest one more failure is enough for the next.
+                // The counter is not reset, so after a pause one more failure starts the next.
                 if self.failures_in_row.fetch_add(1, Ordering::Relaxed) + 1 >= FAILURES_MAX {
                     let until = now.plus_millis(REST_MILLIS);
                     self.rests_until.store(until.0, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! Deletions. When one returns, nothing that it names is visible to any read.
+//! Deletions. Once one returns, nothing that it names is visible to any read.
 //!
-//! Under the writer's lock: first the manifest, then the catalog. A crash between the two leaves a
-//! deletion that was never acknowledged, and at most an accepted replacement that is still waiting
-//! and will become visible. All that it keeps of the version before it is written into its job
-//! first, so that the replacement comes as it was acknowledged.
+//! Under the writer's lock, the manifest is changed first and the catalog second. A crash between
+//! the two leaves a deletion that was never acknowledged and, at most, an accepted replacement that
+//! is still queued and will become visible. Everything that the replacement takes over from the
+//! previous version is written into its job first, so that it appears as it was acknowledged.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::ingest::{Ingest, IngestError};
 use lodestone_storage::collection::{Collection, Edit, Outcome, Snapshot};
 use lodestone_types::{SourceId, SourceRecord, SubTenantId};
 
-/// Result of a deletion.
+/// The result of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Deleted {
     /// Ids that existed, in the order of the request.
     pub deleted: Vec<SourceId>,
-    /// Ids that did not.
+    /// Ids that did not exist.
     pub not_found: Vec<SourceId>,
 }
 
 impl Ingest {
-    /// Deletes sources with their jobs and originals. Unknown ids are no error.
+    /// Deletes sources with their jobs and originals. Unknown ids are not an error.
     ///
     /// # Errors
     /// Errors of the disk or the catalog; the deletion may then be repeated.
@@ -69,8 +69,8 @@ impl Ingest {
         Ok(found)
     }
 
-    /// Has the jobs of sources, or of all of a sub-tenant, hold what they keep of visible versions.
-    /// A source without a job that has not succeeded costs one look-up and no write.
+    /// Makes the jobs of the given sources, or of a whole sub-tenant, store what they take over
+    /// from visible versions. A source without a pending job costs one lookup and no write.
     fn keep_for_jobs(
         &self,
         collection: &Collection,
@@ -79,7 +79,7 @@ impl Ingest {
         sources: Option<&[SourceId]>,
     ) -> Result<(), IngestError> {
         let awaited = self.catalog.yet_to_succeed(collection.id(), sub_tenant, sources)?;
-        // Of a record that cannot be read, nothing could be published either.
+        // If a record cannot be read, nothing could be published from it either.
         let stored = awaited.iter().filter_map(|id| snapshot.record(sub_tenant, id).ok().flatten());
         let stored: Vec<SourceRecord> = stored.collect();
         if !stored.is_empty() {
@@ -88,12 +88,12 @@ impl Ingest {
         Ok(())
     }
 
-    /// Tells the catalog of the newest commit, so that a disk that loses it is noticed, and query
-    /// nodes load it. The commit is durable, so that a catalog which cannot note it fails it only
-    /// where there may be such nodes.
+    /// Records the newest commit in the catalog, so that its loss on disk is noticed and query
+    /// nodes load it. The commit itself is already durable: if the catalog cannot record it, that
+    /// is an error only where query nodes may exist.
     ///
     /// # Errors
-    /// Those of the catalog, as half done.
+    /// Errors of the catalog, as [`IngestError::OutcomeUnknown`].
     pub(super) fn record_head(&self, collection: &Collection) -> Result<(), IngestError> {
         let Some(head) = collection.head() else { return Ok(()) };
         match self.catalog.record_head(collection.id(), head) {
@@ -107,7 +107,7 @@ impl Ingest {
         }
     }
 
-    /// Deletes a sub-tenant with everything in it. Returns whether it existed.
+    /// Deletes a sub-tenant with everything in it; returns whether it existed.
     ///
     /// # Errors
     /// Errors of the disk or the catalog; the deletion may then be repeated.

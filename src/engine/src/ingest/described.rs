@@ -1,4 +1,4 @@
-//! Changes of a tenant itself: in the catalog, and in the descriptor from which a lost one is
+//! Changes to tenants themselves, in the catalog and in the descriptor from which a lost catalog is
 //! rebuilt.
 
 use lodestone_catalog::descriptors::{self, Descriptor};
@@ -11,13 +11,13 @@ use parking_lot::MutexGuard;
 use crate::ingest::{Ingest, IngestError};
 
 impl Ingest {
-    /// Keeps others from making, changing and deleting tenants, so that descriptors tell what the
-    /// catalog does. Taken after a collection's writer, never before.
+    /// Excludes concurrent creation, change and deletion of tenants, so that descriptors agree with
+    /// the catalog. Lock order: after a collection's writer, never before.
     pub(crate) fn hold_tenants(&self) -> MutexGuard<'_, ()> {
         self.tenants.lock()
     }
 
-    /// Changes limits and model of a tenant. Durable on return, and a lost catalog has them again.
+    /// Changes the limits or the model of a tenant. Durable on return, even if the catalog is lost.
     ///
     /// # Errors
     /// [`CatalogError::CollectionUnknown`]; errors of the disk or the catalog.
@@ -42,8 +42,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// Notes the model that a tenant is moved `to`. On the way back to the model of `target` a
-    /// tenant for which none was ever chosen goes on following the server's.
+    /// Records the model `to` which a tenant is being moved. On the way back to the model `target`,
+    /// a tenant that never had a model chosen keeps following the server's.
     pub(super) fn note_choice(
         &self,
         tenant: &Tenant,
@@ -59,8 +59,7 @@ impl Ingest {
         }
     }
 
-    /// The vectors of the model that a tenant was to be moved to are given up: a choice of that
-    /// model too.
+    /// Called when a change of model is given up: also takes back the choice of that model.
     pub(super) fn take_back_choice(
         &self,
         collection: &Collection,
@@ -75,8 +74,8 @@ impl Ingest {
         }
     }
 
-    /// Has a tenant keep to `model`, unless it does already: one for which none was chosen follows
-    /// the server's.
+    /// Makes a tenant keep to `model`, unless it does so already. A tenant without a choice of its
+    /// own follows the server's model.
     fn follow_model(&self, tenant: &Tenant, model: &dyn Embedder) -> Result<(), IngestError> {
         let is_followed = |tenant: &Tenant| {
             let chosen = self.models.chosen(tenant.embedding_model.as_deref());
@@ -91,8 +90,8 @@ impl Ingest {
         })
     }
 
-    /// Writes the descriptor of a tenant that was limited by a release whose descriptors told no
-    /// limits, or whose change was cut off between descriptor and catalog.
+    /// Updates the descriptor of a tenant if it lacks the limits or the model in the catalog: an
+    /// older release wrote none, or a change was interrupted between descriptor and catalog.
     pub(super) fn describe(&self, tenant: &Tenant) {
         if tenant.limits == Default::default() && tenant.embedding_model.is_none() {
             return;

@@ -1,19 +1,19 @@
-//! Sources that are ready to be embedded.
+//! Sources that have been parsed and chunked and are ready to be embedded.
 
 use lodestone_storage::segment::{NewRow, NewSource, SparseRow};
 use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{ChunkDraft, LineBox, SourceRecord, TenantSchema, page_boxes};
 
-/// A source that is ready to be embedded.
+/// A source that has been parsed and chunked and is ready to be embedded.
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
     pub(super) record: SourceRecord,
     pub(super) title_text: String,
     pub(super) searchable: String,
     pub(super) chunks: Vec<ChunkDraft>,
-    /// Headings and header row over each chunk.
+    /// The headings and table header that apply to each chunk.
     pub(super) contexts: Vec<String>,
-    /// The lines of each chunk on its pages.
+    /// The positions of each chunk's lines on its pages.
     pub(super) lines: Vec<Vec<LineBox>>,
     /// Vectors of chunks that need not be embedded again.
     pub(super) known: Vec<Option<Vec<f32>>>,
@@ -26,7 +26,7 @@ impl Draft {
         self.chunks.len() as u32
     }
 
-    /// The title and the searchable values that stand before every chunk.
+    /// The title and the searchable values, which precede every chunk.
     pub(super) fn words(&self) -> (&str, &str) {
         (&self.title_text, &self.searchable)
     }
@@ -37,8 +37,8 @@ impl Draft {
         schema.map(|schema| schema.searchable_text(&record.tenant_metadata)).unwrap_or_default()
     }
 
-    /// The text that the model reads for each chunk: title, searchable values and headings give a
-    /// passage the context that its neighbours would (RETRIEVAL 1.6).
+    /// The texts to embed, one per chunk. Title, searchable values and headings give a passage the
+    /// context that its neighbors would (RETRIEVAL 1.6).
     pub(super) fn passages(&self) -> impl Iterator<Item = String> {
         let (title, searchable) = self.words();
         self.chunks.iter().zip(&self.contexts).map(move |(chunk, context)| {
@@ -46,7 +46,8 @@ impl Draft {
         })
     }
 
-    /// Vectors and, by rule, what each chunk names and states make rows of the chunks.
+    /// Combines the chunks with their vectors into rows, and extracts the graph of each chunk by
+    /// rule.
     pub(super) fn into_source(
         self,
         vectors: Vec<Vec<f32>>,

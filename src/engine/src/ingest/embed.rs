@@ -1,9 +1,9 @@
-//! Embedding of passages, none of them twice.
+//! Embeds passages, each of them only once.
 //!
 //! ```text
 //! passage -> unchanged since the visible version?  its vector is copied from there
-//!         -> embedded before the server stopped?    its vector was kept
-//!         -> else the model, in slices: after each its vectors are kept and progress is reported
+//!         -> embedded before the server stopped?   its vector was kept
+//!         -> otherwise the model, in slices: after each, vectors are kept and progress is reported
 //! ```
 
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use lodestone_types::{
     ErrorKind, JobErrorCode, RequestContext, RowId, Sequence, SourceKind, Stage,
 };
 
-/// Counts of the vectors of passages, by where they come from.
+/// Counts of passage vectors by their origin.
 #[derive(Debug, Clone)]
 pub struct VectorMeters(Labelled<Counter, 3>);
 
@@ -33,7 +33,7 @@ impl Default for VectorMeters {
 }
 
 impl VectorMeters {
-    /// Enters them into a registry.
+    /// Registers the metrics.
     pub fn enter(&self, registry: &mut Registry) {
         let help = "Vectors of passages: embedded, taken from an unchanged passage, or kept by an \
             interrupted job";
@@ -47,11 +47,11 @@ impl VectorMeters {
     }
 }
 
-/// Passages of one slice: some seconds of one core, so that little is lost and much is batched.
+/// Passages per slice: a few seconds of one core, so that little is lost and batches fill up.
 const SLICE_PASSAGES: usize = 256;
 
 impl Ingest {
-    /// Fills in the vectors of chunks that are the same in the visible version of their source.
+    /// Fills in the vectors of chunks that are unchanged since the visible version of their source.
     pub(super) fn reuse(&self, snapshot: &Snapshot, model: &dyn Embedder, draft: &mut Draft) {
         let is_comparable = snapshot.manifest.embedding.as_deref() == Some(model.fingerprint());
         if !is_comparable {
@@ -62,13 +62,13 @@ impl Ingest {
                 let passages: Vec<String> = draft.passages().collect();
                 draft.known = passages.iter().map(|text| vectors.get(text).cloned()).collect();
             }
-            // Damage there is noticed by reads; here it only costs work.
+            // Reads will notice the damage; here it only costs work.
             Err(error) => tracing::warn!(%error, "vectors of the visible version are not reused"),
         }
     }
 
-    /// Vectors for the chunks of all drafts, embedded together, so that batches fill over
-    /// documents; and their graphs.
+    /// Embeds the chunks of all drafts together, so that batches fill across documents, and adds
+    /// their graphs. `kept` holds vectors of an interrupted run and stores new ones.
     pub(super) fn embed(
         &self,
         model: &dyn Embedder,
@@ -136,7 +136,7 @@ impl Ingest {
         Ok(with_vectors.collect())
     }
 
-    /// Vectors of passages: documents are left to an ingest node where one has room.
+    /// Embeds passages. Documents go to an ingest node if one has room.
     pub(super) fn embed_passages(
         &self,
         model: &dyn Embedder,
@@ -151,8 +151,8 @@ impl Ingest {
         }
     }
 
-    /// Whether a long work goes on: not while the server stops, nor when all jobs of a claim were
-    /// canceled. A rebuild belongs to no claim.
+    /// Whether long work should continue: not if the server is stopping, nor if all jobs of the
+    /// claim were canceled. A rebuild belongs to no claim.
     fn is_wanted(&self, is_of_claim: bool, jobs: &[(Sequence, u32)]) -> bool {
         let sequences: Vec<Sequence> = jobs.iter().map(|(sequence, _)| *sequence).collect();
         let is_canceled = || self.catalog.live(&sequences).is_ok_and(|live| live.is_empty());
@@ -180,7 +180,7 @@ fn failed(error: EmbedError) -> Outcome {
     }
 }
 
-/// Vectors of the visible version of a draft's source by the passages that they are of.
+/// The vectors of the visible version of a draft's source, by the passage that they were made from.
 fn visible_vectors(
     snapshot: &Snapshot,
     draft: &Draft,
@@ -190,11 +190,12 @@ fn visible_vectors(
         return Ok(vectors);
     };
     let record = found.record()?;
-    // Vectors that a client sent are of no text of ours.
+    // Vectors sent by clients were not made from our texts.
     let is_ours = record.kind != SourceKind::Embeddings;
     let (title, searchable) = draft.words();
-    // The words around the text must have been the same. A title that is the id may be the end of
-    // the chain of titles, which no passage holds, or a name given: it tells nothing.
+    // The words around the text must be unchanged as well. If the title equals the id, that may be
+    // the last fallback for a title, which no passage contains, or a title that was given: it is
+    // inconclusive.
     let has_same_words = record.title == title
         && record.title != record.id.as_str()
         && draft.searchable_of(&record) == searchable;

@@ -10,80 +10,80 @@ use lodestone_types::metadata::InvalidMetadata;
 use lodestone_types::schema::SchemaError;
 use lodestone_types::{ErrorKind, SourceId};
 
-/// Problem of the way back to a model that is not loaded.
+/// The refusal to switch back to a model that is not loaded.
 pub(super) const NOT_LOADED: &str = "the model of the vectors of before is not loaded: name it \
     with --previous-model-dir, --further-model-dirs or --model-dir";
-/// The remedy of a chosen model that is not loaded.
+/// Advice for a chosen model that is not loaded.
 const NAME_IT: &str = "name its directory with --further-model-dirs, or another model with --to";
 
 /// A refused or failed write.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
-    /// The document cannot be read at all.
+    /// The document cannot be parsed.
     #[error(transparent)]
     Document(#[from] ExtractError),
     /// A record of an application cannot be read.
     #[error(transparent)]
     App(#[from] AppProblem),
-    /// A value contradicts the tenant's schema.
+    /// A value violates the tenant's schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// A metadata map breaks a limit.
+    /// A metadata map exceeds a limit.
     #[error("{field} {problem}")]
     Metadata {
-        /// The map.
+        /// Name of the map.
         field: &'static str,
         /// The limit.
         problem: InvalidMetadata,
     },
-    /// No such source in this scope.
+    /// There is no such source in this scope.
     #[error("source {source_id} does not exist")]
     SourceUnknown {
         /// The id.
         source_id: SourceId,
     },
-    /// No such memory in this scope.
+    /// There is no such memory in this scope.
     #[error("memory {memory_id} does not exist")]
     MemoryUnknown {
         /// The id.
         memory_id: SourceId,
     },
-    /// A memory whose text cannot be kept.
+    /// The text of a memory cannot be stored.
     #[error("the memory cannot be read: {problem}")]
     MemoryText {
-        /// Why.
+        /// The reason.
         problem: String,
     },
     /// Some chunks do not exist; nothing was changed.
     #[error("{} of the chunk ids do not exist", missing.len())]
     ChunksUnknown {
-        /// Their ids, in the order of the request.
+        /// The ids of the missing chunks, in the order of the request.
         missing: Vec<String>,
     },
-    /// A chunk id that is neither one that a client gave nor one derived from a batch.
+    /// A chunk id that was neither given by a client nor derived from a batch.
     #[error("embeddings holds {chunk_id:?}, which is not a chunk id")]
     ChunkIdMalformed {
         /// The id.
         chunk_id: String,
     },
-    /// A change of vectors of more than one batch.
+    /// A change of vectors that spans several batches.
     #[error("embeddings names chunks of several batches")]
     SeveralBatches,
-    /// A chunk id that a vector of another batch has; nothing was stored.
+    /// A chunk id is already used by a vector of another batch; nothing was stored.
     #[error("chunk id {chunk_id:?} is in use under another file_id")]
     ChunkIdTaken {
         /// The id.
         chunk_id: String,
     },
-    /// A vector of another width than the tenant's.
+    /// A vector has another dimension than the tenant's vectors.
     #[error("embeddings are {received} wide, this tenant's are {expected}")]
     DimensionMismatch {
-        /// The tenant's.
+        /// The tenant's dimension.
         expected: usize,
-        /// The request's.
+        /// The dimension in the request.
         received: usize,
     },
-    /// The vectors of the tenant are of another model than the loaded one.
+    /// The vectors of the tenant were made by a model that is not loaded.
     #[error(
         "the vectors of this tenant are of another model ({made_by}) than the server runs \
          with ({loaded}): start it with that model among --further-model-dirs, re-embed the \
@@ -92,21 +92,21 @@ pub enum IngestError {
     ModelMismatch {
         /// Fingerprint of the model that made them.
         made_by: String,
-        /// Fingerprint of the loaded one.
+        /// Fingerprint of the loaded model.
         loaded: String,
     },
-    /// A change of the model that cannot be made.
+    /// A change of model that is refused.
     #[error("{problem}")]
     ReembedRefused {
         /// The reason.
         problem: String,
     },
-    /// The change may have happened or not, or only a part of it has.
+    /// The change may have been made, entirely or in part, or not at all.
     #[error("it is not known whether the change has happened: {cause}")]
     OutcomeUnknown {
-        /// The source that it was about, where it was one.
+        /// The source that the change was about, if it was about one.
         id: Option<SourceId>,
-        /// The error.
+        /// The underlying error.
         cause: String,
     },
     /// The disk is too full for this kind of change.
@@ -114,22 +114,22 @@ pub enum IngestError {
     DiskFull {
         /// The level of free space.
         level: Fullness,
-        /// Bytes that could still be written.
+        /// Free bytes.
         free_bytes: u64,
     },
-    /// The model, where the caller waits for it.
+    /// The embedding model failed while the caller waited for it.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// The catalog.
+    /// An error of the catalog.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The collection.
+    /// An error of the collection.
     #[error(transparent)]
     Collection(#[from] CollectionError),
 }
 
 impl IngestError {
-    /// The error of a change about `id`: names it where the change may have happened all the same.
+    /// Adds the id that a change was about to an error that leaves its outcome unknown.
     pub(super) fn about(self, id: &SourceId) -> Self {
         match self {
             Self::Catalog(CatalogError::InDoubt { cause })
@@ -141,19 +141,19 @@ impl IngestError {
         }
     }
 
-    /// The refusal to make vectors with the model that was chosen for a tenant.
+    /// The error if the model chosen for a tenant is not loaded.
     pub(crate) fn chosen_not_loaded(tenant: &Tenant) -> Self {
         let name = tenant.embedding_model.as_deref().unwrap_or_default();
         let problem = format!("the tenant's model {name} is not loaded: {NAME_IT}");
         Self::ReembedRefused { problem }
     }
 
-    /// The error of a step after one that is durable already.
+    /// The error of a step that failed after an earlier one had become durable.
     pub(crate) fn half_done(error: impl std::fmt::Display) -> Self {
         Self::OutcomeUnknown { id: None, cause: error.to_string() }
     }
 
-    /// The kind of error: it says what the caller should do.
+    /// Classifies the error by what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Document(error) => error.kind(),

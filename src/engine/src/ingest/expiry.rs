@@ -1,4 +1,4 @@
-//! The end of memories that are kept for a time only.
+//! Removes memories whose lifetime has ended.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use lodestone_storage::collection::{Collection, CollectionError, Edit, Snapshot}
 use lodestone_types::{Filter, SourceId, SourceKind, SubTenantId, memory};
 
 impl Ingest {
-    /// Removes expired memories. They are invisible already; this frees their disk space. Returns
+    /// Removes expired memories, which are invisible already, to free their disk space; returns
     /// their number.
     ///
     /// # Errors
@@ -41,7 +41,8 @@ impl Ingest {
     }
 }
 
-/// Memories of every sub-tenant that pass `filter`. Documents may hold a key of the same name.
+/// Finds the memories of all sub-tenants that pass `filter`. Documents may have the same key, so
+/// the kind is checked too.
 fn expired_memories(
     snapshot: &Snapshot,
     filter: &Filter,

@@ -1,9 +1,10 @@
-//! Jobs that end badly: on a full disk, and while an older version of their source stays visible.
+//! Handles jobs that fail: on a full disk, and while an older version of their source stays
+//! visible.
 //!
-//! Metadata that is changed while a job waits goes to the job and to the visible version. Its words
-//! are left to the job, which will make them searchable with everything else. If the job fails, the
-//! visible version stays, so its words are made searchable first: its original is processed once
-//! more under the record that it has now, in place, with its version and its sequence.
+//! Metadata changed while a job waits is applied to both the job and the visible version. Its words
+//! become searchable with the job's new version. If the job fails, the visible version stays, so
+//! its words must be made searchable before the job ends: its original is processed again in place,
+//! under its current record, with the same version and sequence.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +16,12 @@ use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, E
 use lodestone_storage::segment::VectorKind;
 use lodestone_types::{CollectionId, ErrorKind, SourceRecord, limits};
 
-/// Pause of a worker after jobs had to be given back.
+/// Pause of a worker after it had to release jobs.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
-/// Times that a visible version is processed again at most because its metadata changed meanwhile.
+/// Maximum times that a visible version is processed again because its metadata changed meanwhile.
 const ROUNDS_MAX: usize = 8;
 
-/// Whether a job that ends so is not tried again.
+/// Whether a job with this outcome is not retried.
 pub(super) fn is_final(job: &ClaimedJob, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Rejected { .. } => true,
@@ -29,8 +30,9 @@ pub(super) fn is_final(job: &ClaimedJob, outcome: &Outcome) -> bool {
     }
 }
 
-/// Whether the catalog may take later what it has refused: not where the change may have happened,
-/// nor where another process writes. One that takes nothing before a restart is asked in vain.
+/// Whether the catalog may accept later what it has refused: not if the change may have been made,
+/// nor if another process writes. A catalog that accepts nothing until a restart is retried in
+/// vain.
 fn may_pass(error: &CatalogError) -> bool {
     match error {
         CatalogError::InDoubt { .. } | CatalogError::Fenced => false,
@@ -39,9 +41,10 @@ fn may_pass(error: &CatalogError) -> bool {
 }
 
 impl Ingest {
-    /// Settles jobs whose claim has failed. Where the disk is too full to note even that, the store
-    /// of the catalog's log is away or another process holds the catalog's file for long, the
-    /// worker keeps them meanwhile: nobody else would ever give them back.
+    /// Settles the jobs of a claim that failed. If even that cannot be recorded, because the disk
+    /// is full, the store of the catalog's log is away or another process holds the catalog's file
+    /// for long, the worker holds on to the jobs and retries, since nobody else would ever release
+    /// them.
     pub(super) fn settle_when_there_is_room(
         &self,
         collection: CollectionId,
@@ -66,8 +69,8 @@ impl Ingest {
         }
     }
 
-    /// Settles a job that has failed for good. Under the writer's lock, so that no amendment comes
-    /// between the last look at the visible version and the end of the job.
+    /// Settles a job that has failed for good. Done under the writer's lock, so that no amendment
+    /// comes between the last check of the visible version and the end of the job.
     pub(super) fn end_badly(
         &self,
         tenant: &Tenant,
@@ -114,8 +117,8 @@ impl Ingest {
         Ok(found.map(|found| found.record()).transpose().map_err(CollectionError::from)?)
     }
 
-    /// Processes a visible version once more. Returns the record that is visible then, or that
-    /// cannot be made any better; nothing where it should be tried later.
+    /// Processes a visible version again. Returns the record that is then visible, or the given one
+    /// if it cannot be improved; `None` if it should be tried again later.
     fn refresh(
         &self,
         tenant: &Tenant,
@@ -150,7 +153,7 @@ impl Ingest {
         let visible = base.find(&record.sub_tenant, &record.id).map(|found| found.record());
         let visible = visible.transpose().map_err(CollectionError::from)?;
         if visible.as_ref() != Some(&record) {
-            // Deleted or changed meanwhile: the next round looks again.
+            // Deleted or changed in the meantime: the next round checks again.
             drop(writer);
             collection.discard(&segment)?;
             return Ok(Some(record));
@@ -169,8 +172,8 @@ impl Ingest {
 mod tests {
     use super::*;
 
-    /// Goal: the error of a transaction that another process kept from beginning is waited out;
-    /// what may have happened, or never will, is not done again.
+    /// Goal: a refusal because another process held the catalog is waited out; a change that may
+    /// have been made, or never will be, is not retried.
     #[test]
     fn refusals_that_may_pass_are_told_from_those_that_will_not() {
         let cause = || "database is locked".to_owned();

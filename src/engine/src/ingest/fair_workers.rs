@@ -1,9 +1,9 @@
-//! Workers shared among tenants: no tenant keeps all of them while others have work.
+//! Shares workers among tenants, so that no tenant occupies all of them while others have work.
 //!
 //! The catalog serves tenants round-robin, one claim each. That alone does not help a tenant whose
-//! work arrives while every worker reads a slow document of another one, so the last free worker of
-//! a duty takes only work of a tenant that no worker works for. A tenant with a limit of workers
-//! has no more than so many of either duty.
+//! work arrives while every worker is busy with slow documents of another one. Therefore the last
+//! free worker of a duty only takes work of tenants that no worker is working for. A tenant with a
+//! limit of workers gets at most that many for each duty.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use lodestone_catalog::CatalogError;
 use lodestone_catalog::job::{Claim, Duty};
 use lodestone_types::{CollectionId, TenantId};
 
-/// The workers of each duty, and the tenants that they work for.
+/// The workers of each duty, and the tenants that they are working for.
 #[derive(Debug)]
 pub(super) struct FairWorkers {
     process: Workers,
@@ -23,7 +23,7 @@ pub(super) struct FairWorkers {
 #[derive(Debug)]
 struct Workers {
     count: usize,
-    /// The tenants with claims in work.
+    /// The tenants with claims in progress.
     busy: Mutex<BTreeMap<CollectionId, Busy>>,
 }
 
@@ -33,7 +33,7 @@ struct Busy {
     claims: usize,
 }
 
-/// One claim in work; ends when dropped.
+/// A claim in progress; it ends on drop.
 #[derive(Debug)]
 pub(super) struct ClaimInWork<'a> {
     workers: &'a Workers,
@@ -41,22 +41,22 @@ pub(super) struct ClaimInWork<'a> {
 }
 
 impl FairWorkers {
-    /// Workers that process documents, and workers that fetch pages.
+    /// Creates the counts for `process` document workers and `fetch` page workers.
     pub(super) fn new(process: usize, fetch: usize) -> Self {
         let workers = |count| Workers { count, busy: Mutex::default() };
         Self { process: workers(process), fetch: workers(fetch) }
     }
 
-    /// Workers that process documents of a tenant now.
+    /// Number of workers that are processing documents of a tenant.
     pub(super) fn processing(&self, collection: CollectionId) -> usize {
         self.process.busy.lock().get(&collection).map_or(0, |busy| busy.claims)
     }
 
-    /// Has an idle worker take its next claim. `claim` is given the collections that have to wait;
-    /// `workers_for` tells how many workers a tenant may have.
+    /// Lets an idle worker take its next claim. `claim` receives the collections that have to wait;
+    /// `workers_for` returns the maximum number of workers of a tenant.
     ///
     /// # Errors
-    /// Those of `claim`.
+    /// Errors of `claim`.
     pub(super) fn take(
         &self,
         duty: Duty,
@@ -67,7 +67,7 @@ impl FairWorkers {
             Duty::Process => &self.process,
             Duty::Fetch => &self.fetch,
         };
-        // Under the lock: two workers must not both think that the other one stays free.
+        // Held during the claim: two workers must not both assume that the other one stays free.
         let mut busy = workers.busy.lock();
         let is_last = busy.values().map(|busy| busy.claims).sum::<usize>() + 1 >= workers.count;
         let has_enough =

@@ -1,12 +1,12 @@
-//! Files that no sub-tenant searches yet: stored as they came, and taken in as sources.
+//! Files that no sub-tenant searches yet: stored as uploaded, and later added as sources.
 //!
 //! ```text
-//! store: original on disk -> row in the catalog: acknowledged
+//! store:   original on disk -> row in the catalog: acknowledged
 //! take in: the original once more, as the upload of a source (`submit`)
 //! ```
-//! A file that sub-tenants have taken in stays a file; each of them has a source of its own, with
-//! the id of the file and a copy of its bytes. So a source is what every other source is, for
-//! merges, backups and rebuilding, and a file can be taken in at any time.
+//! A file that was added to sub-tenants remains a file. Each of those sub-tenants has a source of
+//! its own, with the file's id and a copy of its bytes. To merges, backups and rebuilding it is a
+//! source like any other, and a file can be added at any time.
 
 use bytes::Bytes;
 
@@ -16,19 +16,19 @@ use lodestone_storage::collection::Collection;
 use lodestone_storage::collection::uploads::{self, StoredUpload, UploadLabel};
 use lodestone_types::{Origin, SourceDetail, SourceId, SubTenantId};
 
-/// The word in the label of an original that is a file; no kind of source has it.
+/// The kind in the label of an original that is a file; no source has this kind.
 pub(crate) const FILE_WORD: &str = "stored_file";
 
 /// A file to be stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewFile {
-    /// The purpose that its uploader names.
+    /// The purpose stated by the uploader.
     pub purpose: String,
-    /// Its name without path parts; possibly empty.
+    /// The file name without directories; possibly empty.
     pub filename: String,
-    /// Media type as the uploader said it; possibly empty.
+    /// The media type stated by the uploader; possibly empty.
     pub content_type: String,
-    /// The bytes.
+    /// The content.
     pub content: Bytes,
 }
 
@@ -36,8 +36,8 @@ impl Ingest {
     /// Stores a file. Durable on return.
     ///
     /// # Errors
-    /// A limit of the tenant; [`IngestError::DiskFull`]; what the disk says. Nothing is kept then.
-    /// [`IngestError::OutcomeUnknown`], where it may be.
+    /// A limit of the tenant; [`IngestError::DiskFull`]; errors of the disk. Nothing is stored in
+    /// these cases. [`IngestError::OutcomeUnknown`] if it may have been stored.
     pub fn store_file(
         &self,
         collection: &Collection,
@@ -73,23 +73,23 @@ impl Ingest {
         }
     }
 
-    /// Opens the original of a file, verified.
+    /// Opens the original of a file and verifies it.
     ///
     /// # Errors
-    /// Damage.
+    /// Damaged data.
     pub fn open_file(&self, file: &StoredFile) -> Result<StoredUpload, IngestError> {
         Ok(uploads::open_verified(&*self.store, &file.raw_key)?)
     }
 
-    /// The bytes of a file, verified.
+    /// Reads the bytes of a file and verifies them.
     ///
     /// # Errors
-    /// Damage.
+    /// Damaged data.
     pub fn read_file(&self, file: &StoredFile) -> Result<Bytes, IngestError> {
         Ok(uploads::get(&*self.store, &file.raw_key)?.content.into())
     }
 
-    /// Removes a file; the sources that were made of it stay. Returns whether it was there.
+    /// Removes a file, but not the sources made from it; returns whether the file existed.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -101,7 +101,7 @@ impl Ingest {
     }
 }
 
-/// The label from which a lost catalog gets the row of a file back.
+/// The label from which a lost catalog recovers the row of a file.
 fn label_of(file: &StoredFile) -> UploadLabel {
     let detail = SourceDetail { note: file.purpose.clone(), ..SourceDetail::default() };
     UploadLabel {

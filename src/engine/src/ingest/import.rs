@@ -1,10 +1,11 @@
-//! A tenant that is built from an archive.
+//! Builds a tenant from an archive.
 //!
 //! ```text
 //! descriptor "deleted" -> originals, segments -> one commit -> descriptor -> catalog: visible
 //! ```
-//! Until the last step nobody can name the collection. A tenant that is given up, and one of which
-//! a crash has left files, is described as deleted: the next start removes what is left of it.
+//! Until the last step nobody can name the collection. While it is being built, its descriptor says
+//! that it is deleted: if the import is given up or the process crashes, the next start removes its
+//! files.
 
 use std::sync::Arc;
 
@@ -21,14 +22,14 @@ use lodestone_types::{
     CollectionId, RequestContext, Sequence, SourceRecord, SubTenantId, TenantMode, Timestamp,
 };
 
-/// Rows of one segment, and sources without rows; a source is never divided.
+/// Rows per segment, counting a source without rows as one; a source is never split.
 const SEGMENT_ROWS: usize = 8192;
-/// Bytes of text, vectors and columns under construction of one segment.
+/// Bytes of text, vectors and columns under construction per segment.
 const SEGMENT_BYTES: usize = 32 << 20;
-/// Passages that are embedded together.
+/// Passages embedded in one call.
 const SLICE_PASSAGES: usize = 256;
 
-/// The tenant under way. Dropping it removes what was written, unless it was finished.
+/// A tenant under construction. Dropping it removes what was written, unless it was finished.
 #[derive(Debug)]
 pub(crate) struct NewTenant<'a> {
     ingest: &'a Ingest,
@@ -89,7 +90,7 @@ impl<'a> NewTenant<'a> {
             self.ingest.require_room_for_content()?;
             sub_tenant.as_str().clone_into(&mut label.sub_tenant);
             id.as_str().clone_into(&mut label.source);
-            // The name of the file tells when it was written, not when it was first uploaded.
+            // The file's name holds the time of writing, not that of the first upload.
             label.uploaded_at = self.ingest.clock.now().0;
             label.after = None;
             let (store, ids) = (&*self.ingest.store, &*self.ingest.ids);
@@ -132,14 +133,14 @@ impl<'a> NewTenant<'a> {
         }
     }
 
-    /// A source without rows, with the words that take part in keyword search.
+    /// Creates a source without rows, with the words that take part in keyword search.
     fn with_words(&self, record: SourceRecord) -> NewSource {
         if self.tenant.mode.is_embeddings() {
             let (title_text, searchable) = (String::new(), String::new());
             return NewSource { record, title_text, searchable, rows: Vec::new() };
         }
         let named = title(&record.detail, &record.document_metadata, &record.filename, None);
-        // A title that is the id is the end of the chain of titles.
+        // A title equal to the id is only the last fallback, not a real title.
         let in_text = (record.title != record.id.as_str()).then(|| record.title.clone());
         let title_text = named.or(in_text).unwrap_or_default();
         let schema = self.tenant.schema.as_ref();
@@ -148,8 +149,8 @@ impl<'a> NewTenant<'a> {
         NewSource { record, title_text, searchable, rows: Vec::new() }
     }
 
-    /// Vectors of the tenant's model in place of those of the archive, where they are of another,
-    /// and those of the sparse model, of which archives hold none.
+    /// Embeds a source's rows: with the tenant's model if the archive's vectors come from another
+    /// one, and with the sparse model, whose vectors archives do not contain.
     fn embed(&self, source: &mut NewSource) -> Result<(), IngestError> {
         let (title, searchable) = (source.title_text.as_str(), source.searchable.as_str());
         let context = RequestContext::default().of_tenant(self.collection.id());
@@ -171,7 +172,7 @@ impl<'a> NewTenant<'a> {
         Ok(())
     }
 
-    /// Writes the waiting sources to a segment that nothing refers to yet.
+    /// Writes the waiting sources to a segment, which nothing refers to yet.
     fn build(&mut self) -> Result<(), IngestError> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -190,11 +191,11 @@ impl<'a> NewTenant<'a> {
         Ok(())
     }
 
-    /// Makes the tenant visible, in place of the empty one whose collection is `replaces` and whose
-    /// limits it takes over.
+    /// Makes the tenant visible. If it replaces the empty tenant with the collection `replaces`, it
+    /// takes over the limits of that one.
     ///
     /// # Errors
-    /// Errors of the disk or the catalog; another tenant of the name was made meanwhile.
+    /// Errors of the disk or the catalog; another tenant of that name was created in the meantime.
     pub(crate) fn finish(
         mut self,
         sub_tenants: Vec<SubTenantId>,
@@ -229,7 +230,7 @@ impl<'a> NewTenant<'a> {
         if replaces.is_some() {
             ingest.clear_deleted_tenants();
         }
-        // So that they count from now on, not an hour later.
+        // Otherwise they would only count after the next sweep, up to an hour later.
         if let Err(error) = ingest.know_sources(&self.tenant.id, &collection) {
             tracing::warn!(tenant = %self.tenant.id, %error, "imported sources are counted later");
         }
@@ -243,7 +244,7 @@ impl Drop for NewTenant<'_> {
     fn drop(&mut self) {
         let id = self.tenant.collection;
         let is_of_catalog = || !matches!(self.ingest.catalog.tenant_of(id), Ok(None));
-        // After an error in the very last step it may be in the catalog or not.
+        // After an error in the very last step, the tenant may or may not be in the catalog.
         if !self.is_finished && !is_of_catalog() {
             self.ingest.registry.close(id);
             let remove = || -> Result<(), IngestError> {
@@ -267,7 +268,8 @@ mod tests {
     use crate::tests::Rig;
     use lodestone_types::{Metadata, SourceDetail, SourceId, SourceKind, TenantId};
 
-    /// Goal: what waits to be written is bounded by its sources and by their metadata, too.
+    /// Goal: the data waiting to be written are limited by the number of sources and by their
+    /// metadata.
     #[test]
     fn segments_are_cut_by_sources_and_by_metadata() {
         let rig = Rig::new();

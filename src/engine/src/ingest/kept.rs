@@ -1,5 +1,5 @@
-//! Vectors of documents that are not published yet, so that a server that is killed in the middle
-//! of a long one does not embed its finished chunks again.
+//! Keeps vectors of documents that are not published yet, so that a server killed in the middle of
+//! a long document does not embed its finished chunks again.
 //!
 //! ```text
 //! v1/c/<collection>/w/<first>-<last>-<slice>     first and last sequence of the claim
@@ -8,9 +8,9 @@
 //!     | " " | components | "\n"
 //! body: n x { SHA-256 of the passage, 32 bytes; components x f32 }
 //! ```
-//! Little-endian. A reader skips files with another first line, model or length: they hold some
-//! seconds of work and nothing else. A file costs two fsyncs, about a thousandth of the
-//! embedding that it keeps. Claims of one slice write none.
+//! Little-endian. A reader skips files with a different first line, model or length: they hold a
+//! few seconds of work and nothing else. Writing a file costs two fsyncs, about a thousandth of the
+//! embedding time that it saves. Claims of a single slice write none.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,16 +26,16 @@ use lodestone_types::{CollectionId, Sequence};
 
 const FIRST_WORDS: &str = "lodestone vectors 1";
 const HASH_BYTES: usize = 32;
-/// Bytes of kept vectors of one collection that are read at most; the rest is embedded again.
+/// Maximum bytes of kept vectors read per collection; the rest is embedded again.
 const READ_BYTES_MAX: u64 = 256 << 20;
 
 type PassageHash = [u8; HASH_BYTES];
 
-/// Collections whose kept vectors were looked for since the start.
+/// The collections known to have no kept vectors left from earlier claims.
 #[derive(Debug, Default)]
 pub(super) struct KeptVectors(Mutex<HashSet<CollectionId>>);
 
-/// Kept vectors of one claim.
+/// The kept vectors of one claim.
 #[derive(Debug)]
 pub(super) struct Kept<'a> {
     all: &'a KeptVectors,
@@ -43,7 +43,7 @@ pub(super) struct Kept<'a> {
     embedder: &'a dyn Embedder,
     collection: CollectionId,
     claim: (Sequence, Sequence),
-    /// Of an earlier run, by passage.
+    /// Vectors of an earlier run, by passage.
     older: HashMap<PassageHash, Vec<f32>>,
     older_keys: Vec<Key>,
     written: Vec<Key>,
@@ -57,8 +57,8 @@ impl Kept<'_> {
 }
 
 impl KeptVectors {
-    /// The kept vectors of the jobs of a claim, from the first to the last of `jobs`. Files are
-    /// looked for once after a start, and again after a claim that ended with work left.
+    /// Opens the kept vectors for a claim, whose first and last job are `jobs`. Files are searched
+    /// once after a start, and again after a claim that ended with work left.
     pub(super) fn open<'a>(
         &'a self,
         store: &'a dyn BlobStore,
@@ -85,8 +85,8 @@ impl KeptVectors {
         kept
     }
 
-    /// Ends a claim. Files of claims that have no job left are deleted, those for which that fails
-    /// now when the collection is next looked at after a start.
+    /// Ends a claim. Files of claims without unfinished jobs are deleted; where deletion fails, it
+    /// is retried when the collection is next searched for files.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -113,7 +113,7 @@ impl KeptVectors {
 }
 
 impl Kept<'_> {
-    /// The vector of a passage that was embedded before.
+    /// The vector of a passage that was embedded in an earlier run.
     pub(super) fn vector(&self, passage: &str) -> Option<Vec<f32>> {
         match self.older.is_empty() {
             true => None,
@@ -121,7 +121,8 @@ impl Kept<'_> {
         }
     }
 
-    /// Keeps embedded vectors. An error costs only the chance to save work, so it is logged.
+    /// Keeps embedded vectors. Errors are only logged, since they merely lose the chance to save
+    /// work.
     pub(super) fn keep<'p>(&mut self, embedded: impl Iterator<Item = (&'p str, &'p [f32])>) {
         let mut body = Vec::new();
         for (passage, vector) in embedded {
@@ -181,7 +182,8 @@ impl Kept<'_> {
 }
 
 impl Drop for Kept<'_> {
-    /// Has the files looked for of a claim that was not closed, as one that was not published.
+    /// After a claim that was not closed, for example because publication failed, makes the next
+    /// claim of the collection search for files again.
     fn drop(&mut self) {
         if !self.written.is_empty() {
             self.all.0.lock().remove(&self.collection);
@@ -214,8 +216,8 @@ mod tests {
     use lodestone_io::store::testing::MemoryBlobs;
     use uuid::Uuid;
 
-    /// Goal: a claim that fails after its vectors were made, as one that cannot be published, does
-    /// not make the next one embed them again.
+    /// Goal: a claim that fails after its vectors were made, for example because it cannot be
+    /// published, does not make the next one embed them again.
     #[test]
     fn vectors_of_a_claim_that_failed_are_found() {
         let (all, store) = (KeptVectors::default(), MemoryBlobs::default());

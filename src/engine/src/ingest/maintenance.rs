@@ -1,8 +1,8 @@
-//! Background work on collections: merging, garbage, rebuilding damaged segments, originals that
-//! nothing refers to.
+//! Background work on collections: merging, garbage collection, rebuilding damaged segments, and
+//! deleting originals that nothing refers to.
 //!
-//! One thread does it all but large merges, which take minutes and have a thread of their own:
-//! segments of others, and new ones of the same collection, are merged meanwhile.
+//! One thread does everything but large merges. These take minutes and run on a thread of their
+//! own, so that other collections, and new segments of the same one, are merged meanwhile.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,26 +19,27 @@ use lodestone_io::{Fullness, run_in_background};
 use lodestone_storage::collection::{Collection, CollectionError, MergeBudget, uploads};
 use lodestone_types::{ErrorKind, SourceKind, SourceRecord, TenantId, Timestamp};
 
-/// Time between two looks at collections for which something has to wait.
+/// Interval at which collections whose work had to be postponed are checked again.
 pub(super) const ROUND: Duration = Duration::from_secs(5);
-/// Time without use after which a model may leave the memory while work waits for some.
+/// Time without use after which a model may be unloaded while work waits for memory.
 const PRESSURE_IDLE: Duration = Duration::from_secs(10);
-/// Rows of a merge, from which on it is large.
+/// Number of rows from which a merge counts as large.
 const LARGE_MERGE_ROWS: u64 = 50_000;
-/// Segments of a collection from which on whoever adds one merges first: twice as many as the
-/// policy leaves, so only where they come faster than the background merges them.
+/// Number of segments from which whoever adds one to a collection has to merge first: twice as many
+/// as the merge policy leaves, so only if they arrive faster than the background merges them.
 const SEGMENTS_MANY: usize = 100;
-/// An original without a job is deleted when it is this old: until then its job may be on its way.
+/// Minimum age of an original without a job before it is deleted: a younger one's job may still be
+/// on its way.
 const ORPHAN_MILLIS: u64 = 3_600_000;
 
-/// Time between two searches for such originals at the same tenant.
+/// Interval between searches for such originals in the same tenant.
 const SWEEP_MILLIS: u64 = 3_600_000;
-/// Time between two tenants, so that idle ones are not all opened at once.
+/// Pause between two tenants of a sweep, so that idle ones are not all opened at once.
 const SWEEP_PAUSE_MILLIS: u64 = 1000;
-/// Sources that the catalog is told of in one step.
+/// Number of sources passed to the catalog in one transaction.
 pub(super) const KNOWN_PER_STEP: usize = 1000;
 
-/// The tenants that are still to be swept in this round.
+/// The tenants still to be swept in this round.
 #[derive(Debug, Default)]
 struct Sweep {
     waiting: VecDeque<TenantId>,
@@ -50,7 +51,7 @@ impl Ingest {
     /// Runs until shutdown.
     pub(super) fn maintain(&self) {
         run_in_background();
-        // The last process may have stopped in the middle of it.
+        // The previous process may have stopped in the middle of deleting tenants.
         self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
         if let Err(error) = self.complete_descriptors() {
             tracing::warn!(%error, "some tenants have no descriptor yet");
@@ -77,8 +78,8 @@ impl Ingest {
         }
     }
 
-    /// Has models leave the memory that are not used: each after its time, and while work waits for
-    /// memory the one that was used least lately. Never the current one.
+    /// Unloads models that are not in use: each after its idle time, and, while work waits for
+    /// memory, also the least recently used one. Never the current model.
     fn unload_models(&self) {
         let others = self.models.others();
         let mut unloaded: Vec<_> =
@@ -93,7 +94,7 @@ impl Ingest {
         }
     }
 
-    /// Makes large merges until shutdown.
+    /// Runs large merges until shutdown.
     pub(super) fn merge_large(&self) {
         run_in_background();
         while let Some(collection) = self.maintenance.take_large(&self.stopping) {
@@ -102,13 +103,13 @@ impl Ingest {
                 self.after_work(&collection, merged.map(|_| Round::Progress));
             });
             self.maintenance.end_large();
-            // The deletion of its tenant may have waited for this merge.
+            // The deletion of its tenant may have been waiting for this merge.
             self.clear_deleted_tenants();
         }
     }
 
-    /// Works on a collection. A panic, as of bytes that changed after they were verified, does not
-    /// end the thread: damage is looked for.
+    /// Works on a collection. A panic, for example from bytes that changed after they were
+    /// verified, does not end the thread but starts a search for damage.
     fn guarded(&self, collection: &Arc<Collection>, work: impl FnOnce()) {
         if catch_unwind(AssertUnwindSafe(work)).is_err() {
             tracing::error!(collection = %collection.id(), "work in the background failed");
@@ -116,19 +117,19 @@ impl Ingest {
         }
     }
 
-    /// Has a changed collection looked after. Where merging has fallen far behind, the caller
-    /// merges: however fast segments come, their number stays bounded.
+    /// Schedules maintenance of a changed collection. If merging has fallen far behind, the caller
+    /// merges first, so that the number of segments stays bounded however fast they arrive.
     pub(super) fn look_after(&self, collection: &Arc<Collection>) {
         self.maintenance.wake(collection);
-        // An error is met in the background too, and said there.
+        // The background thread meets the error as well, and reports it.
         while collection.snapshot().segments.len() > SEGMENTS_MANY
             && self.merge_next(collection, LARGE_MERGE_ROWS).unwrap_or(false)
         {}
     }
 
-    /// Makes the next merge, if there is one of so many rows at most that fits into the space and
-    /// the memory that are left. One that is larger goes to the other thread, one that does not fit
-    /// waits. Returns whether one was made.
+    /// Runs the next merge of at most `rows_max` rows that fits into the available disk space and
+    /// memory. A larger one goes to the other thread, and one that does not fit is postponed.
+    /// Returns whether a merge was made.
     fn merge_next(&self, collection: &Arc<Collection>, rows_max: u64) -> Result<bool, IngestError> {
         if self.stopping.is_set() || self.gauge.level() >= Fullness::Tight {
             return Ok(false);
@@ -167,11 +168,11 @@ impl Ingest {
         self.after_work(collection, result);
     }
 
-    /// Decides whether a collection is looked at again.
+    /// Decides whether a collection is scheduled again.
     fn after_work(&self, collection: &Arc<Collection>, result: Result<Round, IngestError>) {
         match result {
             Ok(Round::Idle) => {}
-            // Not at once: other collections come in between.
+            // Not continued at once, so that other collections get their turn.
             Ok(Round::Progress) => self.maintenance.wake(collection),
             Ok(Round::Later) => self.maintenance.postpone(collection),
             Err(error) => {
@@ -188,14 +189,14 @@ impl Ingest {
         }
     }
 
-    /// Looks through the originals of the next tenant, if it is time: at the start, and then once
-    /// an hour.
+    /// Sweeps the originals of the next tenant if it is due: at the start, and then once an hour.
     fn sweep_next(&self, sweep: &mut Sweep) -> Result<(), IngestError> {
         let now = self.clock.now();
         if sweep.waiting.is_empty() && is_due(sweep.round_due_at, now, SWEEP_MILLIS) {
             sweep.round_due_at = now.plus_millis(SWEEP_MILLIS);
             sweep.waiting = self.tenants_to_sweep()?;
-            // Asked in this order: one that is imported is in the catalog when it is so no more.
+            // Must be read in this order: a tenant no longer being imported is then already in the
+            // catalog.
             let imported = self.importing.lock().clone();
             copies::forget_deleted(&*self.store, &self.catalog, &imported)?;
         }
@@ -221,8 +222,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// All tenants; of those in a bucket the open ones, since opening one fetches it whole, and
-    /// those whose sources the catalog does not know yet.
+    /// All tenants. If the data are in a bucket, only the open ones, since opening a tenant
+    /// downloads it, and those whose sources the catalog does not list yet.
     fn tenants_to_sweep(&self) -> Result<VecDeque<TenantId>, IngestError> {
         let mut tenants = self.catalog.tenants()?;
         if self.store.is_shared() {
@@ -234,8 +235,8 @@ impl Ingest {
         Ok(tenants.into_iter().map(|tenant| tenant.id).collect())
     }
 
-    /// Tells the catalog of the sources of a tenant that was imported, is of an earlier release, or
-    /// of a rebuilt catalog.
+    /// Lists the sources of a tenant in the catalog, if it does not have them yet: after an import,
+    /// an upgrade from an earlier release, or a rebuilt catalog.
     pub(super) fn know_sources(
         &self,
         name: &TenantId,
@@ -264,9 +265,9 @@ impl Ingest {
         }
     }
 
-    /// Deletes originals that neither a visible source nor a job refers to: a crash between storing
-    /// one and writing its job leaves such. Returns their number. A process that was succeeded
-    /// knows nothing of its successor's uploads, and deletes nothing.
+    /// Deletes originals that neither a visible source nor a job refers to, as a crash between
+    /// storing an original and writing its job leaves behind; returns their number. A process that
+    /// was succeeded by another knows nothing of its uploads, and so deletes nothing.
     ///
     /// # Errors
     /// Errors of the disk or the catalog.
@@ -284,7 +285,7 @@ impl Ingest {
         let referred = copies::referred_originals(&self.catalog, collection)?;
         let Some(referred) = referred else { return Ok(0) };
         let orphans: Vec<_> = old.iter().filter(|key| !referred.contains(key.as_str())).collect();
-        // Asked after the listing: all that is in it was put before any successor came.
+        // Checked after the listing: everything listed was stored before any successor took over.
         if orphans.is_empty() || self.catalog.check_fence()? {
             return Ok(0);
         }
@@ -299,7 +300,7 @@ impl Ingest {
         Ok(deleted)
     }
 
-    /// Has the files of deleted tenants removed in the background.
+    /// Makes the background thread remove the files of deleted tenants.
     pub fn clear_deleted_tenants(&self) {
         self.maintenance.has_deleted_tenants.store(true, Ordering::SeqCst);
         self.maintenance.interrupt();

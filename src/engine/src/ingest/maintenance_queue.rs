@@ -1,4 +1,4 @@
-//! Collections that the threads of background work look at next.
+//! The queue of collections for the background threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,13 @@ use crate::ingest::maintenance::ROUND;
 use lodestone_storage::collection::Collection;
 use lodestone_types::CollectionId;
 
-/// A look at one collection.
+/// Scheduled work on one collection.
 #[derive(Debug)]
 struct Task {
     collection: Weak<Collection>,
-    /// Whether it was just opened.
+    /// Whether the collection was just opened.
     is_first: bool,
-    /// Not before this time.
+    /// Earliest time of the work; `None` means at once.
     due_at: Option<Instant>,
 }
 
@@ -27,7 +27,7 @@ struct Task {
 pub(super) struct Maintenance {
     waiting: Mutex<BTreeMap<CollectionId, Task>>,
     pub(super) has_deleted_tenants: AtomicBool,
-    /// Collections of deleted tenants that were held when they were closed.
+    /// Collections of deleted tenants that were still in use when they were closed.
     held: Mutex<BTreeMap<CollectionId, Weak<Collection>>>,
     woken: Condvar,
     large: Mutex<LargeMerges>,
@@ -37,22 +37,22 @@ pub(super) struct Maintenance {
 #[derive(Debug, Default)]
 struct LargeMerges {
     waiting: BTreeMap<CollectionId, Weak<Collection>>,
-    /// The collection that the thread works on.
+    /// The collection that the thread for large merges is working on.
     running: Option<CollectionId>,
 }
 
 impl Maintenance {
-    /// Asks for a look at a collection soon.
+    /// Schedules a collection for soon.
     pub(super) fn wake(&self, collection: &Arc<Collection>) {
         self.add(collection, false, None);
     }
 
-    /// Asks for a look at a collection that was just opened.
+    /// Schedules a collection that was just opened.
     pub(super) fn wake_opened(&self, collection: &Arc<Collection>) {
         self.add(collection, true, None);
     }
 
-    /// Asks for another look after a while.
+    /// Schedules a collection again after [`ROUND`].
     pub(super) fn postpone(&self, collection: &Arc<Collection>) {
         self.add(collection, false, Some(Instant::now() + ROUND));
     }
@@ -63,12 +63,13 @@ impl Maintenance {
         let task = waiting.entry(collection.id()).or_insert(fresh);
         task.collection = Arc::downgrade(collection);
         task.is_first |= is_first;
-        // `None`, at once, is the least.
+        // `None`, which means at once, is the minimum.
         task.due_at = task.due_at.min(due_at);
         self.woken.notify_one();
     }
 
-    /// Waits a while for collections to look at; each with whether it was just opened.
+    /// Waits up to [`ROUND`] for collections that are due; returns each with whether it was just
+    /// opened.
     pub(super) fn take(&self, stopping: &Stopping) -> Vec<(Arc<Collection>, bool)> {
         let mut waiting = self.waiting.lock();
         let has_deleted_tenants = self.has_deleted_tenants.load(Ordering::SeqCst);
@@ -87,14 +88,14 @@ impl Maintenance {
         due.into_values().filter_map(open).collect()
     }
 
-    /// Hands a collection to the thread of large merges.
+    /// Hands a collection to the thread for large merges.
     pub(super) fn wake_for_large(&self, collection: &Arc<Collection>) {
         self.large.lock().waiting.insert(collection.id(), Arc::downgrade(collection));
         self.woken_for_large.notify_one();
     }
 
-    /// Waits for a collection with a large merge; none when the server stops.
-    /// [`Self::end_large`] follows.
+    /// Waits for a collection with a large merge; `None` when the server stops. The caller must
+    /// call [`Self::end_large`] afterwards.
     pub(super) fn take_large(&self, stopping: &Stopping) -> Option<Arc<Collection>> {
         let mut large = self.large.lock();
         while !stopping.is_set() {
@@ -111,20 +112,20 @@ impl Maintenance {
         None
     }
 
-    /// Says that the merge that was taken has ended.
+    /// Reports that the merge taken by [`Self::take_large`] has ended.
     pub(super) fn end_large(&self) {
         self.large.lock().running = None;
     }
 
-    /// Has no large merge begun for a collection any more. Returns whether none is under way.
+    /// Cancels a pending large merge of a collection; returns whether none is running.
     pub(super) fn give_up_large(&self, id: CollectionId) -> bool {
         let mut large = self.large.lock();
         large.waiting.remove(&id);
         large.running != Some(id)
     }
 
-    /// Whether anybody holds a collection of a deleted tenant, which the registry has closed. Then
-    /// [`Self::take`] has deleted tenants looked at again.
+    /// Whether the collection of a deleted tenant, which the registry has closed, is still in use.
+    /// If so, [`Self::take`] has deleted tenants checked again.
     pub(super) fn is_held(&self, id: CollectionId, closed: Weak<Collection>) -> bool {
         let mut held = self.held.lock();
         if closed.strong_count() > 0 {
@@ -137,9 +138,9 @@ impl Maintenance {
         is_held
     }
 
-    /// Ends the waits of the threads.
+    /// Wakes all waiting threads.
     pub(super) fn interrupt(&self) {
-        // Under the locks: between a thread's look at the flag and its wait there is no gap.
+        // Taken so that no thread is between its check of the flag and its wait.
         let _waiting = self.waiting.lock();
         self.woken.notify_all();
         let _large = self.large.lock();
@@ -183,7 +184,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (queue, stopping) = (Maintenance::default(), Stopping::default());
         let open = collection(root.path());
-        // So that nothing waits.
+        // Set so that `take` does not block.
         stopping.set();
         queue.postpone(&open);
         assert!(queue.take(&stopping).is_empty());

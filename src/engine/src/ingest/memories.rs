@@ -1,20 +1,20 @@
-//! Personal memories: visible when the call returns, and on disk before (API 3.7).
+//! Personal memories: durable and visible when the call returns (API 3.7).
 //!
 //! ```text
-//! cut -> embed (lane of answers) -> originals on disk -> [writer's lock: sequences -> segment
+//! chunk -> embed (lane of answers) -> originals on disk -> [writer's lock: sequences -> segment
 //!     -> commit]: visible, and only now acknowledged
 //! ```
-//! A client waits for each of them, so they make no jobs. A crash or an error before the commit
-//! leaves originals that nothing refers to, and the sweep deletes them; the call was not answered,
-//! or not with success.
-//! A call costs seven fsyncs and, for each memory, three more: its original, and its sequence.
+//! A client waits for each memory, so there are no jobs. A crash or an error before the commit
+//! leaves originals that nothing refers to, and the sweep deletes them; the call has then not been
+//! answered, or not with success. A call costs seven fsyncs, plus three for each memory (its
+//! original and its sequence).
 //!
 //! Statements that a generator has condensed from a text are stored in its original and searched
-//! with it: they end with it, and are there again when a segment is rebuilt. Without a generator
-//! the text alone is kept (API 3.7): rules would only store it a second time, with less in it; a
+//! with it: they expire with it, and survive the rebuilding of a segment. Without a generator only
+//! the text is kept (API 3.7): rules would merely store it a second time with less content. A
 //! caller who wants statements instead of a text uses generation.
 //!
-//! - `generated`: memories of what a message says
+//! - `generated`: memories generated from a message
 
 mod generated;
 
@@ -42,28 +42,28 @@ const MILLIS_PER_SECOND: u64 = 1000;
 /// A memory to be added.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewMemory {
-    /// The id it asked for, which replaces the memory of that id; generated when none.
+    /// The id to use, replacing a memory with that id; `None` generates one.
     pub id: Option<SourceId>,
-    /// The text; not blank, up to [`lodestone_types::limits::MEMORY_BYTES_MAX`].
+    /// The text: not blank, at most [`lodestone_types::limits::MEMORY_BYTES_MAX`] bytes.
     pub content: String,
-    /// Seconds until its end; `None`: it has none.
+    /// Seconds until the memory expires; `None` means never.
     pub life_seconds: Option<u64>,
-    /// Sentences that say the same in short, searched with the text.
+    /// Sentences that condense the text, searched along with it.
     pub condensed: Vec<String>,
-    /// All that the client sent, kept in the original.
+    /// Everything that the client sent, kept in the original.
     pub sent: Metadata,
 }
 
-/// A memory that is stored.
+/// A memory that was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedMemory {
     /// The memory.
     pub memory: Memory,
-    /// Its chunks.
+    /// Number of its chunks.
     pub chunks: usize,
 }
 
-/// The original of a memory.
+/// The original of a memory, stored as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 struct Original {
     content: String,
@@ -72,26 +72,27 @@ struct Original {
     sent: Metadata,
 }
 
-/// The text of an original with its condensed statements, cut at blank lines.
+/// The text of an original followed by its condensed statements, separated by blank lines.
 pub(super) fn text_of(original: &[u8]) -> serde_json::Result<String> {
     let Original { content, condensed, .. } = serde_json::from_slice(original)?;
     let parts: Vec<String> = std::iter::once(content).chain(condensed).collect();
     Ok(parts.join("\n\n"))
 }
 
-/// A memory with its vectors and its original.
+/// A memory with its vectors and its encoded original.
 struct Prepared {
     source: NewSource,
     original: Vec<u8>,
 }
 
 impl Ingest {
-    /// Adds memories to a sub-tenant in one step.
+    /// Adds memories to a sub-tenant atomically.
     ///
     /// # Errors
     /// [`IngestError::MemoryText`] for a text without words; [`IngestError::DiskFull`];
-    /// [`IngestError::ModelMismatch`]; a limit of the tenant; what model and disk say. Nothing is
-    /// kept then.
+    /// [`IngestError::ModelMismatch`]; a limit of the tenant; errors of the model and the disk.
+    /// Nothing is stored in any of these cases; [`IngestError::OutcomeUnknown`] if something may
+    /// have been stored.
     pub fn add_memories(
         &self,
         tenant: &Tenant,
@@ -102,7 +103,8 @@ impl Ingest {
         self.add_unless_known(tenant, collection, sub_tenant, added, None)
     }
 
-    /// As [`Self::add_memories`], without those whose words were remembered after `seen`.
+    /// Like [`Self::add_memories`], but skips memories whose words were stored since the snapshot
+    /// `seen`.
     fn add_unless_known(
         &self,
         tenant: &Tenant,
@@ -129,7 +131,7 @@ impl Ingest {
             kept.and_then(|()| self.publish_with(tenant, collection, model, &mut sources, seen));
         match published {
             Ok(()) => {}
-            // They may be referred to.
+            // The originals may be referred to.
             Err(error @ IngestError::OutcomeUnknown { .. }) => return Err(error),
             Err(error) => {
                 let raw_keys: Vec<String> =
@@ -168,7 +170,7 @@ impl Ingest {
             size_bytes: original.len() as u64,
             document_metadata,
             detail: SourceDetail { meta: Some(meta), ..SourceDetail::default() },
-            // Sequence and key are given when it is stored.
+            // Sequence and key are assigned when it is stored.
             ..SourceRecord::new(scope.clone(), id, SourceKind::Memory, Sequence(0), now)
         };
         let draft = self.draft_memory(tenant, model, record, &original).map_err(|outcome| {
@@ -241,7 +243,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// Publishes memories, embedded anew where the tenant is switched to another model meanwhile.
+    /// Publishes memories, embedding them again if the tenant was switched to another model
+    /// meanwhile.
     fn publish_with(
         &self,
         tenant: &Tenant,
@@ -303,10 +306,11 @@ impl Ingest {
         Ok(())
     }
 
-    /// Deletes a memory. Nothing reads it any more when this returns.
+    /// Deletes a memory. No read sees it once this returns.
     ///
     /// # Errors
-    /// [`IngestError::MemoryUnknown`], also for one whose end has come; what disk or catalog say.
+    /// [`IngestError::MemoryUnknown`], also for an expired memory; errors of the disk or the
+    /// catalog.
     pub fn delete_memory(
         &self,
         collection: &Arc<Collection>,

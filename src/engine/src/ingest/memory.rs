@@ -1,17 +1,18 @@
-//! The memory budget of the process: work waits, and the log says so, before its limit is exceeded.
+//! The memory budget of the process. Work that would exceed the limit waits, and the log says so.
 //!
 //! ```text
 //! limit = idle process + connections + kept filters + shares of requests, answers, claims
 //! ```
-//! A request whose input is large takes a share while it is carried out, never while its client
-//! sends or reads. One request always goes on, however little is left.
+//! A request with a large input holds a share while it is processed, but not while its client sends
+//! or reads. One request can always proceed, however little memory is left.
 //!
-//! A worker reserves the bytes that its claim may take before it reads an original. It waits while
-//! the memory of the process, the reservations of others and its own are beyond the limit together.
-//! A reservation is counted twice once its memory is in use: that errs on the safe side. One claim
-//! always goes on, however little is left. Smaller claims pass one that waits, for as long as any
-//! that was there before it runs; then they wait behind it, so that nothing waits for ever. A merge
-//! takes what is left, up to a share of the limit; where it would take more it is cut smaller.
+//! A worker reserves the bytes that its claim may take before it reads an original. It waits as
+//! long as the memory of the process, all reservations and its own request together exceed the
+//! limit. A reservation is counted twice once its memory is in use, which errs on the safe side.
+//! One claim can always proceed, however little is left. Smaller claims pass a waiting one, but
+//! only while claims are still running that came before it; then they queue behind it, so that
+//! nothing starves. A merge takes what is left, up to a share of the limit; a merge that would take
+//! more is planned smaller.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,24 +26,24 @@ use lodestone_extract::sandbox::MEMORY_BYTES_MAX;
 use lodestone_io::MemoryGauge;
 use lodestone_types::metadata;
 
-/// Time between two looks of a waiting worker at the memory of the process.
+/// Interval at which a waiting worker checks the memory of the process.
 const LOOK: Duration = Duration::from_millis(100);
-/// Bytes that any claim takes: texts, vectors of a slice, a segment of some megabytes.
+/// Bytes that every claim takes: texts, the vectors of a slice, a segment of a few megabytes.
 const CLAIM_BYTES: u64 = 32 << 20;
-/// Bytes taken for each byte of an original: itself, its text, its chunks, the passages of the
-/// model, and 1.5 KiB of vector for every 700 bytes of text.
+/// Bytes per byte of an original: the original, its text, its chunks, the passages for the model,
+/// and 1.5 KiB of vector for every 700 bytes of text.
 const BYTES_PER_BYTE: u64 = 7;
-/// Bytes of an entry of the columns under construction: a value, or half a part of a key.
+/// Bytes per entry of the columns under construction. A value takes one entry, a key part two.
 const BYTES_PER_ENTRY: u64 = 200;
-/// Bytes taken for each byte of metadata: a part of a key, of two bytes, takes two entries.
+/// Bytes per byte of metadata: a two-byte part of a key takes two entries.
 const BYTES_PER_METADATA_BYTE: u64 = BYTES_PER_ENTRY;
-/// Bytes that the process which reads a document takes: the program itself, then so many for each
-/// byte of the document, up to the limit that it cannot exceed.
+/// Bytes of the child process that parses a document: the program itself, plus a multiple of the
+/// document's length, up to the memory limit of that process.
 const PARSER_BYTES: u64 = 48 << 20;
 const PARSER_BYTES_PER_BYTE: u64 = 16;
 
-/// Bytes to reserve for a claim of originals of these sizes, each with the bytes of its metadata.
-/// They are read one after the other.
+/// Bytes to reserve for a claim, given the size and the metadata bytes of each original. Originals
+/// are parsed one after the other.
 pub(super) fn claim_bytes(originals: impl Iterator<Item = (u64, u64)>) -> u64 {
     let (mut all, mut all_metadata, mut largest) = (0_u64, 0_u64, 0);
     for (bytes, metadata) in originals {
@@ -57,15 +58,15 @@ pub(super) fn claim_bytes(originals: impl Iterator<Item = (u64, u64)>) -> u64 {
         .saturating_add(parser.min(MEMORY_BYTES_MAX))
 }
 
-/// Bytes of columns under construction that a metadata map takes at most.
+/// Upper bound of the bytes that a metadata map takes in columns under construction.
 pub(crate) fn column_bytes(counts: metadata::Counts) -> u64 {
     (2 * counts.key_parts + counts.values) as u64 * BYTES_PER_ENTRY
 }
 
-/// Bytes of each pixel of a picture: with an alpha channel, without, and as a file.
+/// Bytes per pixel of an image: with alpha channel, without, and encoded.
 const BYTES_PER_PIXEL: u64 = 8;
 
-/// Bytes to reserve for drawing a page of an original of so many bytes, which is read whole.
+/// Bytes to reserve for rendering a page of an original of this length, which is read as a whole.
 pub(crate) fn drawing_bytes(original: u64) -> u64 {
     let parser = PARSER_BYTES
         .saturating_add(original.saturating_mul(PARSER_BYTES_PER_BYTE))
@@ -73,19 +74,19 @@ pub(crate) fn drawing_bytes(original: u64) -> u64 {
     original.saturating_add(parser.min(MEMORY_BYTES_MAX))
 }
 
-/// Of the limit, one part in so many may be taken by a merge.
+/// A merge may take the `1/MERGE_SHARE` part of the limit.
 const MERGE_SHARE: u64 = 4;
-/// Bytes that a merge may take where there is no limit, and at most.
+/// Bytes that a merge may take without a limit, and in any case at most.
 const MERGE_BYTES_MAX: u64 = 2 << 30;
-/// Bytes that a merge may take however little is left, so that small segments never pile up.
+/// Bytes that a merge may always take, so that small segments never pile up.
 const MERGE_BYTES_MIN: u64 = 64 << 20;
 
-/// The budget of the process. Without a limit nothing waits.
+/// The memory budget of the process. Without a limit nothing waits.
 #[derive(Debug)]
 pub struct MemoryBudget {
     gauge: Box<dyn MemoryGauge>,
     limit_bytes: Option<u64>,
-    /// Bytes of the process before any work, of its connections and of kept filters.
+    /// Bytes of the idle process, of its connections and of kept filters.
     base_bytes: u64,
     promised: Mutex<Promised>,
     given_back: Condvar,
@@ -95,22 +96,22 @@ pub struct MemoryBudget {
 struct Promised {
     requests: usize,
     bytes: u64,
-    /// Claims so far: each has the number at which it came.
+    /// Number of claims so far; each claim is identified by its arrival number.
     claims: u64,
     running: BTreeSet<u64>,
     waiting: BTreeSet<u64>,
 }
 
-/// Memory for one claim or merge; given back when dropped.
+/// Memory reserved for one claim or merge; released on drop.
 #[derive(Debug)]
 pub(super) struct Share<'a> {
     budget: &'a MemoryBudget,
-    /// `None` for a merge.
+    /// Number of the claim; `None` for a merge.
     claim: Option<u64>,
     bytes: u64,
 }
 
-/// Memory for one request; given back when dropped.
+/// Memory reserved for one request; released on drop.
 #[derive(Debug)]
 pub struct MemoryShare {
     budget: Arc<MemoryBudget>,
@@ -118,8 +119,8 @@ pub struct MemoryShare {
 }
 
 impl MemoryBudget {
-    /// A budget of which the process without work, and `held_bytes` of connections and of kept
-    /// filters, are a part.
+    /// Creates a budget. The idle process, and `held_bytes` for connections and kept filters, are
+    /// deducted from what requests may take.
     pub fn new(gauge: Box<dyn MemoryGauge>, limit_bytes: Option<u64>, held_bytes: u64) -> Self {
         let base_bytes = gauge.own_bytes().unwrap_or(0).saturating_add(held_bytes);
         Self {
@@ -131,12 +132,12 @@ impl MemoryBudget {
         }
     }
 
-    /// The limit; `None` where there is none.
+    /// The limit in bytes, if there is one.
     pub fn limit_bytes(&self) -> Option<u64> {
         self.limit_bytes
     }
 
-    /// Bytes that belong to the process alone; `None` where the system does not report it.
+    /// Private memory of the process in bytes; `None` if the system does not report it.
     pub fn own_bytes(&self) -> Option<u64> {
         self.gauge.own_bytes()
     }
@@ -146,7 +147,7 @@ impl MemoryBudget {
         self.promised.lock().bytes
     }
 
-    /// Memory for a request; `None` where there is none within `wait`. Blocks.
+    /// Reserves memory for a request; `None` if there is not enough within `wait`. Blocks.
     pub fn take(self: &Arc<Self>, bytes: u64, wait: Duration) -> Option<MemoryShare> {
         let deadline = Instant::now() + wait;
         let mut promised = self.promised.lock();
@@ -165,12 +166,12 @@ impl MemoryBudget {
         self.limit_bytes.is_none_or(|limit| wanted <= limit)
     }
 
-    /// Whether work waits for memory now.
+    /// Whether ingest work is waiting for memory.
     pub(super) fn is_waiting(&self) -> bool {
         !self.promised.lock().waiting.is_empty()
     }
 
-    /// Waits until there are so many bytes of memory; `None` when the server stops meanwhile.
+    /// Waits until `bytes` can be reserved for a claim; `None` if the server stops meanwhile.
     pub(super) fn share(&self, bytes: u64, stopping: &Stopping) -> Option<Share<'_>> {
         let mut promised = self.promised.lock();
         let claim = promised.claims;
@@ -193,7 +194,7 @@ impl MemoryBudget {
         }
         promised.running.insert(claim);
         promised.bytes = promised.bytes.saturating_add(bytes);
-        // Those behind it may fit beside it.
+        // Claims behind this one may fit beside it.
         self.given_back.notify_all();
         Some(Share { budget: self, claim: Some(claim), bytes })
     }
@@ -207,7 +208,7 @@ impl MemoryBudget {
         limit_bytes.saturating_sub(taken).clamp(MERGE_BYTES_MIN.min(most), most)
     }
 
-    /// Takes memory for a merge that was planned for [`Self::room_for_merge`]. Claims other than
+    /// Reserves memory for a merge that was planned for [`Self::room_for_merge`]. All claims but
     /// the first wait until there is memory beside it.
     pub(super) fn take_for_merge(&self, bytes: u64) -> Share<'_> {
         let mut promised = self.promised.lock();
@@ -215,7 +216,7 @@ impl MemoryBudget {
         Share { budget: self, claim: None, bytes }
     }
 
-    /// The shortage for which a claim waits, if it does.
+    /// The shortage that makes a claim wait; `None` if it may proceed.
     fn problem(&self, promised: &Promised, claim: u64, bytes: u64) -> Option<Shortage> {
         let limit_bytes = self.limit_bytes?;
         let own_bytes = self.gauge.own_bytes()?;
@@ -227,8 +228,8 @@ impl MemoryBudget {
 }
 
 impl Promised {
-    /// Whether a claim has to let an earlier one go first: only claims that came after that one
-    /// keep it waiting now.
+    /// Whether a claim has to let an earlier one go first: one that is now only kept waiting by
+    /// claims that came after it.
     fn is_behind(&self, claim: u64) -> bool {
         let first = self.waiting.first().filter(|first| **first < claim);
         first.is_some_and(|first| self.running.first().is_none_or(|running| running > first))
@@ -279,7 +280,7 @@ mod tests {
         let bytes = |originals: &[u64]| claim_bytes(originals.iter().map(|bytes| (*bytes, 0)));
         let small = bytes(&[1 << 10]);
         assert!(small > CLAIM_BYTES + PARSER_BYTES);
-        // One at a time: the second costs its text, and no second process.
+        // Parsers run one at a time: the second document costs its text, but no second process.
         assert_eq!(bytes(&[1 << 10, 1 << 10]) - small, BYTES_PER_BYTE << 10);
         let large = bytes(&[100 << 20]);
         assert_eq!(large, CLAIM_BYTES + (BYTES_PER_BYTE * (100 << 20)) + MEMORY_BYTES_MAX);
@@ -306,8 +307,8 @@ mod tests {
         assert!(!budget.is_waiting());
     }
 
-    /// Goal: a claim that has to be alone is neither passed for ever nor holds others up while it
-    /// could not go on anyway.
+    /// Goal: a claim that needs to be alone is neither passed forever, nor does it hold others up
+    /// while it could not run anyway.
     #[test]
     fn claims_pass_a_larger_one_until_it_waits_for_them_alone() {
         let budget = MemoryBudget::new(Box::new(Told::default()), Some(1 << 30), 0);
@@ -360,8 +361,8 @@ mod tests {
         drop(first);
     }
 
-    /// Goal: requests share what the idle process and the connections leave, one of them always
-    /// goes on, and one that finds no memory is told so.
+    /// Goal: requests share what the idle process and the connections leave; one can always
+    /// proceed, and one that finds no memory is refused.
     #[test]
     fn requests_share_what_is_left() {
         let own = Told::default();

@@ -1,38 +1,37 @@
-//! The ingest pipeline: from accepted bytes to visible rows.
+//! The ingest pipeline: from uploaded bytes to visible rows.
 //!
-//! The input is a submission and the collection that the caller's key has opened; the result is an
-//! acknowledgement that survives a power cut, and later a new version of the collection.
+//! The input is a submission and the collection that the caller's key has opened. The result is an
+//! acknowledgement that survives a power cut and, later, a new version of the collection.
 //!
 //! ```text
 //! submit: check -> original on disk -> job in the catalog: acknowledged
 //!                                        |
 //! worker: claim (jobs of one collection) -> verify -> extract -> chunk -> embed (all at once)
-//!           -> build a segment -> [writer's lock: still live? -> commit -> mark the jobs]
+//!           -> build a segment -> [writer's lock: still live? -> commit -> settle the jobs]
 //!                                                                  visible
 //! ```
 //! Invariants:
 //! - Nothing that an earlier step needs is removed before the later step is durable.
-//! - A job leaves `in_progress` by a settlement, whatever happens in the worker: errors, panics
-//!   and full disks included; if even that fails, the next start finds it.
-//! - Deleting, amending and publishing hold the writer's lock over both the commit and the
-//!   catalog, so each sees the other whole or not at all.
+//! - A job leaves `in_progress` only by being settled, whatever happens in the worker: errors,
+//!   panics and full disks included. If even settling fails, the next start finds the job.
+//! - Deleting, amending and publishing hold the writer's lock over both the commit and the catalog,
+//!   so each sees the others' changes entirely or not at all.
 //!
-//! - `submit`: accepting; `app`: records of applications; `pipeline`: one document to a `draft`
-//! - `embed`, `sparse`: chunks to vectors; `kept`: those of unfinished work; `worker`: claims,
+//! - `submit`: accepts uploads; `app`: records of applications; `pipeline`: document to `draft`
+//! - `embed`, `sparse`: vectors of chunks; `kept`: vectors of unfinished work; `worker`: claims and
 //!   publication; `stored_passages`: texts of stored rows
 //! - `files`: files that no sub-tenant searches yet
-//! - `import`: a tenant built from an archive, visible in one step
-//! - `fair_workers`: workers shared among tenants; `vector_limit`: limits of their vectors
-//! - `described`: changes of tenants themselves; `expiry`: the end of memories
+//! - `import`: builds a tenant from an archive, visible atomically
+//! - `fair_workers`: shares workers among tenants; `vector_limit`: limits the vectors of tenants
+//! - `described`: changes to tenants themselves; `expiry`: removes expired memories
 //! - `claims`: triplets that a language model adds to graphs
-//! - `failure`: jobs that end badly while an older version stays visible
+//! - `failure`: jobs that fail while an older version stays visible
 //! - `delete`, `amend`, `vectors`, `memories`: changes that are visible when they return
-//! - `maintenance`: merging, garbage, orphans; `maintenance_queue`: what it looks at next;
-//!   `rebuild`: sources of damaged segments; `remains`: of deleted tenants; `scrub`: reads all
-//! - `reembed`: changing the embedding model; `reembed_runs`: tenants of which that is known;
-//!   `reembed_estimate`: its cost; `nodes`: other processes that parse and embed for this one
-//! - `web`: pages of the web; `memory`: the memory of the process, and work that waits for it;
-//!   `stopping`: the end of all threads
+//! - `maintenance`: merging, garbage, orphans; `maintenance_queue`: its schedule; `rebuild`:
+//!   sources of damaged segments; `remains`: files of deleted tenants; `scrub`: verifies all data
+//! - `reembed`: changes the embedding model; `reembed_runs`: the tenants in question;
+//!   `reembed_estimate`: the cost; `nodes`: other processes that parse and embed for this one
+//! - `web`: fetches pages; `memory`: the memory budget; `stopping`: interruptible waits
 
 mod amend;
 mod app;
@@ -115,38 +114,38 @@ use reembed_runs::ReembedRuns;
 use scrub::Scrubber;
 use stopping::Stopping;
 
-/// Parts of the ingest pipeline; every one can be replaced in a test.
+/// The dependencies of the ingest pipeline. Tests can replace each of them.
 #[derive(Debug, Clone)]
 pub struct IngestParts {
     /// Tenants and jobs.
     pub catalog: Catalog,
     /// Open collections.
     pub registry: Arc<Registry>,
-    /// Originals.
+    /// Originals and segments.
     pub store: Arc<dyn BlobStore>,
     /// Free space of the disk.
     pub gauge: Arc<SpaceGauge>,
-    /// The models.
+    /// The embedding models.
     pub models: Models,
-    /// The sparse model, if there is one.
+    /// The sparse model, if any.
     pub sparse: Option<Arc<SparseModel>>,
-    /// The parser of documents.
+    /// The document parser.
     pub parser: Arc<dyn Parser>,
     /// The client that fetches pages.
     pub web: Arc<dyn WebClient>,
-    /// Time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Ids.
+    /// The source of ids.
     pub ids: Arc<dyn IdSource>,
-    /// Claims of one tenant that are processed at once at most; at least 1.
+    /// Maximum number of claims of one tenant processed at once on this machine; at least 1.
     pub workers: usize,
-    /// The memory that work draws from.
+    /// The memory budget that work reserves from.
     pub memory: Arc<MemoryBudget>,
-    /// Other processes that parse and embed for this one; `None` where there are none.
+    /// Other processes that parse and embed for this one, if any.
     pub nodes: Option<Arc<IngestNodes>>,
     /// The generator that adds to the graphs of chunks; `None` leaves them to the rules.
     pub graph_reader: Option<Arc<dyn GraphReader>>,
-    /// Times for which models and vectors that are not the current ones are kept.
+    /// Retention times of models and vectors other than the current ones.
     pub reembed: ReembedSettings,
     /// Period and rate of the scrub.
     pub scrub: ScrubSettings,
@@ -167,13 +166,13 @@ pub struct Ingest {
     ids: Arc<dyn IdSource>,
     maintenance: Maintenance,
     given_up: GivenUp,
-    /// Collections that are built from archives; nothing of them counts as left over.
+    /// Collections being built from archives; their files must not be taken for leftovers.
     importing: Mutex<BTreeSet<CollectionId>>,
     kept: KeptVectors,
     memory: Arc<MemoryBudget>,
     workers: usize,
     fair_workers: FairWorkers,
-    /// Held while a tenant is made, changed or deleted.
+    /// Held while a tenant is created, changed or deleted.
     tenants: Mutex<()>,
     nodes: Option<Arc<IngestNodes>>,
     graph_reader: Option<Arc<dyn GraphReader>>,
@@ -188,7 +187,7 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// The pipeline, its threads not yet started.
+    /// Creates the pipeline without starting its threads.
     pub fn new(parts: IngestParts) -> Self {
         let IngestParts {
             catalog,
@@ -208,7 +207,7 @@ impl Ingest {
             reembed,
             scrub,
         } = parts;
-        // One more: it is kept for a tenant of which nothing is in work.
+        // One more worker, reserved for a tenant that has nothing in progress.
         let workers = workers + 1 + nodes.as_ref().map_or(0, |nodes| nodes.tasks_max());
         let parser = match &nodes {
             Some(nodes) => Arc::new(NodeParser { nodes: Arc::clone(nodes), own: parser }),
@@ -246,8 +245,8 @@ impl Ingest {
         }
     }
 
-    /// Starts the threads that process originals, those that wait for pages, and four for work in
-    /// the background. Call [`Self::recover`] before.
+    /// Starts the threads that process originals, those that fetch pages, and four for background
+    /// work. Call [`Self::recover`] first.
     pub fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
         let spawn = |name: String, run: fn(&Self)| {
             let ingest = Arc::clone(self);
@@ -267,12 +266,12 @@ impl Ingest {
         workers.chain(web).chain(background).chain(nodes).collect()
     }
 
-    /// The ingest nodes, if there are any.
+    /// The ingest nodes, if any.
     pub(crate) fn nodes(&self) -> Option<&IngestNodes> {
         self.nodes.as_deref()
     }
 
-    /// Asks the threads to end after what they are doing; unfinished jobs go on after a restart.
+    /// Asks the threads to end after their current work; unfinished jobs continue after a restart.
     pub fn stop(&self) {
         self.stopping.set();
         if let Some(nodes) = &self.nodes {
@@ -286,10 +285,10 @@ impl Ingest {
         self.catalog.end_waits();
     }
 
-    /// The open collection of a tenant. The first use has it looked after in the background.
+    /// Opens the collection of a tenant. The first use schedules background maintenance for it.
     ///
     /// # Errors
-    /// As [`Registry::get`].
+    /// See [`Registry::get`].
     pub fn open(&self, tenant: &Tenant) -> Result<Arc<Collection>, IngestError> {
         let mut was_closed = false;
         let expected = || {
@@ -297,7 +296,7 @@ impl Ingest {
             Ok::<_, IngestError>(self.catalog.head(tenant.collection)?)
         };
         let opened = |collection: &Collection| {
-            // What is accepted from now on is newer than everything that is stored.
+            // Makes everything accepted from now on newer than everything stored.
             if self.catalog.raise_sequence(collection.snapshot().newest_sequence())? {
                 let (tenant, collection) = (&tenant.id, collection.id());
                 tracing::error!(%tenant, %collection, "catalog.sqlite is older than this tenant's \
@@ -323,17 +322,18 @@ impl Ingest {
         Ok(collection)
     }
 
-    /// The model behind a collection's vectors, where it is not loaded.
+    /// The fingerprint of the model behind a collection's vectors, if that model is not loaded.
     pub fn foreign_model(&self, collection: &Collection) -> Option<String> {
         let snapshot = collection.snapshot();
         let is_loaded = self.models.of(&snapshot.manifest, None).is_some();
         snapshot.manifest.model().filter(|_| !is_loaded).map(str::to_owned)
     }
 
-    /// The model for new rows of a collection: that of the rows it has, else the tenant's.
+    /// The model for new rows of a collection: the one of its rows or, if it has none, the
+    /// tenant's.
     ///
     /// # Errors
-    /// [`IngestError::ModelMismatch`] where it is not loaded.
+    /// [`IngestError::ModelMismatch`] if it is not loaded.
     pub(crate) fn model_of(
         &self,
         tenant: &Tenant,
@@ -355,7 +355,7 @@ impl Ingest {
         self.require_below(Fullness::Full)
     }
 
-    /// Refuses changes, other than deletions, while the disk is all but full.
+    /// Refuses changes other than deletions while the disk is almost completely full.
     fn require_room_for_changes(&self) -> Result<(), IngestError> {
         self.require_below(Fullness::Critical)
     }
@@ -368,29 +368,29 @@ impl Ingest {
         }
     }
 
-    /// Measurements of where vectors come from.
+    /// Metrics of the origin of vectors.
     pub fn vector_meters(&self) -> &VectorMeters {
         &self.vectors
     }
 
-    /// Enters the measurements of changes of the model into a registry.
+    /// Registers the metrics of changes of model.
     pub fn enter_reembed_meters(&self, registry: &mut lodestone_metrics::Registry) {
         let help = "Chunks that were embedded anew to change the model of their tenants";
         registry.enter("reembedded_chunks_total", help, &self.reembed_counts);
     }
 
-    /// Whether work waits for memory.
+    /// Whether work is waiting for memory.
     pub fn waits_for_memory(&self) -> bool {
         self.memory.is_waiting()
     }
 
-    /// Whether what was accepted can be processed; deletions go on without.
+    /// Whether accepted jobs can be processed. Deletions continue even if not.
     fn has_room_to_work(&self) -> bool {
         self.require_room_for_changes().is_ok()
     }
 }
 
-/// The chunker measures in the tokens of the model that will read the chunks.
+/// Makes the chunker count in tokens of the model that will read the chunks.
 struct ModelTokens<'a>(&'a dyn Embedder);
 
 impl TokenOffsets for ModelTokens<'_> {

@@ -1,4 +1,4 @@
-//! One source from its original to rows: verify, extract, cut, embed.
+//! Takes one source from its original to a draft: verify, extract, chunk.
 
 use crate::ingest::draft::Draft;
 use crate::ingest::{Ingest, ModelTokens, app, memories};
@@ -14,7 +14,7 @@ use lodestone_types::{
     SourceKind, SourceRecord, Stage, Warning, limits,
 };
 
-/// The content of an original, apart from its metadata.
+/// The content of an original, without its metadata.
 struct Content {
     format: Format,
     text: String,
@@ -26,8 +26,8 @@ struct Content {
 }
 
 impl Ingest {
-    /// Reads, extracts and cuts the original of a job. The outcome of one that cannot go on is an
-    /// error.
+    /// Reads, extracts and chunks the original of a job. If the job cannot continue, its outcome is
+    /// the error.
     pub(super) fn draft(
         &self,
         tenant: &Tenant,
@@ -78,8 +78,8 @@ impl Ingest {
         Ok(draft)
     }
 
-    /// Reads, extracts and cuts the original of an accepted version once more, under the record
-    /// that it has now.
+    /// Reads, extracts and chunks the original of an accepted version again, under its current
+    /// record.
     pub(super) fn redraft(
         &self,
         tenant: &Tenant,
@@ -92,7 +92,7 @@ impl Ingest {
         Ok(drafted(tenant, record.clone(), content))
     }
 
-    /// Reads and cuts the original of a memory under its record.
+    /// Reads and chunks the original of a memory under its record.
     pub(super) fn draft_memory(
         &self,
         tenant: &Tenant,
@@ -104,7 +104,7 @@ impl Ingest {
         Ok(drafted(tenant, record, content))
     }
 
-    /// `names` are the file's and its media type.
+    /// Extracts and chunks an original. `names` are the file name and the media type.
     fn read(
         &self,
         model: &dyn Embedder,
@@ -148,7 +148,7 @@ impl Ingest {
         Ok(Content { format, text, title, chunks, blocks, lines, warnings })
     }
 
-    /// The text of a record of an application: all its parts, one after the other.
+    /// Extracts the text of an application's record: all its parts, one after the other.
     fn read_app(&self, original: &[u8]) -> Result<Extracted, Outcome> {
         let parts = app::parts(original).map_err(|problem| {
             let message = problem.to_string();
@@ -190,14 +190,14 @@ fn rejected(error_code: JobErrorCode, error: &dyn std::error::Error) -> Outcome 
     Outcome::Rejected { error_code, message: error.to_string() }
 }
 
-/// The text of a memory, which is read without a parser: no child process is needed for it.
+/// Extracts the text of a memory in this process, since it needs no sandboxed parser.
 fn read_memory(original: &[u8]) -> Result<Extracted, Outcome> {
     let text =
         memories::text_of(original).map_err(|error| rejected(JobErrorCode::CorruptFile, &error))?;
     lodestone_extract::extract(Format::Txt, text.as_bytes()).map_err(unread)
 }
 
-/// A document that cannot be read is refused, unless it was never tried.
+/// A document that cannot be read is rejected, unless the parser never tried it.
 fn unread(error: ExtractError) -> Outcome {
     let (error_code, message) = (error.error_code(), error.to_string());
     match error.kind() {
@@ -206,10 +206,11 @@ fn unread(error: ExtractError) -> Outcome {
     }
 }
 
-/// Sets the page on which each chunk begins, and its start there. Chunks and pages ascend.
+/// Sets the page on which each chunk begins, and the chunk's start on that page. Both chunks and
+/// pages are in ascending order.
 fn number_pages(chunks: &mut [ChunkDraft], extracted: &Extracted) {
     let Extracted { text, pages, .. } = extracted;
-    // Pages begin at bytes, places count characters.
+    // Pages start at byte offsets, while places count characters.
     let (mut byte, mut chars) = (0, 0_u32);
     let mut starts = Vec::with_capacity(pages.len());
     for page in pages {
@@ -226,7 +227,8 @@ fn number_pages(chunks: &mut [ChunkDraft], extracted: &Extracted) {
     }
 }
 
-/// The lines of each chunk on its pages. Chunks ascend; each is the text at its place.
+/// The lines of each chunk on its pages. Chunks are in ascending order, and each is the text at its
+/// place.
 fn lines_of(chunks: &[ChunkDraft], extracted: &Extracted) -> Vec<Vec<LineBox>> {
     let Extracted { text, geometry, .. } = extracted;
     if geometry.lines().is_empty() {
@@ -242,8 +244,8 @@ fn lines_of(chunks: &[ChunkDraft], extracted: &Extracted) -> Vec<Vec<LineBox>> {
     chunks.iter().map(of_chunk).collect()
 }
 
-/// The outcome of an error of the store: final where bytes are damaged; a full or failing disk is
-/// tried again.
+/// The outcome of an error of the store: final if data are damaged; a full or failing disk is
+/// retried.
 fn storage_outcome(error: CollectionError) -> Outcome {
     let (error_code, message) = (JobErrorCode::Internal, INTERNAL_FAULT.to_owned());
     let outcome = match error.kind() {
@@ -255,10 +257,10 @@ fn storage_outcome(error: CollectionError) -> Outcome {
     outcome
 }
 
-/// Message for a client where the cause is ours: paths and causes go to the log.
+/// Message for clients when the cause is internal. Paths and causes only go to the log.
 pub(super) const INTERNAL_FAULT: &str = "the server could not process it; its log says why";
 
-/// The title by the chain of API 4.2 and 8.8, but for the id at its end.
+/// The title by the order of precedence of API 4.2 and 8.8, without the id as last fallback.
 pub(crate) fn title(
     detail: &SourceDetail,
     document_metadata: &Metadata,
@@ -328,7 +330,8 @@ mod tests {
             let place = ChunkPlace { document_start: start, chars: 2, ..ChunkPlace::default() };
             ChunkDraft { text: String::new(), place }
         };
-        // Three pages of three characters and a blank, some of them of two bytes; no page 2.
+        // Three pages of three characters and a blank, some of them two bytes long; there is no
+        // page 2.
         let text = "ééé béé ccc".to_owned();
         let pages = vec![page(1, 0), page(3, 7), page(4, 13)];
         let mut chunks: Vec<ChunkDraft> = [0, 2, 4, 7, 8].map(chunk).into();

@@ -1,18 +1,18 @@
-//! Rebuilding the sources of damaged segments from their originals (RELIABILITY C1).
+//! Rebuilds the sources of damaged segments from their originals (RELIABILITY C1).
 //!
 //! ```text
-//! lost sources of a collection, a batch at a time
+//! lost sources of a collection, one batch at a time
 //!   -> original -> extract -> chunk -> embed, under the record that each source had
 //!   -> a segment -> [writer's lock: still lost? -> commit]: visible again, and no longer lost
 //! ```
-//! A rebuild makes no jobs: a job would be a new operation with a number of its own, and listings
-//! would show a source that nobody has uploaded. Here the record stays as it was, metadata that
-//! was changed later included, with its version and its sequence, so of a rebuild and anything
-//! that was accepted since, the later operation wins. Each batch is one commit that takes its
-//! sources out of the damaged segment, so a restart goes on where the last one ended.
+//! A rebuild creates no jobs: a job would be a new operation with its own sequence, and listings
+//! would show a source that nobody has uploaded. Instead the record stays as it was, including
+//! later changes of metadata, with its version and its sequence. If something newer was accepted
+//! since, the newer operation thus wins. Each batch is one commit that removes its sources from the
+//! damaged segment, so after a restart the rebuild continues where it stopped.
 //!
 //! Client vectors have no original. They, and sources whose originals are damaged too, stay lost
-//! until somebody uploads them again, deletes them or brings a backup; nothing is dropped.
+//! until somebody uploads them again, deletes them or restores a backup; nothing is dropped.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,8 +30,8 @@ use lodestone_storage::collection::{AddedSegment, Collection, Edit, Snapshot};
 use lodestone_storage::segment::{NewSource, VectorKind};
 use lodestone_types::{CollectionId, Sequence, SourceRecord, limits};
 
-/// Attempts at sources that could not be built, so that they are not tried again and again. In
-/// memory only: a restart tries once more, perhaps with the original back in place.
+/// Failed attempts by source, so that hopeless sources are not retried endlessly. Kept in memory
+/// only: a restart tries once more, perhaps with the original back in place.
 #[derive(Debug, Default)]
 pub(super) struct GivenUp(Mutex<BTreeMap<CollectionId, BTreeMap<Sequence, u32>>>);
 
@@ -45,7 +45,7 @@ impl GivenUp {
         all.entry(collection).or_default().insert(record.sequence, limits::ATTEMPTS_MAX);
     }
 
-    /// Counts an attempt that failed for a reason which may pass.
+    /// Counts a failed attempt whose cause may be temporary.
     fn add_fault(&self, tenant: &Tenant, record: &SourceRecord, reason: &str) {
         let attempts = {
             let mut all = self.0.lock();
@@ -69,19 +69,19 @@ impl GivenUp {
     }
 }
 
-/// Result of one round.
+/// The result of one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
-    /// There is nothing that could be built.
+    /// Nothing can be rebuilt.
     Idle,
     /// Some sources are visible again, or are known to stay lost.
     Progress,
-    /// The model is overloaded, the disk is full, or a source could not be read now.
+    /// The model is overloaded, the disk is full, or a source could not be read for now.
     Later,
 }
 
 impl Ingest {
-    /// Whether a part of the collection is lost that this server cannot build from what it has.
+    /// Whether a part of the collection is lost that this server cannot rebuild from what it has.
     pub fn needs_help(&self, collection: &Collection) -> bool {
         let snapshot = collection.snapshot();
         let mut lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
@@ -92,8 +92,8 @@ impl Ingest {
         snapshot.unknown_segments() > 0 || !has_model || lost.any(cannot_build)
     }
 
-    /// Takes damaged segments out of service after a read has met damage, and has them rebuilt.
-    /// Returns their number.
+    /// Takes damaged segments out of service after a read has met damage, and schedules their
+    /// rebuild; returns their number.
     pub fn quarantine(&self, collection: &Arc<Collection>) -> usize {
         let found = collection.quarantine_damaged();
         if found > 0 {
@@ -103,7 +103,7 @@ impl Ingest {
         found
     }
 
-    /// Logs whose segments are damaged: storage knows collections, people know tenants.
+    /// Logs the damage with the tenant's name, which the storage layer does not know.
     pub(super) fn tell_damage(&self, collection: &Collection, segments: usize) {
         let id = collection.id();
         let tenant = self.catalog.tenant_of(id).ok().flatten();
@@ -112,7 +112,7 @@ impl Ingest {
             is missing until it is rebuilt from originals");
     }
 
-    /// Builds the next lost sources of a collection.
+    /// Rebuilds the next batch of lost sources of a collection.
     pub(super) fn rebuild_once(&self, collection: &Arc<Collection>) -> Result<Round, IngestError> {
         let snapshot = collection.snapshot();
         let chosen = self.choose_lost(collection.id(), &snapshot);
@@ -156,7 +156,7 @@ impl Ingest {
         snapshot: &'a Snapshot,
     ) -> Vec<&'a SourceRecord> {
         if snapshot.unknown_segments() > 0 {
-            // Nothing can be committed, so nothing need be built.
+            // Nothing can be committed then, so nothing needs to be rebuilt.
             return Vec::new();
         }
         let lost = snapshot.damaged.iter().flat_map(|segment| segment.lost());
@@ -189,8 +189,8 @@ impl Ingest {
         })
     }
 
-    /// Embeds all drafts, or, where the model refuses them together, each alone. Nothing where it
-    /// should be tried later.
+    /// Embeds all drafts together, or one by one if the model rejects the batch. `None` if it
+    /// should be tried again later.
     fn embed_lost(
         &self,
         tenant: &Tenant,
@@ -227,7 +227,8 @@ impl Ingest {
         let segment = collection.build(model.dimension(), VectorKind::F16, sources)?;
         let mut writer = collection.writer()?;
         let base = writer.base();
-        // Sources that were deleted or replaced meanwhile are not lost any more, and stay so.
+        // Sources that were deleted or replaced in the meantime are no longer lost, and are
+        // withheld.
         let is_lost = |record: &SourceRecord| {
             let found = base.find_lost(&record.sub_tenant, &record.id);
             found.is_some_and(|found| found.sequence == record.sequence)

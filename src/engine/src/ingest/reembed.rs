@@ -1,16 +1,16 @@
-//! Changing the embedding model of a tenant while it is searched and changed.
+//! Changes the embedding model of a tenant while it is searched and modified.
 //!
 //! ```text
-//! asked for   commit: the manifest names the new model, no piece yet; survives a restart
+//! requested   commit: the manifest names the new model, without pieces yet; survives a restart
 //! pieces      rows of visible sources that no piece has -> model, lane of documents -> a segment
 //!             that copies all but the vectors -> commit: the manifest lists it; nobody reads it
 //! the rest    few rows are missing -> [writer's lock: what came meanwhile -> piece -> switch]
-//!             commit: pieces are searched, the segments of before are kept
-//! the end     after the time of the settings, or when asked: commit without them, files go
+//!             commit: the pieces are searched, the previous segments are kept
+//! the end     after the configured time, or on request: commit without them; files are removed
 //! ```
-//! Each step compares the pieces with the newest version, so uploads, deletions and changed
-//! metadata of meanwhile need no notes of their own. A kill loses the piece in work, no more. The
-//! way back is the same work towards the model of the segments that are kept.
+//! Each step compares the pieces with the newest version, so uploads, deletions and metadata
+//! changes in the meantime need no bookkeeping. A crash only loses the piece in progress. Going
+//! back is the same work towards the model of the kept segments.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -29,37 +29,38 @@ use lodestone_storage::collection::{
 use lodestone_storage::segment::Segment;
 use lodestone_types::{ErrorKind, JobStatus, RequestContext};
 
-/// Rows of a piece at least: a kill loses so much work.
+/// Minimum rows per piece; a crash loses at most one piece of work.
 const PIECE_ROWS_MIN: u64 = 1024;
-/// Rows of a piece at most, for the memory of its vectors.
+/// Maximum rows per piece, which limits the memory for its vectors.
 const PIECE_ROWS_MAX: u64 = 32_768;
-/// Pieces of a tenant at most, below [`PIECE_ROWS_MAX`].
+/// Number of pieces that a tenant is divided into, within the limits above.
 const PIECES: u64 = 64;
-/// Missing rows with which the switch is begun: they are embedded under the writer's lock.
+/// Number of missing rows at which the switch is attempted: they are embedded under the writer's
+/// lock.
 const LAST_ROWS: u64 = 256;
-/// Missing rows under the lock beyond which it is given back once more.
+/// Number of missing rows beyond which the lock is released once more.
 const LAST_ROWS_MAX: u64 = 4 * LAST_ROWS;
-/// Time for which they are embedded under the lock: deletions and uploads of the tenant wait.
+/// Time limit for embedding under the lock, while deletions and uploads of the tenant wait.
 const LAST_TIME: Duration = Duration::from_secs(10);
-/// Passages of one call of the model.
+/// Passages per call of the model.
 const SLICE_PASSAGES: usize = 256;
 
-/// Result of one step.
+/// The result of one step.
 enum Step {
-    /// There is more to do.
+    /// More work remains.
     Again,
     /// The tenant was switched.
     Switched,
-    /// It was given up meanwhile.
+    /// The change was canceled in the meantime.
     Canceled,
-    /// It waits, for this reason.
+    /// The step has to wait, for this reason.
     Later(&'static str),
-    /// It cannot go on.
+    /// The change cannot continue.
     Failed(String),
 }
 
 impl Ingest {
-    /// Works until shutdown.
+    /// Runs until shutdown.
     pub(super) fn reembed(&self) {
         run_in_background();
         while !self.stopping.is_set() {
@@ -82,7 +83,7 @@ impl Ingest {
     }
 
     fn clear_deleted_if_any(&self) {
-        // The deletion of a tenant may have waited for this step.
+        // The deletion of a tenant may have been waiting for this step.
         if self.catalog.collections_pending_delete().is_ok_and(|found| !found.is_empty()) {
             self.clear_deleted_tenants();
         }
@@ -173,7 +174,7 @@ impl Ingest {
             return Ok(Step::Canceled);
         };
         let mut noted = noted.clone();
-        // What could not be opened is gone: its rows were missing.
+        // Segments that could not be opened are dropped: their rows count as missing.
         noted.segments.retain(|entry| open.iter().any(|live| live.entry.id == entry.id));
         noted.segments.push(SegmentEntry::fresh(piece.meta()));
         writer.set_other(Some(noted))?;
@@ -183,8 +184,8 @@ impl Ingest {
         Ok(Step::Again)
     }
 
-    /// Embeds what is missing and switches, under the writer's lock. Nothing where the model does
-    /// not embed it in [`LAST_TIME`]: then it is done without the lock first.
+    /// Embeds the missing rows and switches, under the writer's lock. `None` if the model does not
+    /// finish within [`LAST_TIME`]: the rows are then embedded without the lock first.
     fn switch(
         &self,
         tenant: &Tenant,
@@ -225,9 +226,9 @@ impl Ingest {
         Ok(Some(Step::Switched))
     }
 
-    /// Embeds sources of one segment, and writes them with their new vectors. Nothing where the
-    /// server stops. `last` bounds what is done under the writer's lock: writers of the tenant wait
-    /// for that, so it goes before documents.
+    /// Embeds sources of one segment and writes them with their new vectors; `None` if the server
+    /// stops. `last` limits the time of work under the writer's lock. That work takes precedence
+    /// over documents, because writers of the tenant wait for it.
     fn build_piece(
         &self,
         tenant: &Tenant,
@@ -268,13 +269,13 @@ impl Ingest {
         Ok(Some(built))
     }
 
-    /// Has the vectors of a tenant made anew by the model `to`, or, without one, completes and
-    /// takes those that were put away. Durable on return; the work follows in the background. A
-    /// tenant without vectors, or with those of `to`, keeps to that model from now on, and is
-    /// worked on only where it lacks those of the sparse model. Returns whether it is.
+    /// Starts making the vectors of a tenant with the model `to` or, without one, completes and
+    /// takes back the previous vectors. Durable on return; the work happens in the background. A
+    /// tenant that has no vectors, or already those of `to`, keeps to that model from now on, and
+    /// needs work only if it lacks vectors of the sparse model. Returns whether there is work.
     ///
     /// # Errors
-    /// [`IngestError::ReembedRefused`] where the vectors or the model for it are missing.
+    /// [`IngestError::ReembedRefused`] if the previous vectors or their model are missing.
     pub fn begin_reembed(
         &self,
         tenant: &Arc<Tenant>,
@@ -305,7 +306,8 @@ impl Ingest {
             self.reembeds.note(tenant, collection, running);
             return Ok(true);
         }
-        // Where the vectors of a sparse model are what is missing, those of before miss them too.
+        // If only sparse vectors are missing, the previous segments lack them too and cannot be
+        // reused.
         let own = noted.filter(|other| other.embedding == target && !is_same);
         let other = OtherVectors {
             embedding: target,
@@ -321,8 +323,8 @@ impl Ingest {
         Ok(true)
     }
 
-    /// Gives up the vectors that are not searched: those that were put away, or those that are
-    /// being made. Returns whether there were any.
+    /// Discards the vectors that are not searched: the previous ones, or those being made. Returns
+    /// whether there were any.
     ///
     /// # Errors
     /// Errors of the disk.
@@ -341,7 +343,7 @@ impl Ingest {
         Ok(true)
     }
 
-    /// Discards the vectors of before whose time is over.
+    /// Discards previous vectors whose retention time is over.
     pub(crate) fn expire_other(&self, collection: &Arc<Collection>) -> Result<(), IngestError> {
         let snapshot = collection.snapshot();
         let kept = snapshot.manifest.other.as_ref().filter(|other| !other.is_wanted);
@@ -353,7 +355,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// Notes a change that the manifest of a collection tells of, unless it is noted already.
+    /// Registers the change that a collection's manifest describes, unless it is registered
+    /// already.
     pub fn note_reembed(&self, tenant: &Arc<Tenant>, collection: &Arc<Collection>) {
         let is_noted = |run: &ReembedRun| run.tenant.collection == collection.id();
         if let Some(other) = &collection.snapshot().manifest.other
@@ -363,18 +366,18 @@ impl Ingest {
         }
     }
 
-    /// Changes of the model since the start, and of those that are not finished.
+    /// The changes of model since the start, and the unfinished ones from before.
     pub fn reembed_runs(&self) -> Vec<ReembedRun> {
         self.reembeds.all()
     }
 }
 
-/// The vectors that are being made.
+/// The vectors that are being made, if any.
 fn wanted(snapshot: &Snapshot) -> Option<&OtherVectors> {
     snapshot.manifest.other.as_ref().filter(|other| other.is_wanted)
 }
 
-/// The first of the missing sources, all of one segment, with about so many rows.
+/// The first of the missing sources, all from one segment, with about `rows_max` rows at most.
 fn first_piece<'a>(missing: &[FoundSource<'a>], rows_max: u64) -> Vec<FoundSource<'a>> {
     let mut piece: Vec<FoundSource<'a>> = Vec::new();
     let mut rows = 0;

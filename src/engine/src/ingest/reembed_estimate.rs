@@ -1,4 +1,4 @@
-//! The cost of changing the embedding model of a tenant, measured with a sample.
+//! Estimates the cost of changing the embedding model of a tenant by measuring a sample.
 
 use std::time::Instant;
 
@@ -9,32 +9,32 @@ use lodestone_embed::{Embedder, Lane};
 use lodestone_storage::collection::{Collection, CollectionError, Snapshot};
 use lodestone_types::RequestContext;
 
-/// Passages that an estimate embeds.
+/// Number of passages that an estimate embeds.
 const SAMPLE_PASSAGES: usize = 64;
 
-/// The work that changing the model of a tenant would be.
+/// The estimated work of changing the model of a tenant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReembedEstimate {
-    /// Fingerprint of the model of its vectors; none where there are none.
+    /// Fingerprint of the model of the present vectors; `None` if there are none.
     pub from: Option<String>,
     /// Fingerprint of the new model.
     pub to: String,
-    /// Chunks to embed.
+    /// Number of chunks to embed.
     pub chunks: u64,
-    /// Tokens of them, from a sample.
+    /// Number of tokens to embed, extrapolated from the sample.
     pub tokens: u64,
-    /// Chunks a second of the new model, measured with the sample; 0 where there is nothing.
+    /// Chunks per second of the new model, measured on the sample; 0 if there is nothing to embed.
     pub chunks_per_second: f64,
-    /// Seconds of the work at that rate.
+    /// Seconds that the work takes at that rate.
     pub seconds: f64,
-    /// Bytes of disk that the new segments take beside the present ones.
+    /// Bytes of disk for the new segments, in addition to the present ones.
     pub disk_bytes: u64,
     /// Bytes of disk that are free.
     pub free_bytes: u64,
 }
 
 impl Ingest {
-    /// Measures the work that changing a tenant to another model would be.
+    /// Estimates the work of changing a tenant to another model. Embeds a sample to do so.
     ///
     /// # Errors
     /// Errors of the model or the disk.
@@ -89,8 +89,8 @@ impl Ingest {
     }
 }
 
-/// Bytes of segments with so many rows of a tenant, with vectors of another width: of each number
-/// one byte to search by, and two that are exact.
+/// Bytes of segments with `rows` rows of a tenant and vectors of another dimension. Each component
+/// takes one byte to search by and two for the exact value.
 fn disk_bytes(snapshot: &Snapshot, rows: u64, width: usize) -> u64 {
     let (mut bytes, mut all) = (0_u64, 0_u64);
     for live in &snapshot.segments {

@@ -1,4 +1,4 @@
-//! Tenants whose embedding model is being changed, and those that were changed.
+//! The tenants whose embedding model is being changed or was changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,44 +12,44 @@ use lodestone_catalog::Tenant;
 use lodestone_storage::collection::{Collection, OtherVectors};
 use lodestone_types::{CollectionId, JobStatus, Timestamp};
 
-/// The change of the model of one tenant. What must survive a restart is in the tenant's manifest:
-/// the model, the finished pieces, and whether they are kept or wanted.
+/// The change of model of one tenant. Whatever must survive a restart is in the tenant's manifest:
+/// the model, the finished pieces, and whether these are wanted or kept.
 #[derive(Debug, Clone)]
 pub struct ReembedRun {
     /// The tenant.
     pub tenant: Arc<Tenant>,
-    /// Its id on the wire.
+    /// Id of the change, shown as a job.
     pub job: Uuid,
     /// Fingerprint of the new model.
     pub to: String,
-    /// `queued`, `in_progress`, `success` or `errored`.
+    /// Queued, in progress, successful or failed.
     pub status: JobStatus,
-    /// Chunks that have their new vector.
+    /// Number of chunks that have their new vector.
     pub chunks_done: u64,
-    /// Chunks in all.
+    /// Number of chunks in total.
     pub chunks: u64,
-    /// Reason of `errored`, or for which it waits.
+    /// The reason for a failure or for waiting.
     pub message: String,
-    /// When it was asked for.
+    /// When the change was requested.
     pub asked_at: Timestamp,
-    /// When it was first worked on since the start of the server.
+    /// When work on it first began since the start of the server.
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// Held while there is work, so that it stays open.
+    /// Held while there is work, so that the collection stays open.
     collection: Option<Arc<Collection>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     runs: BTreeMap<CollectionId, ReembedRun>,
-    /// Collection that is re-embedded now.
+    /// The collection being re-embedded.
     working: Option<CollectionId>,
-    /// Collection that was worked on last: others come first.
+    /// The collection that had the last turn; others come first.
     last: Option<CollectionId>,
 }
 
-/// All of them.
+/// All changes of model that this process knows.
 #[derive(Debug, Default)]
 pub(super) struct ReembedRuns {
     state: Mutex<State>,
@@ -57,7 +57,7 @@ pub(super) struct ReembedRuns {
 }
 
 impl ReembedRuns {
-    /// Notes what the manifest of a collection says.
+    /// Registers the change that a collection's manifest describes, replacing an earlier entry.
     pub(super) fn note(
         &self,
         tenant: &Arc<Tenant>,
@@ -88,8 +88,8 @@ impl ReembedRuns {
         self.woken.notify_all();
     }
 
-    /// The next collection with work, and its tenant; tenants take turns. `None` after a while
-    /// without any. [`Self::end`] follows.
+    /// Waits up to [`ROUND`] for a collection with work, and returns it with its tenant. Tenants
+    /// take turns. The caller must call [`Self::end`] afterwards.
     pub(super) fn take(&self, stopping: &Stopping) -> Option<(Arc<Tenant>, Arc<Collection>)> {
         let mut state = self.state.lock();
         let State { runs, last, .. } = &*state;
@@ -112,7 +112,7 @@ impl ReembedRuns {
         self.state.lock().working = None;
     }
 
-    /// Changes what is told of a collection.
+    /// Updates the entry of a collection, if there is one.
     pub(super) fn update(&self, id: CollectionId, change: impl FnOnce(&mut ReembedRun)) {
         if let Some(run) = self.state.lock().runs.get_mut(&id) {
             change(run);
@@ -122,19 +122,19 @@ impl ReembedRuns {
         }
     }
 
-    /// Forgets a collection. Returns whether nobody works on it.
+    /// Drops the entry of a collection; returns whether no step is in progress on it.
     pub(super) fn forget(&self, id: CollectionId) -> bool {
         let mut state = self.state.lock();
         state.runs.remove(&id);
         state.working != Some(id)
     }
 
-    /// All of them.
+    /// All entries.
     pub(super) fn all(&self) -> Vec<ReembedRun> {
         self.state.lock().runs.values().cloned().collect()
     }
 
-    /// Ends the wait of the thread.
+    /// Wakes the waiting thread.
     pub(super) fn interrupt(&self) {
         let _state = self.state.lock();
         self.woken.notify_all();

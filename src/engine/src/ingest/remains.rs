@@ -1,4 +1,4 @@
-//! The remains of deleted tenants, and the descriptors of the others.
+//! Removes what is left of deleted tenants, and completes the descriptors of the others.
 
 use crate::copies;
 use crate::ingest::{Ingest, IngestError};
@@ -8,16 +8,17 @@ use lodestone_storage::collection::{CollectionError, layout, uploads};
 use lodestone_types::CollectionId;
 
 impl Ingest {
-    /// Deletes the files of tenants that were deleted. Readers that still use them keep theirs.
+    /// Deletes the files of deleted tenants. A tenant still in use is skipped and retried.
     ///
     /// # Errors
-    /// Errors of the disk or the catalog, after the others were dealt with; the next start goes on.
+    /// Errors of the disk or the catalog, after all other tenants were handled; the next start
+    /// continues.
     pub fn finish_deleted_tenants(&self) -> Result<(), IngestError> {
         let doomed = self.catalog.collections_pending_delete()?;
         if doomed.is_empty() {
             return Ok(());
         }
-        // A deletion may be in doubt: another process that has taken over may have the tenant.
+        // A deletion may be in doubt: a process that has taken over may still have the tenant.
         self.catalog.confirm()?;
         let mut outcome = Ok(());
         for id in doomed {
@@ -31,11 +32,11 @@ impl Ingest {
 
     fn finish_deleted_tenant(&self, id: CollectionId) -> Result<(), IngestError> {
         if !self.maintenance.give_up_large(id) | !self.reembeds.forget(id) {
-            // Files that a merge or a re-embedding writes later would stay: its thread calls
-            // again when it is done.
+            // Files written by a merge or a re-embedding after this would stay behind. The thread
+            // that is working on it calls this again when it is done.
             return Ok(());
         }
-        // So would those of a request that began before the deletion.
+        // The same goes for a request that began before the deletion.
         if self.maintenance.is_held(id, self.registry.close(id)) {
             return Ok(());
         }
@@ -54,16 +55,16 @@ impl Ingest {
     }
 
     /// Writes the descriptors that tenants of earlier releases lack, and removes those of deleted
-    /// tenants with the files that may be left.
+    /// tenants along with any files left.
     ///
     /// # Errors
-    /// Errors of the disk or the catalog; the next start goes on.
+    /// Errors of the disk or the catalog; the next start continues.
     pub fn complete_descriptors(&self) -> Result<(), IngestError> {
         let described = descriptors::collections(&*self.store)?;
         for tenant in self.catalog.tenants()? {
             if described.binary_search(&tenant.collection).is_err() {
                 match self.change_tenant(tenant.collection, |_| {}) {
-                    // Deleted meanwhile: it needs none.
+                    // Deleted in the meantime: it needs none.
                     Err(IngestError::Catalog(CatalogError::CollectionUnknown { .. })) => {}
                     described => described?,
                 }
@@ -71,7 +72,8 @@ impl Ingest {
         }
         let doomed = self.catalog.collections_pending_delete()?;
         for collection in described {
-            // Asked in this order: one that is imported is in the catalog when it is so no more.
+            // Must be read in this order: a tenant no longer being imported is then already in the
+            // catalog.
             let is_imported = self.importing.lock().contains(&collection);
             let is_doomed = is_imported || doomed.contains(&collection);
             if is_doomed || self.catalog.tenant_of(collection)?.is_some() {

@@ -1,9 +1,10 @@
-//! The scrub in the background: all bytes of all tenants are read once in a period, so that damage
-//! is found while the originals to build from are still there.
+//! The background scrub: reads all data of all tenants once per period, so that damage is found
+//! while the originals needed for a rebuild still exist.
 //!
-//! One thread at the lowest priority reads one tenant after another at a bounded rate. Damaged
+//! One thread at the lowest priority reads one tenant after another at a limited rate. Damaged
 //! segments are quarantined and rebuilt as if a request had met them; manifests, tombstones and
-//! lists are written again from memory. Of an original there is no second copy: it is told of.
+//! lists are rewritten from memory. An original has no second copy, so its damage can only be
+//! reported.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,17 +19,17 @@ use lodestone_metrics::{Counter, Gauge, Labelled, Registry};
 use lodestone_storage::collection::{Collection, CollectionError, uploads};
 use lodestone_types::ErrorKind;
 
-/// Time before the first pass at most: a start has other things to do.
+/// Maximum delay of the first pass, since a starting server has other things to do.
 const FIRST_AFTER: Duration = Duration::from_secs(600);
-/// Time between two passes at least, however short the period.
+/// Minimum pause between two passes, however short the period.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const MILLIS_PER_SECOND: u64 = 1000;
 
-/// Kinds of damaged files, as the label of the counter has them.
+/// Kinds of damaged files, as labels of the counter.
 const KINDS: [&str; 5] = ["segment", "list", "tombstones", "manifest", "original"];
 const ORIGINAL: usize = 4;
 
-/// Settings and measurements of the scrub.
+/// Settings and metrics of the scrub.
 #[derive(Debug)]
 pub(super) struct Scrubber {
     settings: ScrubSettings,
@@ -51,7 +52,7 @@ impl Scrubber {
 }
 
 impl Ingest {
-    /// Enters the measurements of the scrub into a registry.
+    /// Registers the metrics of the scrub.
     pub fn enter_scrub_meters(&self, registry: &mut Registry) {
         let Scrubber { settings: _, passes, last_pass, bytes, damage } = &self.scrubber;
         let help = "Passes of the scrub over all tenants since the start";
@@ -64,10 +65,10 @@ impl Ingest {
         registry.enter("scrub_damage_total", help, damage);
     }
 
-    /// Reads everything once in a period until shutdown.
+    /// Runs one pass per period until shutdown.
     pub(super) fn scrub(&self) {
         let period = self.scrubber.settings.scrub_period;
-        // A bucket's store does it itself, and copies are verified when they are read.
+        // A bucket's store scrubs its own data, and cached copies are verified when they are read.
         if period.is_zero() || self.store.is_shared() {
             return;
         }
@@ -131,7 +132,7 @@ impl Ingest {
             }
             match self.read_original(&key) {
                 Ok(()) => {}
-                // It was replaced or deleted meanwhile.
+                // It was replaced or deleted in the meantime.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) if error.kind() == ErrorKind::Corrupt => {
                     self.scrubber.damage.at(ORIGINAL).inc();
@@ -152,7 +153,7 @@ impl Ingest {
         })
     }
 
-    /// Waits as long as reading so many bytes may take. Returns false at a shutdown.
+    /// Waits as long as reading `bytes` may take at the configured rate; returns false on shutdown.
     fn go_on(&self, bytes: u64) -> bool {
         self.scrubber.bytes.add(bytes);
         let seconds = bytes as f64 / self.scrubber.settings.scrub_rate as f64;

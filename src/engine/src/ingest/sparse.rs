@@ -1,4 +1,4 @@
-//! Vectors of a sparse model.
+//! Embeds passages with the sparse model.
 
 use crate::ingest::{Ingest, IngestError};
 use lodestone_embed::{EmbedError, Lane, SparseModel};
@@ -7,14 +7,14 @@ use lodestone_storage::segment::SparseRow;
 use lodestone_types::RequestContext;
 
 impl Ingest {
-    /// The sparse model, if there is one.
+    /// The sparse model, if any.
     pub(crate) fn sparse(&self) -> Option<&SparseModel> {
         self.sparse.as_deref()
     }
 
-    /// The vectors of passages by the sparse model; `None` for each where there is no such model.
-    /// They are made anew for a changed document, also of chunks that did not change: postings are
-    /// in the order of terms, not of rows.
+    /// Embeds passages with the sparse model; all `None` without one. When a document changes, even
+    /// its unchanged chunks are embedded again: stored postings are ordered by term, so reading a
+    /// row's own vector back is not cheap.
     pub(super) fn sparse_rows(
         &self,
         lane: Lane,
@@ -31,7 +31,7 @@ impl Ingest {
         Ok(vectors.into_iter().map(|weights| Some(SparseRow { model, weights })).collect())
     }
 
-    /// Whether visible rows lack vectors of the sparse model of this server.
+    /// Whether visible rows lack vectors of this server's sparse model.
     pub(super) fn lacks_sparse(&self, base: &Snapshot) -> Result<bool, IngestError> {
         let Some(sparse) = self.sparse.as_ref().filter(|_| base.manifest.model().is_some()) else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! The waits of background threads: for their end, and for times.
+//! Interruptible waits of background threads, and due times.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use parking_lot::{Condvar, Mutex};
 
 use lodestone_types::Timestamp;
 
-/// Whether work is due that comes after so many milliseconds each time. A time that is further off
-/// than that was set by a clock that was ahead.
+/// Whether work that recurs every `every_millis` is due. A due time further ahead than that was set
+/// while the clock was wrong, and counts as due.
 pub(crate) fn is_due(due_at: Timestamp, now: Timestamp, every_millis: u64) -> bool {
     due_at <= now || due_at > now.plus_millis(every_millis)
 }
 
-/// A flag that ends waits.
+/// A flag that ends waits when it is set.
 #[derive(Default)]
 pub(crate) struct Stopping {
     is_set: Mutex<bool>,
@@ -30,7 +30,7 @@ impl Stopping {
         self.changed.notify_all();
     }
 
-    /// Waits for `time`, or less if the flag is set meanwhile; returns whether it is.
+    /// Waits for `time`, or until the flag is set; returns whether it is set.
     pub(crate) fn wait(&self, time: Duration) -> bool {
         let mut is_set = self.is_set.lock();
         self.changed.wait_while_for(&mut is_set, |is_set| !*is_set, time);

@@ -1,4 +1,4 @@
-//! Texts of stored rows, as models read them.
+//! Reconstructs the texts of stored rows as models read them.
 
 use crate::ingest::pipeline::title;
 use lodestone_catalog::Tenant;
@@ -7,7 +7,7 @@ use lodestone_storage::segment::SegmentError;
 use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{RowId, SourceRecord};
 
-/// The texts that the model reads for the live rows of a source, as when it was uploaded.
+/// The texts that the model reads for the live rows of a source, as at its upload.
 pub(super) fn passages_of(
     tenant: &Tenant,
     found: &FoundSource<'_>,
@@ -25,7 +25,7 @@ pub(super) fn passages_of(
     found.rows().into_iter().map(text).collect()
 }
 
-/// The title as passages have it: empty where it is the id for want of another.
+/// The title as it is used in passages: empty if the id merely stands in for a missing title.
 fn title_text(record: &SourceRecord) -> String {
     match record.title == record.id.as_str() {
         false => record.title.clone(),

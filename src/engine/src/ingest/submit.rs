@@ -1,7 +1,7 @@
-//! Accepting an upload: when this returns, the bytes and the job are on disk.
+//! Accepts uploads: once a call returns, the bytes and the job are on disk.
 //!
-//! Cost of an acknowledgement: two fsyncs for the original, and one for the job that is shared by
-//! all jobs that wait for the catalog's writer.
+//! An acknowledgement costs two fsyncs for the original, and one for the job, which is shared by
+//! all jobs waiting for the catalog's writer.
 
 use std::sync::Arc;
 
@@ -19,42 +19,42 @@ use lodestone_types::{Metadata, Origin, SourceId, SourceKind, SubTenantId, Times
 /// An upload of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
-    /// The id it asked for; generated when none.
+    /// The requested id; `None` generates one.
     pub source: Option<SourceId>,
-    /// Kind of the source.
+    /// The kind of the source.
     pub kind: SourceKind,
-    /// The bytes.
+    /// The content.
     pub content: Bytes,
-    /// The file's name without path parts; empty for text.
+    /// The file name without directories; empty for text.
     pub filename: String,
-    /// Media type as the client said it.
+    /// The media type stated by the client.
     pub content_type: Option<String>,
-    /// Change of the tenant's map.
+    /// Change of the tenant-defined metadata.
     pub tenant_metadata: MetadataChange,
-    /// Change of the document's map.
+    /// Change of the document's metadata.
     pub document_metadata: MetadataChange,
-    /// Origin of the source.
+    /// The origin of the source.
     pub origin: Origin,
 }
 
-/// An accepted upload: it survives a crash and a power cut.
+/// An accepted upload, which survives a crash and a power cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// The source's id.
+    /// Id of the source.
     pub source: SourceId,
-    /// The job's id.
+    /// Id of the job.
     pub job_id: String,
     /// The version that will become visible.
     pub version: u32,
-    /// Whether an accepted upload of this id existed before.
+    /// Whether an accepted upload with this id existed already.
     pub overwritten: bool,
 }
 
 impl Ingest {
-    /// Refuses an upload that no tenant could process.
+    /// Rejects an upload that no tenant could process.
     ///
     /// # Errors
-    /// An unsupported or empty file, a record without text, a metadata map over a limit.
+    /// An unsupported or empty file, a record without text, a metadata map beyond a limit.
     pub fn check_content(&self, submission: &Submission) -> Result<(), IngestError> {
         if submission.kind == SourceKind::File {
             let media_type = submission.content_type.as_deref();
@@ -66,10 +66,10 @@ impl Ingest {
         check_maps(replaced(&submission.tenant_metadata), replaced(&submission.document_metadata))
     }
 
-    /// Refuses an upload that cannot be processed, before anything is stored.
+    /// Rejects an upload that cannot be processed, before anything is stored.
     ///
     /// # Errors
-    /// As [`Self::check_content`]; a value against the schema.
+    /// See [`Self::check_content`]; a value that violates the schema.
     pub fn check(&self, tenant: &Tenant, submission: &Submission) -> Result<(), IngestError> {
         self.check_content(submission)?;
         check_schema(tenant, replaced(&submission.tenant_metadata))
@@ -78,8 +78,9 @@ impl Ingest {
     /// Stores the original and the job. Durable on return; processed in the background.
     ///
     /// # Errors
-    /// As [`Self::check`]; [`IngestError::ModelMismatch`]; a full queue; [`IngestError::DiskFull`];
-    /// what the disk says. Nothing is kept then. [`IngestError::OutcomeUnknown`], where it may be.
+    /// See [`Self::check`]; [`IngestError::ModelMismatch`]; a full queue;
+    /// [`IngestError::DiskFull`]; errors of the disk. Nothing is stored then.
+    /// [`IngestError::OutcomeUnknown`] if it may have been stored.
     pub fn submit(
         &self,
         tenant: &Tenant,
@@ -90,7 +91,7 @@ impl Ingest {
         self.require_room_for_content()?;
         self.check(tenant, &submission)?;
         self.model_of(tenant, collection)?;
-        // It could not be processed before an operator repairs the tenant.
+        // Such an upload could not be processed before an operator repairs the tenant.
         collection.require_known()?;
         let (source, bytes) = (submission.source.as_ref(), submission.content.len() as u64);
         self.catalog.require_allowed(collection.id(), sub_tenant, source, bytes)?;
@@ -127,8 +128,8 @@ impl Ingest {
             origin: submission.origin.clone(),
             after: Some(self.catalog.newest_sequence()?.0),
         };
-        // A page that has yet to be fetched has an original without bytes: its label is what a lost
-        // catalog is rebuilt from.
+        // A page that has yet to be fetched has an empty original, because its label is needed to
+        // rebuild a lost catalog.
         let raw_key =
             uploads::put(&*self.store, &*self.ids, collection.id(), &label, &submission.content)?;
         Ok(NewJob {
@@ -151,7 +152,7 @@ impl Ingest {
         })
     }
 
-    /// Accepts a job whose original is stored. The original of one that is refused is deleted.
+    /// Accepts a job whose original is stored. If it is refused, the original is deleted.
     pub(super) fn accept(&self, job: NewJob) -> Result<Accepted, IngestError> {
         let (source, raw_key) = (job.source.clone(), job.raw_key.clone());
         let submitted = match self.catalog.submit(job) {
@@ -170,7 +171,7 @@ impl Ingest {
         Ok(Accepted { source, job_id, version, overwritten: submitted.overwritten })
     }
 
-    /// Deletes originals that nothing refers to. An error costs disk space until the next sweep.
+    /// Deletes originals that nothing refers to. A failure costs disk space until the next sweep.
     pub(super) fn delete_originals(&self, raw_keys: &[String]) {
         for raw_key in raw_keys.iter().filter(|key| !key.is_empty()) {
             let Ok(key) = Key::parse(raw_key) else { continue };

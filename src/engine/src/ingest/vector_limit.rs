@@ -1,15 +1,15 @@
-//! Limits on the number of vectors of a tenant.
+//! Limits the number of vectors per tenant.
 //!
-//! Every live row counts: client vectors, chunks of documents and of memories. The count is that of
-//! the newest version of the collection, and it is taken under its writer's lock just before the
-//! commit, so no number of uploads at once goes beyond the limit.
+//! Every live row counts: client vectors, chunks of documents and chunks of memories. The newest
+//! version of the collection is counted under the writer's lock just before the commit, so that
+//! concurrent uploads cannot exceed the limit.
 
 use crate::ingest::Ingest;
 use lodestone_catalog::{CatalogError, Tenant, TenantLimits};
 use lodestone_storage::collection::{Collection, Snapshot};
 use lodestone_types::{SourceId, SubTenantId};
 
-/// Vectors of a tenant, and its limit of them.
+/// The number of vectors of a tenant, and its limit.
 #[derive(Debug)]
 pub(super) struct VectorAllowance {
     max: Option<u64>,
@@ -17,14 +17,14 @@ pub(super) struct VectorAllowance {
 }
 
 impl Ingest {
-    /// The limits that hold for a tenant now; `tenant` may have been read before a change.
+    /// The current limits of a tenant; `tenant` itself may have been read before they changed.
     pub(super) fn limits_of(&self, tenant: &Tenant) -> Result<TenantLimits, CatalogError> {
         let now = self.catalog.tenant(&tenant.id)?;
         let now = now.filter(|now| now.collection == tenant.collection);
         Ok(self.catalog.limits_of(now.as_deref().unwrap_or(tenant)))
     }
 
-    /// Vectors of a tenant in a version of its collection, and the limit that holds.
+    /// The number of vectors in a version of a tenant's collection, and the current limit.
     pub(super) fn vector_allowance(
         &self,
         tenant: &Tenant,
@@ -34,8 +34,8 @@ impl Ingest {
         Ok(VectorAllowance { max, used: max.map_or(0, |_| version.rows()) })
     }
 
-    /// Refuses another source of a tenant that has no room for a single vector now, before anything
-    /// of it is stored. The publication decides.
+    /// Rejects a new source early, before anything of it is stored, if the tenant has no room for
+    /// even one vector. The publication makes the final check.
     pub(super) fn require_room_for_a_vector(
         &self,
         tenant: &Tenant,
@@ -52,11 +52,11 @@ impl Ingest {
 }
 
 impl VectorAllowance {
-    /// Counts a source of so many rows, which replaces the visible one of its id. A source with no
-    /// more rows than the visible one is never refused.
+    /// Counts a source with `rows` rows, which replaces the visible source with the same id. A
+    /// source that does not grow is never refused.
     ///
     /// # Errors
-    /// [`CatalogError::TenantLimit`]; the source is not counted then.
+    /// [`CatalogError::TenantLimit`]; the source is then not counted.
     pub(super) fn take(
         &mut self,
         base: &Snapshot,

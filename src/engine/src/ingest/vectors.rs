@@ -1,4 +1,4 @@
-//! Batches of client vectors: searchable when the call returns.
+//! Batches of client vectors, which are searchable when the call returns.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use lodestone_types::{
 /// A stored batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedVectors {
-    /// The batch's id.
+    /// Id of the batch.
     pub batch: SourceId,
-    /// Rows of the batch.
+    /// Number of its rows.
     pub rows: usize,
-    /// Whether a batch of this id existed.
+    /// Whether a batch with this id existed already.
     pub overwritten: bool,
 }
 
-/// Vectors of one upload, with what was given beside them.
+/// The vectors of one upload, with their ids and metadata.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NewVectors {
-    /// The rows, of one width, finite and not empty.
+    /// The vectors: of equal dimension, finite, and at least one.
     pub rows: Vec<Vec<f32>>,
-    /// A chunk id for each row, no two alike; `None` where they are derived.
+    /// A unique chunk id for each row; `None` derives them from the batch.
     pub ids: Option<Vec<SourceId>>,
-    /// Metadata for each row; `None` where there is none.
+    /// Metadata for each row; `None` if there are none.
     pub metadata: Option<Vec<Option<Metadata>>>,
 }
 
@@ -43,7 +43,7 @@ impl From<Vec<Vec<f32>>> for NewVectors {
 }
 
 impl NewVectors {
-    /// The rows of a segment, with their payloads.
+    /// Converts the vectors to rows of a segment, with their payloads.
     fn into_rows(self) -> Result<Vec<NewRow>, IngestError> {
         let mut ids = self.ids.map(Vec::into_iter);
         let mut maps = self.metadata.map(Vec::into_iter);
@@ -61,13 +61,14 @@ impl NewVectors {
 }
 
 impl Ingest {
-    /// Stores a batch, replacing one of the same id as a whole. All vectors must be of one width,
-    /// finite, and not empty, ids and metadata one for each: the caller has checked that.
+    /// Stores a batch, replacing a batch with the same id entirely. The caller has checked that
+    /// there are vectors, that they are finite and of equal dimension, and that ids and metadata
+    /// match them in number.
     ///
     /// # Errors
-    /// [`IngestError::DimensionMismatch`] where the tenant's width is another;
-    /// [`IngestError::ChunkIdTaken`] for an id that another batch of the sub-tenant has; a limit of
-    /// the tenant; what the disk says.
+    /// [`IngestError::DimensionMismatch`] if the tenant's dimension differs;
+    /// [`IngestError::ChunkIdTaken`] for an id used in another batch of the sub-tenant; a limit of
+    /// the tenant; errors of the disk.
     pub fn upload_vectors(
         &self,
         tenant: &Tenant,
@@ -133,8 +134,8 @@ impl Ingest {
         }
     }
 
-    /// Refuses vectors of another width than the tenant's. Returns whether it has none yet. The
-    /// caller holds the writer's lock.
+    /// Rejects vectors whose dimension differs from the tenant's; returns whether the tenant has
+    /// none yet. The caller must hold the writer's lock.
     fn require_width(&self, tenant: &Tenant, received: usize) -> Result<bool, IngestError> {
         let collection = tenant.collection;
         let now = self.catalog.tenant_of(collection)?;
@@ -147,13 +148,13 @@ impl Ingest {
         }
     }
 
-    /// Replaces single vectors of one batch, by chunk id, all or none. Their ids and metadata stay.
-    /// Returns the batch.
+    /// Atomically replaces individual vectors of one batch by chunk id, keeping their ids and
+    /// metadata; returns the batch.
     ///
     /// # Errors
-    /// [`IngestError::ChunkIdMalformed`] for an id that is neither given nor derived,
-    /// [`IngestError::SeveralBatches`], [`IngestError::ChunksUnknown`] lists the ids that do not
-    /// exist; [`IngestError::DimensionMismatch`]; what the disk says.
+    /// [`IngestError::ChunkIdMalformed`] for an id that is neither given nor derived;
+    /// [`IngestError::SeveralBatches`]; [`IngestError::ChunksUnknown`], which lists the missing
+    /// ids; [`IngestError::DimensionMismatch`]; errors of the disk.
     pub fn update_vectors(
         &self,
         collection: &Arc<Collection>,
@@ -216,8 +217,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// Deletes single vectors in one step, by chunk id, each named once. Returns, in the order of
-    /// the request, which existed.
+    /// Atomically deletes individual vectors by distinct chunk ids; returns for each, in the order
+    /// of the request, whether it existed.
     ///
     /// # Errors
     /// Errors of the disk or the catalog.
@@ -259,7 +260,7 @@ impl Ingest {
     }
 }
 
-/// Batch and index of a chunk; `None` where it does not exist.
+/// The batch and index of a chunk; `None` if it does not exist.
 fn place_of(
     collection: &Collection,
     snapshot: &Snapshot,
@@ -279,7 +280,7 @@ fn place_of(
     Ok(None)
 }
 
-/// Refuses while a part of the collection cannot be read: an id may stand there.
+/// Fails while a part of the collection is unreadable, since the id in question may be in it.
 fn require_whole(collection: &Collection, snapshot: &Snapshot) -> Result<(), IngestError> {
     match snapshot.damaged.len() {
         0 => Ok(()),
@@ -290,7 +291,7 @@ fn require_whole(collection: &Collection, snapshot: &Snapshot) -> Result<(), Ing
     }
 }
 
-/// The one batch of all chunks, and the index of each.
+/// The common batch of all chunks, and the index of each.
 fn places_of_batch(
     collection: &Collection,
     snapshot: &Snapshot,
@@ -321,7 +322,7 @@ fn places_of_batch(
     }
 }
 
-/// Refuses ids, given or derived, that name vectors of another batch.
+/// Rejects ids, given or derived, that already name vectors of another batch.
 fn require_free_ids(
     collection: &Collection,
     snapshot: &Snapshot,
@@ -346,7 +347,7 @@ fn require_free_ids(
             }
             ids.iter().try_for_each(|id| check(id.as_str()))
         }
-        // Derived ids differ between batches; only given ones can be like them.
+        // Derived ids differ between batches; they can only collide with given ones.
         None if snapshot.segments.iter().any(|live| live.segment.has_chunk_ids()) => {
             (0..vectors.rows.len() as u32)
                 .try_for_each(|index| check(&derived_chunk_id(batch.as_str(), index)))

@@ -1,12 +1,12 @@
-//! Pages of the web: fetched by threads of their own, then processed like anything else.
+//! Web pages: fetched by threads of their own, then processed like any other source.
 //!
 //! ```text
 //! job without an original -> claim (one page) -> fetch -> original on disk -> noted in the catalog
-//!                                                   -> the way of every other claim (worker)
+//!                                                   -> processed like any other claim (worker)
 //! ```
-//! A page may take half a minute to come, so each of these threads has one at a time: a slow site
-//! keeps a thread and not a batch. A fetched page is durable before it is processed: after a crash
-//! no site is asked twice.
+//! A page may take half a minute to arrive, so each of these threads handles one at a time: a slow
+//! site blocks one thread, not a batch. A fetched page is durable before it is processed, so that
+//! no site is asked again after a crash.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use lodestone_storage::collection::Collection;
 use lodestone_storage::collection::uploads::{self, UploadLabel};
 use lodestone_types::{JobErrorCode, Origin, SourceKind, WebFailure, WebPage, WebUrl};
 
-/// One page for one thread.
+/// Claims of the fetching threads: one page each.
 pub(super) const PAGE: ClaimLimits = ClaimLimits { jobs: 1, bytes: u64::MAX };
 
-/// Results of fetching the jobs of a claim.
+/// The result of fetching the pages of a claim.
 pub(super) struct Fetched {
-    /// Jobs that have their original now.
+    /// Jobs that now have their original.
     pub(super) jobs: Vec<ClaimedJob>,
     /// Jobs that end here.
     pub(super) ended: Vec<(ClaimedJob, Outcome)>,
@@ -56,8 +56,8 @@ impl Ingest {
         self.web.fetch(&url).map_err(|failure| failed(&failure))
     }
 
-    /// Stores a page; nothing where the job was canceled meanwhile. It ends where the tenant has
-    /// no room for it.
+    /// Stores a fetched page, unless the job was canceled in the meantime. Ends the job if the
+    /// tenant has no room for the page.
     fn keep_page(
         &self,
         collection: &Arc<Collection>,
@@ -73,8 +73,8 @@ impl Ingest {
             kind: SourceKind::Webpage.as_str().to_owned(),
             filename: job.filename.clone(),
             content_type: content_type.clone(),
-            // The name of the file tells when it was stored, not when the page was asked for: it is
-            // no old orphan while the catalog does not know of it.
+            // The file's name holds the time of storing, not that of the request: otherwise it
+            // might look like an old orphan before the catalog knows of it.
             uploaded_at: self.clock.now().0,
             tenant_metadata: replaced(&job.tenant_metadata).cloned(),
             document_metadata: replaced(&job.document_metadata).cloned(),
@@ -113,7 +113,7 @@ impl Ingest {
     }
 }
 
-/// The outcome of a failed fetch. Errors that may pass are tried again, a limited number of times.
+/// The outcome of a failed fetch. Temporary errors are retried, a limited number of times.
 fn failed(failure: &WebFailure) -> Outcome {
     let message = failure.to_string();
     let error_code = match failure.is_blocked() {

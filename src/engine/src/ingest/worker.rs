@@ -1,9 +1,9 @@
 //! Threads that turn accepted jobs into visible rows.
 //!
-//! Each takes the waiting jobs of one collection, up to a bound, and publishes them together: one
-//! segment, one commit, one step in the catalog. Several work at once, so that while one builds a
-//! segment another keeps the model busy. A claim reads documents for [`READ_MILLIS`]; the jobs that
-//! it has not come to by then are queued again, so that slow documents do not hold a worker.
+//! Each claims the waiting jobs of one collection, up to a limit, and publishes them together: one
+//! segment, one commit, one transaction of the catalog. Several work at once, so that the model
+//! stays busy while a segment is built. A claim reads documents for [`READ_MILLIS`]; jobs that it
+//! has not reached by then are queued again, so that slow documents do not occupy a worker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use lodestone_storage::collection::{AddedSegment, Collection, CollectionError, E
 use lodestone_storage::segment::{NewSource, VectorKind};
 use lodestone_types::{CollectionId, ErrorKind, JobErrorCode, Sequence, Stage, TenantId};
 
-/// One claim: large enough that a commit's half dozen fsyncs are a small share of embedding it,
-/// small enough that its first document is visible within seconds on one core.
+/// Size of a claim: large enough that the half dozen fsyncs of a commit are a small share of
+/// embedding it, small enough that its first document is visible within seconds on one core.
 pub(super) const CLAIM: ClaimLimits = ClaimLimits { jobs: 128, bytes: 256 << 10 };
-/// Time after which a claim reads no further document.
+/// Time in milliseconds after which a claim reads no further documents.
 const READ_MILLIS: u64 = 2000;
-/// Sleep of an idle worker before it looks for retries that have become due.
+/// Time that an idle worker sleeps before it checks for retries that are due.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Message of a job whose source was stored by a later operation. A catalog that is older than the
-/// segments may hold such jobs.
+/// Message of a job whose source was stored by a later operation. Such jobs exist if the catalog is
+/// older than the segments.
 const OUTDATED: &str = "a later version of this source is stored already; this one was not";
 
 impl Ingest {
@@ -38,7 +38,7 @@ impl Ingest {
         self.work_at(Duty::Process, CLAIM);
     }
 
-    /// Fetches pages and processes them, until shutdown.
+    /// Fetches and processes pages until shutdown.
     pub(super) fn work_on_pages(&self) {
         self.work_at(Duty::Fetch, web::PAGE);
     }
@@ -63,18 +63,18 @@ impl Ingest {
         }
     }
 
-    /// Workers of one duty that may work for a tenant at once; `None` for any number.
+    /// Maximum number of workers per duty for a tenant; `None` if there is no limit.
     fn workers_for(&self, tenant: &TenantId) -> Option<usize> {
         let tenant = self.catalog.tenant(tenant).ok().flatten()?;
         self.catalog.limits_of(&tenant).ingest_workers.map(|limit| limit as usize)
     }
 
-    /// Workers that process documents of a tenant now.
+    /// Number of workers that are processing documents of a tenant.
     pub(crate) fn workers_at(&self, collection: CollectionId) -> usize {
         self.fair_workers.processing(collection)
     }
 
-    /// Processes one claim. After any error or panic every job is settled or given back.
+    /// Processes one claim. After any error or panic, every job is settled or released.
     fn process_claim(&self, duty: Duty, claim: Claim) {
         let (jobs, of) = (claim.jobs.len(), tracing::field::display(claim.collection));
         let _trace = stage!("ingest", jobs = jobs, collection = of);
@@ -109,8 +109,8 @@ impl Ingest {
         }
     }
 
-    /// Processes the jobs of a claim; `held` are those that have not ended and are not queued
-    /// again.
+    /// Processes the jobs of a claim. `held` is kept to those jobs that have neither ended nor been
+    /// queued again.
     fn try_process(
         &self,
         duty: Duty,
@@ -138,7 +138,7 @@ impl Ingest {
         };
         let (snapshot, model) = (collection.snapshot(), self.model_of(&tenant, &collection)?);
         let (mut jobs, mut drafts) = (Vec::new(), Vec::new());
-        // What has no room now is not embedded first.
+        // Chunks that the tenant has no room for are rejected before they are embedded.
         let mut allowance = self.vector_allowance(&tenant, &snapshot)?;
         let reads_until = self.clock.now().plus_millis(READ_MILLIS);
         let mut unread = claimed.into_iter();
@@ -174,7 +174,7 @@ impl Ingest {
         });
         let ended_now: Vec<Sequence> = ended.iter().map(|(job, _)| job.sequence).collect();
         self.end(&tenant, &collection, ended)?;
-        // Those that are tried again may be in the hands of another worker from now on.
+        // Other workers may hold those that are retried from now on.
         held.retain(|sequence| !ended_now.contains(sequence));
         self.add_claims(&mut sources);
         if !sources.is_empty() {
@@ -183,8 +183,9 @@ impl Ingest {
         kept.map_or(Ok(()), |kept| self.kept.close(kept, &self.catalog))
     }
 
-    /// The end of every job of a collection that takes no vectors of the loaded model, or no
-    /// commit before an operator repairs it. The originals of the jobs stay.
+    /// The outcome for all jobs of a collection that takes no vectors of a loaded model, or no
+    /// commit before an operator repairs it; `None` for a usable collection. The originals of the
+    /// jobs stay.
     fn hopeless(&self, tenant: &Tenant, collection: &Collection) -> Option<Outcome> {
         if let Err(error) = self.model_of(tenant, collection) {
             let (error_code, message) = (JobErrorCode::EmbeddingFailed, error.to_string());
@@ -198,7 +199,7 @@ impl Ingest {
         })
     }
 
-    /// Queues jobs again that a claim has not come to. Others may take them at once.
+    /// Requeues jobs that a claim has not reached. Other workers may take them at once.
     fn queue_again(
         &self,
         collection: &Collection,
@@ -240,7 +241,7 @@ impl Ingest {
         Ok(())
     }
 
-    /// Builds a segment, commits it and marks its jobs, as one step under the writer's lock.
+    /// Builds a segment, commits it and settles its jobs, atomically under the writer's lock.
     fn publish(
         &self,
         tenant: &Tenant,
@@ -313,11 +314,11 @@ impl Ingest {
         self.end(tenant, collection, without_room(jobs, refused))
     }
 
-    /// Marks jobs that a manifest already carries, then puts the rest of the interrupted ones
-    /// back. Called once, before any worker starts.
+    /// Settles the jobs that a manifest already contains, then requeues the other interrupted ones;
+    /// returns the number of the latter. Must be called once, before any worker starts.
     ///
     /// # Errors
-    /// Errors of the catalog. A collection that does not open keeps its jobs waiting.
+    /// Errors of the catalog. The jobs of a collection that cannot be opened stay queued.
     pub fn recover(&self) -> Result<usize, IngestError> {
         for (id, sequences) in self.catalog.interrupted()? {
             let Some(tenant) = self.catalog.tenant_of(id)? else { continue };
@@ -342,7 +343,7 @@ impl Ingest {
             let settled = self.catalog.settle(id, settlements, collection.head())?;
             match collection.writer() {
                 Ok(mut writer) => writer.forget_applied(&marked),
-                // A collection that refuses writes does not stop the start of the others.
+                // A collection that refuses writes must not prevent the others from starting.
                 Err(error) => tracing::error!(collection = %id, %error, "it refuses writes"),
             }
             self.delete_originals(&settled.obsolete_raw_keys);
@@ -351,7 +352,7 @@ impl Ingest {
     }
 }
 
-/// The end of a job whose chunks the tenant has no room for.
+/// The outcome of a job whose chunks the tenant has no room for.
 fn no_room(error: CatalogError) -> Outcome {
     match error {
         CatalogError::TenantLimit { .. } => {
@@ -361,7 +362,7 @@ fn no_room(error: CatalogError) -> Outcome {
     }
 }
 
-/// The jobs that were refused, with their ends.
+/// The jobs that were refused, with their outcomes.
 fn without_room(
     jobs: Vec<ClaimedJob>,
     mut refused: Vec<(Sequence, Outcome)>,
@@ -379,8 +380,8 @@ fn chunks_of(snapshot: &lodestone_storage::collection::Snapshot, sequence: Seque
     found.map_or(0, |found| found.rows().len() as u64)
 }
 
-/// The outcome of jobs whose publication failed as a whole: nothing was made visible, so they wait
-/// while the cause is outside them, and use up an attempt otherwise.
+/// The outcome of jobs whose publication failed as a whole. Nothing was made visible. If the cause
+/// is outside the jobs, they wait; otherwise they use up an attempt.
 fn give_back(error: &IngestError) -> Outcome {
     tracing::error!(%error, "publishing failed");
     match error.kind() {

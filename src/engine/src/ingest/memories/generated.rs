@@ -1,5 +1,5 @@
-//! Memories of what a message says: each statement once, however often and by however many it is
-//! said.
+//! Memories generated from a message: each statement is stored once, however often and by however
+//! many clients it is sent.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use lodestone_storage::segment::NewSource;
 use lodestone_types::{Memory, Metadata, SubTenantId, limits};
 
 impl Ingest {
-    /// Adds what a message says that is worth keeping, one memory a statement: `written` by a
-    /// generator, or found by rule. A memory in the same words is not added again, but returned
-    /// with the others.
+    /// Adds the statements of a message that are worth keeping, one memory each: `written` by a
+    /// generator, or found by rules. A statement that is already remembered in the same words is
+    /// not added again, but returned with the others.
     ///
     /// # Errors
-    /// As [`Self::add_memories`].
+    /// See [`Self::add_memories`].
     pub fn generate_memories(
         &self,
         tenant: &Tenant,
@@ -51,7 +51,7 @@ impl Ingest {
         Ok(all)
     }
 
-    /// Memories in exactly these words that never expire.
+    /// The memories with exactly these words that never expire.
     fn remembered(
         &self,
         snapshot: &Snapshot,
@@ -76,7 +76,7 @@ impl Ingest {
         Ok(found)
     }
 
-    /// Leaves out what is remembered in the same words, and deletes its originals.
+    /// Drops the sources whose words are already remembered, and deletes their originals.
     pub(super) fn leave_out_known(
         &self,
         snapshot: &Snapshot,

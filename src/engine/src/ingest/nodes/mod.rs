@@ -6,15 +6,15 @@
 //!                     '- no node, or none with room: this machine does it
 //! thread "node-N"   GET /ingest every two seconds: is it usable, and for what?
 //! ```
-//! Nodes hold nothing: jobs, documents and rows stay with this process, which alone decides and
-//! writes. A node that is killed, hangs, is cut off or answers nonsense costs the time until that
-//! is noticed; its tasks are done elsewhere.
+//! Nodes are stateless: jobs, documents and rows stay with this process, which alone decides and
+//! writes. A node that is killed, hangs, is unreachable or returns nonsense costs the time until
+//! that is noticed; its tasks are done elsewhere.
 //!
-//! Invariants: a node is asked only after it has described itself with this process's key, and
-//! only for models that both have; a failed task makes it unusable until it is looked at again; no
-//! task waits for a node that two looks in a row have not found.
+//! Invariants: a node gets tasks only after it has described itself with this process's key, and
+//! only for models that both have; a failed task makes a node unusable until its next successful
+//! probe; no task waits for a node that has failed two consecutive probes.
 //!
-//! - `node`: one of them and its state; `wire`: the messages; `serving`: the side of the node
+//! - `node`: one node and its state; `wire`: the messages; `serving`: the node's side
 
 mod node;
 mod serving;
@@ -38,11 +38,11 @@ use node::{Failure, Node};
 pub use serving::NodeService;
 use wire::{Description, EmbedTask, ParseTask, TASKS_MAX};
 
-/// Time between two looks at a node.
+/// Interval between probes of a node.
 const LOOK: Duration = Duration::from_secs(2);
-/// Bytes of the text of a document, as a parser gives it.
+/// Maximum bytes of a parsed document in an answer.
 const PARSED_BYTES_MAX: u64 = 256 << 20;
-/// Characters of a token and its weight.
+/// Maximum bytes of a token with its weight in JSON.
 const SPARSE_TERM_BYTES: usize = 32;
 const JSON: &str = "application/json";
 
@@ -50,7 +50,7 @@ const JSON: &str = "application/json";
 #[derive(Debug)]
 pub struct IngestNodes {
     nodes: Vec<Node>,
-    /// Models of this process by fingerprint, to tell of a node that has none of them.
+    /// Fingerprints of this process's models, to recognize nodes that have none of them.
     models: Vec<String>,
     stopping: Stopping,
     meters: NodeMeters,
@@ -62,7 +62,7 @@ struct NodeMeters {
     parsed: Labelled<Counter, 2>,
     failed: Counter,
     usable: Gauge,
-    /// By address.
+    /// Whether each node is usable, by address.
     each_usable: Family<Gauge, 1>,
 }
 
@@ -75,10 +75,10 @@ impl Default for NodeMeters {
 }
 
 impl IngestNodes {
-    /// The nodes of the settings; `None` where there are none. None is asked yet.
+    /// Creates the nodes of the settings; `None` if they name none. None is probed yet.
     ///
     /// # Errors
-    /// An address or a key that is none.
+    /// An invalid address or key.
     pub fn new<'a>(
         settings: &NodeSettings,
         authorities: &Authorities,
@@ -100,12 +100,13 @@ impl IngestNodes {
         Ok(Some(Arc::new(Self { nodes, models, stopping, meters })))
     }
 
-    /// Tasks that the nodes take at once: as many threads have to wait for them.
+    /// Number of tasks that the nodes can take at once; as many threads are needed to wait for
+    /// them.
     pub fn tasks_max(&self) -> usize {
         self.nodes.len() * TASKS_MAX
     }
 
-    /// Starts looking at the nodes.
+    /// Starts one probing thread per node.
     pub fn start(self: &Arc<Self>) -> Vec<JoinHandle<()>> {
         let spawn = |at: usize| {
             let nodes = Arc::clone(self);
@@ -115,13 +116,13 @@ impl IngestNodes {
         (0..self.nodes.len()).map(spawn).collect()
     }
 
-    /// Ends the tasks under way, which are then done here, and the threads.
+    /// Aborts the tasks in progress and ends the threads.
     pub fn stop(&self) {
         self.stopping.set();
         self.nodes.iter().for_each(Node::abort);
     }
 
-    /// Enters the measurements into a registry.
+    /// Registers the metrics.
     pub fn enter_meters(&self, registry: &mut Registry) {
         let help = "Passages embedded for documents, on ingest nodes and here";
         registry.enter("ingest_node_passages_total", help, &self.meters.embedded);
@@ -135,12 +136,12 @@ impl IngestNodes {
         registry.enter("ingest_node_usable", help, &self.meters.each_usable);
     }
 
-    /// Whether one of them is not usable.
+    /// Whether some node is not usable, or only in part.
     pub fn has_problem(&self) -> bool {
         self.nodes.iter().any(Node::has_problem)
     }
 
-    /// Vectors of passages by a node; `None` where this machine is to embed them.
+    /// Embeds passages on a node; `None` if this machine has to embed them.
     pub fn embed(&self, model: &dyn Embedder, texts: &[String]) -> Option<Vec<Vec<f32>>> {
         let (fingerprint, dimension) = (model.fingerprint(), model.dimension());
         let serves = |node: &Description| node.models.iter().any(|known| known == fingerprint);
@@ -152,7 +153,7 @@ impl IngestNodes {
         vectors
     }
 
-    /// Vectors of passages by a node's sparse model; `None` where this machine is to make them.
+    /// Embeds passages with a node's sparse model; `None` if this machine has to do it.
     pub fn embed_sparse(&self, model: &SparseModel, texts: &[String]) -> Option<Vec<SparseVector>> {
         let fingerprint = model.fingerprint();
         let serves = |node: &Description| node.sparse.as_deref() == Some(fingerprint);
@@ -175,7 +176,8 @@ impl IngestNodes {
         parsed
     }
 
-    /// The answer of a node to a task; `None` where none has room for it, or all fail it.
+    /// Sends a task to one node after the other until one answers it; `None` if no node has room
+    /// for it or all of them fail.
     fn ask<T>(
         &self,
         target: &str,
@@ -194,7 +196,7 @@ impl IngestNodes {
             match answer.and_then(|bytes| read(&bytes).map_err(Failure::Useless)) {
                 Ok(answer) => return Some(answer),
                 Err(Failure::Busy) => {}
-                // It was ended from here.
+                // The task was aborted by this process.
                 Err(_) if self.stopping.is_set() => return None,
                 Err(failure) => {
                     self.meters.failed.inc();
@@ -225,14 +227,14 @@ impl IngestNodes {
     }
 }
 
-/// The body of a task, unless it is longer than a node reads.
+/// Encodes the body of a task; `None` if it exceeds what a node accepts.
 fn task(model: &str, texts: &[String]) -> Option<Vec<u8>> {
     let task = EmbedTask { model: model.to_owned(), texts: texts.to_vec() };
     let task = serde_json::to_vec(&task).expect("plain data always prints");
     (task.len() <= wire::EMBED_BYTES_MAX).then_some(task)
 }
 
-/// A parser that leaves documents to ingest nodes where one has room.
+/// A parser that sends documents to ingest nodes while one of them has room.
 #[derive(Debug)]
 pub struct NodeParser {
     /// The nodes.
@@ -243,7 +245,7 @@ pub struct NodeParser {
 
 impl Parser for NodeParser {
     fn parse(&self, format: Format, bytes: &[u8]) -> Parsed {
-        // What needs no process is parsed sooner than it is sent.
+        // Plain formats are parsed faster than they could be sent.
         let elsewhere = if format.is_plain() { None } else { self.nodes.parse(format, bytes) };
         elsewhere.unwrap_or_else(|| self.own.parse(format, bytes))
     }

@@ -1,4 +1,4 @@
-//! One ingest node: what is known of it, and the tasks that it has.
+//! One ingest node: its known state and its tasks in progress.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,20 +14,20 @@ use crate::settings::InvalidSetting;
 use lodestone_fetch::forward::{Exchange, ForwardBody, ForwardRequest};
 use lodestone_fetch::{Authorities, Forwarder};
 
-/// Time for an answer to a look.
+/// Timeout of a probe.
 const LOOK_ANSWER: Duration = Duration::from_secs(5);
-/// Looks in a row that fail before its tasks are done elsewhere.
+/// Consecutive failed probes after which the node's tasks are done elsewhere.
 const FAILURES: u32 = 2;
-/// Time of one task at most: a large model on a small machine takes minutes.
+/// Time limit of one task; a large model on a small machine takes minutes.
 const TASK: Duration = Duration::from_secs(900);
-/// Time for which a node is left alone whose answer was of no use.
+/// Time for which a node is not used after a useless answer.
 const REST: Duration = Duration::from_secs(60);
 
-/// A node and its present state.
+/// A node and its current state.
 #[derive(Debug)]
 pub(super) struct Node {
     forwarder: Forwarder,
-    /// The header with the key.
+    /// The headers with the key.
     headers: HeaderMap,
     state: Mutex<NodeState>,
     next_task: AtomicU64,
@@ -35,7 +35,7 @@ pub(super) struct Node {
 
 #[derive(Debug, Default)]
 struct NodeState {
-    /// Its description, while it is usable.
+    /// The description of the node, while it is usable.
     usable: Option<Description>,
     failures: u32,
     rests_until: Option<Instant>,
@@ -50,17 +50,17 @@ struct Running {
     since: Instant,
 }
 
-/// Why a task has no answer.
+/// The reason why a task has no answer.
 pub(super) enum Failure {
-    /// The node has enough to do.
+    /// The node is busy.
     Busy,
-    /// It cannot be reached, or is gone before its answer is whole.
+    /// The node cannot be reached, or was lost before its answer was complete.
     Lost(String),
-    /// Its answer is an error, or none.
+    /// The answer is an error or makes no sense.
     Useless(String),
 }
 
-/// A task that a node has; its end gives up the node's place for it.
+/// A task assigned to a node; dropping it frees the slot.
 pub(super) struct TaskPermit<'a> {
     node: &'a Node,
     task: u64,
@@ -83,7 +83,7 @@ pub fn describe(forwarder: &Forwarder, headers: &HeaderMap) -> Result<Descriptio
     serde_json::from_slice(&answer).map_err(|_| "it is no ingest node".to_owned())
 }
 
-/// A problem of the client, with what it means of a node.
+/// Adds what a problem of the HTTP client means for a node.
 fn reason(problem: &str) -> String {
     let meaning = match problem {
         "status 400" => "it may want https://",
@@ -100,10 +100,10 @@ fn reason(problem: &str) -> String {
 }
 
 impl Node {
-    /// A node that nothing is known of yet.
+    /// Creates a node in unknown state.
     ///
     /// # Errors
-    /// The rule that its address breaks.
+    /// An invalid address.
     pub(super) fn new(
         url: &str,
         authorities: &Authorities,
@@ -115,19 +115,19 @@ impl Node {
         Ok(Self { forwarder, headers: headers.clone(), state, next_task })
     }
 
-    /// Whether it is not usable, or not for everything.
+    /// Whether it is not usable, or only in part.
     pub(super) fn has_problem(&self) -> bool {
         self.state.lock().problem.is_some()
     }
 
-    /// The number of tasks that it has, where it is usable for a task and has room for another.
+    /// The number of its tasks, if it is usable for such a task and has room for another.
     pub(super) fn tasks(&self, serves: impl Fn(&Description) -> bool) -> Option<usize> {
         let state = self.state.lock();
         let is_usable = state.usable.as_ref().is_some_and(serves);
         (is_usable && state.running.len() < TASKS_MAX).then_some(state.running.len())
     }
 
-    /// Its address.
+    /// The address of the node.
     pub(super) fn base(&self) -> &str {
         self.forwarder.base()
     }
@@ -136,7 +136,7 @@ impl Node {
         self.state.lock().usable.is_some()
     }
 
-    /// A place for a task; `None` where another has just taken it.
+    /// Reserves a slot for a task; `None` if another thread has just taken the last one.
     pub(super) fn take(&self) -> Option<TaskPermit<'_>> {
         let task = self.next_task.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state.lock();
@@ -148,7 +148,7 @@ impl Node {
         Some(TaskPermit { node: self, task, exchange })
     }
 
-    /// Notes that it failed a task: it is not asked again before it was looked at.
+    /// Records that the node failed a task: it is not used again before its next successful probe.
     pub(super) fn failed(&self, failure: Failure) {
         match failure {
             Failure::Busy => {}
@@ -170,7 +170,7 @@ impl Node {
         state.problem = Some(problem);
     }
 
-    /// Ends the tasks that it has, which are then done elsewhere.
+    /// Aborts the node's tasks, which are then done elsewhere.
     pub(super) fn abort(&self) {
         let mut state = self.state.lock();
         state.usable = None;
@@ -252,7 +252,7 @@ impl TaskPermit<'_> {
             }
         }
         let mut bytes = Vec::new();
-        // One more than it may have: more is told from its end.
+        // Reads one byte more than allowed, so that the caller can tell an answer that is too long.
         let read = answer.body.take(bytes_max + 1).read_to_end(&mut bytes);
         read.map_err(|error| Failure::Lost(error.to_string()))?;
         Ok(bytes)

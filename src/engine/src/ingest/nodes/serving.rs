@@ -1,4 +1,4 @@
-//! The work of an ingest node, apart from its HTTP.
+//! The work of an ingest node, without its HTTP.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use lodestone_metrics::{Counter, Registry};
 use lodestone_types::Secret;
 use lodestone_types::{ErrorKind, RequestContext};
 
-/// Texts of one task at most: a process sends slices of some hundred.
+/// Maximum texts per task; processes send slices of a few hundred.
 const TEXTS_MAX: usize = 1024;
 
 /// An ingest node: models and a parser, and nothing else.
@@ -27,7 +27,7 @@ pub struct NodeService {
 }
 
 impl NodeService {
-    /// A node with the models, the first of them that of new tenants, on the device of this name.
+    /// Creates a node with these models, which computes on the named device.
     pub fn new(
         key: &Secret,
         models: Vec<Arc<dyn Embedder>>,
@@ -46,17 +46,17 @@ impl NodeService {
         Self { key, models, sparse, parser, description, passages, documents }
     }
 
-    /// The key of the nodes.
+    /// The key shared by the nodes.
     pub fn key(&self) -> &NodeKey {
         &self.key
     }
 
-    /// The node as it presents itself.
+    /// The node's description of itself.
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// Why a model gives no vectors now.
+    /// The problem of a model that currently yields no vectors, if any.
     pub fn problem(&self) -> Option<String> {
         self.models.iter().find_map(|model| model.failing()).map(|failing| failing.problem)
     }
@@ -75,7 +75,7 @@ impl NodeService {
         Ok(wire::vectors_to_bytes(&vectors))
     }
 
-    /// Vectors of the passages of an [`EmbedTask`] by the sparse model. Blocking.
+    /// Embeds the passages of an [`EmbedTask`] with the sparse model. Blocking.
     ///
     /// # Errors
     /// [`NodeRefusal`].
@@ -87,14 +87,14 @@ impl NodeService {
         Ok(serde_json::to_vec(&vectors).expect("plain data always prints"))
     }
 
-    /// Parses a document; what it cannot be parsed for is an answer too. Blocking.
+    /// Parses a document and encodes the result, which may be an error of the document. Blocking.
     pub fn parse(&self, format: Format, document: &[u8]) -> Vec<u8> {
         let parsed = parsed_to_bytes(self.parser.parse(format, document));
         self.documents.inc();
         parsed
     }
 
-    /// Enters the measurements into a registry.
+    /// Registers the metrics.
     pub fn enter_meters(&self, registry: &mut Registry) {
         let help = "Passages that this ingest node embedded for others";
         registry.enter("node_passages_total", help, &self.passages);
@@ -105,7 +105,7 @@ impl NodeService {
         }
     }
 
-    /// Fails what waits for a model: the node ends.
+    /// Fails everything that waits for a model, because the node is ending.
     pub fn close(&self) {
         self.models.iter().for_each(|model| model.close());
         self.sparse.iter().for_each(|model| model.close());

@@ -1,4 +1,4 @@
-//! Messages between the process that takes documents in and its ingest nodes.
+//! Messages between the process that ingests documents and its ingest nodes.
 //!
 //! ```text
 //! GET  /ingest                            -> Description
@@ -6,7 +6,7 @@
 //! POST /ingest/sparse  EmbedTask          -> [[[token, weight], ...], ...]
 //! POST /ingest/parse?format=Pdf  a file   -> lodestone_extract::sandbox::parsed_to_bytes
 //! ```
-//! Every request carries the key of the nodes. 503 means that the node has enough to do.
+//! Every request carries the key of the nodes. Status 503 means that the node is busy.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,36 +14,38 @@ use lodestone_embed::SparseVector;
 use lodestone_extract::Format;
 use lodestone_types::limits::SPARSE_TERMS_MAX;
 
-/// Path of the description of a node.
+/// Path of a node's description.
 pub const DESCRIPTION: &str = "/ingest";
-/// Path of the embedding of passages.
+/// Path for embedding passages.
 pub const EMBED: &str = "/ingest/embed";
-/// Path of the vectors of passages by a sparse model.
+/// Path for embedding passages with a sparse model.
 pub const SPARSE: &str = "/ingest/sparse";
-/// Path of the parsing of a document.
+/// Path for parsing a document.
 pub const PARSE: &str = "/ingest/parse";
-/// Tasks that one process gives to one node at once: one is computed while others travel.
+/// Maximum concurrent tasks from one process to one node: one is computed while others are in
+/// transit.
 pub const TASKS_MAX: usize = 4;
-/// Bytes of a task to embed. A slice of passages is some hundred kilobytes as a rule.
+/// Maximum bytes of an embedding task. A slice of passages is usually a few hundred kilobytes.
 pub const EMBED_BYTES_MAX: usize = 16 << 20;
 
-/// Tokens of the vocabulary of a sparse model at most.
+/// Upper bound of the vocabulary of a sparse model.
 const SPARSE_TOKENS_MAX: u32 = 1 << 20;
 
-/// A node as it presents itself.
+/// A node's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// Its release: only a node of the same one parses, so that a document gives the same text.
+    /// Its release. Only nodes of the same release parse, so that a document always yields the same
+    /// text.
     pub version: String,
-    /// Fingerprints of the models that it embeds with.
+    /// Fingerprints of its embedding models.
     pub models: Vec<String>,
-    /// Fingerprint of its sparse model, if it has one.
+    /// Fingerprint of its sparse model, if any.
     pub sparse: Option<String>,
-    /// The device that computes.
+    /// Name of the device that computes.
     pub device: String,
 }
 
-/// Passages to be embedded.
+/// Passages to embed.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EmbedTask {
     /// Fingerprint of the model.
@@ -52,25 +54,25 @@ pub struct EmbedTask {
     pub texts: Vec<String>,
 }
 
-/// The format of a document to be parsed, as the query of the request.
+/// The format of a document to parse, sent as the query of the request.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ParseTask {
-    /// The format that it was judged to have.
+    /// The detected format.
     pub format: Format,
 }
 
-/// Vectors as bytes.
+/// Encodes vectors.
 pub fn vectors_to_bytes(vectors: &[Vec<f32>]) -> Vec<u8> {
     vectors.iter().flatten().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// Greatest difference of the length of a vector from 1.
+/// Maximum deviation of a vector's length from 1.
 const LENGTH_TOLERANCE: f32 = 0.01;
 
-/// `count` vectors of `dimension` numbers and of length 1.
+/// Decodes `count` vectors of `dimension` numbers and unit length.
 ///
 /// # Errors
-/// A description of what they are instead.
+/// A description of the mismatch.
 pub fn vectors_from_bytes(
     bytes: &[u8],
     count: usize,
@@ -84,7 +86,7 @@ pub fn vectors_from_bytes(
         bytes.as_chunks::<4>().0.iter().map(|number| f32::from_le_bytes(*number)).collect()
     };
     let vectors: Vec<_> = bytes.chunks_exact(dimension * 4).map(vector).collect();
-    // A number that is none fails the comparison as well.
+    // A NaN fails the comparison as well.
     let is_unit = |vector: &Vec<f32>| {
         let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
         (length - 1.0).abs() <= LENGTH_TOLERANCE
@@ -95,10 +97,10 @@ pub fn vectors_from_bytes(
     }
 }
 
-/// `count` vectors of a sparse model.
+/// Decodes `count` vectors of a sparse model.
 ///
 /// # Errors
-/// A description of what they are instead.
+/// A description of the mismatch.
 pub fn sparse_from_bytes(bytes: &[u8], count: usize) -> Result<Vec<SparseVector>, String> {
     let vectors: Vec<SparseVector> =
         serde_json::from_slice(bytes).map_err(|error| format!("no sparse vectors: {error}"))?;
