@@ -1,15 +1,15 @@
 //! Backups in a bucket.
 //!
-//! The keys are the names of files in a folder of backups, so that one can be copied to the other:
+//! The keys equal the file names in a folder of backups, so that one can be copied to the other:
 //! ```text
 //! lodestone-backups     marks the prefix
-//! lock                  of the process that adds or removes backups
-//! objects/ab/<sha256>   contents, each once
-//! started/<id>          a backup that was begun; goes when it is finished
+//! lock                  held by the process that adds or removes backups
+//! objects/ab/<sha256>   contents, each stored once
+//! started/<id>          a backup that was begun; removed when it is finished
 //! backups/<id>          its manifest, written last
 //! ```
-//! Objects are whole or not there: one of [`PART_BYTES`] and more is sent in parts that the store
-//! puts together at the end. Nothing is written over but the lock.
+//! An object is complete or absent: one of [`PART_BYTES`] or more is uploaded in parts, which the
+//! store assembles at the end. Nothing but the lock is ever overwritten.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,26 +26,27 @@ use super::store::{
 use lodestone_fetch::bucket::{Bucket, Condition};
 use lodestone_types::IdSource;
 
-/// Bytes of a part, all of which are in memory.
+/// Bytes of a part, which is held in memory as a whole.
 const PART_BYTES: usize = 16 << 20;
-/// Parts of one object; stores take 10,000.
+/// Maximum number of parts of an object; stores accept 10,000.
 const PARTS_MAX: u64 = 9_000;
 
 /// Backups in a bucket.
 #[derive(Debug)]
 pub(super) struct InBucket {
     bucket: Arc<Bucket>,
-    /// Objects and their lengths, listed at the first question: one by one they would be a request
-    /// each. Nobody else writes meanwhile.
+    /// Objects and their lengths, listed on the first query, since asking one by one would cost a
+    /// request each. While the lock is held, nobody else changes them.
     known: Mutex<Option<HashMap<String, u64>>>,
     lease: Option<Lease>,
 }
 
 impl InBucket {
-    /// Opens a prefix to add or remove backups, and marks it if it is empty.
+    /// Opens a prefix for adding or removing backups, and marks it if it is empty.
     pub(super) fn create(bucket: Bucket, ids: &dyn IdSource) -> Result<Self, BackupError> {
         let bucket = Arc::new(bucket);
-        // Read and not looked for: an answer to that has no room for the store's reason.
+        // The marker is read with a GET, because a refused HEAD has no body with the store's
+        // reason.
         if bucket.get(MARKER)?.is_none() {
             if !bucket.is_empty()? {
                 let url = bucket.url();
@@ -56,7 +57,7 @@ impl InBucket {
             bucket.put(MARKER, b"", Condition::None)?;
         }
         let lease = Lease::take(&bucket, ids)?;
-        // Nobody else writes: these parts were left by a process that was killed.
+        // Nobody else is writing, so these parts were left by a process that was killed.
         let count = bucket.abandon_parts(&format!("{OBJECTS}/"))?;
         if count > 0 {
             tracing::info!(count, "parts of files that were cut off are removed from the bucket");
@@ -64,7 +65,7 @@ impl InBucket {
         Ok(Self { bucket, known: Mutex::default(), lease })
     }
 
-    /// Opens a prefix that holds backups, to read.
+    /// Opens a prefix with backups for reading.
     pub(super) fn open(bucket: Bucket) -> Result<Self, BackupError> {
         if bucket.get(MARKER)?.is_none() {
             let url = bucket.url();
@@ -94,7 +95,8 @@ impl InBucket {
         Ok(look(known.get_or_insert_default()))
     }
 
-    /// Sends what is longer than a part: read once for its name, and again for the store.
+    /// Uploads content longer than one part. Reads it twice: once for its hash, and again for the
+    /// upload.
     fn put_large(&self, mut buffer: Vec<u8>, read: &mut ReadAt<'_>) -> Result<Object, BackupError> {
         let (mut hash, mut bytes) = (Sha256::new_with_prefix(&buffer), buffer.len() as u64);
         buffer.truncate(BUFFER_BYTES);
@@ -126,7 +128,7 @@ impl InBucket {
     }
 }
 
-/// Fills a buffer from an offset; less than all of it at the end alone.
+/// Fills a buffer from an offset; returns less than its length only at the end.
 fn fill(from: u64, buffer: &mut [u8], read: &mut ReadAt<'_>) -> Result<usize, BackupError> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -192,13 +194,13 @@ impl BackupStore for InBucket {
         self.with_known(|known| known.remove(sha256)).map(|_| ())
     }
 
-    /// Nothing is left to do: what a store has acknowledged is durable.
+    /// Nothing to do: whatever a store has acknowledged is durable.
     fn sync(&self) -> Result<(), BackupError> {
         Ok(())
     }
 
     fn put(&self, group: &str, name: &str, bytes: &[u8]) -> Result<(), BackupError> {
-        // A manifest promises that its objects are there: nobody may have removed any meanwhile.
+        // A manifest promises that its objects exist, so nobody else may have removed any since.
         if let Some(lease) = self.lease.as_ref().filter(|_| group == BACKUPS) {
             lease.renew()?;
         }

@@ -1,9 +1,9 @@
-//! The objects of earlier backups, and how far a new backup believes that they are sound.
+//! The objects of earlier backups, and how far a new backup trusts them.
 //!
-//! An object that is referred to and not written again is there and has its length. Lists are
-//! compared with their hashes, for one that is damaged loses a tenant. So are about
-//! [`COMPARED_BYTES`] of files, other ones in each backup: all of them where there are not more.
-//! A damaged one is named and written anew.
+//! An object that is referred to instead of being written again must exist with the right length.
+//! Lists are also compared with their hashes, because a damaged list loses a tenant. So are about
+//! [`COMPARED_BYTES`] of files, different ones in each backup, or all files if there are no more
+//! than that. A damaged object is reported and written again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,45 +14,45 @@ use super::format::{BACKUPS, FileEntry, read_files};
 use super::store::{BackupStore, OBJECTS, Object};
 use super::{BackupError, BackupManifest};
 
-/// Earlier backups whose files are known; a tenant that is in none of them is copied whole.
+/// Number of earlier backups whose files are reused; a tenant in none of them is copied entirely.
 const EARLIER_MAX: usize = 8;
-/// Bytes of files that a backup compares with their hashes, about.
+/// Approximate bytes of files that a backup compares with their hashes.
 const COMPARED_BYTES: u64 = 64 << 20;
-/// Damaged things that are named.
+/// Maximum number of damaged objects that are reported by name.
 const NAMED_MAX: usize = 100;
 
 /// The objects of earlier backups.
 pub(super) struct Earlier<'a> {
     backups: &'a dyn BackupStore,
-    /// The new backup: it decides which files are compared.
+    /// Id of the new backup, which determines the files to compare.
     id: String,
     /// Lists of files, by collection.
     lists: HashMap<Uuid, Vec<Object>>,
-    /// Lists that an earlier backup has synced.
+    /// Lists that an earlier, finished backup contains.
     stored: HashSet<Object>,
     /// Objects that were compared, or written by the new backup.
     sound: HashSet<Object>,
-    /// Bytes of the files of the newest one.
+    /// The largest total size of the files of an earlier backup.
     bytes: u64,
     damage: Vec<String>,
     unnamed: u64,
 }
 
 impl<'a> Earlier<'a> {
-    /// As if there were none.
+    /// Starts as if there were no earlier backups.
     pub(super) fn none(backups: &'a dyn BackupStore) -> Self {
         let (lists, stored, sound) = Default::default();
         let (id, damage) = Default::default();
         Self { backups, id, lists, stored, sound, bytes: 0, damage, unnamed: 0 }
     }
 
-    /// Reads the backups that the backup `id` builds upon.
+    /// Reads the backups that the backup `id` builds on.
     pub(super) fn read(backups: &'a dyn BackupStore, id: &str) -> Result<Self, BackupError> {
         let mut own = Self { id: id.to_owned(), ..Self::none(backups) };
         for id in backups.names(BACKUPS)?.iter().rev().take(EARLIER_MAX) {
             let manifest = match BackupManifest::read(backups, id) {
                 Ok(manifest) => manifest,
-                // A file of somebody else.
+                // A file that is no backup.
                 Err(BackupError::Unknown { .. }) => continue,
                 Err(error) => {
                     own.note(error, "that backup cannot be restored")?;
@@ -89,23 +89,24 @@ impl<'a> Earlier<'a> {
         Ok(files)
     }
 
-    /// Whether a list is there and sound.
+    /// Whether a list exists and is sound.
     pub(super) fn has_list(&mut self, list: &Object) -> Result<bool, BackupError> {
         let is_known = self.sound.contains(list) || self.stored.contains(list);
         Ok(is_known && self.is_there(list)? && self.is_sound(list)?)
     }
 
-    /// Whether a file that an earlier backup names is there, and sound as far as is compared.
+    /// Whether a file named by an earlier backup exists and, if it is chosen for comparison, is
+    /// sound.
     pub(super) fn has_file(&mut self, file: &Object) -> Result<bool, BackupError> {
         Ok(self.is_there(file)? && (!self.is_chosen(file) || self.is_sound(file)?))
     }
 
-    /// Takes note of an object that the new backup has written.
+    /// Records an object that the new backup has written.
     pub(super) fn wrote(&mut self, object: &Object) {
         self.sound.insert(object.clone());
     }
 
-    /// The damage that was found, a line each.
+    /// The damage found so far, one line each.
     pub(super) fn damage(&mut self) -> Vec<String> {
         if self.unnamed > 0 {
             self.damage.push(format!("and {} more", self.unnamed));
@@ -129,7 +130,7 @@ impl<'a> Earlier<'a> {
         Ok(false)
     }
 
-    /// Whether a file is compared: by chance, another one in each backup.
+    /// Whether a file is chosen for comparison: pseudo-randomly, and differently for each backup.
     fn is_chosen(&self, file: &Object) -> bool {
         let hash = Sha256::new().chain_update(&self.id).chain_update(&file.sha256).finalize();
         let chance = u32::from_le_bytes([hash[0], hash[1], hash[2], hash[3]]);
@@ -147,7 +148,7 @@ impl<'a> Earlier<'a> {
         }
     }
 
-    /// Takes note of damage; an error of another kind ends the backup.
+    /// Records damage; an error of any other kind ends the backup.
     fn note(&mut self, error: BackupError, outcome: &str) -> Result<(), BackupError> {
         let (BackupError::Damaged { .. } | BackupError::File { .. }) = &error else {
             return Err(error);

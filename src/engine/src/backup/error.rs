@@ -1,4 +1,4 @@
-//! Errors of backups.
+//! Errors of backups and restores.
 
 use std::path::{Path, PathBuf};
 
@@ -12,103 +12,103 @@ use lodestone_types::{ErrorKind, TenantId};
 /// A refused or failed backup or restore.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// Stored bytes are not those that were written, or are gone.
+    /// Stored bytes differ from what was written, or are missing.
     #[error("{file}: {problem}")]
     Damaged {
-        /// The file.
+        /// The damaged file.
         file: String,
-        /// The broken rule.
+        /// The violated rule.
         problem: String,
     },
     /// The backup has no manifest.
     #[error("backup {id} in {place} was cut off: it has no manifest and cannot be restored")]
     CutOff {
-        /// The backup.
+        /// Id of the backup.
         id: String,
-        /// The folder of backups.
+        /// The location of the backups.
         place: String,
     },
     /// There is no such backup.
     #[error("{place} holds no backup {id}; `lodestone backup ls` lists those that it holds")]
     Unknown {
-        /// The backup.
+        /// Id of the backup.
         id: String,
-        /// The folder of backups.
+        /// The location of the backups.
         place: String,
     },
-    /// There is no backup at all.
+    /// The location holds no finished backup.
     #[error("{place} holds no finished backup")]
     Empty {
-        /// The folder.
+        /// The location of the backups.
         place: String,
     },
-    /// The backup has no such tenant.
+    /// The backup does not contain the tenant.
     #[error("backup {id} holds no tenant {tenant}")]
     NoTenant {
-        /// The backup.
+        /// Id of the backup.
         id: String,
         /// The tenant.
         tenant: TenantId,
     },
-    /// The server holds no such tenant.
+    /// The server has no such tenant.
     #[error("tenant {tenant} does not exist")]
     TenantUnknown {
         /// The tenant.
         tenant: TenantId,
     },
-    /// Folders or choices that cannot be used.
+    /// Directories or options that cannot be used.
     #[error("{problem}")]
     Refused {
-        /// The rule, and the remedy.
+        /// The violated rule, and the remedy.
         problem: String,
     },
-    /// The data that are meant are not this server's.
+    /// The caller meant the data of another server.
     #[error("this server's data are in {}, not the directory that is meant", .directory.display())]
     OtherData {
-        /// Its data directory.
+        /// The data directory of this server.
         directory: PathBuf,
     },
-    /// Another backup is under way.
+    /// Another backup is running.
     #[error("another backup is under way")]
     Busy,
-    /// The server stops, or its disk is full and the space of deleted files is needed.
+    /// The server is stopping, or its disk is full and the space of deleted files is needed.
     #[error("the backup was given up: {reason}")]
     GivenUp {
         /// The reason.
         reason: &'static str,
     },
-    /// A file of the backups.
+    /// An error of a file.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A bucket.
+    /// An error of a bucket.
     #[error(transparent)]
     Bucket(#[from] BucketError),
-    /// The catalog.
+    /// An error of the catalog.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// A collection.
+    /// An error of a collection.
     #[error(transparent)]
     Collection(#[from] CollectionError),
-    /// The data directory.
+    /// An error of the data directory.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// The blob store.
+    /// An error of the blob store.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl BackupError {
-    /// An error of the system about a file.
+    /// Wraps an operating system error about a file.
     pub(super) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
         move |source| Self::File { path: path.to_owned(), source }
     }
 
-    /// The kind of error: it says what the caller should do.
+    /// Classifies the error by what the caller should do.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Damaged { .. } | Self::CutOff { .. } => ErrorKind::Corrupt,

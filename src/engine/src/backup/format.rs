@@ -1,9 +1,10 @@
-//! The manifest of a backup, and the lists that it names.
+//! The manifest of a backup, and the lists that it refers to.
 //!
-//! A sealed file ([`lodestone_io::sealed`]) of the words "lodestone backup 1" with JSON inside.
-//! Parts that grow with the data are in lists: lines of JSON, cut into objects where the hash of a
-//! line says so. A line that is added or removed therefore changes one object and not those after
-//! it, and a tenant that did not change adds nothing to the next backup.
+//! The manifest is a sealed file ([`lodestone_io::sealed`]) with the words "lodestone backup 1" and
+//! JSON inside. Parts that grow with the data are in lists: lines of JSON, split into objects
+//! wherever the hash of a line says so (content-defined chunking). Adding or removing a line
+//! therefore changes one object and not those after it, and an unchanged tenant adds nothing to the
+//! next backup.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,82 +18,82 @@ use lodestone_types::Timestamp;
 const FIRST_WORDS: &str = "lodestone backup 1";
 pub(super) const BACKUPS: &str = "backups";
 pub(super) const STARTED: &str = "started";
-/// Lines of one object of a list, on average.
+/// Average number of lines per object of a list.
 const LINES_MEAN: u64 = 256;
-/// Bytes of one object of a list at most, but for its last line.
+/// Maximum bytes per object of a list, apart from its last line.
 const LIST_BYTES_MAX: usize = 1 << 20;
 
-/// One finished backup.
+/// The manifest of a finished backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupManifest {
-    /// Its name, ascending with time.
+    /// Id of the backup; ids sort by time.
     pub id: String,
-    /// When it began, in milliseconds since the epoch.
+    /// When the backup began, in milliseconds since the Unix epoch.
     pub started_at: u64,
     /// The release that made it.
     pub release: String,
-    /// Format of the rows.
+    /// Format version of the catalog's rows.
     pub catalog_format: usize,
-    /// Whether all tenants were asked for.
+    /// Whether all tenants were requested.
     pub is_whole: bool,
-    /// Its tenants.
+    /// The tenants in the backup.
     pub tenants: Vec<TenantEntry>,
-    /// Rows of keys; none unless they were asked for.
+    /// List of the rows of API keys; `None` unless they were requested.
     pub keys: Option<Vec<Object>>,
-    /// Tenants that could not be taken, each with the reason.
+    /// Tenants that could not be backed up, each with the reason.
     pub left_out: Vec<LeftOut>,
-    /// The highest sequence that was given before it ended.
+    /// The highest sequence assigned before the backup ended.
     pub newest_sequence: u64,
-    /// Bytes that it added to the place.
+    /// Bytes that this backup added to the location.
     pub new_bytes: u64,
-    /// Files that it added.
+    /// Number of files that it added.
     pub new_files: u64,
-    /// Damage of earlier backups that was found meanwhile; files that it needs were written anew.
+    /// Damage found in earlier backups; files that this one needs were written again.
     #[serde(default)]
     pub damage: Vec<String>,
 }
 
-/// One tenant in a backup.
+/// A tenant in a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TenantEntry {
-    /// Its name.
+    /// Id of the tenant.
     pub name: String,
     /// Its collection.
     pub collection: Uuid,
-    /// The version of the collection.
+    /// Version of the collection.
     pub version: u64,
-    /// Visible sources.
+    /// Number of visible sources.
     pub sources: u64,
-    /// Searchable rows.
+    /// Number of searchable rows.
     pub chunks: u64,
-    /// Bytes of its files.
+    /// Total bytes of the files.
     pub bytes: u64,
-    /// List of its rows in the catalog.
+    /// List of the tenant's rows in the catalog.
     pub rows: Vec<Object>,
     /// List of its files: name, hash, length.
     pub files: Vec<Object>,
 }
 
-/// A tenant that could not be taken.
+/// A tenant that could not be backed up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Its name.
+    /// Id of the tenant.
     pub tenant: String,
     /// The reason.
     pub reason: String,
 }
 
-/// A file of a tenant.
+/// A file of a tenant: its name and content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileEntry(pub(super) String, pub(super) Object);
 
 impl BackupManifest {
-    /// Whether it holds every tenant that the server had.
+    /// Whether it contains every tenant that the server had.
     pub fn is_complete(&self) -> bool {
         self.is_whole && self.left_out.is_empty()
     }
 
-    /// The objects that hold its lists.
+    /// The objects that hold the lists.
     pub(super) fn lists(&self) -> impl Iterator<Item = &Object> {
         let of_tenants =
             self.tenants.iter().flat_map(|tenant| tenant.rows.iter().chain(&tenant.files));
@@ -103,12 +104,13 @@ impl BackupManifest {
         sealed::seal(FIRST_WORDS, &serde_json::to_vec(self).expect("plain data always prints"))
     }
 
-    /// Reads a manifest.
+    /// Reads and checks the manifest of a backup.
     ///
     /// # Errors
-    /// [`BackupError::Damaged`] names its file; [`BackupError::CutOff`]; [`BackupError::Unknown`].
+    /// [`BackupError::Damaged`], which names the file; [`BackupError::CutOff`];
+    /// [`BackupError::Unknown`].
     pub fn read(backups: &dyn BackupStore, id: &str) -> Result<Self, BackupError> {
-        // A name that a person gave must not lead out of the folder.
+        // An id given by a person must not lead out of the folder.
         let bytes = match is_id(id) {
             true => backups.get(BACKUPS, id)?,
             false => None,
@@ -134,10 +136,10 @@ impl BackupManifest {
         }
     }
 
-    /// The newest finished backup that is wanted.
+    /// The newest finished backup that `is_wanted` accepts.
     ///
     /// # Errors
-    /// [`BackupError::Empty`] where there is none; as [`Self::read`].
+    /// [`BackupError::Empty`] if there is none; see [`Self::read`].
     pub fn newest(
         backups: &dyn BackupStore,
         is_wanted: impl Fn(&Self) -> bool,
@@ -152,7 +154,7 @@ impl BackupManifest {
     }
 }
 
-/// The name of a backup that begins now: `20260131T235959.123Z`.
+/// The id of a backup that begins now, such as `20260131T235959.123Z`.
 pub(super) fn id_of(now: Timestamp) -> String {
     let seconds = i64::try_from(now.0 / 1000).unwrap_or(0);
     let at = time::OffsetDateTime::from_unix_timestamp(seconds)
@@ -174,7 +176,7 @@ fn is_id(text: &str) -> bool {
     text.len() == 20 && text.bytes().all(|byte| byte.is_ascii_digit() || b"TZ.".contains(&byte))
 }
 
-/// Writes a list.
+/// Writes the objects of a list.
 pub(super) struct ListWriter<'a> {
     put: &'a mut dyn FnMut(&[u8]) -> Result<Object, BackupError>,
     buffer: Vec<u8>,
@@ -210,7 +212,8 @@ impl<'a> ListWriter<'a> {
     }
 }
 
-/// Gives every line of a list to `see`, after the object that holds it was compared with its hash.
+/// Passes every line of a list to `see`, after the object that contains it was verified by its
+/// hash.
 pub(super) fn read_list(
     backups: &dyn BackupStore,
     list: &[Object],
@@ -233,7 +236,7 @@ fn bad_line(sha256: &str, error: &serde_json::Error) -> BackupError {
     BackupError::Damaged { file: format!("list {sha256}"), problem: error.to_string() }
 }
 
-/// The files of a tenant.
+/// Passes every file of a tenant to `see`.
 pub(super) fn read_files(
     backups: &dyn BackupStore,
     list: &[Object],

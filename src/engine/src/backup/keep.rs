@@ -1,4 +1,4 @@
-//! Listing, checking and removing backups.
+//! Lists, checks and prunes backups.
 
 use std::collections::HashSet;
 
@@ -12,13 +12,13 @@ use lodestone_types::Timestamp;
 pub enum Listed {
     /// A finished backup.
     Finished(Box<BackupManifest>),
-    /// A backup without a manifest: it was cut off, or is under way.
+    /// A backup without a manifest: it was interrupted or is running.
     CutOff(String),
     /// A backup whose manifest cannot be read: its id and the problem.
     Damaged(String, String),
 }
 
-/// Every backup of a place, oldest first.
+/// Lists all backups at a location, oldest first.
 ///
 /// # Errors
 /// Errors of the store.
@@ -38,24 +38,24 @@ pub fn list(backups: &dyn BackupStore) -> Result<Vec<Listed>, BackupError> {
     Ok(all.into_iter().map(listed).collect())
 }
 
-/// Result of a check.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// Backups that were checked.
+    /// Number of backups checked.
     pub backups: u64,
-    /// Files that were read.
+    /// Number of files read.
     pub files: u64,
-    /// Their bytes.
+    /// Total bytes of these files.
     pub bytes: u64,
-    /// Every problem, with the file that it is about.
+    /// All problems, each with the file concerned.
     pub problems: Vec<String>,
 }
 
-/// Reads every file of the backups once and compares it with its hash; of one backup where `at`
-/// names it.
+/// Reads every file of the backups, or only of the backup `at`, and compares it with its hash. A
+/// file used by several backups is read once.
 ///
 /// # Errors
-/// Errors of the store. Damage is a problem in the result.
+/// Errors of the store. Damage is no error, but a problem in the result.
 pub fn check(backups: &dyn BackupStore, at: Option<&str>) -> Result<Checked, BackupError> {
     let ids = match at {
         Some(id) => vec![id.to_owned()],
@@ -102,7 +102,7 @@ fn check_lists(
     Ok(is_sound)
 }
 
-/// Reads an object that was not read before; returns whether it is sound, as far as is known.
+/// Reads an object unless that was done before; returns whether it is sound, as far as is known.
 fn check_object(
     backups: &dyn BackupStore,
     object: &Object,
@@ -124,24 +124,25 @@ fn check_object(
     }
 }
 
-/// Result of removing backups.
+/// The result of pruning.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Backups that were removed, cut-off ones included.
+    /// Backups that were removed, including interrupted ones.
     pub removed: Vec<String>,
-    /// Backups that are left.
+    /// Number of backups left.
     pub kept: u64,
-    /// Files that no backup needs any more and that were removed.
+    /// Number of files that no backup needed any more and that were removed.
     pub files: u64,
 }
 
-/// Keeps the newest `keep` complete backups and what is newer than the oldest of them. Those of a
-/// time to come, made by a clock that was ahead, are kept and not counted: later ones have earlier
-/// times. Fewer complete ones than that remove nothing but remains of cut-off ones. The manifests
-/// go first, so a prune that is cut off leaves files that the next one removes.
+/// Keeps the newest `keep` complete backups and everything newer than the oldest of them. Backups
+/// dated in the future, made while a clock was ahead, are kept and not counted, since later backups
+/// have earlier dates. If there are no more than `keep` complete ones, only leftovers of
+/// interrupted backups are removed. Manifests go first, so an interrupted prune only leaves files
+/// for the next one to remove.
 ///
 /// # Errors
-/// A backup that is kept and cannot be read: no file is removed then. Errors of the store.
+/// A backup to be kept cannot be read, in which case no file is removed; errors of the store.
 pub fn prune(
     backups: &dyn BackupStore,
     keep: usize,
@@ -173,7 +174,7 @@ pub fn prune(
     for id in &pruned.removed {
         backups.remove(BACKUPS, id)?;
     }
-    // Nobody else writes: what was begun and not finished is cut off.
+    // Nobody else is writing, so a backup that was begun and not finished was interrupted.
     for id in backups.names(STARTED)? {
         backups.remove(STARTED, &id)?;
         if !ids.contains(&id) {

@@ -1,8 +1,9 @@
-//! The lock of a bucket: one process at a time adds or removes backups, also after one was killed.
+//! The lock of a bucket: one process at a time adds or removes backups, even after one was killed.
 //!
-//! The lock is an object that is written on the condition that there is none, and written anew
-//! every [`RENEWAL`] on the condition that nobody else has. One that does not change for
-//! [`LEFT_OVER`] is of a process that is gone, and taken over. No clock is compared with another.
+//! The lock is an object created on the condition that it does not exist, and rewritten every
+//! [`RENEWAL`] on the condition that nobody else has done so. A lock that has not changed for
+//! [`LEFT_OVER`] belongs to a dead process and is taken over. Clocks of different machines are
+//! never compared.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -15,14 +16,14 @@ use lodestone_fetch::bucket::{Bucket, BucketError, Condition, Put, Version};
 use lodestone_types::IdSource;
 
 const LOCK: &str = "lock";
-/// Time between two renewals.
+/// Interval between renewals.
 const RENEWAL: Duration = Duration::from_secs(10);
-/// Time after which a lock that did not change is that of a process that is gone.
+/// Time after which an unchanged lock counts as left by a dead process.
 const LEFT_OVER: Duration = Duration::from_secs(60);
-/// Time between two looks at the lock of another process.
+/// Interval between checks of another process's lock.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// The lock, held and renewed.
+/// The lock, held and renewed in the background; released on drop.
 #[derive(Debug)]
 pub(super) struct Lease {
     shared: Arc<Shared>,
@@ -39,17 +40,17 @@ struct Shared {
 
 #[derive(Debug)]
 struct Held {
-    /// The version of the lock; `None` once another process has it.
+    /// The version of the lock object; `None` once another process holds it.
     version: Option<Version>,
     renewals: u64,
     is_over: bool,
 }
 
 impl Lease {
-    /// Takes the lock; `None` where the store knows no conditions.
+    /// Takes the lock; `None` if the store does not support conditional writes.
     ///
     /// # Errors
-    /// [`BackupError::Busy`] while another process has it.
+    /// [`BackupError::Busy`] while another process holds it.
     pub(super) fn take(
         bucket: &Arc<Bucket>,
         ids: &dyn IdSource,
@@ -73,7 +74,7 @@ impl Lease {
         Ok(Some(Self { shared, renewal }))
     }
 
-    /// Whether the lock was still held when it was last looked at.
+    /// Checks that the lock was still held when it was last renewed.
     pub(super) fn check(&self) -> Result<(), BackupError> {
         self.shared.held.lock().version.as_ref().map(|_| ()).ok_or_else(lost)
     }
@@ -110,7 +111,7 @@ fn warn_unprotected(bucket: &Bucket) {
 }
 
 impl Shared {
-    /// Takes the lock; returns whether the store keeps others from it.
+    /// Takes the lock; returns whether the store can protect it from others.
     fn take(&self) -> Result<bool, BackupError> {
         let mut held = self.held.lock();
         let mut seen: Option<Version> = None;
@@ -122,7 +123,7 @@ impl Shared {
             };
             if let Some(version) = self.write(condition, 0)? {
                 held.version = Some(version);
-                // A store that does not know the condition writes it again.
+                // A store that ignores the condition overwrites the lock.
                 let again = self.bucket.put(LOCK, self.text(1).as_bytes(), Condition::Absent)?;
                 if again != Put::Refused {
                     warn_unprotected(&self.bucket);
@@ -150,7 +151,7 @@ impl Shared {
         format!("{} {renewals}", self.token)
     }
 
-    /// Writes the lock; returns its version, or `None` where the condition does not hold.
+    /// Writes the lock; returns its new version, or `None` if the condition does not hold.
     fn write(
         &self,
         condition: Condition<'_>,
@@ -159,12 +160,12 @@ impl Shared {
         let text = self.text(renewals);
         match self.bucket.put(LOCK, text.as_bytes(), condition)? {
             Put::Done(version) => Ok(Some(version)),
-            // A first try was done, and its answer lost.
+            // The first attempt succeeded, and its response was lost.
             Put::Refused if self.bucket.get(LOCK)?.as_deref() == Some(text.as_bytes()) => {
                 Ok(self.bucket.version(LOCK)?)
             }
             Put::Refused => match condition {
-                // It is the right one: a store that refuses it does not know the condition.
+                // The version is the expected one, so the store does not support the condition.
                 Condition::Unchanged(version)
                     if self.bucket.version(LOCK)?.as_ref() == Some(version) =>
                 {
@@ -187,14 +188,14 @@ impl Shared {
                 held.version.as_ref().map(|_| ()).ok_or_else(lost)
             }
             Err(error) => {
-                // It may be renewed yet.
+                // The renewal may have succeeded nevertheless, or may succeed next time.
                 held.version = Some(version);
                 Err(error)
             }
         }
     }
 
-    /// Renews the lock until the lease is over.
+    /// Renews the lock until the lease ends.
     fn keep(&self) {
         let mut held = self.held.lock();
         while !held.is_over {

@@ -1,4 +1,4 @@
-//! Locations of backups by name, and opening them.
+//! Locations of backups, and opening them.
 
 use std::fmt;
 use std::path::{Component, PathBuf};
@@ -12,7 +12,7 @@ use lodestone_fetch::Authorities;
 use lodestone_fetch::bucket::{Bucket, BucketUrl, Pause};
 use lodestone_types::{RandomIds, SystemClock};
 
-/// Location of backups.
+/// A location of backups.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     /// A folder.
@@ -22,10 +22,10 @@ pub enum Location {
 }
 
 impl Location {
-    /// A location by its name: the address of a bucket, or the path of a folder.
+    /// Parses the address of a bucket or the path of a folder.
     ///
     /// # Errors
-    /// The rule of buckets and prefixes that the name breaks.
+    /// The rule for buckets and prefixes that the text violates.
     pub fn parse(text: &str) -> Result<Self, String> {
         match BucketUrl::is_meant(text) {
             true => text.parse().map(Self::Bucket),
@@ -33,7 +33,7 @@ impl Location {
         }
     }
 
-    /// Whether this is `other` or in it.
+    /// Whether this location is `other` or inside it.
     pub(super) fn is_within(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Folder(own), Self::Folder(other)) => {
@@ -55,21 +55,21 @@ impl fmt::Display for Location {
     }
 }
 
-/// Opens locations; knows the stores of buckets.
+/// Opens locations, with the settings for buckets.
 #[derive(Debug, Clone)]
 pub struct Opener {
-    /// The store of buckets.
+    /// Endpoint and credentials of buckets.
     pub settings: BucketSettings,
-    /// Authorities that vouch for it.
+    /// Certificate authorities trusted for the connection.
     pub authorities: Authorities,
 }
 
 impl Opener {
-    /// Whether a bucket has a store and credentials. The bucket is not asked; a role that gives
-    /// credentials is.
+    /// Checks that an endpoint and credentials are known for a bucket. The bucket itself is not
+    /// contacted, but a role that issues credentials is.
     ///
     /// # Errors
-    /// [`BackupError::Bucket`] with what is missing.
+    /// [`BackupError::Bucket`], which says what is missing.
     pub fn check(&self, at: &Location) -> Result<(), BackupError> {
         match at {
             Location::Folder(_) => Ok(()),
@@ -77,10 +77,10 @@ impl Opener {
         }
     }
 
-    /// Opens a location to read.
+    /// Opens a location for reading.
     ///
     /// # Errors
-    /// [`BackupError::Refused`] where there are no backups; errors of the bucket.
+    /// [`BackupError::Refused`] if it holds no backups; errors of the bucket.
     pub fn open(
         &self,
         at: &Location,
@@ -92,11 +92,11 @@ impl Opener {
         })
     }
 
-    /// Opens a location to add or remove backups, and makes it if it is missing.
+    /// Opens a location for adding or removing backups, and creates it if it is missing.
     ///
     /// # Errors
     /// [`BackupError::Busy`] while another process does so; [`BackupError::Refused`] for a location
-    /// with other things in it; errors of the bucket.
+    /// that holds other things; errors of the bucket.
     pub fn create(
         &self,
         at: &Location,
@@ -116,7 +116,7 @@ impl Opener {
     }
 }
 
-/// Waits where nothing ends the work early.
+/// Waits without interruption; for callers that cannot be stopped early.
 pub fn wait(time: Duration) -> bool {
     std::thread::park_timeout(time);
     false

@@ -1,24 +1,26 @@
-//! Backups of all tenants or one, and restoring them.
+//! Backups of all tenants or of one, and restoring them.
 //!
 //! ```text
 //! server or closed data directory -> take -> BackupStore -> restore -> new directory
 //!                                           (folder, bucket)
 //!                                             |- list, check, prune
 //! ```
-//! Contents are stored once under their hash, so a backup adds what is new since the last one. The
-//! manifest of a backup is written last: without it a backup was cut off.
+//! Contents are stored once under their hash, so a backup only adds what is new since the last one.
+//! The manifest of a backup is written last: a backup without one was interrupted.
 //!
 //! Invariants:
-//! - Per tenant the rows of the catalog and the files are of one moment after the backup began.
+//! - For each tenant, the rows of the catalog and the files are of one moment after the backup
+//!   began.
 //! - A writer waits for the opening of one read transaction, and for nothing else.
-//! - Nothing is trusted that no finished backup names: what a cut-off one left is written anew.
-//! - A restored directory has its name only when every byte in it was compared with its hash.
+//! - Nothing is trusted unless a finished backup names it: what an interrupted one left is
+//!   rewritten.
+//! - A restored directory gets its name only after every byte in it was compared with its hash.
 //!
-//! - `take`: a backup; `earlier`: those that it builds upon
-//! - `service`: the one of a running server, asked for or by the clock
-//! - `restore`: a new data directory; `keep`: listing, checking, removing
+//! - `take`: takes a backup; `earlier`: the backups that it builds on
+//! - `service`: backups of a running server, on request or on schedule
+//! - `restore`: restores into a new data directory; `keep`: lists, checks, prunes
 //! - `store`: the trait, and a folder; `bucket`: a bucket, and `lease`: its lock
-//! - `location`: their names; `format`: manifest and lists; `error`: errors
+//! - `location`: addresses of stores; `format`: manifest and lists; `error`: errors
 
 mod bucket;
 mod earlier;
@@ -46,19 +48,19 @@ pub use take::{OpenCollection, TakeParts, take};
 
 use lodestone_types::TenantId;
 
-/// The part of the data that a backup takes.
+/// The extent of a backup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TakeOptions {
-    /// This tenant alone.
+    /// Only this tenant.
     pub tenant: Option<TenantId>,
-    /// Names, scopes and hashes of keys too.
+    /// Also the names, scopes and hashes of API keys.
     pub with_keys: bool,
-    /// Copy everything, as if there were no earlier backup.
+    /// Copies everything, as if there were no earlier backup.
     pub is_full: bool,
 }
 
 impl TakeOptions {
-    /// Checks that the choices go together.
+    /// Checks that the options are compatible.
     ///
     /// # Errors
     /// [`BackupError::Refused`].
@@ -73,16 +75,16 @@ impl TakeOptions {
     }
 }
 
-/// A bound on the rate of copying.
+/// Limits the rate of copying.
 pub trait Pace: Sync {
-    /// Takes note of bytes that were copied; waits where they came too fast.
+    /// Records that `bytes` were copied; waits if they came too fast.
     ///
     /// # Errors
     /// [`BackupError::GivenUp`].
     fn spend(&self, bytes: u64) -> Result<(), BackupError>;
 }
 
-/// No bound: nobody else uses the data.
+/// No limit, because nobody else uses the data.
 #[derive(Debug, Clone, Copy)]
 pub struct Unpaced;
 

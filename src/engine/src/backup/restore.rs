@@ -1,7 +1,7 @@
-//! Restoring a backup into a new data directory.
+//! Restores a backup into a new data directory.
 //!
-//! Everything is written beside it and compared with its hashes; the directory gets its name in one
-//! step when it is whole.
+//! Everything is written to a directory beside the target and compared with its hashes; only when
+//! it is complete is the directory renamed to the target, in one step.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::Write;
@@ -19,23 +19,23 @@ use lodestone_io::store::{Key, LocalBlobs};
 use lodestone_io::{DataDir, Disk, RealDisk};
 use lodestone_types::{CollectionId, RandomIds, Sequence, SystemClock, TenantId};
 
-/// The part of a backup that is restored.
+/// Selects what to restore.
 #[derive(Debug, Clone, Default)]
 pub struct RestoreOptions {
-    /// The backup; where none is named, the newest, of the whole server unless a tenant is named.
+    /// Id of the backup; `None` takes the newest one, of the whole server unless a tenant is named.
     pub at: Option<String>,
-    /// This tenant alone.
+    /// Only this tenant.
     pub tenant: Option<TenantId>,
-    /// Its new name.
+    /// New id of that tenant.
     pub rename_to: Option<TenantId>,
 }
 
 /// Restores into `data_dir`, which must be missing or empty; returns the manifest of the backup and
-/// the tenants that were restored.
+/// the names of the restored tenants.
 ///
 /// # Errors
-/// [`BackupError::Damaged`] names the file; [`BackupError::Refused`] for a directory in use.
-/// Nothing stays then.
+/// [`BackupError::Damaged`], which names the file; [`BackupError::Refused`] for a directory in use.
+/// Nothing is left behind then.
 pub fn restore(
     backups: &dyn BackupStore,
     options: &RestoreOptions,
@@ -64,7 +64,8 @@ pub fn restore(
     Ok((manifest, names))
 }
 
-/// The backup that is meant. One of a single tenant is never taken for all of the server.
+/// Reads the manifest of the selected backup. A backup of one tenant never stands in for the
+/// server.
 pub(super) fn chosen(
     backups: &dyn BackupStore,
     options: &RestoreOptions,
@@ -89,7 +90,7 @@ pub(super) fn chosen(
     })
 }
 
-/// An empty directory beside `data_dir`, on the same file system.
+/// Chooses a directory beside `data_dir`, on the same file system, and removes its old content.
 fn staging_beside(data_dir: &Path) -> Result<PathBuf, BackupError> {
     let refused = |problem: String| BackupError::Refused { problem };
     let shown = data_dir.display();
@@ -110,7 +111,7 @@ fn staging_beside(data_dir: &Path) -> Result<PathBuf, BackupError> {
     fs::create_dir_all(parent).map_err(BackupError::file(parent))?;
     let staging = parent.join(hidden);
     if staging.exists() {
-        // Of a restore that was killed; one that runs holds the lock.
+        // Left by a restore that was killed; a running one would hold the lock.
         DataDir::check_free(&staging)?;
         fs::remove_dir_all(&staging).map_err(BackupError::file(&staging))?;
     }
@@ -151,7 +152,7 @@ fn fill(
     Ok(RealDisk.sync_file_system(staging)?)
 }
 
-/// Writes one file of a tenant. Its name must be one of the tenant's collection.
+/// Restores one file of a tenant. Its name must be in the tenant's collection.
 fn write_file(
     backups: &dyn BackupStore,
     tenant: &TenantEntry,
@@ -175,9 +176,9 @@ fn write_file(
         .read_object(object, &mut |piece| file.write_all(piece).map_err(BackupError::file(&path)))
 }
 
-/// Gives the whole directory its name.
+/// Renames the complete directory to its final name.
 fn take_name(staging: &Path, data_dir: &Path) -> Result<(), BackupError> {
-    // Over an empty directory too, and over nothing else.
+    // Replaces an empty directory, but nothing else.
     fs::rename(staging, data_dir).map_err(BackupError::file(data_dir))?;
     let parent = staging.parent().unwrap_or(Path::new("."));
     File::open(parent).and_then(|parent| parent.sync_all()).map_err(BackupError::file(parent))

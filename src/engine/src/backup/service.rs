@@ -1,4 +1,4 @@
-//! Backups of a running server: asked for, or by the clock.
+//! Backups of a running server, on request or on schedule.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -22,12 +22,12 @@ use lodestone_io::{Fullness, SpaceGauge, run_in_background};
 use lodestone_storage::collection::{CollectionError, layout, uploads};
 use lodestone_types::{Clock, CollectionId, Timestamp};
 
-/// Longest wait between two looks at the clock, which may be set.
+/// Longest wait between two checks of the clock, since the clock may be set.
 const LOOK: Duration = Duration::from_secs(30);
-/// Time after which a scheduled backup that failed is tried again.
+/// Time after which a failed scheduled backup is retried.
 const RETRY: Duration = Duration::from_secs(600);
 
-/// Time between two looks whether a tenant is open that somebody else opens.
+/// Interval between attempts to open a tenant that another thread is opening.
 const OPEN_PAUSE: Duration = Duration::from_secs(1);
 
 /// The parts of an engine that backups use.
@@ -41,25 +41,25 @@ pub(crate) struct BackupParts {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// The end of the last backup.
+/// The outcome of the last backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupRun {
     /// When it ended.
     pub ended_at: Timestamp,
-    /// Its manifest, or the reason for which there is none.
+    /// Its manifest, or the reason why there is none.
     pub result: Result<BackupManifest, String>,
 }
 
-/// State of the backups of a server.
+/// The state of a server's backups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BackupState {
-    /// When the one that is under way began.
+    /// When the running backup began, if one is running.
     pub running_since: Option<Timestamp>,
-    /// Bytes that it has copied.
+    /// Bytes that the running backup has copied.
     pub copied_bytes: u64,
-    /// The last one since the start of the server.
+    /// The last backup since the start of the server.
     pub last: Option<BackupRun>,
-    /// When the next one is due, where there is a schedule.
+    /// When the next backup is due, if there is a schedule.
     pub next_at: Option<Timestamp>,
 }
 
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Backups {
 }
 
 impl Backups {
-    /// The backups of an engine.
+    /// Creates the backups of an engine, without starting the schedule.
     pub(crate) fn new(parts: BackupParts) -> Arc<Self> {
         let (state, stopping, threads) = Default::default();
         let opener = Opener {
@@ -92,7 +92,7 @@ impl Backups {
         Arc::new(Self { parts, opener, listed, state, stopping, threads })
     }
 
-    /// Starts the schedule, where the settings have one.
+    /// Starts the schedule, if the settings define one.
     pub(crate) fn start(self: &Arc<Self>) {
         let settings = &self.parts.settings;
         let (Some(to), every) = (settings.backup_to.clone(), settings.backup_every) else { return };
@@ -105,7 +105,7 @@ impl Backups {
         }
         let own = Arc::clone(self);
         self.spawn("backup-schedule", move || {
-            // A start does not wait for a store.
+            // The start of the server does not wait for a bucket.
             if is_bucket {
                 own.look(&to, every);
             }
@@ -115,9 +115,10 @@ impl Backups {
         });
     }
 
-    /// Looks at the location; with a schedule, sets the time of the next backup: a server that is
-    /// restarted often still makes them on time. One that lacks a tenant, or was made by a clock
-    /// that was ahead, is not the last one.
+    /// Checks the location and, with a schedule, sets the time of the next backup from the last
+    /// one, so that a server that is often restarted still makes backups on time. A backup that
+    /// lacks a tenant, or is dated in the future by a clock that was ahead, does not count as the
+    /// last one.
     fn look(self: &Arc<Self>, to: &Location, every: Option<Duration>) {
         let backups = self.opener.open(to, self.pause());
         let now = self.parts.clock.now().0;
@@ -135,7 +136,7 @@ impl Backups {
         }
     }
 
-    /// Waits of the client of a bucket: they end where the server stops.
+    /// The waits of a bucket client, which end when the server stops.
     fn pause(self: &Arc<Self>) -> Box<Pause> {
         let own = Arc::downgrade(self);
         Box::new(move |time| own.upgrade().is_none_or(|own| own.wait(time)))
@@ -175,15 +176,15 @@ impl Backups {
         }
     }
 
-    /// Waits; returns whether the server stops.
+    /// Waits for `time`; returns whether the server is stopping.
     fn wait(&self, time: Duration) -> bool {
         self.stopping.wait(time)
     }
 
-    /// Begins a backup into the location of the settings or one below it.
+    /// Starts a backup into the configured location or one inside it.
     ///
     /// # Errors
-    /// [`BackupError::Refused`] for another one; [`BackupError::Busy`].
+    /// [`BackupError::Refused`] for any other location; [`BackupError::Busy`].
     pub(crate) fn request(
         self: &Arc<Self>,
         to: Option<&Location>,
@@ -207,7 +208,7 @@ impl Backups {
         Ok(())
     }
 
-    /// A key must not make the server write where its operator did not say so.
+    /// Checks a location: a key must not make the server write where its operator did not allow it.
     fn permitted(&self, to: Option<&Location>) -> Result<Location, BackupError> {
         let refused = |problem: String| Err(BackupError::Refused { problem });
         let Some(allowed) = &self.parts.settings.backup_to else {
@@ -235,7 +236,7 @@ impl Backups {
         true
     }
 
-    /// Makes a backup and notes its end; returns whether it is finished and complete.
+    /// Makes a backup and records its outcome; returns whether it is finished and complete.
     fn run(self: &Arc<Self>, to: &Location, options: &TakeOptions, keep: Option<usize>) -> bool {
         let began = Instant::now();
         let result = self.take(to, options, keep);
@@ -269,7 +270,7 @@ impl Backups {
         let backups = self.opener.create(to, self.pause())?;
         let open = |tenant: &Tenant| loop {
             match self.parts.ingest.open(tenant) {
-                // Somebody else fetches it from a bucket.
+                // Another thread is fetching it from a bucket.
                 Err(IngestError::Collection(CollectionError::Behind { .. }))
                     if !self.wait(OPEN_PAUSE) => {}
                 opened => return Ok::<_, EngineError>(opened?),
@@ -294,19 +295,18 @@ impl Backups {
         Ok(made)
     }
 
-    /// Keeps the files of a tenant in place until the hold is dropped, and last of all the record
-    /// that tells of them.
+    /// Keeps the files of a tenant until the hold is dropped, and its descriptor longest of all.
     pub(crate) fn hold(&self, id: CollectionId) -> DeletionHold {
         let files = [layout::collection_prefix(id), uploads::prefix(id), descriptors::key(id)];
         self.parts.store.hold_below(files.to_vec())
     }
 
-    /// The state.
+    /// The current state.
     pub(crate) fn state(&self) -> BackupState {
         self.state.lock().clone()
     }
 
-    /// Whether the last backup failed, or none was made for twice the time of the schedule.
+    /// The problem, if the last backup failed or none was made for twice the scheduled interval.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let every = self.parts.settings.backup_every?;
         let state = self.state.lock();
@@ -323,8 +323,9 @@ impl Backups {
         is_late.then_some("a backup is overdue")
     }
 
-    /// Every backup of the location of the settings. While one is made, those of a bucket are as of
-    /// before: a client that waits for it would have them listed several times a second.
+    /// Lists the backups at the configured location. While one is being made, a bucket's listing is
+    /// that of before, since a client that polls for the end would otherwise list it several times
+    /// a second.
     ///
     /// # Errors
     /// Errors of the location.
@@ -336,7 +337,7 @@ impl Backups {
         }
         let listed = match self.opener.open(to, self.pause()) {
             Ok(backups) => list(&*backups)?,
-            // The first backup has not been begun, or makes the place right now.
+            // The first backup has not begun, or is just creating the location.
             Err(BackupError::Refused { .. }) => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -346,7 +347,7 @@ impl Backups {
         Ok(listed)
     }
 
-    /// Ends the one under way, which is then cut off, and the schedule.
+    /// Aborts the running backup and ends the schedule.
     pub(crate) fn stop(&self) {
         self.stopping.set();
         let threads: Vec<_> = self.threads.lock().drain(..).collect();
@@ -358,7 +359,7 @@ impl Backups {
     }
 }
 
-/// Keeps copying below the rate of the settings.
+/// Limits copying to the rate of the settings.
 struct ServerPace<'a> {
     owner: &'a Backups,
     began: Instant,

@@ -1,4 +1,4 @@
-//! The store of backups: the trait, and a folder that implements it.
+//! The store of backups: a trait, and its implementation by a folder.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -13,89 +13,91 @@ use sha2::{Digest, Sha256};
 use super::BackupError;
 use lodestone_io::{Disk, RealDisk};
 
-/// Bytes that are in memory while a file is copied.
+/// Size of the buffer for copying a file.
 pub(super) const BUFFER_BYTES: usize = 256 << 10;
 pub(super) const MARKER: &str = "lodestone-backups";
 pub(super) const OBJECTS: &str = "objects";
 
-/// The content of one file, named by its hash.
+/// The content of a file, identified by its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Object {
-    /// SHA-256 in hex.
+    /// SHA-256 in hexadecimal.
     pub sha256: String,
     /// Length in bytes.
     pub bytes: u64,
 }
 
-/// Reads bytes at an offset into the buffer; 0 at the end. What is read twice is the same.
+/// Reads bytes at an offset into the buffer; returns 0 at the end. Repeated reads yield equal
+/// bytes.
 pub type ReadAt<'a> = dyn FnMut(u64, &mut [u8]) -> Result<usize, BackupError> + Send + 'a;
-/// Takes the next bytes.
+/// Receives the next bytes.
 pub type TakeNext<'a> = dyn FnMut(&[u8]) -> Result<(), BackupError> + 'a;
 
-/// A store of contents under their hashes, and of small files under names of two components.
+/// A store of contents under their hashes, and of small files under two-part names.
 pub trait BackupStore: Send + Sync + fmt::Debug {
-    /// Its name for people.
+    /// The name of the store for people.
     fn name(&self) -> String;
 
-    /// Stores what `read` gives under its hash, in the place of an object of that name. Durable
+    /// Stores the content that `read` yields under its hash, replacing an existing object. Durable
     /// after [`Self::sync`].
     ///
     /// # Errors
-    /// Those of `read` and of the store.
+    /// Errors of `read` and of the store.
     fn put_object(&self, read: &mut ReadAt<'_>) -> Result<Object, BackupError>;
 
-    /// Length of an object, if it is there. Its bytes are not read.
+    /// The length of an object, if it exists. Its content is not read.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     fn object_len(&self, sha256: &str) -> Result<Option<u64>, BackupError>;
 
-    /// Gives an object to `take` and compares it with its hash and length on the way.
+    /// Passes an object to `take` and compares it with its hash and length along the way.
     ///
     /// # Errors
-    /// [`BackupError::Damaged`] names its file; what was taken until then is not to be used.
+    /// [`BackupError::Damaged`], which names the file; whatever `take` has received is then
+    /// invalid.
     fn read_object(&self, object: &Object, take: &mut TakeNext<'_>) -> Result<(), BackupError>;
 
     /// The hashes of all objects.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     fn objects(&self) -> Result<Vec<String>, BackupError>;
 
-    /// Removes an object; one that is not there counts as removed.
+    /// Removes an object, if it exists.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     fn remove_object(&self, sha256: &str) -> Result<(), BackupError>;
 
-    /// Makes everything durable that was stored before.
+    /// Makes everything stored so far durable.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     fn sync(&self) -> Result<(), BackupError>;
 
-    /// Stores a small file in one step, durably.
+    /// Stores a small file atomically and durably.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     fn put(&self, group: &str, name: &str, bytes: &[u8]) -> Result<(), BackupError>;
 
-    /// A small file, if it is there.
+    /// Reads a small file, if it exists.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     fn get(&self, group: &str, name: &str) -> Result<Option<Vec<u8>>, BackupError>;
 
-    /// The names of the small files of a group, ascending.
+    /// The names of the small files of a group, in ascending order.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     fn names(&self, group: &str) -> Result<Vec<String>, BackupError>;
 
-    /// Removes a small file; one that is not there counts as removed.
+    /// Removes a small file, if it exists.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Errors of the store.
     fn remove(&self, group: &str, name: &str) -> Result<(), BackupError>;
 }
 
@@ -150,8 +152,8 @@ impl<'a> Compared<'a> {
 ///
 /// ```text
 /// lodestone-backups     marks the folder; locked while backups are made or removed
-/// objects/ab/<sha256>   contents, each once
-/// started/<id>          a backup that was begun; goes when it is finished
+/// objects/ab/<sha256>   contents, each stored once
+/// started/<id>          a backup that was begun; removed when it is finished
 /// backups/<id>          its manifest, written last
 /// tmp/<process>-<n>     files being written
 /// ```
@@ -163,11 +165,11 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder to add or remove backups, and makes it if it is missing.
+    /// Opens a folder for adding or removing backups, and creates it if it is missing.
     ///
     /// # Errors
     /// [`BackupError::Busy`] while another process does so; [`BackupError::Refused`] for a folder
-    /// with other things in it.
+    /// that holds other things.
     pub fn create(root: &Path) -> Result<Self, BackupError> {
         if root.is_file() {
             let problem = format!("{} is a file: name a folder for backups", root.display());
@@ -194,7 +196,7 @@ impl Folder {
             Err(fs::TryLockError::Error(error)) => return Err(BackupError::file(&marker)(error)),
         }
         let folder = Self { root: root.to_owned(), next: AtomicU64::new(0), _lock: Some(lock) };
-        // Nobody else writes: what is there was left by a process that was killed.
+        // Nobody else is writing, so these files were left by a process that was killed.
         match fs::remove_dir_all(folder.root.join("tmp")) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(BackupError::file(&folder.root.join("tmp"))(error));
@@ -207,10 +209,10 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens a folder that holds backups, to read.
+    /// Opens a folder with backups for reading.
     ///
     /// # Errors
-    /// [`BackupError::Refused`] for a folder that holds none.
+    /// [`BackupError::Refused`] for a folder without backups.
     pub fn open(root: &Path) -> Result<Self, BackupError> {
         if !root.join(MARKER).exists() {
             let root = root.display();
@@ -359,7 +361,7 @@ fn remove_file(path: &Path) -> Result<(), BackupError> {
     }
 }
 
-/// The names in a directory, ascending; none where it is missing.
+/// The names in a directory, in ascending order; none if it does not exist.
 fn names_in(path: &Path) -> Result<Vec<String>, BackupError> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,

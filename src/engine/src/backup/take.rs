@@ -1,13 +1,13 @@
-//! Taking a backup.
+//! Takes a backup.
 //!
 //! ```text
-//! started/<id> -> deletions wait -> each tenant: writer's lock { moment of the catalog, snapshot }
-//!   -> lists and new files, copied meanwhile -> deletions go on -> sync -> backups/<id>
+//! started/<id> -> hold deletions -> each tenant: writer's lock { moment of the catalog, snapshot }
+//!   -> lists and new files, copied without the lock -> release deletions -> sync -> backups/<id>
 //! ```
-//! The lock is held for the opening of one read transaction. A tenant's rows and its manifest are
-//! of one moment, which is after the backup began: it has everything that was acknowledged before.
-//! Files never change, so one whose name is in an earlier finished backup is not read again: the
-//! object there is looked at instead (`earlier`).
+//! The lock is only held while one read transaction is opened. A tenant's rows and its manifest are
+//! of the same moment, which is after the backup began, so they contain everything acknowledged
+//! before. Files never change: one whose name is in an earlier finished backup is not read again.
+//! Instead, the object stored there is checked (`earlier`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,19 +33,19 @@ pub struct TakeParts<'a> {
     pub catalog: &'a Catalog,
     /// Opens collections.
     pub open: &'a OpenCollection<'a>,
-    /// The blobs.
+    /// The blob store.
     pub store: &'a Arc<HeldBlobs>,
-    /// Time.
+    /// The clock.
     pub clock: &'a dyn Clock,
-    /// Bounds the rate, and ends a backup early.
+    /// Limits the rate, and can end a backup early.
     pub pace: &'a dyn Pace,
 }
 
-/// Takes a backup; returns its manifest. Tenants that cannot be read are left out and named there.
+/// Takes a backup; returns its manifest. Tenants that cannot be read are skipped and listed there.
 ///
 /// # Errors
-/// Errors of the store, of the catalog, and [`BackupError::GivenUp`]: the place then holds a backup
-/// that was begun and not finished.
+/// Errors of the store and of the catalog; [`BackupError::GivenUp`]. The location then holds a
+/// backup that was begun and not finished.
 pub fn take(
     parts: &TakeParts<'_>,
     backups: &dyn BackupStore,
@@ -105,7 +105,7 @@ pub fn take(
     Ok(manifest)
 }
 
-/// Whether an error concerns the data of one tenant, so that the others can still be taken.
+/// Whether an error concerns the data of one tenant, so that the others can still be backed up.
 fn is_of_tenant(error: &BackupError) -> bool {
     match error {
         BackupError::Collection(_) | BackupError::Damaged { .. } => true,
@@ -117,7 +117,7 @@ fn is_of_tenant(error: &BackupError) -> bool {
     }
 }
 
-/// One backup under way.
+/// A backup in progress.
 struct Run<'a> {
     parts: &'a TakeParts<'a>,
     backups: &'a dyn BackupStore,
@@ -127,7 +127,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Takes a tenant; `None` if it was deleted meanwhile.
+    /// Backs up a tenant; `None` if it was deleted in the meantime.
     fn tenant(&mut self, tenant: &Tenant) -> Result<Option<TenantEntry>, BackupError> {
         let id = tenant.collection;
         let collection = match (self.parts.open)(tenant) {
@@ -142,7 +142,7 @@ impl Run<'_> {
                 };
             }
         };
-        // All that a writer waits for: everything else is done on what these two have pinned.
+        // Writers only wait for this; everything else works on what these two have pinned.
         let (moment, snapshot) = {
             let writer = collection.writer()?;
             (self.parts.catalog.moment()?, writer.base())
@@ -178,7 +178,7 @@ impl Run<'_> {
         }))
     }
 
-    /// Writes the rows of a tenant, or of the keys; `None` if there is no such tenant.
+    /// Stores the rows of a tenant, or of the API keys; `None` if there is no such tenant.
     fn rows(
         &mut self,
         moment: &Moment,
@@ -219,7 +219,7 @@ impl Run<'_> {
         let (pace, mut furthest) = (self.parts.pace, 0);
         let object = self.backups.put_object(&mut |at, buffer| {
             let length = read(at, buffer)?;
-            // What is read again comes out of memory.
+            // Bytes read a second time come from the page cache and do not count.
             let end = at + length as u64;
             pace.spend(end.saturating_sub(furthest))?;
             furthest = furthest.max(end);
@@ -231,7 +231,8 @@ impl Run<'_> {
         Ok(object)
     }
 
-    /// Copies the files that no earlier backup has; returns the list of all, and their bytes.
+    /// Copies the files that no earlier backup has; returns the list of all files and their total
+    /// bytes.
     fn files(
         &mut self,
         tenant: &Tenant,
@@ -248,7 +249,8 @@ impl Run<'_> {
                     let mut segments = snapshot.segments.iter().map(|live| &live.segment);
                     let name = key.last().strip_suffix(".seg");
                     let of_key = |one: &&Arc<Segment>| name == Some(one.id().to_string().as_str());
-                    // What is damaged now must not replace what is sound in earlier backups.
+                    // A segment that is damaged now must not replace a sound copy in earlier
+                    // backups.
                     if let Some(segment) = segments.find(of_key) {
                         segment.verify_blocks().map_err(CollectionError::from)?;
                     }
@@ -266,8 +268,8 @@ impl Run<'_> {
         Ok((list.finish()?, bytes))
     }
 
-    /// Copies a file; `None` for a list of sources that an older release did not write. Where a
-    /// local copy of an original is damaged, the one in the bucket is copied.
+    /// Copies a file; `None` for a list of sources that an older release did not write. If the
+    /// cached copy of an original is damaged, the one in the bucket is copied.
     fn copy(&mut self, key: &Key) -> Result<Option<Object>, BackupError> {
         match self.copy_once(key) {
             Err(BackupError::Damaged { .. }) if self.parts.store.forget_copy(key) => {
@@ -286,7 +288,7 @@ impl Run<'_> {
             Err(error) => return Err(error.into()),
         };
         let object = self.put(&mut |at, buffer| Ok(file.read_at(at, buffer)?))?;
-        // The name of an original carries the beginning of its hash.
+        // The name of an original ends with the beginning of its hash.
         let hash = key.last().rsplit_once('-').map(|(_, hash)| hash);
         match hash {
             Some(hash)
@@ -318,7 +320,7 @@ impl<'a> Originals<'a> {
         self.wanted.extend(cells.filter_map(|text| self.listed.get(text).copied()));
     }
 
-    /// Returns the number of visible sources.
+    /// Adds the originals of the visible sources; returns the number of these sources.
     fn see_sources(&mut self, snapshot: &Snapshot) -> Result<u64, BackupError> {
         let mut sources = 0;
         for found in snapshot.all_sources() {

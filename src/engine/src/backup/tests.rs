@@ -1,4 +1,4 @@
-//! Lists and folders of backups.
+//! Tests of lists, folders and schedules of backups.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn manifest(id: &str, files: Vec<Object>) -> BackupManifest {
     }
 }
 
-/// Goal: one more line costs one object of a long list, wherever it comes.
+/// Goal: one additional line costs one object of a long list, wherever it is inserted.
 #[test]
 fn a_line_more_changes_one_object_of_a_list() {
     let root = tempfile::tempdir().unwrap();
@@ -102,8 +102,8 @@ fn pruning_removes_what_no_kept_backup_needs() {
     assert!(check(&backups, None).unwrap().problems.is_empty());
 }
 
-/// Goal: backups that were made while a clock was ahead, and that count as the newest by their
-/// names, take nothing from those that are made when it is right again, nor stop the schedule.
+/// Goal: backups made while a clock was ahead, which are the newest by their ids, neither displace
+/// those made after it was corrected, nor stop the schedule.
 #[test]
 fn backups_of_a_clock_that_was_ahead_do_not_count() {
     const DAY: u64 = 24 * 3_600_000;
@@ -122,8 +122,8 @@ fn backups_of_a_clock_that_was_ahead_do_not_count() {
     }
 }
 
-/// Goal: pruning removes nothing where a kept backup may need what this release does not know of: a
-/// manifest, or a line of a list, of a later one.
+/// Goal: pruning removes nothing if a kept backup may need what this release cannot read: a
+/// manifest, or a line of a list, of a later release.
 #[test]
 fn pruning_beside_a_backup_of_a_later_release_removes_nothing() {
     let root = tempfile::tempdir().unwrap();
@@ -150,7 +150,7 @@ fn prune_refused(backups: &dyn BackupStore, id: &str, manifest: &[u8]) -> String
     prune(backups, 1, NOW).unwrap_err().to_string()
 }
 
-/// Goal: names in a backup that lead elsewhere are refused, and nothing is written.
+/// Goal: names in a backup that point elsewhere are refused, and nothing is written.
 #[test]
 fn names_that_lead_out_of_the_directory_are_refused() {
     let root = tempfile::tempdir().unwrap();
@@ -171,8 +171,8 @@ fn names_that_lead_out_of_the_directory_are_refused() {
     assert!(matches!(refused, Err(BackupError::Unknown { .. })));
 }
 
-/// Goal: a restore of everything takes the newest backup of everything, and where there is none
-/// says so.
+/// Goal: restoring everything takes the newest backup of everything, and fails with the reason if
+/// there is none.
 #[test]
 fn a_backup_of_one_tenant_is_not_taken_for_all_of_the_server() {
     let root = tempfile::tempdir().unwrap();
@@ -192,7 +192,7 @@ fn a_backup_of_one_tenant_is_not_taken_for_all_of_the_server() {
     assert_eq!(chosen(&backups, &of_tenant).unwrap().id, "20260103T000000.000Z");
 }
 
-/// Goal: the schedule goes by complete backups of the whole server, and by none of a time to come.
+/// Goal: the schedule follows complete backups of the whole server, and none dated in the future.
 #[test]
 fn the_schedule_goes_by_complete_backups() {
     const HOUR: u64 = 3_600_000;
