@@ -1,4 +1,4 @@
-//! The chunks of a source that stand around those that were found.
+//! The chunks of a source that surround those that were found.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use lodestone_answer::{BYTES_AROUND_MAX, CHUNKS_A_SOURCE_MAX};
 use lodestone_storage::collection::{LiveSegment, Snapshot};
 use lodestone_types::{RequestContext, RetrievedChunk, RowId, ScoreParts, SourceId, SubTenantId};
 
-/// Sources that are read beyond the chunks found in them, beside those of which all was found.
+/// Maximum number of sources to add chunks of; sources that were found entirely do not count.
 const SOURCES_MAX: usize = 5;
 
 impl Query {
-    /// The chunks nearest to those that were `found`, of the first few of their sources: whole
-    /// sources where they are short. They have no score. What has been replaced or deleted since is
-    /// left out.
+    /// The chunks nearest to those in `found`, from the first few of their sources; short sources
+    /// are returned entirely. These chunks have no score. Sources replaced or deleted since are
+    /// skipped.
     ///
     /// # Errors
-    /// [`QueryError::Stopped`] where the request is over; errors of the disk.
+    /// [`QueryError::Stopped`] if the request is over; errors of the disk.
     pub fn around(
         &self,
         context: &RequestContext,
@@ -69,7 +69,7 @@ impl Query {
     }
 }
 
-/// The live rows of the source of a chunk in the version that was found, ascending by index.
+/// The live rows of a chunk's source, in the version that was found, ascending by index.
 fn rows_of<'s>(
     snapshot: &'s Snapshot,
     sub_tenant: &SubTenantId,
@@ -88,8 +88,8 @@ fn rows_of<'s>(
     })
 }
 
-/// The first row, which tells what the source is, and the rows nearest to the hits, nearest first;
-/// not hits themselves.
+/// The first row, which tells what the source is, and then the rows nearest to the hits, nearest
+/// first. Hits themselves are left out.
 fn nearest(live: &LiveSegment, rows: &[RowId], hits: &[u32]) -> Vec<RowId> {
     let distance = |row: RowId| {
         let index = live.segment.index(row);

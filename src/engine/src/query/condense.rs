@@ -1,5 +1,5 @@
-//! Filters that searches repeat, condensed in the background: the search that would have to wait
-//! for it would pay for all others.
+//! Condenses filters that searches repeat, in the background, so that no single search has to pay
+//! for all later ones.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use std::thread::Builder;
 use lodestone_storage::collection::LiveSegment;
 use lodestone_storage::segment::flat::RowFilter;
 
-/// Whether a filter is being condensed: one at a time, so that searches keep the other cores. What
-/// finds it so is taken up by a later search.
+/// Whether a filter is being condensed. One at a time, so that searches keep the other cores; a
+/// filter that is turned away is picked up by a later search.
 static IS_BUSY: AtomicBool = AtomicBool::new(false);
 
-/// The only thread that condenses; others may when this is dropped.
+/// The right to condense; others may condense once it is dropped.
 struct Busy;
 
 impl Busy {
@@ -28,13 +28,13 @@ impl Drop for Busy {
     }
 }
 
-/// Begins to condense the filter of a segment, if it is to be and nothing else is being condensed.
+/// Starts to condense a segment's filter, if that is due and no other filter is being condensed.
 pub(super) fn begin(live: &Arc<LiveSegment>, filter: &Arc<RowFilter<'static>>) {
     let Some(busy) = filter.may_condense().then(Busy::take).flatten() else { return };
     let (live, filter) = (Arc::clone(live), Arc::clone(filter));
     let condense = move || {
         let _busy = busy;
-        // A segment that cannot be read tells the searches so, and a panic here harms none.
+        // Searches report an unreadable segment themselves, and a panic here harms none of them.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             if let Ok(tiers) = live.segment.shared_tiers() {
                 filter.condense(&tiers);

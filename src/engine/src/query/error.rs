@@ -11,40 +11,40 @@ use lodestone_types::{ErrorKind, Stopped};
 /// A refused or failed read.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// The filter of the request.
+    /// The filter of the request is invalid.
     #[error(transparent)]
     Filter(FilterError),
-    /// A query vector of another width than the tenant's.
+    /// The query vector has another dimension than the tenant's vectors.
     #[error("the query vector is {received} wide, this tenant's are {expected}")]
     DimensionMismatch {
-        /// The tenant's.
+        /// The tenant's dimension.
         expected: usize,
-        /// The request's.
+        /// The dimension in the request.
         received: usize,
     },
     /// The query could not be embedded.
     #[error(transparent)]
     Embed(#[from] EmbedError),
-    /// A kernel refused.
+    /// An error of the vector kernels.
     #[error(transparent)]
     Compute(#[from] ComputeError),
-    /// The text index.
+    /// An error of the text index.
     #[error(transparent)]
     Text(#[from] TextError),
-    /// A segment.
+    /// An error of a segment.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// The collection.
+    /// An error of the collection.
     #[error(transparent)]
     Collection(#[from] CollectionError),
-    /// The request is over.
+    /// The request was canceled or ran out of time.
     #[error(transparent)]
     Stopped(#[from] Stopped),
 }
 
 impl QueryError {
-    /// The kind of error: it says what the caller should do. Damage found while searching is
-    /// temporary: the part is quarantined, and the request may be repeated.
+    /// Classifies the error by what the caller should do. Damage found while searching is
+    /// temporary: the segment is quarantined, and the request may be repeated.
     pub fn kind(&self) -> ErrorKind {
         match self.cause() {
             ErrorKind::Corrupt => ErrorKind::Unavailable,
@@ -52,7 +52,7 @@ impl QueryError {
         }
     }
 
-    /// Whether stored bytes are not what they must be.
+    /// Whether the cause is damage of stored data.
     pub fn is_damage(&self) -> bool {
         self.cause() == ErrorKind::Corrupt
     }

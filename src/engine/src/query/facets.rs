@@ -1,4 +1,4 @@
-//! Counts of metadata values over the chunks that match.
+//! Counts metadata values over the matching chunks.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -11,12 +11,13 @@ use crate::query::request::Facet;
 use lodestone_storage::segment::SegmentError;
 use lodestone_types::RequestContext;
 
-/// Values of a key in the answer.
+/// Maximum number of values of a key in the result.
 const SHOWN_MAX: usize = 100;
-/// Values of a key that are counted, over all segments: a key with one for every source is no
-/// facet. Bounds time and, with [`BYTES_MAX`], memory (13 MB while a key is counted).
+/// Maximum number of distinct values of a key that are counted, over all segments: a key with a
+/// different value for every source is no facet. Bounds time and, with [`BYTES_MAX`], memory (13 MB
+/// per key).
 const COUNTED_MAX: usize = 50_000;
-/// Bytes of a value; longer ones are texts and left out.
+/// Maximum bytes of a value; longer ones are texts, and left out.
 const BYTES_MAX: usize = 256;
 
 /// Counts the matching rows of each segment by the values of `key`.

@@ -14,10 +14,10 @@ use lodestone_text::{SentQuery, WordQuery};
 use lodestone_types::{RequestContext, ScoreParts, SubTenantId, TenantSchema};
 
 impl Query {
-    /// The chunks in which the query's words occur, best first.
+    /// Finds the chunks in which the words of the query occur, best first.
     ///
     /// # Errors
-    /// [`QueryError::Filter`] for a bad filter; [`QueryError::Stopped`]; errors of the disk.
+    /// [`QueryError::Filter`] for an invalid filter; [`QueryError::Stopped`]; errors of the disk.
     pub fn full_text(
         &self,
         context: &RequestContext,

@@ -1,4 +1,4 @@
-//! From ranked rows to chunks with their text and source.
+//! Turns ranked rows into chunks with their text and source.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ pub(super) struct Ranked {
     pub(super) parts: ScoreParts,
 }
 
-/// Hash that identifies a chunk: stable over merges and restarts, another one for every version of
-/// its source.
+/// A hash that identifies a chunk. It is stable across merges and restarts, and differs for every
+/// version of the source.
 pub(super) fn chunk_identity(segment: &Segment, row: RowId) -> u128 {
     let source = segment.source_of(row);
     let (sub_tenant, id) = segment.source_key(source);
@@ -34,13 +34,13 @@ pub(super) fn chunk_identity(segment: &Segment, row: RowId) -> u128 {
     xxh3_128(&identity)
 }
 
-/// A chunk's id on the wire. Its order as text is the order of the identity as a number.
+/// A chunk's public id. Ids as text sort like the identities as numbers.
 pub(super) fn chunk_uuid(segment: &Segment, row: RowId) -> String {
     let identity = chunk_identity(segment, row);
     uuid::Uuid::from_u128(identity).to_string()
 }
 
-/// The lines of a chunk in characters of the document.
+/// The lines of a chunk, with offsets in characters of the document.
 pub(super) fn lines_of(segment: &Segment, row: RowId) -> Result<Vec<LineBox>, QueryError> {
     let mut lines = segment.lines(row)?;
     let start = segment.place(row).document_start;
@@ -51,7 +51,7 @@ pub(super) fn lines_of(segment: &Segment, row: RowId) -> Result<Vec<LineBox>, Qu
     Ok(lines)
 }
 
-/// Reads text, place and source of the ranked rows. The record of a source is read once.
+/// Reads text, position and source of the ranked rows. Each source's record is read once.
 pub(super) fn hydrate(
     context: &RequestContext,
     segments: &[SegmentScope],

@@ -1,12 +1,12 @@
-//! Merging of neighbouring chunks: those of one source become one result, and the results that
-//! this frees are filled from the ranking.
+//! Merges neighboring chunks: those of one source become one result, and the results that this
+//! frees are filled from the ranking.
 //!
 //! ```text
 //! ranking   a2 b7 a3 c0 a1 b9   (source and index)
 //! results   a1+a2+a3  b7  c0  b9
 //! ```
-//! A merged result has the rank, id, score and parts of its best chunk. Its text is that of its
-//! chunks in reading order, each character once.
+//! A merged result has the rank, id, score and score parts of its best chunk. Its text is that of
+//! its chunks in reading order, with each character once.
 
 use std::collections::HashMap;
 
@@ -14,28 +14,29 @@ use crate::query::hydrate::Ranked;
 use crate::query::request::Join;
 use lodestone_types::{LineBox, PageBox, RetrievedChunk, limits};
 
-/// Chunks of one result at most: some two pages, so that a long document remains many results.
+/// Maximum chunks per result: about two pages, so that a long document still yields several
+/// results.
 const RESULT_CHUNKS_MAX: usize = 8;
-/// Characters between two chunks that are kept as white space; none of them was ever in a chunk.
+/// Maximum white space kept between two chunks, in characters; none of it was part of a chunk.
 const GAP_CHARS_MAX: u32 = 80;
 
-/// Neighbouring chunks that are one result.
+/// Neighboring chunks that form one result.
 #[derive(Debug, Clone)]
 pub(super) struct MergedResult {
-    /// The chunk that was ranked first.
+    /// The chunk that ranked highest.
     pub(super) best: Ranked,
-    /// Its chunks, ascending by index.
+    /// All chunks of the result, ascending by index.
     pub(super) chunks: Vec<Ranked>,
 }
 
-/// Position of a chunk, by which its neighbours are found.
+/// Position of a chunk, from which its neighbors are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct ChunkPosition {
-    /// Segment and source.
+    /// Segment, and source within it.
     pub(super) source: (usize, u32),
-    /// Chunks of that source.
+    /// Number of chunks of that source.
     pub(super) source_chunks: usize,
-    /// Position in the source.
+    /// Index of the chunk in the source.
     pub(super) index: u32,
 }
 
@@ -92,8 +93,7 @@ pub(super) fn merged(
     results
 }
 
-/// One result of chunks that follow one another; `best` is the position of the one that was ranked
-/// first.
+/// Joins consecutive chunks into one result; `best` is the position of the highest-ranked one.
 pub(super) fn joined(mut chunks: Vec<RetrievedChunk>, best: usize) -> RetrievedChunk {
     if chunks.len() == 1 {
         return chunks.remove(0);
@@ -107,7 +107,7 @@ pub(super) fn joined(mut chunks: Vec<RetrievedChunk>, best: usize) -> RetrievedC
         append(&mut text, chunk, end);
         end = chunk.place.document_start + chunk.place.chars;
         chunk.boxes.iter().for_each(|area| surround(&mut boxes, *area));
-        // Chunks that overlap have the same lines there.
+        // Where chunks overlap, both have the same lines.
         let known = lines.last().map_or(0, |line| line.end);
         lines.extend(chunk.lines.iter().filter(|line| line.end > known));
     }
@@ -115,9 +115,9 @@ pub(super) fn joined(mut chunks: Vec<RetrievedChunk>, best: usize) -> RetrievedC
     RetrievedChunk { text, place, boxes, lines, joined: uuids, ..chunks.swap_remove(best) }
 }
 
-/// Adds the part of a chunk that begins at character `end`, where the text ends so far. Between
-/// chunks that do not overlap is white space, which no chunk has kept: a break of lines, unless it
-/// is one character.
+/// Appends the part of a chunk from character `end` on, where the text ends so far. Chunks that do
+/// not overlap are separated by white space that no chunk contains: a single blank, or else a
+/// paragraph break padded to the original length.
 fn append(text: &mut String, chunk: &RetrievedChunk, end: u32) {
     let start = chunk.place.document_start;
     match start.saturating_sub(end).min(GAP_CHARS_MAX) {
@@ -131,7 +131,7 @@ fn append(text: &mut String, chunk: &RetrievedChunk, end: u32) {
     text.extend(chunk.text.chars().skip(end.saturating_sub(start) as usize));
 }
 
-/// Adds a rectangle to those of a place, one a page.
+/// Adds a rectangle to those of a result, keeping one bounding box per page.
 fn surround(boxes: &mut Vec<PageBox>, added: PageBox) {
     match boxes.iter_mut().find(|known| known.page == added.page) {
         Some(known) => known.area = known.area.around(added.area),
@@ -148,7 +148,7 @@ mod tests {
     use lodestone_answer::testing::chunk;
     use lodestone_types::{PageArea, RowId, ScoreParts};
 
-    /// Chunk `row % 100` of source `row / 100`; a source has as many chunks as its number.
+    /// Chunk `row % 100` of source `row / 100`, which has as many chunks as its number.
     fn row(row: u32) -> Ranked {
         let address = RowAddress { segment: 0, row: RowId(row) };
         Ranked { address, score: 0.5, parts: ScoreParts::default() }
@@ -184,8 +184,8 @@ mod tests {
     }
 
     proptest! {
-        /// No row is lost or doubled, no more results than wanted, each a bounded run of one source
-        /// in the ranking's order; without joins it is the ranking.
+        /// Goal: no row is lost or duplicated. There are at most as many results as wanted, each a
+        /// bounded run of one source, in the order of the ranking; without joins it is the ranking.
         #[test]
         fn results_hold_the_first_rows_once(
             ranked in prop::collection::btree_set((1_u32..6, 0_u32..20), 0..60),
@@ -215,7 +215,7 @@ mod tests {
             prop_assert_eq!(rows, expected, "a prefix of the ranking");
         }
 
-        /// Any chunks that a text is cut into are the text again when they are joined.
+        /// Goal: however a text is cut into chunks, joining them restores it.
         #[test]
         fn joined_text_is_the_slice(
             text in "([a-zé\u{4e00}]{1,9}[ \n]{1,3}){4,40}",

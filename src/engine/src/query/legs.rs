@@ -1,5 +1,5 @@
 //! The segments of a scope, and the semantic leg of a search over them: nearest vectors. The
-//! keyword leg is in `words`. Legs pass over segments that other nodes search (`shares`).
+//! keyword leg is in `words`. Legs skip segments that other nodes search (`shares`).
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use lodestone_types::{Filter, Hit, RequestContext, RowId, SubTenantId};
 pub(super) struct SegmentScope {
     pub(super) live: Arc<LiveSegment>,
     pub(super) scope: Arc<ScopeRows>,
-    /// Rows of the scope that pass the filter, if there is one; those of a scope that is a part of
-    /// the segment, if they are many.
+    /// Rows of the scope that pass the filter, if there is one. Without a filter it is set if the
+    /// scope is a large part of the segment.
     passing: Option<Arc<RowFilter<'static>>>,
     pub(super) rows: u64,
     /// Whether another node searches it.
@@ -29,20 +29,19 @@ pub(super) struct SegmentScope {
 }
 
 impl SegmentScope {
-    /// Whether this node searches it.
+    /// Whether this node has rows to search in it.
     pub(super) fn is_searched(&self) -> bool {
         self.rows > 0 && !self.is_elsewhere
     }
 
-    /// Rows that a search may return; `None` where all rows of the segment are.
+    /// The rows that a search may return; `None` if these are all rows of the segment.
     pub(super) fn mask(&self) -> Option<&RoaringBitmap> {
         self.passing.as_ref().map(|rows| rows.bitmap()).or_else(|| self.scope.mask())
     }
 }
 
-/// The segments of `all` with rows of a sub-tenant, and those of the rows that pass the filter.
-/// Rows that `kept` holds are not looked for again; without it none are kept, for filters that no
-/// search repeats.
+/// The segments of `all` with rows of a sub-tenant, and in each the rows that pass the filter.
+/// Results are cached in `kept`; pass `None` for filters that no search repeats.
 pub(super) fn segments_in_scope<'a>(
     context: &RequestContext,
     all: impl ExactSizeIterator<Item = &'a Arc<LiveSegment>>,
@@ -73,8 +72,8 @@ pub(super) fn segments_in_scope<'a>(
             None => Some(Arc::new(RowFilter::owned(find()?, live.segment.row_count() as usize))),
         };
         let rows = passing.as_ref().map_or(scope.rows.len(), |rows| rows.bitmap().len());
-        // Without a passing row a segment still counts in the statistics of the keyword leg, so
-        // that a filter does not change the scores of what it lets pass.
+        // Segments without passing rows still count in the statistics of the keyword leg, so that a
+        // filter does not change the scores of the rows that it lets pass.
         let (live, is_elsewhere) = (Arc::clone(live), false);
         segments.push(SegmentScope { live, scope, passing, rows, is_elsewhere });
     }
@@ -100,7 +99,7 @@ pub(super) fn marked(
     segments.iter().enumerate().map(marked).collect()
 }
 
-/// A copy of the segments without the rows of some sources, each a segment and a position there.
+/// A copy of the segments without the rows of some sources, each given as segment and position.
 pub(super) fn without_sources<'a>(
     segments: &[SegmentScope],
     sources: impl Iterator<Item = &'a (usize, u32)>,
@@ -124,10 +123,10 @@ pub(super) fn without_sources<'a>(
     segments.iter().zip(masks).map(narrowed).collect()
 }
 
-/// A row of one of the segments of a search.
+/// The address of a row in one of the segments of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RowAddress {
-    /// Position of its segment in the search.
+    /// Position of the segment in the search.
     pub(super) segment: usize,
     pub(super) row: RowId,
 }
@@ -135,7 +134,7 @@ pub(super) struct RowAddress {
 /// The best rows of one leg over all segments, best first.
 pub(super) type LegHits = Vec<(RowAddress, f32)>;
 
-/// Number of rows that the legs look at.
+/// Number of rows that this node searches.
 pub(super) fn rows(segments: &[SegmentScope]) -> u64 {
     segments.iter().filter(|segment| segment.is_searched()).map(|segment| segment.rows).sum()
 }
@@ -150,16 +149,17 @@ pub(super) fn addressed(segment: usize, hits: Vec<Hit>) -> impl Iterator<Item = 
     hits.into_iter().map(move |hit| (RowAddress { segment, row: hit.row }, hit.score))
 }
 
-/// Scores less than this apart are one: the grid of [`lodestone_rank::settle`], on which results
+/// Scores closer than this count as equal: the step of [`lodestone_rank::settle`], on which results
 /// are compared.
 const TIE_WIDTH: f32 = 1e-6;
-/// Rows kept at most beyond the wanted ones because they equal the last of them.
+/// Maximum rows kept beyond the wanted ones because they tie with the last of them.
 const TIES_MAX: usize = 10_000;
-/// Factor by which more rows are asked for while they equal the last wanted one. Nearly always few
-/// do, copies of one text; asking for all that may would cost several searches.
+/// Factor by which the number of requested rows grows while they tie with the last wanted one.
+/// Usually few do, such as copies of one text; requesting the maximum at once would cost several
+/// searches.
 const TIES_GROWTH: usize = 4;
 
-/// The best `k` of some rows, and those that equal the last of them.
+/// The best `k` of some rows, plus those that tie with the last of them.
 pub(super) fn best_with_equals(hits: LegHits, k: usize) -> LegHits {
     let mut hits = best(hits, k.saturating_add(TIES_MAX));
     if let Some((_, wanted)) = k.checked_sub(1).and_then(|last| hits.get(last)) {
@@ -169,8 +169,9 @@ pub(super) fn best_with_equals(hits: LegHits, k: usize) -> LegHits {
     hits
 }
 
-/// The best `k` rows of a leg and those that equal the last of them, without a look at most of the
-/// others: `find` finds those of a segment that reach the threshold, which all segments share.
+/// The best `k` rows of a leg, plus those that tie with the last of them, without examining most
+/// other rows: `find` returns a segment's rows that reach the threshold, which all segments share
+/// and raise.
 pub(super) fn best_with_threshold(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -192,8 +193,8 @@ pub(super) fn best_with_threshold(
     Ok(best_with_equals(hits, k))
 }
 
-/// The scores of listed rows, which ascend; 0 where no term occurs. `score` scores those of a
-/// segment.
+/// The scores of the given rows, which must ascend; 0 for rows without any term. `score` computes
+/// those of one segment.
 pub(super) fn scores_of(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -213,9 +214,9 @@ pub(super) fn scores_of(
     Ok(scores)
 }
 
-/// The best `k` rows and those that equal the last of them. Equal rows are ordered later, by the
-/// newer source and the chunk's id (API 5.7), so none of them may be cut off here. `hits` are the
-/// best `k + 1`; `more(n)` gives the best `n`.
+/// The best `k` rows plus those that tie with the last of them. Ties are ordered later, by newer
+/// source and chunk id (API 5.7), so none of them may be cut off here. `hits` are the best `k + 1`;
+/// `more(n)` returns the best `n`.
 pub(super) fn with_ties(
     k: usize,
     mut hits: LegHits,
@@ -234,8 +235,8 @@ pub(super) fn with_ties(
     Ok(hits)
 }
 
-/// The semantic leg: the nearest `k` rows by cosine, those as near as the last of them, and how
-/// they were found.
+/// The semantic leg: the `k` nearest rows by cosine plus those that tie with the last, and how they
+/// were found.
 pub(super) fn nearest(
     context: &RequestContext,
     backend: &dyn ComputeBackend,
@@ -249,13 +250,13 @@ pub(super) fn nearest(
     Ok((hits.remove(0), effort))
 }
 
-/// The ways in which the vectors of a search's segments were searched.
+/// How the vectors of a search's segments were searched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VectorEffort {
-    /// The paths, distinct by name, in order.
+    /// The search paths, without duplicates, in order of first use.
     pub paths: Vec<SearchPath>,
-    /// Lists that a search passes in a row without a better row before it ends, the most of any
-    /// segment; `None` where every path was exact.
+    /// Number of lists without a better row after which a search ended, the maximum over all
+    /// segments; `None` if every path was exact.
     pub patience: Option<usize>,
 }
 
@@ -271,14 +272,14 @@ impl VectorEffort {
         }
     }
 
-    /// Adds the effort of further segments.
+    /// Merges the effort of further segments into this one.
     pub(super) fn join(&mut self, other: Self) {
         self.patience = self.patience.max(other.patience);
         other.paths.into_iter().for_each(|path| self.add_path(path));
     }
 }
 
-/// As [`nearest`] for several queries, which share one scan of the rows where that pays.
+/// Like [`nearest`] for several queries, which share one scan of the rows where that pays.
 pub(super) fn nearest_of_each(
     context: &RequestContext,
     backend: &dyn ComputeBackend,
@@ -321,7 +322,7 @@ pub(super) fn nearest_of_each(
     Ok((all, effort))
 }
 
-/// True cosines for listed rows, in the order given.
+/// Exact cosines of the given rows, which must ascend, in their order.
 pub(super) fn cosines(
     context: &RequestContext,
     backend: &dyn ComputeBackend,
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!(known.len(), 4);
     }
 
-    /// However many rows equal the tenth, all of them are found, and little more is asked for.
+    /// Goal: however many rows tie with the tenth, all are found, and little more is requested.
     #[test]
     fn all_that_equal_the_last_are_kept() {
         for equal in [1, 2, 30, 500, 9000] {

@@ -1,4 +1,4 @@
-//! Sources as listings show them: the visible version, and the newest accepted one.
+//! Sources as shown in listings: the visible version combined with the newest accepted one.
 
 use std::sync::Arc;
 
@@ -10,31 +10,32 @@ use lodestone_types::{JobErrorCode, JobStatus, Metadata, Progress, SourceRecord,
 /// A source in any state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceView {
-    /// The visible version; where there is none yet, the accepted one.
+    /// The visible version or, if there is none yet, the accepted one.
     pub record: Arc<SourceRecord>,
     /// State of the newest accepted version.
     pub status: JobStatus,
-    /// Progress of a running job.
+    /// Progress of the job, if it is running.
     pub progress: Option<Progress>,
-    /// Why the newest version is errored.
+    /// Error code, if the newest version has failed.
     pub error_code: Option<JobErrorCode>,
-    /// The error in words, and the older version that is still searchable; empty otherwise.
+    /// The error in words, including the older version that is still searchable; empty without an
+    /// error.
     pub message: String,
     /// The newest accepted version.
     pub version: u32,
-    /// Whether some version can be found by searches now.
+    /// Whether some version can currently be found by searches.
     pub is_searchable: bool,
-    /// Chunks of the visible version.
+    /// Number of chunks of the visible version.
     pub chunks: Option<u64>,
-    /// The last change.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
 impl SourceView {
-    /// Joins the visible version and the newest job; `None` where there is neither.
+    /// Combines the visible version and the newest job; `None` if there is neither.
     ///
     /// # Errors
-    /// Malformed stored bytes.
+    /// Malformed stored data.
     pub fn join(
         visible: Option<FoundSource<'_>>,
         job: Option<JobRow>,
@@ -52,7 +53,7 @@ impl SourceView {
                 version: record.version,
                 is_searchable: true,
                 chunks: Some(rows),
-                // The date of a document says nothing of when it changed here.
+                // The date of a document does not say when it changed on this server.
                 updated_at: match record.detail.source_time {
                     Some(_) => record.uploaded_at,
                     None => record.last_updated_at.max(record.uploaded_at),
@@ -61,7 +62,7 @@ impl SourceView {
             });
             return Ok(settled);
         };
-        // The job of a source without rows has succeeded: the source was deleted since.
+        // A successful job without rows means that the source has been deleted since.
         if shown.is_none() && job.status == JobStatus::Success {
             return Ok(None);
         }
@@ -90,7 +91,7 @@ impl SourceView {
     }
 }
 
-/// The reason why a replacement failed, and that it has replaced nothing.
+/// Explains why a replacement failed, and that the previous version remains.
 fn still_searchable(message: &str, version: u32) -> String {
     let why = if message.is_empty() { "processing failed" } else { message };
     format!("{why}; the version before it, v{version}, is still searchable")

@@ -1,7 +1,7 @@
-//! Personal memories: listed, looked up, and near a query.
+//! Personal memories: listing, search, and those near a query.
 //!
-//! They are in a scope of their own, so they never meet documents; every reader here passes them
-//! through the filter on their end first, so one that has expired is in none of the answers.
+//! Memories are stored in scopes of their own, so they never mix with documents. Every read here
+//! first applies the filter on expiry, so an expired memory appears in no result.
 
 use std::collections::BTreeSet;
 
@@ -15,55 +15,56 @@ use lodestone_types::{
     Filter, Memory, RequestContext, SourceId, SubTenantId, Timestamp, limits, memory,
 };
 
-/// Cosine from which on a memory counts as near a query.
+/// Minimum cosine at which a memory counts as near a query.
 ///
-/// Measured on 30 queries, each with one memory that should steer it, in
-/// `near_memories.txt`, and all-MiniLM-L6-v2. At .2, .25, .3 and .35 a query reaches its own memory
-/// in 83, 73, 47 and 40 % of the cases, and one that is not its own in 3.3, 1.4, .3 and 0 %: with
-/// twenty memories that is every third search at .25, and two in three at .2. The test below
-/// prints the figures.
+/// Measured with all-MiniLM-L6-v2 on the 30 queries in `near_memories.txt`, each with one memory
+/// that should steer it. At 0.2, 0.25, 0.3 and 0.35, a query reaches its own memory in 83, 73, 47
+/// and 40 % of the cases, and a memory of another query in 3.3, 1.4, 0.3 and 0 %. With twenty
+/// memories, that affects every third search at 0.25, and two in three at 0.2. The test below
+/// prints these figures.
 const NEAR_COSINE: f32 = 0.25;
-/// Chunks that are compared for near memories: a long memory has several.
+/// Number of chunks compared to find near memories, since a long memory has several.
 const NEAR_CHUNKS: usize = 8 * limits::MEMORIES_USED_MAX;
-/// Memories of a look-up without a number of its own.
+/// Number of memories found by a search that requests no number.
 const DECIDED_MAX: usize = 10;
-/// Share of meaning in the look-up of memories: that of any search (RETRIEVAL 1.1).
+/// Weight of meaning in searches of memories, as in any search (RETRIEVAL 1.1).
 const ALPHA: f32 = 0.8;
 
-/// A look-up of memories.
+/// A search of memories.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryRequest {
     /// The query.
     pub query: String,
-    /// Name of the user; steers the semantic side, as memories may mention it.
+    /// Name of the user, which memories may mention; it steers the semantic leg.
     pub user_name: Option<String>,
-    /// Memories at most; `None`: those that are near or share a word, some at most.
+    /// Maximum number of memories; `None` returns those that are near or share a word, up to a
+    /// limit.
     pub max_count: Option<usize>,
 }
 
-/// A memory that was looked up.
+/// A memory that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundMemory {
     /// The memory.
     pub memory: Memory,
-    /// Its relevance, 0 to 1: that of its best chunk.
+    /// Its relevance, 0 to 1, which is that of its best chunk.
     pub score: f32,
 }
 
 /// A memory near a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NearMemory {
-    /// Its id.
+    /// Id of the memory.
     pub id: SourceId,
-    /// The part of it that is nearest.
+    /// The chunk of it that is nearest.
     pub text: String,
-    /// The cosine of that part with the query.
+    /// Cosine of that chunk with the query.
     pub similarity: f32,
-    /// The vector of that part, of length 1.
+    /// Unit vector of that chunk.
     pub vector: Vec<f32>,
 }
 
-/// The memories of a sub-tenant, by segment.
+/// The segments with unexpired memories of a sub-tenant.
 fn memory_segments(
     context: &RequestContext,
     snapshot: &Snapshot,
@@ -90,7 +91,7 @@ fn sources(segment: &SegmentScope) -> Vec<u32> {
 /// The memories of a sub-tenant, newest first.
 ///
 /// # Errors
-/// Malformed stored bytes.
+/// Malformed stored data.
 pub fn memories(
     context: &RequestContext,
     snapshot: &Snapshot,
@@ -105,7 +106,7 @@ pub fn memories(
             found.extend(memory.map(|memory| (segment.sequence(source), memory)));
         }
     }
-    // Their sequences tell apart what was added in the same millisecond.
+    // The sequence distinguishes memories added in the same millisecond.
     found.sort_by(|(a, _), (b, _)| b.cmp(a));
     Ok(found.into_iter().map(|(_, memory)| memory).collect())
 }
@@ -113,7 +114,7 @@ pub fn memories(
 /// Number of memories of a sub-tenant.
 ///
 /// # Errors
-/// Malformed stored bytes.
+/// Malformed stored data.
 pub fn memory_count(
     snapshot: &Snapshot,
     sub_tenant: &SubTenantId,
@@ -124,8 +125,8 @@ pub fn memory_count(
 }
 
 impl Query {
-    /// Memories near a query, nearest first, ties by id: those that may steer a search
-    /// (API 5.8). Costs a look into the columns of each segment where the sub-tenant has none.
+    /// The memories near a query that may steer its search, nearest first, ties by id (API 5.8). If
+    /// the sub-tenant has none, that costs one lookup per segment.
     ///
     /// # Errors
     /// Errors of the disk.
@@ -165,7 +166,7 @@ impl Query {
         Ok(near)
     }
 
-    /// Looks memories up by meaning and by words, best first.
+    /// Searches memories by meaning and by words, best first.
     ///
     /// # Errors
     /// Errors of the model or the disk.
@@ -208,7 +209,7 @@ impl Query {
                 let memory = Memory::of(&chunk.source);
                 found.extend(memory.map(|memory| FoundMemory { memory, score: chunk.score }));
             }
-            // Long memories bring several chunks and may crowd others out.
+            // Long memories yield several chunks and may crowd others out, so more are requested.
             if is_all || found.len() >= wanted || search.max_chunks >= limits::RESULTS_MAX {
                 found.truncate(wanted);
                 return Ok(found);
@@ -225,8 +226,8 @@ mod tests {
     use super::*;
     use lodestone_embed::{Embedder, Lane, Model, ModelFiles};
 
-    /// Goal: the figures that stand beside [`NEAR_COSINE`].
-    /// Method: each query against its own memory and the memories of all others.
+    /// Goal: reproduce the figures given at [`NEAR_COSINE`].
+    /// Method: compare each query with its own memory and with the memories of all others.
     #[test]
     fn the_threshold_parts_what_is_near_from_what_is_not() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/all-MiniLM-L6-v2");

@@ -1,4 +1,4 @@
-//! Conditions whose values have another type than all that is stored.
+//! Filter conditions whose values have another type than everything stored.
 
 use crate::query::{Query, QueryError};
 use lodestone_storage::collection::Snapshot;
@@ -8,10 +8,11 @@ use lodestone_types::{RequestContext, SubTenantId, TenantSchema};
 
 impl Query {
     /// The conditions of a filter that match nothing in a scope because of the types of their
-    /// values. Meant for searches that found nothing: it may look at all values of their keys.
+    /// values. Meant for searches without results, since it may read all values of the keys
+    /// concerned.
     ///
     /// # Errors
-    /// [`QueryError::Filter`] for a bad filter; [`QueryError::Stopped`]; errors of the disk.
+    /// [`QueryError::Filter`] for an invalid filter; [`QueryError::Stopped`]; errors of the disk.
     pub fn mismatches(
         &self,
         context: &RequestContext,

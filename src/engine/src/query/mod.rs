@@ -1,42 +1,43 @@
 //! The query pipeline: from a request to ranked chunks.
 //!
 //! The input is a request and one snapshot of the collection that the caller's key has opened.
-//! Nothing is changed here. Of jobs this module knows only what a listing shows.
+//! Nothing is modified here, and jobs are only known as far as listings show them.
 //!
 //! ```text
 //! request -> plan (alpha, pool) -> segments of the scope, their live rows, filter bitmaps
-//!         -> candidates: tops of the semantic leg (cosine), of the keyword leg (BM25), and of the
-//!            sparse leg, where there is a sparse model
-//!         -> features: the true scores for all; verdicts of the reranker; links; recency
+//!         -> candidates: best rows of the semantic leg (cosine), of the keyword leg (BM25) and,
+//!            with a sparse model, of the sparse leg
+//!         -> features: true scores by all legs; reranker verdicts; links; recency
 //!         -> order -> hydrate
 //! ```
 //! Invariants:
-//! - One snapshot per request: what it returns was visible together.
+//! - One snapshot per request: everything in a result was visible at the same time.
 //! - Filters and scopes apply before ranking, so as many results come back as match, up to the
-//!   number asked for.
-//! - Scores do not depend on how rows are spread over segments, on dead rows, or on other scopes.
-//! - Ties are broken by rule, so that the same data gives the same answer.
+//!   requested number.
+//! - Scores depend neither on the distribution of rows over segments, nor on dead rows or other
+//!   scopes.
+//! - Ties are broken by fixed rules, so that equal data yield equal results.
 //!
-//! - `request`: requests and results; `plan`: decisions before the search
-//! - `legs`: the segments of a scope and the semantic leg over them; `words`: the keyword leg;
-//!   `sparse`: the sparse leg; `side_by_side`: all on several threads;
-//!   `condense`: filters that are repeated
+//! - `request`: requests and results; `plan`: decisions made before the search
+//! - `legs`: the segments of a scope and the semantic leg; `words`: the keyword leg; `sparse`: the
+//!   sparse leg; `side_by_side`: runs them on several threads; `condense`: condenses filters that
+//!   are repeated
 //! - `ranking`: candidates, their features, their order
-//! - `facets`: counts of metadata values over what matches; `mismatch`: conditions that match
+//! - `facets`: counts of metadata values over the matches; `mismatch`: conditions that match
 //!   nothing because of the types of their values
-//! - `steer`: moving the query vector towards memories and first results
-//! - `rerank`: verdicts of the reranker on the first candidates
+//! - `steer`: moves the query vector towards memories and first results
+//! - `rerank`: reranker verdicts on the first candidates
 //! - `graph`: links, paths and statements of the results
-//! - `join`: neighbouring chunks as one result
+//! - `join`: merges neighboring chunks into one result
 //! - `shares`: large collections, searched by several nodes
-//! - `retrieve`, `full_text`, `vectors`: the searches; `around`: chunks beside those found
+//! - `retrieve`, `full_text`, `vectors`: the searches; `around`: chunks surrounding those found
 //! - `passages`: the chunks of one source in reading order
-//! - `vocabulary`: the words of a scope, for misspelt questions
-//! - `memories`: personal memories, listed, looked up and near a query
-//! - `translated`: the search by words of other languages
-//! - `timing`: times of the parts
-//! - `listing`: sources in every state; `hydrate`: rows to chunks; `texts`: their
-//!   texts; `error`: errors of searches
+//! - `vocabulary`: the words of a scope, to correct misspelled questions
+//! - `memories`: personal memories: listing, search, near a query
+//! - `translated`: keyword search in other languages
+//! - `timing`: times of the stages
+//! - `listing`: sources in any state; `hydrate`: rows to chunks; `texts`: texts of rows; `error`:
+//!   errors of searches
 
 mod around;
 mod condense;
@@ -90,7 +91,7 @@ use lodestone_types::{Filter, RequestContext, SubTenantId};
 use crate::Models;
 use shares::ShareNodes;
 
-/// Runs searches with a compute backend, models and perhaps a reranker.
+/// Runs searches with a compute backend, models and optionally a reranker.
 #[derive(Debug, Clone)]
 pub struct Query {
     backend: Arc<dyn ComputeBackend>,
@@ -101,29 +102,29 @@ pub struct Query {
     nodes: Option<Arc<dyn ShareNodes>>,
 }
 
-/// Bytes of kept filters where nothing is said of memory.
+/// Size in bytes of the cache of filter results, unless one is set.
 const KEPT_FILTERS_BYTES: u64 = 64 << 20;
 
 impl Query {
-    /// Searches with a compute backend and models.
+    /// Creates a query service with a compute backend and models.
     pub fn new(backend: Arc<dyn ComputeBackend>, models: impl Into<Models>) -> Self {
         let kept_filters = KeptFilters::new(KEPT_FILTERS_BYTES);
         let (reranker, sparse, nodes) = Default::default();
         Self { backend, models: models.into(), reranker, sparse, kept_filters, nodes }
     }
 
-    /// The model for the queries of a version of a tenant; the current one where that of its
-    /// vectors is not loaded, and they are not searched.
+    /// The model for queries on a snapshot: the one that made its vectors. If that is not loaded,
+    /// the vectors are not searched, and the current model merely stands in.
     fn model(&self, snapshot: &Snapshot) -> &dyn Embedder {
         &**self.models.of(&snapshot.manifest, None).unwrap_or(self.models.current())
     }
 
-    /// Sets the bytes of the cache that keeps the passing rows of repeated filters.
+    /// Sets the size in bytes of the cache of rows that pass repeated filters.
     pub fn with_kept_filters(self, bytes_max: u64) -> Self {
         Self { kept_filters: KeptFilters::new(bytes_max), ..self }
     }
 
-    /// The segments with rows of a sub-tenant that pass a filter.
+    /// The segments with rows of a sub-tenant, and in each the rows that pass a filter.
     fn in_scope(
         &self,
         context: &RequestContext,
@@ -135,7 +136,7 @@ impl Query {
         legs::segments_in_scope(context, all, sub_tenant, filter, kept)
     }
 
-    /// Sets the reranker of `accurate` searches, if there is one.
+    /// Sets the reranker of `accurate` searches, if any.
     pub fn with_reranker(self, reranker: Option<Arc<dyn Reranker>>) -> Self {
         Self { reranker, ..self }
     }

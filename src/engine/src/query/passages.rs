@@ -7,44 +7,44 @@ use crate::query::{Query, QueryError};
 use lodestone_storage::collection::Snapshot;
 use lodestone_types::{ChunkPlace, PageBox, PageRef, RowId, SourceId, SourceRecord, SubTenantId};
 
-/// Bytes of text of one listing; what is beyond comes with the next.
+/// Maximum bytes of text per page of a listing; the rest comes with the next.
 const BYTES_MAX: usize = 1 << 20;
 
-/// A chunk of a source, with its place in the text.
+/// A chunk of a source, with its position in the text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passage {
-    /// Its id.
+    /// Id of the chunk.
     pub uuid: String,
-    /// Its number in the source, from 0.
+    /// Index of the chunk in its source, from 0.
     pub index: u32,
-    /// Its text.
+    /// Text of the chunk.
     pub text: String,
-    /// The headings over it, and the header row of its table, one a line.
+    /// The headings above it and the header row of its table, one per line.
     pub headings: String,
-    /// Its place in the text.
+    /// Position of the chunk in the text.
     pub place: ChunkPlace,
-    /// Its rectangles, one a page.
+    /// Bounding boxes of the chunk, one per page.
     pub boxes: Vec<PageBox>,
 }
 
-/// Chunks of a source, a page of a listing.
+/// One page of the chunks of a source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passages {
-    /// The source in its visible version.
+    /// The visible version of the source.
     pub source: SourceRecord,
-    /// The chunks.
+    /// The chunks of this page.
     pub passages: Vec<Passage>,
-    /// Chunks that match, these among them.
+    /// Number of all matching chunks.
     pub total: usize,
 }
 
 impl Query {
-    /// The chunks of the visible version of a source in reading order, of one `page` (slide, sheet)
-    /// or of all, those within `range` of the matching ones. At least one where there is one, and
-    /// no more than fit into 1 MiB. `None` where no version is visible.
+    /// The chunks of the visible version of a source in reading order: those of one `page` (slide,
+    /// sheet) or of all, restricted to `range` among the matching ones. Returns at least one chunk
+    /// if any matches, and otherwise no more than fit into 1 MiB. `None` if no version is visible.
     ///
     /// # Errors
-    /// Malformed stored bytes.
+    /// Malformed stored data.
     pub fn passages(
         &self,
         snapshot: &Snapshot,

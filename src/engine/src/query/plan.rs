@@ -1,4 +1,4 @@
-//! Decisions before a search: the weight of vectors against words (alpha), and the number of
+//! Decisions made before a search: the weight of vectors against words (alpha), and the number of
 //! candidates.
 
 use crate::query::request::{Alpha, Mode, RetrieveRequest};
@@ -6,25 +6,25 @@ use lodestone_embed::Embedder;
 use lodestone_storage::segment::flat::Thoroughness;
 use lodestone_types::limits;
 
-/// The best single weight of vectors over the judged collections (RETRIEVAL 1.1), and so the one
-/// for queries that give no reason for another.
+/// The best single weight of vectors over the judged collections (RETRIEVAL 1.1), used for queries
+/// that give no reason for another.
 const ALPHA_DEFAULT: f32 = 0.8;
 const ALPHA_MIXED: f32 = 0.7;
 const ALPHA_LITERAL: f32 = 0.35;
-/// Weight of vectors where the model cannot read the script of the query: it tells chunks apart
-/// nearly by chance, so words decide, and vectors order what they leave equal.
+/// Weight of vectors if the model cannot read the script of the query: its cosines are close to
+/// random then, so words decide, and vectors only break ties among them.
 const ALPHA_UNREAD: f32 = 0.2;
-/// Weight of the sparse leg: that of the words, beside which it stands. It was not fitted to judged
+/// Weight of the sparse leg, equal to that of the words beside it. Not fitted to judged
 /// collections.
 pub(super) const SPARSE_SHARE: f32 = 0.2;
-/// Share of a query's letters from which on it counts as unread: the larger part of it.
+/// Share of a query's letters from which it counts as unreadable by the model.
 const UNREAD_SHARE: f32 = 0.5;
-/// Letters at most of an ordinal, a unit or a decade behind a number: 19th, 10km, 1990s.
+/// Maximum letters of an ordinal, unit or decade suffix after a number: 19th, 10km, 1990s.
 const UNIT_LETTERS_MAX: usize = 3;
-/// Digits from which on a number is a code: a year has four.
+/// Number of digits from which a number counts as a code; a year has four.
 const CODE_DIGITS: usize = 5;
 
-/// The weight of vectors, and the rule that chose it, if one did.
+/// Chooses the weight of vectors; also returns the rule that chose it, if one did.
 pub(super) fn alpha(
     wanted: Alpha,
     query: &str,
@@ -44,9 +44,9 @@ pub(super) fn alpha(
     }
 }
 
-/// A rule on the query's form. Words that must occur as they stand (codes, identifiers) speak for
-/// the keyword leg, as the model has seen few of them. Quotes, a question mark and the number of
-/// words say nothing: rules on them cost nDCG@10 on each judged collection that has such queries.
+/// Chooses by the form of the query. Words that must occur literally (codes, identifiers) favor the
+/// keyword leg, because the model has seen few of them. Quotes, question marks and the number of
+/// words are ignored: rules on them cost nDCG@10 on every judged collection that has such queries.
 fn by_form(query: &str) -> (f32, &'static str) {
     let words: Vec<&str> = query.split_whitespace().collect();
     let literal = words.iter().filter(|word| is_literal(word)).count();
@@ -64,8 +64,8 @@ pub(super) fn is_unread(query: &str, embedder: &dyn Embedder) -> bool {
     embedder.unread_share(query) > UNREAD_SHARE
 }
 
-/// Whether a word is a code or identifier: digits beside letters, snake_case, camelCase, paths,
-/// calls. A number with a unit (19th, 10km) and a year with a name (FY2018, 1990s) are none.
+/// Whether a word is a code or identifier: digits next to letters, snake_case, camelCase, paths,
+/// calls. A number with a unit (19th, 10km) or a name with a year (FY2018, 1990s) is not.
 fn is_literal(word: &str) -> bool {
     let word = word.trim_matches(|c: char| c.is_ascii_punctuation() && c != '_');
     if word.chars().count() < 2 {
@@ -82,7 +82,7 @@ fn is_literal(word: &str) -> bool {
     is_code || is_camel || is_joined || is_number_of_digits
 }
 
-/// Whether a word is a number with a short unit or ending.
+/// Whether a word is a number with a short unit or suffix.
 fn is_quantity(word: &str) -> bool {
     let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ',');
     unit.len() < word.len()
@@ -90,7 +90,7 @@ fn is_quantity(word: &str) -> bool {
         && unit.chars().count() <= UNIT_LETTERS_MAX
 }
 
-/// Whether a word is letters and behind them a year of four digits.
+/// Whether a word is letters followed by a four-digit year.
 fn is_dated(word: &str) -> bool {
     let year = word.trim_start_matches(|c: char| c.is_alphabetic() || c == '-' || c == '\'');
     let is_year = year.len() == 4 && (year.starts_with("19") || year.starts_with("20"));
@@ -98,7 +98,7 @@ fn is_dated(word: &str) -> bool {
 }
 
 /// Candidates per leg: as many as can be returned, and at least a hundred, which is as good as a
-/// thousand where the union gets true scores (RETRIEVAL 1.2).
+/// thousand when the union gets true scores (RETRIEVAL 1.2).
 pub(super) fn pool(mode: Mode, max_chunks: usize) -> usize {
     let pool = max_chunks.max(limits::CANDIDATES_MIN);
     match mode {

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! vector -> candidates: the best rows of all legs, each with its scores by all of them
-//!        -> features: scores of the reranker, links of good results (these may add rows)
+//!        -> features: reranker verdicts, links of good results (which may add rows)
 //!        -> order: fusion, reranker, links, recency, sort
 //! ```
 //! A leg is one way to find rows: by vectors, by words or by a sparse model. A true score is the
 //! score that a leg gives to a row even if it did not find it. Each feature is computed once: the
-//! keyword leg for a search, a cosine for a query vector. Rows that are added later change the
-//! order and no score.
+//! keyword leg per search, a cosine per query vector. Rows added later change the order, but no
+//! score.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -27,10 +27,10 @@ use lodestone_storage::segment::flat::Thoroughness;
 use lodestone_text::{CorpusStats, TextQuery};
 use lodestone_types::{RequestContext, ScoreParts};
 
-/// Factor by which more rows are asked for while few sources fill the candidates.
+/// Factor by which the number of requested rows grows while few sources fill the candidates.
 const POOL_GROWTH: usize = 4;
 
-/// Rows that the graph links with good results, each with the weight of its best link.
+/// Rows that the graph links to good results, each with the weight of its best link.
 pub(super) type Links = BTreeMap<RowAddress, f32>;
 
 /// One search: everything that its query vectors share.
@@ -39,26 +39,26 @@ pub(super) struct Search<'a> {
     pub(super) backend: &'a dyn ComputeBackend,
     pub(super) request: &'a RetrieveRequest,
     pub(super) segments: &'a [SegmentScope],
-    /// The shares that other nodes search.
+    /// The shares searched by other nodes.
     pub(super) shares: Option<&'a Shares<'a>>,
-    /// `None` where words have weight 0.
+    /// `None` if words have weight 0.
     pub(super) keyword: Option<KeywordLeg>,
-    /// `None` without a sparse model, and where its weight is 0.
+    /// `None` without a sparse model, or if its weight is 0.
     pub(super) sparse: Option<SparseLeg>,
     pub(super) alpha: f32,
     pub(super) pool: usize,
     pub(super) thoroughness: Thoroughness,
 }
 
-/// The candidates of one query vector with their features.
+/// The candidates of one query vector, with their features.
 pub(super) struct Candidates {
-    /// `None` where vectors have weight 0.
+    /// `None` if vectors have weight 0.
     pub(super) vector: Option<PreparedQuery>,
-    /// Ascending by address. [`Search::order`] fills in their scores.
+    /// Ascending by address. Their scores are filled in by [`Search::order`].
     rows: Vec<Ranked>,
-    /// Cosines with the vector, of candidates and of other rows that were compared with it.
+    /// Cosines with the vector, of candidates and of other rows compared with it.
     cosines: RefCell<BTreeMap<RowAddress, f32>>,
-    /// True scores that other nodes gave: cosine, words, sparse.
+    /// True scores computed by other nodes: cosine, words, sparse.
     known: BTreeMap<RowAddress, [Option<f32>; 3]>,
     /// Whether a reranker has scored the first rows.
     is_reranked: bool,
@@ -67,7 +67,7 @@ pub(super) struct Candidates {
 }
 
 impl Search<'_> {
-    /// The best rows of each leg; the vector leg has none without a vector.
+    /// The best rows of each leg. Without a vector, the semantic leg has none.
     pub(super) fn tops(&self, vector: Option<&PreparedQuery>) -> Result<Tops, QueryError> {
         let (context, pool) = (self.context, self.pool);
         let (keyword, sparse) = (self.keyword.as_ref(), self.sparse.as_ref());
@@ -80,7 +80,7 @@ impl Search<'_> {
             let (words, sparse) = (words.unwrap_or_default(), sparse.unwrap_or_default());
             Ok(Tops { near, words, sparse, scores: BTreeMap::new(), effort })
         };
-        // The keyword leg searched the segments of this node while the query was embedded.
+        // The keyword leg has already searched this node's segments while the query was embedded.
         let own = || {
             let (words, sparse) = (keyword.map(|leg| &leg.top), sparse.map(|leg| &leg.top));
             tops(self.segments, words.cloned(), sparse.cloned())
@@ -100,7 +100,7 @@ impl Search<'_> {
         shares.tops(self.segments, task, own, here)
     }
 
-    /// The union of the best rows of all legs, with their true scores. `tops` were found for
+    /// The union of the best rows of all legs, with their true scores. `tops` must belong to
     /// `vector`.
     pub(super) fn candidates(
         &self,
@@ -124,14 +124,13 @@ impl Search<'_> {
         Ok(candidates)
     }
 
-    /// Adds candidates of further sources, where chunks of one source are limited, until the result
-    /// can be filled under that limit, or there are no more. Sources that have as many already are
-    /// left out, and more rows are asked for each time, so that a few searches pass even the
-    /// largest sources. The best of each leg are candidates before: what is added changes the score
-    /// of nothing.
+    /// If chunks per source are limited, adds candidates of further sources until the result can be
+    /// filled within that limit or no more rows exist. Sources at the limit are excluded, and more
+    /// rows are requested each time, so that a few searches get past even the largest sources. The
+    /// best rows of each leg are candidates already, so the additions change no score.
     pub(super) fn fill(&self, candidates: &mut Candidates) -> Result<(), QueryError> {
         let Some(most) = self.request.per_source_max else { return Ok(()) };
-        // Few searches come here: they look through all segments themselves.
+        // Few searches get here, so they search all segments on this node.
         let all_here = self.shares.map(|_| legs::marked(self.segments, |_| false));
         let segments = all_here.as_deref().unwrap_or(self.segments);
         let mut asked = self.pool;
@@ -171,7 +170,7 @@ impl Search<'_> {
         }
     }
 
-    /// Gives candidates the weight of their links; rows that are linked become candidates.
+    /// Sets the link weights of candidates; linked rows become candidates.
     pub(super) fn link(
         &self,
         candidates: &mut Candidates,
@@ -184,7 +183,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Makes candidates of those rows that are none yet.
+    /// Makes candidates of those rows that are not yet.
     fn add(
         &self,
         candidates: &mut Candidates,
@@ -218,8 +217,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Cosines of rows with the query vector of `candidates`; `None` where there is no vector.
-    /// `rows` ascend.
+    /// Cosines of rows, which must ascend, with the query vector of `candidates`; `None` without a
+    /// vector.
     pub(super) fn cosines(
         &self,
         candidates: &Candidates,
@@ -234,7 +233,7 @@ impl Search<'_> {
         Ok(Some(rows.iter().map(|row| known[row]).collect()))
     }
 
-    /// The candidates in the order of their features, best first.
+    /// The candidates ordered by their features, best first.
     pub(super) fn order(&self, candidates: &Candidates) -> Vec<Ranked> {
         let legs = candidates.rows.iter().map(|row| Candidate {
             cosine: row.parts.cosine.unwrap_or(-1.0),
@@ -256,7 +255,7 @@ impl Search<'_> {
         ordered(self.segments, scored.collect(), self.request.recency_bias)
     }
 
-    /// Candidates by leg, and in the union that was ordered.
+    /// Number of candidates by leg, and in the union that was ordered.
     pub(super) fn counts(&self, candidates: &Candidates, ranked: &[Ranked]) -> CandidateCounts {
         CandidateCounts {
             semantic: candidates.from_semantic,
@@ -270,7 +269,7 @@ impl Search<'_> {
         shares::corpus_stats(self.shares, self.context, self.segments, query)
     }
 
-    /// The source of a row, as a key that tells sources apart.
+    /// The source of a row, as a key that distinguishes sources.
     pub(super) fn source(&self, address: RowAddress) -> (usize, u32) {
         let segment = &self.segments[address.segment].live.segment;
         (address.segment, segment.source_of(address.row))
@@ -278,7 +277,7 @@ impl Search<'_> {
 }
 
 impl Candidates {
-    /// Notes the verdicts of a reranker, 0 to 1, on the candidates that it has read.
+    /// Records the verdicts of a reranker, 0 to 1, on the candidates that it has read.
     pub(super) fn judge(&mut self, verdicts: Vec<(RowAddress, f32)>) {
         self.is_reranked = true;
         for (row, verdict) in verdicts {
@@ -296,7 +295,7 @@ impl Candidates {
     }
 }
 
-/// Rows in their final order: recency applied, best first, ties by the newer source, then by chunk
+/// Rows in their final order: with recency applied, best first; ties by newer source, then by chunk
 /// id (API 5.7).
 pub(super) fn ordered(
     segments: &[SegmentScope],

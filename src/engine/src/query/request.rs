@@ -9,20 +9,20 @@ use lodestone_types::{Filter, Relations, RetrievedChunk, SourceId};
 /// Weight of meaning against words in the score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Alpha {
-    /// The default weight, for every query whose script the model reads.
+    /// The default weight, unless the model cannot read the query's script.
     Default,
-    /// 0 (words only) to 1 (meaning only).
+    /// From 0 (words only) to 1 (meaning only).
     Fixed(f32),
-    /// Decided from the query.
+    /// Chosen by the form of the query.
     Auto,
 }
 
 /// Whether a search uses the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GraphContext {
-    /// No.
+    /// Never.
     Off,
-    /// Yes.
+    /// Always.
     On,
     /// Decided from the query and its first results.
     Auto,
@@ -33,12 +33,12 @@ pub enum GraphContext {
 pub enum Mode {
     /// One pass.
     Fast,
-    /// Larger pools, a second pass with vector feedback, and a reranker where there is one.
+    /// Larger pools, a second pass with vector feedback, and the reranker if there is one.
     Accurate,
 }
 
 impl Mode {
-    /// The word used on the wire.
+    /// The word used in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fast => "fast",
@@ -47,10 +47,10 @@ impl Mode {
     }
 }
 
-/// When neighbouring chunks of one source become one result.
+/// When neighboring chunks of one source become one result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Join {
-    /// Each chunk is a result.
+    /// Never: each chunk is a result.
     Never,
     /// In every source.
     Always,
@@ -66,32 +66,32 @@ pub struct RetrieveRequest {
     pub query: String,
     /// Steers the semantic leg and the reranker; its words are not searched for.
     pub extra_context: Option<String>,
-    /// Results at most.
+    /// Maximum number of results.
     pub max_chunks: usize,
     /// Effort.
     pub mode: Mode,
-    /// Share of the nearest vectors that `fast` is to find where it does not read all.
+    /// Share of the nearest vectors that a `fast` search should find when it does not scan all.
     pub recall: Recall,
     /// Weight of meaning.
     pub alpha: Alpha,
-    /// Weight of age, 0 to 1.
+    /// Weight of recency, 0 to 1.
     pub recency_bias: f32,
     /// Whether the scope's memories steer the ranking.
     pub is_personalised: bool,
-    /// Whether entities of the results take part, and relations are wanted.
+    /// Whether the graph contributes to the ranking, and relations are returned.
     pub graph_context: GraphContext,
-    /// Chunks of one source at most; `None` does not limit.
+    /// Maximum number of chunks per source; `None` for no limit.
     pub per_source_max: Option<usize>,
-    /// When neighbouring chunks become one result.
+    /// When neighboring chunks become one result.
     pub join: Join,
-    /// Confidence below which results are left out.
+    /// Minimum confidence of results.
     pub min_confidence: f32,
-    /// Condition on the sources.
+    /// Filter on the sources.
     pub filter: RequestFilter,
 }
 
 impl RetrieveRequest {
-    /// The query with what steers it, as models read it.
+    /// The query and its extra context, as models read it.
     pub(super) fn steered_query(&self) -> String {
         match &self.extra_context {
             Some(context) => format!("{}\n{context}", self.query),
@@ -105,29 +105,29 @@ impl RetrieveRequest {
 pub struct FullTextRequest {
     /// The query.
     pub query: String,
-    /// Whether one term suffices.
+    /// Whether one term suffices or all are required.
     pub operator: Operator,
-    /// Misspellings that are forgiven.
+    /// Tolerance of misspellings.
     pub fuzzy: Fuzzy,
-    /// Whether the last word is the beginning of one.
+    /// Whether the last word may be the beginning of a longer one.
     pub is_prefix: bool,
-    /// Results passed over, best first.
+    /// Number of best results to skip.
     pub offset: usize,
-    /// Results at most.
+    /// Maximum number of results.
     pub max_chunks: usize,
-    /// Confidence below which results are left out.
+    /// Minimum confidence of results.
     pub min_confidence: f32,
     /// Metadata keys whose values are counted over all matching chunks.
     pub facets: Vec<String>,
-    /// Whether all matching chunks are counted. Without that, and without facets and a least
-    /// confidence, most of them are not looked at.
+    /// Whether all matching chunks are counted. Without this, facets or a minimum confidence, most
+    /// matching chunks are never examined.
     pub is_counted: bool,
-    /// Condition on the sources.
+    /// Filter on the sources.
     pub filter: RequestFilter,
 }
 
 impl FullTextRequest {
-    /// Any of the words of a query, in any source.
+    /// A search for any of the words of a query, in all sources.
     pub fn new(query: impl Into<String>, max_chunks: usize) -> Self {
         Self {
             query: query.into(),
@@ -143,7 +143,7 @@ impl FullTextRequest {
         }
     }
 
-    /// Whether every matching chunk is looked at.
+    /// Whether every matching chunk has to be examined.
     pub(super) fn needs_all(&self) -> bool {
         self.is_counted || !self.facets.is_empty() || self.min_confidence > 0.0
     }
@@ -154,22 +154,22 @@ impl FullTextRequest {
 pub struct FoundWords {
     /// Chunks, best first.
     pub chunks: Vec<RetrievedChunk>,
-    /// Matching chunks in all, where all are looked at.
+    /// Number of all matching chunks, if they were counted.
     pub total: Option<u64>,
-    /// Counts of the keys that were asked for, in their order.
+    /// Counts for the requested keys, in their order.
     pub facets: Vec<Facet>,
-    /// The query with all forms of its words, to mark them in the chunks.
+    /// The query with all forms of its words, for highlighting them in the chunks.
     pub query: WordQuery,
 }
 
-/// Matching chunks by the value of a metadata key.
+/// Counts of matching chunks by the values of a metadata key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facet {
     /// The key.
     pub key: String,
-    /// The most frequent values, most frequent first, each with its number of chunks.
+    /// The most frequent values with their numbers of chunks, most frequent first.
     pub values: Vec<(String, u64)>,
-    /// Further values, at most.
+    /// Upper bound of the number of further values.
     pub left_out: u64,
 }
 
@@ -193,7 +193,7 @@ pub struct Timings {
     pub semantic: f64,
     /// The keyword leg.
     pub keyword: f64,
-    /// True scores for the union, fusion, recency, order.
+    /// True scores for the union, fusion, recency, ordering.
     pub fuse: f64,
     /// Reranking the first candidates.
     pub rerank: f64,
@@ -208,38 +208,38 @@ pub struct Timings {
 pub struct Retrieved {
     /// Chunks, best first.
     pub chunks: Vec<RetrievedChunk>,
-    /// Weight of meaning that was used.
+    /// The weight of meaning that was used.
     pub alpha: f32,
-    /// Reason for the choice where it was made from the query.
+    /// The reason for that weight, if it was chosen from the query.
     pub alpha_reason: Option<&'static str>,
-    /// Name of the model that reads the query: that of the vectors, or, where it is not loaded,
-    /// that of new tenants.
+    /// Name of the model that reads the query: the one that made the vectors or, if it is not
+    /// loaded, the model of new tenants.
     pub embedding_model: String,
-    /// Name of the reranker that the ranking may rest on; `None` where none was asked for or
-    /// installed, and where it failed.
+    /// Name of the reranker that scored the ranking; `None` if none was requested or installed, or
+    /// if it failed.
     pub reranker: Option<String>,
-    /// Whether it had no time for all that it would have read.
+    /// Whether the reranker ran out of time before it had read all of its candidates.
     pub is_reranked_in_part: bool,
     /// Ids of the memories that steered the ranking, nearest first.
     pub memories_used: Vec<SourceId>,
-    /// Relations of the results; `None` where the graph was not used.
+    /// Relations of the results; `None` if the graph was not used.
     pub relations: Option<Relations>,
-    /// Reason for the choice of [`GraphContext::Auto`]; `None` where it was given.
+    /// Reason for the decision under [`GraphContext::Auto`]; `None` for the other settings.
     pub graph_reason: Option<&'static str>,
-    /// Candidates by leg.
+    /// Numbers of candidates by leg.
     pub candidates: CandidateCounts,
     /// Whether a filter was in force.
     pub is_filtered: bool,
-    /// The ways in which the segments' vectors were searched.
+    /// How the segments' vectors were searched.
     pub effort: VectorEffort,
     /// Milliseconds by stage.
     pub timings: Timings,
-    /// Number of damaged segments that the answer lacks.
+    /// Number of damaged segments missing from the result.
     pub segments_missing: usize,
-    /// Whether only words were searched, because the vectors are of another model.
+    /// Whether only words were searched because the vectors are of another model.
     pub has_foreign_model: bool,
-    /// Whether only words were searched, because the embedding server fails.
+    /// Whether only words were searched because the embedding server is failing.
     pub embedder_fails: bool,
-    /// Whether the sparse leg was left out, because rows have no vectors of the sparse model.
+    /// Whether the sparse leg was skipped because rows lack vectors of the sparse model.
     pub lacks_sparse: bool,
 }

@@ -13,14 +13,14 @@ use lodestone_rank::{Reranker, Verdicts};
 use lodestone_text::chunk::{Surroundings, passage};
 use lodestone_types::{SourceRecord, TenantSchema, limits};
 
-/// Divisor of the time that a search has left: the quotient is the time of the reranker.
+/// The reranker gets the remaining time of the search divided by this.
 const TIME_SHARE: u32 = 4;
 
-/// Scores of the first rows of a ranking, and whether there was no time for further ones.
+/// Scores of the first rows of a ranking, and whether time ran out before the others.
 type Read = (Vec<(RowAddress, f32)>, bool);
 
 impl Query {
-    /// The reranker of searches in this mode, if there is one.
+    /// The reranker for searches in this mode, if any.
     pub(super) fn reranker_for(&self, mode: Mode) -> Option<&dyn Reranker> {
         match mode {
             Mode::Fast => None,
@@ -29,8 +29,8 @@ impl Query {
     }
 }
 
-/// The verdicts of the reranker, 0 to 1, on the first of `ranked`, as many as it reads in its share
-/// of the time; `None` where it fails or reads nothing in time, for a search is worth answering
+/// The reranker's verdicts, 0 to 1, on the first rows of `ranked`, as many as it reads in its share
+/// of the time. `None` if it fails or reads nothing in time, since the search is worth answering
 /// without it.
 ///
 /// # Errors
@@ -66,7 +66,7 @@ pub(super) fn verdicts(
     }
 }
 
-/// The texts of candidates, as the embedding model read them. Title and searchable values of a
+/// The texts of candidates as the embedding model read them. Title and searchable values of a
 /// source are read once.
 fn passages(
     segments: &[SegmentScope],
@@ -89,7 +89,7 @@ fn passages(
     Ok(passages)
 }
 
-/// The title of a source, empty where it is only the id, and its searchable values.
+/// The title of a source, empty if it is only the id, and the searchable values.
 fn heading(record: &SourceRecord, schema: Option<&TenantSchema>) -> (String, String) {
     let title = match record.title == record.id.as_str() {
         true => String::new(),

@@ -28,8 +28,8 @@ impl Query {
     /// Searches one scope of one snapshot.
     ///
     /// # Errors
-    /// [`QueryError::Filter`] for a bad filter; [`QueryError::Stopped`] where the request is over
-    /// before it is done; errors of the model or the disk.
+    /// [`QueryError::Filter`] for an invalid filter; [`QueryError::Stopped`] if the request ends
+    /// before the search is done; errors of the model or the disk.
     pub fn retrieve(
         &self,
         context: &RequestContext,
@@ -73,7 +73,7 @@ impl Query {
         );
         result.timings.keyword = apart.keyword;
         let (vector, keyword) = or_words(&mut result, vector, keyword, score)?;
-        // While the embedding server fails, words alone are searched.
+        // While the embedding server is failing, only words are searched.
         let sparse = sparse?.filter(|_| vector.is_some());
         let plain = vector.clone();
         let search = Search {
@@ -112,7 +112,7 @@ impl Query {
         Ok(result)
     }
 
-    /// A result without chunks: how a request is searched in a version.
+    /// An empty result that records how the request is going to be searched.
     fn plan(&self, snapshot: &Snapshot, request: &RetrieveRequest) -> Retrieved {
         let has_foreign_model = self.models.of(&snapshot.manifest, None).is_none();
         let model = self.model(snapshot);
@@ -131,8 +131,8 @@ impl Query {
         }
     }
 
-    /// The sparse model, where its leg takes part: in searches by meaning and words, over rows that
-    /// all have vectors of it.
+    /// The sparse model, if its leg takes part: in hybrid searches over rows that all have its
+    /// vectors.
     fn sparse_for(
         &self,
         is_hybrid: bool,
@@ -144,9 +144,9 @@ impl Query {
         Ok((!result.lacks_sparse).then_some(model))
     }
 
-    /// The candidates with all their features, and their order: of the query, in `accurate` of the
-    /// query moved towards its first results; with verdicts of a reranker; with links, where the
-    /// graph is used, which is the third part.
+    /// The ordered candidates with all their features: in `accurate` mode after moving the query
+    /// towards its first results and reranking, and with links if the graph is used, which the last
+    /// value tells.
     fn ranked(
         &self,
         search: &Search<'_>,
@@ -200,8 +200,8 @@ impl Query {
         Ok((candidates, ranked, uses_graph))
     }
 
-    /// Gives ranked rows their confidence: by their cosine with the query's own vector, unless the
-    /// model cannot read its script, and by the share of its words that they hold.
+    /// Sets the confidence of ranked rows: from the cosine with the query's own vector, unless the
+    /// model cannot read its script, and from the share of its words that they contain.
     fn judge(
         &self,
         search: &Search<'_>,
@@ -215,7 +215,8 @@ impl Query {
         let rows: Vec<_> = ranked.iter().map(|row| row.address).collect();
         let shares = words::coverages(context, search.segments, words, &stats, &rows)?;
         let vector = vector.filter(|_| !is_unread);
-        // Feedback has moved the vector towards the first results, whatever they are.
+        // Feedback moves the vector towards the first results, relevant or not, so it is not used
+        // here.
         let moved = vector.filter(|_| request.mode == Mode::Accurate);
         let cosines = moved.map(|vector| {
             let mut sorted = rows.clone();
@@ -233,7 +234,7 @@ impl Query {
         Ok(())
     }
 
-    /// The query vector, moved towards near memories where that is asked for.
+    /// The query vector, moved towards near memories if the request asks for that.
     fn vector_of(
         &self,
         context: &RequestContext,
@@ -259,7 +260,7 @@ impl Query {
     }
 }
 
-/// Both legs, or the words alone while the embedding server fails, which the result then says.
+/// Both legs or, while the embedding server is failing, words only; the result then says so.
 fn or_words(
     result: &mut Retrieved,
     vector: Result<Option<PreparedQuery>, QueryError>,
@@ -274,14 +275,14 @@ fn or_words(
     Ok((None, Some(keyword?.map_or_else(score, Ok)?)))
 }
 
-/// The result where there is nothing to search.
+/// The result if there is nothing to search.
 fn nothing(graph: GraphContext, result: Retrieved) -> Retrieved {
     let relations = (graph == GraphContext::On).then(Relations::default);
     let graph_reason = (graph == GraphContext::Auto).then_some("there is nothing to search");
     Retrieved { relations, graph_reason, ..result }
 }
 
-/// The first merged results of a ranking, as many as were asked for.
+/// The first merged results of a ranking, as many as were requested.
 fn merged(search: &Search<'_>, ranked: &[Ranked]) -> Vec<MergedResult> {
     let request = search.request;
     join::merged(ranked, request.max_chunks, request.join, |row| {
@@ -292,7 +293,7 @@ fn merged(search: &Search<'_>, ranked: &[Ranked]) -> Vec<MergedResult> {
     })
 }
 
-/// The results from `chunks`, which are those of the merged results one after the other.
+/// Builds the results; `chunks` are those of all merged results, concatenated.
 fn joined(merged: &[MergedResult], chunks: Vec<RetrievedChunk>) -> Vec<RetrievedChunk> {
     let mut chunks = chunks.into_iter();
     let result = |MergedResult { best, chunks: rows }: &MergedResult| {

@@ -1,8 +1,8 @@
-//! Segments of one search, side by side on a bounded number of threads, and its two legs.
+//! Runs the segments of a search, and its legs, in parallel on a bounded number of threads.
 //!
-//! The thread of a request does the work. Helpers join it while some are free: as many as there are
-//! other cores, for all requests together. So one search alone uses the machine, and many at once
-//! take no threads from each other.
+//! The request's own thread does the work. Helper threads join it while some are free: as many as
+//! there are other cores, shared by all requests. A single search thus uses the whole machine, and
+//! concurrent ones take no threads from each other.
 
 use std::panic::resume_unwind;
 use std::sync::LazyLock;
@@ -12,14 +12,14 @@ use std::thread::{Builder, available_parallelism, scope};
 use parking_lot::Mutex;
 use tracing::Span;
 
-/// Rows for which a helper pays: it takes some 30 microseconds to start.
+/// Number of rows that justifies a helper thread, which takes about 30 microseconds to start.
 const ROWS_A_HELPER: u64 = 50_000;
 
 static HELPERS: LazyLock<Helpers> =
     LazyLock::new(|| Helpers::new(available_parallelism().map_or(0, |cores| cores.get() - 1)));
 
-/// Runs `work` on each item, with as many helpers as pay for so many rows. The results are in the
-/// order of the items.
+/// Runs `work` on each item, with as many helpers as `rows` justify. Results are in the order of
+/// the items.
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     rows: u64,
@@ -32,7 +32,8 @@ pub(super) fn each<T: Sync, R: Send>(
     }
 }
 
-/// Runs `waits`, which waits for the model and costs no core, while this thread runs `works`.
+/// Runs `waits`, which mostly waits for the model, on a helper thread while this thread runs
+/// `works`.
 pub(super) fn meanwhile<A: Send, B>(
     waits: impl FnOnce() -> A + Send,
     works: impl FnOnce() -> B,
@@ -44,7 +45,7 @@ pub(super) fn meanwhile<A: Send, B>(
         span.in_scope(waits)
     };
     scope(|scope| {
-        // Where the system gives no thread, one comes after the other.
+        // If no thread can be started, one runs after the other.
         let helper = Builder::new().name("search".to_owned()).spawn_scoped(scope, run).ok();
         let worked = works();
         let waited = match helper {
@@ -55,12 +56,12 @@ pub(super) fn meanwhile<A: Send, B>(
     })
 }
 
-/// Threads that may be started beside those of requests.
+/// The helper threads that may run in addition to those of requests.
 struct Helpers {
     free: AtomicUsize,
 }
 
-/// Helpers that a search has; free again when dropped.
+/// Helpers taken by a search; returned on drop.
 struct Taken<'a> {
     free: &'a AtomicUsize,
     count: usize,
@@ -77,7 +78,7 @@ impl Helpers {
         Self { free: AtomicUsize::new(count) }
     }
 
-    /// Takes as many as are free, up to `wanted`.
+    /// Takes as many helpers as are free, up to `wanted`.
     fn take(&self, wanted: usize) -> Taken<'_> {
         let rest = |free: usize| Some(free - free.min(wanted));
         let before = self.free.fetch_update(Ordering::SeqCst, Ordering::SeqCst, rest);
@@ -102,7 +103,7 @@ impl Helpers {
             done
         };
         let mut done = scope(|scope| {
-            // Where the system gives no thread, there is one helper less.
+            // If a thread cannot be started, there is one helper less.
             let start = |_| Builder::new().name("search".to_owned()).spawn_scoped(scope, run).ok();
             let helpers: Vec<_> = (0..taken.count).filter_map(start).collect();
             let mut done = run();
@@ -123,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    /// Goal: two segments are searched at the same time. Method: neither goes on before the other
+    /// Goal: two segments are searched at the same time. Method: neither continues before the other
     /// has begun.
     #[test]
     fn two_items_are_worked_on_at_once() {

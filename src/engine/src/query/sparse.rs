@@ -1,4 +1,4 @@
-//! The sparse leg of a search over the segments of a scope: terms that a model has learned.
+//! The sparse leg of a search over the segments of a scope: terms weighted by a learned model.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use lodestone_storage::segment::SegmentError;
 use lodestone_text::{ImpactIndex, RowScores, TextError};
 use lodestone_types::RequestContext;
 
-/// The sparse leg: the best `k` rows and those that equal the last of them.
+/// The sparse leg: the best `k` rows, plus those that tie with the last of them.
 #[derive(Debug)]
 pub(super) struct SparseLeg {
     pub(super) query: SparseVector,
@@ -17,14 +17,14 @@ pub(super) struct SparseLeg {
 }
 
 impl Query {
-    /// Sets the sparse model, if there is one.
+    /// Sets the sparse model, if any.
     pub fn with_sparse(self, sparse: Option<Arc<SparseModel>>) -> Self {
         Self { sparse, ..self }
     }
 }
 
-/// Whether all rows of the scope have vectors of the model: without those of some, the others would
-/// be preferred to them.
+/// Whether all rows of the scope have vectors of the model. If some lack them, the others would be
+/// preferred.
 pub(super) fn covers(segments: &[SegmentScope], model: &SparseModel) -> Result<bool, SegmentError> {
     for segment in segments.iter().filter(|segment| segment.rows > 0) {
         let impacts = segment.live.segment.impacts()?;
@@ -47,7 +47,7 @@ impl SparseLeg {
         Ok(Self { query, top })
     }
 
-    /// The best `k` rows and those that equal the last of them.
+    /// The best `k` rows, plus those that tie with the last of them.
     pub(super) fn top_of(
         &self,
         context: &RequestContext,
@@ -57,7 +57,7 @@ impl SparseLeg {
         best_of(context, segments, &self.query, k)
     }
 
-    /// The scores of listed rows, 0 where no term occurs. `rows` ascend.
+    /// The scores of the given rows, which must ascend; 0 for rows without any term.
     pub(super) fn scores(
         &self,
         context: &RequestContext,
@@ -68,7 +68,7 @@ impl SparseLeg {
     }
 }
 
-/// The scores of listed rows by a sparse model's terms, 0 where none occurs. `rows` ascend.
+/// The sparse scores of the given rows, which must ascend; 0 for rows without any term.
 pub(super) fn scores(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -80,7 +80,7 @@ pub(super) fn scores(
     })
 }
 
-/// Scores by the impacts of a segment; none where no row can be found there.
+/// Scores with the impacts of a segment; no scores if it has no rows in scope.
 fn scored(
     segment: &SegmentScope,
     score: impl Fn(&ImpactIndex) -> Result<RowScores, TextError>,
@@ -92,7 +92,7 @@ fn scored(
     Ok(found.map_err(SegmentError::from)?.unwrap_or_default())
 }
 
-/// The best `k` rows and those that equal the last of them.
+/// The best `k` rows, plus those that tie with the last of them.
 pub(super) fn best_of(
     context: &RequestContext,
     segments: &[SegmentScope],

@@ -1,4 +1,4 @@
-//! Moving the query vector: towards near memories, towards the first results.
+//! Moves the query vector towards near memories or towards the first results.
 
 use crate::query::QueryError;
 use crate::query::hydrate::Ranked;
@@ -7,15 +7,15 @@ use crate::query::memories::NearMemory;
 use crate::query::ranking::{Candidates, Search};
 use lodestone_compute::PreparedQuery;
 
-/// Results whose vectors are fed back in `accurate` mode, and the weight of their mean
+/// Number of results whose vectors are fed back in `accurate` mode, and the weight of their mean
 /// (RETRIEVAL 1.3).
 const FEEDBACK_RESULTS: usize = 3;
 const FEEDBACK_WEIGHT: f32 = 0.5;
-/// Weight of the memories near a query: less than the query's own, so that they order what
-/// answers it and do not replace it.
+/// Weight of the memories near a query: less than that of the query itself, so that memories
+/// reorder its results without replacing them.
 const MEMORY_WEIGHT: f32 = 0.4;
 
-/// The query moved towards the memories near it, each weighted by its nearness.
+/// The query moved towards the memories near it, each weighted by its similarity.
 pub(super) fn steered(
     query: PreparedQuery,
     near: &[NearMemory],
@@ -32,7 +32,7 @@ pub(super) fn steered(
     Ok(PreparedQuery::new(&moved)?)
 }
 
-/// The query moved towards its first results: Rocchio feedback without a model.
+/// The query moved towards its first results: Rocchio feedback without relevance judgements.
 pub(super) fn feed_back(
     search: &Search<'_>,
     candidates: &Candidates,

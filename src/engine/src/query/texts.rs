@@ -8,7 +8,7 @@ use crate::query::QueryError;
 use crate::query::legs::{RowAddress, SegmentScope};
 use lodestone_storage::segment::TextReader;
 
-/// Reads texts of rows, by a reader for each segment that is asked.
+/// Reads the texts of rows, with one reader per segment that is kept for further rows.
 #[derive(Debug)]
 pub(super) struct Texts<'a> {
     segments: &'a [SegmentScope],

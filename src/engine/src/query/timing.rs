@@ -1,11 +1,11 @@
-//! Times of the parts of a search.
+//! Times of the stages of a search.
 
 use std::time::Instant;
 
 use crate::query::Timings;
 use crate::stage::stage;
 
-/// A part of a search.
+/// A stage of a search.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part {
     Embed,
@@ -17,7 +17,7 @@ pub(super) enum Part {
 }
 
 impl Timings {
-    /// Runs a part, adds its time, and shows it in the trace of the request.
+    /// Runs a stage, adds its time, and records it in the trace of the request.
     pub(super) fn time<T>(&mut self, part: Part, run: impl FnOnce() -> T) -> T {
         let (slot, _stage) = match part {
             Part::Embed => (&mut self.embed, stage!("embed")),
@@ -34,7 +34,7 @@ impl Timings {
     }
 }
 
-/// Milliseconds since a moment.
+/// Milliseconds since a point in time.
 pub(super) fn millis(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }

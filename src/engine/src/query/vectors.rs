@@ -1,4 +1,4 @@
-//! Search over, look-up and listing of client vectors.
+//! Search, lookup and listing of client vectors.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use lodestone_types::{
     Filter, Metadata, Metric, RequestContext, RowId, SubTenantId, derived_chunk_id,
 };
 
-/// Parts of a stored vector that a caller wants beside its id.
+/// Parts of a stored vector to return besides its id.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VectorParts {
     /// The metadata.
@@ -27,15 +27,15 @@ pub struct VectorParts {
 /// A stored vector.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredVector {
-    /// The id that its client gave it, else `{batch}_{index}`.
+    /// The id given by its client, or else `{batch}_{index}`.
     pub chunk_id: String,
-    /// Its batch.
+    /// Id of its batch.
     pub batch: String,
-    /// Its position in the batch.
+    /// Position in the batch.
     pub index: u32,
-    /// Its metadata, where wanted; empty where none was given.
+    /// Its metadata, if requested; empty if none was given.
     pub metadata: Option<Metadata>,
-    /// Its components, where wanted, bit for bit as they were sent.
+    /// Its components, if requested, bit for bit as sent.
     pub vector: Option<Vec<f32>>,
 }
 
@@ -44,11 +44,11 @@ pub struct StoredVector {
 pub struct VectorSearch {
     /// The query vectors.
     pub queries: Vec<Vec<f32>>,
-    /// Results wanted of each.
+    /// Number of results per query.
     pub max_chunks: usize,
-    /// Condition on the metadata of the vectors.
+    /// Filter on the metadata of the vectors.
     pub filter: Filter,
-    /// Parts wanted of each result.
+    /// Parts to return of each result.
     pub parts: VectorParts,
 }
 
@@ -57,38 +57,38 @@ pub struct VectorSearch {
 pub struct VectorHit {
     /// The vector.
     pub found: StoredVector,
-    /// Cosine, -1 to 1; the dot product; or minus the Euclidean distance.
+    /// The cosine (-1 to 1), the dot product, or the negative Euclidean distance.
     pub score: f32,
 }
 
-/// One page of a listing of client vectors: by batch, then by position.
+/// A request for one page of client vectors, ordered by batch and position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorScroll {
-    /// Condition on the metadata of the vectors.
+    /// Filter on the metadata of the vectors.
     pub filter: Filter,
     /// Batch and position after which the page begins.
     pub after: Option<(String, u32)>,
-    /// Vectors wanted.
+    /// Maximum number of vectors.
     pub limit: usize,
-    /// Parts wanted of each.
+    /// Parts to return of each vector.
     pub parts: VectorParts,
 }
 
-/// The vectors of a page.
+/// One page of client vectors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorPage {
-    /// In order.
+    /// The vectors in order.
     pub vectors: Vec<StoredVector>,
-    /// Whether others follow.
+    /// Whether more follow.
     pub has_more: bool,
 }
 
 impl Query {
-    /// The stored vectors nearest to each query by a metric that pass the filter, best first, ties
-    /// by batch and position.
+    /// The stored vectors that pass the filter and are nearest to each query, best first, ties by
+    /// batch and position.
     ///
     /// # Errors
-    /// [`QueryError::DimensionMismatch`] where a query has another width than the stored vectors;
+    /// [`QueryError::DimensionMismatch`] if a query has another dimension than the stored vectors;
     /// [`QueryError::Stopped`].
     pub fn nearest_vectors(
         &self,
@@ -144,7 +144,7 @@ impl Query {
         Ok(results)
     }
 
-    /// Stored vectors by chunk id, exactly as the client sent them; `None` where there is none.
+    /// Stored vectors by chunk id, exactly as the client sent them; `None` for an unknown id.
     ///
     /// # Errors
     /// Errors of the disk.
@@ -161,9 +161,9 @@ impl Query {
         chunks.iter().map(vector).collect()
     }
 
-    /// A page of the stored vectors that pass the filter. A vector keeps its place however segments
-    /// are merged and whatever else is written, so pages that follow each other bring each vector
-    /// that stays exactly once.
+    /// A page of the stored vectors that pass the filter. Merges and other writes do not change a
+    /// vector's place in the order, so consecutive pages contain every vector that persists exactly
+    /// once.
     ///
     /// # Errors
     /// Errors of the disk; [`QueryError::Stopped`].

@@ -15,8 +15,8 @@ use lodestone_text::{
 };
 use lodestone_types::RequestContext;
 
-/// The keyword leg: the best `k` rows by BM25 and those that equal the last of them; the statistics
-/// that the scores rest on.
+/// The keyword leg: the best `k` rows by BM25 plus those that tie with the last of them, and the
+/// statistics behind the scores.
 #[derive(Debug)]
 pub(super) struct KeywordLeg {
     query: HybridQuery,
@@ -25,7 +25,7 @@ pub(super) struct KeywordLeg {
 }
 
 impl KeywordLeg {
-    /// Finds the best `k` rows of all segments but those of other nodes.
+    /// Finds the best `k` rows of all segments except those of other nodes.
     pub(super) fn compute(
         context: &RequestContext,
         segments: &[SegmentScope],
@@ -38,7 +38,7 @@ impl KeywordLeg {
         Ok(Self { query: query.clone(), stats, top })
     }
 
-    /// The best `k` rows and those that equal the last of them.
+    /// The best `k` rows, plus those that tie with the last of them.
     pub(super) fn top_of(
         &self,
         context: &RequestContext,
@@ -48,12 +48,12 @@ impl KeywordLeg {
         best_by_words(context, segments, &self.query, &self.stats, k)
     }
 
-    /// The query and its statistics, for another node.
+    /// The query and its statistics, to be sent to another node.
     pub(super) fn sent(&self) -> (SentQuery, CorpusStats) {
         (SentQuery::of(&self.query), self.stats.clone())
     }
 
-    /// The scores of listed rows, 0 where no term occurs. `rows` ascend.
+    /// The scores of the given rows, which must ascend; 0 for rows without any term.
     pub(super) fn scores(
         &self,
         context: &RequestContext,
@@ -64,7 +64,7 @@ impl KeywordLeg {
     }
 }
 
-/// The scores of listed rows by BM25, 0 where no term occurs. `rows` ascend.
+/// The BM25 scores of the given rows, which must ascend; 0 for rows without any term.
 pub(super) fn scores<Q: TextQuery>(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -77,8 +77,8 @@ pub(super) fn scores<Q: TextQuery>(
     })
 }
 
-/// The best `k` rows by BM25 and those that equal the last of them, without a look at most of the
-/// others. The scores are those of one index that holds nothing but the scope.
+/// The best `k` rows by BM25 plus those that tie with the last of them, without scoring most other
+/// rows. The scores are those of a single index over exactly the rows of the scope.
 pub(super) fn best_by_words<Q: TextQuery>(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -95,7 +95,7 @@ pub(super) fn best_by_words<Q: TextQuery>(
     })
 }
 
-/// Keyword scores of every matching row, by segment, and the statistics that they rest on.
+/// BM25 scores of every matching row, by segment, and the statistics behind them.
 pub(super) struct KeywordScores {
     of_segments: Vec<Option<RowScores>>,
     pub(super) stats: CorpusStats,
@@ -107,7 +107,7 @@ impl fmt::Debug for KeywordScores {
     }
 }
 
-/// Statistics of the scope's live rows over all segments but those of other nodes.
+/// Statistics of the scope's live rows over all segments except those of other nodes.
 pub(super) fn corpus_stats<Q: TextQuery>(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -115,7 +115,7 @@ pub(super) fn corpus_stats<Q: TextQuery>(
 ) -> Result<CorpusStats, QueryError> {
     let count = |segment: &SegmentScope| -> Result<TermCounts, QueryError> {
         context.check()?;
-        // Kept with the scope; here so that segments are looked through side by side.
+        // Cached with the scope; computed here so that segments are processed in parallel.
         segment.live.scope_stats(&segment.scope);
         Ok(segment.live.term_counts(query, &segment.scope)?)
     };
@@ -131,7 +131,7 @@ pub(super) fn corpus_stats<Q: TextQuery>(
     Ok(stats)
 }
 
-/// Takes up the forms of the query's words that the segments of the scope hold.
+/// Adds the forms of the query's words that occur in the segments of the scope.
 pub(super) fn expand(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -146,8 +146,8 @@ pub(super) fn expand(
     Ok(())
 }
 
-/// The share of the query's words that each of the rows holds, in the order given. The rows of one
-/// segment are looked up together.
+/// The share of the query's words that each row contains, in the order given. Rows of one segment
+/// are looked up together.
 pub(super) fn coverages<Q: TextQuery>(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -169,8 +169,8 @@ pub(super) fn coverages<Q: TextQuery>(
 }
 
 impl KeywordScores {
-    /// BM25 with the statistics of the scope's live rows over all segments: the scores are those
-    /// of one index that holds nothing else.
+    /// Scores all matching rows with statistics of the scope's live rows over all segments: the
+    /// scores are those of a single index over exactly these rows.
     pub(super) fn compute<Q: TextQuery>(
         context: &RequestContext,
         segments: &[SegmentScope],
@@ -190,7 +190,7 @@ impl KeywordScores {
         Ok(Self { of_segments, stats })
     }
 
-    /// Drops the rows that hold too little of the query: `is_enough` is asked for their coverage.
+    /// Drops rows that contain too little of the query; `is_enough` receives their coverage.
     pub(super) fn keep<Q: TextQuery>(
         &mut self,
         context: &RequestContext,
@@ -208,18 +208,18 @@ impl KeywordScores {
         Ok(())
     }
 
-    /// Rows that match.
+    /// Number of matching rows.
     pub(super) fn count(&self) -> u64 {
         self.of_segments.iter().flatten().map(RowScores::count).sum()
     }
 
-    /// The rows that match, by segment.
+    /// The matching rows, by segment.
     pub(super) fn rows(&self) -> Vec<RoaringBitmap> {
         let rows = |scores: &Option<RowScores>| scores.as_ref().map(RowScores::rows);
         self.of_segments.iter().map(|scores| rows(scores).unwrap_or_default()).collect()
     }
 
-    /// The best `k` rows and those that equal the last of them.
+    /// The best `k` rows, plus those that tie with the last of them.
     pub(super) fn top(&self, k: usize) -> Result<LegHits, QueryError> {
         with_ties(k, self.first(k + 1), |k| Ok(self.first(k)))
     }

@@ -1,9 +1,10 @@
-//! Whether a search is better with the graph (API 9.8).
+//! Decides whether a search benefits from the graph (API 9.8).
 //!
-//! Following the names of the first results finds documents that the question does not describe:
-//! of two films their directors, of a king his mother. A question about one thing is answered by
-//! what it describes, and there names lead away. So the graph is used where the question names
-//! several things, or one and asks for more than the first results that name it hold.
+//! Following the names in the first results finds documents that the question does not describe:
+//! the directors of two films, the mother of a king. A question about one thing is answered by the
+//! documents it describes, and following names leads away from them. The graph is therefore used if
+//! the question names several things, or names one and asks for more than the first results that
+//! name it contain.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,11 +16,11 @@ use crate::query::legs::RowAddress;
 use lodestone_graph::EntityKind;
 use lodestone_text::HybridQuery;
 
-/// One of so many terms that are missing makes a question badly covered. Of a question such as
-/// "where was the director of X born?" the page of X holds all but one in three.
+/// A question is badly covered if at least one in so many of its terms is missing. For a question
+/// such as "where was the director of X born?", the page of X contains all but one in three.
 const MISSING_OF: usize = 3;
 
-/// Whether the graph is used, and why.
+/// Whether the graph is used, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct Verdict {
     pub(in crate::query) is_used: bool,
@@ -27,7 +28,7 @@ pub(in crate::query) struct Verdict {
 }
 
 impl Neighbourhood<'_> {
-    /// Judges the question by its form and by the first of `ranked`.
+    /// Judges the question by its form and by the first results in `ranked`.
     pub(in crate::query) fn judge(&self, ranked: &[Ranked]) -> Result<Verdict, QueryError> {
         let mut asked = self.asked();
         asked.retain(|(key, range)| self.is_name(key, range));
@@ -43,8 +44,8 @@ impl Neighbourhood<'_> {
         Ok(Verdict { is_used, reason })
     }
 
-    /// Whether the query writes an entity as a name: with a capital or in several words, and not a
-    /// date or a term that some text defines.
+    /// Whether the query writes an entity as a name: capitalized or in several words, and neither a
+    /// date nor a term that some text defines.
     fn is_name(&self, key: &str, range: &Range<usize>) -> bool {
         let written = &self.query[range.clone()];
         if !written.contains(char::is_uppercase) && !key.contains(' ') {
@@ -58,7 +59,7 @@ impl Neighbourhood<'_> {
         !matches!(kind, None | Some(EntityKind::Date | EntityKind::Term))
     }
 
-    /// Whether the first results that name an entity hold the other terms of the query.
+    /// Whether the first results that name an entity contain the other terms of the query.
     fn is_covered(
         &self,
         key: &str,

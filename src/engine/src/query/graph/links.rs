@@ -11,16 +11,17 @@ use lodestone_graph::Titles;
 use lodestone_rank::link_weight;
 use lodestone_types::RowId;
 
-/// Names of one result that are followed.
+/// Maximum number of names followed per result.
 const NAMES_MAX: usize = 64;
-/// Sources of one title that are followed; a title that more of them have tells nothing.
+/// Maximum number of sources with the same title that are followed; a more common title is no
+/// evidence.
 const NAMESAKES_MAX: usize = 4;
-/// Rows of one source or entity that are compared with the query, of which the nearest is taken.
+/// Maximum rows of one source or entity that are compared with the query to find the nearest.
 const ROWS_COMPARED_MAX: usize = 4096;
 
 impl Neighbourhood<'_> {
-    /// The rows that the first of `ranked` lead to: of each source whose title they name, and of
-    /// each entity that they tie to one of the query, the row nearest to the query.
+    /// The rows that the first results in `ranked` lead to: for each source whose title they name,
+    /// and each entity that they connect with one of the query, the row nearest to the query.
     pub(in crate::query) fn links(&self, ranked: &[Ranked]) -> Result<Links, QueryError> {
         let rows: u64 = self.search.segments.iter().map(|segment| segment.scope.rows.len()).sum();
         let asked: BTreeSet<String> =
@@ -31,7 +32,7 @@ impl Neighbourhood<'_> {
             let own = self.search.source(namer.address);
             let mut named = self.titles_named(namer)?;
             for tied in self.entities_tied(namer, own, &asked) {
-                // A source about an entity tells more than statements of others about it.
+                // A source about an entity says more than statements about it in other sources.
                 if !named.iter().any(|other| other.key == tied.key) {
                     named.push(tied);
                 }
@@ -48,8 +49,8 @@ impl Neighbourhood<'_> {
         Ok(links)
     }
 
-    /// Titles of other sources in the text of a result. Where names overlap the longest counts,
-    /// from the left.
+    /// Titles of other sources in the text of a result. Of overlapping names the longest counts,
+    /// from left to right.
     fn titles_named(&self, namer: &Ranked) -> Result<Vec<Named>, QueryError> {
         let text = self.text(namer.address)?;
         let mut named: Vec<Named> = Vec::new();
@@ -75,7 +76,7 @@ impl Neighbourhood<'_> {
         Ok(named)
     }
 
-    /// Visible rows of the sources with a title, of those of some segments.
+    /// Visible rows of the sources with a title, among the given segments.
     fn rows_titled(&self, titles: &[(usize, Titles<'_>)], key: &str) -> Vec<RowAddress> {
         let mut titled = Vec::new();
         let mut sources = 0;
@@ -94,8 +95,8 @@ impl Neighbourhood<'_> {
         titled
     }
 
-    /// Entities that a triplet of the result connects with an entity of the query, with the rows
-    /// that state something of them.
+    /// Entities that a triplet of the result connects with an entity of the query, each with the
+    /// rows that make statements about it.
     fn entities_tied(
         &self,
         namer: &Ranked,
@@ -118,7 +119,7 @@ impl Neighbourhood<'_> {
         named
     }
 
-    /// The first visible rows of other sources with a triplet that begins at an entity.
+    /// The first visible rows of other sources with a triplet whose source is the entity.
     fn rows_stating(&self, key: &str, own: (usize, u32)) -> Vec<RowAddress> {
         let mut stating = Vec::new();
         for (segment, graph) in self.each_graph() {
@@ -135,7 +136,7 @@ impl Neighbourhood<'_> {
         stating
     }
 
-    /// The row nearest to the query; of equals the first by chunk.
+    /// The row nearest to the query; ties go to the first chunk.
     fn nearest(&self, mut rows: Vec<RowAddress>) -> Result<Option<RowAddress>, QueryError> {
         rows.sort_unstable();
         rows.truncate(ROWS_COMPARED_MAX);

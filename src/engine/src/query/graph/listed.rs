@@ -1,4 +1,4 @@
-//! The statements of sources, apart from any query.
+//! The statements of sources, independent of any query.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use lodestone_storage::collection::{FoundSource, Snapshot};
 use lodestone_types::{RowId, SourceId, SubTenantId, Triplet};
 
 impl Query {
-    /// The statements of each source in the order of its text, `limit` triplets in all at most;
-    /// `None` for a source that is not there. The relevancy of these triplets is 0.
+    /// The statements of each source in the order of its text, at most `limit` triplets in total;
+    /// `None` for a source that does not exist. The relevancy of these triplets is 0.
     ///
     /// # Errors
     /// Errors of the disk.
@@ -45,7 +45,7 @@ fn of_source(
     most: usize,
 ) -> Result<Vec<Triplet>, QueryError> {
     let segment = &found.live.segment;
-    // Of chunks that repeat a statement the first one counts.
+    // Of chunks that repeat a statement, the first one counts.
     let mut triplets: Vec<Triplet> = Vec::new();
     let mut seen = BTreeSet::new();
     let mut texts = segment.texts()?;

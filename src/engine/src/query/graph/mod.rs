@@ -1,21 +1,21 @@
-//! Entities and statements of the results of a search, and the rows and entities that they lead to
-//! (API 4.7, RETRIEVAL 1.5).
+//! Entities and statements of search results, and the rows and entities that they lead to (API 4.7,
+//! RETRIEVAL 1.5).
 //!
 //! ```text
 //! first results -> links: the sources whose titles they name, and statements about the entities
-//!                  that they tie to an entity of the query       -> further candidates
-//! query, first results -> paths: their entities, one or two triplets far
+//!                  that they connect with an entity of the query -> further candidates
+//! query, first results -> paths from their entities, one or two triplets long
 //! chunks of the result -> the statements of each
 //! ```
-//! Only rows that the search may return are read: rows that another scope, a filter or a deletion
-//! hides add no link and no triplet, and do not decide the spelling of an entity or the meaning of
-//! an alias. Bounds count visible rows, so that hidden ones do not crowd them out.
+//! Only rows that the search may return are read. Rows hidden by another scope, a filter or a
+//! deletion add no link and no triplet, and do not influence the spelling of an entity or the
+//! meaning of an alias. Limits count visible rows, so that hidden ones do not crowd them out.
 //!
-//! - `gate`: whether a search uses any of this, where that is left open
+//! - `gate`: decides whether a search uses the graph, if that is left open
 //! - `links`: rows that good results lead to; `paths`: from entity to entity
-//! - `statements`: triplets with their sentences, their ids and how relevant they are
-//! - `visible`: rows of an entity that the search may see
-//! - `listed`: the statements of sources, apart from any query
+//! - `statements`: triplets with their sentences, ids and relevancy
+//! - `visible`: the rows of an entity that the search may see
+//! - `listed`: the statements of sources, independent of any query
 
 mod gate;
 mod links;
@@ -40,16 +40,16 @@ use lodestone_storage::segment::Segment;
 use lodestone_text::HybridQuery;
 use visible::VisibleRows;
 
-/// Results whose names are followed (RETRIEVAL 1.5).
+/// Number of results whose names are followed (RETRIEVAL 1.5).
 const FIRST_RESULTS: usize = 4;
-/// Visible rows of an entity in one segment that are looked at.
+/// Maximum visible rows of an entity that are examined per segment.
 const ROWS_LOOKED_AT_MAX: usize = 1 << 14;
 
-/// The graphs of the segments that a search reaches, as far as it may see them.
+/// The graphs of the segments in a search, restricted to the rows that it may see.
 pub(super) struct Neighbourhood<'a> {
     search: &'a Search<'a>,
     candidates: &'a Candidates,
-    /// By segment; `None` where a segment names nothing.
+    /// By segment; `None` if a segment names nothing.
     graphs: Vec<Option<&'a GraphIndex>>,
     /// Analysed terms of the query.
     terms: Vec<String>,
@@ -61,9 +61,9 @@ pub(super) struct Neighbourhood<'a> {
 /// Words of the query that may name something.
 struct Name {
     key: Key,
-    /// Their bytes in the query.
+    /// Their byte range in the query.
     range: Range<usize>,
-    /// The key of the entity that they mean, once it was looked up.
+    /// The key of the entity that they mean, once looked up.
     meant: OnceCell<Option<String>>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Neighbourhood<'a> {
         Ok(Self { search, candidates, graphs, terms, query, texts, names })
     }
 
-    /// Segments with a graph.
+    /// The segments with a graph.
     fn each_graph(&self) -> impl Iterator<Item = (usize, &'a GraphIndex)> + '_ {
         self.graphs.iter().enumerate().filter_map(|(segment, graph)| Some((segment, (*graph)?)))
     }
@@ -94,7 +94,7 @@ impl<'a> Neighbourhood<'a> {
         self.search.segments[segment].mask().is_none_or(|mask| mask.contains(row))
     }
 
-    /// Visible rows that name an entity, ascending.
+    /// The visible rows that name an entity, in ascending order.
     fn rows_naming(
         &self,
         segment: usize,
@@ -104,8 +104,8 @@ impl<'a> Neighbourhood<'a> {
         VisibleRows::new(graph.rows_of(entity), self.search.segments[segment].mask())
     }
 
-    /// Rows of the scope, in all segments, that name the entity with a key. A filter does not
-    /// change how common a name is.
+    /// Number of rows of the scope, in all segments, that name the entity with a key. The filter is
+    /// ignored, since it does not change how common a name is.
     fn count_naming(&self, key: &str) -> u64 {
         let named = self.each_graph().map(|(segment, graph)| {
             let rows = graph.find(key).map_or(&[][..], |entity| graph.rows_of(entity));
@@ -118,8 +118,8 @@ impl<'a> Neighbourhood<'a> {
         named.sum()
     }
 
-    /// The key of the entity that a name in the query means: the one with its key, or the only one
-    /// that visible rows also call so.
+    /// The key of the entity that a name in the query means: the entity with that key or, failing
+    /// that, the only one that visible rows also call by this name.
     fn meant(&self, name: &Name) -> Option<String> {
         name.meant.get_or_init(|| self.look_up(name.key.as_str())).clone()
     }
@@ -146,8 +146,8 @@ impl<'a> Neighbourhood<'a> {
         meant.next().filter(|_| meant.next().is_none()).map(str::to_owned)
     }
 
-    /// Nearness of rows, ascending, to the query: cosines mapped to 0 to 1; all .5 where there is
-    /// no query vector.
+    /// Similarity of rows, which must ascend, to the query: cosines mapped to 0 to 1, or all 0.5
+    /// without a query vector.
     fn nearness(&self, rows: &[RowAddress]) -> Result<Vec<f32>, QueryError> {
         let cosines = self.search.cosines(self.candidates, rows)?;
         let cosines = cosines.unwrap_or_else(|| vec![0.0; rows.len()]);

@@ -1,4 +1,4 @@
-//! Paths from entity to entity, of one or two triplets.
+//! Paths of one or two triplets from entity to entity.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,23 +11,23 @@ use crate::query::legs::RowAddress;
 use lodestone_graph::{EntityId, Predicate};
 use lodestone_types::{EntityPath, Relations, RowId, Triplet};
 
-/// Entities from which paths begin.
+/// Maximum number of entities where paths start.
 const STARTS_MAX: usize = 8;
-/// Triplets of one entity that are compared with the query, and of those the ones followed.
+/// Maximum triplets of an entity that are compared with the query; below, how many are followed.
 const TRIPLETS_COMPARED_MAX: usize = 4096;
 const FIRST_STEPS_MAX: usize = 6;
 const SECOND_STEPS_MAX: usize = 3;
-/// Paths shown.
+/// Maximum number of paths in the result.
 const PATHS_MAX: usize = 10;
-/// Weight of a path that begins at a name in the query, of one that begins at a result, and the
-/// factor of each further triplet.
+/// Weight of a path that starts at a name in the query, of one that starts at a result, and the
+/// factor for each additional triplet.
 const QUERY_START: f32 = 1.0;
 const RESULT_START: f32 = 0.8;
 const STEP: f32 = 0.95;
 
 impl Neighbourhood<'_> {
-    /// The relations that the graph adds to a result. `shown` are the results that go out, `ranked`
-    /// all.
+    /// The relations that the graph adds to a search result. `shown` are the results to be
+    /// returned, `ranked` all of them.
     pub(in crate::query) fn relations(
         &self,
         ranked: &[Ranked],
@@ -75,8 +75,8 @@ impl Neighbourhood<'_> {
         Ok(paths)
     }
 
-    /// Keys of the entities that the query names, where the graph knows any; and the titles of the
-    /// first results.
+    /// The keys of the entities that the query names, as far as the graph knows them, and of the
+    /// titles of the first results.
     fn starts(&self, ranked: &[Ranked]) -> Vec<(String, f32)> {
         let asked = self.asked().into_iter();
         let mut starts: Vec<(String, f32)> = asked.map(|(key, _)| (key, QUERY_START)).collect();
@@ -94,8 +94,8 @@ impl Neighbourhood<'_> {
         starts
     }
 
-    /// Keys of the entities that the query names, each with its bytes there. Where names overlap
-    /// the longest counts, from the left.
+    /// The keys of the entities that the query names, each with its byte range there. Of
+    /// overlapping names the longest counts, from left to right.
     pub(super) fn asked(&self) -> Vec<(String, Range<usize>)> {
         let mut asked: Vec<(String, Range<usize>)> = Vec::new();
         let mut covered = 0;
@@ -112,7 +112,7 @@ impl Neighbourhood<'_> {
         asked
     }
 
-    /// The most relevant triplets of an entity, but for those that lead back to `back`.
+    /// The most relevant triplets of an entity, without those that lead back to `back`.
     fn steps(&self, key: &str, back: Option<&str>, most: usize) -> Result<Vec<Step>, QueryError> {
         let mut found = Vec::new();
         for (segment, graph) in self.each_graph() {
@@ -132,7 +132,8 @@ impl Neighbourhood<'_> {
             });
             found.extend(steps.take(TRIPLETS_COMPARED_MAX - found.len()));
         }
-        // Near rows first, and statements with a predicate of their own, so that few are read.
+        // Sorts by similarity of the row, and prefers specific predicates, so that few texts are
+        // read.
         let mut rows: Vec<RowAddress> = found.iter().map(|(.., address)| *address).collect();
         rows.sort_unstable();
         rows.dedup();
@@ -157,9 +158,9 @@ impl Neighbourhood<'_> {
     }
 }
 
-/// A step of a path: a triplet in the direction of the path.
+/// A step of a path: a triplet, followed in the direction of the path.
 struct Step {
     triplet: Triplet,
-    /// The key of the entity where it ends.
+    /// The key of the entity that the step leads to.
     end: String,
 }

@@ -1,4 +1,4 @@
-//! Triplets with their sentences, their ids and how relevant they are.
+//! Triplets with their sentences, ids and relevancy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use lodestone_storage::segment::Segment;
 use lodestone_text::HybridQuery;
 use lodestone_types::{Entity, RowId, Triplet};
 
-/// Weight, in the relevancy of a statement, of the query's words in it; the rest is the nearness of
-/// its chunk to the query.
+/// Share of the query's words in the relevancy of a statement; the rest is the similarity of its
+/// chunk to the query.
 const WORDS_SHARE: f32 = 0.5;
-/// Triplets of one chunk that are shown.
+/// Maximum number of triplets shown per chunk.
 const TRIPLETS_OF_CHUNK_MAX: usize = 20;
 
-/// A triplet of one of the segments.
+/// A triplet in one of the segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TripletRef {
     pub(super) segment: usize,
@@ -42,7 +42,7 @@ impl Neighbourhood<'_> {
         Ok(triplets)
     }
 
-    /// Triplets as they are shown, in the order given. Texts are read once a row.
+    /// Renders triplets in the given order. Each row's text is read once.
     pub(super) fn shown(&self, found: &[TripletRef]) -> Result<Vec<Triplet>, QueryError> {
         let view = |one: &TripletRef| (one.segment, self.graph(one.segment).triplet(one.id));
         let views: Vec<(usize, TripletView)> = found.iter().map(view).collect();
@@ -85,7 +85,7 @@ impl Neighbourhood<'_> {
     }
 }
 
-/// A triplet as the row that states it writes it. Its relevancy is 0.
+/// Renders a triplet as written in its row, with relevancy 0.
 pub(super) fn stated(
     segment: &Segment,
     graph: &GraphIndex,
@@ -104,8 +104,8 @@ pub(super) fn stated(
     }
 }
 
-/// `g_` and a hash of sub-tenant, source, predicate and target: the same for the same statement in
-/// whatever chunk, segment or version.
+/// The id of a statement: `g_` and a hash of sub-tenant, source entity, predicate and target
+/// entity. It is stable across chunks, segments and versions.
 pub(super) fn triplet_id(segment: &Segment, graph: &GraphIndex, view: &TripletView) -> String {
     let (sub_tenant, _) = segment.source_key(segment.source_of(RowId(view.row)));
     let ends = [view.source, view.target].map(|end| graph.key(end));
@@ -117,7 +117,7 @@ pub(super) fn triplet_id(segment: &Segment, graph: &GraphIndex, view: &TripletVi
     format!("g_{:032x}", xxh3_128(&identity))
 }
 
-/// An entity as a row writes it: how others write it is theirs.
+/// An entity as written in a row; other rows may write it differently.
 fn entity(graph: &GraphIndex, row: u32, id: EntityId) -> Entity {
     let (name, kind) = graph.named_in(row, id).expect("a triplet's row names its ends");
     Entity { name: name.to_owned(), kind: kind.name() }

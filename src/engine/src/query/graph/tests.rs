@@ -1,4 +1,4 @@
-//! Other scopes of the same segment change no relations and no scores.
+//! Goal: other scopes in the same segment change no relations and no scores.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn source(sub_tenant: &str, id: &str, title: &str, text: &str) -> NewSource {
     NewSource { record, title_text: title.into(), searchable: String::new(), rows: vec![row] }
 }
 
-/// Our own sources: a film and its director, known by her surname too.
+/// The searching scope's sources: a film and its director, also called by her surname.
 fn own() -> Vec<NewSource> {
     let film = "Northern Light is a film directed by Marta Lindqvist.";
     let director = "Marta Lindqvist was born in Uppsala. Lindqvist lives in Lund.";
@@ -51,8 +51,8 @@ fn own() -> Vec<NewSource> {
     ]
 }
 
-/// Sources of another sub-tenant: the same names in other letters, other people with that surname,
-/// other statements, many of them.
+/// Sources of another sub-tenant: the same names in capitals, other people with that surname, and
+/// many other statements.
 fn foreign() -> Vec<NewSource> {
     let other = |n: usize| {
         let text = format!(
@@ -65,7 +65,8 @@ fn foreign() -> Vec<NewSource> {
     (0..40).map(other).collect()
 }
 
-/// Everything in one segment; the director's page alone in another where `is_split`.
+/// Searches with all sources in one segment, or, if `is_split`, the director's page in its own
+/// segment.
 fn ask(mut sources: Vec<NewSource>, is_split: bool, query: &str) -> Retrieved {
     let root = TempDir::new().unwrap();
     let data = Arc::new(DataDir::open(root.path(), Arc::new(RealDisk)).unwrap());

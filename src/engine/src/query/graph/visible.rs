@@ -1,17 +1,17 @@
-//! Visible rows among the rows of an entity, at a cost that does not grow with the entity.
+//! The visible rows among the rows of an entity, at a cost that does not grow with the entity.
 //!
-//! An entity may be named by every row of a tenant, of which a search may see few: rows and mask
-//! are walked together in leaps, and only so far.
+//! An entity may be named by every row of a tenant while a search sees only a few of them. Rows and
+//! mask are therefore intersected by galloping, up to a limit.
 
 use roaring::RoaringBitmap;
 use roaring::bitmap::Iter;
 
-/// Leaps over hidden rows at most, for one entity in one segment. What lies behind is not found.
+/// Maximum jumps over hidden rows, per entity and segment. Rows beyond are not found.
 const LEAPS_MAX: usize = 1 << 14;
-/// Rows of an entity that are looked at for its frequency; of more, so many at equal distances.
+/// Maximum rows of an entity checked for its frequency; of more rows, that many are sampled evenly.
 const SAMPLE_MAX: usize = 1 << 14;
 
-/// The rows that a mask lets through, ascending.
+/// The rows that a mask lets through, in ascending order.
 pub(super) struct VisibleRows<'a> {
     rows: &'a [u32],
     mask: Option<Mask<'a>>,
@@ -20,12 +20,13 @@ pub(super) struct VisibleRows<'a> {
 
 struct Mask<'a> {
     iter: Iter<'a>,
-    /// The last one taken from it.
+    /// The last row taken from `iter`.
     last: Option<u32>,
 }
 
 impl<'a> VisibleRows<'a> {
-    /// Of `rows`, ascending, those in the mask; all where there is none.
+    /// Iterates over those of `rows`, in ascending order, that are in the mask, or over all without
+    /// one.
     pub(super) fn new(rows: &'a [u32], mask: Option<&'a RoaringBitmap>) -> Self {
         let mask = mask.map(|mask| Mask { iter: mask.iter(), last: None });
         Self { rows, mask, leaps: 0 }
@@ -59,7 +60,7 @@ impl Iterator for VisibleRows<'_> {
     }
 }
 
-/// The part of ascending rows that begins at `least`. Costs the logarithm of what it leaves out.
+/// The part of ascending rows from `least` on. Costs the logarithm of the number of rows skipped.
 fn from(rows: &[u32], least: u32) -> &[u32] {
     let mut end = 1;
     while end < rows.len() && rows[end] < least {
@@ -69,8 +70,8 @@ fn from(rows: &[u32], least: u32) -> &[u32] {
     &rows[start + rows[start..end].partition_point(|row| *row < least)..]
 }
 
-/// The number of rows that are in the scope: exact up to [`SAMPLE_MAX`] rows, beyond that to a
-/// percent or two, which changes no weight that is made of it by more than a thousandth.
+/// The number of rows in the scope: exact up to [`SAMPLE_MAX`] rows, and beyond that within a
+/// percent or two, which changes a weight derived from it by less than a thousandth.
 pub(super) fn frequency(rows: &[u32], scope: &RoaringBitmap) -> u64 {
     let step = rows.len().div_ceil(SAMPLE_MAX).max(1);
     let looked = rows.iter().step_by(step);
@@ -89,11 +90,11 @@ mod tests {
         let hub: Vec<u32> = (0..ROWS).collect();
         let taken = VisibleRows::new(&hub, None).take(10).count();
         assert_eq!(taken, 10);
-        // Another scope before ours: one leap.
+        // Rows of another scope precede ours: one jump.
         let late: RoaringBitmap = (ROWS - 5..ROWS + 5).collect();
         let mut visible = VisibleRows::new(&hub, Some(&late));
         assert_eq!((visible.by_ref().count(), visible.leaps), (5, 1));
-        // Nothing of it is visible, and the rows alternate.
+        // Worst case: nothing is visible, and hidden and masked rows alternate.
         let hub: Vec<u32> = (0..ROWS).map(|row| row * 2).collect();
         let odd: RoaringBitmap = (0..ROWS).map(|row| row * 2 + 1).collect();
         let mut visible = VisibleRows::new(&hub, Some(&odd));

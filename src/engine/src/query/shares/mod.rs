@@ -1,18 +1,17 @@
-//! Searches of large collections by several nodes, each of which looks through a share of the
-//! segments.
+//! Searches of large collections by several nodes, each of which searches a share of the segments.
 //!
 //! ```text
-//! segments of the scope -> nodes; a segment of no other node is searched by this one
+//! segments of the scope -> nodes; segments assigned to no other node are searched here
 //!     words          -> counts of each share -> their sums: the word statistics of the search
 //!     vector, words  -> best rows of each share, with true scores -> merged with this node's own
 //! ```
-//! A node then reads, and needs memory for, the vectors and postings of its share alone. All nodes
-//! have all segments on their disks: this node searches a share itself that is not answered in
-//! time. Filters, texts and the graph are always its own work.
+//! Each node thus only reads, and needs memory for, the vectors and postings of its share. All
+//! nodes have all segments on disk, so this node itself searches a share that is not answered in
+//! time. Filters, texts and the graph are always evaluated here.
 //!
-//! Invariant: results are those of a search without shares. The score of a row does not depend on
-//! the node that computes it, each share gives its best rows and those equal to the last of them,
-//! and rows outside of scope and filter are refused.
+//! Invariant: results equal those of a search without shares. A row's score does not depend on the
+//! node that computes it, each share returns its best rows plus those that tie with the last of
+//! them, and rows outside the scope and filter are rejected.
 //!
 //! - `wire`: the messages; `serving`: the side of the node that is asked
 
@@ -40,10 +39,10 @@ use lodestone_text::{CorpusStats, SentQuery, TextQuery};
 use lodestone_types::{Filter, RequestContext, RowId, SegmentId, SubTenantId};
 use wire::{ShareAnswer, ShareStep, ShareTask, SharedRow, TopsTask};
 
-/// Time for the answer of a node, after which this node searches that share.
+/// Time limit for the answer of a node, after which this node searches the share itself.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Divisor of [`ShareNodes::rows_min`]: a segment with fewer rows than the quotient stays with the
-/// node that is asked, as searching it costs less than a message.
+/// Segments with fewer than [`ShareNodes::rows_min`] divided by this many rows stay on this node,
+/// because searching them costs less than a message.
 const SMALL: u64 = 64;
 
 /// The other query nodes, which can search segments for this one.
@@ -51,11 +50,11 @@ pub trait ShareNodes: fmt::Debug + Send + Sync {
     /// Number of rows of a scope from which its searches are shared.
     fn rows_min(&self) -> u64;
 
-    /// Assigns each segment, given with its number of rows, to a node; `None` is this one. Equal
-    /// segments get equal nodes as long as the same nodes are usable.
+    /// Assigns each segment, given with its number of rows, to a node; `None` is this node. The
+    /// assignment is stable as long as the segments and the usable nodes stay the same.
     fn assign(&self, segments: &[(SegmentId, u64)]) -> Vec<Option<usize>>;
 
-    /// Waits for the answer of a node; `None` where none comes within the time of the task.
+    /// Sends a task to a node and waits; `None` if no answer arrives within the task's time limit.
     fn ask(&self, node: usize, task: &ShareTask) -> Option<ShareAnswer>;
 }
 
@@ -65,9 +64,9 @@ pub(super) struct Shares<'a> {
     nodes: &'a dyn ShareNodes,
     context: &'a RequestContext,
     shares: Vec<Share>,
-    /// The members that all tasks of the search share.
+    /// Template with the fields that all tasks of the search share.
     task: ShareTask,
-    /// Nodes that gave no answer: they are not asked again by this search.
+    /// Nodes that gave no answer and are not asked again by this search.
     lost: Mutex<BTreeSet<usize>>,
 }
 
@@ -78,26 +77,26 @@ struct Share {
     segments: Vec<usize>,
 }
 
-/// The best rows of each leg, with the scores that are known already.
+/// The best rows of each leg, with the scores known so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Tops {
-    /// The nearest rows of each vector, and those as near as the last of them.
+    /// The nearest rows of each vector, plus those that tie with the last of them.
     pub(super) near: Vec<LegHits>,
     pub(super) words: LegHits,
     pub(super) sparse: LegHits,
-    /// True scores of rows of other nodes: cosine, words, sparse.
+    /// True scores of rows from other nodes: cosine, words, sparse.
     pub(super) scores: BTreeMap<RowAddress, [Option<f32>; 3]>,
     pub(super) effort: VectorEffort,
 }
 
 impl Query {
-    /// Sets the other nodes that search shares of large collections.
+    /// Sets the other nodes, which search shares of large collections.
     pub(crate) fn with_nodes(self, nodes: Option<Arc<dyn ShareNodes>>) -> Self {
         Self { nodes, ..self }
     }
 
-    /// Divides the segments of a search among the nodes and marks those of other nodes; `None`
-    /// where this node searches all.
+    /// Assigns the segments of a search to nodes, and marks those of other nodes; `None` if this
+    /// node searches all of them.
     pub(super) fn share_out<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -139,10 +138,10 @@ impl Query {
     }
 }
 
-/// Word statistics of a query over all segments, this node's and the shares of others.
+/// Word statistics of a query over all segments, including the shares of other nodes.
 ///
 /// # Errors
-/// As [`words::corpus_stats`].
+/// See [`words::corpus_stats`].
 pub(super) fn corpus_stats<Q: TextQuery>(
     shares: Option<&Shares<'_>>,
     context: &RequestContext,
@@ -168,7 +167,7 @@ impl Shares<'_> {
     /// that were not answered.
     ///
     /// # Errors
-    /// Those of `own` and `here`.
+    /// Errors of `own` and `here`.
     pub(super) fn tops(
         &self,
         segments: &[SegmentScope],
@@ -198,8 +197,8 @@ impl Shares<'_> {
         Ok(all)
     }
 
-    /// Carries out one step over all segments: `own` for those of this node; for each share the
-    /// answer of its node, or `here` where that is missing or invalid.
+    /// Runs one step over all segments: `own` for those of this node and, for each share, its
+    /// node's answer, or `here` if that is missing or invalid.
     fn each<T: Send>(
         &self,
         step: &ShareStep,
@@ -211,7 +210,7 @@ impl Shares<'_> {
         let ask = |share: &Share| read(share, self.ask(share, step, segments)?);
         let ask = &ask;
         let (own, answers) = scope(|scope| {
-            // Where the system gives no thread, the share is searched here.
+            // If no thread can be started, the share is searched here.
             let begin = |share| {
                 Builder::new().name("share".to_owned()).spawn_scoped(scope, move || ask(share))
             };
@@ -264,8 +263,8 @@ impl Shares<'_> {
 }
 
 impl Share {
-    /// Translates the rows of an answer into addresses of the search; `None` where one is outside
-    /// of the task.
+    /// Translates the rows of an answer into addresses of the search; `None` if any of them is
+    /// outside the task.
     fn read(&self, segments: &[SegmentScope], tops: wire::ShareTops) -> Option<Tops> {
         let address = |(at, row): SharedRow| {
             let segment = *self.segments.get(at)?;

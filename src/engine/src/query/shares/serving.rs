@@ -1,4 +1,4 @@
-//! Serving a share: the search of another node over some of the segments.
+//! Serves shares: searches some of the segments on behalf of another node.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use lodestone_storage::collection::Snapshot;
 use lodestone_types::{RequestContext, SegmentId, SubTenantId};
 
 impl Query {
-    /// Carries out one step of a search over the segments of the task in `snapshot`, which has the
-    /// version that the task names; `None` where a segment is missing or holds no row of the scope.
+    /// Runs one step of a search over the segments of the task. `snapshot` must have the version
+    /// that the task names. `None` if a segment is missing or has no row of the scope.
     ///
     /// # Errors
-    /// [`QueryError::Stopped`]; errors of the disk; a vector of another width.
+    /// [`QueryError::Stopped`]; errors of the disk; a vector of another dimension.
     pub(crate) fn work_on(
         &self,
         context: &RequestContext,

@@ -1,4 +1,4 @@
-//! Searches with shares find what searches without them find, whatever other nodes do.
+//! Goal: searches with shares find what searches without them find, whatever other nodes do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,13 +34,13 @@ const WORDS: [&str; 12] = [
     "compass", "thunder", "velvet",
 ];
 
-/// Conduct of the nodes of a test.
+/// Behavior of the other nodes in a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Conduct {
     Answer,
-    /// Two of three give no answer.
+    /// Two of three do not answer.
     Fail,
-    /// Two of three give rows that nobody asked for.
+    /// Two of three return rows outside the task.
     Invent,
 }
 
@@ -100,7 +100,7 @@ fn queries() -> Query {
     Query::new(Arc::new(SimdBackend), Arc::new(HashEmbedder))
 }
 
-/// Sentences that differ, and some that do not.
+/// Sentences, most of them different.
 fn text(number: usize) -> String {
     let word = |step: usize| WORDS[number * step % 37 % WORDS.len()];
     format!("The {} of the {} keeps a {} and the {}.", word(3), word(5), word(7), word(11))
@@ -131,7 +131,7 @@ fn source(number: usize, kind: VectorKind) -> NewSource {
     NewSource { record, title_text: String::new(), searchable: String::new(), rows }
 }
 
-/// Nine segments with rows of two sub-tenants, of which some are deleted.
+/// Nine segments with rows of two sub-tenants, some of which are deleted.
 fn collection(root: &TempDir, kind: VectorKind) -> Collection {
     let data = Arc::new(DataDir::open(root.path(), Arc::new(RealDisk)).unwrap());
     let store = Arc::new(LocalBlobs::new(data));
@@ -198,7 +198,7 @@ fn requests() -> Vec<RetrieveRequest> {
     ]
 }
 
-/// Goal: results do not tell whether searches are shared, nor what becomes of the shares.
+/// Goal: results do not reveal whether searches are shared, nor what happens to the shares.
 #[test]
 fn shared_searches_find_the_same() {
     let root = TempDir::new().unwrap();
