@@ -250,7 +250,7 @@ pub(super) fn nearest(
     Ok((hits.remove(0), effort))
 }
 
-/// How the vectors of a search's segments were searched.
+/// Effort and paths of the vector search over a search's segments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VectorEffort {
     /// The search paths, without duplicates, in order of first use.

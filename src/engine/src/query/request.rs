@@ -230,7 +230,7 @@ pub struct Retrieved {
     pub candidates: CandidateCounts,
     /// Whether a filter was in force.
     pub is_filtered: bool,
-    /// How the segments' vectors were searched.
+    /// Effort and paths of the vector search.
     pub effort: VectorEffort,
     /// Milliseconds by stage.
     pub timings: Timings,

@@ -61,7 +61,7 @@ pub struct TopsTask {
     pub metric: Metric,
     /// The query vectors.
     pub vectors: Vec<Vec<f32>>,
-    /// How thoroughly vectors are searched.
+    /// Thoroughness of the vector search.
     pub thoroughness: Thoroughness,
     /// The words, with the statistics over all shares.
     pub words: Option<(SentQuery, CorpusStats)>,
@@ -94,7 +94,7 @@ pub struct ShareTops {
     pub sparse: Vec<(SharedRow, f32)>,
     /// Each of these rows once, with its true scores: cosine, words, sparse.
     pub scores: Vec<(SharedRow, [Option<f32>; 3])>,
-    /// How the vectors were searched.
+    /// Paths of the vector search.
     pub paths: Vec<SearchPath>,
     /// Number of lists without a better row after which a search ended.
     pub patience: Option<usize>,
