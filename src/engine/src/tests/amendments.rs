@@ -1,4 +1,4 @@
-//! Changed metadata, and what searches find of it.
+//! Tests of changed metadata, and of what searches find of it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,7 +20,7 @@ fn team(name: &str) -> Amendment {
     Amendment { tenant_metadata, ..Amendment::default() }
 }
 
-/// A tenant whose searches use the value `team`.
+/// Creates a tenant whose searches include the value `team`.
 fn create_tenant(engine: &Engine) {
     let field = SchemaField {
         key: "team".into(),
@@ -35,9 +35,9 @@ fn create_tenant(engine: &Engine) {
         .unwrap();
 }
 
-/// Goal: a change that fails before its words can be made searchable changes nothing, and the same
-/// change made once more does all of it.
-/// Method: the original cannot be read meanwhile.
+/// Goal: a change that fails before its words can be made searchable changes nothing, and repeating
+/// it applies all of it.
+/// Method: the original is unreadable during the first attempt.
 #[test]
 fn a_change_that_failed_is_made_whole_by_a_retry() {
     let rig = Rig::new();
@@ -62,8 +62,8 @@ fn a_change_that_failed_is_made_whole_by_a_retry() {
 }
 
 /// Goal: a searchable value that is changed while a replacement waits is found in the version that
-/// stays visible when the replacement fails, and the failure is still shown.
-/// Method: the only worker stands before the gate while the replacement is queued.
+/// stays visible when the replacement fails, and the failure is still reported.
+/// Method: the only worker waits at the gate while the replacement is queued.
 #[test]
 fn words_changed_before_a_failure_are_searchable() {
     let rig = Rig::new();
@@ -95,8 +95,8 @@ fn words_changed_before_a_failure_are_searchable() {
     assert_eq!(view.chunks, Some(1));
 }
 
-/// Goal: changed words of a large document take no memory for its original.
-/// Method: whole reads by the thread that makes the change are counted.
+/// Goal: changing words of a large document takes no memory for its original.
+/// Method: count whole reads by the thread that makes the change.
 #[test]
 fn the_original_of_a_changed_source_is_not_read_into_memory() {
     let rig = Rig::new();
@@ -117,7 +117,7 @@ fn the_original_of_a_changed_source_is_not_read_into_memory() {
     assert_eq!(found(engine, "wind"), [("doc".to_owned(), 2)], "the copy is the original");
 }
 
-/// Goal: an original that has gone bad is no more copied than it was read.
+/// Goal: a damaged original is not copied for another round of processing.
 #[test]
 fn a_damaged_original_is_not_accepted_once_more() {
     let rig = Rig::new();

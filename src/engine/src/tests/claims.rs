@@ -1,4 +1,4 @@
-//! Jobs of one claim that end at different times.
+//! Tests of claims whose jobs end at different times.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,8 @@ use lodestone_graph::claims::Request;
 use lodestone_io::store::Key;
 use lodestone_io::store::testing::MemoryBlobs;
 
-/// A step between the reading of a claim and its publication: in the first claim another worker
-/// takes the jobs that were given back, and then the claim fails.
+/// Acts between the reading of a claim and its publication: in the first claim, another worker
+/// takes the jobs that were released, and then the claim fails.
 #[derive(Debug, Default)]
 struct TakenMeanwhile {
     catalog: OnceLock<Catalog>,
@@ -37,8 +37,8 @@ impl GraphReader for TakenMeanwhile {
     fn end(&self) {}
 }
 
-/// Goal: a claim that fails leaves jobs alone that it has given back before, and that another
-/// worker has taken since.
+/// Goal: a claim that fails does not touch jobs that it had released and that another worker has
+/// taken.
 #[test]
 fn what_was_given_back_is_not_ended_twice() {
     let store: Arc<dyn BlobStore> = Arc::<MemoryBlobs>::default();
@@ -63,7 +63,7 @@ fn what_was_given_back_is_not_ended_twice() {
     ingest.recover().unwrap();
     let threads = ingest.start();
     let in_work = wait_for("the second claim", || {
-        // A claim reads for a time by this clock: the first one is to take both.
+        // A claim reads for a limited time by this clock, so that the first one takes both jobs.
         if reader.has_failed.load(Ordering::SeqCst) {
             clock.advance_millis(1000);
         }

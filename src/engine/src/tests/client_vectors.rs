@@ -1,4 +1,4 @@
-//! Client vectors with ids and metadata of their owners.
+//! Tests of client vectors with ids and metadata of their own.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::query::{StoredVector, VectorParts, VectorScroll, VectorSearch};
 use lodestone_storage::filter::parse_for_vectors;
 use lodestone_types::{ErrorKind, Filter, Metric};
 
-/// The number of the error of a full disk.
+/// Error number of a full disk.
 const ENOSPC: i32 = 28;
 const WIDTH: usize = 6;
 const ALL_PARTS: VectorParts = VectorParts { metadata: true, vector: true };
 
-/// A generator of numbers that is the same in every run (Knuth's MMIX).
+/// A random number generator with the same sequence in every run (Knuth's MMIX).
 struct Dice(u64);
 
 impl Dice {
@@ -26,7 +26,7 @@ impl Dice {
         (self.0 >> 33) % end
     }
 
-    /// Of any direction, and a length up to some hundred.
+    /// A vector of any direction, with a length of up to a few hundred.
     fn vector(&mut self) -> Vec<f32> {
         let length = 2_f32.powi(self.below(9) as i32);
         (0..WIDTH).map(|_| (self.below(2001) as f32 / 1000.0 - 1.0) * length).collect()
@@ -48,7 +48,7 @@ type Model = BTreeMap<(String, u32), StoredVector>;
 
 fn tenant_of_vectors(engine: &Engine) -> TenantAccess {
     let tenant = TenantId::parse("vectors").unwrap();
-    // It exists after the first time.
+    // Fails from the second call on, because the tenant exists.
     let _ = make_vector_tenant(engine, &tenant);
     in_sub_tenant(engine, "default")
 }
@@ -75,7 +75,7 @@ fn score(metric: Metric, a: &[f32], b: &[f32]) -> f64 {
 /// Whether metadata passes a filter.
 type Judgement = fn(&Metadata) -> bool;
 
-/// Filters, each with the judgement of metadata that it stands for.
+/// Filters, each with its expected judgement of metadata.
 fn filters() -> Vec<(Value, Judgement)> {
     fn n(map: &Metadata) -> Option<u64> {
         map.get("n").and_then(Value::as_u64)
@@ -115,7 +115,7 @@ fn pages(
     }
 }
 
-/// Compares searches and listings under every filter, and look-ups, with brute force.
+/// Compares searches and listings under every filter, and lookups, with brute force.
 fn compare(engine: &Engine, model: &Model, dice: &mut Dice) {
     let access = tenant_of_vectors(engine);
     for (json, passes) in filters() {
@@ -149,7 +149,7 @@ fn compare(engine: &Engine, model: &Model, dice: &mut Dice) {
     assert!(vectors.iter().zip(model.values()).all(|(found, stored)| *found == stored.vector));
 }
 
-/// Uploads a batch of up to 30 rows under a name that may exist.
+/// Uploads a batch of up to 30 rows under a name that may exist already.
 fn upload(engine: &Engine, model: &mut Model, dice: &mut Dice, step: u64) {
     let access = tenant_of_vectors(engine);
     let batch = format!("b{}", dice.below(25));
@@ -178,9 +178,9 @@ fn upload(engine: &Engine, model: &mut Model, dice: &mut Dice, step: u64) {
     engine.upload_vectors(&access, Some(id(&batch)), NewVectors { rows, ids, metadata }).unwrap();
 }
 
-/// Goal: ids and metadata stay with their vectors, filters lose none, and the metric of a tenant
-/// stays. Method: random uploads, replacements, deletions and updates, so many that segments are
-/// merged, compared with brute force; then once more after a restart without the catalog.
+/// Goal: ids and metadata stay with their vectors, filters lose none, and the metric of a tenant is
+/// kept. Method: random uploads, replacements, deletions and updates, enough for segments to be
+/// merged, compared with brute force; then again after a restart without the catalog.
 fn check_a_life(metric: Metric) {
     let rig = Rig::new();
     let (tenant, mode) = (TenantId::parse("vectors").unwrap(), TenantMode::Embeddings(metric));
@@ -234,8 +234,8 @@ fn vectors_by_distance_stay_what_they_are() {
     check_a_life(Metric::L2);
 }
 
-/// Goal: one id names one vector of a sub-tenant, whether it was given or derived, and a refused
-/// upload stores nothing.
+/// Goal: an id, whether given or derived, names one vector of a sub-tenant, and a rejected upload
+/// stores nothing.
 #[test]
 fn an_id_names_one_vector_of_a_sub_tenant() {
     let rig = Rig::new();
@@ -259,9 +259,9 @@ fn an_id_names_one_vector_of_a_sub_tenant() {
     upload(&access, "c", None, 1).unwrap();
     upload(&access, "a", Some(&["x", "y"]), 2).unwrap();
     upload(&access, "c", None, 2).unwrap();
-    // A row with an id of its own has no other name.
+    // A row with an id of its own has no derived one.
     assert_eq!(engine.vectors_by_id(&access, &["a_0".to_owned()]).unwrap(), [None]);
-    // Other sub-tenants have ids of their own, and see none of these.
+    // Other sub-tenants have ids of their own and see none of these.
     let beside = in_sub_tenant(engine, "beside");
     assert_eq!(engine.vectors_by_id(&beside, &["x".to_owned()]).unwrap(), [None]);
     upload(&beside, "z", Some(&["x"]), 1).unwrap();
@@ -274,7 +274,7 @@ fn an_id_names_one_vector_of_a_sub_tenant() {
     assert_eq!(refused.kind(), ErrorKind::Invalid);
 }
 
-/// Goal: pages bring what stays exactly once, whatever else is written between them.
+/// Goal: pages contain whatever persists exactly once, whatever else is written in between.
 #[test]
 fn pages_are_complete_while_others_write() {
     let rig = Rig::new();
@@ -311,8 +311,8 @@ fn pages_are_complete_while_others_write() {
     staying.for_each(|chunk| assert_eq!(seen.get(&chunk), Some(&1), "{chunk}"));
 }
 
-/// Goal: an upload that is refused or fails leaves the width of the tenant open, and nothing that
-/// counts towards its limits. Method: a bad key, then a full disk before the commit point.
+/// Goal: an upload that is rejected or fails does not fix the dimension of the tenant, nor count
+/// towards its limits. Method: an invalid key, then a full disk before the commit point.
 #[test]
 fn an_upload_that_is_not_stored_is_not_counted() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! Deleted tenants and the requests that began before.
+//! Tests of deleted tenants and requests that began before the deletion.
 
 use std::path::PathBuf;
 
@@ -20,9 +20,10 @@ fn is_described(engine: &Engine, id: CollectionId) -> bool {
     descriptors::read(&*engine.store, id).unwrap().is_some()
 }
 
-/// Goal: what a request writes that began before the deletion of its tenant goes with the tenant;
-/// else its files would stay, and without their descriptor a lost catalog could not be rebuilt.
-/// Method: two tenants without requests are deleted after it, so one round at least has met it.
+/// Goal: whatever a request writes that began before the deletion of its tenant is removed with the
+/// tenant. Otherwise its files would stay, and without their descriptor a lost catalog could not be
+/// rebuilt.
+/// Method: two tenants without requests are deleted afterwards, so at least one round has met it.
 #[test]
 fn a_deletion_waits_for_the_requests_that_began_before() {
     let rig = Rig::new();
@@ -62,7 +63,7 @@ fn a_deletion_waits_for_the_requests_that_began_before() {
     assert_eq!(files(&originals, ""), [] as [PathBuf; 0]);
 }
 
-/// Goal: a deleted tenant that cannot be cleared does not keep the others.
+/// Goal: a deleted tenant that cannot be removed does not delay the others.
 #[test]
 fn a_tenant_that_cannot_be_cleared_holds_up_no_other() {
     let rig = Rig::new();

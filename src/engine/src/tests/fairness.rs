@@ -1,9 +1,9 @@
-//! A tenant with slow documents, and another one beside it.
+//! Tests of a tenant with slow documents and other tenants beside it.
 
 use super::*;
 use lodestone_catalog::TenantLimits;
 
-/// Upload to a tenant of some name.
+/// Uploads to the tenant of a name.
 fn submit_to(engine: &Engine, tenant: &str, source: &str, content: &str) {
     let tenant = TenantId::parse(tenant).unwrap();
     let scope = Scope { tenant, sub_tenant: SubTenantId::default_name() };
@@ -21,10 +21,10 @@ fn count(engine: &Engine, status: JobStatus) -> u64 {
     }
 }
 
-/// Goal: a claim reads documents for two seconds, and publishes those; the others are queued again
+/// Goal: a claim reads documents for two seconds and publishes those; the others are queued again
 /// and lose nothing.
-/// Method: each slow document moves the clock by a second and a half. The worker stands before the
-/// gate with what it has read.
+/// Method: each slow document advances the clock by 1.5 seconds. The worker waits at the gate with
+/// whatever it has read.
 #[test]
 fn a_claim_ends_after_a_time_however_many_jobs_it_took() {
     let rig = Rig::new();
@@ -50,8 +50,8 @@ fn a_claim_ends_after_a_time_however_many_jobs_it_took() {
     }
 }
 
-/// Goal: a tenant with any number of slow documents leaves a worker to a tenant that comes later.
-/// Method: the documents of the first tenant stand before the closed gate.
+/// Goal: a tenant with any number of slow documents leaves a worker for a tenant that comes later.
+/// Method: the documents of the first tenant wait at the closed gate.
 #[test]
 fn no_tenant_has_all_workers() {
     let rig = Rig::new();
@@ -70,9 +70,9 @@ fn no_tenant_has_all_workers() {
     assert_eq!(settled(engine, "more99").status, JobStatus::Success);
 }
 
-/// Goal: of a tenant with a limit of workers no more documents are in work at once, whatever waits;
-/// the next worker is another tenant's; a limit that is taken away holds no longer.
-/// Method: every document that is in work stands before the closed gate.
+/// Goal: a tenant with a limit of workers never has more documents in progress, whatever is queued;
+/// the next worker goes to another tenant; a limit that was lifted no longer applies.
+/// Method: every document in progress waits at the closed gate.
 #[test]
 fn a_limited_tenant_has_as_many_workers_as_it_may_and_others_have_theirs() {
     let dir = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn a_limited_tenant_has_as_many_workers_as_it_may_and_others_have_theirs() {
     let acme = scope().tenant;
     engine.create_tenant(&grant(), Some(acme.clone()), TenantMode::Standard, None, plan).unwrap();
     let stand = |count| wait_for("the gate", || (gate.waiting() == count).then_some(()));
-    // One after the other: a claim takes all that waits.
+    // One at a time, because a claim takes everything that is queued.
     for n in 0..2 {
         submit(&engine, &format!("doc{n}"), "everywhere is wind", &Metadata::new());
         stand(n + 1);

@@ -1,4 +1,4 @@
-//! Files that are no sources, and sources that are made of them.
+//! Tests of files that are not sources, and of sources made from them.
 
 use super::*;
 use crate::ingest::NewFile;
@@ -12,7 +12,7 @@ fn new_file(text: &str) -> NewFile {
     }
 }
 
-/// Goal: of a file that is deleted while it is taken in nothing is left, whichever comes first.
+/// Goal: if a file is deleted while it is made a source, nothing is left, whichever comes first.
 #[test]
 fn a_deletion_and_a_taking_in_at_once_leave_nothing() {
     let rig = Rig::new();
@@ -39,7 +39,7 @@ fn a_deletion_and_a_taking_in_at_once_leave_nothing() {
     assert_eq!(engine.usage(&grant(), &tenant).unwrap().allowance.used.sources, 0);
 }
 
-/// Goal: a file that is taken in again, also while it is processed, is one source.
+/// Goal: a file added to a sub-tenant twice, even while it is processed, is one source.
 #[test]
 fn a_file_is_one_source_of_each_sub_tenant() {
     let rig = Rig::new();

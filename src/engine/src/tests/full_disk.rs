@@ -1,4 +1,4 @@
-//! A disk that fills up and empties again.
+//! Tests of a disk that fills up and empties again.
 
 use super::*;
 use crate::ingest::Amendment;
@@ -19,8 +19,8 @@ fn kind<T>(result: Result<T, EngineError>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind())
 }
 
-/// Goal: new content is refused from 90 % on, changes from 95 % on, deletions and reads never, and
-/// everything is taken again two points below.
+/// Goal: new content is refused from 90 % on, changes from 95 % on, deletions and reads never; all
+/// is accepted again two points below.
 #[test]
 fn a_filling_disk_takes_less_and_less() {
     const FULL: Option<ErrorKind> = Some(ErrorKind::StorageFull);
@@ -58,7 +58,7 @@ fn a_filling_disk_takes_less_and_less() {
     rig.upload("new", "everywhere is sand");
 }
 
-/// Goal: what was accepted waits while the disk is all but full, and goes on by itself.
+/// Goal: accepted jobs wait while the disk is almost full, and continue by themselves.
 #[test]
 fn accepted_jobs_wait_for_room() {
     let rig = Rig::new().restart(GatedEmbedder::with_passes(0), |_| {});
@@ -95,7 +95,7 @@ impl std::io::Write for Filling<'_> {
     }
 }
 
-/// Goal: an export, for which deletions wait, ends soon where the disk fills, also within a source.
+/// Goal: an export, which deletions wait for, ends soon when the disk fills, even within a source.
 #[test]
 fn an_export_is_given_up_on_a_full_disk() {
     let rig = Rig::new();

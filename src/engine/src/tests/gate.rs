@@ -1,11 +1,11 @@
-//! The test model behind a gate: documents are embedded when the test lets them, queries always.
+//! A test model behind a gate: documents are embedded when the test permits, queries always.
 
 use parking_lot::{Condvar, Mutex};
 
 use lodestone_embed::{EmbedError, Embedder, EmbedderDouble, HashEmbedder, Lane};
 use lodestone_types::RequestContext;
 
-/// See the module.
+/// An embedder whose document batches pass only as the test permits.
 #[derive(Debug)]
 pub(super) struct GatedEmbedder {
     fingerprint: &'static str,
@@ -17,29 +17,29 @@ pub(super) struct GatedEmbedder {
 struct State {
     /// Submissions that may still pass.
     passes: u64,
-    /// Submissions that wait at the gate.
+    /// Submissions that are waiting at the gate.
     waiting: u64,
-    /// Passages of documents that were embedded.
+    /// Number of document passages embedded so far.
     embedded: u64,
     is_closed: bool,
 }
 
 impl Default for GatedEmbedder {
-    /// Open.
+    /// Creates an open gate.
     fn default() -> Self {
         Self::with_passes(u64::MAX)
     }
 }
 
 impl GatedEmbedder {
-    /// Lets so many submissions of documents pass, then none.
+    /// Lets `passes` submissions of documents pass, then none.
     pub(super) fn with_passes(passes: u64) -> Self {
         let state = State { passes, waiting: 0, embedded: 0, is_closed: false };
         let fingerprint = "hashing-test-double-1";
         Self { fingerprint, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Open, and a model of its own.
+    /// Creates an open gate in front of a model with another fingerprint.
     pub(super) fn another() -> Self {
         Self { fingerprint: "hashing-test-double-2", ..Self::default() }
     }
@@ -50,23 +50,23 @@ impl GatedEmbedder {
         self.changed.notify_all();
     }
 
-    /// Lets so many more submissions pass.
+    /// Lets `passes` more submissions pass.
     pub(super) fn let_pass(&self, passes: u64) {
         self.state.lock().passes += passes;
         self.changed.notify_all();
     }
 
-    /// Passages of documents that were embedded.
+    /// Number of document passages embedded so far.
     pub(super) fn embedded(&self) -> u64 {
         self.state.lock().embedded
     }
 
-    /// Submissions that stand before the gate.
+    /// Number of submissions waiting at the gate.
     pub(super) fn waiting(&self) -> u64 {
         self.state.lock().waiting
     }
 
-    /// Whether somebody stands before the gate.
+    /// Whether any submission is waiting at the gate.
     pub(super) fn has_waiting(&self) -> bool {
         self.waiting() > 0
     }

@@ -1,12 +1,12 @@
-//! Links that sign in to the console.
+//! Tests of links that sign in to the console.
 
 use super::*;
 use lodestone_catalog::AuthError;
 
 const MINUTE: u64 = 60 * 1000;
 
-/// Goal: a link opens everything for ten minutes, and leaves no keys behind. Method: a clock that
-/// the test moves.
+/// Goal: a link gives full access for ten minutes, and leaves no keys behind.
+/// Method: the test advances the clock.
 #[test]
 fn a_link_lasts_ten_minutes_and_leaves_no_keys_behind() {
     let rig = Rig::new();

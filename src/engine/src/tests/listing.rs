@@ -1,10 +1,10 @@
-//! Pages of listings and their cost.
+//! Tests of listing pages and their cost.
 
 use super::*;
 
-/// Goal: a page reads its own sources, however many others there are, and pages of any state hold
-/// the same sources as the whole listing.
-/// Method: the quickest of several tries is compared, and the bar is far below the ratio of sizes.
+/// Goal: a page reads only its own sources, however many others there are, and pages of any state
+/// hold the same sources as the whole listing.
+/// Method: compare the fastest of several runs; the threshold is far below the ratio of sizes.
 #[test]
 fn a_page_costs_less_than_the_whole_listing() {
     const SOURCES: usize = 300;

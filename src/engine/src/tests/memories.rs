@@ -1,4 +1,4 @@
-//! Memories live and end as sources do: damage, a lost catalog, their end, their sub-tenant.
+//! Tests that memories live and end as sources do: damage, a lost catalog, expiry, sub-tenants.
 
 use std::sync::Barrier;
 
@@ -66,7 +66,7 @@ fn memories_outlive_the_catalog_and_make_no_sub_tenant() {
     assert_eq!(memories(&rig.engine)[0].content, "replaced after it", "sequences go on");
 }
 
-/// Goal: a memory is invisible from its end on, and its disk is freed without anybody asking.
+/// Goal: a memory is invisible once expired, and its disk space is freed without being asked.
 #[test]
 fn the_end_of_a_memory_is_the_end_of_its_files() {
     let (rig, before) = filled();
@@ -105,7 +105,7 @@ fn memories_go_with_their_sub_tenant() {
     assert_eq!(originals(&rig), 3);
 }
 
-/// Goal: what two messages say at once is remembered once, and both are told which memory it is.
+/// Goal: a statement made in concurrent messages is remembered once, and all get the same memory.
 #[test]
 fn the_same_words_at_once_are_one_memory() {
     let rig = Rig::new();
@@ -125,7 +125,7 @@ fn the_same_words_at_once_are_one_memory() {
     assert!(generated.iter().all(|told| *told == kept));
 }
 
-/// Goal: a full disk takes no memories, keeps those it has, and lets them go.
+/// Goal: on a full disk no memory is added, existing ones are kept and can be deleted.
 #[test]
 fn a_full_disk_takes_no_memories() {
     let (rig, before) = filled();
@@ -140,8 +140,8 @@ fn a_full_disk_takes_no_memories() {
     assert_eq!(originals(&rig), 2);
 }
 
-/// Goal: at most five memories are near a query, each once, nearest first, with its vector; none
-/// of another scope, none that has ended, none that is not near.
+/// Goal: at most five memories are near a query, each once, nearest first, with its vector; none of
+/// another scope, none that has expired, none that is not near.
 #[test]
 fn near_memories_are_few_and_nearest_first() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! Merges in the background, and what is seen of them: nothing.
+//! Tests that merges in the background change nothing that can be seen.
 
 use std::sync::mpsc;
 use std::thread;
@@ -35,8 +35,8 @@ fn answers(engine: &Engine) -> [Vec<RetrievedChunk>; 2] {
     [found.chunks, engine.full_text(&access, &words).unwrap().chunks]
 }
 
-/// Goal: chunks, order and scores do not depend on how rows are spread over segments. Method: on a
-/// disk that is too full for merges the same is asked as after they were made.
+/// Goal: chunks, order and scores do not depend on the distribution of rows over segments.
+/// Method: run the same searches on a disk too full for merges, and again after the merges.
 #[test]
 fn answers_are_the_same_before_and_after_a_merge() {
     let rig = Rig::new();
@@ -52,14 +52,14 @@ fn answers_are_the_same_before_and_after_a_merge() {
     assert!(segments(&access(engine)) >= 11);
     assert_eq!(before.each_ref().map(Vec::len), [11, 10]);
     rig.fill(50);
-    // It deletes nothing, and has the collection looked after.
+    // Deletes nothing, but schedules maintenance of the collection.
     engine.delete_sources(&access(engine), &[id("nothing")]).unwrap();
     wait_for("a merge", || (segments(&access(engine)) < 8).then_some(()));
     assert_eq!(answers(engine), before);
 }
 
-/// Goal: however fast segments come, their number is bounded. Method: the background stands still,
-/// as it would in a long merge.
+/// Goal: however fast segments arrive, their number is bounded.
+/// Method: the background thread is blocked, as during a long merge.
 #[test]
 fn who_adds_segments_faster_than_the_background_merges_them_merges_himself() {
     let rig = Rig::new();
@@ -73,7 +73,7 @@ fn who_adds_segments_faster_than_the_background_merges_them_merges_himself() {
     rig.disk.before_remove(move |path| {
         let is_garbage = path.to_string_lossy().contains("/v1/c/");
         if is_garbage && thread::current().name() == Some("maintenance") {
-            // Until the sender is gone.
+            // Blocks until the sender is dropped.
             let _ = released.lock().recv();
         }
     });

@@ -1,4 +1,4 @@
-//! Tests of the whole engine without its HTTP, one file a theme.
+//! Tests of the whole engine without HTTP, one file per theme.
 
 mod amendments;
 mod claims;
@@ -42,16 +42,16 @@ use lodestone_types::{
     SubTenantId, TenantId, TenantMode, Timestamp,
 };
 
-/// Time after which a test calls background work stuck.
+/// Time after which a test considers background work stuck.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Between two looks: the work that is waited for has the processor.
+/// Pause between two checks, so that the background work gets the processor.
 const PAUSE: Duration = Duration::from_millis(1);
-/// The beginning of a document that takes [`SLOW_MILLIS`] to read.
+/// Beginning of a document that takes [`SLOW_MILLIS`] to read.
 const SLOW: &str = "slowly read";
 const SLOW_MILLIS: u64 = 1500;
 const START: Timestamp = Timestamp(1_750_000_000_000);
 
-/// A parser that takes its time, by the clock of the test, over some documents.
+/// A parser that takes time, by the test's clock, for documents that begin with [`SLOW`].
 #[derive(Debug)]
 struct SlowParser(Arc<ManualClock>);
 
@@ -96,7 +96,7 @@ impl Rig {
         dir
     }
 
-    /// Stops the engine, lets `meanwhile` at its directory, and starts another behind `gate`.
+    /// Stops the engine, runs `meanwhile` on its data directory, and starts another behind `gate`.
     fn restart(self, gate: GatedEmbedder, meanwhile: impl FnOnce(&Path)) -> Self {
         let clock = Arc::clone(&self.clock);
         let dir = self.stop();
@@ -134,7 +134,7 @@ fn scope() -> Scope {
     Scope { tenant, sub_tenant: SubTenantId::default_name() }
 }
 
-/// Makes a tenant for vectors of clients.
+/// Creates a tenant for client vectors.
 fn make_vector_tenant(
     engine: &Engine,
     id: &TenantId,
@@ -177,7 +177,7 @@ fn submit(engine: &Engine, source: &str, content: &str, document_metadata: &Meta
     engine.submit(&access(engine), submission(source, content, document_metadata)).unwrap();
 }
 
-/// Asks `look` until it answers.
+/// Polls `look` until it returns a value.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -189,12 +189,12 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The sources of a scope in every state.
+/// The sources of a scope, in any state.
 fn all_sources(engine: &Engine, access: &TenantAccess) -> Vec<SourceView> {
     engine.list_sources(access, None, None, None).unwrap().sources
 }
 
-/// A source whose newest job has ended.
+/// Waits until the newest job of a source has ended.
 fn settled(engine: &Engine, source: &str) -> SourceView {
     wait_for(source, || {
         let view = engine.source(&access(engine), &id(source)).unwrap();

@@ -1,4 +1,4 @@
-//! Collections of another model than the loaded one.
+//! Tests of collections whose vectors come from a model that is not loaded.
 
 use serde_json::json;
 
@@ -6,8 +6,8 @@ use super::*;
 use crate::ingest::{Amendment, IngestError};
 use lodestone_types::JobErrorCode;
 
-/// Goal: vectors of two models never stand in one collection: accepted jobs end with the reason,
-/// new content is refused, and with the model of before everything goes on.
+/// Goal: vectors of two models are never mixed in one collection. Accepted jobs fail with that
+/// reason, new content is refused, and with the previous model everything continues.
 #[test]
 fn vectors_of_two_models_are_not_mixed() {
     let rig = Rig::new();

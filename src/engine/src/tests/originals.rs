@@ -1,4 +1,4 @@
-//! Originals, read while the source changes.
+//! Tests of originals that are read while their source changes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,8 +8,9 @@ use lodestone_catalog::Tenant;
 use lodestone_io::store::HeldBlobs;
 use lodestone_io::store::testing::FaultyBlobs;
 
-/// Goal: a replacement that is published between look-up and read, so that the old file is gone,
-/// is no error. Method: the disk publishes one just before each of the first two reads.
+/// Goal: a replacement published between lookup and read, so that the old file is gone, is no
+/// error.
+/// Method: the disk publishes one just before each of the first two reads.
 #[test]
 fn an_original_is_found_although_it_is_replaced_meanwhile() {
     let rig = Rig::new();
@@ -53,8 +54,8 @@ fn an_original_that_is_lost_is_damage_and_not_absence() {
     assert!(matches!(error, EngineError::SourceNotFound { .. }), "{error}");
 }
 
-/// Goal: an original of which the bucket has the bytes whole is in a backup, although the copy on
-/// the disk is damaged.
+/// Goal: an original that is whole in the bucket gets into a backup although its local copy is
+/// damaged.
 #[test]
 fn a_damaged_copy_leaves_no_tenant_out_of_a_backup() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! Errors of changes during which the disk fails.
+//! Tests of the errors of changes during which the disk fails.
 
 use super::*;
 use crate::ingest::{IngestError, NewMemory};
@@ -35,8 +35,9 @@ fn add_memory(engine: &Engine) -> Result<(), EngineError> {
     engine.add_memory(&access(engine), added, None).map(drop)
 }
 
-/// Goal: whichever sync of a change fails, success means that it has happened, and an error that is
-/// not "outcome unknown" that it has not. Method: each sync in turn, and a look after a restart.
+/// Goal: whichever sync of a change fails, success means that it was made, and an error other than
+/// "outcome unknown" that it was not.
+/// Method: fail each sync in turn, and check after a restart.
 #[test]
 fn an_error_says_whether_the_change_may_have_happened() {
     const SYNCS: u64 = 12;
@@ -90,14 +91,14 @@ fn an_error_says_whether_the_change_may_have_happened() {
     assert!(happened > 0 && refused > 0, "{happened} happened in doubt, {refused} were refused");
 }
 
-/// Access to a sub-tenant that may be deleted.
+/// Opens a sub-tenant that may be deleted.
 fn second(engine: &Engine) -> TenantAccess {
     let scope = Scope { sub_tenant: SubTenantId::parse("second").unwrap(), ..scope() };
     engine.open_or_create(&grant(), &scope).unwrap()
 }
 
-/// Goal: whichever sync the power goes at during a deletion, the replacement that was accepted
-/// before it is gone, or comes with all that it keeps of the version before.
+/// Goal: whichever sync of a deletion is hit by a power cut, the replacement accepted before is
+/// either gone, or appears with everything that it takes over from the previous version.
 #[test]
 fn a_deletion_that_is_cut_off_takes_nothing_from_a_replacement() {
     const SYNCS: u64 = 6;

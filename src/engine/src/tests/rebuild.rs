@@ -1,4 +1,4 @@
-//! Damaged segments while the engine runs: answers say so, and what was lost is built anew.
+//! Tests of segments damaged while the engine runs: results say so, and losses are rebuilt.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ fn text(id: &str) -> String {
     format!("The word {id} stands here, and everywhere stands everywhere. ").repeat(80)
 }
 
-/// Three sources in one state each: as uploaded, replaced, with metadata changed later.
+/// Three sources in different states: as uploaded, replaced, and with metadata changed later.
 fn filled() -> (Rig, Sight) {
     let rig = Rig::new();
     for id in ["plain", "replaced", "amended"] {
@@ -55,7 +55,7 @@ fn filled() -> (Rig, Sight) {
     let titled = Amendment { document_metadata: Some(titled), ..Amendment::default() };
     let team = map(json!({"team": "red"}));
     let team = Amendment { tenant_metadata: Some(team), ..Amendment::default() };
-    // The first is processed anew, the second is in the segment alone.
+    // The first change processes the source again, the second exists only in the segment.
     for amendment in [titled, team] {
         rig.engine.amend(&access(&rig.engine), &id("amended"), amendment).unwrap();
         assert_eq!(settled(&rig.engine, "amended").status, JobStatus::Success);
@@ -106,7 +106,7 @@ pub(super) const HARMS: [(&str, Harm); 5] = [
     ("no file", |data| each_segment(data, |path| std::fs::remove_file(path).unwrap())),
 ];
 
-/// Goal: whatever happens to the segments, answers are marked until everything is back, and then
+/// Goal: whatever happens to the segments, results are marked until everything is back, and then
 /// all is as before: records with versions and later metadata, chunks, counts.
 #[test]
 fn what_was_lost_is_built_from_its_original() {
@@ -127,7 +127,7 @@ fn what_was_lost_is_built_from_its_original() {
     }
 }
 
-/// Goal: what is done during a rebuild wins over it.
+/// Goal: changes made during a rebuild take precedence over it.
 #[test]
 fn changes_during_a_rebuild_win() {
     let (rig, before) = filled();
@@ -149,13 +149,13 @@ fn changes_during_a_rebuild_win() {
     let amended =
         |sight: &Sight| sight.sources.iter().find(|view| view.record.id == id("amended")).cloned();
     assert_eq!(amended(&after), amended(&before));
-    // The worker deletes an original after it has told of its job.
+    // The worker deletes an original only after it has settled its job.
     let raw = rig.dir.path().join("data/v1/raw");
     wait_for("the end of old originals", || (files(&raw, "").len() == 2).then_some(()));
 }
 
-/// Goal: a rebuild that is stopped goes on, and nothing is built twice.
-/// Method: documents that fill a batch each; every run lets one batch pass.
+/// Goal: an interrupted rebuild continues, and nothing is built twice.
+/// Method: each document fills a batch, and each run lets one batch pass.
 #[test]
 fn a_rebuild_goes_on_after_restarts() {
     let rig = Rig::new();
@@ -163,7 +163,7 @@ fn a_rebuild_goes_on_after_restarts() {
         rig.upload(&format!("doc-{n}"), &text(&format!("w{n}")).repeat(60));
     }
     let (before, _) = look(&rig.engine);
-    // Two slices of passages each.
+    // Each document takes two slices of passages.
     let mut rig = rig.restart(GatedEmbedder::with_passes(2), HARMS[4].1);
     for visible in 1..3 {
         let seen = wait_for("one more document", || {
@@ -177,8 +177,8 @@ fn a_rebuild_goes_on_after_restarts() {
     assert_eq!(whole_again(&rig.engine), before);
 }
 
-/// Goal: without its original a source stays lost and everybody is told; nothing is dropped, and
-/// what its owner does about it counts.
+/// Goal: a source without its original stays lost and everybody is told; nothing is dropped, and
+/// whatever its owner does about it takes effect.
 #[test]
 fn what_cannot_be_built_stays_known() {
     let (rig, before) = filled();
@@ -203,12 +203,13 @@ fn what_cannot_be_built_stays_known() {
     assert!(!access(&rig.engine).needs_help());
 }
 
-/// Goal: damage in a part that is read at its first use only does not fail the search that finds
-/// it: the rest answers, marked, and the part is rebuilt.
+/// Goal: damage in a part that is only read on first use does not fail the search that meets it:
+/// the rest answers, marked as incomplete, and the part is rebuilt.
 #[test]
 fn damage_met_by_a_search_is_quarantined() {
     let rig = Rig::new();
-    // Every block of texts has a chunk that is found: only what a search reads is verified.
+    // Every block of texts contains a chunk that is found, since only blocks that are read are
+    // verified.
     let words = |n: usize| match n % 1000 {
         0 => "everywhere ".to_owned(),
         _ => format!("w{} ", n * 7919 % 60_013),
@@ -226,7 +227,7 @@ fn damage_met_by_a_search_is_quarantined() {
     assert_eq!((whole_again(&rig.engine), 0), before);
 }
 
-/// Goal: client vectors have no original: their loss is told, and uploading them again ends it.
+/// Goal: client vectors have no original: their loss is reported, and a new upload ends it.
 #[test]
 fn lost_vectors_wait_for_their_owner() {
     let rig = Rig::new();
@@ -251,7 +252,7 @@ fn lost_vectors_wait_for_their_owner() {
     assert_eq!(found, [Some(vec![1.0, 0.0])]);
 }
 
-/// A parser that cannot be started for documents with this word, so many times.
+/// A parser that fails to start a given number of times for documents with a given word.
 #[derive(Debug)]
 struct NotStarted(&'static str, AtomicUsize);
 
@@ -270,9 +271,9 @@ impl Parser for NotStarted {
     }
 }
 
-/// Goal: a parser that could not be started is no reason to give a source up before it has failed
-/// as often as a job may; others are built meanwhile.
-/// Method: each upload has the collection looked at once more.
+/// Goal: a source whose parser could not be started is not given up before as many failures as a
+/// job may have; other sources are rebuilt meanwhile.
+/// Method: each upload triggers another round of maintenance.
 #[test]
 fn a_parser_that_cannot_be_started_is_tried_again() {
     for faults in [ATTEMPTS_MAX as usize - 1, ATTEMPTS_MAX as usize] {

@@ -1,4 +1,4 @@
-//! Changing the embedding model of a tenant.
+//! Tests of changing the embedding model of a tenant.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,11 +13,11 @@ use lodestone_types::{Filter, RequestContext, Stopped};
 
 const TOPICS: [&str; 6] = ["granite", "slate", "bread", "butter", "winter", "river"];
 
-/// A model with more numbers than the other: it also tells words by their first letter.
+/// A model with more dimensions than the other; it also distinguishes words by their first letter.
 #[derive(Debug)]
 struct Wide {
     inner: Arc<GatedEmbedder>,
-    /// It embeds nothing in time that somebody waits for; this counts calls that had no end.
+    /// If set, calls in the answer lane time out; counts those among them without a deadline.
     endless: Option<Arc<AtomicUsize>>,
 }
 
@@ -76,7 +76,7 @@ impl Embedder for Wide {
     }
 }
 
-/// An engine with a new model behind a gate and, unless `is_alone`, the one of before.
+/// Starts an engine with a new model behind a gate and, unless `is_alone`, the previous model.
 fn with_wide(dir: &Path, clock: &Arc<ManualClock>, passes: u64, is_alone: bool) -> Wided {
     let gate = Arc::new(GatedEmbedder::with_passes(passes));
     let wide = Wide { inner: Arc::clone(&gate), endless: None };
@@ -100,7 +100,7 @@ struct Wided {
     gate: Arc<GatedEmbedder>,
 }
 
-/// A text of so many chunks about one topic.
+/// A text of `chunks` chunks about one topic.
 fn long(topic: &str, chunks: usize) -> String {
     let sentence = |n: usize| format!("The {topic} of part {n} is number {n}. ");
     (0..chunks).map(|n| format!("# Part {n}\n\n{}\n\n", sentence(n).repeat(12))).collect()
@@ -125,7 +125,7 @@ fn found(engine: &Engine, query: &str) -> Retrieved {
     engine.retrieve(&access(engine), &request).unwrap()
 }
 
-/// Sources, places and scores of the first results.
+/// Sources, positions and scores of the first results.
 fn top(engine: &Engine) -> Vec<Vec<(String, u32, u32)>> {
     let results = TOPICS.map(|topic| found(engine, &format!("which part is about {topic}?")));
     let of = |result: Retrieved| {
@@ -172,9 +172,9 @@ fn remember(engine: &Engine, content: &str) {
     engine.ingest.add_memories(&tenant, &collection, &sub_tenant, vec![memory]).unwrap();
 }
 
-/// Goal: while a tenant is re-embedded it is searched with its old vectors; what is uploaded,
-/// deleted and killed meanwhile is neither lost nor done twice; after the switch it is as a fresh
-/// tenant of the new model, and after the way back as one of the old.
+/// Goal: while a tenant is re-embedded, it is searched with its old vectors. Uploads, deletions and
+/// a restart in the meantime neither lose work nor repeat it. After the switch it equals a fresh
+/// tenant of the new model, and after going back one of the old model.
 #[test]
 fn a_tenant_changes_its_model_while_it_serves_and_back() {
     let rig = Rig::new();
@@ -190,7 +190,7 @@ fn a_tenant_changes_its_model_while_it_serves_and_back() {
     assert!(estimate.chunks > 500 && estimate.disk_bytes > 0, "{estimate:?}");
     assert!(state(&engine).run.is_none(), "an estimate begins nothing");
     order(&engine, ReembedAction::Start);
-    // 256 passages of the first piece wait at the gate.
+    // The first piece has 256 passages waiting at the gate.
     wait_for("the first slice", || gate.has_waiting().then_some(()));
     assert_eq!(top(&engine), before);
     submit(&engine, "late", &long("marble", 3), &Metadata::new());
@@ -243,7 +243,7 @@ fn a_tenant_changes_its_model_while_it_serves_and_back() {
     assert!(matches!(nothing, Err(EngineError::Ingest(IngestError::ReembedRefused { .. }))));
 }
 
-/// Goal: the vectors of before are deleted when their time is over, and the files with them.
+/// Goal: previous vectors are deleted when their retention time is over, along with their files.
 #[test]
 fn kept_vectors_expire() {
     let rig = Rig::new();
@@ -272,8 +272,8 @@ fn kept_vectors_expire() {
     assert_eq!(settled(&engine, "next").status, JobStatus::Success);
 }
 
-/// Goal: writers of a tenant wait for the last vectors for a bounded time, and a model that is not
-/// done by then embeds them while they write.
+/// Goal: writers of a tenant wait for the last vectors only for a bounded time; a model that is
+/// slower embeds them while writers continue.
 #[test]
 fn a_slow_model_does_not_keep_the_writers_lock() {
     let rig = Rig::new();
@@ -291,8 +291,8 @@ fn a_slow_model_does_not_keep_the_writers_lock() {
     assert_eq!(engine.stats(&grant(), &access(&engine)).unwrap().model.dimension, Some(96));
 }
 
-/// Goal: of all tenants, one whose data are damaged is named with its reason, and those behind it
-/// are worked on; asked for alone, it is an error.
+/// Goal: in an order for all tenants, a tenant with damaged data is reported with the reason, and
+/// the tenants after it are worked on; in an order for it alone, it is an error.
 #[test]
 fn a_damaged_tenant_does_not_hold_others_up() {
     let rig = Rig::new();

@@ -1,4 +1,4 @@
-//! A catalog that is lost is rebuilt from what stands beside it, or the start says why not.
+//! Tests that a lost catalog is rebuilt from the other files, or that the start says why not.
 
 use std::path::PathBuf;
 
@@ -28,8 +28,8 @@ fn schema() -> TenantSchema {
     TenantSchema { fields: vec![field] }
 }
 
-/// A standard tenant with a schema, two sub-tenants, metadata changed later; one for vectors; an
-/// empty one; a deleted one.
+/// Creates a standard tenant with a schema, two sub-tenants and metadata changed later; one for
+/// vectors; an empty one; and a deleted one.
 fn filled() -> Rig {
     let rig = Rig::new();
     let engine = &rig.engine;
@@ -101,7 +101,7 @@ fn a_lost_catalog_is_rebuilt() {
     let before = look(&rig.engine);
     assert_eq!(before.len(), 3);
     assert!(rig.engine.take_first_key().is_some());
-    // A stale log and half a rebuilt file must not get in the way.
+    // A stale log and a partial rebuilt file must not get in the way.
     let rig = rig.restart(GatedEmbedder::default(), |data| {
         lose_catalog(data);
         std::fs::write(data.join("catalog.sqlite-wal"), "of the lost file").unwrap();
@@ -112,7 +112,7 @@ fn a_lost_catalog_is_rebuilt() {
     assert_eq!(look(engine), before);
     let gone = engine.find_tenant(&grant(), &tenant("gone")).unwrap_err();
     assert!(matches!(gone, EngineError::TenantNotFound));
-    // Writes go on where they were.
+    // Writes continue where they stopped.
     let next = engine.submit(&access(engine), submission("doc", "third", &Metadata::new()));
     assert_eq!(next.unwrap().version, 3);
     assert_eq!(settled(engine, "doc").status, JobStatus::Success);
@@ -133,7 +133,7 @@ fn a_lost_catalog_is_rebuilt() {
     assert_eq!(look(&rig.engine), after, "what was deleted stays so");
 }
 
-/// Goal: what was acknowledged and not processed yet is processed, the last version wins.
+/// Goal: uploads acknowledged and not yet processed are processed, and the last version wins.
 #[test]
 fn accepted_uploads_outlive_the_catalog() {
     let rig = Rig::new();
@@ -158,7 +158,7 @@ fn accepted_uploads_outlive_the_catalog() {
     }
 }
 
-/// Goal: of two versions the one that was accepted later wins, whatever the clock shows.
+/// Goal: of two versions, the one accepted later wins, whatever the clock said.
 #[test]
 fn a_clock_that_was_set_back_changes_no_order() {
     const HOUR: u64 = 3_600_000;
@@ -232,7 +232,7 @@ fn contradictions_are_refused_and_nothing_is_touched() {
     }
 }
 
-/// Goal: directories of earlier releases get descriptors, and what a deletion left over goes.
+/// Goal: directories of earlier releases get descriptors, and remains of deletions are removed.
 #[test]
 fn descriptors_are_completed_at_the_start() {
     let rig = filled();

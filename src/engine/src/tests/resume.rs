@@ -1,8 +1,8 @@
-//! No passage is embedded twice: after a stop in the middle, and when content did not change.
+//! Tests that no passage is embedded twice: after an interruption, or when content is unchanged.
 
 use super::*;
 
-/// Some hundred chunks, every one of them different.
+/// A text of `chunks` chunks, all of them different.
 fn long(chunks: usize) -> String {
     let sentence = |number: usize, at: usize| format!("Sentence {at} of part {number} is here. ");
     let paragraph = |number| (0..28).map(|at| sentence(number, at)).collect::<String>() + "\n\n";
@@ -39,7 +39,7 @@ fn a_stopped_server_goes_on_where_it_was() {
     assert!(progress.chunks > 512 && progress.share().unwrap() < 1.0);
 
     let rig = rig.restart(GatedEmbedder::default(), |data| {
-        // A kept file that is damaged costs its slice and nothing else.
+        // A damaged file of kept vectors only costs its own slice.
         let kept = std::fs::read_dir(data.join("v1/c")).unwrap().find_map(|collection| {
             let files = std::fs::read_dir(collection.unwrap().path().join("w")).ok()?;
             let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
@@ -76,7 +76,7 @@ fn unchanged_chunks_are_not_embedded_again() {
     let changed = rig.gate.embedded() - all;
     assert!((1..=3).contains(&changed), "{changed} of {all} chunks changed");
 
-    // Words that stand before every chunk change every vector.
+    // Words that precede every chunk change every vector.
     let before = rig.gate.embedded();
     let titled = map(serde_json::json!({"title": "Another"}));
     submit(&rig.engine, "doc", &text, &titled);

@@ -1,4 +1,4 @@
-//! Originals that nobody refers to go, all others stay.
+//! Tests that unreferenced originals are deleted, and all others stay.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,7 @@ use lodestone_types::{CollectionId, Origin, RandomIds, WebClient, WebFailure, We
 
 const HOUR: u64 = 3_600_000;
 
-/// An original as a crash before the writing of its job leaves it.
+/// Stores an original without a job, as after a crash before the job was written.
 fn orphan(engine: &Engine, at: Timestamp) -> Key {
     orphan_in(&*engine.store, access(engine).tenant.collection, at)
 }
@@ -38,8 +38,8 @@ fn exists(engine: &Engine, key: &Key) -> bool {
     engine.store.len(key).is_ok()
 }
 
-/// Goal: at a start, an hour later, and though the clock is set back, what is older than an hour
-/// and referred to by nobody goes; what is fresh, visible, waiting or failed stays.
+/// Goal: at a start, an hour later, and even if the clock is set back, originals that are
+/// unreferenced and over an hour old are deleted; recent, visible, waiting and failed ones stay.
 #[test]
 fn only_old_orphans_go() {
     let rig = Rig::new();
@@ -61,7 +61,7 @@ fn only_old_orphans_go() {
     wait_for("the sweep at the start", || (!exists(engine, &old)).then_some(()));
     assert!(exists(engine, &fresh));
     rig.clock.advance_millis(2 * HOUR);
-    // Any work wakes the thread; without any it looks every few seconds.
+    // Any work wakes the thread, which otherwise only checks every few seconds.
     engine.ingest.clear_deleted_tenants();
     wait_for("the sweep after an hour", || (!exists(engine, &fresh)).then_some(()));
     rig.clock.set_back_millis(100 * HOUR);
@@ -76,8 +76,8 @@ fn only_old_orphans_go() {
     assert_eq!(settled(engine, "waiting").status, JobStatus::Success);
 }
 
-/// Goal: no sweep takes an original from under an upload, whatever their order.
-/// Method: every upload is hours old when the next sweep looks, and sweeps never pause.
+/// Goal: no sweep deletes the original of an upload, in whatever order they run.
+/// Method: every upload is hours old when the next sweep runs, and sweeps never pause.
 #[test]
 fn sweeps_and_uploads_do_not_meet() {
     let rig = Rig::new();
@@ -112,7 +112,7 @@ fn sweeps_and_uploads_do_not_meet() {
     }
 }
 
-/// The web, in which every page takes hours to come.
+/// A web client for which every page takes hours to arrive.
 #[derive(Debug)]
 struct SlowWeb(Arc<ManualClock>);
 
@@ -129,8 +129,8 @@ impl WebClient for SlowWeb {
     }
 }
 
-/// Goal: between its storage and the note of the catalog, a page that was asked for hours ago is no
-/// orphan of which a sweep might think that it is old.
+/// Goal: between its storage and its entry in the catalog, a page that was requested hours ago does
+/// not look like an old orphan to a sweep.
 #[test]
 fn a_page_is_as_old_as_its_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -155,19 +155,19 @@ fn a_page_is_as_old_as_its_file() {
     engine.shut_down();
 }
 
-/// A process that writes to a shared store, the threads of its ingest not started.
+/// A process that writes to a shared store, without its ingest threads running.
 pub(super) struct Process {
     pub(super) catalog: Catalog,
     registry: Arc<Registry>,
     pub(super) ingest: Arc<Ingest>,
 }
 
-/// A process that takes `store` over.
+/// Creates a process that takes over `store`.
 fn process_over(store: &Arc<dyn BlobStore>, dir: &Path, clock: &Arc<ManualClock>) -> Process {
     process_with(store, dir, clock, None)
 }
 
-/// A process that takes `store` over, with a generator that reads for graphs.
+/// Creates a process that takes over `store`, with a generator for graphs.
 pub(super) fn process_with(
     store: &Arc<dyn BlobStore>,
     dir: &Path,
@@ -211,8 +211,8 @@ pub(super) fn make_tenant(catalog: &Catalog, name: &str) -> Arc<lodestone_catalo
     catalog.create_tenant(name, TenantMode::Standard, None).unwrap()
 }
 
-/// Goal: a process that wakes hours after another one has taken over takes what that one was given
-/// for nothing that nobody refers to.
+/// Goal: a process that wakes up hours after another one has taken over does not take the other's
+/// originals for orphans.
 #[test]
 fn a_process_that_was_succeeded_deletes_no_original() {
     let store: Arc<dyn BlobStore> = Arc::new(FaultyBlobs::new(Arc::<MemoryBlobs>::default()));
@@ -230,8 +230,8 @@ fn a_process_that_was_succeeded_deletes_no_original() {
     assert!(store.len(&given).is_ok());
 }
 
-/// Goal: the hourly search opens no tenant of a bucket, which would be fetched whole, and looks
-/// through those that are open.
+/// Goal: the hourly sweep opens no tenant of a bucket, since that would download it, but sweeps
+/// those that are open.
 #[test]
 fn tenants_of_a_bucket_are_not_opened_to_be_swept() {
     let store: Arc<dyn BlobStore> = Arc::new(FaultyBlobs::new(Arc::<MemoryBlobs>::default()));
@@ -246,7 +246,7 @@ fn tenants_of_a_bucket_are_not_opened_to_be_swept() {
     let orphan = orphan_in(&*store, open.collection, old);
     let threads = ingest.start();
     wait_for("the sweep of the open tenant", || {
-        // The one whose name comes first is looked at first.
+        // The tenant whose name comes first is swept first.
         clock.advance_millis(1000);
         ingest.clear_deleted_tenants();
         store.len(&orphan).is_err().then_some(())

@@ -1,4 +1,4 @@
-//! Goal: events reach their receivers whatever others do, and a failure is never the end of the
+//! Goal: events reach their receivers whatever other receivers do, and no failure stops the
 //! dispatcher.
 
 use parking_lot::{Condvar, Mutex};
@@ -12,7 +12,7 @@ use lodestone_types::{
     WebhookClient,
 };
 
-/// A client whose receivers do as their paths say.
+/// A client whose receivers behave as their paths say.
 #[derive(Debug, Default)]
 struct Receivers {
     state: Mutex<State>,
@@ -21,7 +21,7 @@ struct Receivers {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Paths of the messages, in the order of their arrival, with the ids of their events.
+    /// Paths of the messages in order of arrival, with the ids of their events.
     came: Vec<(String, String)>,
     hanging: usize,
     hanging_max: usize,
@@ -57,7 +57,7 @@ impl WebhookClient for Receivers {
 }
 
 impl Receivers {
-    /// Waits until so many messages came for a path; the ids of their events.
+    /// Waits for `count` messages to a path; returns the ids of their events.
     fn wait_for(&self, path: &str, count: usize) -> Vec<String> {
         wait_for(path, || {
             let state = self.state.lock();
@@ -145,7 +145,7 @@ fn receivers_that_hang_leave_the_others_alone() {
     hooked.receivers.wait_for("/hangs", (WEBHOOKS_MAX - 1) * WEBHOOK_SENDERS_EACH);
     let most = hooked.receivers.state.lock().hanging_max;
     assert_eq!(most, (WEBHOOKS_MAX - 1) * WEBHOOK_SENDERS_EACH);
-    // A stop waits a moment for what is under way, and no longer.
+    // Stopping waits a moment for attempts in flight, and no longer.
     hooked.engine.shut_down();
     assert!(hooked.receivers.state.lock().hanging > 0);
     hooked.receivers.release();

@@ -1,4 +1,5 @@
-//! Attempts whose end the catalog cannot record at first, and ends during a look at the catalog.
+//! Tests of attempts whose outcome cannot be recorded at first, and of attempts that end during a
+//! poll.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +14,7 @@ use lodestone_types::{
     SourceDetail, SourceId, SourceKind, SubTenantId, TenantId, TenantMode, Timestamp,
 };
 
-/// A receiver that takes everything, and counts.
+/// A receiver that accepts and counts everything.
 #[derive(Debug, Default)]
 struct Taking(AtomicUsize);
 
@@ -28,7 +29,7 @@ impl WebhookClient for Taking {
     }
 }
 
-/// Has the event of a deletion become due.
+/// Makes the event of a deletion due.
 fn delete_a_source(catalog: &Catalog, tenant: &str, at: Timestamp) {
     let id = TenantId::parse(tenant).unwrap();
     let collection = catalog.create_tenant(id, TenantMode::Standard, None).unwrap().collection;
@@ -55,8 +56,8 @@ fn delete_a_source(catalog: &Catalog, tenant: &str, at: Timestamp) {
     catalog.cancel_sources(collection, &sub_tenant, &[source]).unwrap();
 }
 
-/// Goal: what was sent while the catalog could not be written is sent once, and nothing else is
-/// sent meanwhile. Method: the store of the catalog's log is away.
+/// Goal: a message sent while the catalog could not be written is sent once, and nothing else is
+/// sent meanwhile. Method: the store of the catalog's log is unavailable.
 #[test]
 fn an_end_that_cannot_be_recorded_is_kept_and_nothing_is_sent_meanwhile() {
     let directory = tempfile::tempdir().unwrap();
@@ -102,7 +103,7 @@ fn an_end_that_cannot_be_recorded_is_kept_and_nothing_is_sent_meanwhile() {
     assert!(rows.len() == 2 && rows.iter().all(|row| row.state == DeliveryState::Delivered));
 }
 
-/// A clock that does something before its next reading.
+/// A clock that runs a callback before its next reading.
 #[derive(Default)]
 struct Hooked(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
@@ -120,9 +121,10 @@ impl Clock for Hooked {
     }
 }
 
-/// Goal: what ends while the dispatcher looks for the next event is not slept over. Method: the
-/// catalog reads the clock after the dispatcher has seen what is under way, and before it counts
-/// the wake-ups that it knows of.
+/// Goal: an attempt that ends while the dispatcher asks for the next event does not leave it
+/// asleep.
+/// Method: the catalog reads the clock after the dispatcher has read the attempts in flight, and
+/// before the catalog counts the wake-ups that it has seen.
 #[test]
 fn an_end_during_a_look_is_not_slept_over() {
     let directory = tempfile::tempdir().unwrap();
@@ -143,7 +145,7 @@ fn an_end_during_a_look_is_not_slept_over() {
     let begun = Instant::now();
     webhooks.stop();
     assert!(begun.elapsed() < IDLE / 2, "{:?}", begun.elapsed());
-    // As does the end of an attempt.
+    // The end of an attempt does the same.
     let sending = webhooks.senders.lock().sending.clone();
     webhooks.senders.lock().is_stopping = false;
     assert!(!webhooks.has_changed_since(&sending));
