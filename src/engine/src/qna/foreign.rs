@@ -1,4 +1,4 @@
-//! Answers from texts in other languages than the question's.
+//! Answers from texts in languages other than the question's.
 
 use crate::qna::{Grounds, QnaRequest};
 use crate::{Engine, EngineError, TenantAccess};
@@ -6,13 +6,14 @@ use lodestone_answer::translation::Gloss;
 use lodestone_answer::{Answer, Answerer};
 use lodestone_types::RetrievedChunk;
 
-/// An answer and the chunks around those that it rests on.
+/// An answer, and the chunks surrounding those that it was extracted from.
 type ForeignAnswer = (Answer, Vec<RetrievedChunk>);
 
 impl Engine {
-    /// The answer from texts in other languages, where the one in the question's own is abstained
-    /// or holds little of the question, and they say clearly more. Their chunks are the grounds
-    /// then, and the question stands there as it was written.
+    /// Tries to answer from texts in other languages, if the answer in the question's own language
+    /// is an abstention or covers little of the question. Returns the foreign answer only if it is
+    /// clearly better. Its chunks then replace the grounds, with the question as originally
+    /// written.
     pub(super) fn foreign(
         &self,
         access: &TenantAccess,

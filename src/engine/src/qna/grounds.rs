@@ -1,4 +1,4 @@
-//! The search behind a question.
+//! The search that provides the grounds of an answer.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use lodestone_answer::generate::{Understood, Usage};
 use lodestone_answer::{Correction, corrected};
 use lodestone_types::{RetrievedChunk, SourceId, limits};
 
-/// The grounds of an answer: the question as understood and the results of its search.
+/// The grounds of an answer: the question as understood, and the results of its search.
 #[derive(Debug)]
 pub struct Grounds {
     /// The search results.
     pub retrieved: Retrieved,
-    /// The question as it stands alone.
+    /// The question, rewritten to be understood without the conversation.
     pub question: String,
-    /// The question before its words were corrected.
+    /// The rewritten question before its words were corrected.
     pub(super) written: String,
-    /// The turns before it, oldest first, each a question and its answer.
+    /// The preceding turns, oldest first, each a question and its answer.
     pub past: Vec<(String, String)>,
-    /// The queries of the search where the generator has made them; else empty.
+    /// The search queries written by the generator; empty if it wrote none.
     pub queries: Vec<String>,
-    /// Words of the question that occur nowhere and were read as others, where no generator reads
-    /// it.
+    /// Words of the question that occur nowhere and were replaced by similar ones. Only done
+    /// without a generator.
     pub corrections: Vec<Correction>,
-    /// Tokens of the generator for understanding the question.
+    /// Tokens that the generator used to understand the question.
     pub usage: Usage,
 }
 
 impl Engine {
-    /// Understands a question from the turns before it, by the generator where there is one and it
-    /// may help, else by rule; and searches. Of a question in parts each part is searched for, and
-    /// the results are merged.
+    /// Interprets a question in the light of the preceding turns, with the generator if there is
+    /// one and the request allows it, and by rules otherwise; then searches. Each part of a split
+    /// question is searched for as well, and the results are merged.
     pub(super) fn grounds(
         &self,
         access: &TenantAccess,
@@ -47,7 +47,7 @@ impl Engine {
                 let cancel = access.context.cancel();
                 let query = &search.query;
                 let understood = writer.understand(query, &past, request.may_split, cancel);
-                // The generator has limits of its own.
+                // The generator has time limits of its own, so the request's limit starts again.
                 (understood, &access.restarted())
             }
             _ => (Understood::by_rule(&search.query, &past), access),
@@ -95,10 +95,10 @@ impl Engine {
     }
 }
 
-/// Merges the results of the parts of a question: from each in turn its next best chunk until there
-/// are enough, so that no part is crowded out by another; then by score, as any other result. The
-/// results of the whole question come first and give everything but the chunks. No source has more
-/// chunks than `per_source_max`.
+/// Merges the results for the parts of a question. Takes the next best chunk from each in turn
+/// until there are enough, so that no part crowds out another, and then sorts by score like any
+/// other result. The results for the whole question come first and provide everything except the
+/// chunks. No source has more than `per_source_max` chunks.
 fn merged(
     mut pools: Vec<Retrieved>,
     chunks_max: usize,
@@ -113,7 +113,7 @@ fn merged(
         first.timings.total += pool.timings.total;
         first.segments_missing = first.segments_missing.max(pool.segments_missing);
         first.embedder_fails |= pool.embedder_fails;
-        // One part without the reranker, and the whole does not rest on it.
+        // If one part went without the reranker, the whole does not rest on it.
         first.reranker = first.reranker.filter(|_| pool.reranker.is_some());
         first.is_reranked_in_part |= pool.is_reranked_in_part;
         if let (Some(all), Some(relations)) = (&mut first.relations, pool.relations) {
@@ -148,7 +148,7 @@ fn merged(
             break;
         }
     }
-    // Stable: equal scores keep the order in which they were taken.
+    // The sort is stable: equal scores stay in the order in which they were taken.
     taken.sort_by(|a, b| b.score.total_cmp(&a.score));
     if let Some(relations) = &mut first.relations {
         relations.of_chunks.retain(|chunk, _| position_of.contains_key(chunk));
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use lodestone_answer::testing::chunk;
 
-    /// The parts of a question share one limit for each source.
+    /// Goal: the parts of a question share one limit per source.
     #[test]
     fn merged_parts_keep_to_the_limit_a_source() {
         let part = |words: &str| {

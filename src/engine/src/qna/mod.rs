@@ -1,15 +1,15 @@
-//! Answering a question: understand it, search, write the answer, tell it piece by piece.
+//! Answers a question: understands it, searches, writes the answer, and streams it in pieces.
 //!
 //! ```text
-//! past turns, question -> grounds: what to search for, one search a part, merged
-//!   -> start -> by a generator:            sources -> tokens as they are written
-//!            -> by sentences of chunks:    text -> sources -> tokens
-//!               (no generator; or it fails before its first token, then with its sources)
-//!   -> QnaAnswer (then [`Engine::remember`], once the client has all of it)
+//! past turns, question -> grounds: what to search for, one search per part, merged
+//!   -> start -> with a generator:             sources -> tokens as they are written
+//!            -> with sentences of chunks:     text -> sources -> tokens
+//!               (no generator, or it fails before its first token, then with its sources)
+//!   -> QnaAnswer (followed by [`Engine::remember`] once the client has received all of it)
 //! ```
-//! Work for a client that has gone ends at the next arrow, and a generator in the middle of its
-//! text. Sources are numbered by relevance where a generator is configured, at once as in a
-//! stream, where they are told before the first token.
+//! When a client disconnects, the work ends at the next arrow, and a generator stops mid-text. With
+//! a generator, sources are numbered by relevance even if the answer is not streamed, because a
+//! stream announces them before the first token.
 //!
 //! - `grounds`: the search behind a question; `quotes`: the passages behind an answer
 //! - `foreign`: answers from texts in other languages
@@ -39,74 +39,74 @@ use lodestone_embed::Embedder;
 use lodestone_types::RetrievedChunk;
 use lodestone_types::id::SessionId;
 
-/// Name of the model that writes answers without a generator.
+/// Model name reported for answers written without a generator.
 const EXTRACTIVE: &str = "extractive";
 
-/// The turns before a question.
+/// The conversation that precedes a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Conversation {
-    /// Nothing.
+    /// None.
     #[default]
     New,
-    /// The turns of a session.
+    /// The turns of a stored session.
     Session(SessionId),
-    /// Questions with their answers, oldest first.
+    /// Questions with their answers, oldest first, as sent by the client.
     Told(Vec<(String, String)>),
 }
 
 /// A question to answer.
 #[derive(Debug, Clone)]
 pub struct QnaRequest {
-    /// The search for its grounds; the query is the question.
+    /// The search for the grounds; its query is the question.
     pub search: RetrieveRequest,
-    /// The conversation it belongs to.
+    /// The conversation that the question belongs to.
     pub conversation: Conversation,
-    /// Whether an answer is wanted, not only its sources; a generator, if there is one, may help.
+    /// Whether an answer is wanted, not only its sources. Only then a generator is used.
     pub ai_generation: bool,
-    /// Whether the generator may split the question; each part is then searched for.
+    /// Whether the generator may split the question into parts, each of which is then searched for.
     pub may_split: bool,
     /// Name of the user, for the generator; possibly empty.
     pub user_name: String,
-    /// Wishes of the user as to form, for the generator; possibly empty.
+    /// The user's wishes about form, for the generator; possibly empty.
     pub user_instructions: String,
-    /// Wishes of the user as to how it is written, for the generator.
+    /// Sampling parameters for the generator.
     pub sampling: Sampling,
-    /// Functions that the client offers to the generator; without a generator of no effect.
+    /// Functions that the client offers to the generator; ignored without one.
     pub tools: Option<Tools>,
 }
 
-/// An event of an answer that is being made: a `Start`, then `Sources`, then any number of
+/// An event while an answer is being made: one `Start`, then one `Sources`, then any number of
 /// `Token`.
 #[derive(Debug)]
 pub enum AnswerEvent<'a> {
-    /// The search is done. The model that will write the answer, if one is wanted.
+    /// The search is done. Contains the model that will write the answer, if one is wanted.
     Start(Option<&'a str>),
-    /// The sources of the answer, as they are numbered in it.
+    /// The sources of the answer, in the order of their numbers.
     Sources(&'a Grounds, &'a [AnswerSource]),
-    /// The next piece of the text. At most [`lodestone_answer::DELTAS_MAX`] unless a generator
-    /// writes.
+    /// The next piece of the text. At most [`lodestone_answer::DELTAS_MAX`] pieces, unless a
+    /// generator writes.
     Token(&'a str),
 }
 
-/// Takes the events of an answer; breaking off ends the work.
+/// Receives the events of an answer; returning `Break` cancels the work.
 pub type AnswerSink<'a> = &'a mut dyn FnMut(AnswerEvent<'_>) -> ControlFlow<()>;
 
 /// A finished answer.
 #[derive(Debug)]
 pub struct QnaAnswer {
-    /// The text; empty where no answer is wanted.
+    /// The text; empty if no answer was wanted.
     pub text: String,
-    /// Sources; `[n]` of the text refers to the n-th.
+    /// The sources; `[n]` in the text refers to the n-th of them.
     pub sources: Vec<AnswerSource>,
-    /// The passages that it cites, in its order.
+    /// The cited passages, in the order of their citations.
     pub quotes: Vec<Quote>,
-    /// The search results that it rests on.
+    /// The search results that the answer rests on.
     pub grounds: Grounds,
     /// Model, usage and errors behind the text.
     pub generation: Generation,
-    /// Milliseconds for writing the answer.
+    /// Milliseconds spent on writing the answer.
     pub answer_ms: f64,
-    /// Milliseconds from beginning to end.
+    /// Milliseconds in total.
     pub total_ms: f64,
 }
 
@@ -117,37 +117,37 @@ pub struct Generation {
     pub model: Option<String>,
     /// Whether it was written without a generator.
     pub is_fallback: bool,
-    /// Error of the generator that should have written it.
+    /// The error of the generator that should have written it.
     pub error: Option<GenerateError>,
-    /// Tokens of all calls of the generator.
+    /// Tokens used by all calls of the generator.
     pub usage: Usage,
-    /// Why the generator stopped, in its word.
+    /// The generator's own word for why it stopped.
     pub finish_reason: Option<String>,
-    /// Calls of the client's functions that the generator wants.
+    /// Calls of the client's functions that the generator requests.
     pub tool_calls: Vec<ToolCall>,
-    /// Number of chunks that were shown to the generator.
+    /// Number of chunks shown to the generator.
     pub chunks_shown: usize,
-    /// Citations that their sources do not support.
+    /// Citations that are not supported by their sources.
     pub unsupported: Vec<Unsupported>,
-    /// Whether an extracted answer tells what several editions of one document say.
+    /// Whether an extracted answer reports differences between several editions of a document.
     pub has_conflict: bool,
-    /// Language of the passages of an extracted answer where it is another than the question's, by
-    /// its code of ISO 639-1.
+    /// ISO 639-1 code of the language of an extracted answer's passages, if it differs from the
+    /// question's.
     pub language: Option<&'static str>,
 }
 
-/// The text of an answer with its sources.
+/// The text of an answer with its sources, quotes and generation.
 type Draft = (String, Vec<AnswerSource>, Vec<Quote>, Generation);
 
 impl Engine {
-    /// Answers a question and tells `sink`, if there is one, what is ready on the way. In a
-    /// session the turns before the question help to understand it; the filters of the search are
-    /// its own.
+    /// Answers a question and passes each event to `sink`, if there is one. In a session, the
+    /// preceding turns help to understand the question; the search filters are those of the
+    /// request.
     ///
     /// # Errors
-    /// As [`Self::retrieve`], before `start`. Errors of the model and, where the settings want no
-    /// fallback or some of its text was told already, of the generator, whose time is not part of
-    /// the request's. [`GenerateError::Cancelled`] when the sink breaks off.
+    /// See [`Self::retrieve`], before `Start`. Errors of the model. Errors of the generator, if the
+    /// settings allow no fallback or some of its text was already sent; its time is not part of the
+    /// request's. [`GenerateError::Cancelled`] if the sink breaks off.
     pub fn qna(
         &self,
         access: &TenantAccess,
@@ -162,7 +162,7 @@ impl Engine {
             Some(sink) => (Delivery::Streamed, sink),
             None => (Delivery::Whole, &mut silent),
         };
-        // Without chunks there is nothing for a generator to write about, unless it may call.
+        // Without chunks the generator has nothing to write about, unless it may call functions.
         let has_grounds = !grounds.retrieved.chunks.is_empty() || request.tools.is_some();
         let is_wanted = request.ai_generation && has_grounds;
         let writer = self.writer.as_ref().filter(|_| is_wanted);
@@ -191,7 +191,7 @@ impl Engine {
         Ok(QnaAnswer { text, sources, quotes, grounds, generation, answer_ms, total_ms })
     }
 
-    /// The answer of a generator; where it fails before its first token, sentences of the chunks.
+    /// Lets the generator answer; if it fails before its first token, extracts sentences instead.
     fn generate(
         &self,
         writer: &Writer,
@@ -240,7 +240,7 @@ impl Engine {
             Err(error) => error,
         };
         let must_call = request.tools.as_ref().is_some_and(Tools::must_be_called);
-        // Results of tools that are too long are not answered as if there were none.
+        // If results of tools are too long, the request must not be answered as if there were none.
         let is_too_long =
             request.tools.is_some() && matches!(error, GenerateError::QuestionTooLong { .. });
         let may_extract = self.settings.llm_fallback && !must_call && !is_too_long;
@@ -254,8 +254,9 @@ impl Engine {
         Ok((text, sources, quotes, generation))
     }
 
-    /// The answer without a generator: sentences of the chunks, or none where none is wanted. Where
-    /// no generator is configured, texts in other languages may answer, which then are the grounds.
+    /// Answers without a generator: sentences of the chunks, or only sources if no answer is
+    /// wanted. If no generator is configured, texts in other languages may answer; their chunks
+    /// then become the grounds.
     fn extract(
         &self,
         access: &TenantAccess,
@@ -293,15 +294,15 @@ impl Engine {
         Ok((answer.text, answer.sources, quotes, generation))
     }
 
-    /// The model that compares sentences for a tenant: that of its vectors. Where it is not loaded,
-    /// another one compares sentences as well.
+    /// The model that compares sentences for a tenant: the one that made its vectors or, if that is
+    /// not loaded, the current one, which serves the purpose as well.
     fn comparing(&self, access: &TenantAccess) -> &Arc<dyn Embedder> {
         let snapshot = access.collection.snapshot();
         let model = self.models.of(&snapshot.manifest, access.tenant.embedding_model.as_deref());
         model.unwrap_or(self.models.current())
     }
 
-    /// The chunks around those that were found.
+    /// The chunks surrounding those that were found.
     fn around(
         &self,
         access: &TenantAccess,
@@ -312,12 +313,12 @@ impl Engine {
         })
     }
 
-    /// The writer of generated answers, where a generator is configured.
+    /// The writer of generated answers, if a generator is configured.
     pub fn writer(&self) -> Option<&Writer> {
         self.writer.as_ref()
     }
 
-    /// A query as it should be searched behind a conversation, by the same rule as a question.
+    /// Completes a query from the conversation that precedes it, by the same rules as a question.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -330,7 +331,8 @@ impl Engine {
         Ok(contextualise(query, &self.past_turns(access, conversation)?))
     }
 
-    /// Adds a turn to a session. A question that wanted no answer is no turn; it keeps the session.
+    /// Adds a turn to a session. A question without an answer adds no turn, but keeps the session
+    /// alive.
     ///
     /// # Errors
     /// Errors of the catalog.
@@ -350,12 +352,12 @@ impl Engine {
     }
 }
 
-/// Tells a text that is there as a whole.
+/// Sends a complete text in pieces.
 fn tell_text(sink: AnswerSink<'_>, text: &str) -> Result<(), EngineError> {
     deltas(text).iter().try_for_each(|piece| told(sink(AnswerEvent::Token(piece))))
 }
 
-/// An error where the sink has broken off.
+/// Converts a break of the sink to an error.
 fn told(flow: ControlFlow<()>) -> Result<(), EngineError> {
     match flow {
         ControlFlow::Continue(()) => Ok(()),

@@ -1,4 +1,4 @@
-//! The passages that an answer rests on, each with the chunk that it stands in.
+//! The passages that an answer rests on, each with the chunk that contains it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -7,23 +7,24 @@ use lodestone_answer::{Answer, AnswerSource, question_terms, sentences};
 use lodestone_text::HybridQuery;
 use lodestone_types::RetrievedChunk;
 
-/// Marks of a generated answer whose passages are looked for.
+/// Maximum number of citation marks of a generated answer for which passages are searched.
 const MARKS_MAX: usize = 40;
 
 /// A passage that an answer cites.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quote {
-    /// The `n` of `[n]`.
+    /// The `n` of the mark `[n]`.
     pub number: usize,
-    /// The chunk that it stands in; not always one of those retrieved, but of the same source.
+    /// The chunk that contains it; not always a retrieved one, but of the same source.
     pub chunk: RetrievedChunk,
-    /// The passage: as the answer has it, or, of a generated answer, as the chunk has it.
+    /// The passage: as in an extracted answer or, for a generated answer, as in the chunk.
     pub text: String,
-    /// Its Unicode characters in the text of the source.
+    /// Range of the passage in the text of the source, in Unicode characters.
     pub document_chars: Range<usize>,
 }
 
-/// The passages of an extracted answer, which cites the chunks found and then those around them.
+/// The passages of an extracted answer, which cites first the found chunks, then the surrounding
+/// ones.
 pub(super) fn extracted(
     answer: &Answer,
     chunks: &[RetrievedChunk],
@@ -38,8 +39,9 @@ pub(super) fn extracted(
     answer.citations.iter().map(quote).collect()
 }
 
-/// The passages behind a generated answer: for each mark of a sentence the sentence of the cited
-/// source that shares most terms with it. A mark whose source shares none has no passage.
+/// The passages behind a generated answer: for each citation mark, the sentence of the cited source
+/// that shares most terms with the sentence before the mark. Marks without shared terms get no
+/// passage.
 pub(super) fn generated(
     text: &str,
     sources: &[AnswerSource],
@@ -52,7 +54,7 @@ pub(super) fn generated(
         let Ok(number) = inside.parse::<usize>() else { continue };
         let source = number.checked_sub(1).and_then(|position| sources.get(position));
         let Some(source) = source else { continue };
-        // Several marks may stand behind one sentence.
+        // Several marks may follow one sentence.
         let said = match text[before..at].contains(char::is_alphanumeric) {
             true => &text[before..at],
             false => text[..before].trim_end(),
@@ -71,7 +73,7 @@ pub(super) fn generated(
     quotes
 }
 
-/// The sentence of a source that shares most terms with what was said.
+/// The sentence of a source that shares most terms with `said`.
 fn nearest<'c>(
     said: &str,
     source: &AnswerSource,

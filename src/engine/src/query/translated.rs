@@ -1,4 +1,4 @@
-//! The search for a question's words in texts of other languages.
+//! Keyword search for a question's words in texts of other languages.
 
 use crate::query::hydrate::{Ranked, hydrate};
 use crate::query::legs::SegmentScope;
@@ -10,24 +10,25 @@ use lodestone_storage::collection::Snapshot;
 use lodestone_text::HybridQuery;
 use lodestone_types::{RequestContext, RetrievedChunk, ScoreParts, SubTenantId, TenantSchema};
 
-/// Words of a question whose translations must occur, or all of them if it has fewer.
+/// Number of a question's words whose translations must occur, or all of them if it has fewer.
 const WORDS_MIN: usize = 2;
-/// Words of one beginning that are looked at in a segment's dictionary.
+/// Maximum words with a given beginning that are read from a segment's dictionary.
 const LISTED_MAX: usize = 256;
-/// Forms of the translations of one word that are searched for.
+/// Maximum forms of one word's translations that are searched for.
 const FORMS_MAX: usize = 32;
-/// Letters of a beginning that is looked up; a shorter word is looked up as it is.
+/// Minimum letters of a beginning; a shorter word is looked up as it is.
 const BEGINNING_LETTERS_MIN: usize = 3;
-/// Chunks of one language whose text is read to tell it, and those that are taken.
+/// Maximum chunks per language whose text is read to detect its language; below, how many are kept.
 const READ_MAX: usize = 48;
 const TAKEN_MAX: usize = 8;
 
 impl Query {
-    /// The chunks in other languages that hold most of a question's words, best first: one search
-    /// by words in each language whose words occur. Scores are shares of the best one's.
+    /// The chunks in other languages that contain most of a question's words, best first: one
+    /// keyword search per language in which its words occur. Scores are relative to the best
+    /// chunk's.
     ///
     /// # Errors
-    /// [`QueryError::Filter`] for a bad filter; [`QueryError::Stopped`]; errors of the disk.
+    /// [`QueryError::Filter`] for an invalid filter; [`QueryError::Stopped`]; errors of the disk.
     pub(crate) fn translated(
         &self,
         context: &RequestContext,
@@ -61,7 +62,7 @@ impl Query {
     }
 }
 
-/// The best rows of one language; none where too few of its words occur.
+/// The best rows in one language; none if too few of the words occur in it.
 fn of_language(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -71,7 +72,7 @@ fn of_language(
     let (mut words, mut found, mut known) = (Vec::new(), 0, 0);
     for wanted in gloss.wanted() {
         if wanted.concepts.is_empty() {
-            // A name or a code is the same in all languages.
+            // Names and codes are the same in all languages.
             words.push(vec![wanted.text.clone()]);
             continue;
         }
@@ -102,7 +103,7 @@ fn of_language(
     Ok(taken)
 }
 
-/// The words of the dictionaries that are forms of a word's translations.
+/// The words in the dictionaries that are forms of a word's translations.
 fn forms(
     context: &RequestContext,
     segments: &[SegmentScope],
@@ -113,7 +114,7 @@ fn forms(
     let mut forms: Vec<String> = Vec::new();
     let phrases = wanted.concepts.iter().flat_map(|concept| lexicon.words(*concept, language));
     for phrase in phrases {
-        // A phrase is looked for by its longest word.
+        // A phrase is searched by its longest word.
         let longest = phrase.split_whitespace().max_by_key(|word| word.chars().count());
         let Some(longest) = longest else { continue };
         let is_phrase = longest.len() < phrase.len();
@@ -142,8 +143,8 @@ fn forms(
     Ok(forms)
 }
 
-/// The beginnings of the forms of a word: German ones also with an umlaut, French ones also behind
-/// an article.
+/// The possible beginnings of a word's forms: in German also with an umlaut, in French also after
+/// an elided article.
 fn beginnings(word: &str, language: Language) -> Vec<String> {
     let mut beginning = language.beginning(word);
     if beginning.chars().count() < BEGINNING_LETTERS_MIN {
@@ -154,7 +155,7 @@ fn beginnings(word: &str, language: Language) -> Vec<String> {
         Language::German => {
             let vowel = beginning.char_indices().rev().find(|(_, c)| "aou".contains(*c));
             if let Some((at, vowel)) = vowel {
-                // Of `au` the first letter has the umlaut.
+                // In `au`, the umlaut is on the first letter.
                 let is_au = vowel == 'u' && beginning[..at].ends_with('a');
                 let (at, umlaut) = match vowel {
                     'u' if is_au => (at - 1, "ä"),

@@ -1,4 +1,4 @@
-//! The words of a scope, for what a question may mean.
+//! The words of a scope, used to correct the words of a question.
 
 use std::cell::Cell;
 
@@ -9,16 +9,17 @@ use lodestone_answer::{Correction, Vocabulary, corrections};
 use lodestone_storage::collection::Snapshot;
 use lodestone_types::{Filter, RequestContext, SubTenantId};
 
-/// Words of dictionaries that are looked at for one question: some 20 ms.
+/// Maximum dictionary words read for one question; takes about 20 ms.
 const LISTED_MAX: usize = 1 << 18;
-/// Words that are looked up in all segments for one question.
+/// Maximum words looked up in all segments for one question.
 const LOOKED_UP_MAX: usize = 256;
 
 impl Query {
-    /// The words of a question that occur nowhere in a scope and are read as others that do.
+    /// The words of a question that occur nowhere in a scope, with the similar words they are read
+    /// as.
     ///
     /// # Errors
-    /// [`QueryError::Stopped`] where the request is over; damage.
+    /// [`QueryError::Stopped`] if the request is over; damaged data.
     pub fn corrections(
         &self,
         context: &RequestContext,
@@ -46,7 +47,7 @@ impl Query {
     }
 }
 
-/// The words of some segments, as far as the bounds of one question go.
+/// The words of some segments, within the limits of one question.
 struct Words<'a> {
     context: &'a RequestContext,
     segments: &'a [SegmentScope],
@@ -57,7 +58,7 @@ struct Words<'a> {
 impl Vocabulary for Words<'_> {
     type Error = QueryError;
 
-    /// Beyond the bound every word counts as one that occurs.
+    /// Beyond the limit, every word counts as one that occurs.
     fn rows(&self, word: &str) -> Result<u64, QueryError> {
         let Some(left) = self.looked_up.get().checked_sub(1) else { return Ok(1) };
         self.looked_up.set(left);
@@ -78,7 +79,7 @@ impl Vocabulary for Words<'_> {
             let index = segment.live.segment.text_index();
             index.words_from(&initial.to_string(), self.listed.get(), |other| {
                 self.listed.set(self.listed.get().saturating_sub(1));
-                // No correction has more edits.
+                // Corrections have at most two edits.
                 if other.chars().count().abs_diff(letters) <= 2 {
                     found.push(other.to_owned());
                 }
