@@ -25,7 +25,7 @@ pub struct Components {
     pub other_embedders: Vec<Arc<dyn Embedder>>,
     /// The reranker of `accurate` searches, if any.
     pub reranker: Option<Arc<dyn Reranker>>,
-    /// The model that reads extractive answers out of passages, if any.
+    /// The model that scores candidate passages of extractive answers, if any.
     pub reader: Option<Arc<dyn Reranker>>,
     /// The sparse model, if any.
     pub sparse: Option<Arc<SparseModel>>,

@@ -267,7 +267,7 @@ impl Engine {
         &**self.models.current()
     }
 
-    /// The model that picks answers out of passages for extractive answers, if one is loaded.
+    /// The model that scores candidate passages of extractive answers, if one is loaded.
     pub fn reader(&self) -> Option<&dyn Reranker> {
         self.answerer.reader()
     }

@@ -58,7 +58,7 @@ impl fmt::Display for Location {
 /// Opens locations, with the settings for buckets.
 #[derive(Debug, Clone)]
 pub struct Opener {
-    /// Endpoint and credentials of buckets.
+    /// Endpoint and region of S3-compatible buckets.
     pub settings: BucketSettings,
     /// Certificate authorities trusted for the connection.
     pub authorities: Authorities,

@@ -21,7 +21,7 @@ pub(super) struct SegmentScope {
     pub(super) live: Arc<LiveSegment>,
     pub(super) scope: Arc<ScopeRows>,
     /// Rows of the scope that pass the filter, if there is one. Without a filter it is set if the
-    /// scope is a large part of the segment.
+    /// scope is only a part of the segment, and has many rows.
     passing: Option<Arc<RowFilter<'static>>>,
     pub(super) rows: u64,
     /// Whether another node searches it.
