@@ -194,7 +194,7 @@ impl MemoryBudget {
         }
         promised.running.insert(claim);
         promised.bytes = promised.bytes.saturating_add(bytes);
-        // Claims behind this one may fit beside it.
+        // Those behind it may fit beside it.
         self.given_back.notify_all();
         Some(Share { budget: self, claim: Some(claim), bytes })
     }
