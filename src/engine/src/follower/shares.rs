@@ -27,8 +27,8 @@ const REST: Duration = Duration::from_secs(60);
 /// Time for which a node gets no tasks after it did not answer in time, since each search would
 /// wait for it again.
 const LOST_REST: Duration = Duration::from_secs(5);
-/// A node may exceed the average load by the `1/OVERLOAD` part of it, so that few segments move
-/// when nodes come and go (Mirrokni, Thorup and Zadimoghaddam 2018).
+/// Divisor of the average load that gives how much of it a node may have on top, so that few
+/// segments move when nodes come and go (Mirrokni, Thorup and Zadimoghaddam 2018).
 const OVERLOAD: u64 = 4;
 
 /// A collection and a snapshot of one of its versions.

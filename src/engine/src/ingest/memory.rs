@@ -74,7 +74,7 @@ pub(crate) fn drawing_bytes(original: u64) -> u64 {
     original.saturating_add(parser.min(MEMORY_BYTES_MAX))
 }
 
-/// A merge may take the `1/MERGE_SHARE` part of the limit.
+/// Divisor of the memory limit that gives the most that a merge may take.
 const MERGE_SHARE: u64 = 4;
 /// Bytes that a merge may take without a limit, and in any case at most.
 const MERGE_BYTES_MAX: u64 = 2 << 30;
