@@ -1,11 +1,11 @@
-//! Bounds on the operations that run at once and on those that wait.
+//! Bounds on the number of operations that run and that wait.
 //!
 //! ```text
 //! operation -> queue of its owner (503 where it is full) -> permit -> handler
 //! ```
-//! Reads and writes have permits of their own: uploads that wait for the disk never keep a search
-//! waiting. Without the bound every further request would take a thread and the memory of its
-//! answer, and all would end late instead of some at once.
+//! Reads and writes have separate permits, so that uploads waiting for the disk never hold up a
+//! search. Without these bounds, every additional request would take a thread and memory for its
+//! response, and under overload all requests would finish late instead of some on time.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,12 +20,12 @@ use lodestone_engine::Spills;
 use lodestone_engine::ingest::MemoryBudget;
 use lodestone_types::{RequestContext, Role, TenantId};
 
-/// Bounds of one lane.
+/// Bounds of each lane: the reads and the writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdmissionSettings {
-    /// Operations that run at once, in each lane.
+    /// Maximum number of operations running at once, per lane.
     pub running_max: usize,
-    /// Operations that wait for a run permit, in each lane.
+    /// Maximum number of operations waiting for a permit, per lane.
     pub waiting_max: usize,
 }
 
@@ -35,80 +35,80 @@ impl Default for AdmissionSettings {
     }
 }
 
-/// The permits of a server.
+/// The lanes of a server, with their permits.
 #[derive(Debug)]
 pub struct Admission {
     reads: FairQueue<Owner>,
     writes: FairQueue<Owner>,
 }
 
-/// The owner of a request in the fair queue.
+/// The party that a request is queued under.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
-    /// The tenant that it is about.
+    /// The tenant that the request concerns.
     Tenant(TenantId),
-    /// The key, by its id, where no tenant is named.
+    /// The id of the API key, if the request names no tenant.
     Key(Arc<str>),
 }
 
-/// The right to run; ends when dropped. It travels with the call into the blocking work, which
-/// goes on when the client has left.
+/// Permission to run, released when dropped. It travels with the call into the blocking work, which
+/// continues even after the client has disconnected.
 #[derive(Debug)]
 pub struct Admitted(Mutex<Option<RunPermit<Owner>>>);
 
 impl Admitted {
-    /// Returns the permit early, for a call that only waits from here on.
+    /// Releases the permit early, for a call that will only wait from here on.
     pub fn give_back(&self) {
         self.0.lock().take();
     }
 }
 
-/// The resources that operations share, with their bounds.
+/// Bounded resources that all operations share.
 #[derive(Debug)]
 pub struct Gate {
-    /// Rates of keys; `None` where there is no limit.
+    /// Per-key rate limits; `None` if there are none.
     pub limiter: Option<RateLimiter>,
     /// Permits to run.
     pub admission: Admission,
-    /// Files of large requests and answers.
+    /// Spill files for large requests and responses.
     pub spills: Arc<Spills>,
-    /// The memory that inputs and answers draw from.
+    /// Memory budget for request inputs and responses.
     pub memory: Arc<MemoryBudget>,
-    /// Places to wait for memory.
+    /// Limits how many requests wait for memory.
     pub memory_waits: Semaphore,
-    /// Places to look a key up that is not in memory.
+    /// Limits how many keys that are not cached are looked up at once.
     pub key_lookups: Arc<Semaphore>,
 }
 
-/// Keys that are looked up at once: half of the connections to the catalog.
+/// Maximum number of concurrent key look-ups: half of the connections to the catalog.
 pub const KEY_LOOKUPS_MAX: usize = 2;
 
-/// Requests that wait for memory at once. Each holds one of the 512 threads (tokio's default) on
-/// which all work is done, and has no slot yet.
+/// Maximum number of requests waiting for memory. Each occupies one of the 512 blocking threads
+/// (tokio's default) and does not hold a permit yet.
 pub const MEMORY_WAITS_MAX: usize = 64;
 
 impl Gate {
-    /// Counts one request of a key.
+    /// Counts one request against the key's rate limit.
     ///
     /// # Errors
-    /// 429 where the key is above its rate.
+    /// 429 if the key exceeds its rate.
     pub fn count(&self, key_id: &Arc<str>) -> Result<(), ApiError> {
         self.limiter.as_ref().map_or(Ok(()), |limiter| limiter.take(key_id, Instant::now()))
     }
 }
 
 impl Admission {
-    /// Empty lanes.
+    /// Creates the two lanes, with all permits free.
     pub fn new(settings: AdmissionSettings) -> Self {
         let AdmissionSettings { running_max, waiting_max } = settings;
         let lane = || FairQueue::new(running_max, waiting_max);
         Self { reads: lane(), writes: lane() }
     }
 
-    /// Waits for a permit in the lane of `role`.
+    /// Waits for a permit in the lane that `role` belongs to.
     ///
     /// # Errors
-    /// 503 where the queue is full, and no other owner has more that wait.
+    /// 503 if the queue is full and this owner has the most requests waiting.
     pub async fn enter(&self, role: Role, owner: Owner) -> Result<Admitted, ApiError> {
         let lane = if role == Role::Read { &self.reads } else { &self.writes };
         let permit = lane.enter(&RequestContext::default(), owner).await?;

@@ -1,4 +1,4 @@
-//! State that every handler gets, and the bridge from async to the blocking engine.
+//! State that every handler receives, and the bridge from async code to the blocking engine.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,30 +18,31 @@ use lodestone_engine::{Engine, EngineError, TenantAccess};
 use lodestone_types::{CollectionId, Grant, RequestContext};
 use tokio::sync::watch;
 
-/// The application behind the table of routes. Clones share one.
+/// State of the running application. Clones share the same underlying state.
 #[derive(Debug, Clone)]
 pub struct App {
-    /// The product.
+    /// The engine that stores, searches and answers.
     pub engine: Arc<Engine>,
-    /// Signs URLs of originals.
+    /// Signs the download URLs of originals.
     pub download: Arc<DownloadSigner>,
-    /// The stop signal, which ends requests that only wait.
+    /// The shutdown signal, which ends requests that are merely waiting.
     pub stop: watch::Receiver<Stop>,
-    /// Metrics.
+    /// The metrics of the process.
     pub watch: Arc<Watch>,
-    /// The certificate of the listener, if it has one.
+    /// The TLS certificates of the listener, if it uses TLS.
     pub certificates: Option<Arc<Certificates>>,
     expensive: FairQueue<CollectionId>,
     drawings: FairQueue<CollectionId>,
 }
 
 impl App {
-    /// The application over an engine, until `stop` says so.
+    /// Creates the application over an engine; `stop` announces shutdown.
     pub fn new(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Self {
         Self::with_certificates(engine, stop, None)
     }
 
-    /// The application behind a listener with TLS, whose certificate is watched.
+    /// Creates the application behind a TLS listener, whose certificates are included in the
+    /// metrics.
     pub fn with_certificates(
         engine: Arc<Engine>,
         stop: watch::Receiver<Stop>,
@@ -49,7 +50,7 @@ impl App {
     ) -> Self {
         let download = Arc::new(DownloadSigner::new(engine.ids()));
         let slots = AdmissionSettings::default();
-        // An answer that a generator writes waits for that, and not for a core.
+        // An answer written by a remote generator waits for that service, not for a CPU core.
         let at_once = match engine.writer() {
             Some(_) => slots.running_max,
             None => engine.settings().embed_threads,
@@ -60,12 +61,13 @@ impl App {
         Self { engine, download, stop, watch, certificates, expensive, drawings }
     }
 
-    /// The bounds of a search or an answer that begins now.
+    /// Returns the context of a search or an answer that starts now: its deadline and cancellation.
     pub fn search_context(&self) -> RequestContext {
         RequestContext::with_limit(self.engine.settings().query_timeout)
     }
 
-    /// Waits for the permit of an expensive request, and gives back the slot that it had.
+    /// Waits for a permit to run an expensive request on behalf of the tenant, after releasing the
+    /// admission slot that the call holds.
     ///
     /// # Errors
     /// As [`FairQueue::enter`].
@@ -78,8 +80,8 @@ impl App {
         self.run_permit_of(call, context, access.tenant.collection).await
     }
 
-    /// Waits for the permit of an expensive request of `owner`, and gives back the slot that it
-    /// had.
+    /// Waits for a permit to run an expensive request on behalf of `owner`, after releasing the
+    /// admission slot that the call holds.
     ///
     /// # Errors
     /// As [`FairQueue::enter`].
@@ -93,8 +95,8 @@ impl App {
         self.expensive.enter(context, owner).await
     }
 
-    /// Waits for the permit to draw a page, and gives back the slot that the request had. Pages are
-    /// drawn on up to half of the cores.
+    /// Waits for a permit to render a page, after releasing the admission slot that the call holds.
+    /// Rendering uses at most half of the CPU cores.
     ///
     /// # Errors
     /// As [`FairQueue::enter`].
@@ -119,7 +121,8 @@ impl Authenticator for App {
     }
 }
 
-/// The failure of a key, which the log tells where it is none of its bearer.
+/// Maps a catalog error to the failure reported to the caller. Storage faults, which are not the
+/// caller's doing, are logged here.
 pub(crate) fn failure_of(error: AuthError) -> AuthFailure {
     match error {
         AuthError::Missing | AuthError::Invalid => AuthFailure::Invalid,
@@ -132,10 +135,10 @@ pub(crate) fn failure_of(error: AuthError) -> AuthFailure {
     }
 }
 
-/// Result of a handler.
+/// The future that a handler returns.
 pub type Handling<T> = Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>;
 
-/// Makes a handler of work that blocks.
+/// Makes a handler out of blocking work, which runs off the async threads.
 pub fn blocking<R, T>(
     work: fn(&App, &Call, R) -> Result<T, ApiError>,
 ) -> impl Fn(App, Call, R) -> Handling<T> + Clone + Send + Sync + 'static
@@ -146,7 +149,8 @@ where
     move |app, call, request| Box::pin(off_thread(move || work(&app, &call, request)))
 }
 
-/// Makes a handler of a search: of work that blocks, and ends with its client and its time.
+/// Makes a handler out of a blocking search, which is cancelled when its client disconnects or its
+/// deadline passes.
 pub fn searching<R, T>(
     work: fn(&App, &Call, &RequestContext, R) -> Result<T, ApiError>,
 ) -> impl Fn(App, Call, R) -> Handling<T> + Clone + Send + Sync + 'static
@@ -157,14 +161,14 @@ where
     move |app, call, request| {
         Box::pin(async move {
             let context = app.search_context();
-            // Dropped with this future, when the client has gone.
+            // Dropped together with this future when the client disconnects.
             let _listening = context.cancel().on_drop();
             off_thread(move || work(&app, &call, &context, request)).await
         })
     }
 }
 
-/// Parts that an answer through `access` lacks, for [`crate::Json::with_degraded`].
+/// Lists what a response read through `access` lacks, for [`crate::Json::with_degraded`].
 pub fn degraded(access: &TenantAccess) -> Vec<String> {
     let mut lacks = match access.segments_missing() {
         0 => Vec::new(),
@@ -180,8 +184,8 @@ pub fn degraded(access: &TenantAccess) -> Vec<String> {
     lacks
 }
 
-/// The error of a look-up through `access`. While a part of the tenant is quarantined, absence
-/// cannot be told from damage, so "not found" becomes 503 (API 8.20).
+/// Converts the error of a look-up through `access`. While a part of the tenant is quarantined, a
+/// missing item cannot be told from a damaged one, so "not found" becomes 503 (API 8.20).
 pub fn lookup_error(access: &TenantAccess, error: EngineError) -> ApiError {
     let error = ApiError::from(error);
     let is_absence = matches!(

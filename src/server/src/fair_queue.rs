@@ -1,13 +1,13 @@
-//! A fair queue of requests: a bounded number runs at once, and the owners of those that wait are
-//! served round-robin. However many requests one owner sends, a request of another owner waits for
-//! one of them at most.
+//! A fair queue of requests: a bounded number runs at once, and the owners of waiting requests are
+//! served round-robin. However many requests one owner has queued, at most one of them goes before
+//! the next request of another owner.
 //!
 //! An owner is a tenant's collection or an API key. Expensive requests (answers, searches with a
-//! reranker, drawings of pages) have queues of their own, outside of the slots of
-//! `admission`: each keeps a core busy for a third of a second, where a search takes
-//! milliseconds, so as many run at once as there are cores.
+//! reranker, page rendering) have queues of their own, apart from the slots of `admission`: each
+//! keeps a CPU core busy for about a third of a second, whereas a search takes milliseconds, so
+//! only as many run as there are cores.
 //!
-//! When the queue is full, the newest request of the owner with the most waiting is refused.
+//! If the queue is full, the newest request of the owner with the most waiting requests is refused.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,10 +20,10 @@ use tokio::time::timeout_at;
 use crate::error::{ApiError, Condition};
 use lodestone_types::{RequestContext, Stopped};
 
-/// Seconds after which a refused client should try again.
+/// Seconds that a refused client should wait before retrying.
 const RETRY_SECONDS: u32 = 1;
 
-/// A queue that serves owners `K` round-robin. Clones share it.
+/// A queue that serves owners of type `K` round-robin. Clones share the queue.
 #[derive(Debug, Clone)]
 pub struct FairQueue<K>(Arc<Shared<K>>);
 
@@ -38,27 +38,26 @@ struct Shared<K> {
 struct State<K> {
     running: usize,
     waiting: usize,
-    /// Owners in the order in which they are served, each with its waiting requests, of which it
-    /// has at least one.
+    /// Owners in service order, each with its waiting requests, of which there is at least one.
     ring: VecDeque<(K, VecDeque<oneshot::Sender<RunPermit<K>>>)>,
 }
 
-/// Permission to run; goes to the next waiting request when dropped.
+/// Permission to run; passed to the next waiting request when dropped.
 #[derive(Debug)]
 pub struct RunPermit<K>(FairQueue<K>);
 
 impl<K: PartialEq> FairQueue<K> {
-    /// A queue that lets `running_max` run at once and `waiting_max` wait.
+    /// Creates a queue in which `running_max` requests run at once and `waiting_max` wait.
     pub fn new(running_max: usize, waiting_max: usize) -> Self {
         let running_max = running_max.max(1);
         let state = Mutex::new(State { running: 0, waiting: 0, ring: VecDeque::new() });
         Self(Arc::new(Shared { running_max, waiting_max, state }))
     }
 
-    /// Waits for a permit for a request of `owner`, until the deadline of the request.
+    /// Waits for a permit for a request of `owner`, at most until the deadline in `context`.
     ///
     /// # Errors
-    /// 503 where the queue is full or the time is over.
+    /// 503 if the queue is full or the deadline has passed.
     pub async fn enter(
         &self,
         context: &RequestContext,
@@ -90,14 +89,15 @@ impl<K> Drop for RunPermit<K> {
             next
         };
         if let Some(next) = next {
-            // A request that was cancelled in this moment drops the permit, which passes it on.
+            // If the receiver was cancelled in the meantime, the returned permit is dropped, which
+            // passes it on.
             drop(next.send(RunPermit(FairQueue(Arc::clone(&self.0.0)))));
         }
     }
 }
 
 impl<K> State<K> {
-    /// Adds a waiting request; of too many, the newest one of the owner with the most is refused.
+    /// Queues a request. If too many wait, refuses the newest request of the owner with the most.
     fn wait(&mut self, owner: K, giving: oneshot::Sender<RunPermit<K>>, waiting_max: usize)
     where
         K: PartialEq,
@@ -126,7 +126,7 @@ impl<K> State<K> {
         self.waiting = self.ring.iter().map(|(_, waiting)| waiting.len()).sum();
     }
 
-    /// Takes the next waiting request that was not cancelled out of the queue.
+    /// Removes and returns the next waiting request that has not been cancelled.
     fn next(&mut self) -> Option<oneshot::Sender<RunPermit<K>>> {
         loop {
             let (owner, mut waiting) = self.ring.pop_front()?;
@@ -142,7 +142,7 @@ impl<K> State<K> {
     }
 }
 
-/// Waits for `answer` until the request is over.
+/// Waits for `answer`, at most until the deadline in `context`.
 async fn until_deadline<T>(
     context: &RequestContext,
     answer: impl Future<Output = Result<T, ApiError>>,

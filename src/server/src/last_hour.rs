@@ -1,11 +1,11 @@
-//! The last hour, minute by minute, of what a scrape of the metrics shows as sums since the start:
-//! for a page that is opened now and has no collector behind it.
+//! Per-minute history of the last hour for figures that the metrics report only as totals since the
+//! start, so that a status page works without a metrics collector.
 //!
 //! ```text
 //! every minute: text of the metrics -> sums -> less those of a minute ago -> one entry, 60 kept
 //! ```
-//! The text is read because it is where every part of the server already says what it has counted.
-//! An entry has some hundred bytes. Nothing of it outlives the process.
+//! The metrics text is parsed because every part of the server already reports its counters there.
+//! An entry takes a few hundred bytes, and the history is lost when the process ends.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use lodestone_types::Timestamp;
 
-/// Time of one entry.
+/// Time covered by one entry.
 pub const ENTRY: Duration = Duration::from_secs(60);
-/// Entries that are kept.
+/// Number of entries kept.
 const ENTRIES_MAX: usize = 60;
 
 /// A minute of the server, or the part of it that is over.
@@ -65,7 +65,7 @@ pub struct LastHour {
     pub message: String,
 }
 
-/// Sums since the start of the server.
+/// Totals since the server started.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sums {
     requests: u64,
@@ -77,11 +77,11 @@ pub(crate) struct Sums {
     answers: Buckets,
 }
 
-/// Upper bounds of a histogram in seconds, with the observations up to each.
+/// Upper bounds of a histogram in seconds, each with the cumulative count of observations.
 type Buckets = Vec<(f64, u64)>;
 
 impl Sums {
-    /// Reads them from the text of the metrics.
+    /// Parses the totals from the metrics text.
     pub(crate) fn of(text: &str) -> Self {
         let mut sums = Self::default();
         for line in text.lines() {
@@ -111,7 +111,7 @@ impl Sums {
         sums
     }
 
-    /// The entry of the time since `before`, which is `seconds` long.
+    /// Returns the entry for the `seconds` that have passed since `before`.
     fn since(&self, before: &Self, at: Timestamp, seconds: f64) -> Minute {
         Minute {
             at: at.to_string(),
@@ -127,11 +127,11 @@ impl Sums {
     }
 }
 
-/// The upper bound that the labels of a bucket name.
+/// Parses the upper bound from the labels of a bucket.
 fn bound(labels: &str) -> Option<f64> {
     let (_, rest) = labels.split_once("le=\"")?;
     let (bound, _) = rest.split_once('"')?;
-    // `+Inf` reads as infinity.
+    // `+Inf` parses as infinity.
     bound.parse().ok()
 }
 
@@ -145,8 +145,8 @@ fn times(now: &Buckets, before: &Buckets) -> Option<Times> {
     (count > 0).then(|| Times { count, median_ms: at(0.5), p95_ms: at(0.95) })
 }
 
-/// The value below which `rank` observations lie, by a straight line within its bucket; the last
-/// bound beyond all of them.
+/// Estimates the value below which `rank` observations lie, by linear interpolation within the
+/// bucket; beyond the last finite bound, that bound.
 fn quantile(buckets: &Buckets, rank: f64) -> f64 {
     let (mut low, mut below) = (0.0, 0.0);
     for (bound, count) in buckets {
@@ -160,7 +160,7 @@ fn quantile(buckets: &Buckets, rank: f64) -> f64 {
     low
 }
 
-/// The entries that are kept, and where the running one began.
+/// The entries kept so far, and the start of the entry in progress.
 #[derive(Debug)]
 pub(crate) struct Hour {
     minutes: VecDeque<Minute>,
@@ -173,7 +173,7 @@ impl Hour {
         Self { minutes: VecDeque::new(), since: Instant::now(), before: Sums::default() }
     }
 
-    /// Ends the running entry.
+    /// Completes the entry in progress and starts the next.
     pub(crate) fn turn(&mut self, at: Timestamp, now: Instant, sums: Sums) {
         self.minutes.push_back(self.running(at, now, &sums));
         if self.minutes.len() > ENTRIES_MAX {
@@ -182,7 +182,7 @@ impl Hour {
         (self.since, self.before) = (now, sums);
     }
 
-    /// Every entry, with the running one.
+    /// Returns all entries, including the one in progress.
     pub(crate) fn entries(&self, at: Timestamp, now: Instant, sums: &Sums) -> Vec<Minute> {
         self.minutes.iter().cloned().chain([self.running(at, now, sums)]).collect()
     }

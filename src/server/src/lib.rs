@@ -1,4 +1,5 @@
-//! HTTP: from a socket to a handler's typed input, and from its result to bytes.
+//! The HTTP layer: turns bytes from a socket into typed input for a handler, and the handler's
+//! result back into bytes.
 //!
 //! ```text
 //! listen -> frame: outer -> dispatch -> routes (one table) -> handler -> reply | sse
@@ -6,27 +7,33 @@
 //!               id, log     auth, rate   request: Fields -> dto
 //! ```
 //!
-//! The only crate that knows HTTP: statuses, headers, wire names. It holds no state of the product
-//! and decides nothing about documents; a handler calls the engine.
+//! This is the only crate that knows HTTP statuses, headers and the names on the wire. It keeps no
+//! product state and makes no decisions about documents: handlers call the engine.
 //!
-//! Invariants: the table of routes is the only description of the wire (router, role matrix,
-//! limits and OpenAPI document are made from it); no request is read before its key is known; no
-//! answer leaves without `x-request-id`; nothing that a caller wrote reaches a log.
+//! Invariants:
 //!
-//! - `app`: state of the handlers; `engine_error`: the engine's errors as conditions of the wire
+//! - The table of routes is the only description of the API. The router, the role matrix, the
+//!   limits and the OpenAPI document are all generated from it.
+//! - No request is read before its key has been checked.
+//! - Every response carries `x-request-id`.
+//! - Nothing that a caller wrote reaches a log.
+//!
+//! Modules:
+//!
+//! - `app`: state shared by the handlers; `engine_error`: maps engine errors to API conditions
 //! - `download`: signed URLs of originals
-//! - `listen`: sockets, limits of connections, shutdown
-//! - `frame`: the order of checks, request ids, panics, CORS, the log line
-//! - `forward`: requests that a query node passes on to the server that writes
-//! - `nodes`: requests of nodes to each other; `standby`: a process that waits for its turn
+//! - `listen`: sockets, connection limits, shutdown
+//! - `frame`: the order of checks, request ids, panics, CORS, the access log
+//! - `forward`: requests that a query node passes on to the writer
+//! - `nodes`: requests between nodes; `standby`: a process that waits to become the writer
 //! - `auth`, `rate`, `admission`: keys, rate limits, and bounds on concurrent operations
 //! - `routes`: the table of operations, with instructions for adding one
-//! - `request`: bytes to typed input
-//! - `dto`: every request and response of the wire
-//! - `reply`, `sse`, `file_body`: typed output to bytes; event streams; files as they are sent;
-//!   `response_notes`: what responses say beside it
-//! - `mcp`: tools for language models; `watch`: metrics; `last_hour`: some of them by the minute
-//! - `product`: the table over one engine; `console`: files for browsers beside it
+//! - `request`: from bytes to typed input
+//! - `dto`: every request and response type of the API
+//! - `reply`, `sse`, `file_body`: response bodies: JSON, event streams, files; `response_notes`:
+//!   headers and members that accompany a response
+//! - `mcp`: tools for language models; `watch`: metrics; `last_hour`: some of them minute by minute
+//! - `product`: the whole service over one engine; `console`: the browser files served beside it
 //! - `error`: the error body and its table of conditions
 
 #![forbid(unsafe_code)]

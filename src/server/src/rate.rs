@@ -1,4 +1,4 @@
-//! A token bucket for each key. Off unless the operator sets a rate.
+//! Per-key rate limiting with token buckets, off unless the operator sets a rate.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use crate::error::{ApiError, Condition};
 use lodestone_engine::settings::RateLimit;
 
-/// Buckets kept before those that are full again are forgotten.
+/// Number of buckets above which those that have refilled are dropped.
 const BUCKETS_KEPT: usize = 10_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ struct Bucket {
     filled_at: Instant,
 }
 
-/// The buckets of all keys.
+/// Token buckets of all keys.
 #[derive(Debug)]
 pub struct RateLimiter {
     limit: RateLimit,
@@ -26,15 +26,15 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// A limiter with full buckets.
+    /// Creates a limiter that starts every key with a full bucket.
     pub fn new(limit: RateLimit) -> Self {
         Self { limit, buckets: Mutex::new(HashMap::new()) }
     }
 
-    /// Takes one request from the key's bucket as it stands at `now`.
+    /// Takes one token from the key's bucket, as filled at `now`.
     ///
     /// # Errors
-    /// 429 with the seconds until there is one.
+    /// 429 with the seconds until a token is available.
     pub fn take(&self, key_id: &Arc<str>, now: Instant) -> Result<(), ApiError> {
         let RateLimit { per_second, burst } = self.limit;
         let level = |bucket: &Bucket| {
@@ -43,7 +43,7 @@ impl RateLimiter {
         };
         let mut buckets = self.buckets.lock();
         if buckets.len() >= BUCKETS_KEPT && !buckets.contains_key(key_id) {
-            // A full bucket is the same as none.
+            // A full bucket is equivalent to no bucket.
             buckets.retain(|_, bucket| level(bucket) < burst);
         }
         let bucket =

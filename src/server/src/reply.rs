@@ -1,4 +1,4 @@
-//! Responses of handlers: types that are both the response and its documentation.
+//! Response types of handlers, each of which also describes its body in the OpenAPI document.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::response_notes::{naming, tell_degraded, tell_warnings};
 use lodestone_engine::Spilled;
 use lodestone_engine::ingest::MemoryShare;
 
-/// A successful outcome.
+/// A successful response.
 pub trait Reply: Send + 'static {
-    /// Media types of the body. The schema is that of the first; others are objects or text.
+    /// Media types of the body. The schema describes the first; the others are objects or text.
     const MEDIA_TYPES: &'static [&'static str] = &["application/json"];
 
-    /// The schema of the body.
+    /// Returns the schema of the body.
     fn schema(generator: &mut SchemaGenerator) -> Schema;
 
-    /// Names the parameters that were ignored, where the body has a member for them.
+    /// Adds the names of ignored parameters, if the body has a member for them.
     #[must_use]
     fn with_ignored(self, _names: &[String]) -> Self
     where
@@ -39,36 +39,36 @@ pub trait Reply: Send + 'static {
         self
     }
 
-    /// The response.
+    /// Builds the HTTP response.
     ///
     /// # Errors
-    /// 500 when the body cannot be written as JSON.
+    /// 500 if the body cannot be serialized as JSON.
     fn into_response(self) -> Result<Response, ApiError>;
 }
 
-/// A JSON body with status 200.
+/// A JSON body, usually with status 200.
 #[derive(Debug, Clone)]
 pub struct Json<T> {
     /// The body.
     pub body: T,
-    /// Parts that the answer lacks because they are quarantined; empty as a rule.
+    /// Parts missing from the answer because they are quarantined; normally empty.
     pub degraded: Vec<String>,
-    /// The status: 200, but for readiness.
+    /// The status: 200, except for readiness checks that fail.
     pub status: StatusCode,
     /// Names of parameters that were ignored.
     pub ignored: Vec<String>,
-    /// Warnings of a body that may be a bare array.
+    /// Warnings, sent in a header because the body may be a bare array.
     pub warnings: Vec<String>,
 }
 
 impl<T> Json<T> {
-    /// A complete answer.
+    /// Wraps a complete body with status 200.
     pub fn new(body: T) -> Self {
         let (degraded, ignored, warnings) = Default::default();
         Self { body, degraded, status: StatusCode::OK, ignored, warnings }
     }
 
-    /// Lists the parts that the answer lacks.
+    /// Records the parts that the answer lacks.
     #[must_use]
     pub fn with_degraded(mut self, degraded: Vec<String>) -> Self {
         self.degraded = degraded;
@@ -81,7 +81,7 @@ impl<T> Json<T> {
         Self { warnings, ..self }
     }
 
-    /// Sets status 503: not ready.
+    /// Sets status 503, for a server that is not ready.
     #[must_use]
     pub fn unavailable(mut self) -> Self {
         self.status = StatusCode::SERVICE_UNAVAILABLE;
@@ -111,21 +111,21 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Json<T> {
     }
 }
 
-/// A JSON body that names no ignored parameters: the header alone does.
+/// A JSON body without a member for ignored parameters, which only the header names.
 #[derive(Debug)]
 pub struct Bare<T> {
     /// The body.
     pub body: T,
     /// Parts that the answer lacks because they are quarantined.
     pub degraded: Vec<String>,
-    /// Warnings, which the header alone tells.
+    /// Warnings, sent only in a header.
     pub warnings: Vec<String>,
-    /// Memory that the body takes, held until it is written.
+    /// Reservation for the body's memory, held until the response has been built.
     pub held: Option<MemoryShare>,
 }
 
 impl<T> Bare<T> {
-    /// A complete answer.
+    /// Wraps a complete body.
     pub fn new(body: T) -> Self {
         Self { body, degraded: Vec::new(), warnings: Vec::new(), held: None }
     }
@@ -142,11 +142,11 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Bare<T> {
     }
 }
 
-/// Answers up to this size wait in memory for their reader, and are compressed if it asks.
+/// Largest response kept in memory, and compressed on request, while the client reads it.
 pub(super) const IN_MEMORY_BYTES_MAX: u64 = 128 << 10;
 
-/// Moves the body of a large answer to a file: however slowly it is read, it takes no memory then.
-/// On a full disk it stays in memory, as long as the budget allows.
+/// Moves a large response body to a file, so that it takes no memory while a slow client reads it.
+/// If the disk is full, the body stays in memory, provided that the memory budget allows it.
 pub(super) fn store_large(
     response: Response,
     gate: &Gate,
@@ -157,7 +157,7 @@ pub(super) fn store_large(
         return Ok(response);
     }
     let (mut parts, mut body) = response.into_parts();
-    // A body in memory is one piece, and there at once.
+    // An in-memory body consists of one frame, which is ready at once.
     let Some(Some(Ok(piece))) = body.frame().now_or_never() else {
         return Err(ApiError::internal("a body of known length is not in memory"));
     };
@@ -181,7 +181,7 @@ pub(super) fn store_large(
     Ok(Response::from_parts(parts, body))
 }
 
-/// A JSON text made beforehand.
+/// A JSON text that was serialized beforehand.
 #[derive(Debug, Clone)]
 pub struct Document(pub Bytes);
 

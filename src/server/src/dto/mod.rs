@@ -1,30 +1,32 @@
-//! Every request and every response of the wire, and nothing else (API 3 and 4).
+//! The request and response types of the API, and nothing else (API 3 and 4).
 //!
 //! ```text
 //! Fields -> request struct (ids and ranges checked, defaults filled in) -> handler
 //! handler -> response struct (exact names and nullability) -> JSON
 //! ```
 //!
-//! No decision about a document or a tenant is taken here. A request struct that exists is valid
-//! by itself; what depends on stored state (scope, schema, width, filters) is the handler's.
+//! No decision about a document or a tenant is made here. A request struct that exists is valid by
+//! itself; checks that depend on stored state (scope, schema, vector width, filters) are left to
+//! the handler.
 //!
-//! Invariants: names, types, defaults and ranges are API.md's; every time is decimal epoch seconds
-//! in a string; every number is finite; optional members are sent as `null`, never left out.
+//! Invariants: names, types, defaults and ranges follow API.md; every time is a decimal number of
+//! epoch seconds in a string; every number is finite; absent optional members are sent as `null`,
+//! never left out.
 //!
-//! - `inputs`: fields that many operations share
-//! - `upload`, `batch`: texts and documents, alone and in company; `apps`: records of applications
-//! - `given`: what an uploader says of a document
-//! - `web`: pages of the web
+//! - `inputs`: fields shared by many operations
+//! - `upload`, `batch`: texts and documents, alone and in batches; `apps`: records of applications
+//! - `given`: document attributes stated by the uploader
+//! - `web`: web pages to ingest
 //! - `sources`: listing, looking up, deleting and fetching sources
-//! - `passages`: the chunks of one source; `pictures`: its pages
-//! - `tenants`: tenants and sub-tenants; `tenant_limits`: their limits and use
+//! - `passages`: the chunks of one source; `pictures`: its rendered pages
+//! - `tenants`: tenants and sub-tenants; `tenant_limits`: their limits and usage
 //! - `embeddings`: client vectors; `memories`: personal memories
-//! - `search`: questions and searches; `filters`: what restricts them
+//! - `search`: questions and searches; `filters`: restrictions on their results
 //! - `chunks`: chunks and cited sources; `answers`: responses of searches, stream events
 //! - `search_warning`: warnings in those responses
 //! - `graph`: entities, triplets and paths
-//! - `v1`: the interface of OpenAI, whose names and forms are that interface's
-//! - `operations`: jobs and health; `keys`: API keys; `webhooks`: receivers of events
+//! - `v1`: the OpenAI-compatible interface, whose names and shapes OpenAI defines
+//! - `operations`: jobs and health; `keys`: API keys; `webhooks`: event receivers
 
 pub mod answers;
 pub mod apps;

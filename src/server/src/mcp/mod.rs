@@ -1,4 +1,4 @@
-//! Model Context Protocol: tools and resources for language models, at `/mcp`.
+//! Model Context Protocol endpoint: tools and resources for language models, at `/mcp`.
 //!
 //! ```text
 //! POST /mcp -> key, rate, body -> rmcp (streamable HTTP, stateless) -> Handler
@@ -6,14 +6,15 @@
 //!                                                                   same key
 //! ```
 //!
-//! A tool is a few operations of the table of routes behind a typed input and a typed result. It
-//! passes the same order of checks as any request, so it can do nothing that the key could not do
-//! without it. No session is kept: any server with the same data can answer the next message.
+//! A tool combines a few operations of the table of routes behind one typed input and one typed
+//! result. Each operation passes the usual order of checks, so a tool cannot do anything that its
+//! key could not do directly. No session is kept: any server over the same data can answer the next
+//! message.
 //!
 //! Specification: <https://modelcontextprotocol.io/specification>.
 //!
-//! - `api`: operations of the table, called from within
-//! - `caller`: the caller of one message; `session`: one call of a tool, and its tenant
+//! - `api`: calls operations of the table in-process
+//! - `caller`: the caller of one message; `session`: one tool call and its tenant
 //! - `tool`: a tool and its schemas; `tools`: the tools; `resources`: sources as resources
 //! - `handler`: the protocol's requests
 
@@ -52,14 +53,14 @@ use crate::request::body::BodyReader;
 use crate::request::spool::Spooler;
 use lodestone_types::limits;
 
-/// The path.
+/// The path of the endpoint.
 pub const PATH: &str = "/mcp";
 
-/// The operation is part of a request whose rate was counted.
+/// Marks an operation as part of a request that was already counted against the key's rate limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted;
 
-/// The endpoint.
+/// The `/mcp` endpoint.
 pub(super) struct Endpoint {
     keys: Arc<dyn Authenticator>,
     gate: Arc<Gate>,
@@ -68,7 +69,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint over the operations of `table`, which stand below `prefix`.
+    /// Creates the endpoint over the operations of `table`, whose paths start with `prefix`.
     pub fn new(
         keys: Arc<dyn Authenticator>,
         gate: Arc<Gate>,
@@ -77,8 +78,8 @@ impl Endpoint {
         prefix: &str,
     ) -> Self {
         let handler = Handler::new(Arc::new(Api::new(table, prefix)));
-        // A page of another site cannot send the key, so its host need not be known here; pages
-        // that may call are the matter of `LODESTONE_CORS_ORIGINS`.
+        // Pages of other sites cannot send the key, so the host need not be checked here;
+        // `LODESTONE_CORS_ORIGINS` decides which pages may call.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
@@ -128,7 +129,7 @@ impl Endpoint {
         let authorization = parts.headers.get(AUTHORIZATION).cloned();
         let authorization = authorization.unwrap_or_else(|| HeaderValue::from_static(""));
         let caller = Caller::new(&parts, grant, authorization, Arc::clone(id), peer)?;
-        // The key goes no further than to the operations of the table.
+        // The key is passed on to the operations of the table and no further.
         parts.headers.remove(AUTHORIZATION);
         parts.extensions.insert(Arc::new(caller));
         let request = Request::from_parts(parts, Full::new(bytes));
@@ -138,7 +139,8 @@ impl Endpoint {
     }
 }
 
-/// Refuses what is not one JSON object, by our own rule: the protocol's answer to it is 415.
+/// Rejects a body that is not one JSON object with our own error, because the protocol library
+/// would answer 415.
 fn check_message(bytes: &Bytes) -> Result<(), ApiError> {
     let read = serde_json::from_slice::<HashMap<String, IgnoredAny>>(bytes);
     read.map(drop).map_err(|error| {

@@ -1,4 +1,4 @@
-//! The table of routes: one entry for each operation, from which everything about it is made.
+//! The table of routes: one entry per operation, from which everything about it is derived.
 //!
 //! ```text
 //!            +-> axum router (frame)
@@ -7,37 +7,38 @@
 //!            +-> OpenAPI document (openapi)
 //! ```
 //!
-//! No operation is carried out here: a handler calls the engine and turns the result into a type of
-//! `dto`.
+//! This module carries out no operation itself: a handler calls the engine and converts the result
+//! into a type of `dto`.
 //!
 //! # How to add an operation
 //!
 //! 1. Input: in `dto/`, a struct of validated values, its `Field`s and an `impl Request`.
-//!    `FIELDS` lists what `read` reads; ranges and defaults stand in the fields only.
+//!    `FIELDS` lists what `read` reads; ranges and defaults are stated in the fields only.
 //! 2. Output: in `dto/`, a struct with `Serialize` and `JsonSchema`.
 //! 3. Handler: `async fn name(app: App, call: Call, input: In) -> Result<Json<Out>, ApiError>`.
-//!    Check the scope with `call.grant()?` first. Blocking work goes into [`off_thread`]. Errors
-//!    of the engine turn into [`ApiError`] with `?` (`engine_error`).
+//!    Check the scope with `call.grant()?` first. Run blocking work in [`off_thread`]. Engine
+//!    errors convert into [`ApiError`] with `?` (`engine_error`).
 //! 4. Entry: `Route::post(path, group, role, summary).handle(name)`, with `.json(bytes_max)` for
 //!    a larger body or `.multipart(bytes_max)` for a form.
-//! 5. [`ServingNode`] and [`Effect`] follow from method, role and group; `.at_writer()`,
-//!    `.queued()` and `.visible_at_once()` say otherwise. A test holds the list of what a query
-//!    node answers.
+//! 5. [`ServingNode`] and [`Effect`] follow from method, role and group; override them with
+//!    `.at_writer()`, `.queued()` and `.visible_at_once()`. A test lists the operations that a
+//!    query node answers.
 //!
-//! Router, role matrix, limits, `/openapi.json` and the generic tests then know it.
+//! The router, the role matrix, the limits, `/openapi.json` and the generic tests pick the
+//! operation up from there.
 //!
-//! - `route`: an entry of the table; `openapi`: the document from the table
-//! - `upload`, `batch`: texts and documents, alone and in batches; `once`: repeated requests
-//! - `web`: pages of the web
-//! - `sources`: listing, looking up and deleting; `fetch`: originals; `pictures`: pages
+//! - `route`: an entry of the table; `openapi`: the document generated from the table
+//! - `upload`, `batch`: texts and documents, alone and in batches; `once`: idempotent retries
+//! - `web`: ingestion of web pages
+//! - `sources`: listing, look-up and deletion; `fetch`: originals; `pictures`: rendered pages
 //! - `graph`: relations of sources and results
-//! - `search`, `qna`: searches and answers; `chunks_out`: chunks of the engine for the wire;
-//!   `search_warnings`: what they tell of filters that let nothing pass
+//! - `search`, `qna`: searches and answers; `chunks_out`: engine chunks as response types;
+//!   `search_warnings`: warnings about filters that matched nothing
 //! - `embeddings`: client vectors; `memories`: personal memories
-//! - `archives`: tenants out and in
-//! - `v1`: the interface of OpenAI
+//! - `archives`: export and import of tenants
+//! - `v1`: the OpenAI-compatible interface
 //! - `tenants`, `keys`, `webhooks`, `backups`, `reembed`, `operations`: administration
-//! - `job_events`: the events of one job
+//! - `job_events`: the event stream of one job
 
 pub mod archives;
 pub mod backups;
@@ -79,7 +80,7 @@ use crate::app::App;
 use crate::error::ApiError;
 pub use route::{Effect, Media, PARSE_INLINE_BYTES_MAX, Route, RouteDraft, RouteSpec, ServingNode};
 
-/// Every operation of the server.
+/// Returns the routes of every operation of the server.
 pub fn table() -> Vec<Route<App>> {
     [
         upload::routes(),
@@ -106,7 +107,7 @@ pub fn table() -> Vec<Route<App>> {
     .concat()
 }
 
-/// A chapter of the API; the tag in the OpenAPI document.
+/// A section of the API; becomes a tag in the OpenAPI document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// Uploads and updates.
@@ -127,14 +128,14 @@ pub enum Group {
     Memory,
     /// Keys and tenants for operators.
     Admin,
-    /// Health and documents.
+    /// Health checks, metrics and the API documents.
     Operations,
-    /// The interface of OpenAI.
+    /// The OpenAI-compatible interface.
     OpenAi,
 }
 
 impl Group {
-    /// The tag.
+    /// The tag's name in the OpenAPI document.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Upload => "upload",
@@ -152,10 +153,10 @@ impl Group {
     }
 }
 
-/// Runs blocking work where it may block.
+/// Runs blocking work on the blocking thread pool, within the current tracing span.
 ///
 /// # Errors
-/// The work's own error, or 500 when it panicked.
+/// Returns the work's own error, or 500 if it panicked.
 pub async fn off_thread<T, F>(work: F) -> Result<T, ApiError>
 where
     T: Send + 'static,
@@ -171,8 +172,8 @@ where
     outcome.expect("a job that did not panic has an outcome")
 }
 
-/// Runs one job. Its type is known to nobody here, so that the task is compiled once, not once for
-/// each kind of work.
+/// Runs one type-erased job, so that this function is compiled once rather than once per kind of
+/// work.
 async fn run(job: Box<dyn FnOnce() + Send>) -> Result<(), ApiError> {
     let span = tracing::Span::current();
     let ran = tokio::task::spawn_blocking(move || span.in_scope(job)).await;

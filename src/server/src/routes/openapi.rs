@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, made from the table of routes.
+//! Generates the OpenAPI 3.1 document from the table of routes.
 
 use http::Method;
 use schemars::SchemaGenerator;
@@ -11,10 +11,10 @@ use crate::request::{Field, Kind};
 use crate::response_notes::{IGNORED_HEADER, IGNORED_MEMBER};
 use crate::routes::{Media, RouteSpec};
 
-/// The media type of a short form.
+/// The media type of URL-encoded forms.
 pub const URL_ENCODED: &str = "application/x-www-form-urlencoded";
 
-/// Conditions that any operation with a key may answer with.
+/// Error conditions that any operation with a key may return.
 const COMMON: &[Condition] = &[
     Condition::Invalid,
     Condition::Unauthorized,
@@ -29,7 +29,7 @@ const COMMON: &[Condition] = &[
     Condition::Unavailable,
 ];
 
-/// The document of a table.
+/// Generates the document that describes `table`.
 pub fn document<'a>(table: impl Iterator<Item = &'a RouteSpec>) -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
@@ -90,7 +90,7 @@ fn operation(spec: &RouteSpec, generator: &mut SchemaGenerator) -> Value {
     Value::Object(operation)
 }
 
-/// `post_upload_upload_text`: unique, since method and path are.
+/// An operation id such as `post_upload_upload_text`; unique because method and path are.
 fn operation_id(spec: &RouteSpec) -> String {
     let path: String =
         spec.path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -114,12 +114,12 @@ fn parameter(field: &Field) -> Option<Value> {
     }))
 }
 
-/// Whether a field of a form may stand in the query instead, so that neither place requires it.
+/// Whether a form field may be sent in the query instead, in which case neither place requires it.
 fn is_in_either(field: &Field) -> bool {
     field.location == Location::Form && matches!(field.kind, Kind::Identifier)
 }
 
-/// Media type of numpy files.
+/// The media type of numpy files.
 pub(crate) const NPY: &str = "application/x-npy";
 const NPY_DOC: &str = "A matrix of little-endian float32 in C order as numpy.save writes it: up to \
      50,000 rows and 64 MiB; `file_id` stands in the query.";
@@ -242,7 +242,7 @@ fn openai_error_schema() -> Value {
     json!({"type": "object", "required": ["error"], "properties": {"error": error}})
 }
 
-/// The methods of a path, for `Allow`: GET brings HEAD.
+/// The `Allow` header value for the methods of one path; GET implies HEAD.
 pub fn allow<'a>(methods: impl Iterator<Item = &'a Method>) -> String {
     let mut names: Vec<&str> = Vec::new();
     for method in methods {
