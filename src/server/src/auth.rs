@@ -10,38 +10,39 @@ use crate::error::{ApiError, Condition};
 use crate::routes::off_thread;
 use lodestone_types::{Grant, Role};
 
-/// Bytes of a token; longer ones are refused unread.
+/// Longest token in bytes; longer ones are rejected unread.
 const TOKEN_BYTES_MAX: usize = 4096;
 
-/// Why a token grants nothing.
+/// The reason why a token grants nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthFailure {
-    /// Unknown, malformed or revoked. The three are not told apart.
+    /// The key is unknown, malformed or revoked; the caller cannot tell which.
     Invalid,
-    /// Known, but past its time.
+    /// The key has expired.
     Expired,
-    /// The keys cannot be read now.
+    /// The keys cannot be read at the moment.
     Unavailable,
-    /// This process follows the one that writes, and does not know the newest keys.
+    /// This process follows the writer and has not yet seen the newest keys.
     Behind,
 }
 
-/// Check of API keys. Called on every request before anything of it is read, so an
-/// implementation answers from memory wherever it can, in time that does not depend on how much of
-/// a key is right.
+/// Verifies API keys. Called on every request before anything of it is read, so an implementation
+/// should answer from memory wherever it can, in time that does not depend on how much of a key is
+/// correct.
 pub trait Authenticator: Send + Sync {
-    /// Whether [`Self::authenticate`] answers for the token from memory; else it may block.
+    /// Whether [`Self::authenticate`] can answer for the token from memory; otherwise it may block.
     fn is_at_hand(&self, token: &str) -> bool;
 
-    /// The grant of the key.
+    /// Returns the rights that the key grants.
     ///
     /// # Errors
-    /// [`AuthFailure`] says why there is none.
+    /// [`AuthFailure`] gives the reason why the key grants nothing.
     fn authenticate(&self, token: &str) -> Result<Grant, AuthFailure>;
 }
 
-/// The grant of a request. A key that is not at hand is looked up off the async threads, and waits
-/// for a place among those `lookups`: strangers with made-up keys take no more threads than that.
+/// Authenticates a request. A key that is not cached is looked up on a blocking thread after a
+/// permit of `lookups` is acquired, so that requests with made-up keys cannot occupy more threads
+/// than that.
 ///
 /// # Errors
 /// 401 for a missing, malformed, unknown, expired or revoked key (API 1.2); 503 while keys cannot
@@ -59,7 +60,7 @@ pub async fn authenticate(
         let place = place.expect("the places are never closed");
         let (keys, token) = (Arc::clone(keys), token.to_owned());
         off_thread(move || {
-            // Held until the look-up has ended, also where the client has gone.
+            // Held until the look-up has finished, even if the client has disconnected.
             let _place = place;
             Ok(keys.authenticate(&token))
         })
@@ -82,10 +83,10 @@ impl From<AuthFailure> for ApiError {
     }
 }
 
-/// 403 unless the grant's role includes `role`.
+/// Requires the grant's role to include `role`.
 ///
 /// # Errors
-/// 403 `insufficient_role`.
+/// 403 `insufficient_role` otherwise.
 pub fn require_role(grant: &Grant, role: Role) -> Result<(), ApiError> {
     if grant.role >= role {
         return Ok(());
@@ -102,21 +103,21 @@ fn unauthorized(reason: &'static str, message: &str) -> ApiError {
     ApiError::new(Condition::Unauthorized, reason, message)
 }
 
-/// 401 for a key that grants nothing.
+/// The 401 for a key that grants nothing.
 pub(crate) fn invalid_key() -> ApiError {
     unauthorized("invalid_api_key", "the API key is not valid")
 }
 
-/// The token of the one `Authorization: Bearer <token>` header.
+/// Returns the token of the single `Authorization: Bearer <token>` header.
 ///
 /// # Errors
-/// 401 where there is none.
+/// 401 if there is none.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, ApiError> {
     let missing =
         || unauthorized("missing_api_key", "send the API key as 'Authorization: Bearer <key>'");
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().ok_or_else(missing)?;
-    // Two headers leave open which of them a proxy in front has checked.
+    // With two headers it is unclear which one a proxy in front has checked.
     if values.next().is_some() || value.len() > TOKEN_BYTES_MAX {
         return Err(invalid_key());
     }

@@ -1,5 +1,5 @@
-//! The console for browsers: its files at `/` and `/console/NAME`, for everybody. What they show
-//! needs a key, as every operation does.
+//! Serves the files of the browser console at `/` and `/console/NAME` without a key. The data that
+//! they show is read with a key, through the usual operations.
 
 use axum::Router;
 use axum::body::Body;
@@ -16,10 +16,10 @@ use crate::error::{ApiError, Condition};
 use crate::frame::outer::{RequestId, Template};
 use lodestone_console::{File, POLICY};
 
-/// A new release is seen at once: browsers ask whether a file has changed.
+/// Browsers revalidate each file, so that a new release is seen at once.
 const CACHING: &str = "no-cache";
 
-/// The service.
+/// Returns the router of the console.
 pub fn router() -> Router {
     let home = |request: Request<Body>| async move { answer("index.html", "/", &request) };
     let asset = |Path(name): Path<String>, request: Request<Body>| async move {
@@ -70,7 +70,8 @@ fn respond(file: &'static File, asked: &HeaderMap) -> Response {
     response
 }
 
-/// Whether a list of tags names this one, or any; compressed copies have weak tags.
+/// Whether a list of entity tags contains `tag` or `*`. Weak tags match too, because compressed
+/// copies have them.
 fn names(tags: &HeaderValue, tag: &str) -> bool {
     let tags = tags.to_str().unwrap_or_default();
     tags.split(',').map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)

@@ -1,13 +1,14 @@
-//! Signed names of originals and of their pages: the holder of one may read that for an hour.
+//! Signed tokens that let their holder read an original, or one of its rendered pages, for an hour.
 //!
 //! ```text
 //! token = base64url(claim) "." base64url(HMAC-SHA-256(secret, claim))
 //! claim = JSON array: key, collection, tenant, sub-tenant, source, end in epoch milliseconds, the
 //!         page to be drawn or null
 //! ```
-//! The secret lives as long as the process, so a restart ends every URL. The collection stands in
-//! the claim so that a tenant made later under the same name does not open to it; the id of the key
-//! that asked for the URL, so that its downloads count against the rate of that key.
+//! The secret lives only as long as the process, so a restart invalidates every URL. The claim
+//! includes the collection so that the token does not give access to a tenant created later under
+//! the same name, and the id of the requesting key so that downloads count against that key's rate
+//! limit.
 
 use std::fmt;
 
@@ -19,25 +20,25 @@ use sha2::Sha256;
 use lodestone_extract::Drawing;
 use lodestone_types::{IdSource, Scope, SourceId, SubTenantId, TenantId, Timestamp};
 
-/// Life of a URL: one hour (API 3.6).
+/// Lifetime of a URL: one hour (API 3.6).
 const LIFE_MILLIS: u64 = 3_600_000;
 
-/// The original, or the page of one, that a token lets its holder read.
+/// The original, or a page of it, that a token gives access to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
-    /// Id of the key that asked for it.
+    /// Id of the key that requested the URL.
     pub key_id: String,
-    /// The collection of the tenant, in its text form.
+    /// Collection of the tenant, in its text form.
     pub collection: String,
     /// Scope of the source.
     pub scope: Scope,
     /// The source.
     pub source: SourceId,
-    /// The page to be drawn, where it is not the original.
+    /// The page to render; `None` for the original.
     pub drawing: Option<Drawing>,
 }
 
-/// Makes and checks tokens.
+/// Creates and verifies tokens.
 pub struct DownloadSigner {
     secret: [u8; 32],
 }
@@ -49,14 +50,14 @@ impl fmt::Debug for DownloadSigner {
 }
 
 impl DownloadSigner {
-    /// A signer with a fresh secret.
+    /// Creates a signer with a random secret.
     pub fn new(ids: &dyn IdSource) -> Self {
         let mut secret = [0; 32];
         ids.fill(&mut secret);
         Self { secret }
     }
 
-    /// A token for `claim`, and when it ends.
+    /// Returns a token for `claim` and its expiry.
     pub fn sign(&self, claim: &Claim, now: Timestamp) -> (String, Timestamp) {
         let Claim { key_id, collection, scope, source, drawing } = claim;
         let Scope { tenant, sub_tenant } = scope;
@@ -69,8 +70,8 @@ impl DownloadSigner {
         (token, end)
     }
 
-    /// The claim of a token that this signer made and that has not ended. The seal is compared in
-    /// constant time, before anything of the claim is believed.
+    /// Verifies a token and returns its claim, unless it has expired. The signature is compared in
+    /// constant time, before any part of the claim is trusted.
     pub fn open(&self, token: &str, now: Timestamp) -> Option<Claim> {
         let (text, seal) = token.split_once('.')?;
         let text = URL_SAFE_NO_PAD.decode(text).ok()?;

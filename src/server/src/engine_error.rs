@@ -1,7 +1,7 @@
-//! Every error of the engine as a condition of the wire (API 1.7).
+//! Maps every engine error to a condition of the API (API 1.7).
 //!
-//! A caller's own error keeps its words. Errors of the server (paths, causes) go to the log, and
-//! the caller is told in general terms what to do.
+//! An error caused by the caller keeps its message. For a server fault, the details (paths, causes)
+//! go to the log, and the caller is told in general terms how to proceed.
 
 use crate::error::{ApiError, Condition, Location};
 use lodestone_answer::AnswerError;
@@ -95,7 +95,7 @@ fn backup(error: &BackupError) -> ApiError {
         BackupError::Busy => conflict("backup_running", message),
         BackupError::OtherData { .. } => conflict("other_data_directory", message),
         BackupError::TenantUnknown { .. } => ApiError::tenant_not_found(),
-        // For those alone who may read every tenant, and who gave the server this place.
+        // Only operators with access to all tenants see this, and they configured the location.
         BackupError::Bucket(_) | BackupError::File { .. } => {
             unavailable("storage_unavailable", &message)
         }
@@ -257,7 +257,7 @@ fn collection(error: &CollectionError) -> ApiError {
     }
 }
 
-/// The formats of documents that are read.
+/// The document formats that can be read.
 const FORMATS: &str = "read are pdf, docx, pptx, xlsx, odt, odp, ods, rtf, epub, html, eml, msg, \
     md, txt, json, ipynb, csv, tsv and xml";
 
@@ -276,7 +276,7 @@ fn document(error: &ExtractError) -> ApiError {
         | ExtractError::Commented { .. }
         | ExtractError::Broken { .. } => ApiError::invalid("corrupt_file", message),
         ExtractError::Encrypted { .. } => ApiError::invalid("encrypted_file", message),
-        // What a parser in another process says concerns jobs, which have a code of their own.
+        // An error reported by a parser process belongs to a job, which has a code of its own.
         ExtractError::Reported { .. }
         | ExtractError::NoPages { .. }
         | ExtractError::NotDrawn { .. }
@@ -325,7 +325,7 @@ fn embed(error: &EmbedError) -> ApiError {
     }
 }
 
-/// An error that is not the caller's: `cause` is for the log alone.
+/// Converts a fault of the server; `cause` goes only to the log.
 fn of_server(kind: ErrorKind, cause: String) -> ApiError {
     let answer = match kind {
         ErrorKind::Overloaded => unavailable("overloaded", "the server has too much to do"),
@@ -335,7 +335,7 @@ fn of_server(kind: ErrorKind, cause: String) -> ApiError {
         ErrorKind::Unavailable => {
             unavailable("storage_unavailable", "a part of the storage is not usable now")
         }
-        // Absent from the answer, never served past (API 8.20).
+        // Damaged data is left out of answers and never served (API 8.20).
         ErrorKind::Corrupt => unavailable("data_damaged", "a part of the stored data is damaged"),
         ErrorKind::Invalid
         | ErrorKind::NotFound
@@ -349,7 +349,7 @@ fn of_server(kind: ErrorKind, cause: String) -> ApiError {
 impl From<Stopped> for ApiError {
     fn from(stopped: Stopped) -> Self {
         match stopped {
-            // Nobody reads it.
+            // The client has gone, so nobody reads this response.
             Stopped::ClientGone => unavailable("client_gone", &stopped.to_string()),
             Stopped::DeadlineExceeded { .. } => {
                 let message = format!("{stopped} (query-timeout)");
@@ -363,7 +363,7 @@ fn unavailable(reason: &'static str, message: &str) -> ApiError {
     ApiError::new(Condition::Unavailable, reason, message)
 }
 
-/// A change that may have happened, about the source `id` where it was one.
+/// The 503 for a change that may have happened; `id` is the source concerned, if there is one.
 fn outcome_unknown(id: Option<&SourceId>) -> ApiError {
     let reason = "outcome_unknown";
     let told =

@@ -1,6 +1,6 @@
-//! The one error of the wire: a row of the table of conditions, a reason and a message (API 1.6).
+//! The error type of the API: a row of the table of conditions, a reason and a message (API 1.6).
 //!
-//! - `openai`: the same in the form of OpenAI's interface
+//! - `openai`: its form in the OpenAI-compatible interface
 
 mod openai;
 pub use openai::ErrorForm;
@@ -14,15 +14,15 @@ use serde_json::{Map, Value, json};
 use crate::response_notes::{self, tell_degraded};
 use lodestone_types::id::InvalidIdentifier;
 
-/// Seconds after which a client that met a full queue or a full disk should try again.
+/// Seconds after which a client should retry when a queue or the disk is full.
 const RETRY_SECONDS: u32 = 5;
 
 /// A row of the table of conditions (API 1.7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// The request is wrong.
+    /// The request is invalid.
     Invalid,
-    /// No key, or a bad one.
+    /// The key is missing or grants nothing.
     Unauthorized,
     /// The key's role does not permit the operation.
     Forbidden,
@@ -42,34 +42,34 @@ pub enum Condition {
     WebhookNotFound,
     /// Unknown job.
     JobNotFound,
-    /// Unknown model, or a tenant outside the key's scope that is named as one.
+    /// Unknown model, or a tenant outside the key's scope that was named as a model.
     ModelNotFound,
     /// No such path.
     RouteNotFound,
-    /// The path does not offer the method.
+    /// The path does not support the method.
     MethodNotAllowed,
     /// The client stopped sending its body.
     RequestTimeout,
-    /// The request contradicts the present state.
+    /// The request conflicts with the current state.
     Conflict,
-    /// Over a byte limit.
+    /// The request exceeds a size limit.
     TooLarge,
     /// The request's media type is not accepted.
     UnsupportedMediaType,
-    /// Beyond what the tenant may store.
+    /// The request exceeds what the tenant may store.
     LimitReached,
-    /// Over the key's rate.
+    /// The key exceeds its request rate.
     RateLimited,
-    /// An error of the server.
+    /// An internal error of the server.
     Internal,
-    /// Not now: try again later.
+    /// The server cannot answer now; the client should retry later.
     Unavailable,
-    /// Not here: only the server that writes can answer it now.
+    /// This process cannot answer; only the writer can.
     AtWriter,
 }
 
 impl Condition {
-    /// Status, `error` and `error_code` of the row.
+    /// Returns status, `error` and `error_code` of the row.
     pub fn row(self) -> (StatusCode, &'static str, &'static str) {
         let not_found = |error| (StatusCode::NOT_FOUND, error, "NOT_FOUND");
         match self {
@@ -119,7 +119,7 @@ impl Condition {
     }
 }
 
-/// Part of the request that holds a wrong value.
+/// Part of the request that holds an invalid value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Location {
     /// The query string.
@@ -135,7 +135,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// The word used on the wire.
+    /// The word used for it in responses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Query => "query",
@@ -147,12 +147,12 @@ impl Location {
     }
 }
 
-/// A failed request as the client will see it. The request id joins at the last moment.
+/// A failed request as its client will see it. The request id is added when the body is built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{}", .0.message)]
 pub struct ApiError(Box<Parts>);
 
-/// Boxed, so that the good path does not carry the width of the bad one.
+/// Boxed so that a `Result` does not grow to the size of the error.
 #[derive(Debug, Clone, PartialEq)]
 struct Parts {
     condition: Condition,
@@ -168,7 +168,7 @@ struct Parts {
 }
 
 impl ApiError {
-    /// An error of `condition`; `reason` is a stable word, `message` is for people.
+    /// Creates an error; `reason` is a stable identifier, `message` is for people.
     pub fn new(condition: Condition, reason: &'static str, message: impl Into<String>) -> Self {
         let retry_after_seconds = match condition {
             Condition::Unavailable => Some(RETRY_SECONDS),
@@ -189,40 +189,40 @@ impl ApiError {
         }))
     }
 
-    /// 400 with a reason.
+    /// Creates a 400 with a reason.
     pub fn invalid(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(Condition::Invalid, reason, message)
     }
 
-    /// 400 about one field: the message becomes `<field> <problem>`.
+    /// Creates a 400 about one field: the message becomes `<field> <problem>`.
     pub fn field(reason: &'static str, location: Location, field: &str, problem: &str) -> Self {
         Self::invalid(reason, format!("{field} {problem}")).at(location, field)
     }
 
-    /// 404 for an absent tenant and for one that the key does not reach: the same body.
+    /// Creates the 404 for a tenant that does not exist or is out of the key's reach, alike.
     pub fn tenant_not_found() -> Self {
         let message = "tenant_id does not exist or this key has no access to it";
         Self::new(Condition::TenantNotFound, "tenant_not_found", message)
     }
 
-    /// 404 for an absent sub-tenant and for one that the key does not reach: the same body.
+    /// Creates the 404 for a sub-tenant that does not exist or is out of the key's reach, alike.
     pub fn sub_tenant_not_found() -> Self {
         let message = "sub_tenant_id does not exist or this key has no access to it";
         Self::new(Condition::SubTenantNotFound, "sub_tenant_not_found", message)
     }
 
-    /// 404 for an unknown source.
+    /// Creates the 404 for an unknown source.
     pub fn source_not_found() -> Self {
         let message = "the source does not exist in the addressed tenant and sub-tenant";
         Self::new(Condition::SourceNotFound, "source_not_found", message)
     }
 
-    /// 413 with a reason (`file_too_large`, `body_too_large`, `content_too_large`).
+    /// Creates a 413 with a reason (`file_too_large`, `body_too_large`, `content_too_large`).
     pub fn too_large(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(Condition::TooLarge, reason, message)
     }
 
-    /// 405 with the methods that the path offers.
+    /// Creates a 405 that lists the methods supported by the path.
     pub fn method_not_allowed(allow: String) -> Self {
         let message = format!("this path offers {allow}");
         let mut error = Self::new(Condition::MethodNotAllowed, "method_not_allowed", message);
@@ -230,15 +230,15 @@ impl ApiError {
         error
     }
 
-    /// 503 of a query node, which passes the request on instead where it can, and of a server that
-    /// may have a successor.
+    /// Creates the 503 of a query node, which forwards the request to the writer if it can, and of
+    /// a server that may have been succeeded by another writer.
     pub fn at_writer() -> Self {
         let message = "this server does not know the newest state, and the one that writes cannot \
                        be asked now: ask again";
         Self::new(Condition::AtWriter, "node_behind", message)
     }
 
-    /// 500. `cause` goes to the log, never to the client.
+    /// Creates a 500. `cause` goes to the log, never to the client.
     pub fn internal(cause: impl Into<String>) -> Self {
         let message = "the server could not complete the request; the log says why";
         let mut error = Self::new(Condition::Internal, "internal", message);
@@ -253,15 +253,15 @@ impl ApiError {
         self
     }
 
-    /// Adds an entry of `detail.errors`; its message is the error's own.
+    /// Adds an entry to `detail.errors`, whose message is the error's own.
     #[must_use]
     pub fn at(mut self, location: Location, field: &str) -> Self {
         self.0.errors.push((location, field.to_owned()));
         self
     }
 
-    /// Says in which member the fields stand: `question` becomes `history[0].question`, and a list
-    /// itself its entry.
+    /// Qualifies the fields with the member that contains them: `question` becomes
+    /// `history[0].question`; a field that names the list itself becomes its entry.
     #[must_use]
     pub fn within(mut self, member: &str) -> Self {
         for (_, field) in &mut self.0.errors {
@@ -284,48 +284,48 @@ impl ApiError {
         self
     }
 
-    /// Names the parameters that were ignored: one of them may be the reason.
+    /// Lists the ignored parameters, since one of them may be the reason for the error.
     #[must_use]
     pub fn with_ignored(mut self, names: &[String]) -> Self {
         self.0.ignored = names.to_vec();
         self
     }
 
-    /// Sets `Retry-After`; at least 1.
+    /// Sets `Retry-After` to at least 1 second.
     #[must_use]
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.0.retry_after_seconds = Some(seconds.max(1));
         self
     }
 
-    /// Names parts that were missing when the request was answered.
+    /// Lists the parts of the data that were missing when the request was answered.
     #[must_use]
     pub fn with_degraded(mut self, degraded: Vec<String>) -> Self {
         self.0.degraded = degraded;
         self
     }
 
-    /// The row of the table.
+    /// Returns the row of the table of conditions.
     pub fn condition(&self) -> Condition {
         self.0.condition
     }
 
-    /// The stable word of the error (API 1.7).
+    /// Returns the stable identifier of the error (API 1.7).
     pub fn reason(&self) -> &'static str {
         self.0.reason
     }
 
-    /// The text for people.
+    /// Returns the message for people.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Cause for the log, which the client does not see.
+    /// Returns the cause for the log, which the client does not see.
     pub fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()
     }
 
-    /// The body of API 1.6; also the data of a stream's `error` event.
+    /// Builds the body of API 1.6, which is also the data of a stream's `error` event.
     pub fn body(&self, request_id: &str) -> Value {
         let (_, error, error_code) = self.0.condition.row();
         let mut detail = Map::new();
@@ -357,12 +357,12 @@ impl ApiError {
         Value::Object(body)
     }
 
-    /// The response, with the headers that its status asks for.
+    /// Builds the response, with the headers that its status requires.
     pub fn into_response(self, request_id: &str) -> Response {
         self.into_response_as(ErrorForm::Own, request_id)
     }
 
-    /// The response with a body of this form.
+    /// Builds the response with a body of the given form.
     pub fn into_response_as(self, form: ErrorForm, request_id: &str) -> Response {
         let (status, ..) = self.0.condition.row();
         let mut response = Response::new(Body::from(self.body_as(form, request_id).to_string()));

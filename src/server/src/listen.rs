@@ -1,7 +1,7 @@
-//! The accept loop: HTTP/1.1 with time limits.
+//! The accept loop: HTTP/1.1 with timeouts and limits.
 //!
-//! `axum::serve` (0.8.9) has no limits on time: a silent connection, half a header and a client
-//! that does not read stay for ever, and with them the memory of an answer.
+//! `axum::serve` (0.8.9) enforces no timeouts: an idle connection, a half-sent header or a client
+//! that does not read would stay open forever, along with the memory of its response.
 //!
 //! ```text
 //! accept -> table: limits, eviction -> hyper: counts, sizes -> router -> rest of body -> linger
@@ -9,14 +9,14 @@
 //!                        stream: times for a header, between requests, and for reading
 //! ```
 //!
-//! - `table`: the open connections, and which of them is closed when there are too many
+//! - `table`: the open connections, and which one to close when there are too many
 //! - `peer`: the state of one connection
-//! - `refusals`: connections that get an error and nothing else
-//! - `stream`: its socket, with the times that the client may take
-//! - `pace`: the least rate of a client
-//! - `leftover`: bodies that nobody read
-//! - `linger`: the end of a connection, whose client may still be sending
-//! - `tls`: certificate and key, and reading them again
+//! - `refusals`: connections that receive an error and nothing else
+//! - `stream`: the socket of one connection, with its client's deadlines
+//! - `pace`: the least transfer rate of a client
+//! - `leftover`: request bodies that were not read to their end
+//! - `linger`: the end of a connection whose client may still be sending
+//! - `tls`: certificate and key, and reloading them
 
 mod leftover;
 mod linger;
@@ -64,37 +64,37 @@ pub use tls::{Certificates, TlsError};
 
 /// Pause after a failed accept; the usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Bytes of an answer that wait for its reader in memory, beside one piece of a large one.
+/// Bytes of a response buffered for its reader, in addition to one piece of a large response.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Bounds of the accept loop.
+/// Limits of the accept loop.
 #[derive(Debug, Clone, Copy)]
 pub struct ListenSettings {
-    /// Time for a whole request header; also the life of a connection that says nothing.
+    /// Time for a complete request header; also the lifetime of a connection that sends nothing.
     pub header_timeout: Duration,
-    /// Time between two requests. Proxies that keep connections for 60 s must not meet one that we
-    /// are just closing.
+    /// Time between two requests. It must exceed the 60 s for which proxies keep connections, or
+    /// they would send requests on connections that are just being closed.
     pub idle_timeout: Duration,
-    /// Header fields of one request.
+    /// Maximum number of header fields per request.
     pub headers_max: usize,
-    /// Bytes of one request header.
+    /// Maximum size of a request header in bytes.
     pub header_bytes_max: usize,
-    /// Least rate at which a client must take what is written to it.
+    /// Least rate at which a client must read what is written to it.
     pub pace: Pace,
-    /// Connections at once; at this bound idle ones are closed.
+    /// Maximum number of open connections; at this limit, idle ones are closed.
     pub connections_max: usize,
-    /// Connections at once from one public address; 0 is no limit.
+    /// Maximum number of open connections from one public address; 0 means unlimited.
     pub connections_per_address_max: usize,
-    /// Time for the rest of a body that nobody wants.
+    /// Time allowed for reading the unwanted rest of a body.
     pub rest_timeout: Duration,
-    /// Times for which a closing connection is read on.
+    /// Time limits for reading from a closing connection.
     pub linger: Linger,
-    /// Time that requests in flight get to finish when the server stops.
+    /// Time that requests in flight are given to finish when the server stops.
     pub drain: Duration,
 }
 
 impl ListenSettings {
-    /// The bounds that the operator set.
+    /// Returns the limits set by the operator, with defaults for the others.
     pub fn of(settings: &Settings) -> Self {
         Self {
             idle_timeout: Duration::from_secs(settings.keep_alive_seconds),
@@ -112,7 +112,7 @@ impl Default for ListenSettings {
             header_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(75),
             headers_max: 64,
-            // A query of 1,000 ids of 40 characters.
+            // Fits a query string with 1,000 ids of 40 characters.
             header_bytes_max: 64 << 10,
             pace: Pace::default(),
             connections_max: 1024,
@@ -124,22 +124,22 @@ impl Default for ListenSettings {
     }
 }
 
-/// Stages of stopping the server.
+/// Stages of shutting the server down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stop {
-    /// Serve.
+    /// Serve normally.
     Run,
-    /// Accept nothing new, finish what is in flight.
+    /// Accept no new connections and finish the requests in flight.
     Drain,
-    /// End now.
+    /// Stop immediately.
     Now,
 }
 
-/// Turns SIGTERM and SIGINT into [`Stop`]: the first drains, the second ends. The end of `also`
-/// ends at once.
+/// Turns SIGTERM and SIGINT into [`Stop`]: the first signal drains, the second stops immediately.
+/// Completion of `also` stops immediately, too.
 ///
 /// # Errors
-/// When the operating system refuses the handlers.
+/// If the operating system rejects the signal handlers.
 pub fn stop_on_signals(
     also: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<watch::Receiver<Stop>> {
@@ -160,19 +160,19 @@ pub fn stop_on_signals(
                 break;
             }
         }
-        // A dropped sender would look like a third signal.
+        // Receivers would take a dropped sender for another signal.
         std::future::pending::<()>().await;
     });
     Ok(receiver)
 }
 
-/// A stop signal that never comes.
+/// Returns a stop signal that never fires.
 pub fn never_stops() -> watch::Receiver<Stop> {
     watch::channel(Stop::Run).1
 }
 
-/// Serves until told to stop, over TLS if there is a certificate. Returns whether every request in
-/// flight could finish.
+/// Serves until told to stop, over TLS if there is a certificate. Returns whether all requests in
+/// flight were able to finish.
 pub async fn serve(
     listener: TcpListener,
     certificates: Option<Arc<Certificates>>,
@@ -216,7 +216,7 @@ pub async fn serve(
     }
 }
 
-/// The next connection, with its slot unless its address has too many.
+/// Accepts the next connection, with its slot unless its address has too many connections.
 async fn enter(
     listener: &TcpListener,
     table: &Arc<Table>,
@@ -226,14 +226,14 @@ async fn enter(
     Ok((stream, slot))
 }
 
-/// Resolves once the stop signal is at least `level`; a lost sender means none.
+/// Resolves once the stop signal is at least `level`; never resolves if the sender is lost.
 pub(super) async fn reached(stop: &mut watch::Receiver<Stop>, level: Stop) {
     if stop.wait_for(|stop| *stop >= level).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// One connection that has a slot.
+/// A connection that holds a slot.
 struct Connection {
     slot: ConnectionSlot,
     router: Router,
@@ -242,9 +242,9 @@ struct Connection {
 }
 
 impl Connection {
-    /// Serves it to its end, over TLS if there is an acceptor.
+    /// Serves the connection to its end, over TLS if there is an acceptor.
     async fn serve(mut self, stream: TcpStream, acceptor: Option<TlsAcceptor>) {
-        // Small responses must not wait for the client's delayed acknowledgement.
+        // Disables Nagle's algorithm, so that small responses do not wait for a delayed ACK.
         let _ = stream.set_nodelay(true);
         let Some(acceptor) = acceptor else {
             let stream = self.watched(stream);
@@ -279,7 +279,7 @@ impl Connection {
         }
     }
 
-    /// The socket with the times of its client.
+    /// Wraps the socket so that the client's deadlines are enforced.
     fn watched(&self, stream: TcpStream) -> Pin<Box<PeerStream>> {
         let Self { slot, settings, .. } = self;
         let patience = Patience { header: settings.header_timeout, idle: settings.idle_timeout };
@@ -311,7 +311,7 @@ impl Connection {
             }
         }
         let stream = connection.into_parts().io.into_inner();
-        // One that timed out has nothing left to send or read.
+        // After a timeout there is nothing left to send or read.
         if !peer.is_timed_out() {
             linger::linger(stream, &peer, &settings, &mut stop).await;
         }
@@ -319,7 +319,7 @@ impl Connection {
     }
 }
 
-/// The answer to one request, and what follows from it for the connection.
+/// Answers one request and decides whether the connection is kept.
 async fn answer(
     request: hyper::Request<Incoming>,
     router: Router,

@@ -1,4 +1,4 @@
-//! The product's router: the table of routes over one engine, and the console.
+//! The whole service: the table of routes over one engine, and the console.
 
 use std::sync::Arc;
 
@@ -16,25 +16,25 @@ use crate::watch::{Watch, metrics_router};
 use lodestone_engine::Engine;
 use lodestone_types::{RandomIds, SystemClock};
 
-/// The services of one engine.
+/// The HTTP services over one engine.
 #[derive(Debug)]
 pub struct Product {
-    /// Every operation of the product, and the console.
+    /// All operations of the API, and the console.
     pub router: Router,
-    /// Metrics alone, without a key: for a listener that only the operator reaches.
+    /// Metrics without a key, for a listener that only the operator can reach.
     pub metrics: Router,
-    /// Measurements that both show; the last hour is kept while [`Watch::keep_hour`] is polled.
+    /// Metrics shown by both; the last hour is recorded while [`Watch::keep_hour`] is polled.
     pub watch: Arc<Watch>,
 }
 
-/// The main service of [`Product::new`].
+/// Returns the main router of [`Product::new`].
 pub fn product_router(engine: Arc<Engine>, stop: watch::Receiver<Stop>) -> Router {
     Product::new(engine, stop, None).router
 }
 
 impl Product {
-    /// The services over `engine`, behind a listener with or without a certificate. Requests that
-    /// only wait end when `stop` says so.
+    /// Builds the services over `engine`, behind a listener with or without TLS certificates.
+    /// `stop` ends requests that are merely waiting.
     pub fn new(
         engine: Arc<Engine>,
         stop: watch::Receiver<Stop>,

@@ -1,5 +1,4 @@
-//! Notes beside the content of a response: parameters that were ignored, data that is missing,
-//! warnings.
+//! Notes that accompany the content of a response: ignored parameters, missing data, warnings.
 
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -7,31 +6,31 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// Names the header that lists what was ignored.
+/// Header that lists ignored parameters.
 pub const IGNORED_HEADER: &str = "x-ignored-parameters";
-/// Names the member that lists it in a body.
+/// Body member that lists ignored parameters.
 pub const IGNORED_MEMBER: &str = "ignored_parameters";
 
-/// Names the header that tells of an answer over damaged data (API 8.20).
+/// Header that marks an answer from incomplete data (API 8.20).
 pub const DEGRADED_HEADER: &str = "x-lodestone-degraded";
-/// Names the header that lists warnings, separated by commas.
+/// Header with a comma-separated list of warnings.
 pub const WARNINGS_HEADER: &str = "x-lodestone-warnings";
 
-/// Characters of a warning that do not stand for themselves in the header.
+/// Characters of a warning that are percent-encoded in the header.
 const IN_WARNING: &AsciiSet = &CONTROLS.add(b'%').add(b',');
 
-/// Characters of a name that stand for themselves in a header.
+/// Characters of a name that are percent-encoded in the header.
 const IN_HEADER: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%').add(b',');
 
-/// The value of the header that lists ignored names.
+/// Returns the value of the header that lists ignored parameters.
 pub fn ignored_header(names: &[String]) -> HeaderValue {
     let encoded: Vec<String> =
         names.iter().map(|name| utf8_percent_encode(name, IN_HEADER).to_string()).collect();
     HeaderValue::try_from(encoded.join(", ")).expect("percent-encoded text is plain ASCII")
 }
 
-/// A body in JSON with the names of ignored parameters at its top level, if there are any and the
-/// body is an object without `metadata`, which names them itself.
+/// Adds the names of ignored parameters to the top level of a JSON body, if there are any and the
+/// body is an object without `metadata`, which lists them itself.
 pub fn naming(mut json: Vec<u8>, ignored: &[String]) -> Vec<u8> {
     #[derive(Deserialize)]
     struct Top {
@@ -48,7 +47,7 @@ pub fn naming(mut json: Vec<u8>, ignored: &[String]) -> Vec<u8> {
     json
 }
 
-/// Sets the header that tells what an answer lacks, if it lacks anything.
+/// Sets the header that lists the parts missing from an answer, if there are any.
 pub fn tell_degraded(headers: &mut HeaderMap, degraded: &[String]) {
     if !degraded.is_empty()
         && let Ok(value) = HeaderValue::try_from(degraded.join(", "))

@@ -1,10 +1,10 @@
-//! Server-sent events: a channel into a response body (API 5.4).
+//! Server-sent events: a channel whose receiver becomes a response body (API 5.4).
 //!
-//! Each event has an increasing id and one JSON object as data. A comment line is sent whenever
-//! nothing was for 15 s, so that proxies keep the connection. When the client goes away the body
-//! is dropped, and the sender's next send fails: that is how a generator learns to stop. A sender
-//! that ends without a last event leaves an `error` event, never a silent end. The data of a large
-//! event is in a file while it waits for a slow reader.
+//! Each event carries an increasing id and one JSON object. A comment line is sent after 15 s of
+//! silence, so that proxies keep the connection open. When the client disconnects, the body is
+//! dropped and the sender's next send fails, which tells a generator to stop. If the sender is
+//! dropped before sending a last event, the stream ends with an `error` event rather than silently.
+//! The data of a large event is kept in a file while it waits for a slow reader.
 
 use std::any::Any;
 use std::io::{self, Write};
@@ -28,15 +28,15 @@ use crate::response_notes::tell_degraded;
 use crate::{file_body, reply};
 use lodestone_engine::{Spilled, SpilledFile};
 
-/// Media type of a stream of events.
+/// Media type of an event stream.
 pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
 
-/// Longest silence on a stream.
+/// Longest silence before a ping is sent.
 const PING_AFTER: Duration = Duration::from_secs(15);
-/// Events that may wait for a slow reader before the sender waits.
+/// Number of events buffered for a slow reader before the sender blocks.
 pub const WAITING_MAX: usize = 64;
 
-/// The client has gone: work for it must stop.
+/// The client has disconnected, so work on its behalf should stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client has closed the stream")]
 pub struct Disconnected;
@@ -48,14 +48,14 @@ struct Event {
     is_last: bool,
 }
 
-/// One JSON object.
+/// The JSON object of an event, in memory or in a spill file.
 #[derive(Debug)]
 enum Data {
     Text(String),
     File(SpilledFile),
 }
 
-/// The sending end of the channel.
+/// The sending half of the channel.
 #[derive(Debug, Clone)]
 pub struct EventSender {
     events: mpsc::Sender<Event>,
@@ -64,7 +64,7 @@ pub struct EventSender {
     form: ErrorForm,
 }
 
-/// The receiving end, which becomes the response.
+/// The receiving half, which becomes the response.
 #[derive(Debug)]
 pub struct EventStream {
     events: mpsc::Receiver<Event>,
@@ -75,7 +75,7 @@ pub struct EventStream {
     held: Option<Box<dyn Any + Send>>,
 }
 
-/// A stream of the request `request_id`, with a maker of files for its large events.
+/// Creates a channel for the request `request_id`; `spooler` provides files for large events.
 pub fn channel(
     form: ErrorForm,
     request_id: Arc<str>,
@@ -89,19 +89,19 @@ pub fn channel(
 }
 
 impl EventSender {
-    /// Sends an event from blocking code; waits while the reader is slow.
+    /// Sends an event from blocking code; blocks while the buffer is full.
     ///
     /// # Errors
-    /// [`Disconnected`] when the client has gone.
+    /// [`Disconnected`] if the client has gone.
     pub fn send(&self, name: &'static str, data: &impl Serialize) -> Result<(), Disconnected> {
         let event = Event { name, data: self.encode(data), is_last: false };
         self.events.blocking_send(event).map_err(|_| Disconnected)
     }
 
-    /// Sends an event unless the channel is full; returns whether it was sent. Never waits.
+    /// Sends an event unless the buffer is full, and returns whether it was sent. Never blocks.
     ///
     /// # Errors
-    /// [`Disconnected`] when the client has gone.
+    /// [`Disconnected`] if the client has gone.
     pub fn offer(&self, name: &'static str, data: &impl Serialize) -> Result<bool, Disconnected> {
         match self.events.try_reserve() {
             Ok(permit) => {
@@ -113,10 +113,10 @@ impl EventSender {
         }
     }
 
-    /// As [`Self::send`], for the event after which there is nothing.
+    /// Sends the final event, from blocking code; blocks while the buffer is full.
     ///
     /// # Errors
-    /// [`Disconnected`] when the client has gone.
+    /// [`Disconnected`] if the client has gone.
     pub fn send_last(self, name: &'static str, data: &impl Serialize) -> Result<(), Disconnected> {
         let event = Event { name, data: self.encode(data), is_last: true };
         self.events.blocking_send(event).map_err(|_| Disconnected)
@@ -125,28 +125,27 @@ impl EventSender {
     /// Ends the stream with an `error` event.
     ///
     /// # Errors
-    /// [`Disconnected`] when the client has gone.
+    /// [`Disconnected`] if the client has gone.
     pub fn fail(self, error: &ApiError) -> Result<(), Disconnected> {
         let body = error.body_as(self.form, &self.request_id);
         self.send_last("error", &body)
     }
 
-    /// Waits until the response has taken every event so far. Holds no thread, however slow the
-    /// client is.
+    /// Waits until the response has taken every event sent so far, without holding a thread.
     ///
     /// # Errors
-    /// [`Disconnected`] when the client has gone.
+    /// [`Disconnected`] if the client has gone.
     pub async fn drained(&self) -> Result<(), Disconnected> {
-        // All permits of the channel are free only when nothing waits in it.
+        // All permits of the channel are free only when it is empty.
         self.events.reserve_many(WAITING_MAX).await.map(drop).map_err(|_| Disconnected)
     }
 
-    /// Resolves when the client has gone.
+    /// Resolves once the client has disconnected.
     pub async fn closed(&self) {
         self.events.closed().await;
     }
 
-    /// Whether the client has gone.
+    /// Whether the client has disconnected.
     pub fn is_closed(&self) -> bool {
         self.events.is_closed()
     }
@@ -159,7 +158,7 @@ impl EventSender {
         let mut spill = self.spooler.spills.begin(&self.spooler.owner);
         match spill.write_all(text.as_bytes()).map(|()| spill.finish()) {
             Ok(Ok(Spilled::File(spilled))) => Data::File(spilled),
-            // On a full disk it stays in memory.
+            // If the disk is full, the event stays in memory.
             _ => Data::Text(text),
         }
     }
@@ -169,12 +168,12 @@ fn encode(data: &impl Serialize) -> String {
     serde_json::to_string(data).expect("response types have text keys only")
 }
 
-/// State of the body.
+/// State of the response body.
 struct Progress {
     stream: EventStream,
     next_id: u64,
     has_ended: bool,
-    /// The data of an event, and how much of it was sent.
+    /// The data of an event that is being sent from a file, with the offset reached.
     file: Option<(SpilledFile, u64)>,
 }
 
@@ -198,7 +197,7 @@ impl Progress {
         }
     }
 
-    /// The next piece of a large event; the blank line after the last one.
+    /// Reads the next piece of a large event; after the last one, returns the blank line.
     async fn piece(&mut self, spilled: SpilledFile, at: u64) -> io::Result<Bytes> {
         let bytes = file_body::piece(spilled.file.clone(), at).await?;
         if bytes.is_empty() {
@@ -234,20 +233,20 @@ impl Progress {
 }
 
 impl EventStream {
-    /// Adds a header that lists the parts that the answer lacks.
+    /// Adds a header that lists the parts missing from the answer.
     #[must_use]
     pub fn with_degraded(self, degraded: Vec<String>) -> Self {
         Self { degraded, ..self }
     }
 
-    /// Keeps `held` until the response is dropped: when it is at its end, or as soon as the client
-    /// has gone.
+    /// Keeps `held` until the response is dropped, which happens at its end or when the client
+    /// disconnects.
     #[must_use]
     pub fn holding(self, held: impl Any + Send) -> Self {
         Self { held: Some(Box::new(held)), ..self }
     }
 
-    /// The response: 200 with a body that follows the events.
+    /// Builds the response: status 200 and a body that follows the events.
     pub fn into_response(mut self) -> Response {
         let degraded = std::mem::take(&mut self.degraded);
         let held = self.held.take();
@@ -260,7 +259,7 @@ impl EventStream {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        // Asks reverse proxies not to collect the events.
+        // Asks reverse proxies not to buffer the events.
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
         tell_degraded(headers, &degraded);
         response

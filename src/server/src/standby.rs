@@ -1,4 +1,4 @@
-//! The services of a process that waits for the place of the one that writes.
+//! The HTTP services of a standby process, which waits to take over as the writer.
 
 use axum::Router;
 use axum::response::Response;
@@ -13,10 +13,11 @@ use crate::watch::text_response;
 use lodestone_metrics::{Gauge, Registry};
 use lodestone_types::{RandomIds, SystemClock};
 
-/// Seconds after which a client may ask again.
+/// Seconds after which a refused client should retry.
 const RETRY_SECONDS: u32 = 5;
 
-/// Whether the process runs, and 503 for everything else; and metrics for a listener of their own.
+/// Returns the router of a standby process, which answers health checks and 503 for everything
+/// else, and the router of its metrics.
 pub fn standby_routers() -> (Router, Router) {
     let (mut registry, waiting) = (Registry::default(), Gauge::default());
     let help = "Whether this process waits for the place of the one that writes";

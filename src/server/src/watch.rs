@@ -1,8 +1,8 @@
-//! Metrics of the server: counts of requests, and the text that a scrape gets.
+//! Metrics of the server: request counters, and the text returned to a scrape.
 //!
-//! A scrape reads counters, and gauges that a blocking task refreshes for it. It waits for that
-//! task a moment at most: where the catalog is slow or the disk hangs, it shows the numbers of the
-//! refresh before, and the task goes on. There is one such task at a time.
+//! A scrape reads counters, which are always current, and gauges, which a blocking task refreshes.
+//! It waits for that task only briefly: if the catalog is slow or the disk hangs, it reports the
+//! gauges of the previous refresh while the task continues. At most one such task runs at a time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,12 +26,12 @@ use crate::reply::Reply;
 use lodestone_engine::Engine;
 use lodestone_metrics::{Counter, Family, Histogram, REQUEST_SECONDS, Registry};
 
-/// Time for which a scrape waits for fresh gauges.
+/// Time that a scrape waits for fresh gauges.
 const REFRESH_WAIT: Duration = Duration::from_millis(250);
-/// Connections to a listener for metrics.
+/// Maximum number of connections to the metrics listener.
 const CONNECTIONS_MAX: usize = 16;
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Classes of statuses, by their first digit.
+/// Status classes, indexed by the first digit.
 const CLASSES: [&str; 6] = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
 static METHODS: [Method; 7] = [
     Method::GET,
@@ -43,7 +43,7 @@ static METHODS: [Method; 7] = [
     Method::OPTIONS,
 ];
 
-/// Counts of requests. Clones share them.
+/// Request counters and latencies. Clones share them.
 #[derive(Debug, Clone)]
 pub struct HttpMeters {
     requests: Family<Counter, 3>,
@@ -58,7 +58,7 @@ impl Default for HttpMeters {
 }
 
 impl HttpMeters {
-    /// Counts a request of the route with this template whose answer begins after `seconds`.
+    /// Records a request to the route template `route`, whose response began after `seconds`.
     pub fn answered(&self, method: &Method, route: &'static str, status: StatusCode, seconds: f64) {
         let known = METHODS.iter().find(|known| *known == method);
         let method = ("method", known.map_or("other", method_name).into());
@@ -77,24 +77,24 @@ impl HttpMeters {
     }
 }
 
-/// The name of one of the known methods, which are constants.
+/// Returns the name of a known method with a static lifetime.
 fn method_name(method: &'static Method) -> &'static str {
     method.as_str()
 }
 
-/// Everything that a scrape shows.
+/// All metrics of the process.
 #[derive(Debug)]
 pub struct Watch {
     engine: Arc<Engine>,
     registry: Registry,
     http: HttpMeters,
-    /// Held while gauges are refreshed.
+    /// Held while the gauges are being refreshed.
     refreshing: Mutex<()>,
     hour: Mutex<Hour>,
 }
 
 impl Watch {
-    /// The metrics of an engine, of the server in front of it and of its certificate.
+    /// Creates the metrics of an engine, of the server in front of it and of its certificates.
     pub fn new(engine: Arc<Engine>, certificates: Option<&Certificates>) -> Self {
         let (mut registry, http) = (Registry::default(), HttpMeters::default());
         http.enter(&mut registry);
@@ -106,12 +106,12 @@ impl Watch {
         Self { engine, registry, http, refreshing, hour }
     }
 
-    /// The counts of requests.
+    /// Returns the request metrics.
     pub fn http(&self) -> &HttpMeters {
         &self.http
     }
 
-    /// The text for a scrape.
+    /// Returns the text for a scrape.
     pub async fn text(self: Arc<Self>) -> MetricsText {
         let watch = Arc::clone(&self);
         let refreshed = tokio::task::spawn_blocking(move || {
@@ -125,13 +125,13 @@ impl Watch {
         MetricsText(self.registry.text())
     }
 
-    /// The last hour, oldest minute first; the last one is still running.
+    /// Returns the last hour, oldest minute first, ending with the minute in progress.
     pub async fn hour(self: Arc<Self>) -> Vec<Minute> {
         let sums = Sums::of(&Arc::clone(&self).text().await.0);
         self.hour.lock().entries(self.engine.clock().now(), Instant::now(), &sums)
     }
 
-    /// Ends a minute of the last hour each minute, for as long as it is polled.
+    /// Completes an entry of the last hour every minute, for as long as it is polled.
     pub async fn keep_hour(self: Arc<Self>) {
         let mut minutes = interval_at(tokio::time::Instant::now() + ENTRY, ENTRY);
         minutes.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -143,11 +143,11 @@ impl Watch {
     }
 }
 
-/// Metrics in the text format of Prometheus.
+/// Metrics in the Prometheus text format.
 #[derive(Debug, Clone)]
 pub struct MetricsText(String);
 
-/// Metrics as they are sent.
+/// Builds the response that carries metrics.
 pub(crate) fn text_response(text: String) -> Response {
     let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(TEXT));
@@ -166,10 +166,10 @@ impl Reply for MetricsText {
     }
 }
 
-/// Serves metrics without a key on a listener of their own, if there is one.
+/// Serves metrics without a key on a separate listener, if there is one.
 ///
 /// # Errors
-/// A listener that is none to the runtime.
+/// If the runtime cannot register the listener.
 pub fn serve_metrics(
     listener: Option<std::net::TcpListener>,
     metrics: Router,
@@ -182,7 +182,7 @@ pub fn serve_metrics(
     Ok(())
 }
 
-/// The service of a listener for metrics alone, which asks for no key.
+/// Returns the router of a listener that serves only metrics, without a key.
 pub fn metrics_router(watch: Arc<Watch>) -> Router {
     let scrape = move || async move { text_response(watch.text().await.0) };
     Router::new().route("/metrics", get(scrape))

@@ -1,13 +1,13 @@
-//! Errors as clients of OpenAI's interface read them.
+//! Error bodies for clients of the OpenAI-compatible interface.
 
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, Condition, Location};
 
-/// Paths below this one answer in the form of OpenAI's interface.
+/// Paths below this one report errors in OpenAI's form.
 const ROOT: &str = "/v1";
 
-/// Form of the body of an error. Statuses and headers are the same in both.
+/// Form of an error body. Statuses and headers are the same in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorForm {
     /// The form of API 1.6.
@@ -17,7 +17,7 @@ pub enum ErrorForm {
 }
 
 impl ErrorForm {
-    /// The form for a path without the prefix of the operator.
+    /// Returns the form for a path from which the operator's prefix has been removed.
     pub fn of_path(path: &str) -> Self {
         match path.strip_prefix(ROOT) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => Self::OpenAi,
@@ -27,15 +27,15 @@ impl ErrorForm {
 }
 
 impl ApiError {
-    /// 404 for a name that is no model, and for a tenant that the key does not reach: the same
-    /// body.
+    /// Creates the 404 for a name that is not a model, or a tenant that the key cannot reach; both
+    /// look the same.
     pub fn model_not_found(location: Location) -> Self {
         let message = "model does not exist or this key has no access to it; GET /v1/models lists \
                        those that it may name";
         Self::new(Condition::ModelNotFound, "model_not_found", message).at(location, "model")
     }
 
-    /// The body in one of the forms.
+    /// Builds the body in the given form.
     pub fn body_as(&self, form: ErrorForm, request_id: &str) -> Value {
         if form == ErrorForm::Own {
             return self.body(request_id);

@@ -1,8 +1,9 @@
-//! The audit log: acts of administration, each with who, from where, what and its outcome.
+//! The audit log of administrative actions: who did what, from which address, and with which
+//! outcome.
 //!
-//! An act is a change by an operation that needs the role admin, or a deletion of sources by a key
-//! with that role. Keys are named by their ids and tenants by those of their collections, which
-//! name their folders below `v1/c`: no log tells secrets or names (API 7 #60).
+//! An action is logged if it is a change that requires the admin role, or a deletion of sources by
+//! a key with that role. Keys appear by id and tenants by the id of their collection, which names
+//! their folder below `v1/c`: no log contains secrets or names (API 7 #60).
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -14,24 +15,24 @@ use crate::error::ApiError;
 use crate::routes::{Group, RouteSpec};
 use lodestone_types::{Grant, Role};
 
-/// The thing that an operation has changed, told by its handler.
+/// The object that an operation has changed, filled in by its handler.
 pub type Subject = Arc<OnceLock<String>>;
 
-/// An act that has begun.
+/// An administrative action in progress.
 #[derive(Debug)]
 pub struct Act<'a> {
     spec: &'a RouteSpec,
     grant: &'a Grant,
     request_id: &'a str,
     from: Option<IpAddr>,
-    /// The client behind a query node, as that says.
+    /// The address of the client behind a query node, as reported by that node.
     passed_for: Option<&'a str>,
-    /// Filled in by the handler.
+    /// The object changed; filled in by the handler.
     pub subject: Subject,
 }
 
 impl<'a> Act<'a> {
-    /// The act behind a request; `None` where it is none.
+    /// Begins the record of a request; returns `None` if it is not an administrative action.
     pub fn begin(
         spec: &'a RouteSpec,
         grant: Option<&'a Grant>,
@@ -48,7 +49,7 @@ impl<'a> Act<'a> {
         (is_change && is_admins).then_some(act)
     }
 
-    /// Logs it with its outcome.
+    /// Logs the action with its outcome.
     pub fn end(self, outcome: &Result<Response, ApiError>) {
         let Self { spec, grant, request_id, from, passed_for, .. } = self;
         let RouteSpec { method, path: route, .. } = spec;

@@ -1,4 +1,4 @@
-//! One request through the order of checks of API 1.2 and 8.1.
+//! Passes one request through the order of checks of API 1.2 and 8.1.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -35,28 +35,28 @@ use crate::request::{Call, Input, Payload, multipart};
 use crate::routes::{Effect, Media, Route, RouteSpec, ServingNode, openapi};
 use lodestone_types::{Grant, Role, Tally, limits};
 
-/// State that all requests share.
+/// State shared by all requests.
 pub(super) struct Shared<S> {
     pub app: S,
     pub keys: Arc<dyn Authenticator>,
     pub gate: Arc<Gate>,
     pub pace: Pace,
-    /// Time for which answers to changes are held back.
+    /// Delay of responses to changes.
     pub change_delay: Duration,
-    /// Scheme of the listener.
+    /// URL scheme of the listener.
     pub scheme: HeaderValue,
-    /// Name under which this server writes, for nodes that pass requests on.
+    /// Name under which this server writes, checked against requests that nodes forward.
     pub name: Option<String>,
-    /// The server that writes, on a query node.
+    /// The way to the writer, on a query node.
     pub writer: Option<Upstream>,
-    /// The query nodes that share the tenants, where this is one of them.
+    /// The query nodes that tenants are distributed over, if this process is one of them.
     pub placement: Option<Placement>,
     /// Prefix of every path.
     pub path_prefix: String,
 }
 
 impl<S> Shared<S> {
-    /// The form of errors at a path.
+    /// Returns the form of error bodies for a path.
     fn error_form(&self, path: &str) -> ErrorForm {
         ErrorForm::of_path(self.below_prefix(path))
     }
@@ -65,7 +65,7 @@ impl<S> Shared<S> {
         path.strip_prefix(self.path_prefix.as_str()).unwrap_or(path)
     }
 
-    /// Leaves a request to the server that writes.
+    /// Forwards a request to the writer.
     async fn pass(
         &self,
         writer: &Upstream,
@@ -76,19 +76,19 @@ impl<S> Shared<S> {
         writer.pass(parts, self.target(parts), body, origin).await
     }
 
-    /// Path and query of a request, without the prefix of this server.
+    /// Returns path and query of a request, without this server's prefix.
     fn target<'a>(&self, parts: &'a Parts) -> &'a str {
         self.below_prefix(parts.uri.path_and_query().map_or("/", PathAndQuery::as_str))
     }
 }
 
-/// All operations of one path.
+/// All operations at one path.
 pub(super) struct Entry<S> {
     pub path: &'static str,
     pub routes: Vec<Route<S>>,
 }
 
-/// Answers a request; `entry` is `None` where no path matched. Never fails, never panics.
+/// Answers a request; `entry` is `None` if no path matched. Never fails and never panics.
 pub(super) async fn dispatch<S>(
     shared: Arc<Shared<S>>,
     entry: Option<Arc<Entry<S>>>,
@@ -126,7 +126,7 @@ where
     S: Clone + Send + Sync + 'static,
 {
     let (mut parts, body) = request.into_parts();
-    // As a proxy does, where there is none: a server that the request is passed on to cannot know.
+    // Set as a proxy would, because a server that receives the forwarded request cannot know it.
     parts.headers.entry(FORWARDED_PROTO).or_insert_with(|| shared.scheme.clone());
     let is_public =
         entry.is_some_and(|entry| entry.routes.iter().all(|route| route.spec.role.is_none()));
@@ -138,7 +138,7 @@ where
         false => admit(shared, &parts.headers, is_counted).await.map(Some),
     };
     let grant = match (admitted, &shared.writer) {
-        // Whose the key is the server that writes knows.
+        // The writer may know the key.
         (Err(error), Some(writer)) if is_for_writer(&error, &parts) => {
             let spec = &find_route(entry, &parts.method)?.spec;
             if spec.served_by == ServingNode::Asked {
@@ -159,7 +159,7 @@ where
     let key_id = grant.as_ref().map(|grant| KeyId(Arc::clone(&grant.key_id)));
     let from = peer.as_ref().map(|peer| peer.address());
     let audited = grant.clone();
-    // One that is passed on is logged by the server that writes.
+    // A forwarded request is logged by the writer.
     let is_own = shared.writer.is_none() || route.spec.served_by != ServingNode::Writer;
     let headers = parts.headers.clone();
     let audited = audited.as_ref().filter(|_| is_own);
@@ -186,7 +186,7 @@ struct Arrived<'a> {
     subject: Subject,
 }
 
-/// Checks role, media type and size, then runs the operation or passes it on to another process.
+/// Checks role, media type and size, then runs the operation or forwards it to another process.
 async fn carried_out<S>(
     shared: &Shared<S>,
     route: &Route<S>,
@@ -198,7 +198,7 @@ where
     let Arrived { mut parts, body, mut grant, peer, request_id, subject } = arrived;
     if let (Some(found), Some(role)) = (&mut grant, route.spec.role) {
         auth::require_role(found, role)?;
-        // What operators do to a tenant is not the tenant's own.
+        // Administrative work on a tenant does not count towards the tenant's own usage.
         if role < Role::Admin {
             found.tally = Tally::counting();
         }
@@ -231,7 +231,7 @@ where
     }
 }
 
-/// A request that was read, and may be carried out by this process.
+/// A request that has been read and may be carried out by this process.
 struct Asked {
     query: Vec<(String, String)>,
     path: Vec<(String, String)>,
@@ -242,7 +242,7 @@ struct Asked {
     origin: Origin,
 }
 
-/// The operation, by this process, or else by the server that writes.
+/// Runs the operation in this process; if that cannot answer, forwards it to the writer.
 async fn carried_out_here<S>(
     shared: &Shared<S>,
     route: &Route<S>,
@@ -253,13 +253,14 @@ where
     S: Clone + Send + Sync + 'static,
 {
     let Asked { query, path, payload, grant, peer, subject, origin } = asked;
-    // For the server that writes, if this one cannot answer. Other bodies belong to changes.
+    // Kept for the writer, in case this node cannot answer. Other kinds of body belong to changes,
+    // which were forwarded before.
     let kept = match (&payload, &shared.writer) {
         (Payload::Json(bytes), Some(writer)) => Some((writer, bytes.clone())),
         _ => None,
     };
     let handling = match (Handling::of(&parts.headers), ErrorForm::of_path(route.spec.path)) {
-        // These clients send whatever another server may know.
+        // OpenAI clients send parameters that are meant for other servers.
         (Handling::Usual, ErrorForm::OpenAi) => Handling::Lenient,
         (handling, _) => handling,
     };
@@ -283,11 +284,11 @@ where
     match (route.answer(shared.app.clone(), call, input).await, kept) {
         (Err(error), Some((writer, body))) if is_for_writer(&error, parts) => {
             let passed = shared.pass(writer, parts, Outgoing::Whole(body), origin).await;
-            // Nothing was to be changed.
+            // The request changes nothing, so if the writer is unreachable, the first error stands.
             passed.map_err(|failed| if failed.reason() == AWAY { error } else { failed })
         }
         (Ok(response), _) if route.spec.effect == Effect::Visible => {
-            // The slot is free again, and nothing but this request waits.
+            // The slot has been released, so this delay holds up no other request.
             sleep(shared.change_delay).await;
             Ok(response)
         }
@@ -295,12 +296,12 @@ where
     }
 }
 
-/// Whether an error leaves a request to the server that writes, unless a node has done so before.
+/// Whether the writer should answer instead; false if a node has already forwarded the request.
 fn is_for_writer(error: &ApiError, parts: &Parts) -> bool {
     error.condition() == Condition::AtWriter && !is_marked(&parts.headers)
 }
 
-/// The body, read whole.
+/// Reads the whole body.
 async fn payload_of(
     spec: &RouteSpec,
     reader: Option<BodyReader>,
@@ -320,7 +321,7 @@ async fn payload_of(
     })
 }
 
-/// Key, then rate: both before anything is routed or read.
+/// Checks the key, then the rate, both before the request is routed or its body is read.
 async fn admit<S>(
     shared: &Shared<S>,
     headers: &HeaderMap,
@@ -349,7 +350,7 @@ fn find_route<'a, S>(
     })
 }
 
-/// 413 by the announced length alone, before a byte is read.
+/// Prepares to read the body; fails with 413 by the announced length, before reading a byte.
 fn open_body<S>(
     shared: &Shared<S>,
     spec: &RouteSpec,

@@ -1,4 +1,4 @@
-//! Parts of a request as its operation reads them.
+//! Extraction of the parts of a request that operations read.
 
 use axum::extract::{FromRequestParts, Path, Query};
 use http::header::HOST;
@@ -9,9 +9,9 @@ use crate::error::{ApiError, Condition, Location};
 use crate::request::{Idempotency, Input};
 use crate::routes::{RouteSpec, off_thread};
 
-/// Characters of an `Idempotency-Key` (API 5.15).
+/// Longest `Idempotency-Key` in characters (API 5.15).
 const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
-/// Scheme of the client's connection.
+/// Header with the URL scheme of the client's connection.
 pub(super) const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 pub(super) fn query_of(parts: &Parts) -> Result<Vec<(String, String)>, ApiError> {
@@ -21,7 +21,7 @@ pub(super) fn query_of(parts: &Parts) -> Result<Vec<(String, String)>, ApiError>
     }
 }
 
-/// The headers that the operation documents.
+/// Collects the headers that the operation documents.
 pub(super) fn headers_of(
     spec: &RouteSpec,
     headers: &HeaderMap,
@@ -49,7 +49,8 @@ pub(super) async fn path_of(parts: &mut Parts) -> Result<Vec<(String, String)>, 
     }
 }
 
-/// Address of this server as the client sees it. The client's own claim goes back to it alone.
+/// Returns the base URL of this server as the client sees it. It relies on the client's own `Host`
+/// header, but is only ever sent back to that client.
 pub(super) fn base_url(parts: &Parts, route: &str) -> String {
     let header = |name: HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let is_host = |host: &&str| {
@@ -63,7 +64,8 @@ pub(super) fn base_url(parts: &Parts, route: &str) -> String {
     format!("{scheme}://{host}{}", path.strip_suffix(route).unwrap_or_default())
 }
 
-/// The idempotency key, with the digest of the input. Hashing may take a second.
+/// Reads the idempotency key and computes the digest of the input, which may take a second for
+/// large inputs.
 pub(super) async fn idempotency_of(
     headers: &HeaderMap,
     input: Input,

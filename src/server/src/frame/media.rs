@@ -1,4 +1,4 @@
-//! The media type of a request: that of its operation, or 415.
+//! Checks the media type of a request against its operation.
 
 use axum::body::{Body, HttpBody};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -7,7 +7,8 @@ use http::{HeaderMap, HeaderValue};
 use crate::error::{ApiError, Condition, Location};
 use crate::routes::{Media, RouteSpec, openapi};
 
-/// 415 unless the media type is the operation's; without a body nothing is asked (API 1.1).
+/// Returns 415 unless the media type fits the operation. A request without a body may have any
+/// media type (API 1.1).
 pub(super) fn check_media(
     spec: &RouteSpec,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! The layers around every operation: from the router to the handler and back.
+//! The layers around every operation, from the router to the handler and back.
 //!
 //! ```text
 //! outer     request id, trace, CORS, log line
@@ -9,15 +9,15 @@
 //!                 on a query node, after 413 or by an error of the handler: the server that writes
 //! ```
 //!
-//! No tenant is looked up here: scope and existence are the handler's first step.
+//! No tenant is looked up here: handlers check scope and existence as their first step.
 //!
-//! Invariants: nothing of a body is read before the key, the route, the role, the media type and
-//! the announced length have passed; every response carries `x-request-id`; a panic is a 500.
+//! Invariants: no part of a body is read before key, route, role, media type and announced length
+//! have been checked; every response carries `x-request-id`; a panic becomes a 500.
 //!
-//! - `dispatch`: the order of checks (API 1.2, 8.1); `media`: that of the media type; `inputs`:
-//!   parts of a request; `placed`: requests that another query node answers
-//! - `outer`: request ids, CORS, the log line; `trace`: the trace that a request belongs to
-//! - `audit`: acts of administration
+//! - `dispatch`: the order of checks (API 1.2, 8.1); `media`: the check of the media type;
+//!   `inputs`: the parts of a request; `placed`: requests that another query node answers
+//! - `outer`: request ids, CORS, the access log; `trace`: the trace that a request belongs to
+//! - `audit`: the audit log of administrative actions
 
 pub mod audit;
 pub mod dispatch;
@@ -60,19 +60,19 @@ use lodestone_engine::{Peers, Spills};
 use lodestone_fetch::forward::Addresses;
 use lodestone_types::{Clock, IdSource};
 
-/// Settings of the HTTP interface.
+/// Settings of the HTTP layer.
 #[derive(Debug, Clone, Default)]
 pub struct HttpSettings {
-    /// Rate of one key; `None` is no bound.
+    /// Request rate allowed per key; `None` means unlimited.
     pub rate_limit: Option<RateLimit>,
-    /// Origins whose pages may call the server; `*` is any. Empty: none.
+    /// Origins whose pages may call the server; `*` allows any, an empty list none.
     pub cors_origins: Vec<String>,
-    /// Bounds of the operations that run and wait at once.
+    /// Bounds on operations that run and wait concurrently.
     pub admission: AdmissionSettings,
     /// Least rate at which a client must send its body.
     pub pace: Pace,
-    /// Time for which the answer to a change that is visible at once is held back, so that query
-    /// nodes show the change when its client has the answer; 0 without such nodes.
+    /// Delay of the response to an immediately visible change, so that query nodes show the change
+    /// by the time the client receives the response; 0 without such nodes.
     pub change_delay: Duration,
     /// Name under which this server writes to a bucket, if it does.
     pub writer_name: Option<String>,
@@ -80,33 +80,33 @@ pub struct HttpSettings {
     pub has_tls: bool,
     /// Prefix of every path, for example `/lodestone`; empty for none.
     pub path_prefix: String,
-    /// Whether each request is a line of the log; else it is one at the level debug.
+    /// Whether each request is logged at level info; otherwise at level debug.
     pub has_access_log: bool,
     /// Whether traces are sent to a collector.
     pub is_recording: bool,
 }
 
-/// Components of the frame.
+/// Everything that the HTTP layer is built from.
 pub struct Frame<S> {
-    /// Handed to every handler.
+    /// State handed to every handler.
     pub app: S,
-    /// Check of API keys.
+    /// Verifies API keys.
     pub keys: Arc<dyn Authenticator>,
-    /// The time, for request ids.
+    /// The clock used for request ids.
     pub clock: Arc<dyn Clock>,
-    /// Randomness, for request ids.
+    /// The source of randomness used for request ids.
     pub ids: Arc<dyn IdSource>,
-    /// Files of large requests and answers.
+    /// Spill files for large requests and responses.
     pub spills: Arc<Spills>,
-    /// The memory that inputs and answers draw from.
+    /// Memory budget for request inputs and responses.
     pub memory: Arc<MemoryBudget>,
-    /// Counts of requests.
+    /// Request metrics.
     pub meters: HttpMeters,
-    /// The way to the server that writes, on a query node; `None` on that server.
+    /// The addresses of the writer, on a query node; `None` on the writer itself.
     pub writer: Option<Arc<Addresses>>,
-    /// The query nodes that share the tenants, on one of them.
+    /// The query nodes that tenants are distributed over, if this process is one of them.
     pub peers: Option<Arc<Peers>>,
-    /// Settings of the operator.
+    /// Settings made by the operator.
     pub settings: HttpSettings,
 }
 
@@ -116,8 +116,9 @@ impl<S> std::fmt::Debug for Frame<S> {
     }
 }
 
-/// The service of a table, and of `pages`, which are no operations of clients and see to their own
-/// keys: files for browsers, requests of other nodes. `/openapi.json` joins the table here.
+/// Builds the service from the table of routes and from `pages`, which bypass the checks of the
+/// table and authenticate by themselves: browser files and requests of other nodes. Adds
+/// `/openapi.json` to the table.
 pub fn router<S>(mut table: Vec<Route<S>>, pages: Router, frame: Frame<S>) -> Router
 where
     S: Clone + Send + Sync + 'static,
@@ -192,7 +193,7 @@ where
         .layer(middleware::from_fn_with_state(around, outer))
 }
 
-/// Whether a response is compressed where the client asks for it; see [`FromFile`].
+/// Whether a response may be compressed on request; see [`FromFile`].
 fn is_in_memory(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) -> bool {
     extensions.get::<FromFile>().is_none()
 }

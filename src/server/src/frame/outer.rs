@@ -1,9 +1,8 @@
-//! The part that is the same for every request: its id, its trace, cross-origin rules, one line of
-//! the log.
+//! The outermost layer, which treats every request alike: request id, trace, cross-origin rules and
+//! one line in the access log.
 //!
-//! The line holds method, path template, status, milliseconds, ids of request, trace and key, and
-//! the address of the client. Bodies, queries, keys, query strings and names of tenants never reach
-//! a log.
+//! The log line holds method, path template, status, milliseconds, the ids of request, trace and
+//! key, and the client's address. Bodies, keys, query strings and tenant names never reach a log.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,44 +24,44 @@ use crate::listen::Peer;
 use crate::watch::HttpMeters;
 use lodestone_types::{Clock, IdSource};
 
-/// Target of the lines of requests.
+/// Log target of the access log.
 const ACCESS: &str = "lodestone_access";
-/// Name of the header with the id of a request.
+/// Header that carries the request id.
 pub(crate) const REQUEST_ID_HEADER: &str = "x-request-id";
 const REQUEST_ID_CHARS_MAX: usize = 128;
-/// No coding, where no other one is acceptable.
+/// Offers the unencoded body as the last resort.
 const LAST_CHOICE: HeaderValue = HeaderValue::from_static("identity;q=0.001");
 
-/// The id of a request; an extension of the request.
+/// The request id, as an extension of the request.
 #[derive(Debug, Clone)]
 pub struct RequestId(pub Arc<str>);
 
-/// The path template that matched; an extension of the response, for the log.
+/// The path template that matched, as an extension of the response for the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Template(pub &'static str);
 
-/// The key of a request by its id; an extension of the response, for the log.
+/// The id of the API key, as an extension of the response for the log.
 #[derive(Debug, Clone)]
 pub struct KeyId(pub Arc<str>);
 
 /// State of the outermost layer.
 #[derive(Debug)]
 pub struct Outer {
-    /// The time, for generated ids.
+    /// The clock used for generated ids.
     pub clock: Arc<dyn Clock>,
-    /// Randomness, for generated ids.
+    /// The source of randomness used for generated ids.
     pub ids: Arc<dyn IdSource>,
-    /// Origins whose pages may call.
+    /// Origins whose pages may call the server.
     pub cors_origins: Vec<String>,
-    /// Counts of requests.
+    /// Request metrics.
     pub meters: HttpMeters,
-    /// Whether each request is a line of the log.
+    /// Whether each request is logged.
     pub has_access_log: bool,
     /// Whether traces are sent to a collector.
     pub is_recording: bool,
 }
 
-/// The outermost layer.
+/// Handles a request in the outermost layer.
 pub async fn outer(
     State(outer): State<Arc<Outer>>,
     mut request: Request<Body>,
@@ -75,7 +74,7 @@ pub async fn outer(
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let trace = TraceContext::of(request.headers(), &*outer.ids, outer.is_recording);
     request.extensions_mut().insert(trace);
-    // Probes and scrapes come every few seconds: their traces would bury the others.
+    // Probes and scrapes arrive every few seconds; their traces would bury the others.
     let is_unwanted = !trace.is_sampled() || is_probe(request.uri().path());
     let span = trace.span(&id, outer.is_recording && is_unwanted);
     admit_identity(request.headers_mut());
@@ -121,12 +120,12 @@ pub async fn outer(
     response
 }
 
-/// Lets an answer go out as it is where a client refuses that (`identity;q=0`, `*;q=0`) and takes
-/// no other coding that is known: when the answer is there, its work has been done.
+/// Permits an unencoded response even if the client rejects it (`identity;q=0`, `*;q=0`) and
+/// accepts no encoding that we support: by then the work has already been done.
 fn admit_identity(headers: &mut HeaderMap) {
     let given: Vec<_> = headers.get_all(ACCEPT_ENCODING).iter().cloned().collect();
     if !given.is_empty() {
-        // The first word about a coding counts.
+        // The first entry for an encoding takes precedence.
         headers.insert(ACCEPT_ENCODING, LAST_CHOICE);
         for value in given {
             headers.append(ACCEPT_ENCODING, value);
@@ -134,17 +133,17 @@ fn admit_identity(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a path is asked for every few seconds by machines.
+/// Whether machines poll the path every few seconds.
 fn is_probe(path: &str) -> bool {
     ["/healthz", "/readyz", "/metrics"].iter().any(|probe| path.ends_with(probe))
 }
 
-/// The id of a request: the caller's, or a new one.
+/// Returns the caller's request id, or a new one.
 pub(crate) fn request_id(headers: &HeaderMap, ids: &dyn IdSource, clock: &dyn Clock) -> Arc<str> {
     callers_id(headers).unwrap_or_else(|| ids.wire_id("req_", clock.now()).into())
 }
 
-/// The caller's own id, if it is 1 to 128 characters of `[A-Za-z0-9._-]`.
+/// Returns the caller's own id if it is 1 to 128 characters of `[A-Za-z0-9._-]`.
 fn callers_id(headers: &HeaderMap) -> Option<Arc<str>> {
     let text = headers.get(REQUEST_ID_HEADER)?.to_str().ok()?;
     let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);

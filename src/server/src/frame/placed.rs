@@ -1,12 +1,12 @@
-//! Placement: requests about a tenant go to the query node that has the tenant open.
+//! Placement: directs requests about a tenant to the query node that has the tenant open.
 //!
 //! ```text
 //! tenant of the request -> its node (engine, `Peers`) -> passed on; [`ELSEWHERE`]: done here
 //!                                      '- no answer within a second: done here too, first one wins
 //! ```
-//! A tenant whose searches are shared out among the nodes is at hand on all of them, and answered
-//! for by the one that is asked. Only what changes nothing is placed, so that doing it twice is
-//! harmless. A request that was passed on is never passed on again.
+//! A tenant whose searches are distributed over the nodes is open on all of them, and any node
+//! answers for it. Only requests that change nothing are placed, so running one twice is harmless.
+//! A request that was forwarded once is not forwarded again.
 
 use std::future::Future;
 use std::pin::pin;
@@ -29,41 +29,44 @@ use crate::sse;
 use lodestone_engine::{Assignment, PeerEnd, Peers};
 use lodestone_types::TenantId;
 
-/// Time after which this node runs a search too, beside the node that was asked.
+/// Delay after which this node runs a search as well, in parallel to the node that was asked.
 const HEDGE: Duration = Duration::from_secs(1);
-/// Reasons of a 503 with which another node says that it is not the one to answer now. With others
-/// this one could do no better.
+/// Reasons of a 503 that mean that another node is not the right one to answer now. After any other
+/// reason, this node could do no better.
 const ELSEWHERE: [&str; 4] = ["node_behind", "overloaded", "shutting_down", "standby"];
-/// Bytes of such an answer, and the time for them.
+/// Largest 503 body that is examined, in bytes, and the time allowed for reading it.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 const REFUSAL: Duration = Duration::from_secs(1);
-/// Parameter with the tenant; a member of the body is named so too.
+/// Name of the tenant parameter, in the query and in the body.
 const TENANT: &str = "tenant_id";
 
-/// The query nodes that share the tenants.
+/// The query nodes that tenants are distributed over.
 #[derive(Debug)]
 pub(super) struct Placement {
     peers: Arc<Peers>,
     ways: Vec<Upstream>,
 }
 
-/// A request of a tenant that one of the nodes is to answer.
+/// A request about a tenant that is assigned to a node.
 pub(super) struct Placed<'a> {
     placement: &'a Placement,
     assignment: Assignment,
     body: Bytes,
-    /// Whether it may be run twice at once; an answer of a language model may not.
+    /// Whether two nodes may run it at the same time; not the case for an answer written by a
+    /// language model.
     is_hedged: bool,
 }
 
 impl Placement {
-    /// The nodes, bounded together with requests to the server that writes.
+    /// Creates the placement. Requests to nodes count against the same bounds as those to the
+    /// writer.
     pub fn new(peers: Arc<Peers>, writer: &Upstream) -> Self {
         let ways = peers.forwarders().map(|way| writer.beside(Arc::clone(way))).collect();
         Self { peers, ways }
     }
 
-    /// The node that a request is placed on, if another one is.
+    /// Assigns a request to a node; returns `None` if this process should answer it without
+    /// placement.
     pub async fn place(
         &self,
         spec: &RouteSpec,
@@ -87,7 +90,7 @@ impl Placement {
         let assignment = self.peers.begin(&tenant)?;
         if assignment.other().is_some() && self.peers.shares_searches() {
             let peers = Arc::clone(&self.peers);
-            // The catalog is looked into.
+            // The check reads the catalog, which may block.
             let is_shared = off_thread(move || Ok(peers.is_shared(&tenant))).await;
             if is_shared.is_ok_and(|is_shared| is_shared) {
                 return None;
@@ -98,7 +101,7 @@ impl Placement {
     }
 }
 
-/// The tenant that the body of a request names.
+/// Returns the tenant named in the body of a request.
 fn tenant_in(body: &[u8]) -> Option<TenantId> {
     #[derive(Deserialize)]
     struct Named {
@@ -109,7 +112,8 @@ fn tenant_in(body: &[u8]) -> Option<TenantId> {
 }
 
 impl Placed<'_> {
-    /// The answer of the node, or that of `here` where that is this one, or has none or takes long.
+    /// Returns the response of the assigned node, or that of `here` if this process is that node or
+    /// the other fails to answer or is slow.
     pub async fn answer(
         self,
         parts: &Parts,
@@ -124,8 +128,9 @@ impl Placed<'_> {
         }
     }
 
-    /// The answer of a node; `None` where it does not answer, or is not the one to. Only a node
-    /// that does not answer is asked no more: what this process refuses by itself says nothing.
+    /// Asks a node; returns `None` if it does not respond or declines. Only a node that does not
+    /// respond is reported as lost: a request refused by this process itself says nothing about the
+    /// node.
     async fn ask(
         &self,
         at: usize,
@@ -148,7 +153,7 @@ impl Placed<'_> {
     }
 }
 
-/// The end of a request that a node has answered so, and the answer where it is of use.
+/// Classifies a node's response, which is returned if it is usable.
 async fn end_of(answer: Response) -> (PeerEnd, Option<Response>) {
     #[derive(Deserialize)]
     struct Refusal {
@@ -167,8 +172,9 @@ async fn end_of(answer: Response) -> (PeerEnd, Option<Response>) {
     }
 }
 
-/// The answer of another node, or that of `here` where it has none; the first of both where it has
-/// not begun after `hedge`. A failure here does not come before its answer.
+/// Returns the response of another node, or that of `here` if the node has none. If the node has
+/// not begun to respond after `hedge`, both run and the first response wins, but a failure of
+/// `here` still waits for the node.
 async fn first_of(
     hedge: Option<Duration>,
     there: impl Future<Output = Option<Response>>,

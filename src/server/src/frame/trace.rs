@@ -1,10 +1,10 @@
-//! The trace that a request belongs to: W3C Trace Context, taken in and given back.
+//! The trace that a request belongs to, read and written as W3C Trace Context.
 //!
 //! ```text
 //! traceparent: 00-<trace, 32 hex digits>-<span of the caller, 16>-<flags, 2>   in
 //! traceparent: 00-<the same trace>-<our span>-<flags>                          out
 //! ```
-//! A request without a valid one begins a trace of its own.
+//! A request without a valid header starts a new trace.
 
 use std::fmt;
 
@@ -12,28 +12,29 @@ use http::{HeaderMap, HeaderValue};
 
 use lodestone_types::IdSource;
 
-/// Name of the header.
+/// Name of the trace header.
 pub const TRACEPARENT: &str = "traceparent";
-/// Flag of a trace that is recorded.
+/// Flag set for a trace that is recorded.
 const SAMPLED: u8 = 1;
 
-/// The trace of a request and its place there.
+/// The trace of a request and its position within that trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceContext {
     trace: u128,
-    /// The caller's span; 0 where there is none.
+    /// The caller's span; 0 if there is none.
     parent: u64,
     span: u64,
     is_sampled: bool,
 }
 
 impl TraceContext {
-    /// The trace that the caller names, else a fresh one, which is recorded if `is_recording`.
+    /// Reads the trace that the caller names. Without one, starts a new trace, which is recorded if
+    /// `is_recording`.
     pub fn of(headers: &HeaderMap, ids: &dyn IdSource, is_recording: bool) -> Self {
         let mut random = [0; 24];
         ids.fill(&mut random);
         let (trace, span) = random.split_at(16);
-        // Neither may be 0.
+        // The specification reserves 0 for both ids.
         let trace = u128::from_be_bytes(trace.try_into().expect("16 bytes")).max(1);
         let span = u64::from_be_bytes(span.try_into().expect("8 bytes")).max(1);
         let mut values = headers.get_all(TRACEPARENT).iter();
@@ -44,21 +45,21 @@ impl TraceContext {
         }
     }
 
-    /// Whether the caller has it recorded.
+    /// Whether the trace is recorded.
     pub fn is_sampled(&self) -> bool {
         self.is_sampled
     }
 
-    /// The header of the answer.
+    /// Formats the header of the response.
     pub fn header(&self) -> HeaderValue {
         let flags = if self.is_sampled { SAMPLED } else { 0 };
         let text = format!("00-{:032x}-{:016x}-{flags:02x}", self.trace, self.span);
         HeaderValue::try_from(text).expect("hex digits are a header")
     }
 
-    /// The span of the request, around everything that is done for it: whatever is logged there
-    /// tells its ids. It is of the highest level, so that no filter takes it away. One that is left
-    /// out is not sent to the collector.
+    /// Creates the span that encloses all work for the request, so that every log line within
+    /// carries its ids. It has the highest level so that no filter removes it. With `is_left_out`,
+    /// it is not sent to the collector.
     pub fn span(&self, request_id: &str, is_left_out: bool) -> tracing::Span {
         let span = tracing::error_span!(
             target: "lodestone_request",
@@ -79,7 +80,7 @@ impl TraceContext {
     }
 }
 
-/// Lower-case hex digits, as many as are given.
+/// Formats a number as lower-case hex digits, padded to the given width.
 struct Hex(u128, usize);
 
 impl fmt::Display for Hex {
@@ -89,7 +90,8 @@ impl fmt::Display for Hex {
     }
 }
 
-/// Trace, span and whether it is recorded. A later version of the standard may append fields.
+/// Parses trace, parent span and the sampled flag. Later versions of the standard may append
+/// fields.
 fn parsed(text: &str) -> Option<(u128, u64, bool)> {
     let mut fields = text.split('-');
     let version = number(fields.next()?, 2)? as u8;

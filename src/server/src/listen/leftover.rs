@@ -1,9 +1,9 @@
-//! The rest of a body that nobody read.
+//! The unread rest of request bodies.
 //!
-//! A request may be answered before its body is there: a wrong key, a wrong path. If the connection
-//! then ended without a word, the next request on it, which may be another client's behind a proxy,
-//! would be lost. So a short rest is read and dropped, and the connection stays; before a longer
-//! one the answer says `Connection: close`.
+//! A request may be answered before its body has arrived, for example because of a bad key or path.
+//! If the connection were then closed without notice, the next request on it would be lost, and
+//! behind a proxy that may belong to another client. A short rest is therefore read and discarded,
+//! which keeps the connection open; with a longer one, the response says `Connection: close`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
-/// Bytes of a rest that is read for the sake of the connection.
+/// Largest rest in bytes that is read in order to keep the connection.
 const DISCARDED_BYTES_MAX: u64 = 1 << 20;
 
-/// A body on loan: what is left of it comes back when it is dropped.
+/// A request body on loan; the unread rest is handed back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Lent {
     body: Option<Incoming>,
     rest: Arc<Mutex<Option<Incoming>>>,
 }
 
-/// The place where the rest of a body comes back.
+/// Receives the unread rest of a lent body.
 #[derive(Debug)]
 pub(super) struct Leftover {
     rest: Arc<Mutex<Option<Incoming>>>,
-    /// The client waits for a word before it sends the body.
+    /// Whether the client waits for `100 Continue` before it sends the body.
     is_announced_only: bool,
 }
 
-/// Lends a body.
+/// Lends out a body.
 pub(super) fn lend(body: Incoming, headers: &HeaderMap) -> (Lent, Leftover) {
     let rest = Arc::default();
     let is_announced_only = headers.contains_key(EXPECT);
@@ -46,7 +46,7 @@ pub(super) fn lend(body: Incoming, headers: &HeaderMap) -> (Lent, Leftover) {
 }
 
 impl Leftover {
-    /// Reads the rest, or has the response say that the connection ends.
+    /// Discards the rest, or makes the response announce that the connection closes.
     pub(super) async fn settle(self, response: &mut Response<Body>, time: Duration) {
         let Some(body) = self.rest.lock().take() else { return };
         let is_short = body.size_hint().lower() <= DISCARDED_BYTES_MAX;
@@ -59,7 +59,7 @@ impl Leftover {
     }
 }
 
-/// Reads a body to its end; false where it is too long or breaks off.
+/// Reads a body to its end; returns false if it is too long or breaks off.
 async fn discard(mut body: Incoming) -> bool {
     let mut bytes = 0;
     while let Some(frame) = body.frame().await {

@@ -1,10 +1,11 @@
-//! The end of a connection: our half is closed and the client is read on.
+//! The end of a connection: our half is closed while the client's half is still read.
 //!
-//! Closing with unread bytes would reset the connection, and with it the answer that the client
-//! has not read yet. Many clients (Python's `requests`, Node's `fetch`) send the whole body of an
-//! upload before they look at its refusal, so no count of bytes is enough for them. What bounds it
-//! instead: silence, a time in all (as in nginx: 5 s and 30 s), and the table of connections, in
-//! which one that lingers counts as idle: it is closed where another one needs its place.
+//! Closing a socket with unread bytes would reset the connection, and the client could lose the
+//! response that it has not read yet. Many clients (Python's `requests`, Node's `fetch`) send the
+//! whole body of an upload before they look at its refusal, so no byte limit would be high enough
+//! for them. Instead, lingering is bounded by silence and by total time (5 s and 30 s, as in
+//! nginx), and by the connection table, in which a lingering connection counts as idle and can be
+//! evicted.
 
 use std::time::Duration;
 
@@ -15,19 +16,19 @@ use tokio::time::{sleep, timeout};
 use crate::listen::peer::Peer;
 use crate::listen::{ListenSettings, Stop, reached};
 
-/// Time for a connection of which no place is held, and after the server is told to stop.
+/// Linger time of a connection without a slot, and of all connections once the server is stopping.
 pub(super) const BRIEF: Duration = Duration::from_secs(1);
-/// Bytes that are read at once, as many as a record of TLS has.
+/// Read size in bytes, the maximum size of a TLS record.
 const PART_BYTES: usize = 16 << 10;
 
-/// Times for which a closing connection is read on.
+/// Time limits for reading from a closing connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Linger {
     /// Longest silence.
     pub silence: Duration,
-    /// In all, for a client that never had a valid key.
+    /// Total time for a client that never presented a valid key.
     pub unknown: Duration,
-    /// In all, for one that had: as long as a whole upload may take it.
+    /// Total time for a client that did: as long as a whole upload may take.
     pub authenticated: Duration,
 }
 
@@ -41,7 +42,7 @@ impl Default for Linger {
     }
 }
 
-/// Sees a connection of the table to its end.
+/// Lingers on a connection of the table until it ends.
 pub(super) async fn linger(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     peer: &Peer,
@@ -62,7 +63,7 @@ pub(super) async fn linger(
     }
 }
 
-/// Closes our half and reads until the client closes its own, is silent or has had its time.
+/// Closes our half and reads until the client closes its half, falls silent or runs out of time.
 pub(super) async fn read_on(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     silence: Duration,

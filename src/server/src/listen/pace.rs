@@ -6,19 +6,19 @@ use tokio::time::Instant;
 
 use lodestone_engine::settings::Settings;
 
-/// The least rate of a client: while we wait for it for `window` in all, it must move
-/// `bytes_per_second_min` for each second of that time. Only waiting counts, so a body that comes
-/// in one piece and an answer that is long in the making are never too slow.
+/// The least transfer rate of a client: after waiting for it for `window` in total, it must have
+/// moved `bytes_per_second_min` for every second waited. Only waiting counts, so a body that
+/// arrives in one piece or a response that takes long to compute never counts as slow.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Time of waiting after which the rate is looked at.
+    /// Waiting time after which the rate is checked.
     pub window: Duration,
-    /// Least bytes for each second of it.
+    /// Least number of bytes per second of waiting.
     pub bytes_per_second_min: u64,
 }
 
 impl Pace {
-    /// The least rate that the operator set.
+    /// Returns the rate set by the operator.
     pub fn of(settings: &Settings) -> Self {
         let window = Duration::from_secs(settings.slow_client_seconds);
         Self { window, bytes_per_second_min: settings.slow_client_rate }
@@ -31,7 +31,7 @@ impl Default for Pace {
     }
 }
 
-/// The waiting for one client, and the bytes that came of it.
+/// Time spent waiting for one client, and the bytes moved meanwhile.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Waited {
     time: Duration,
@@ -40,12 +40,12 @@ pub struct Waited {
 }
 
 impl Waited {
-    /// Begins to wait, unless it has begun; returns the time at which the rate is looked at.
+    /// Starts waiting, unless already waiting; returns the time at which the rate must be checked.
     pub fn begin(&mut self, pace: Pace, now: Instant) -> Instant {
         *self.since.get_or_insert(now) + pace.window.saturating_sub(self.time)
     }
 
-    /// Ends the wait with so many bytes.
+    /// Ends the wait after `bytes` were moved.
     pub fn end(&mut self, bytes: usize, now: Instant) {
         if let Some(since) = self.since.take() {
             self.time += now - since;
@@ -53,7 +53,7 @@ impl Waited {
         self.bytes += bytes as u64;
     }
 
-    /// Whether the client was too slow in a window that is over; another one begins otherwise.
+    /// Whether the client was too slow over a completed window; if not, starts a new window.
     pub fn is_too_slow(&mut self, pace: Pace, now: Instant) -> bool {
         let time = self.time + self.since.map_or(Duration::ZERO, |since| now - since);
         if time < pace.window {

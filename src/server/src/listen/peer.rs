@@ -1,4 +1,4 @@
-//! One connection as the table of connections and its stream see it.
+//! State of one connection, shared between the connection table and its stream.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -14,30 +14,30 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Phase of a connection, as what is expected of the client.
+/// Phase of a connection, which determines what is expected of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The client is sending the header of a request, since then.
+    /// The client has been sending a request header since this time.
     Header(Instant),
-    /// The client may send another request, since then.
+    /// The connection has been waiting for another request since this time.
     Idle(Instant),
-    /// A request is being read, carried out or answered.
+    /// A request is being read, processed or answered.
     Busy,
-    /// The last answer was sent, at that time; what the client still sends is dropped.
+    /// The last response was sent at this time; whatever else the client sends is discarded.
     Lingering(Instant),
 }
 
-/// Times that a client may take.
+/// Deadlines for the client.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// For the header of a request.
+    /// Time for a complete request header.
     pub header: Duration,
-    /// Between two requests.
+    /// Time between two requests.
     pub idle: Duration,
 }
 
-/// The state of one connection. The frame marks it once a request is authenticated: connections
-/// that never had such a request are the first to go when the table is full.
+/// State of one connection. The HTTP layer marks it once a request has been authenticated;
+/// connections that never had such a request are the first to be evicted from a full table.
 #[derive(Debug)]
 pub struct Peer {
     address: IpAddr,
@@ -48,7 +48,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A connection that was just accepted.
+    /// Creates the state of a connection that was just accepted.
     pub(super) fn new(address: IpAddr) -> Self {
         Self {
             address,
@@ -59,12 +59,12 @@ impl Peer {
         }
     }
 
-    /// The address of its other end: the client's, or that of a proxy in front.
+    /// Returns the remote address: the client's, or that of a proxy in front.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Notes that the connection carries a request of a known key.
+    /// Records that the connection has carried a request with a valid key.
     pub fn authenticate(&self) {
         self.is_authenticated.store(true, Ordering::Relaxed);
     }
@@ -73,7 +73,7 @@ impl Peer {
         self.is_authenticated.load(Ordering::Relaxed)
     }
 
-    /// The time since which no request is under way, `None` while one is.
+    /// Returns the time since which no request is in progress; `None` while one is.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         match *self.phase.lock() {
             Phase::Header(since) | Phase::Idle(since) | Phase::Lingering(since) => Some(since),
@@ -81,7 +81,7 @@ impl Peer {
         }
     }
 
-    /// Notes bytes from the client: the first ones after a pause begin a header.
+    /// Records bytes from the client: the first ones after an idle period start a header.
     pub(super) fn received(&self) {
         let mut phase = self.phase.lock();
         if let Phase::Idle(_) = *phase {
@@ -89,7 +89,7 @@ impl Peer {
         }
     }
 
-    /// Notes bytes to the client: the pause begins after the last of them.
+    /// Records bytes to the client: the idle period starts after the last of them.
     pub(super) fn sent(&self) {
         let mut phase = self.phase.lock();
         if let Phase::Idle(since) = &mut *phase {
@@ -97,22 +97,22 @@ impl Peer {
         }
     }
 
-    /// Notes that a whole header is there.
+    /// Records that a complete header has arrived.
     pub(super) fn begin_request(&self) {
         *self.phase.lock() = Phase::Busy;
     }
 
-    /// Notes that the answer has been handed over.
+    /// Records that the response has been handed over.
     pub(super) fn end_request(&self) {
         *self.phase.lock() = Phase::Idle(Instant::now());
     }
 
-    /// Notes that the last answer has been sent.
+    /// Records that the last response has been sent.
     pub(super) fn linger(&self) {
         *self.phase.lock() = Phase::Lingering(Instant::now());
     }
 
-    /// Time at which the client has to have sent something; `None` while nothing is expected.
+    /// Returns the deadline for the client to send something; `None` while nothing is expected.
     pub(super) fn read_deadline(&self, patience: Patience) -> Option<Instant> {
         match *self.phase.lock() {
             Phase::Header(since) => Some(since + patience.header),
@@ -121,29 +121,29 @@ impl Peer {
         }
     }
 
-    /// Notes that the client let its time pass.
+    /// Records that the client missed a deadline.
     pub(super) fn time_out(&self) {
         self.is_timed_out.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the connection is ended without waiting for the client.
+    /// Whether the connection is to be closed without waiting for the client.
     pub(super) fn is_timed_out(&self) -> bool {
         self.is_timed_out.load(Ordering::Relaxed)
     }
 
-    /// Asks the connection to end now.
+    /// Asks the connection to close immediately.
     pub(super) fn evict(&self) {
         self.time_out();
         self.evicted.notify_one();
     }
 
-    /// Resolves when the connection is to end now.
+    /// Resolves once the connection is to close immediately.
     pub(super) async fn evicted(&self) {
         self.evicted.notified().await;
     }
 }
 
-/// The body of an answer, at whose end the request ends.
+/// The body of a response, which ends the request when it ends.
 #[derive(Debug)]
 pub(super) struct Answered {
     body: Body,

@@ -1,4 +1,4 @@
-//! Connections that get an error and nothing else.
+//! Connections that receive an error and nothing else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,11 +16,12 @@ use tokio::time::timeout;
 use crate::error::{ApiError, Condition};
 use crate::listen::linger::{BRIEF, read_on};
 
-/// Refused connections that are answered at once, and the time for it; others are just closed.
+/// Number of refusals that may be sent concurrently, and the time for each; beyond that,
+/// connections are just closed.
 const REFUSALS_MAX: usize = 32;
 const REFUSAL: Duration = Duration::from_secs(2);
 
-/// Connections that were refused because their address has too many.
+/// Connections refused because their address has too many open.
 pub(super) struct Refusals {
     pub(super) count: AtomicU64,
     answering: Arc<Semaphore>,
@@ -33,15 +34,15 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// Answers the first request of a connection with 503, or closes it over TLS. Logged whenever
-    /// their number doubles, so that nobody can fill the log.
+    /// Answers the first request of a connection with 503; over TLS, just closes it. Logs each time
+    /// the count doubles, so that nobody can flood the log.
     pub(super) fn refuse(&self, stream: TcpStream, is_tls: bool, connections: &mut JoinSet<()>) {
         let refused = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         if refused.is_power_of_two() {
             let message = "connections of an address above connections-per-address were refused";
             tracing::warn!(refused, message);
         }
-        // A client of TLS could read no answer without a handshake, which costs more than closing.
+        // A TLS client could only read an answer after a handshake, which costs more than closing.
         if is_tls {
             return;
         }
@@ -57,8 +58,8 @@ impl Refusals {
     }
 }
 
-/// Answers the first request of a connection with an error, in a time; returns the connection, for
-/// its end.
+/// Answers the first request of a connection with an error, within a time limit. Returns the
+/// connection so that the caller can close it.
 pub(super) async fn answer_once(
     stream: TcpStream,
     condition: Condition,

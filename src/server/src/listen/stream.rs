@@ -1,4 +1,4 @@
-//! The stream of one connection, with the times that its client may take.
+//! The socket of one connection, with its client's deadlines.
 
 use std::future::Future;
 use std::io;
@@ -13,8 +13,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::listen::pace::{Pace, Waited};
 use crate::listen::peer::{Patience, Peer};
 
-/// A socket that ends by itself where its client is silent for too long between requests or in a
-/// header, and where it takes what is written to it too slowly.
+/// A socket that ends by itself if the client takes too long between requests or over a header, or
+/// reads what is written to it too slowly.
 #[derive(Debug)]
 pub(super) struct PeerStream {
     inner: TcpStream,
@@ -31,7 +31,7 @@ impl PeerStream {
         Self { inner, peer, patience, pace, written: Waited::default(), timer }
     }
 
-    /// Whether `deadline` has passed; otherwise the task is woken then.
+    /// Whether `deadline` has passed; if not, the task is woken at that time.
     fn has_passed(&mut self, deadline: Instant, cx: &mut Context<'_>) -> bool {
         if self.timer.deadline() != deadline {
             self.timer.as_mut().reset(deadline);
@@ -39,7 +39,7 @@ impl PeerStream {
         self.timer.as_mut().poll(cx).is_ready()
     }
 
-    /// The outcome of a write: an error instead of a wait for a client that is too slow.
+    /// Checks the outcome of a write and fails instead of waiting for a client that is too slow.
     fn watch(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -85,7 +85,7 @@ impl AsyncRead for PeerStream {
         if !self.has_passed(deadline, cx) {
             return read;
         }
-        // As if the client had closed its half: there is nothing to tell it.
+        // Reports end of file, as if the client had closed its half; there is nothing to tell it.
         self.peer.time_out();
         Poll::Ready(Ok(()))
     }

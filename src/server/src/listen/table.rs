@@ -1,5 +1,5 @@
-//! The open connections: how many there are, whose they are, and which of them goes when there is
-//! no slot for another.
+//! The table of open connections, which limits their number, per address too, and chooses which one
+//! to close when a new one needs a slot.
 //!
 //! ```text
 //! full -> the oldest without an authenticated request, idle ones first
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::listen::peer::Peer;
 
-/// Time after which a full table is looked through again: a connection may have become idle.
+/// Interval at which a full table is searched again, because a connection may have become idle.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// The open connections.
@@ -33,22 +33,22 @@ pub(super) struct Table {
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    /// In the order in which they were accepted.
+    /// Connections in the order in which they were accepted.
     peers: BTreeMap<u64, Arc<Peer>>,
-    /// Connections of each address that is counted.
+    /// Number of connections per counted address.
     addresses: HashMap<IpAddr, usize>,
     evicted: u64,
 }
 
 impl Table {
-    /// An empty table; `per_address_max` of 0 is no limit.
+    /// Creates an empty table; a `per_address_max` of 0 means unlimited.
     pub(super) fn new(connections_max: usize, per_address_max: usize) -> Arc<Self> {
         let (state, freed) = (Mutex::default(), Notify::new());
         Arc::new(Self { connections_max, per_address_max, state, freed })
     }
 
-    /// A slot for a connection from `address`; waits while the table is full of connections at
-    /// work. `None` where the address has as many as it may.
+    /// Takes a slot for a connection from `address`, waiting while all connections in a full table
+    /// are busy. Returns `None` if the address has reached its limit.
     pub(super) async fn enter(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         let of_peer = address.to_canonical();
         let address = counted(address).filter(|_| self.per_address_max > 0);
@@ -76,7 +76,7 @@ impl Table {
         }
     }
 
-    /// Ends one connection, if any may be ended: files that can be opened have run out.
+    /// Closes one connection, if any can be closed, because file descriptors have run out.
     pub(super) fn evict_one(&self) {
         self.state.lock().evict_one();
     }
@@ -85,11 +85,11 @@ impl Table {
 impl State {
     fn evict_one(&mut self) {
         if self.peers.values().any(|peer| peer.is_timed_out()) {
-            // One is on its way out.
+            // A connection is already on its way out.
             return;
         }
         let unknown = self.peers.values().filter(|peer| !peer.is_authenticated());
-        // The first of equals is the oldest.
+        // `min_by_key` returns the first minimum, which is the oldest connection.
         let unknown = unknown.min_by_key(|peer| peer.idle_since().is_none());
         let idle = || self.peers.values().filter_map(|peer| Some((peer.idle_since()?, peer)));
         let victim =
@@ -104,7 +104,7 @@ impl State {
     }
 }
 
-/// The slot of one connection; free again when dropped.
+/// The slot of one connection, released when dropped.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     table: Arc<Table>,
@@ -130,8 +130,8 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// The address under which a connection is counted: of IPv6 the network of one customer. Loopback
-/// and private addresses are not counted; that is where proxies are.
+/// Returns the address that a connection is counted under; for IPv6, the /64 network. Loopback and
+/// private addresses are not counted, because proxies connect from there.
 fn counted(address: IpAddr) -> Option<IpAddr> {
     match address.to_canonical() {
         IpAddr::V4(v4) if v4.is_loopback() || v4.is_private() || v4.is_link_local() => None,

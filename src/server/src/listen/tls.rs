@@ -1,5 +1,4 @@
-//! TLS of the listener: a certificate and a key from PEM files, which are read again when they
-//! change.
+//! TLS of the listener: a certificate and a key from PEM files, reloaded when they change.
 //!
 //! ```text
 //! accept -> first byte: a TLS record -> handshake -> HTTP/1.1 as without TLS
@@ -7,8 +6,8 @@
 //! files change | SIGHUP -> read, checked -> the next handshake has it; connections stay
 //!                          refused       -> the one before stays; log, /readyz, metrics say so
 //! ```
-//! The handshake runs in the task of its connection, below the times for a header: it holds nobody
-//! else up, and one that takes too long goes as a slow header does.
+//! The handshake runs in the task of its connection and under the header deadline, so it holds up
+//! nobody else, and a slow handshake is closed like a slow header.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,33 +30,33 @@ use tokio_rustls::TlsAcceptor;
 use lodestone_metrics::{Counter, Gauge, Labelled, Registry};
 use lodestone_types::{Clock, SystemClock};
 
-/// Time between two looks at the files.
+/// Interval at which the files are checked for changes.
 const LOOK: Duration = Duration::from_secs(2);
-/// The first byte of a handshake (RFC 8446, section 5.1).
+/// The first byte of a handshake record (RFC 8446, section 5.1).
 const HANDSHAKE: u8 = 22;
-/// A moment after the end of every certificate: 31 December 9999.
+/// A time by which every certificate has expired: 31 December 9999.
 const FAR: u64 = 253_402_300_799;
 const RELOADED: usize = 0;
 const REFUSED: usize = 1;
 
-/// A certificate or key that cannot be used; names its file.
+/// A certificate or key file that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}", file.display())]
 pub struct TlsError {
     /// The file.
     pub file: PathBuf,
-    /// Description of the error.
+    /// Description of the problem.
     pub problem: String,
 }
 
-/// The certificate of the listener, as it was last read.
+/// The certificate of the listener, as last loaded.
 #[derive(Debug)]
 pub struct Certificates {
     certificate: PathBuf,
     key: PathBuf,
     provider: Arc<CryptoProvider>,
     state: Mutex<State>,
-    /// End of the certificate in use, in seconds since 1970.
+    /// Expiry of the certificate in use, in seconds since 1970.
     expires: Gauge,
     reloads: Labelled<Counter, 2>,
 }
@@ -66,13 +65,13 @@ pub struct Certificates {
 struct State {
     current: Arc<CertifiedKey>,
     expires: u64,
-    /// The files as they were when they were read last.
+    /// The file stamps at the time of the last reading.
     seen: [Option<Stamp>; 2],
-    /// The reason for which the files, as they are now, are not used.
+    /// The reason why the current files are not in use.
     problem: Option<TlsError>,
 }
 
-/// Marks by which a file that was replaced or rewritten is told from the one before.
+/// File attributes that reveal that a file was replaced or rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -81,11 +80,11 @@ struct Stamp {
 }
 
 impl Certificates {
-    /// Reads a certificate with its chain, and its key.
+    /// Loads a certificate chain and its key.
     ///
     /// # Errors
-    /// A file that cannot be read or holds no such thing, a key of another certificate, a
-    /// certificate that has expired or is not valid yet.
+    /// A file that cannot be read or does not contain the expected PEM data, a key that does not
+    /// match the certificate, or a certificate that has expired or is not yet valid.
     pub fn read(certificate: &Path, key: &Path) -> Result<Arc<Self>, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let seen = [stamp(certificate), stamp(key)];
@@ -103,7 +102,7 @@ impl Certificates {
         }))
     }
 
-    /// Enters what is measured.
+    /// Registers the metrics.
     pub(crate) fn enter(&self, registry: &mut Registry) {
         let help = "End of the certificate in use, in seconds since 1970";
         registry.enter("tls_certificate_expires_seconds", help, &self.expires);
@@ -111,7 +110,7 @@ impl Certificates {
         registry.enter("tls_reloads_total", help, &self.reloads);
     }
 
-    /// The problem that an operator has to see to, if there is one.
+    /// Returns the problem that the operator has to fix, if there is one.
     pub fn problem(&self) -> Option<&'static str> {
         let state = self.state.lock();
         match &state.problem {
@@ -121,12 +120,12 @@ impl Certificates {
         }
     }
 
-    /// The end of the certificate in use, in seconds since 1970.
+    /// Returns the expiry of the certificate in use, in seconds since 1970.
     pub fn expires(&self) -> u64 {
         self.state.lock().expires
     }
 
-    /// The settings of handshakes, which ask for the certificate each time.
+    /// Returns the TLS acceptor, which asks for the current certificate at each handshake.
     pub(super) fn acceptor(self: &Arc<Self>) -> TlsAcceptor {
         let config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_safe_default_protocol_versions()
@@ -136,10 +135,10 @@ impl Certificates {
         TlsAcceptor::from(Arc::new(config))
     }
 
-    /// Reads the files again whenever they change or SIGHUP comes.
+    /// Starts a task that reloads the files when they change or on SIGHUP.
     ///
     /// # Errors
-    /// When the operating system refuses the handler of the signal.
+    /// If the operating system rejects the signal handler.
     pub fn watch(self: &Arc<Self>) -> std::io::Result<()> {
         let mut hangups = signal(SignalKind::hangup())?;
         let certificates = Arc::clone(self);
@@ -150,14 +149,14 @@ impl Certificates {
                     () = sleep(LOOK) => false,
                 };
                 let certificates = Arc::clone(&certificates);
-                // The disk may hang; requests do not wait for it.
+                // A hanging disk must not hold up requests.
                 let _ = tokio::task::spawn_blocking(move || certificates.look(is_asked)).await;
             }
         });
         Ok(())
     }
 
-    /// Reads the files again if they changed or `is_asked`.
+    /// Reloads the files if they have changed or if `is_asked`.
     fn look(&self, is_asked: bool) {
         let seen = [stamp(&self.certificate), stamp(&self.key)];
         if !is_asked && self.state.lock().seen == seen {
@@ -174,7 +173,7 @@ impl Certificates {
                 self.reloads.at(RELOADED).inc();
                 tracing::info!(expires, "the certificate was read again");
             }
-            // Certificate and key are two files: one of them may be there before the other.
+            // Certificate and key are two files, and one may be replaced before the other.
             Err(error) => {
                 self.reloads.at(REFUSED).inc();
                 tracing::error!(%error, "the new certificate is not used, the old one stays");
@@ -190,18 +189,18 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// The first word of a client.
+/// The kind of data that a client sends first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstWord {
-    /// A handshake.
+    /// A TLS handshake.
     Tls,
-    /// Something else.
+    /// Anything else, such as plain HTTP.
     Plain,
-    /// Nothing, for too long or for ever.
+    /// Nothing, within the time limit or before the connection ended.
     Nothing,
 }
 
-/// Waits for the first byte of a client, which stays unread.
+/// Waits for the first byte of a client without consuming it.
 pub(super) async fn first_word(stream: &TcpStream, time: Duration) -> FirstWord {
     let mut first = [0];
     match timeout(time, stream.peek(&mut first)).await {
@@ -211,7 +210,7 @@ pub(super) async fn first_word(stream: &TcpStream, time: Duration) -> FirstWord 
     }
 }
 
-/// The certificate with its key, and its end in seconds since 1970.
+/// Loads the certificate with its key, and its expiry in seconds since 1970.
 fn read(
     certificate: &Path,
     key: &Path,
@@ -246,10 +245,10 @@ fn read(
     }
 }
 
-/// The end of a certificate that is valid now, in seconds since 1970.
+/// Returns the expiry of a certificate, in seconds since 1970, after checking that it is valid now.
 ///
-/// A verifier looks at the time before it looks for an issuer, so it is asked without one: whether
-/// clients know the issuer is not ours to say.
+/// The verifier is given no issuer, because it checks the validity period first; whether clients
+/// trust the issuer is not for the server to decide.
 fn validity(leaf: &CertificateDer<'static>, provider: &Arc<CryptoProvider>) -> Result<u64, String> {
     let mut roots = RootCertStore::empty();
     roots.add(leaf.clone()).map_err(|error| format!("cannot be used: {error}"))?;

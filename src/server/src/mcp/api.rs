@@ -1,4 +1,4 @@
-//! Operations of the table of routes, called from within the server.
+//! In-process calls of operations in the table of routes.
 
 use axum::Router;
 use axum::body::Body;
@@ -15,29 +15,29 @@ use crate::frame::outer::RequestId;
 use crate::mcp::Counted;
 use crate::mcp::caller::Caller;
 
-/// Bytes of an answer that a tool reads.
+/// Largest response that a tool reads, in bytes.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
-/// A refusal of an operation, in words that a model can act on.
+/// A refused operation, explained in words that a model can act on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}{origin}")]
 pub(super) struct Refusal {
     /// The cause and the remedy.
     pub message: String,
-    /// The operation's own reason and request, in brackets; empty where none took part.
+    /// The operation's own reason and request id, in brackets; empty if no operation was called.
     origin: String,
     /// Whether the same call may succeed later.
     pub is_passing: bool,
 }
 
 impl Refusal {
-    /// A refusal in words.
+    /// Creates a refusal that no operation produced.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), origin: String::new(), is_passing: false }
     }
 
-    /// Rewrites the message for a caller who knows members of the operation as arguments: `names`
-    /// are pairs of a member and its argument.
+    /// Rewrites a message that starts with a member of the operation's body, for callers who know
+    /// that member as an argument of the tool. `names` holds pairs of a member and its argument.
     #[must_use]
     pub fn in_words_of(mut self, names: &[(&str, &str)]) -> Self {
         let is_whole = |rest: &&str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
@@ -50,33 +50,33 @@ impl Refusal {
     }
 }
 
-/// The table of routes without the layers around it.
+/// The table of routes without the outer layers.
 #[derive(Debug)]
 pub(super) struct Api {
     table: Router,
     prefix: String,
 }
 
-/// An operation with its input.
+/// An operation to call, with its input.
 #[derive(Debug)]
 pub(super) struct Operation<'a> {
     /// The method.
     pub method: Method,
-    /// The path in the table.
+    /// The path in the table of routes.
     pub path: &'static str,
-    /// Parameters of the query string.
+    /// Parameters for the query string.
     pub query: Vec<(&'a str, String)>,
-    /// The JSON body; null for none.
+    /// The JSON body; null if there is none.
     pub body: Value,
 }
 
 impl Api {
-    /// The operations of `table`, which stand below `prefix`.
+    /// Wraps the operations of `table`, whose paths start with `prefix`.
     pub fn new(table: Router, prefix: &str) -> Self {
         Self { table, prefix: prefix.to_owned() }
     }
 
-    /// Runs an operation with the key of the caller.
+    /// Runs an operation with the caller's key.
     ///
     /// # Errors
     /// The operation's own error.

@@ -1,4 +1,4 @@
-//! The caller of one message, and the tenants that it may name.
+//! The caller of one message, and the tenants that it may address.
 
 use std::sync::Arc;
 
@@ -9,44 +9,44 @@ use crate::error::{ApiError, Location};
 use crate::listen::Peer;
 use lodestone_types::{Grant, KeyScope, SubTenantId, TenantId};
 
-/// Header that names the tenant for every tool.
+/// Header that fixes the tenant for every tool.
 const TENANT_HEADER: &str = "x-lodestone-tenant";
 
-/// Header that names the sub-tenant.
+/// Header that fixes the sub-tenant for every tool.
 const SUB_TENANT_HEADER: &str = "x-lodestone-sub-tenant";
 
-/// The sender of a message.
+/// The sender of one message.
 #[derive(Debug)]
 pub(super) struct Caller {
-    /// The rights of its key.
+    /// The rights of the caller's key.
     pub grant: Grant,
-    /// The header with its key.
+    /// The `Authorization` header that carries the key.
     pub authorization: HeaderValue,
-    /// The id of the request.
+    /// The id of the HTTP request.
     pub request_id: Arc<str>,
-    /// The connection.
+    /// The connection, if the request came over one.
     pub peer: Option<Arc<Peer>>,
     tenant: Option<String>,
     sub_tenant: Option<String>,
 }
 
-/// The tenants that a caller may name.
+/// The tenants, or sub-tenants, that a caller may choose from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// This tenant alone.
+    /// Only this one.
     Fixed(String),
-    /// One of these tenants.
+    /// Any one of these.
     OneOf(Vec<String>),
-    /// Any.
+    /// Any one at all.
     Any,
 }
 
 impl Caller {
-    /// The sender of a request: the tenant stands in a header, in the query of the address, or in
-    /// the scope of a key for one tenant.
+    /// Reads the sender of a request. The tenant is taken from the header or from the query of the
+    /// URL; without either, the scope of the key decides.
     ///
     /// # Errors
-    /// 400 for what is no id.
+    /// 400 for a value that is not a valid id.
     pub fn new(
         parts: &Parts,
         grant: Grant,
@@ -76,7 +76,7 @@ impl Caller {
         Ok(Self { grant, authorization, request_id, peer, tenant, sub_tenant })
     }
 
-    /// The tenants that it may name.
+    /// Returns the tenants that the caller may address.
     pub fn tenants(&self) -> Choice {
         match (&self.tenant, &*self.grant.scope) {
             (Some(tenant), _) => Choice::Fixed(tenant.clone()),
@@ -87,7 +87,7 @@ impl Caller {
         }
     }
 
-    /// The sub-tenants that it may name.
+    /// Returns the sub-tenants that the caller may address.
     pub fn sub_tenants(&self) -> Choice {
         let scope = match (&*self.grant.scope, self.tenants()) {
             (KeyScope::Tenants(grants), Choice::Fixed(tenant)) => {

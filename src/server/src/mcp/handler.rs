@@ -1,4 +1,4 @@
-//! The requests of the protocol.
+//! Handler of the protocol's requests.
 
 use std::sync::Arc;
 
@@ -22,14 +22,14 @@ use crate::mcp::session::Session;
 use crate::mcp::tool::Entry;
 use crate::mcp::tools;
 
-/// Sources of one page of resources.
+/// Number of sources per page of the resource list.
 const RESOURCES_MAX: usize = 100;
-/// Chunks of one call while a resource is read.
+/// Number of chunks fetched per call while a resource is read.
 const CHUNKS_MAX: usize = 200;
-/// Bytes of a resource; longer ones are read by the tool, in parts.
+/// Largest resource in bytes; longer documents are read in parts with the `read_source` tool.
 const RESOURCE_BYTES_MAX: usize = 4 << 20;
 
-/// Methods with params.
+/// Methods that take params.
 const METHODS: [&str; 5] =
     ["initialize", "tools/list", "tools/call", "resources/list", "resources/read"];
 
@@ -37,7 +37,7 @@ const INSTRUCTIONS: &str = "A knowledge base of documents. `ask` answers a quest
     citations; `search` finds passages; `read_source` reads a document. Base what you say on what \
     they return, name the documents, and say so where they hold no answer.";
 
-/// Handles one message; clones share the tools.
+/// Handles one message. Clones share the tools.
 #[derive(Clone)]
 pub(super) struct Handler {
     api: Arc<Api>,
@@ -45,18 +45,18 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    /// The tools over the operations of `api`.
+    /// Creates a handler with the tools over the operations of `api`.
     pub fn new(api: Arc<Api>) -> Self {
         Self { api, tools: tools::all().into() }
     }
 
-    /// The tools that the key of a caller may use.
+    /// Iterates over the tools that the caller's key may use.
     fn tools_of(&self, caller: &Caller) -> impl Iterator<Item = &Entry> {
         self.tools.iter().filter(|tool| caller.grant.role >= tool.role)
     }
 
     fn session(&self, caller: &Arc<Caller>, address: &Address) -> Result<Session, ErrorData> {
-        // Where the caller has no choice, the one it has must be the one addressed.
+        // A caller that is fixed to one tenant may address no other.
         let fits = |choice: Choice, named: &str| match choice {
             Choice::Fixed(only) => only == named,
             Choice::OneOf(_) | Choice::Any => true,
@@ -74,7 +74,8 @@ impl Handler {
     }
 }
 
-/// A refusal outside of a tool: one that may pass is no fault of the request.
+/// Converts a refusal outside of a tool. One that may pass is an internal error rather than the
+/// fault of the request.
 fn failed(refusal: Refusal, otherwise: impl FnOnce(String) -> ErrorData) -> ErrorData {
     match refusal.is_passing {
         true => ErrorData::internal_error(refusal.to_string(), None),
@@ -89,15 +90,15 @@ fn unknown_resource() -> ErrorData {
     )
 }
 
-/// The sender of a message.
+/// Returns the sender of the message.
 fn caller(context: &RequestContext<RoleServer>) -> Result<Arc<Caller>, ErrorData> {
     let parts = context.extensions.get::<Parts>();
     let caller = parts.and_then(|parts| parts.extensions.get::<Arc<Caller>>());
     caller.cloned().ok_or_else(|| ErrorData::internal_error("the message has no sender", None))
 }
 
-/// A refusal as the model reads it. It has no structured content: that would have to be of the
-/// tool's own schema.
+/// Converts a refusal into the result that the model reads. It has no structured content, which
+/// would have to match the tool's output schema.
 fn told(refusal: Refusal) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(refusal.to_string())])
 }
@@ -144,7 +145,7 @@ impl ServerHandler for Handler {
         };
         let work = (tool.run)(session, arguments);
         let result = tokio::select! {
-            // A client that has gone costs nothing more.
+            // Stops the work when the client has disconnected.
             () = context.ct.cancelled() => Err(Refusal::new("cancelled")),
             result = work => result,
         };
@@ -157,7 +158,8 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let caller = caller(&context)?;
-        // Where the caller names no tenant there is nothing to list; the template tells the form.
+        // Without a fixed tenant there is nothing to list; the resource template shows the URI
+        // form.
         let Choice::Fixed(tenant) = caller.tenants() else {
             return Ok(ListResourcesResult::with_all_items(Vec::new()));
         };
@@ -186,7 +188,7 @@ impl ServerHandler for Handler {
         Ok(page)
     }
 
-    /// A request of the protocol comes here, too, where its members are not those that it has.
+    /// Also receives known requests whose params do not have the expected form.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

@@ -2,14 +2,14 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// The URI template.
+/// The URI template of a source.
 pub(super) const TEMPLATE: &str = "lodestone://{tenant_id}/{sub_tenant_id}/{file_id}";
 const SCHEME: &str = "lodestone://";
 const DEFAULT: &str = "default";
-/// Every byte but letters, digits and `-._~`.
+/// Every byte except letters, digits and `-._~`.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Address of a source.
+/// The address of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     /// The tenant.
@@ -21,7 +21,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// The address as a URI.
+    /// Formats the address as a URI.
     pub fn uri(&self) -> String {
         let sub_tenant = if self.sub_tenant.is_empty() { DEFAULT } else { &self.sub_tenant };
         let parts = [self.tenant.as_str(), sub_tenant, self.file.as_str()];
@@ -29,7 +29,7 @@ impl Address {
         format!("{SCHEME}{}", parts.join("/"))
     }
 
-    /// Reads a URI; `None` where it is not of this form.
+    /// Parses a URI; returns `None` if it does not have this form.
     pub fn read(uri: &str) -> Option<Self> {
         let parts: Vec<String> = uri
             .strip_prefix(SCHEME)?

@@ -1,4 +1,4 @@
-//! One call of a tool, and the tenant that it addresses.
+//! One tool call and the tenant that it addresses.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::mcp::api::{Api, Operation, Refusal};
 use crate::mcp::caller::{Caller, Choice};
 
-/// One call of a tool.
+/// One tool call.
 pub(super) struct Session {
     api: Arc<Api>,
     caller: Arc<Caller>,
@@ -23,11 +23,11 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A call by `caller`, which names tenant and sub-tenant among its arguments where it has a
-    /// choice. They are taken out of `arguments`.
+    /// Begins a call by `caller`. If the caller has a choice, tenant and sub-tenant are removed
+    /// from `arguments`, which name them.
     ///
     /// # Errors
-    /// A tenant that is missing.
+    /// A refusal if the tenant is missing or is not a string.
     pub fn begin(
         api: Arc<Api>,
         caller: Arc<Caller>,
@@ -48,7 +48,7 @@ impl Session {
         Ok(Self { api, caller, tenant, sub_tenant: sub_tenant.unwrap_or_default(), progress })
     }
 
-    /// Reads with a JSON body, to which the scope is added.
+    /// Calls a reading operation with a JSON body, to which the scope is added.
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &'static str,
@@ -60,7 +60,7 @@ impl Session {
         self.api.call(&self.caller, Operation { method, path, query, body }).await
     }
 
-    /// An operation with the scope in the query string.
+    /// Calls an operation with the scope in the query string.
     pub async fn ask<T: DeserializeOwned>(
         &self,
         method: http::Method,
@@ -75,11 +75,11 @@ impl Session {
         self.api.call(&self.caller, Operation { method, path, query, body }).await
     }
 
-    /// Tells a caller who asked for it how far the call is.
+    /// Reports progress to a caller that asked for it.
     pub async fn progress(&self, done: f64, message: &str) {
         let Some((client, token)) = &self.progress else { return };
         let note = ProgressNotificationParam::new(token.clone(), done);
-        // A client that has gone needs no news.
+        // A client that has disconnected is ignored.
         let _ = client.notify_progress(note.with_message(message)).await;
     }
 }

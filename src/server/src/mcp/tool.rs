@@ -1,4 +1,4 @@
-//! A tool: its name, its schemas, the role that it needs, and its work.
+//! A tool: its name, its schemas, the role that it requires, and its implementation.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,14 +17,14 @@ use crate::mcp::caller::{Caller, Choice};
 use crate::mcp::session::Session;
 use lodestone_types::Role;
 
-/// Effect of a tool on what is stored.
+/// The effect of a tool on stored data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// None.
+    /// Changes nothing.
     Reads,
-    /// Adds; what it names anew is replaced.
+    /// Adds data, and replaces an item whose id is given again.
     Adds,
-    /// Removes.
+    /// Removes data.
     Removes,
 }
 
@@ -33,15 +33,15 @@ type Work = Pin<Box<dyn Future<Output = Result<Value, Refusal>> + Send>>;
 /// A tool.
 #[derive(Clone)]
 pub(super) struct Entry {
-    /// Name, texts and schemas, without the scope.
+    /// Name, description and schemas, without the tenant and sub-tenant.
     tool: Tool,
-    /// The least role.
+    /// The least role that may call the tool.
     pub role: Role,
-    /// Runs it.
+    /// Runs the tool.
     pub run: fn(Session, JsonObject) -> Work,
 }
 
-/// Defines a tool: `run` is monomorphic, so that an [`Entry`] needs no allocation to be called.
+/// Defines a tool. `run` is a monomorphic function pointer, so an [`Entry`] needs no allocation.
 macro_rules! entry {
     ($name:literal, $title:literal, $role:expr, $effect:expr, $work:path, $about:expr) => {
         $crate::mcp::tool::Entry::new(
@@ -59,7 +59,7 @@ macro_rules! entry {
 }
 pub(super) use entry;
 
-/// Reads the arguments, does the work and writes the result.
+/// Parses the arguments, runs the tool and serializes the result.
 pub(super) async fn run<I, O, F>(
     session: Session,
     arguments: JsonObject,
@@ -82,7 +82,8 @@ fn read<I: DeserializeOwned>(arguments: &JsonObject) -> Result<I, String> {
     serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| error.to_string())
 }
 
-/// The argument that an error is about and does not name: without it there is none, or another.
+/// Finds the argument that an error is about but does not name: the one without which the error
+/// goes away or changes.
 fn wrong_one<'a, I: DeserializeOwned>(arguments: &'a JsonObject, error: &str) -> Option<&'a str> {
     let is_wrong = |name: &&String| {
         let mut others = arguments.clone();
@@ -93,7 +94,7 @@ fn wrong_one<'a, I: DeserializeOwned>(arguments: &'a JsonObject, error: &str) ->
 }
 
 impl Entry {
-    /// A tool over `work`, from whose types its schemas are made.
+    /// Creates a tool, whose schemas are generated from the input and output types of `work`.
     pub fn new<I, O, F>(
         name: &'static str,
         title: &'static str,
@@ -119,12 +120,12 @@ impl Entry {
         Self { tool, role, run }
     }
 
-    /// The name.
+    /// Returns the name of the tool.
     pub fn name(&self) -> &str {
         &self.tool.name
     }
 
-    /// The tool as `caller` sees it: with the tenants that it may name.
+    /// Returns the tool as `caller` sees it, with the tenants that the caller may choose from.
     pub fn seen_by(&self, caller: &Caller) -> Tool {
         let mut schema = JsonObject::clone(&self.tool.input_schema);
         let properties = schema.entry("properties").or_insert_with(|| json!({}));
@@ -155,9 +156,9 @@ impl Entry {
     }
 }
 
-/// The JSON schema of a type, whole in itself.
+/// Returns the JSON schema of a type, with all subschemas inlined.
 fn schema<T: JsonSchema>() -> Arc<JsonObject> {
-    // Formats such as `uint32` are unknown to clients, some of which warn of each.
+    // Clients do not know formats such as `uint32`, and some warn about each of them.
     let plain = RecursiveTransform(|schema: &mut Schema| {
         schema.remove("format");
     });

@@ -1,9 +1,9 @@
-//! The tools.
+//! The tools that language models may call.
 //!
-//! Results are short: a model pays for every word. Ids that a tool gives are those that another
-//! takes.
+//! Results are short, because a model pays for every token. The ids in the results of one tool are
+//! accepted as arguments by the others.
 //!
-//! - `documents`: searches, answers, reading and adding; `memories`: facts of earlier sessions
+//! - `documents`: search, answers, reading and adding; `memories`: facts from earlier sessions
 
 mod documents;
 mod memories;
@@ -15,7 +15,7 @@ use crate::mcp::tool::Entry;
 
 pub(super) use documents::read;
 
-/// Every tool.
+/// Returns all tools.
 pub(super) fn all() -> Vec<Entry> {
     [documents::tools(), memories::tools()].concat()
 }
@@ -28,7 +28,7 @@ pub(super) fn filled(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// A number that the caller gave, or the default.
+/// Checks a number given by the caller, or returns the default.
 pub(super) fn count(
     name: &str,
     given: Option<u32>,

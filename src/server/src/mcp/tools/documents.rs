@@ -1,4 +1,4 @@
-//! Tools over documents.
+//! Tools that work on documents.
 
 use http::Method;
 use schemars::JsonSchema;
@@ -11,23 +11,23 @@ use crate::mcp::session::Session;
 use crate::mcp::tool::{Effect, Entry, entry};
 use lodestone_types::Role;
 
-/// Passages of a search, where the caller names no number.
+/// Number of passages returned by a search unless the caller gives one.
 const PASSAGES_DEFAULT: u32 = 8;
 const PASSAGES_MAX: u32 = 100;
-/// Sources of a listing, where the caller names no number.
+/// Number of sources per listing unless the caller gives one.
 const SOURCES_DEFAULT: u32 = 50;
 const SOURCES_MAX: u32 = 1000;
-/// Chunks of one reading, where the caller names no number.
+/// Number of chunks per read unless the caller gives one.
 const CHUNKS_DEFAULT: u32 = 20;
 const CHUNKS_MAX: u32 = 200;
-/// Seconds that `add_text` waits for the text to be searchable, in steps.
+/// `add_text` polls at this interval, in seconds, until the text is searchable.
 const WAIT_STEP_SECONDS: u64 = 5;
 const WAIT_STEPS_MAX: u32 = 12;
 
-/// Members that narrow a search, with the arguments of the tools that give them.
+/// Members of a search body that restrict it, with the tool arguments that set them.
 const NARROWED: [(&str, &str); 2] = [("document_metadata", "filter"), ("context_list", "file_ids")];
 
-/// The tools.
+/// Returns the document tools.
 pub(super) fn tools() -> Vec<Entry> {
     let (read, write) = (Role::Read, Role::Write);
     vec![
@@ -155,7 +155,7 @@ fn narrow(body: &mut Value, filter: Option<Map<String, Value>>, files: Option<Ve
     }
 }
 
-/// The page in the `layout` of a chunk, which is JSON in a string.
+/// Reads the page from the `layout` of a chunk, which is JSON inside a string.
 fn page_of(chunk: &Value) -> Option<u32> {
     let layout: Value = serde_json::from_str(chunk["layout"].as_str()?).ok()?;
     ["page", "slide", "sheet"].into_iter().find_map(|name| number(&layout[name]))
@@ -262,7 +262,7 @@ async fn read_source(session: Session, input: ReadInput) -> Result<ReadOutput, R
     Ok(read(&found))
 }
 
-/// The text of listed chunks; headings stand once over what they head.
+/// Joins the text of listed chunks, separated by blank lines.
 pub(in crate::mcp) fn read(found: &Value) -> ReadOutput {
     let mut whole = String::new();
     for chunk in list(&found["chunks"]) {
@@ -384,7 +384,8 @@ async fn add_text(session: Session, input: AddInput) -> Result<AddOutput, Refusa
         session.progress(f64::from(step), status["status"].as_str().unwrap_or_default()).await;
         let query = vec![("file_id", file_id.clone()), ("wait", WAIT_STEP_SECONDS.to_string())];
         let path = "/upload/verify_processing";
-        // The text is accepted, whatever becomes of the look: nobody should add it again.
+        // The text has been accepted even if this look-up fails, so the caller must not add it
+        // again.
         let Ok(next) = session.ask(Method::GET, path, query, Value::Null).await else { break };
         status = next;
     }

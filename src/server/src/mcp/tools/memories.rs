@@ -1,4 +1,4 @@
-//! Tools over memories.
+//! Tools that work on memories.
 
 use http::Method;
 use schemars::JsonSchema;
@@ -11,11 +11,11 @@ use crate::mcp::session::Session;
 use crate::mcp::tool::{Effect, Entry, entry};
 use lodestone_types::Role;
 
-/// Memories, where the caller names no number.
+/// Number of memories recalled unless the caller gives one.
 const MEMORIES_DEFAULT: u32 = 10;
 const MEMORIES_MAX: u32 = 50;
 
-/// The tools.
+/// Returns the memory tools.
 pub(super) fn tools() -> Vec<Entry> {
     let (read, write) = (Role::Read, Role::Write);
     vec![
