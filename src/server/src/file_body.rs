@@ -3,8 +3,8 @@
 //! ```text
 //! head -> pieces of the file, as they are | in base64 | inside a JSON string -> tail
 //! ```
-//! A body takes the memory of one piece however large the file is and however slow its reader. Its
-//! length is known before it begins, so an answer that breaks off is noticed by the client.
+//! However large the file and however slow the client, a body takes the memory of one piece. Its
+//! length is known in advance, so the client notices if it breaks off.
 
 use std::io;
 use std::pin::Pin;
@@ -20,34 +20,34 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use lodestone_engine::ingest::MemoryShare;
 use lodestone_engine::{FileSlice, SpilledFile};
 
-/// Bytes of one piece; a multiple of three, so that base64 has padding at the end alone.
+/// Size of one piece in bytes; a multiple of three, so that base64 needs padding only at the end.
 const PIECE_BYTES: usize = 48 << 10;
 
-/// Form in which a body holds a file.
+/// Encoding of a file within a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
-    /// As it is.
+    /// The bytes unchanged.
     Raw,
-    /// In base64.
+    /// Base64.
     Base64,
-    /// As the inside of a JSON string; the file holds UTF-8.
+    /// The inside of a JSON string; the file must hold UTF-8.
     JsonText,
 }
 
-/// Marks a response whose body is a file: it is not compressed, which would take memory and
-/// processor time for as long as it is sent.
+/// Marks a response whose body is a file and is not compressed, which would take memory and CPU
+/// time for as long as it is sent.
 #[derive(Debug, Clone, Copy)]
 pub struct FromFile;
 
-/// Reads a text piece by piece, whatever the borders of the pieces cut apart.
+/// Decodes UTF-8 piece by piece, even if a piece ends within a character.
 #[derive(Debug, Default)]
 pub struct TextPieces {
     carried: Vec<u8>,
 }
 
 impl TextPieces {
-    /// The text of a piece, with the character that the one before began; `None` where it is not
-    /// UTF-8. A character that the piece cuts is left for the next.
+    /// Returns the text of a piece, including a character begun by the previous one; `None` if it
+    /// is not UTF-8. A character cut off at the end is kept for the next piece.
     pub fn text_of(&mut self, piece: &[u8]) -> Option<String> {
         let mut bytes = std::mem::take(&mut self.carried);
         bytes.extend_from_slice(piece);
@@ -60,13 +60,13 @@ impl TextPieces {
         String::from_utf8(bytes).ok()
     }
 
-    /// Whether the last piece ended with a whole character.
+    /// Whether the last piece ended at a character boundary.
     pub fn is_whole(&self) -> bool {
         self.carried.is_empty()
     }
 }
 
-/// Bytes of a text inside a JSON string, as `serde_json` writes it.
+/// Length in bytes of a text inside a JSON string as `serde_json` writes it.
 pub fn json_text_len(text: &str) -> u64 {
     let bytes_of = |byte: u8| match byte {
         b'"' | b'\\' | 0x08 | 0x09 | 0x0a | 0x0c | 0x0d => 2,
@@ -76,24 +76,24 @@ pub fn json_text_len(text: &str) -> u64 {
     text.bytes().map(bytes_of).sum()
 }
 
-/// Bytes of so many bytes in base64.
+/// Length in bytes of `bytes` bytes in base64.
 pub fn base64_len(bytes: u64) -> u64 {
     bytes.div_ceil(3) * 4
 }
 
-/// A body of `head`, `file` in its coding, and `tail`. `coded_bytes` is the length of the file in
-/// that coding.
+/// Builds a body of `head`, `file` in its encoding, and `tail`. `coded_bytes` is the length of the
+/// encoded file.
 pub fn body(head: Bytes, file: FileSlice, coding: Coding, coded_bytes: u64, tail: Bytes) -> Body {
     held(head, file, coding, coded_bytes, tail, ())
 }
 
-/// A body that was moved to a file; the file's share ends with it.
+/// Builds a body from a spill file, which is deleted with it.
 pub fn body_of_spilled(spilled: SpilledFile) -> Body {
     let (file, bytes) = (spilled.file.clone(), spilled.file.len());
     held(Bytes::new(), file, Coding::Raw, bytes, Bytes::new(), spilled)
 }
 
-/// A body in memory, whose share ends with it.
+/// Builds a body from memory, whose reservation is released with it.
 pub fn body_in_memory(bytes: Bytes, share: MemoryShare) -> Body {
     let left = bytes.len() as u64;
     let stream = Body::from(bytes).into_data_stream();
@@ -124,10 +124,10 @@ fn held(
     Body::new(OfKnownLength { stream, left, _held: held })
 }
 
-/// The bytes of a file from `at` on, at most one piece; none at its end.
+/// Reads the bytes of a file from offset `at`, at most one piece; empty at the end of the file.
 ///
 /// # Errors
-/// The system's.
+/// The operating system's error.
 pub async fn piece(file: FileSlice, at: u64) -> io::Result<Bytes> {
     let read = tokio::task::spawn_blocking(move || {
         let mut piece = vec![0; PIECE_BYTES];
@@ -164,11 +164,11 @@ impl Reader {
     }
 }
 
-/// A body whose length is told beforehand.
+/// A body of known length.
 struct OfKnownLength<H> {
     stream: BodyDataStream,
     left: u64,
-    /// Shares that are given back at its end.
+    /// Resources that are released at the end of the body.
     _held: H,
 }
 

@@ -1,18 +1,18 @@
-//! Forwarding: a query node passes requests on, as they came, to the server that is to answer them.
+//! Forwarding: a query node passes requests on unchanged to the server that is to answer them.
 //!
 //! ```text
 //! client -> BodyReader -> a few pieces -> thread: Exchange::send -> the server that writes
 //! client <- Body       <- a few pieces <- thread: head, body     <-
 //! ```
-//! An exchange takes a thread, because all below this crate blocks, and the memory of a few pieces,
-//! whatever its length. The threads are not those that other requests run on, and no key has more
-//! of them than are left for others.
+//! An exchange occupies one thread, because everything below this crate blocks, and the memory of a
+//! few pieces, however long its bodies are. Its threads are separate from those that run other
+//! requests, and no key may hold more exchanges than remain free for others.
 //!
-//! Invariants: nothing is sent twice; a body that breaks off on one side breaks off on the other;
-//! a request that was passed on once is not passed on again, and no server carries it out but the
-//! one that the node follows.
+//! Invariants: nothing is sent twice; if the body breaks off on one side, it breaks off on the
+//! other; a request that was forwarded once is not forwarded again, and only the server that the
+//! node follows carries it out.
 //!
-//! - `exchanges`: their number, in all and of each key
+//! - `exchanges`: bounds on concurrent exchanges, in total and per key
 
 mod exchanges;
 
@@ -44,12 +44,13 @@ use exchanges::Exchanges;
 use lodestone_fetch::Forwarder;
 use lodestone_fetch::forward::{Addresses, Exchange, ForwardBody, ForwardError, ForwardRequest};
 
-/// Marks a request that a query node has passed on.
+/// Header that marks a request forwarded by a query node; its value names the writer.
 const FORWARDED: HeaderName = HeaderName::from_static("x-lodestone-forwarded");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// The mark where the name of the server that writes is not known yet.
+/// Value of the mark while the name of the writer is not yet known.
 const ANY: HeaderValue = HeaderValue::from_static("any");
-/// Headers that concern one connection (RFC 9110 7.6.1), beside those that `Connection` names.
+/// Headers that apply to a single connection (RFC 9110 7.6.1), in addition to those that
+/// `Connection` names.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -62,54 +63,55 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Pieces of a body in a channel, in each direction.
+/// Number of body pieces buffered in a channel, in each direction.
 const PIECES_MAX: usize = 4;
-/// Bytes of one piece of an answer.
+/// Size of one piece of a response, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
-/// Time for which an answer is awaited while the server that writes is unusable, and interval of
-/// checks of that.
+/// Time for which a response is awaited while the writer is unusable, and the interval at which
+/// that is checked.
 const LOST: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(1);
-/// Reason of the error where a server does not answer.
+/// Reason of the error returned when a server does not answer.
 pub(crate) const AWAY: &str = "writer_away";
-/// Outcome of a change after a request without an answer.
+/// Warning added when a change was sent but no response came.
 const MAY_BE: &str = "a change that was asked for may have been made";
-/// Seconds after which a client may ask again.
+/// Seconds after which a client should retry.
 const RETRY_SECONDS: u32 = 1;
 
-/// A server that requests are passed on to: the one that writes, or a query node.
+/// A server that requests are forwarded to: the writer or another query node.
 #[derive(Debug)]
 pub(crate) struct Upstream {
     server: Arc<Addresses>,
     exchanges: Arc<Exchanges>,
 }
 
-/// Facts about a request that a node sends along, and the owner that it counts for.
+/// The origin of a forwarded request: what the node sends along, and the owner it counts for.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    /// Its id.
+    /// The id of the request.
     pub request_id: Arc<str>,
-    /// Id of its key; empty without one.
+    /// Id of the API key; empty if there is none.
     pub owner: Arc<str>,
-    /// Address of the other end of its connection.
+    /// Address of the other end of the client's connection.
     pub from: Option<IpAddr>,
 }
 
-/// A body to be passed on.
+/// A body to forward.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
-    /// No body.
+    /// The request has no body.
     Nothing,
-    /// A body that is read while it is passed on.
+    /// A body that is read while it is forwarded.
     Unread(BodyReader),
-    /// A body that was read.
+    /// A body that has already been read.
     Whole(Bytes),
 }
 
-/// Refuses a request that a query node has sent to a server of another name.
+/// Refuses a request that a query node sent to a server of another name, which would apply it to
+/// the wrong data.
 ///
 /// # Errors
-/// 503.
+/// 503 `writer_differs`.
 pub(crate) fn require_name(headers: &HeaderMap, own: Option<&str>) -> Result<(), ApiError> {
     match headers.get(FORWARDED) {
         Some(name) if *name != ANY && own.is_none_or(|own| own != *name) => {
@@ -121,13 +123,13 @@ pub(crate) fn require_name(headers: &HeaderMap, own: Option<&str>) -> Result<(),
     }
 }
 
-/// The address for which a query node has passed the request on, as that says.
+/// Returns the client address reported by the query node that forwarded the request.
 pub(crate) fn client_of(headers: &HeaderMap) -> Option<&str> {
     let last = headers.get_all(FORWARDED_FOR).iter().next_back().filter(|_| is_marked(headers));
     last.and_then(|value| value.to_str().ok())
 }
 
-/// Whether a query node has passed the request on.
+/// Whether a query node has forwarded the request.
 pub(crate) fn is_marked(headers: &HeaderMap) -> bool {
     headers.contains_key(FORWARDED)
 }
@@ -137,17 +139,17 @@ impl Upstream {
         Self { server, exchanges: Arc::default() }
     }
 
-    /// Another server, whose exchanges count against the bounds of this one.
+    /// Creates an upstream for another server whose exchanges count against the same bounds.
     pub fn beside(&self, way: Arc<Forwarder>) -> Self {
         Self { server: Arc::new(way.into()), exchanges: Arc::clone(&self.exchanges) }
     }
 
-    /// Passes a request on; `target` is its path and query. Its future holds the exchange: where
-    /// the client leaves, that ends.
+    /// Forwards a request; `target` is its path and query. The returned future owns the exchange,
+    /// which is aborted if the client disconnects.
     ///
     /// # Errors
-    /// 503 where the request was passed on before, where too many are, and where no answer comes;
-    /// those of the body.
+    /// 503 if the request was forwarded before, if too many exchanges are open, or if no response
+    /// arrives; and the errors of reading the body.
     pub async fn pass(
         &self,
         parts: &Parts,
@@ -195,26 +197,26 @@ impl Upstream {
     }
 }
 
-/// The name of the server that is to carry a request out, as far as it is known.
+/// Returns the name of the server that is to carry a request out, as far as it is known.
 fn mark(way: &Forwarder) -> HeaderValue {
     let name = way.name().and_then(|name| HeaderValue::try_from(name).ok());
     name.unwrap_or(ANY)
 }
 
-/// Resolves when the server that writes has been unusable at an address for some seconds.
+/// Resolves once the writer has been unusable for [`LOST`].
 async fn lost(way: &Forwarder) {
     while way.unusable_for().is_none_or(|time| time < LOST) {
         sleep(LOOK).await;
     }
 }
 
-/// A body on its way to an exchange.
+/// A body that is being forwarded to an exchange.
 struct Feed {
     body: BodyReader,
     pieces: mpsc::Sender<Piece>,
 }
 
-/// A piece of a body; `None` is its end. A channel that ends without it has lost the rest.
+/// A piece of a body; `None` marks its end. If the channel closes without it, the body broke off.
 type Piece = Option<Bytes>;
 
 fn split(body: Outgoing) -> (Option<ForwardBody>, Option<Feed>) {
@@ -234,21 +236,22 @@ fn split(body: Outgoing) -> (Option<ForwardBody>, Option<Feed>) {
     }
 }
 
-/// Moves a body to its exchange, as fast as that takes it. Resolves for an error of the body alone:
-/// its end, and that of the exchange, are told by the answer.
+/// Forwards a body to its exchange as fast as the exchange accepts it. Resolves only on an error of
+/// the body; completion shows in the response.
 async fn fed(feed: Option<Feed>) -> Result<(), ApiError> {
     let Some(Feed { mut body, pieces }) = feed else { return pending().await };
     loop {
         let piece = body.next().await?;
         let is_end = piece.is_none();
         if pieces.send(piece).await.is_err() || is_end {
-            // Dropped only when the answer is there: what is unread is then the connection's.
+            // Keeps the body until the response has arrived; its unread rest then goes back to the
+            // connection.
             return pending().await;
         }
     }
 }
 
-/// The reader of a body in pieces, for a thread.
+/// Blocking reader of a body that arrives in pieces.
 struct Pieces {
     received: mpsc::Receiver<Piece>,
     rest: Bytes,
@@ -270,13 +273,13 @@ impl Read for Pieces {
     }
 }
 
-/// The status and the headers of an answer.
+/// The status and headers of a response.
 struct Head {
     status: StatusCode,
     headers: HeaderMap,
 }
 
-/// One exchange, from its request to the end of its answer. Blocks.
+/// Carries out one exchange, from its request to the end of its response. Blocks.
 fn carry(
     exchange: &Exchange,
     request: ForwardRequest,
@@ -310,7 +313,7 @@ fn carry(
     }
 }
 
-/// The response that follows an answer, piece by piece.
+/// Builds a response that relays another server's response piece by piece.
 fn answered(head: Head, pieces: mpsc::Receiver<io::Result<Piece>>, guard: AbortOnDrop) -> Response {
     let pieces = stream::unfold(Some((pieces, guard)), |state| async move {
         let (mut pieces, guard) = state?;
@@ -324,12 +327,12 @@ fn answered(head: Head, pieces: mpsc::Receiver<io::Result<Piece>>, guard: AbortO
     let mut response = Response::new(Body::from_stream(pieces));
     *response.status_mut() = head.status;
     *response.headers_mut() = end_to_end(&head.headers);
-    // It is as the server that writes has made it for this client: compressed, or not to be.
+    // The other server has already decided whether this response is compressed.
     response.extensions_mut().insert(FromFile);
     response
 }
 
-/// Ends an exchange with the client's interest in it.
+/// Aborts an exchange when the client loses interest in it.
 struct AbortOnDrop(Exchange);
 
 impl Drop for AbortOnDrop {
@@ -338,15 +341,15 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// The headers of a request, with those that tell of its client.
+/// Returns the headers of a request, plus those that describe its client.
 fn request_headers(parts: &Parts, origin: &Origin) -> HeaderMap {
     let mut headers = end_to_end(&parts.headers);
-    // Hosts that may call from a browser are this server's to say, and the framing is the client's.
+    // CORS is checked by this server, and the HTTP client sets the framing.
     for name in [CONTENT_LENGTH, EXPECT, ORIGIN] {
         headers.remove(name);
     }
     for name in [HOST, AUTHORIZATION] {
-        // They may come once, and in ASCII.
+        // These may occur once, and only in ASCII.
         if let Some(value) = headers.remove(&name).filter(|value| value.to_str().is_ok()) {
             headers.insert(name, value);
         }
@@ -363,7 +366,7 @@ fn request_headers(parts: &Parts, origin: &Origin) -> HeaderMap {
     headers
 }
 
-/// Headers without those that concern one connection.
+/// Returns the headers without those that apply to a single connection.
 fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let mut kept = headers.clone();
     let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());

@@ -1,4 +1,4 @@
-//! Exchanges under way, bounded for all and for each key.
+//! Bounds on concurrent exchanges, in total and per key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use parking_lot::Mutex;
 use super::overloaded;
 use crate::error::ApiError;
 
-/// Requests that are passed on at once.
+/// Maximum number of exchanges at a time.
 pub(super) const EXCHANGES_MAX: usize = 512;
 
-/// The exchanges under way, by the keys that they are for.
+/// Number of open exchanges per key.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges(pub(super) Mutex<HashMap<Arc<str>, usize>>);
 
-/// The right to one exchange; ends when dropped.
+/// Permission for one exchange, released when dropped.
 #[derive(Debug)]
 pub(super) struct ExchangePermit {
     exchanges: Arc<Exchanges>,
@@ -23,7 +23,7 @@ pub(super) struct ExchangePermit {
 }
 
 impl Exchanges {
-    /// A permit for an exchange of `owner`, who has no more of them than are free.
+    /// Acquires a permit for `owner`, who may hold no more exchanges than remain free.
     pub(super) fn enter(self: &Arc<Self>, owner: &Arc<str>) -> Result<ExchangePermit, ApiError> {
         let mut counts = self.0.lock();
         let free = EXCHANGES_MAX.saturating_sub(counts.values().sum());

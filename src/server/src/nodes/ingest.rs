@@ -1,4 +1,4 @@
-//! The HTTP of an ingest node: a key, its tasks, and health.
+//! The HTTP interface of an ingest node: authentication, its tasks, and health checks.
 //!
 //! ```text
 //! GET  /healthz, /readyz           for everybody
@@ -6,7 +6,7 @@
 //! POST /ingest/embed, /ingest/sparse, /ingest/parse
 //!        the key -> a place, else 503 -> the body, limited -> work off the async threads
 //! ```
-//! Its messages are those of `ingest::nodes::wire`.
+//! Messages are defined in `ingest::nodes::wire`.
 
 use std::sync::Arc;
 
@@ -30,24 +30,25 @@ use lodestone_engine::nodes::NodeRefusal;
 use lodestone_metrics::Registry;
 use lodestone_types::limits::FILE_BYTES_MAX;
 
-/// Tasks that are embedded or wait for the model: those of two processes that give all they may.
+/// Number of embedding tasks running or waiting for the model: enough for two servers that each
+/// send as many as they may.
 const EMBEDDING_MAX: usize = 2 * wire::TASKS_MAX;
 
 struct Node {
     service: Arc<NodeService>,
     registry: Registry,
-    /// Held by work until it is done, also where nobody waits for it any more.
+    /// Permits held by work until it is done, even if nobody waits for it any more.
     embedding: Arc<Semaphore>,
     parsing: Arc<Semaphore>,
 }
 
 type Embed = fn(&NodeService, &[u8]) -> Result<Vec<u8>, NodeRefusal>;
 
-/// The services of a node: that of its listener, and its metrics for a listener without a key.
+/// Returns the router of an ingest node and the router of its metrics listener, which needs no key.
 pub fn ingest_node(service: Arc<NodeService>) -> (Router, Router) {
     let mut registry = Registry::default();
     service.enter_meters(&mut registry);
-    // Each may take a process and half a gigabyte of memory.
+    // Each parser may take a process and half a gigabyte of memory.
     let parsers = std::thread::available_parallelism().map_or(1, usize::from);
     let [embedding, parsing] = [EMBEDDING_MAX, parsers].map(|max| Arc::new(Semaphore::new(max)));
     let node = Arc::new(Node { service, registry, embedding, parsing });

@@ -1,10 +1,11 @@
-//! Requests of nodes to each other, apart from the interface of clients.
+//! Requests between nodes, separate from the API for clients.
 //!
-//! Messages are those of the engine and may change with each release; every request carries the
-//! key of the nodes, and nothing of a body is read before the key and a place are had.
+//! The messages are defined by the engine and may change with each release. Every request carries
+//! the key shared by the nodes, and no part of a body is read before the key has been checked and a
+//! permit acquired.
 //!
-//! - `ingest`: a process that works for others, in place of a server; `share`: shares of searches,
-//!   on query nodes
+//! - `ingest`: a process that does ingestion work for servers; `share`: parts of searches, run on
+//!   query nodes
 
 mod ingest;
 mod share;
@@ -23,7 +24,7 @@ use lodestone_engine::nodes::NodeRefusal;
 pub use ingest::ingest_node;
 pub use share::share_router;
 
-/// Time for a whole body.
+/// Time allowed for receiving a complete body.
 const BODY: Duration = Duration::from_secs(60);
 
 type Answer = Result<Response, ApiError>;

@@ -1,4 +1,4 @@
-//! A query node as it tells of itself, and shares of searches that others give to it.
+//! A query node's description of itself, and the parts of searches that other nodes send it.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use lodestone_engine::Engine;
 use lodestone_engine::nodes::QUERY_NODE;
 use lodestone_engine::query::shares::wire::{SHARE, TASK_BYTES_MAX};
 
-/// Shares that are searched at once: each node admits no more searches than its own bounds, and
-/// this is reached where several are at theirs.
+/// Number of parts that are searched concurrently. Each node bounds its own searches, so this limit
+/// matters only when several nodes reach their bounds.
 const SHARES_MAX: usize = 256;
 
-/// The services for other nodes: shares where this one shares searches; none where it is no query
-/// node.
+/// Returns the routes for other nodes: none unless this is a query node, and parts of searches only
+/// if it shares searches.
 pub fn share_router(engine: &Arc<Engine>) -> Router {
     if engine.follow_state().is_none() {
         return Router::new();
@@ -52,7 +52,7 @@ async fn share(engine: Arc<Engine>, places: Arc<Semaphore>, request: Request<Bod
     let place = places.try_acquire_owned().map_err(|_| busy())?;
     let task = read(request.into_body(), TASK_BYTES_MAX).await?;
     let work = move || {
-        // Held until the work is done, also where nobody waits for it any more.
+        // Held until the work is done, even if nobody waits for it any more.
         let _place = place;
         engine.work_on_share(&task).map_err(refused)
     };

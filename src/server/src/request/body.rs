@@ -1,8 +1,8 @@
-//! Reading a body under a byte limit and a pace.
+//! Reads a request body within a byte limit and above a minimum transfer rate.
 //!
-//! Nothing is read before the caller asks, so a refused request costs one header. What has arrived
-//! is in memory up to 64 KiB and in a file beyond: a slow body takes no more than that, and keeps
-//! nobody waiting.
+//! Nothing is read until the caller asks for it, so refusing a request costs no more than its
+//! header. Up to 64 KiB are collected in memory and the rest in a file, so a slow body takes no
+//! more memory than that and holds up nobody.
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use crate::error::{ApiError, Condition};
 use crate::listen::pace::{Pace, Waited};
 use crate::request::spool::Spooler;
 
-/// One body on its way in.
+/// A request body that is being received.
 #[derive(Debug)]
 pub struct BodyReader {
     body: Body,
@@ -25,10 +25,10 @@ pub struct BodyReader {
 }
 
 impl BodyReader {
-    /// A reader that has not begun. `length` is the `Content-Length`, if there is one.
+    /// Creates a reader; `length` is the `Content-Length`, if there is one.
     ///
     /// # Errors
-    /// 413 `body_too_large` when the announced length is over the limit.
+    /// 413 `body_too_large` if the announced length exceeds the limit.
     pub fn new(
         body: Body,
         length: Option<usize>,
@@ -42,20 +42,20 @@ impl BodyReader {
         Ok(Self { body, bytes_max, pace, spooler, received: 0, waited: Waited::default() })
     }
 
-    /// Maker of files for what is read.
+    /// Returns a factory of spools for the data that is read.
     pub fn spooler(&self) -> Spooler {
         self.spooler.clone()
     }
 
-    /// Bytes of the whole, if that is known.
+    /// Returns the length of the body in bytes, if known.
     pub fn length(&self) -> Option<u64> {
         self.body.size_hint().exact()
     }
 
-    /// The next piece; `None` at the end.
+    /// Reads the next piece; `None` at the end.
     ///
     /// # Errors
-    /// 413 over the limit, 408 below the pace, 400 when the client breaks off.
+    /// 413 above the byte limit, 408 below the minimum rate, 400 if the client breaks off.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         loop {
             let deadline = self.waited.begin(self.pace, Instant::now());
@@ -84,10 +84,10 @@ impl BodyReader {
         }
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     ///
     /// # Errors
-    /// As [`Self::next`]; 503 where it finds no place.
+    /// As [`Self::next`]; 503 if there is no room to store it.
     pub async fn collect(mut self) -> Result<Bytes, ApiError> {
         let mut spool = self.spooler.begin();
         while let Some(data) = self.next().await? {

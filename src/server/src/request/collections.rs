@@ -1,4 +1,4 @@
-//! Lists and maps out of a request.
+//! Reads lists and maps from a request.
 
 use serde_json::Value;
 
@@ -13,10 +13,10 @@ use lodestone_types::metadata::{self, InvalidMetadata};
 use lodestone_types::{Metadata, SourceId};
 
 impl Fields {
-    /// A list of texts: a JSON array, or repeated query parameters where the field allows them.
+    /// Reads a list of texts: a JSON array, or repeated query parameters if the field allows them.
     ///
     /// # Errors
-    /// 400 for another type, too many or too few entries, or two lists that differ.
+    /// 400 for a wrong type, too many or too few entries, or two lists that differ.
     pub fn texts(&mut self, field: &Field) -> Result<Option<Vec<String>>, ApiError> {
         let Kind::Texts { min, max } = field.kind else { return Err(misread(field)) };
         let mut found: Option<(Location, Vec<String>)> = None;
@@ -45,7 +45,7 @@ impl Fields {
         Ok(Some(texts))
     }
 
-    /// A list of source ids.
+    /// Reads a list of source ids.
     ///
     /// # Errors
     /// As [`Self::texts`], and 400 `invalid_identifier`.
@@ -60,10 +60,10 @@ impl Fields {
         texts.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>().map(Some)
     }
 
-    /// A metadata map within the limits of API 5.16.
+    /// Reads a metadata map within the limits of API 5.16.
     ///
     /// # Errors
-    /// 400 for another type, depth or keys; 413 over 64 KiB.
+    /// 400 for a wrong type, excessive depth or bad keys; 413 over 64 KiB.
     pub fn metadata(&mut self, field: &Field) -> Result<Option<Metadata>, ApiError> {
         let Some((location, given)) = self.find(field)? else { return Ok(None) };
         match self.json_of(field, location, given)? {
@@ -73,10 +73,10 @@ impl Fields {
         }
     }
 
-    /// A filter object, as it came.
+    /// Reads a filter object without interpreting it.
     ///
     /// # Errors
-    /// 400 `invalid_filter` for another type.
+    /// 400 `invalid_filter` for a wrong type.
     pub fn filter(&mut self, field: &Field) -> Result<Option<Metadata>, ApiError> {
         let Some((location, given)) = self.find(field)? else { return Ok(None) };
         match self.json_of(field, location, given)? {
@@ -89,19 +89,19 @@ impl Fields {
         }
     }
 
-    /// A value of limited size.
+    /// Reads a JSON value of limited size.
     ///
     /// # Errors
-    /// Those that were found while the body was parsed.
+    /// Errors found while the body was parsed.
     pub fn json(&mut self, field: &Field) -> Result<Option<Value>, ApiError> {
         let Some((location, given)) = self.find(field)? else { return Ok(None) };
         Ok(Some(self.json_of(field, location, given)?).filter(|value| !value.is_null()))
     }
 
-    /// Texts or token ids, where the field is given.
+    /// Reads texts or token ids, if the field is given.
     ///
     /// # Errors
-    /// 400 `missing_field` for a required field, and what was found while the body was parsed.
+    /// 400 `missing_field` for a required field, and errors found while the body was parsed.
     pub fn inputs(&mut self, field: &Field) -> Result<Option<Inputs>, ApiError> {
         match self.body.take(field.name) {
             Some(Member::Inputs(inputs)) => Ok(Some(inputs)),
@@ -111,7 +111,7 @@ impl Fields {
         }
     }
 
-    /// Metadata for a batch of `count` items: one map for all, or a list with one for each.
+    /// Reads metadata for a batch of `count` items: one map for all, or a list with one per item.
     ///
     /// # Errors
     /// As [`Self::metadata`], and 400 `count_mismatch`.
@@ -147,10 +147,10 @@ impl Fields {
         items.into_iter().enumerate().map(read).collect()
     }
 
-    /// The entries of a list in the text of a form part, whatever their types.
+    /// Reads the entries of a JSON list in the text of a form part, of any type.
     ///
     /// # Errors
-    /// 400 for text that is no JSON array, or too many entries.
+    /// 400 if the text is not a JSON array or has too many entries.
     pub fn values(&self, field: &Field, text: &str) -> Result<Vec<Value>, ApiError> {
         match json::value_of_text(text, field, Location::Form, &self.allowance)? {
             Value::Array(items) => Ok(items),
@@ -203,10 +203,10 @@ fn check_count(
     Ok(())
 }
 
-/// Checks a metadata map.
+/// Checks a metadata map against the limits of API 5.16.
 ///
 /// # Errors
-/// 413 `content_too_large` over 64 KiB, 400 `invalid_value` for depth and keys.
+/// 413 `content_too_large` over 64 KiB, 400 `invalid_value` for its depth or keys.
 pub fn checked_metadata(
     field: &Field,
     location: Location,

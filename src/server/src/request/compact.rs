@@ -1,5 +1,5 @@
-//! Compact JSON of a value, written while it is read: a record is kept as it came without a tree
-//! of it in memory.
+//! Writes a value as compact JSON while it is read, so that a record can be stored unchanged
+//! without building a tree of it in memory.
 
 use std::fmt;
 
@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for Writer<'_> {
     }
 }
 
-/// Closes a list or map whose inside begins at `begin`: its last separator becomes the end.
+/// Closes a list or map whose content begins at `begin`, by overwriting its last separator.
 fn end(text: &mut Vec<u8>, begin: usize, bracket: u8) {
     match text.len() > begin {
         true => *text.last_mut().expect("it is filled") = bracket,

@@ -1,30 +1,31 @@
-//! One input field: where it may stand, what it may hold, what it is for.
+//! Declarations of input fields: location, type, range and description.
 //!
-//! The reader (`fields`) and the OpenAPI document both work from these, so they cannot differ.
+//! Both the reader (`fields`) and the OpenAPI document are driven by these declarations, so they
+//! cannot differ.
 
 use serde_json::{Map, Value, json};
 
 use crate::error::Location;
 use lodestone_types::limits;
 
-/// Kinds of values of fields. Ranges are inclusive.
+/// Types of field values. Ranges are inclusive.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// An identifier (API 1.5); empty means absent.
     Identifier,
-    /// Text of up to so many characters.
+    /// Text of limited length in characters.
     Text {
-        /// Characters allowed.
+        /// Maximum number of characters.
         chars_max: usize,
-        /// Whether white space alone is refused.
+        /// Whether blank text is refused.
         is_filled: bool,
     },
-    /// Text of up to so many bytes, not blank.
+    /// Non-blank text of limited length in bytes.
     Content {
-        /// Bytes allowed.
+        /// Maximum number of bytes.
         bytes_max: usize,
     },
-    /// A whole number.
+    /// An integer.
     Integer {
         /// Smallest value.
         min: u64,
@@ -38,20 +39,20 @@ pub enum Kind {
         /// The value when absent.
         default: f64,
     },
-    /// A number from 0 to 1, its text, or `auto`.
+    /// A number from 0 to 1, possibly as text, or `auto`.
     Alpha,
     /// `false`, `auto`, 1 or 2.
     Fuzzy,
-    /// `true`, `false` or `auto`; what is absent depends on the mode.
+    /// `true`, `false` or `auto`; the default depends on the mode.
     GraphContext,
     /// `true` or `false`; in a query or form also `1` and `0`.
     Boolean {
         /// The value when absent.
         default: bool,
     },
-    /// `true`, `false` or `auto`, which is the value when absent.
+    /// `true`, `false` or `auto`, which is the default.
     BooleanOrAuto,
-    /// One of some words.
+    /// One of a fixed set of words.
     Choice {
         /// The words.
         words: &'static [&'static str],
@@ -67,24 +68,24 @@ pub enum Kind {
         /// Most entries.
         max: usize,
     },
-    /// A metadata map; in a form its JSON text.
+    /// A metadata map; in a form, its JSON text.
     Metadata,
     /// A metadata filter (API 5.3).
     Filter,
-    /// One metadata map for all items of a batch, or a list with one for each.
+    /// One metadata map for all items of a batch, or a list with one per item.
     MetadataOrList,
-    /// A list of metadata maps, one for each row.
+    /// A list of metadata maps, one per row.
     MetadataRows,
     /// A list of objects.
     Objects {
-        /// Fields of one entry.
+        /// Fields of each entry.
         item: &'static [&'static Field],
         /// Fewest entries.
         min: usize,
         /// Most entries.
         max: usize,
     },
-    /// Epoch seconds as a number or a text, or an RFC 3339 text.
+    /// Epoch seconds as a number or text, or an RFC 3339 time.
     Moment,
     /// A number.
     Number {
@@ -93,32 +94,34 @@ pub enum Kind {
         /// Largest value.
         max: f64,
     },
-    /// Texts: as strings; else as token ids too, or as objects with a member `text`.
+    /// Strings; depending on `has_tokens`, also lists of token ids, or objects with a member
+    /// `text`.
     Inputs {
         /// Most entries.
         max: usize,
-        /// Most token ids of one entry.
+        /// Maximum number of token ids per entry.
         tokens_max: usize,
-        /// Whether token ids and a lone string are allowed, and objects are not.
+        /// Whether token ids and a single string are allowed, instead of objects.
         has_tokens: bool,
     },
-    /// Any value of limited size.
+    /// Any JSON value of limited size.
     Json {
-        /// Values in it at most, names and members of lists included.
+        /// Maximum number of values, counting names and list entries.
         values_max: usize,
-        /// Bytes as compact JSON at most.
+        /// Maximum size in bytes as compact JSON.
         bytes_max: usize,
         /// The JSON schema.
         schema: fn() -> Value,
     },
-    /// Anything: it is not read here.
+    /// Any value; it is accepted without being read.
     Any {
         /// The JSON schema.
         schema: fn() -> Value,
     },
-    /// An object, or a list of objects, of which only names and types of members are looked at.
+    /// An object or a list of objects, of which only the names and types of the members are
+    /// checked.
     Parts {
-        /// Fields of an object.
+        /// Fields of the object.
         members: &'static [&'static Field],
         /// Whether it is a list of objects.
         is_list: bool,
@@ -127,7 +130,7 @@ pub enum Kind {
     Rows,
     /// One vector or a list of vectors.
     RowOrRows,
-    /// An object from chunk id to vector.
+    /// An object that maps chunk ids to vectors.
     NamedRows,
     /// One uploaded file.
     File,
@@ -136,12 +139,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether the value is read as vectors while the body is parsed.
+    /// Whether the value is read into vectors while the body is parsed.
     pub fn is_vectors(self) -> bool {
         matches!(self, Self::Rows | Self::RowOrRows | Self::NamedRows)
     }
 
-    /// The JSON schema of a value.
+    /// Returns the JSON schema of a value.
     pub fn schema(self) -> Value {
         let row = || array(json!({"type": "number"}), 1, limits::VECTOR_DIMENSION_MAX);
         let object = || json!({"type": "object", "additionalProperties": true});
@@ -215,13 +218,14 @@ impl Kind {
     }
 }
 
-/// The schema of an object with these members, or of a list of such objects.
+/// Returns the schema of an object with these members, or of a list of such objects.
 fn parts_schema(members: &[&Field], is_list: bool) -> Value {
     let object = object_schema(members.iter().copied());
     if is_list { json!({"type": "array", "items": object}) } else { object }
 }
 
-/// The schema of up to `max` texts: alone or as token ids of up to `tokens_max`, else in objects.
+/// Returns the schema of up to `max` texts: with `tokens_max`, as strings or token ids; otherwise
+/// as strings or objects.
 fn inputs_schema(max: usize, tokens_max: Option<usize>) -> Value {
     let text = || json!({"type": "string"});
     let Some(tokens_max) = tokens_max else {
@@ -236,23 +240,23 @@ fn inputs_schema(max: usize, tokens_max: Option<usize>) -> Value {
 /// One input field of an operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Its name.
+    /// The primary name of the field.
     pub name: &'static str,
-    /// Other accepted names of the same field.
+    /// Alternative names.
     pub aliases: &'static [&'static str],
-    /// Documented location.
+    /// The documented location.
     pub location: Location,
-    /// Whether it may also come as query parameter, form part or JSON member (API 1.4).
+    /// Whether the field is also accepted as query parameter, form part or JSON member (API 1.4).
     pub is_anywhere: bool,
-    /// Whether it is the JSON body itself and not a member of it.
+    /// Whether the field is the whole JSON body rather than a member of it.
     pub is_whole: bool,
-    /// Kind of its values.
+    /// The type of its values.
     pub kind: Kind,
-    /// Whether it must be there.
+    /// Whether the field is required.
     pub is_required: bool,
-    /// Whether it is accepted, whatever it holds, and named as ignored.
+    /// Whether the field is accepted with any value and reported as ignored.
     pub is_without_effect: bool,
-    /// Description, in one line.
+    /// One-line description.
     pub doc: &'static str,
 }
 
@@ -278,27 +282,27 @@ impl Field {
         }
     }
 
-    /// An optional query parameter.
+    /// Declares an optional query parameter.
     pub const fn query(name: &'static str, kind: Kind, doc: &'static str) -> Self {
         Self::new(Location::Query, name, kind, doc, matches!(kind, Kind::Identifier))
     }
 
-    /// An optional form part.
+    /// Declares an optional form part.
     pub const fn form(name: &'static str, kind: Kind, doc: &'static str) -> Self {
         Self::new(Location::Form, name, kind, doc, matches!(kind, Kind::Identifier))
     }
 
-    /// An optional member of the JSON body.
+    /// Declares an optional member of the JSON body.
     pub const fn body(name: &'static str, kind: Kind, doc: &'static str) -> Self {
         Self::new(Location::Body, name, kind, doc, matches!(kind, Kind::Identifier))
     }
 
-    /// A part of the path.
+    /// Declares a part of the path.
     pub const fn path(name: &'static str, kind: Kind, doc: &'static str) -> Self {
         Self::new(Location::Path, name, kind, doc, false).required()
     }
 
-    /// An optional header, with its name in lower case.
+    /// Declares an optional header, with its name in lower case.
     pub const fn header(name: &'static str, kind: Kind, doc: &'static str) -> Self {
         Self::new(Location::Header, name, kind, doc, false)
     }
@@ -309,31 +313,31 @@ impl Field {
         self
     }
 
-    /// Lets the field also stand in the other parts of a request: query, body or path.
+    /// Also accepts the field in the query, the form and the JSON body.
     pub const fn anywhere(mut self) -> Self {
         self.is_anywhere = true;
         self
     }
 
-    /// Makes the field the whole body.
+    /// Makes the field the whole JSON body.
     pub const fn whole(mut self) -> Self {
         self.is_whole = true;
         self
     }
 
-    /// Adds other names of the field.
+    /// Adds alternative names.
     pub const fn or(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
         self
     }
 
-    /// Makes the field one that is accepted without effect.
+    /// Accepts the field without any effect.
     pub const fn without_effect(mut self) -> Self {
         self.is_without_effect = true;
         self
     }
 
-    /// Its names, its own first.
+    /// Iterates over the names of the field, the primary one first.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
@@ -344,7 +348,7 @@ impl Field {
             || (self.is_anywhere && !matches!(location, Location::Path | Location::Header))
     }
 
-    /// Its description, with its other names.
+    /// Returns the description, including the alternative names.
     pub fn description(&self) -> String {
         let aliases: Vec<String> = self.aliases.iter().map(|name| format!("`{name}`")).collect();
         match aliases.is_empty() {
@@ -353,7 +357,7 @@ impl Field {
         }
     }
 
-    /// The JSON schema of its value, with its description.
+    /// Returns the JSON schema of the value, with the description.
     pub fn schema(&self) -> Value {
         let mut schema = self.kind.schema();
         if let Some(members) = schema.as_object_mut() {
@@ -363,7 +367,7 @@ impl Field {
     }
 }
 
-/// The JSON schema of an object with these fields as members.
+/// Returns the JSON schema of an object with these fields as members.
 pub fn object_schema<'a>(fields: impl Iterator<Item = &'a Field>) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for field in fields {
@@ -381,7 +385,7 @@ pub fn object_schema<'a>(fields: impl Iterator<Item = &'a Field>) -> Value {
     schema
 }
 
-/// The JSON schema of an array.
+/// Returns the JSON schema of an array.
 fn array(items: Value, min: usize, max: usize) -> Value {
     json!({"type": "array", "items": items, "minItems": min, "maxItems": max})
 }

@@ -1,7 +1,8 @@
-//! Typed reading of one request's input, wherever it stands (API 1.4).
+//! Reads typed input from the parts of a request: query, path, headers, form and JSON body (API
+//! 1.4).
 //!
-//! Each reader takes a [`Field`] and enforces what it documents. Absent, `null` and, for
-//! identifiers and in a query or form, the empty text are the same.
+//! Each method takes a [`Field`] and enforces its declaration. A field counts as absent if it is
+//! missing or `null`, and also if it is empty text in a query or form or for an identifier.
 
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ use crate::request::vectors::Vectors;
 use lodestone_types::id::InvalidIdentifier;
 use lodestone_types::{Scope, SubTenantId, TenantId};
 
-/// A value as it came.
+/// A value as received.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Given {
     /// From a query string, a form or the path.
@@ -34,7 +35,7 @@ impl Given {
         }
     }
 
-    /// Whether two places say the same, although one of them can only say it in text.
+    /// Whether two values are equal, even if one of them could only be sent as text.
     fn says_the_same(&self, other: &Self) -> bool {
         fn text(given: &Given) -> String {
             match given {
@@ -46,7 +47,7 @@ impl Given {
     }
 }
 
-/// Everything that one request brought.
+/// The complete input of one request.
 #[derive(Debug, Default)]
 pub struct Fields {
     /// Query parameters, decoded, in order.
@@ -55,28 +56,28 @@ pub struct Fields {
     pub(crate) path: Vec<(String, String)>,
     /// Headers that the operation documents.
     pub(crate) headers: Vec<(String, String)>,
-    /// The multipart form.
+    /// The form.
     pub(crate) form: Form,
-    /// The body of an operation that reads lines.
+    /// The body of an operation that reads JSON Lines.
     pub(crate) lines: bytes::Bytes,
-    /// The tenant, once it was read.
+    /// The tenant, once it has been read.
     pub(super) tenant: Option<TenantId>,
     /// The JSON body.
     pub(crate) body: JsonBody,
-    /// Fields that the operation documents; `None` inside an item of a batch.
+    /// Fields that the operation declares; `None` within an item of a batch.
     pub(crate) documented: Option<&'static [&'static Field]>,
-    /// Values that maps in query parameters and form parts may still hold.
+    /// Number of values that maps in the query and in form parts may still hold.
     pub(crate) allowance: Allowance,
 }
 
 impl Fields {
-    /// Text parts of a form alone.
+    /// Creates input that consists only of the text parts of a form.
     pub fn of_form_texts<'a>(texts: impl Iterator<Item = (&'a str, String)>) -> Self {
         let texts = texts.map(|(name, text)| (name.to_owned(), text)).collect();
         Self { form: Form { texts, ..Form::default() }, ..Self::default() }
     }
 
-    /// The one value of a field, and where it stood.
+    /// Finds the value of a field and its location.
     pub(super) fn find(&mut self, field: &Field) -> Result<Option<(Location, Given)>, ApiError> {
         let mut found: Option<(Location, Given)> = None;
         for name in field.names() {
@@ -99,7 +100,7 @@ impl Fields {
         Ok(found)
     }
 
-    /// Every value under `name` in the places where the field may stand.
+    /// Collects all values of `name` from the locations where the field is accepted.
     pub(super) fn all_of(
         &mut self,
         field: &Field,
@@ -132,7 +133,7 @@ impl Fields {
         Ok(given)
     }
 
-    /// Names of fields without effect that were sent all the same.
+    /// Returns the names of fields that were sent although they have no effect.
     pub(super) fn without_effect(&mut self) -> Vec<String> {
         let documented = self.documented.unwrap_or_default();
         let mut sent = Vec::new();
@@ -144,10 +145,11 @@ impl Fields {
         sent
     }
 
-    /// Text of kind [`Kind::Text`], [`Kind::Content`] or [`Kind::Identifier`] (unchecked here).
+    /// Reads text of kind [`Kind::Text`], [`Kind::Content`] or [`Kind::Identifier`], which is not
+    /// validated here.
     ///
     /// # Errors
-    /// 400 for a wrong type, a blank or too long text; 413 for content over its byte limit.
+    /// 400 for a wrong type or for blank or too long text; 413 for content over its byte limit.
     pub fn text(&mut self, field: &Field) -> Result<Option<String>, ApiError> {
         let Some((location, given)) = self.find(field)? else { return Ok(None) };
         let text = match given {
@@ -172,7 +174,7 @@ impl Fields {
         Ok(Some(text))
     }
 
-    /// As [`Self::text`], for a field that must be there.
+    /// As [`Self::text`], for a required field.
     ///
     /// # Errors
     /// As [`Self::text`], and 400 `missing_field`.
@@ -180,7 +182,7 @@ impl Fields {
         self.text(field)?.ok_or_else(|| missing(field))
     }
 
-    /// An identifier, by the rule of its type.
+    /// Reads an identifier and validates it with `parse`.
     ///
     /// # Errors
     /// 400 `invalid_identifier`, `invalid_value` (not a text) or `missing_field`.
@@ -194,7 +196,7 @@ impl Fields {
         parsed.map(Some).map_err(|error| ApiError::from(error).at(field.location, field.name))
     }
 
-    /// The tenant that the request addresses, which owns it in the fair queue.
+    /// Reads the tenant that the request addresses, which becomes its owner in the fair queue.
     ///
     /// # Errors
     /// As [`Self::id`].
@@ -204,10 +206,10 @@ impl Fields {
         Ok(tenant)
     }
 
-    /// The tenant and sub-tenant that the request addresses.
+    /// Reads the tenant and sub-tenant that the request addresses.
     ///
     /// # Errors
-    /// 400 for an absent tenant or a bad name.
+    /// 400 if the tenant is missing or a name is invalid.
     pub fn scope(&mut self, tenant: &Field, sub_tenant: &Field) -> Result<Scope, ApiError> {
         let sub_tenant = self.id(sub_tenant, SubTenantId::parse_field);
         let tenant = self.tenant(tenant)?.ok_or_else(|| missing(tenant))?;
@@ -215,10 +217,10 @@ impl Fields {
         Ok(Scope { tenant, sub_tenant })
     }
 
-    /// The vectors of the body.
+    /// Takes the vectors of the body.
     ///
     /// # Errors
-    /// 400 `missing_field`. Errors in them were found while the body was parsed.
+    /// 400 `missing_field`, and errors found while the body was parsed.
     pub fn vectors(&mut self, field: &Field) -> Result<Vectors, ApiError> {
         match self.body.take(field.name) {
             Some(Member::Vectors(vectors)) => Ok(vectors),
@@ -227,10 +229,10 @@ impl Fields {
         }
     }
 
-    /// A list of objects, each entry with its own members.
+    /// Takes a list of objects, each with members of its own.
     ///
     /// # Errors
-    /// 400 for another type or too many or too few entries.
+    /// 400 for a wrong type, or too many or too few entries.
     pub fn items(&mut self, field: &Field) -> Result<Option<Vec<Item>>, ApiError> {
         let Kind::Objects { min, .. } = field.kind else { return Err(misread(field)) };
         match self.body.take(field.name) {
@@ -246,10 +248,10 @@ impl Fields {
         }
     }
 
-    /// Parts that another reader reads.
+    /// Checks an object that another reader will read.
     ///
     /// # Errors
-    /// 400 for a name that looks like a mistake, or another type.
+    /// 400 for a wrong type, or a name that looks like a misspelling.
     pub fn parts(&mut self, field: &Field) -> Result<(), ApiError> {
         match self.body.take(field.name) {
             Some(Member::Refused(error)) => Err(error),
@@ -257,10 +259,10 @@ impl Fields {
         }
     }
 
-    /// The uploaded files under the field's name, in order.
+    /// Takes the files uploaded under the field's name, in order.
     ///
     /// # Errors
-    /// 400 `invalid_value` for indexes that leave a gap or come twice.
+    /// 400 `invalid_value` if indexes have gaps or repeat.
     pub fn files(&mut self, field: &Field) -> Result<Vec<UploadedFile>, ApiError> {
         let files = std::mem::take(&mut self.form.files);
         let (of_name, others) = files.into_iter().partition(|(part, _)| base(part) == field.name);
@@ -268,12 +270,12 @@ impl Fields {
         in_order(field, of_name)
     }
 
-    /// The text parts of a form named `name`, `name[]` or `name[0]`, `name[1]` and on, in order,
-    /// for the one name of the field that occurs.
+    /// Returns the text parts of a form named `name`, `name[]` or `name[0]`, `name[1]` and so on,
+    /// in order. If the field has several names, only one of them may be used.
     ///
     /// # Errors
-    /// 400 `conflicting_values` for several names with different parts; `invalid_value` for indexes
-    /// that leave a gap or come twice.
+    /// 400 `conflicting_values` if several names hold different parts; `invalid_value` if indexes
+    /// have gaps or repeat.
     pub fn form_texts(&self, field: &Field) -> Result<Vec<String>, ApiError> {
         let mut found: Option<Vec<String>> = None;
         for name in field.names() {
@@ -289,7 +291,7 @@ impl Fields {
     }
 }
 
-/// Parts of one name by the index in it, or as they came where none has one.
+/// Orders the parts of one name by their indexes; without indexes, keeps the order received.
 fn in_order<T>(field: &Field, parts: Vec<(String, T)>) -> Result<Vec<T>, ApiError> {
     let index = |part: &str| match &part[base(part).len()..] {
         "" | "[]" => None,
@@ -310,19 +312,19 @@ fn in_order<T>(field: &Field, parts: Vec<(String, T)>) -> Result<Vec<T>, ApiErro
 }
 
 impl Item {
-    /// Reader of the entry's members.
+    /// Returns a reader for the members of the entry.
     ///
     /// # Errors
-    /// The error of this entry: it is no object, or has a name that looks like a mistake.
+    /// The error of this entry: it is not an object, or has a name that looks like a misspelling.
     pub fn fields(self) -> Result<Fields, ApiError> {
         Ok(Fields { body: self.body?, ..Fields::default() })
     }
 }
 
-/// Reads the entries of a list of objects; an error names the entry.
+/// Reads the entries of a list of objects. An error names the entry.
 ///
 /// # Errors
-/// The first one.
+/// The error of the first entry that is invalid.
 pub fn each<T>(
     field: &Field,
     items: Vec<Item>,
@@ -332,12 +334,12 @@ pub fn each<T>(
     items.into_iter().enumerate().map(read).collect()
 }
 
-/// Whether a text shows nothing: white space, control and invisible characters alone.
+/// Whether a text has no visible content: only white space, control or invisible characters.
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
 }
 
-/// Characters that Unicode calls "default ignorable".
+/// Whether Unicode classifies the character as "default ignorable".
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
@@ -347,7 +349,7 @@ fn is_invisible(c: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// 400 `conflicting_values`.
+/// Creates a 400 `conflicting_values`.
 pub(super) fn conflict(field: &Field, location: Location) -> ApiError {
     let problem = match field.aliases {
         [] => "is given twice with different values".to_owned(),
@@ -356,17 +358,17 @@ pub(super) fn conflict(field: &Field, location: Location) -> ApiError {
     ApiError::field("conflicting_values", location, field.name, &problem)
 }
 
-/// 400 `missing_field`.
+/// Creates a 400 `missing_field`.
 pub fn missing(field: &Field) -> ApiError {
     ApiError::field("missing_field", field.location, field.name, "is required")
 }
 
-/// 400 `invalid_value`.
+/// Creates a 400 `invalid_value`.
 pub fn wrong(field: &Field, location: Location, problem: &str) -> ApiError {
     ApiError::field("invalid_value", location, field.name, problem)
 }
 
-/// The error of a field that is read as another kind than it documents: a bug of the server.
+/// Creates the error for a field that is read as another kind than declared, which is a server bug.
 pub(super) fn misread(field: &Field) -> ApiError {
     ApiError::internal(format!("field {} is read as another kind than declared", field.name))
 }

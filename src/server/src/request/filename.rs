@@ -1,13 +1,13 @@
-//! The name of an uploaded file, as the `Content-Disposition` of its part gives it.
+//! The name of an uploaded file, from the `Content-Disposition` of its part.
 
 use percent_encoding::percent_decode_str;
 
-/// Characters of a file name; what file systems allow.
+/// Longest file name in characters, the limit of common file systems.
 const FILENAME_CHARS_MAX: usize = 255;
 
-/// The name without path parts and control characters; empty when none was sent. `filename*` (RFC
-/// 5987) comes first: libraries that send it (.NET, older `requests`) put something encoded, or
-/// nothing, into `filename`.
+/// Extracts the name without path and control characters; empty if none was sent. `filename*` (RFC
+/// 5987) takes precedence, because libraries that send it (.NET, older `requests`) put an encoded
+/// name, or nothing, into `filename`.
 pub(super) fn of_disposition(disposition: &[u8]) -> String {
     let text = String::from_utf8_lossy(disposition);
     let (mut is_quoted, mut before) = (false, ' ');
@@ -27,7 +27,8 @@ pub(super) fn of_disposition(disposition: &[u8]) -> String {
     clean(&extended.or_else(|| plain.map(unescaped)).unwrap_or_default())
 }
 
-/// The value of `filename*`: charset, language and bytes; `None` unless it is UTF-8.
+/// Decodes the value of `filename*`, which holds charset, language and bytes; `None` unless it is
+/// UTF-8.
 fn decoded(value: &str) -> Option<String> {
     let (charset, value) = value.trim_matches('"').split_once('\'')?;
     let (_language, value) = value.split_once('\'')?;
@@ -35,15 +36,16 @@ fn decoded(value: &str) -> Option<String> {
     value.decode_utf8().ok().map(|name| name.into_owned())
 }
 
-/// The value of `filename` without its quotes. Browsers and most libraries escape these three and
-/// nothing else (WHATWG HTML 4.10.21.8), not even `%`; older ones write a backslash before quotes.
+/// Removes quotes and escapes from the value of `filename`. Browsers and most libraries escape
+/// these three characters only (WHATWG HTML 4.10.21.8), not even `%`; older ones put a backslash
+/// before quotes.
 fn unescaped(value: &str) -> String {
     let value = value.strip_prefix('"').unwrap_or(value);
     let value = value.strip_suffix('"').unwrap_or(value);
     value.replace("\\\"", "\"").replace("%22", "\"").replace("%0D", "\r").replace("%0A", "\n")
 }
 
-/// The last part of a path of any system, without control characters.
+/// Returns the last component of a path of any operating system, without control characters.
 fn clean(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let kept = last.chars().filter(|c| !c.is_control()).take(FILENAME_CHARS_MAX);

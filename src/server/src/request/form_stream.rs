@@ -1,9 +1,9 @@
-//! The bytes of a form on their way from the reader of its body to the parser.
+//! Feeds the bytes of a form from the reader of its body to the parser.
 //!
-//! The parser (multer) takes all that it can get into memory and searches it from the start each
-//! time more comes, for as long as it finds neither a boundary nor the end of the headers of a
-//! part. So it gets one slice at a time, the next one only after it could do nothing with what it
-//! has, and no more than [`IN_VAIN_BYTES_MAX`] until it has given something.
+//! The parser (multer) buffers everything it can get, and searches its buffer from the start each
+//! time more arrives, for as long as it finds neither a boundary nor the end of a part's headers.
+//! It is therefore given one slice at a time, the next only once it can make no progress with the
+//! data it has, and at most [`IN_VAIN_BYTES_MAX`] without producing anything.
 
 use std::io;
 use std::sync::Arc;
@@ -17,38 +17,39 @@ use parking_lot::Mutex;
 use crate::error::ApiError;
 use crate::request::body::BodyReader;
 
-/// Bytes that the parser gets at once.
+/// Number of bytes given to the parser at a time.
 const SLICE_BYTES: usize = 64 << 10;
-/// Bytes in which the parser finds a boundary, or the end of a part's headers, or the form is
-/// malformed. Before the first boundary it may get a second slice before it looks at the first.
+/// Number of bytes within which the parser must find a boundary, or the end of a part's headers;
+/// otherwise the form is malformed. Before the first boundary, it may get a second slice before it
+/// has looked at the first.
 const IN_VAIN_BYTES_MAX: usize = 2 * SLICE_BYTES;
 
-/// The state of the way between the two. Clones share it.
+/// State shared between the feed and the consumer of the parser. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FormStream(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether the parser has asked in vain since it got or gave something.
+    /// Whether the parser has asked for data in vain since it last received or produced something.
     is_hungry: bool,
-    /// Bytes that it got since it gave something.
+    /// Bytes received by the parser since it last produced something.
     bytes_in_vain: usize,
     error: Option<ApiError>,
 }
 
 impl FormStream {
-    /// Tells that the parser has given a part or a piece of one.
+    /// Records that the parser has produced a part or a piece of one.
     pub fn progress(&self) {
         let mut state = self.0.lock();
         (state.is_hungry, state.bytes_in_vain) = (false, 0);
     }
 
-    /// The error that has ended the stream, if one has.
+    /// Takes the error that ended the stream, if there is one.
     pub fn take_error(&self) -> Option<ApiError> {
         self.0.lock().error.take()
     }
 
-    /// The stream that the parser reads.
+    /// Returns the stream that the parser reads.
     pub fn slices(
         &self,
         reader: BodyReader,

@@ -1,5 +1,5 @@
-//! Texts, and texts as token ids, out of a JSON body: a number costs four bytes, whatever the
-//! form of the list.
+//! Reads texts, or texts as token ids, from a JSON body. A token id takes four bytes in memory,
+//! whatever the shape of the list.
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ use crate::request::field::{Field, Kind};
 pub enum Inputs {
     /// Texts.
     Texts(Vec<String>),
-    /// Texts as ids of the model's vocabulary.
+    /// Texts as token ids of the model's vocabulary.
     Tokens(Vec<Vec<u32>>),
 }
 
-/// Reads the value of a field of kind [`Kind::Inputs`]; `null` is `None`. The inner error is that
-/// of a value that the field does not allow.
+/// Reads the value of a field of kind [`Kind::Inputs`]; `null` becomes `None`. The inner error is
+/// for a value that the field does not allow.
 pub(super) struct InputsSeed<'a>(pub &'a Field);
 
 type Read = Result<Option<Inputs>, ApiError>;
@@ -155,7 +155,7 @@ impl<'de> Visitor<'de> for InputsSeed<'_> {
     }
 }
 
-/// Reads one entry.
+/// Reads one entry of the list.
 #[derive(Clone, Copy)]
 struct EntrySeed {
     tokens_max: usize,
@@ -202,7 +202,7 @@ impl<'de> Visitor<'de> for EntrySeed {
         Ok(Entry::Text(text.to_owned()))
     }
 
-    /// An object with its text; tokens and objects do not occur in one field.
+    /// Reads the text of an object. A field accepts either objects or token ids, never both.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entry, A::Error> {
         let mut entry = Entry::Other;
         while let Some(name) = map.next_key::<String>()? {

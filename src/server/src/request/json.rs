@@ -1,4 +1,5 @@
-//! A JSON body into its documented members, each read as its field allows; the rest is read past.
+//! Parses a JSON body into its declared members, each read as its field allows; anything else is
+//! skipped.
 //!
 //! ```text
 //! known member -> vectors: one flat buffer | list of objects: items, each as a body of its own |
@@ -6,8 +7,8 @@
 //! unknown one  -> its name
 //! ```
 //!
-//! The memory that a body costs is therefore bounded by its fields, not by what it holds. The same
-//! member twice must say the same. Nesting of kept values is bounded by serde_json (128 levels).
+//! The memory taken by a body is therefore bounded by its fields, not by its content. A member that
+//! occurs twice must have the same value both times. serde_json limits the nesting to 128 levels.
 
 use serde::de::DeserializeSeed;
 use serde_json::Value;
@@ -19,10 +20,10 @@ use crate::request::members::{JsonBody, Member};
 use crate::request::objects::{BodySeed, Reading, VectorErrors};
 use crate::request::tree::{self, Allowance};
 
-/// Parses a body. Blank bytes are an object without members; a byte order mark is no part of it.
+/// Parses a body. A blank body counts as an empty object, and a byte order mark is skipped.
 ///
 /// # Errors
-/// 400 `malformed_body` for what is not a JSON object, else the reason that the vectors gave.
+/// 400 `malformed_body` if it is not a JSON object, or the reason given by the vectors.
 pub fn parse(bytes: &[u8], fields: &[&Field], reading: &Reading) -> Result<JsonBody, ApiError> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -62,10 +63,10 @@ pub fn parse(bytes: &[u8], fields: &[&Field], reading: &Reading) -> Result<JsonB
     }
 }
 
-/// Reads JSON in the text of a query parameter or a form part.
+/// Parses JSON from the text of a query parameter or form part.
 ///
 /// # Errors
-/// 400 `invalid_value` for text that is no JSON, and the error of a value beyond its limits.
+/// 400 `invalid_value` if the text is not JSON, or the error of a value that exceeds its limits.
 pub(super) fn value_of_text(
     text: &str,
     field: &Field,
@@ -84,7 +85,7 @@ pub(super) fn value_of_text(
     })
 }
 
-/// serde_json gives a number beyond f64 no code of its own.
+/// serde_json has no error code of its own for numbers beyond the range of f64.
 fn is_out_of_range(error: &serde_json::Error) -> bool {
     error.classify() == Category::Syntax && error.to_string().starts_with("number out of range")
 }

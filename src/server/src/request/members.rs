@@ -1,4 +1,4 @@
-//! The members of a JSON body, read as their fields allow.
+//! The members of a JSON body, each in the form that its field prescribes.
 
 use serde_json::Value;
 
@@ -8,18 +8,18 @@ use crate::request::inputs::Inputs;
 use crate::request::names::Unknown;
 use crate::request::vectors::Vectors;
 
-/// The documented members of a JSON object, and the names of the others.
+/// The declared members of a JSON object, and the names of all others.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JsonBody {
     pub(super) members: Vec<(&'static str, Member)>,
-    /// Names that no field documents.
+    /// Names that no field declares.
     pub unknown: Unknown,
-    /// Names in the items of a list that are ignored.
+    /// Ignored names within the items of lists.
     pub ignored: Vec<String>,
 }
 
 impl JsonBody {
-    /// A body of nothing but vectors, for the first field of that kind.
+    /// Creates a body that holds only vectors, for the first vector field.
     pub(super) fn of_vectors(vectors: Vectors, fields: &[&'static Field]) -> Self {
         let field = fields.iter().find(|field| field.kind.is_vectors());
         let members = field.map(|field| (field.name, Member::Vectors(vectors)));
@@ -27,25 +27,25 @@ impl JsonBody {
     }
 }
 
-/// One member.
+/// One member of a JSON body.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Member {
-    /// A value within the bounds of its kind.
+    /// A JSON value within the bounds of its kind.
     Value(Value),
     /// Vectors.
     Vectors(Vectors),
     /// A list of objects.
     Items(Vec<Item>),
-    /// Texts, or texts as tokens.
+    /// Texts or token ids.
     Inputs(Inputs),
-    /// Names in an object or a list of objects that are ignored; another reader reads the rest.
+    /// Ignored names within objects that another reader reads.
     Parts(Vec<String>),
-    /// The error that waits until the field is asked for.
+    /// An error, reported when the field is read.
     Refused(ApiError),
 }
 
 impl Member {
-    /// Names in it that are ignored.
+    /// Returns the ignored names within the member.
     pub(super) fn ignored(&self) -> Vec<String> {
         match self {
             Self::Items(items) => {
@@ -61,14 +61,14 @@ impl Member {
 /// One entry of a list of objects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// Its members, or the error of this entry.
+    /// The members of the entry, or its error.
     pub body: Result<JsonBody, ApiError>,
-    /// All of it as compact JSON, where the list is the body itself; else empty.
+    /// The whole entry as compact JSON if the list is the body itself, otherwise empty.
     pub text: Vec<u8>,
 }
 
 impl JsonBody {
-    /// Takes the member of this name.
+    /// Removes and returns the member of this name.
     pub(super) fn take(&mut self, name: &str) -> Option<Member> {
         let at = self.members.iter().position(|(known, _)| *known == name)?;
         Some(self.members.swap_remove(at).1)

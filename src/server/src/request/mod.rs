@@ -1,29 +1,29 @@
-//! From bytes to typed input: the layer between the frame and a handler.
+//! Turns the bytes of a request into typed input: the layer between the frame and a handler.
 //!
 //! ```text
 //! body -> reader (limit, pace, file) --> JSON members | form parts --+
 //! query, path --------------------------------------------------------+-> Fields -> Request
 //! ```
 //!
-//! No operation decides anything here, and no tenant is looked up.
+//! This layer makes no decisions for operations and looks up no tenants.
 //!
-//! Invariants: no byte of a body is read before the frame has let the request through; what an
-//! operation reads is what its [`Field`]s document.
+//! Invariants: no byte of a body is read before the frame has admitted the request; an operation
+//! reads exactly what its [`Field`]s declare.
 //!
-//! - `field`: one input field, its location, its range, its JSON schema
-//! - `fields`: finding a field's one value; texts and identifiers
-//! - `scalars`, `collections`: numbers, words, times; lists and maps
-//! - `json`: a JSON body into `members`; `vectors`: number arrays into one flat buffer
-//! - `npy`: numpy files into the same buffer
-//! - `objects`, `inputs`: objects and lists of them; texts and token ids; `indexed`: names of their
+//! - `field`: the declaration of one input field: location, range, JSON schema
+//! - `fields`: finds the value of a field; reads texts and identifiers
+//! - `scalars`, `collections`: numbers, words and times; lists and maps
+//! - `json`: parses a JSON body into `members`; `vectors`: number arrays into one flat buffer
+//! - `npy`: numpy files into the same kind of buffer
+//! - `objects`, `inputs`: objects and lists of them; texts and token ids; `indexed`: names of list
 //!   entries
 //! - `parts`: objects that another reader reads
-//! - `tree`, `compact`: values within bounds; a record as it came
-//! - `names`: names that an operation does not know
+//! - `tree`, `compact`: JSON values within bounds; records kept unchanged
+//! - `names`: names that an operation does not declare
 //! - `multipart`: a form into texts and files; `form_stream`: its bytes on the way to the parser;
 //!   `filename`: the name of a file
-//! - `body`, `spool`: reading under limits, into memory or a file
-//! - `moment`: times as callers write them
+//! - `body`, `spool`: reading within limits, into memory or a file
+//! - `moment`: times in the forms that callers use
 
 pub mod body;
 pub mod collections;
@@ -71,13 +71,13 @@ pub use vectors::Vectors;
 
 /// Typed input of one operation.
 pub trait Request: Sized + Send + 'static {
-    /// Every field that [`Self::read`] reads.
+    /// All fields that [`Self::read`] reads.
     const FIELDS: &'static [&'static Field];
 
-    /// Reads and validates.
+    /// Reads and validates the input.
     ///
     /// # Errors
-    /// 400 or 413 for the first field that is wrong.
+    /// 400 or 413 for the first invalid field.
     fn read(fields: &mut Fields) -> Result<Self, ApiError>;
 }
 
@@ -89,62 +89,63 @@ impl Request for () {
     }
 }
 
-/// An `Idempotency-Key` and what it was sent with (API 5.15).
+/// An `Idempotency-Key` and a digest of the request that it was sent with (API 5.15).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
     /// The key as sent.
     pub key: String,
-    /// SHA-256 over query, path and body: the same key with another digest is a conflict.
+    /// SHA-256 over query, path, headers and body. Reusing the key with another digest is a
+    /// conflict.
     pub digest: [u8; 32],
 }
 
-/// Data of a request that a handler gets beside its input.
+/// Data about a request that a handler receives along with its input.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The caller's grant; `None` only on paths that need no key.
     pub grant: Option<Grant>,
-    /// The id that the response carries.
+    /// The id returned in the response.
     pub request_id: Arc<str>,
     /// Path template of the route.
     pub route: &'static str,
-    /// Scheme, host and prefix under which the client reached this server, without a last slash;
-    /// empty where it named no host.
+    /// Scheme, host and prefix under which the client reached this server, without a trailing
+    /// slash; empty if the client named no host.
     pub base_url: String,
     /// The idempotency key, if the client sent one.
     pub idempotency: Option<Idempotency>,
-    /// Names of parameters that were sent and are ignored.
+    /// Names of parameters that were sent but ignored.
     pub ignored: Arc<[String]>,
-    /// The input's share of memory, held until the handler has finished.
+    /// The memory reserved for the input, held until the handler has finished.
     pub(super) memory: Option<Arc<MemoryShare>>,
-    /// The slot it runs in, held as long as any part of the work is at it.
+    /// The admission slot, held as long as any part of the work is running.
     pub(super) admitted: Option<Arc<Admitted>>,
-    /// Rates and permits, for an operation without a key that finds out itself whose it is.
+    /// Rate limits and permits, for operations without a key that determine their owner themselves.
     pub(super) gate: Arc<Gate>,
-    /// The connection; `None` where the router is called without one.
+    /// The connection; `None` if the router is called without one.
     pub(super) peer: Option<Arc<Peer>>,
-    /// The thing that the operation changes, for the audit log.
+    /// The object that the operation changes, for the audit log.
     pub(super) subject: Subject,
-    /// Whether this is a query node, which passes on what it cannot answer.
+    /// Whether this is a query node, which forwards requests that it cannot answer.
     pub(super) is_at_node: bool,
 }
 
 impl Call {
-    /// Maker of files for large answers.
+    /// Returns a factory of spools for large responses.
     pub(super) fn spooler(&self) -> Spooler {
         let owner =
             self.grant.as_ref().map_or_else(|| "".into(), |grant| Arc::clone(&grant.key_id));
         Spooler { spills: Arc::clone(&self.gate.spills), owner }
     }
 
-    /// The caller.
+    /// Returns the caller's grant.
     ///
     /// # Errors
-    /// 500 where a path without a key asks for one: a bug of the route table.
+    /// 500 if a route without a key asks for it, which is a bug in the route table.
     pub fn grant(&self) -> Result<&Grant, ApiError> {
         self.grant.as_ref().ok_or_else(|| ApiError::internal("this route has no grant"))
     }
 
-    /// Leaves the request to the server that writes, unless this is that one.
+    /// Leaves the request to the writer, unless this process is the writer.
     ///
     /// # Errors
     /// [`crate::Condition::AtWriter`] on a query node.
@@ -152,14 +153,14 @@ impl Call {
         if self.is_at_node { Err(ApiError::at_writer()) } else { Ok(()) }
     }
 
-    /// Tells the audit log what the operation changes: an id of this program, never a name.
+    /// Tells the audit log what the operation changes: an internal id, never a name.
     pub(super) fn tell_subject(&self, subject: impl ToString) {
-        // The first one told is the one that is meant.
+        // If it is called again, the first subject stands.
         let _ = self.subject.set(subject.to_string());
     }
 
     /// Waits for the slot of an operation of `role`. Its owner in the fair queue is the tenant that
-    /// the request names, if the key reaches it, or the key's only tenant, or else the key.
+    /// the request names, if the key reaches it, else the key's only tenant, else the key.
     ///
     /// # Errors
     /// As [`crate::admission::Admission::enter`].
@@ -178,7 +179,7 @@ impl Call {
         Ok(())
     }
 
-    /// Returns its slot early: what is left of it does not work, or not in that slot.
+    /// Releases the slot early, for a call whose remaining work only waits or runs elsewhere.
     pub(super) fn give_back(&self) {
         if let Some(admitted) = &self.admitted {
             admitted.give_back();
@@ -186,20 +187,20 @@ impl Call {
     }
 }
 
-/// A body as it was received.
+/// A body as received.
 #[derive(Debug)]
 pub(super) enum Payload {
-    /// A JSON text, not parsed yet; empty without a body.
+    /// A JSON text that has not been parsed yet; empty if there is no body.
     Json(Bytes),
     /// A form.
     Form(Form),
-    /// A numpy file, not parsed yet.
+    /// A numpy file that has not been parsed yet.
     Npy(Bytes),
-    /// Lines, not looked at yet.
+    /// JSON Lines that have not been parsed yet.
     Lines(Bytes),
 }
 
-/// Everything that came, before it is parsed.
+/// The complete input before it is parsed.
 #[derive(Debug)]
 pub(super) struct Input {
     pub query: Vec<(String, String)>,
@@ -210,32 +211,32 @@ pub(super) struct Input {
     pub handling: Handling,
 }
 
-/// Input that was read.
+/// Input that has been parsed.
 #[derive(Debug)]
 pub(super) struct Parsed<R> {
-    /// The input of the operation.
+    /// The typed input, or the work made from it.
     pub request: R,
-    /// Names of parameters that were sent and are ignored.
+    /// Names of parameters that were sent but ignored.
     pub ignored: Vec<String>,
-    /// The tenant that it names.
+    /// The tenant that the request names.
     pub tenant: Option<TenantId>,
 }
 
 impl Input {
-    /// Estimate of the work of parsing, in bytes.
+    /// Estimates the cost of parsing, in bytes.
     pub fn bytes(&self) -> usize {
         match &self.payload {
             Payload::Json(bytes) | Payload::Npy(bytes) => bytes.len(),
             Payload::Form(form) => form.texts.iter().map(|(_, text)| text.len()).sum(),
-            // They stay in their file.
+            // Lines stay in their file.
             Payload::Lines(_) => 0,
         }
     }
 
-    /// Parses and validates.
+    /// Parses and validates the input.
     ///
     /// # Errors
-    /// 400 or 413 for the first fault: syntax, then names, then values.
+    /// 400 or 413 for the first fault: syntax first, then names, then values.
     pub fn read<R: Request>(self, is_mutation: bool) -> Result<Parsed<R>, ApiError> {
         let (mut fields, ignored) = self.fields(R::FIELDS, is_mutation)?;
         match R::read(&mut fields) {
@@ -244,7 +245,7 @@ impl Input {
         }
     }
 
-    /// Parses: the fields, and the names of parameters that are ignored.
+    /// Parses the input into fields, and returns the names of ignored parameters.
     fn fields(
         self,
         known: &'static [&'static Field],
@@ -273,7 +274,7 @@ impl Input {
         Ok((fields, ignored))
     }
 
-    /// SHA-256 over everything, each part preceded by its length.
+    /// Computes SHA-256 over the complete input, with each part preceded by its length.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = Sha256::new();
         let mut add = |bytes: &[u8]| {

@@ -1,16 +1,16 @@
-//! Points in time as callers write them (API 8.15).
+//! Parses points in time in the forms that callers use (API 8.15).
 
 use time::{Date, Month};
 
 use lodestone_types::Timestamp;
 
-/// The Julian day of 1 January 1970.
+/// The Julian day number of 1 January 1970.
 const EPOCH: i32 = 2_440_588;
 
-/// Seconds of the last moment that RFC 3339 can write, 9999-12-31T23:59:59Z.
+/// The last second that RFC 3339 can express, 9999-12-31T23:59:59Z.
 const SECONDS_MAX: f64 = 253_402_300_799.0;
 
-/// Epoch seconds in text, or an RFC 3339 time.
+/// Parses epoch seconds or an RFC 3339 time.
 pub(super) fn parse(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     match text.parse::<f64>() {
@@ -19,12 +19,12 @@ pub(super) fn parse(text: &str) -> Option<Timestamp> {
     }
 }
 
-/// Epoch seconds; `None` outside 1970 to 9999.
+/// Converts epoch seconds; `None` outside the years 1970 to 9999.
 pub(super) fn from_seconds(seconds: f64) -> Option<Timestamp> {
     (0.0..=SECONDS_MAX).contains(&seconds).then(|| Timestamp::from_seconds(seconds))
 }
 
-/// `YYYY-MM-DDTHH:MM:SS[.fraction](Z|+HH:MM|-HH:MM)`.
+/// Parses `YYYY-MM-DDTHH:MM:SS[.fraction](Z|+HH:MM|-HH:MM)`.
 fn from_rfc_3339(text: &str) -> Option<Timestamp> {
     let bytes = text.as_bytes();
     if bytes.len() < 20 || !text.is_ascii() {

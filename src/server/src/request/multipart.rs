@@ -1,4 +1,4 @@
-//! A multipart form into texts and files, part by part, in any order.
+//! Parses a multipart form into texts and files, part by part, in any order.
 
 use axum::body::Body;
 use axum::extract::multipart::Field as Part;
@@ -17,26 +17,27 @@ use crate::request::names::Unknown;
 use crate::request::spool::Spooler;
 use lodestone_types::limits;
 
-/// Parts of one form; far above any sensible batch.
+/// Maximum number of parts in a form, far above any sensible batch.
 const PARTS_MAX: usize = 1000;
-/// Bytes of all text parts together.
+/// Maximum size of all text parts together.
 const TEXT_BYTES_MAX: usize = limits::FORM_TEXT_BYTES_MAX;
 
-/// An uploaded file. A large one is in a temporary file, which is mapped.
+/// An uploaded file. A large one is stored in a temporary file and memory-mapped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UploadedFile {
-    /// Its name without path parts and control characters; empty when none was sent.
+    /// The file name without path and control characters; empty if none was sent.
     pub filename: String,
-    /// The media type that the client named; empty when none was sent.
+    /// The media type sent by the client; empty if none was sent.
     pub content_type: String,
-    /// Its bytes.
+    /// The content of the file.
     pub bytes: Bytes,
-    /// Whether it was larger than a file may be: its bytes were read past. Only of several files.
+    /// Whether the file exceeded the size limit and its content was discarded, which is tolerated
+    /// only in batches.
     pub is_too_large: bool,
 }
 
 impl UploadedFile {
-    /// 413 for a file that is larger than a file may be.
+    /// Creates the 413 for a file that exceeds the size limit.
     pub fn too_large(field: &Field) -> ApiError {
         let message = format!("a file may hold at most {} bytes", limits::FILE_BYTES_MAX);
         ApiError::too_large("file_too_large", message).at(Location::Form, field.name)
@@ -48,16 +49,16 @@ impl UploadedFile {
 pub struct Form {
     /// Text parts, in order.
     pub texts: Vec<(String, String)>,
-    /// File parts by the name of their field and their index, in order.
+    /// File parts, each with its part name including the index, in order.
     pub files: Vec<(String, UploadedFile)>,
-    /// Names of parts that no field documents; the parts were read past.
+    /// Names of parts that no field declares, whose content was discarded.
     pub unknown: Unknown,
 }
 
-/// Reads a urlencoded form.
+/// Parses a URL-encoded form.
 ///
 /// # Errors
-/// 400 `too_many_items`.
+/// 400 `too_many_items` above the limit on parts.
 pub fn read_urlencoded(bytes: &[u8]) -> Result<Form, ApiError> {
     let texts: Vec<_> = form_urlencoded::parse(bytes).into_owned().take(PARTS_MAX + 1).collect();
     match texts.len() > PARTS_MAX {
@@ -71,7 +72,7 @@ fn too_many_parts() -> ApiError {
     ApiError::invalid("too_many_items", message)
 }
 
-/// Reads a form. Parts that `fields` do not name are read past.
+/// Parses a multipart form. Parts that are not among `fields` are discarded.
 ///
 /// # Errors
 /// 400 `malformed_body` or `too_many_items`; 413 over the limits; any error of the reader.
@@ -83,10 +84,10 @@ pub async fn read(
     let (spooler, feed) = (reader.spooler(), FormStream::default());
     let mut request = Request::new(Body::from_stream(feed.slices(reader)));
     request.headers_mut().insert(CONTENT_TYPE, content_type);
-    // The reader counts the bytes already.
+    // The body reader already enforces a limit.
     DefaultBodyLimit::disable().apply(&mut request);
     let form = read_parts(request, fields, &spooler, &feed).await;
-    // An error of the feed reaches the parser as a broken stream; report the cause instead.
+    // The parser sees an error of the feed as a broken stream; report the original error instead.
     match feed.take_error() {
         Some(error) => Err(error),
         None => form,
@@ -138,15 +139,15 @@ async fn read_parts(
             }
         }
     }
-    // Only now in memory: until here the client may take its time.
+    // Text parts are loaded only now: until here a slow client costs no memory.
     for (field, name, text) in texts {
         form.texts.push((name, text_of(field, &text)?));
     }
     Ok(form)
 }
 
-/// Refuses a part that is encoded as in mail, which forms are not (RFC 7578 4.7): what is encoded
-/// would be indexed as it stands.
+/// Refuses a part with a mail encoding, which forms do not use (RFC 7578 4.7): its encoded form
+/// would be indexed as text.
 fn check_encoding(part: &Part<'_>) -> Result<(), ApiError> {
     let encoding = part.headers().get("content-transfer-encoding");
     let encoding = encoding.map(HeaderValue::as_bytes).unwrap_or_default().trim_ascii();
@@ -159,7 +160,7 @@ fn check_encoding(part: &Part<'_>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// A part, piece by piece.
+/// Reads a part piece by piece.
 struct Pieces<'a> {
     part: Part<'a>,
     feed: &'a FormStream,
@@ -172,7 +173,7 @@ impl Pieces<'_> {
         Ok(piece)
     }
 
-    /// Reads past it.
+    /// Discards the rest of the part.
     async fn skip(&mut self) -> Result<(), ApiError> {
         while self.next().await?.is_some() {}
         Ok(())
@@ -210,7 +211,7 @@ async fn read_file(
             if !matches!(field.kind, Kind::Files) {
                 return Err(UploadedFile::too_large(field));
             }
-            // The files beside it are none the worse for it.
+            // The other files of the batch are still accepted.
             pieces.skip().await?;
             let (bytes, is_too_large) = (Bytes::new(), true);
             return Ok(UploadedFile { filename, content_type, bytes, is_too_large });

@@ -1,8 +1,8 @@
-//! Names that an operation does not know: ignored and named in the answer, or refused where they
-//! look like a known one.
+//! Handling of undeclared parameter names: ignored and reported in the response, or refused if they
+//! resemble a declared name.
 //!
-//! `Prefer: handling=lenient` (RFC 7240) has all of them ignored, `handling=strict` has all of them
-//! refused.
+//! With `Prefer: handling=lenient` (RFC 7240) all of them are ignored, with `handling=strict` all
+//! are refused.
 
 use http::HeaderMap;
 use strsim::osa_distance;
@@ -11,19 +11,19 @@ use crate::error::{ApiError, Location};
 use crate::request::field::Field;
 use crate::request::indexed::base;
 
-/// Unknown names of one request that are looked at; those beyond are ignored without being named.
+/// Number of unknown names per request that are examined; further ones are ignored and not listed.
 const NAMES_MAX: usize = 32;
-/// Stands last in a list of ignored names for those beyond.
+/// Last entry of a list of ignored names that was cut short.
 const MORE: &str = "...";
-/// Characters of a name that are kept.
+/// Number of characters kept of a name.
 const NAME_CHARS_MAX: usize = 64;
-/// Names of at most so many letters are similar at one edit, longer ones at two.
+/// Names up to this length count as similar at one edit, longer ones at two.
 const SHORT_CHARS_MAX: usize = 5;
-/// Beginnings that no unknown name has in a request that changes something: a write must not go to
-/// another place than was meant.
+/// Prefixes refused in the unknown names of a request that changes data, so that a write does not
+/// end up in another place than intended.
 const ADDRESSES: [&str; 4] = ["tenant", "sub_tenant", "file_id", "source_id"];
-/// Names that other products give to what narrows a search or names its place, with the parameter
-/// that is meant. Ignored, they widen an answer.
+/// Names that other products use for parameters that restrict or address a search, with our name
+/// for each. Ignoring them would return more than was asked for.
 const SYNONYMS: [(&str, &str); 10] = [
     ("filter", "document_metadata"),
     ("filters", "document_metadata"),
@@ -36,20 +36,20 @@ const SYNONYMS: [(&str, &str); 10] = [
     ("subtenant", "sub_tenant_id"),
     ("namespace", "sub_tenant_id"),
 ];
-/// Treatment of unknown names that the client prefers.
+/// The client's preference for handling unknown names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Handling {
-    /// Names that look like a mistake are refused, the rest is ignored.
+    /// Refuses names that look like misspellings and ignores the rest.
     #[default]
     Usual,
-    /// Everything is ignored.
+    /// Ignores all unknown names.
     Lenient,
-    /// Everything is refused.
+    /// Refuses all unknown names.
     Strict,
 }
 
 impl Handling {
-    /// The preference in `Prefer` headers; the first one counts.
+    /// Reads the preference from the `Prefer` headers; the first one counts.
     pub fn of(headers: &HeaderMap) -> Self {
         let texts = headers.get_all("prefer").into_iter().filter_map(|value| value.to_str().ok());
         for preference in texts.flat_map(|text| text.split(',')) {
@@ -67,7 +67,7 @@ impl Handling {
     }
 }
 
-/// Names that came and are not documented where they stood, each once.
+/// Names found in a location where they are not declared, each once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Unknown {
     names: Vec<(Location, String)>,
@@ -85,13 +85,13 @@ impl Unknown {
         }
     }
 
-    /// Adds those that were found elsewhere.
+    /// Adds the names collected in another part of the request.
     pub fn join(&mut self, others: Self) {
         others.names.iter().for_each(|(location, name)| self.add(*location, name));
         self.has_more |= others.has_more;
     }
 
-    /// Adds those of `names` that no field documents at `location`.
+    /// Adds those of `names` that no field declares at `location`.
     pub fn add_all<'a>(
         &mut self,
         location: Location,
@@ -105,10 +105,11 @@ impl Unknown {
         }
     }
 
-    /// The names, which are ignored.
+    /// Returns the names, all of which may be ignored.
     ///
     /// # Errors
-    /// 400 `unknown_parameter` for a name that `rules` refuse, with the name that may be meant.
+    /// 400 `unknown_parameter` for a name refused by `rules`, with the name that was probably
+    /// meant.
     pub fn checked(self, fields: &[&Field], rules: Rules) -> Result<Vec<String>, ApiError> {
         for (location, name) in &self.names {
             if let Some(problem) = problem(name, *location, fields, rules) {
@@ -120,16 +121,16 @@ impl Unknown {
     }
 }
 
-/// Rules by which the names of one request are judged.
+/// The rules by which the names of one request are judged.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rules {
     /// The client's preference.
     pub handling: Handling,
-    /// Whether the operation changes something.
+    /// Whether the operation changes data.
     pub is_mutation: bool,
 }
 
-/// Whether a field documents `name` at `location`. Parts of a form may carry an index.
+/// Whether a field declares `name` at `location`. Names of form parts may carry an index.
 pub fn is_known(name: &str, location: Location, fields: &[&Field]) -> bool {
     let name = match location {
         Location::Form => base(name),
@@ -139,12 +140,12 @@ pub fn is_known(name: &str, location: Location, fields: &[&Field]) -> bool {
     fields.flat_map(|field| field.names()).any(|known| known == name)
 }
 
-/// The parameter that is meant by a name of other products.
+/// Returns our parameter for a name that other products use.
 pub fn synonym(name: &str) -> Option<&'static str> {
     SYNONYMS.iter().find(|(other, _)| *other == name).map(|(_, meant)| *meant)
 }
 
-/// The reason for refusing a name, if there is one.
+/// Returns the reason for refusing a name, if there is one.
 fn problem(name: &str, location: Location, fields: &[&Field], rules: Rules) -> Option<String> {
     if rules.handling == Handling::Lenient {
         return None;
@@ -171,7 +172,7 @@ fn problem(name: &str, location: Location, fields: &[&Field], rules: Rules) -> O
     })
 }
 
-/// Sorts ignored names, each once, and cuts what is beyond their number.
+/// Sorts and deduplicates ignored names, and cuts the list at its maximum length.
 pub(super) fn cut(names: &mut Vec<String>) {
     names.sort_unstable();
     names.dedup();
@@ -183,7 +184,7 @@ pub(super) fn cut(names: &mut Vec<String>) {
     }
 }
 
-/// An ignored name in the member `outer`.
+/// Returns the full name of an ignored name within the member `outer`.
 pub(super) fn inside(outer: &str, name: &str) -> String {
     if name == MORE { MORE.to_owned() } else { format!("{outer}.{name}") }
 }

@@ -1,20 +1,20 @@
-//! Vectors out of a file as numpy writes it (NEP 1): little-endian float32 rows in C order.
+//! Parses vectors from a numpy file (NEP 1): little-endian float32 rows in C order.
 //!
-//! The header is read strictly: nothing is guessed, and a file is as long as its header says.
+//! The header is parsed strictly: nothing is guessed, and the length of the file must match it.
 
 use crate::error::{ApiError, Location};
 use crate::request::vectors::Vectors;
 use lodestone_types::limits;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Bytes of a header at most; numpy's own reader has the same bound.
+/// Maximum header size in bytes, the limit of numpy's own reader.
 const HEADER_BYTES_MAX: usize = 10_000;
 const FIELD: &str = "embeddings";
 
-/// The rows of a file.
+/// Parses the rows of a file.
 ///
 /// # Errors
-/// 400 `malformed_body` for what is no such file, `too_many_items` and `invalid_value` for shapes
+/// 400 `malformed_body` if it is not such a file, `too_many_items` or `invalid_value` for shapes
 /// and values that are not accepted.
 pub(super) fn parse(file: &[u8]) -> Result<Vectors, ApiError> {
     let (rows, dimension, data) = open(file).map_err(|problem| {
@@ -52,7 +52,7 @@ pub(super) fn parse(file: &[u8]) -> Result<Vectors, ApiError> {
     Ok(Vectors { dimension, values, names: Vec::new() })
 }
 
-/// Rows, width and data.
+/// Splits a file into row count, width and data.
 fn open(file: &[u8]) -> Result<(usize, usize, &[u8]), &'static str> {
     const CUT: &str = "it ends inside its header";
     let rest = file.strip_prefix(MAGIC).ok_or("it does not begin as one")?;
@@ -77,7 +77,7 @@ fn open(file: &[u8]) -> Result<(usize, usize, &[u8]), &'static str> {
     Ok((rows, dimension, data))
 }
 
-/// The shape that a header gives, if the rest of it is as it must be.
+/// Parses the shape from a header, if the rest of the header is as expected.
 fn shape(header: &str) -> Result<(usize, usize), &'static str> {
     const BAD: &str = "its header is not a dictionary of descr, fortran_order and shape";
     let mut text = Text(header.strip_suffix('\n').ok_or("its header does not end with a line")?);
@@ -123,7 +123,7 @@ fn shape(header: &str) -> Result<(usize, usize), &'static str> {
 struct Text<'a>(&'a str);
 
 impl<'a> Text<'a> {
-    /// Reads past blanks and `token`.
+    /// Skips blanks and `token`.
     fn eat(&mut self, token: &str) -> Option<()> {
         self.0 = self.0.trim_start_matches(' ').strip_prefix(token)?;
         Some(())
@@ -144,13 +144,13 @@ impl<'a> Text<'a> {
         digits.parse::<u32>().ok().map(|number| number as usize)
     }
 
-    /// A tuple of two numbers.
+    /// Parses a tuple of two numbers.
     fn pair(&mut self) -> Option<(usize, usize)> {
         self.eat("(")?;
         let rows = self.number()?;
         self.eat(",")?;
         let columns = self.number()?;
-        // A last comma may stand there.
+        // A trailing comma is allowed.
         let _ = self.eat(",");
         self.eat(")")?;
         Some((rows, columns))

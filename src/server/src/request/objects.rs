@@ -1,4 +1,5 @@
-//! Readers of objects, member by member, and of lists of objects, each entry as a body of its own.
+//! Deserializers for objects, member by member, and for lists of objects, each entry as a body of
+//! its own.
 
 use std::cell::Cell;
 use std::fmt;
@@ -17,23 +18,23 @@ use crate::request::parts::PartsSeed;
 use crate::request::tree::{self, Allowance};
 use crate::request::vectors::{ReasonCell, VectorsSeed};
 
-/// Rules and allowances of the request that is being read.
+/// Rules and allowances of the request being parsed.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// Rules about names.
+    /// Rules for unknown names.
     pub rules: Rules,
-    /// Values that its maps may still hold.
+    /// Number of values that the maps of the request may still hold.
     pub allowance: Allowance,
 }
 
-/// The member of vectors that is being read, and the reason for refusing it.
+/// The vector member being read, and the reason why it was refused.
 #[derive(Default)]
 pub(super) struct VectorErrors {
     pub(super) at: Cell<Option<&'static str>>,
     pub(super) reason: ReasonCell,
 }
 
-/// Reads an object into the members that `fields` document.
+/// Reads an object into the members that `fields` declare.
 #[derive(Clone, Copy)]
 pub(super) struct BodySeed<'a> {
     pub(super) fields: &'a [&'a Field],
@@ -135,7 +136,7 @@ impl<'de> DeserializeSeed<'de> for MemberSeed<'_> {
     }
 }
 
-/// Visits of scalars that all become what `of_scalar` says.
+/// Visitor methods for scalars, all of which return `of_scalar`.
 macro_rules! visit_scalars {
     () => {
         fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
@@ -160,7 +161,7 @@ macro_rules! visit_scalars {
     };
 }
 
-/// A value that is no list.
+/// Stands for any value that is not a list.
 const NO_LIST: Member = Member::Value(Value::Bool(false));
 
 /// Reads a list of objects.

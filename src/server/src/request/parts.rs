@@ -1,5 +1,5 @@
-//! Objects that another reader reads: here names and types of their members are looked at, and the
-//! values are read past.
+//! Objects that another reader reads: here only the names and types of their members are checked,
+//! and the values are skipped.
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ use crate::error::{ApiError, Location};
 use crate::request::field::Kind;
 use crate::request::names::{self, Rules, Unknown};
 
-/// Looks at the value of one field, which is called `name` in errors.
+/// Checks the value of one field, which is called `name` in errors.
 pub(super) struct PartsSeed<'a> {
     pub kind: Kind,
     pub name: &'a str,
     pub rules: Rules,
 }
 
-/// Names that are ignored, or the first error.
+/// The ignored names, or the first error.
 type Looked = Result<Vec<String>, ApiError>;
 
 impl PartsSeed<'_> {
-    /// A value that is neither an object nor a list.
+    /// Handles a value that is neither an object nor a list.
     fn of_scalar<E>(&self, is_text: bool) -> Result<Looked, E> {
         Ok(match self.kind {
             Kind::Parts { is_list: true, .. } => self.wrong("must be an array of objects"),

@@ -1,4 +1,4 @@
-//! Numbers, truth values, words and times out of a request.
+//! Reads numbers, booleans, words and times from a request.
 
 use serde_json::Value;
 
@@ -11,10 +11,10 @@ use lodestone_text::Fuzzy;
 use lodestone_types::Timestamp;
 
 impl Fields {
-    /// A whole number in the field's range; the default when absent.
+    /// Reads an integer in the field's range; the default if absent.
     ///
     /// # Errors
-    /// 400 for another type or a value out of range.
+    /// 400 for a wrong type or a value out of range.
     pub fn integer(&mut self, field: &Field) -> Result<Option<u64>, ApiError> {
         let Kind::Integer { min, max, default } = field.kind else { return Err(misread(field)) };
         let Some((location, given)) = self.find(field)? else { return Ok(default) };
@@ -32,10 +32,10 @@ impl Fields {
         }
     }
 
-    /// A number in the field's range.
+    /// Reads a number in the field's range.
     ///
     /// # Errors
-    /// 400 for another type or a value out of range.
+    /// 400 for a wrong type or a value out of range.
     pub fn number(&mut self, field: &Field) -> Result<Option<f64>, ApiError> {
         let Kind::Number { min, max } = field.kind else { return Err(misread(field)) };
         let Some((location, given)) = self.find(field)? else { return Ok(None) };
@@ -49,10 +49,10 @@ impl Fields {
         }
     }
 
-    /// A number from 0 to 1; the default when absent.
+    /// Reads a number from 0 to 1; the default if absent.
     ///
     /// # Errors
-    /// 400 for another type or a value out of range.
+    /// 400 for a wrong type or a value out of range.
     pub fn share(&mut self, field: &Field) -> Result<f32, ApiError> {
         let Kind::Share { default } = field.kind else { return Err(misread(field)) };
         let Some((location, given)) = self.find(field)? else { return Ok(default as f32) };
@@ -66,7 +66,7 @@ impl Fields {
         }
     }
 
-    /// A number from 0 to 1, its text, or `auto`.
+    /// Reads a number from 0 to 1, possibly as text, or `auto`.
     ///
     /// # Errors
     /// 400 for anything else.
@@ -87,10 +87,10 @@ impl Fields {
         }
     }
 
-    /// Misspellings that are forgiven: `false` when absent.
+    /// Reads the tolerance for misspellings; off if absent.
     ///
     /// # Errors
-    /// 400 for anything but `false`, `auto`, 1 and 2.
+    /// 400 for anything except `false`, `auto`, 0, 1 and 2.
     pub fn fuzzy(&mut self, field: &Field) -> Result<Fuzzy, ApiError> {
         let Some((location, given)) = self.find(field)? else { return Ok(Fuzzy::Off) };
         let text = match &given {
@@ -106,10 +106,10 @@ impl Fields {
         }
     }
 
-    /// A truth value; the default when absent.
+    /// Reads a boolean; the default if absent.
     ///
     /// # Errors
-    /// 400 for another type.
+    /// 400 for a wrong type.
     pub fn boolean(&mut self, field: &Field) -> Result<bool, ApiError> {
         let Kind::Boolean { default } = field.kind else { return Err(misread(field)) };
         let Some((location, given)) = self.find(field)? else { return Ok(default) };
@@ -124,7 +124,7 @@ impl Fields {
         }
     }
 
-    /// A truth value; `None` for `auto` and when absent.
+    /// Reads a boolean; `None` for `auto` and if absent.
     ///
     /// # Errors
     /// 400 for anything else.
@@ -143,7 +143,7 @@ impl Fields {
         }
     }
 
-    /// A truth value or `auto`; `None` when absent.
+    /// Reads a boolean or `auto`; `None` if absent.
     ///
     /// # Errors
     /// 400 for anything else.
@@ -158,10 +158,10 @@ impl Fields {
         Ok(Some(wanted))
     }
 
-    /// One of the field's words; the default when absent.
+    /// Reads one of the field's words; the default if absent.
     ///
     /// # Errors
-    /// 400 for another word or type.
+    /// 400 for another word or a wrong type.
     pub fn choice(&mut self, field: &Field) -> Result<Option<&'static str>, ApiError> {
         let Kind::Choice { words, default, is_exact } = field.kind else {
             return Err(misread(field));
@@ -182,7 +182,7 @@ impl Fields {
         }
     }
 
-    /// A point in time: epoch seconds as a number or a text, or RFC 3339.
+    /// Reads a point in time: epoch seconds as a number or text, or RFC 3339.
     ///
     /// # Errors
     /// 400 for anything else.

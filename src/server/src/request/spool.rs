@@ -1,4 +1,4 @@
-//! A body on its way into memory or, beyond a few pages, into a file.
+//! Collects a body in memory or, beyond a few pages, in a file.
 
 use std::io::{ErrorKind, Write};
 use std::sync::Arc;
@@ -9,44 +9,44 @@ use crate::error::{ApiError, Condition};
 use crate::routes::off_thread;
 use lodestone_engine::{Spill, Spills};
 
-/// The files of requests, and the key that they are counted for.
+/// Creates spools for requests and responses, counted against one key.
 #[derive(Debug, Clone)]
 pub struct Spooler {
-    /// The files.
+    /// The spill files of the server.
     pub spills: Arc<Spills>,
     /// Id of the key.
     pub owner: Arc<str>,
 }
 
-/// Bytes that a client is sending.
+/// Data that is being received from a client.
 #[derive(Debug)]
 pub struct Spool {
-    /// `None` only while another thread writes it, and after a failure there.
+    /// `None` only while another thread writes it, and after that has failed.
     spill: Option<Spill>,
 }
 
 impl Spooler {
-    /// No bytes yet.
+    /// Begins an empty spool.
     pub fn begin(&self) -> Spool {
         Spool { spill: Some(self.spills.begin(&self.owner)) }
     }
 }
 
 impl Spool {
-    /// Number of bytes so far.
+    /// Returns the number of bytes so far.
     pub fn len(&self) -> u64 {
         self.spill.as_ref().map_or(0, Spill::len)
     }
 
-    /// Whether there are none yet.
+    /// Whether the spool is still empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds bytes. Where a file is written another thread does it.
+    /// Appends bytes. Writes to a file happen on a blocking thread.
     ///
     /// # Errors
-    /// 503 where too many bytes are on their way, or the disk is full.
+    /// 503 if too many bytes are spooled at once, or the disk is full.
     pub async fn push(&mut self, data: Bytes) -> Result<(), ApiError> {
         let mut spill = self.take()?;
         if spill.fits(data.len()) {
@@ -62,7 +62,7 @@ impl Spool {
         Ok(())
     }
 
-    /// All bytes. Those of a file are mapped: they take no memory of the process.
+    /// Returns all bytes. A file is memory-mapped and takes no heap memory.
     ///
     /// # Errors
     /// As [`Self::push`].
@@ -83,7 +83,7 @@ impl Spool {
     }
 }
 
-/// The answer to a client whose request or answer finds no place.
+/// Converts a failure to store a request or response into the client's error.
 pub fn refused(error: &std::io::Error) -> ApiError {
     let reason = match error.kind() {
         ErrorKind::QuotaExceeded => "overloaded",

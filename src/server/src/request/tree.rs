@@ -1,8 +1,8 @@
-//! JSON values read within bounds: what a value costs in memory is limited by its field, whatever
-//! the body holds.
+//! Reads JSON values within bounds: the memory that a value may take is limited by its field,
+//! whatever the body holds.
 //!
-//! A number in a [`Value`] takes some 70 bytes, in the text two. So scalars are read as such, lists
-//! and maps up to the limits of their field; what goes beyond is read past without being kept.
+//! A number takes about 70 bytes in a [`Value`], but two in the text. Lists and maps are therefore
+//! read only up to the limits of their field; whatever exceeds them is skipped without being kept.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::error::{ApiError, Location};
 use crate::request::field::{Field, Kind};
 use lodestone_types::limits;
 
-/// Values that maps and filters of one request may still hold.
+/// Number of values that maps and filters of one request may still hold.
 #[derive(Debug, Clone)]
 pub struct Allowance {
     metadata: Cell<usize>,
@@ -30,17 +30,17 @@ impl Default for Allowance {
     }
 }
 
-/// The first limit that a map goes beyond.
+/// The first limit that a map exceeds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Excess {
     Bytes,
     Values,
     ListLength,
-    /// One member twice, with different values.
+    /// A member that occurs twice with different values.
     Twice(String),
 }
 
-/// Limits of one map, and what it has taken of them.
+/// The limits of one map, and the part of them that is left.
 struct Bounds<'a> {
     bytes_left: Cell<usize>,
     values_left: &'a Cell<usize>,
@@ -49,8 +49,8 @@ struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// Takes a value of at least so many bytes of compact JSON, its separator included; false
-    /// where it goes beyond.
+    /// Accounts for a value of at least `bytes` bytes of compact JSON, including its separator;
+    /// returns false if that exceeds a limit.
     fn take(&self, bytes: usize) -> bool {
         if self.is_exceeded() {
             return false;
@@ -78,7 +78,8 @@ impl Bounds<'_> {
 /// Reads a value as the kind of its field allows.
 ///
 /// # Errors
-/// The inner error, for a value beyond the field's limits; the outer, for text that is no JSON.
+/// The inner error is for a value that exceeds the field's limits, the outer for text that is not
+/// JSON.
 pub(super) fn value<'de, D: Deserializer<'de>>(
     field: &Field,
     location: Location,
@@ -93,7 +94,8 @@ pub(super) fn value<'de, D: Deserializer<'de>>(
             let bytes_max = limits::METADATA_BYTES_MAX * limits::BATCH_ITEMS_MAX;
             (bytes_max, &allowance.metadata, usize::MAX)
         }
-        // Each map has its own limit of bytes, checked when it is read; the body bounds them all.
+        // The byte limit applies to each map and is checked when the field is read; the body limit
+        // bounds them all.
         Kind::MetadataRows => (usize::MAX, &allowance.metadata, usize::MAX),
         Kind::Texts { max, .. } => {
             of_list = Cell::new(2 * max + 1);
@@ -103,10 +105,10 @@ pub(super) fn value<'de, D: Deserializer<'de>>(
             of_list = Cell::new(values_max);
             (bytes_max, &of_list, usize::MAX)
         }
-        // A scalar: lists and maps become empty ones, which no reader of scalars accepts.
+        // Scalars: lists and maps become empty ones, which no reader of scalars accepts.
         _ => return deserializer.deserialize_any(Tree(None)).map(Ok),
     };
-    // A separator is counted with every value, the last one has none.
+    // Every value is counted with a separator, which the last one lacks.
     let bytes_left = Cell::new(bytes_max.saturating_add(1));
     let bounds = Bounds { bytes_left, values_left, list_max, excess: RefCell::new(None) };
     let value = Tree(Some(&bounds)).deserialize(deserializer)?;
@@ -157,7 +159,7 @@ fn refusal(field: &Field, location: Location, excess: Excess) -> ApiError {
     }
 }
 
-/// Reads a value as long as its bounds hold, and past it afterwards; without bounds a scalar.
+/// Builds a value while its bounds hold and skips the rest. Without bounds, builds only scalars.
 #[derive(Clone, Copy)]
 struct Tree<'a>(Option<&'a Bounds<'a>>);
 

@@ -1,8 +1,8 @@
-//! Vectors out of a JSON body, straight into one flat buffer.
+//! Reads vectors from a JSON body directly into one flat buffer.
 //!
-//! The general JSON tree costs about 30 bytes a number; a body of 2,000 x 3,024 numbers would take
-//! 200 MB. Here a number becomes four bytes while the text is read, and every limit of API 5.16 is
-//! checked at the row that breaks it.
+//! A generic JSON tree would take about 30 bytes per number, or 200 MB for a body of 2,000 x 3,024
+//! numbers. Here a number takes four bytes as soon as it is parsed, and every limit of API 5.16 is
+//! checked at the row that exceeds it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,37 +14,38 @@ use crate::request::field::{Field, Kind};
 use lodestone_types::id::normalized;
 use lodestone_types::limits;
 
-/// Client vectors of one request: rows of one width, one after the other.
+/// The client vectors of one request: rows of equal width, stored consecutively.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Vectors {
     /// Width of every row.
     pub dimension: usize,
-    /// `rows x dimension` finite values.
+    /// `rows x dimension` finite values, row by row.
     pub values: Vec<f32>,
     /// Chunk ids of the rows in request order; empty unless the rows were named.
     pub names: Vec<String>,
 }
 
 impl Vectors {
-    /// The rows in request order.
+    /// Iterates over the rows in request order.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.values.chunks_exact(self.dimension.max(1))
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.values.len() / self.dimension.max(1)
     }
 
-    /// Whether there is none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The rows of a field, each name once; two that are one after Unicode NFC are the same.
+    /// Keeps one row per name. Names that are equal after Unicode NFC normalization count as the
+    /// same.
     ///
     /// # Errors
-    /// 400 `conflicting_values` for a name with two different rows.
+    /// 400 `conflicting_values` if a name has two different rows.
     pub fn each_name_once(self, field: &Field) -> Result<Self, ApiError> {
         let mut first: HashMap<String, &[f32]> = HashMap::with_capacity(self.len());
         let mut once = Self { dimension: self.dimension, ..Self::default() };
@@ -66,10 +67,10 @@ impl Vectors {
     }
 }
 
-/// The reason of API 1.7 for the error that ended a parse, set beside serde's own error.
+/// Receives the reason (API 1.7) of the error that ended a parse, which serde's error cannot carry.
 pub(super) type ReasonCell = std::cell::Cell<Option<&'static str>>;
 
-/// Reads one member of kind `kind`; `null` is `None`.
+/// Reads one member of kind `kind`; `null` becomes `None`.
 pub(super) struct VectorsSeed<'a> {
     pub kind: Kind,
     pub reason: &'a ReasonCell,
@@ -185,7 +186,7 @@ enum Entry {
     Row,
 }
 
-/// One number of a row; an error says which.
+/// Reads one number of a row; an error names its position.
 struct Number {
     row: usize,
     at: usize,
@@ -220,7 +221,7 @@ impl Visitor<'_> for Number {
     }
 }
 
-/// One entry of the outer list: a row, or a number where a lone vector is allowed.
+/// Reads one entry of the outer list: a row, or a number where a single vector is allowed.
 struct EntrySeed<'a, 'b> {
     sink: &'a mut Sink<'b>,
     is_number_allowed: bool,
@@ -232,7 +233,7 @@ impl<'de> DeserializeSeed<'de> for EntrySeed<'_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Entry, D::Error> {
         match self.is_number_allowed && !self.is_row_allowed {
-            // Asked for an f32, a parser that can round only once does so.
+            // Asking for an f32 lets a parser round only once if it can.
             true => deserializer.deserialize_f32(self),
             false => deserializer.deserialize_any(self),
         }
@@ -278,7 +279,7 @@ impl<'de> Visitor<'de> for EntrySeed<'_, '_> {
         let expected = self.sink.vectors.dimension;
         let start = self.sink.vectors.values.len();
         let reason = self.sink.reason;
-        // Rows that came before are as wide as the first.
+        // All earlier rows have the width of the first.
         let row = start.checked_div(expected).unwrap_or(0);
         while let Some(value) = {
             let at = self.sink.vectors.values.len() - start;

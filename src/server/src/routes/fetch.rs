@@ -1,7 +1,7 @@
-//! Originals: their content, or a URL that gives it for an hour.
+//! Download of originals: their content, or a URL that serves it for an hour.
 //!
-//! An original is read twice: once to compare it with its hash, before the answer begins and while
-//! the request holds its slot, and once while it is sent. Neither takes memory that grows with it.
+//! An original is read twice: to verify its hash, before the response begins and while the request
+//! holds its slot, and again while it is sent. Neither takes memory proportional to its size.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -26,10 +26,10 @@ use lodestone_engine::{EngineError, FileSlice, Original, TenantAccess};
 use lodestone_types::access::TenantGrant;
 use lodestone_types::{Grant, KeyScope, Role, Scope, TenantMode};
 
-/// Media type of what is not known better.
+/// Media type of files of unknown type.
 const BYTES_TYPE: &str = "application/octet-stream";
 
-/// The operations.
+/// Returns the download operations.
 pub fn routes() -> Vec<Route<App>> {
     let download =
         Route::<App>::public("/fetch/download/{token}", "Download an original by its signed URL");
@@ -41,7 +41,7 @@ pub fn routes() -> Vec<Route<App>> {
             "Get the original of a source",
         )
         .handle(blocking(fetch_content)),
-        // The key of the signature is known to the process that signed.
+        // Only the process that signed the token can verify it.
         download.group(Group::Fetch).at_writer().handle(redeem),
     ]
 }
@@ -87,7 +87,7 @@ fn fetch_content(app: &App, call: &Call, request: FetchContent) -> Result<Fetche
     Ok(Fetched { answer: Json::new(answer).with_degraded(degraded(&access)), content })
 }
 
-/// Verifies an original, and finds the coding in which JSON can hold it, with its length there.
+/// Verifies an original, and determines how JSON can hold it and the length of that form.
 fn judge(app: &App, original: &mut Original) -> Result<(Coding, u64), ApiError> {
     #[derive(Default)]
     struct Seen {
@@ -110,7 +110,7 @@ fn judge(app: &App, original: &mut Original) -> Result<(Coding, u64), ApiError> 
     })
 }
 
-/// The answer to `fetch_content`; the content is read from its file while it is sent.
+/// The response of `fetch_content`, whose content is read from its file while it is sent.
 struct Fetched {
     answer: Json<FetchedContent>,
     content: Option<((Coding, u64), FileSlice)>,
@@ -127,7 +127,7 @@ impl Reply for Fetched {
         let Some(((coding, coded_bytes), file)) = content else { return answer.into_response() };
         let json = serde_json::to_string(&answer.body)
             .map_err(|error| ApiError::internal(format!("a response is not JSON: {error}")))?;
-        // Quotes inside of other values are escaped, so this is found where it is written.
+        // Quotes within other values are escaped, so this finds the member itself.
         let at = json.find(EMPTY).ok_or_else(|| ApiError::internal("no place for the content"))?;
         let (head, tail) = json.split_at(at + EMPTY.len() - 1);
         let (head, tail) = (Bytes::from(head.to_owned()), Bytes::from(tail.to_owned()));
@@ -138,8 +138,9 @@ impl Reply for Fetched {
     }
 }
 
-/// Sends an original, or the picture of a page, to the holder of a signed URL. The token is judged
-/// before the request may wait for anything, and counts against the rate of the key that made it.
+/// Serves an original, or a rendered page, to the holder of a signed URL. The token is verified
+/// before the request may wait for anything, and counts against the rate of the key that requested
+/// it.
 fn redeem(app: App, call: Call, request: Download) -> Handling<Redeemed> {
     Box::pin(async move {
         let claim = app.download.open(&request.token, app.engine.clock().now());
@@ -190,21 +191,21 @@ fn claimed(app: &App, claim: Claim) -> Result<(TenantAccess, Original), ApiError
             app.engine.read_original(&mut original, |(): &mut (), _| ())?;
             Ok((access, original))
         }
-        // Drawing verifies it.
+        // Rendering verifies the original.
         Ok(original) => Ok((access, original)),
         Err(error) if error.condition() == Condition::SourceNotFound => Err(gone()),
         Err(error) => Err(error),
     }
 }
 
-/// Grant of the holder of a signed URL: read in that one scope.
+/// Returns the grant of a signed URL's holder: read access to that one scope.
 fn bearer(scope: &Scope) -> Grant {
     let sub_tenants = Some(vec![scope.sub_tenant.clone()]);
     let grants = vec![TenantGrant { tenant: scope.tenant.clone(), sub_tenants }];
     Grant::new("download", Role::Read, KeyScope::Tenants(grants)).counted()
 }
 
-/// A media type in the form `type/subtype`; clients may have sent anything.
+/// Returns a media type of the form `type/subtype`, since uploaders may have sent anything.
 fn media_type(given: &str) -> &str {
     let is_token = |part: &str| {
         let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b);
@@ -217,26 +218,26 @@ fn media_type(given: &str) -> &str {
     }
 }
 
-/// A file behind a signed URL.
+/// The target of a signed URL.
 enum Redeemed {
     /// An original.
     File(File),
-    /// The picture of a page.
+    /// A rendered page.
     Page(PageImageReply),
 }
 
-/// An original as a file to be saved.
+/// An original as a file download.
 pub(super) struct File {
-    /// Its content, verified.
+    /// Its verified content.
     pub(super) content: Option<FileSlice>,
-    /// Its media type, whatever its uploader said.
+    /// Its media type as given by the uploader.
     pub(super) content_type: String,
-    /// Its name.
+    /// Its file name.
     pub(super) filename: String,
 }
 
 impl File {
-    /// An original that is verified.
+    /// Describes an original that has been verified.
     fn of(original: &Original) -> Self {
         let record = &original.record;
         let filename = match record.filename.as_str() {
@@ -249,7 +250,7 @@ impl File {
 }
 
 impl Reply for File {
-    // The header names the type of the file; what it may be is for its uploader to say.
+    // The uploader decided the media type, so it can be anything.
     const MEDIA_TYPES: &'static [&'static str] = &["*/*"];
 
     fn schema(_: &mut SchemaGenerator) -> Schema {
@@ -295,10 +296,10 @@ fn describe(headers: &mut HeaderMap, content_type: &str, filename: &str) -> Resu
     Ok(())
 }
 
-/// Every byte but letters, digits and `-._`.
+/// Every byte except letters, digits and `-._`.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
-/// `attachment` with the name twice, as RFC 6266 advises: in ASCII, and whole.
+/// Formats `attachment` with the name in ASCII and in full, as RFC 6266 recommends.
 fn disposition(name: &str) -> String {
     let plain = |c: char| match c {
         c if c.is_ascii_alphanumeric() || " ._-()".contains(c) => c,

@@ -1,5 +1,5 @@
-//! An entry of the table: the description of an operation, and its handler between the reading of
-//! its input and the sending of its response.
+//! One entry of the table of routes: the description of an operation, and its handler with the
+//! steps before and after it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,99 +19,99 @@ use crate::response_notes::{IGNORED_HEADER, ignored_header};
 use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::{Role, limits};
 
-/// Inputs of more bytes are parsed off the async threads, and take a share of the memory budget.
+/// Inputs above this size are parsed off the async threads and reserve memory first.
 pub const PARSE_INLINE_BYTES_MAX: usize = 64 << 10;
-/// Bytes of memory for each byte of an input: the input is in a file, its texts are in memory once
+/// Memory reserved per byte of input. The input itself is in a file; its texts are in memory once
 /// as members and once as what the operation makes of them.
 const BYTES_PER_INPUT_BYTE: u64 = 3;
-/// Time that an input waits for memory before the client is told to come back.
+/// Time that an input waits for memory before the client is told to retry.
 const MEMORY_WAIT: Duration = Duration::from_secs(10);
 
-/// Kind of body that an operation reads.
+/// The kind of body that an operation reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Media {
-    /// None: a body is not read.
+    /// No body; one that is sent is not read.
     None,
     /// A JSON object, which may be absent where no member is required.
     Json,
-    /// A JSON object, or a matrix of float32 as numpy writes it.
+    /// A JSON object, or a float32 matrix in numpy's format.
     JsonOrNpy,
     /// A multipart form.
     Multipart,
-    /// A urlencoded form; JSON too.
+    /// A URL-encoded form, or JSON.
     UrlEncoded,
-    /// JSON Lines, which the operation reads itself.
+    /// JSON Lines, which the operation parses itself.
     Lines,
 }
 
-/// The process that carries an operation out, where query nodes follow the one that writes.
+/// The process that carries an operation out when query nodes follow a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServingNode {
-    /// The process that received the request, or another one that it is left to.
+    /// The process that received the request, or one that it forwards the request to.
     Any,
-    /// The process that received the request: the operation is about that process itself.
+    /// The process that received the request, because the operation concerns that process.
     Asked,
-    /// The process that writes: the operation changes something, or tells what it alone knows.
+    /// The writer, because the operation changes data or needs data that only the writer has.
     Writer,
 }
 
-/// The outcome of an operation beside its answer.
+/// The effect of an operation, besides its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// None.
+    /// No effect.
     Nothing,
-    /// Work that is done later.
+    /// Work that is done after the response.
     Queued,
-    /// A change that is visible when the answer is there.
+    /// A change that is visible by the time of the response.
     Visible,
 }
 
-/// Everything about an operation but its handler.
+/// The description of an operation, apart from its handler.
 #[derive(Debug, Clone)]
 pub struct RouteSpec {
-    /// The method; GET serves HEAD too.
+    /// The method; GET also serves HEAD.
     pub method: Method,
-    /// The path, with `{name}` for a variable part.
+    /// The path, with `{name}` for variable parts.
     pub path: &'static str,
-    /// Its group in the OpenAPI document.
+    /// The section of the OpenAPI document.
     pub group: Group,
-    /// The least role, or `None` where no key is needed.
+    /// The least role required, or `None` if no key is needed.
     pub role: Option<Role>,
-    /// The body.
+    /// The kind of body.
     pub media: Media,
-    /// Bytes of a body.
+    /// Maximum size of the body in bytes.
     pub body_bytes_max: usize,
-    /// Whether it waits for a slot among the operations that run at once.
+    /// Whether the operation waits for an admission slot.
     pub takes_slot: bool,
-    /// The process that carries it out.
+    /// The process that carries the operation out.
     pub served_by: ServingNode,
-    /// Its outcome beside its answer.
+    /// The effect besides the response.
     pub effect: Effect,
-    /// One line for the document.
+    /// One-line summary for the OpenAPI document.
     pub summary: &'static str,
-    /// The input.
+    /// The input fields.
     pub fields: &'static [&'static Field],
-    /// The output.
+    /// Generates the schema of the response.
     pub reply_schema: fn(&mut SchemaGenerator) -> Schema,
-    /// Media types of the output, that of the schema first.
+    /// Media types of the response; the schema describes the first.
     pub media_types: &'static [&'static str],
 }
 
-/// Makes the response of an operation that has done its work; knows of ignored parameters.
+/// Builds the response after the work is done, given the names of ignored parameters.
 type Respond = Box<dyn FnOnce(&[String]) -> Result<Response, ApiError> + Send>;
 type Working = Pin<Box<dyn Future<Output = Result<Respond, ApiError>> + Send>>;
-/// The work of an operation on input that was read.
+/// The work of an operation on input that has been parsed.
 type Work<S> = Box<dyn FnOnce(S, Call) -> Working + Send>;
-/// Reader of the input of an operation.
+/// Parses the input of an operation.
 type Reader<S> = Arc<dyn Fn(Input) -> Result<Parsed<Work<S>>, ApiError> + Send + Sync>;
 
-/// One entry of the table.
+/// One entry of the table of routes.
 ///
-/// The types of an operation's input and output are known to its reader, its work and its response
-/// alone; all that lies between is compiled once, not once for each operation.
+/// The types of an operation's input and output occur only in its reader, its work and its
+/// response. Everything between is compiled once, rather than once per operation.
 #[derive(Clone)]
 pub struct Route<S> {
-    /// Its description.
+    /// The description of the operation.
     pub spec: RouteSpec,
     reader: Reader<S>,
 }
@@ -122,7 +122,7 @@ impl<S> std::fmt::Debug for Route<S> {
     }
 }
 
-/// An entry that lacks its handler.
+/// An entry without its handler.
 #[derive(Debug, Clone)]
 pub struct RouteDraft {
     method: Method,
@@ -138,10 +138,11 @@ pub struct RouteDraft {
 }
 
 impl<S: Send + 'static> Route<S> {
-    /// Answers a request: reads its input, waits for its slot, does its work, makes its response.
+    /// Answers a request: parses its input, waits for a slot, does the work and builds the
+    /// response.
     ///
     /// # Errors
-    /// Those of the input, 503 where too much is at work, and the operation's own.
+    /// Errors of the input, 503 under overload, and the errors of the operation itself.
     pub(crate) async fn answer(
         &self,
         app: S,
@@ -154,14 +155,14 @@ impl<S: Send + 'static> Route<S> {
             call.take_slot(role, tenant).await?;
         }
         let ignored = Arc::clone(&call.ignored);
-        // The share of memory and the slot are held until the response is made.
+        // The reserved memory and the slot are held until the response has been built.
         let held = (call.memory.clone(), call.admitted.clone());
         let gate = Arc::clone(&call.gate);
         let owner = call.grant.as_ref().map(|grant| Arc::clone(&grant.key_id));
         let respond = work(app, call).await.map_err(|error| error.with_ignored(&ignored))?;
         let respond = move || naming(respond(&ignored)?, &ignored);
         let Some(owner) = owner else {
-            // What needs no key is short, or comes from a file.
+            // Responses that need no key are short or come from a file.
             return respond();
         };
         off_thread(move || {
@@ -172,7 +173,7 @@ impl<S: Send + 'static> Route<S> {
         .await
     }
 
-    /// Reads the input; a large one off the async threads, with a share of memory for the call.
+    /// Parses the input; a large one off the async threads, with memory reserved for the call.
     async fn read(&self, call: &mut Call, input: Input) -> Result<Parsed<Work<S>>, ApiError> {
         if input.bytes() <= PARSE_INLINE_BYTES_MAX {
             return (self.reader)(input);
@@ -206,17 +207,17 @@ impl<S: Send + 'static> Route<S> {
         }
     }
 
-    /// A GET operation. Identifiers may stand in a JSON body here too (API 1.4).
+    /// Starts a GET operation. Identifiers may also be sent in a JSON body (API 1.4).
     pub fn get(path: &'static str, group: Group, role: Role, summary: &'static str) -> RouteDraft {
         Self::draft(Method::GET, path, group, role, summary)
     }
 
-    /// A POST operation with a JSON body.
+    /// Starts a POST operation with a JSON body.
     pub fn post(path: &'static str, group: Group, role: Role, summary: &'static str) -> RouteDraft {
         Self::draft(Method::POST, path, group, role, summary)
     }
 
-    /// A PATCH operation with a JSON body.
+    /// Starts a PATCH operation with a JSON body.
     pub fn patch(
         path: &'static str,
         group: Group,
@@ -226,7 +227,7 @@ impl<S: Send + 'static> Route<S> {
         Self::draft(Method::PATCH, path, group, role, summary)
     }
 
-    /// A DELETE operation with a JSON body.
+    /// Starts a DELETE operation with a JSON body.
     pub fn delete(
         path: &'static str,
         group: Group,
@@ -236,7 +237,7 @@ impl<S: Send + 'static> Route<S> {
         Self::draft(Method::DELETE, path, group, role, summary)
     }
 
-    /// A GET operation that needs no key and reads no body.
+    /// Starts a GET operation that needs no key and reads no body.
     pub fn public(path: &'static str, summary: &'static str) -> RouteDraft {
         let draft = Self::draft(Method::GET, path, Group::Operations, Role::Read, summary);
         RouteDraft { role: None, media: Media::None, body_bytes_max: 0, ..draft }
@@ -244,75 +245,76 @@ impl<S: Send + 'static> Route<S> {
 }
 
 impl RouteDraft {
-    /// With a JSON body of up to `bytes_max`.
+    /// Accepts a JSON body of up to `bytes_max`.
     #[must_use]
     pub fn json(self, bytes_max: usize) -> Self {
         Self { media: Media::Json, body_bytes_max: bytes_max, ..self }
     }
 
-    /// With a JSON body of up to `bytes_max`, or a numpy file.
+    /// Accepts a JSON body of up to `bytes_max`, or a numpy file.
     #[must_use]
     pub fn json_or_npy(self, bytes_max: usize) -> Self {
         Self { media: Media::JsonOrNpy, body_bytes_max: bytes_max, ..self }
     }
 
-    /// With a multipart form whose parts hold up to `bytes_max`; the frame of the form is extra.
+    /// Accepts a multipart form with up to `bytes_max` bytes of files, plus the allowance for text
+    /// parts.
     #[must_use]
     pub fn multipart(self, bytes_max: usize) -> Self {
         let body_bytes_max = bytes_max + limits::FORM_TEXT_BYTES_MAX;
         Self { media: Media::Multipart, body_bytes_max, ..self }
     }
 
-    /// With a short form, or JSON, in place of a query.
+    /// Accepts a short URL-encoded form, or JSON, instead of a query.
     #[must_use]
     pub fn urlencoded(self) -> Self {
         Self { media: Media::UrlEncoded, ..self }
     }
 
-    /// With JSON Lines of up to `bytes_max`.
+    /// Accepts JSON Lines of up to `bytes_max`.
     #[must_use]
     pub fn lines(self, bytes_max: usize) -> Self {
         Self { media: Media::Lines, body_bytes_max: bytes_max, ..self }
     }
 
-    /// In another group of the OpenAPI document.
+    /// Moves the operation to another section of the OpenAPI document.
     #[must_use]
     pub fn group(self, group: Group) -> Self {
         Self { group, ..self }
     }
 
-    /// Without waiting for a slot: it costs little, and is wanted when there is none.
+    /// Runs without an admission slot: the operation is cheap, and needed even under overload.
     #[must_use]
     pub fn without_slot(self) -> Self {
         Self { takes_slot: false, ..self }
     }
 
-    /// At the server that writes, although it changes nothing: others do not know it, or not yet.
+    /// Runs on the writer although it changes nothing, because other processes lack the data.
     #[must_use]
     pub fn at_writer(self) -> Self {
         Self { served_by: Some(ServingNode::Writer), ..self }
     }
 
-    /// At the server that is asked and no other one, as it tells of that.
+    /// Runs on the process that received the request, because it reports about that process.
     #[must_use]
     pub fn of_itself(self) -> Self {
         Self { served_by: Some(ServingNode::Asked), ..self }
     }
 
-    /// With work that is done after the answer.
+    /// Declares that the work is done after the response.
     #[must_use]
     pub fn queued(self) -> Self {
         Self { effect: Some(Effect::Queued), ..self }
     }
 
-    /// With a change that is visible when the answer is there, although it is in the group of
-    /// uploads.
+    /// Declares that the change is visible by the time of the response, although the operation
+    /// belongs to the upload group.
     #[must_use]
     pub fn visible_at_once(self) -> Self {
         Self { effect: Some(Effect::Visible), ..self }
     }
 
-    /// The finished entry: `handler` gets the application, the call and the typed input.
+    /// Completes the entry; `handler` receives the application, the call and the typed input.
     pub fn handle<S, R, T, F, A>(self, handler: F) -> Route<S>
     where
         S: Send + 'static,
@@ -326,7 +328,7 @@ impl RouteDraft {
         let is_mutation = method != Method::GET && role.is_some_and(|role| role > Role::Read);
         let effect = self.effect.unwrap_or(match (is_mutation, group) {
             (false, _) => Effect::Nothing,
-            // It is accepted, and processed later.
+            // Uploads are accepted now and processed later.
             (true, Group::Upload) => Effect::Queued,
             (true, _) => Effect::Visible,
         });
@@ -366,7 +368,7 @@ impl RouteDraft {
     }
 }
 
-/// Names the ignored parameters in the header of an answer.
+/// Lists the ignored parameters in a header of the response.
 fn naming(mut response: Response, ignored: &[String]) -> Result<Response, ApiError> {
     if !ignored.is_empty() {
         response.headers_mut().insert(IGNORED_HEADER, ignored_header(ignored));
@@ -374,15 +376,15 @@ fn naming(mut response: Response, ignored: &[String]) -> Result<Response, ApiErr
     Ok(response)
 }
 
-/// The share of memory for an input. Blocks while others have it.
+/// Reserves memory for an input. Blocks while it is in use by others.
 fn memory_for(input: &Input, gate: &Gate) -> Result<MemoryShare, ApiError> {
     share_of(input.bytes() as u64 * BYTES_PER_INPUT_BYTE, gate)
 }
 
-/// A share of memory. Blocks while others have it.
+/// Reserves memory. Blocks while it is in use by others.
 ///
 /// # Errors
-/// 503 where others have it for long, and at once where many wait for it.
+/// 503 if the memory is not released in time, or at once if too many requests are waiting already.
 pub(super) fn share_of(bytes: u64, gate: &Gate) -> Result<MemoryShare, ApiError> {
     let waited = || {
         let _place = gate.memory_waits.try_acquire().ok()?;
