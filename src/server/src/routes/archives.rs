@@ -1,4 +1,4 @@
-//! Tenants out of the server and into it, as archives.
+//! Export and import of tenants as archives.
 
 use std::io::{self, Write};
 
@@ -21,14 +21,14 @@ use crate::routes::{Group, Route};
 use lodestone_engine::archive::Export;
 use lodestone_types::Role;
 
-/// Bytes of an archive that a server takes in.
+/// Largest archive that can be imported, in bytes.
 const ARCHIVE_BYTES_MAX: usize = 4 << 30;
-/// Bytes that are sent together.
+/// Size of the pieces in which an export is sent.
 const PIECE_BYTES: usize = 64 << 10;
-/// Pieces that may wait for a slow client.
+/// Number of pieces buffered for a slow client.
 const PIECES_WAITING: usize = 4;
 
-/// The operations.
+/// Returns the archive operations.
 pub fn routes() -> Vec<Route<App>> {
     let (group, admin) = (Group::Admin, Role::Admin);
     vec![
@@ -87,7 +87,7 @@ impl Reply for Archive {
     }
 }
 
-/// Writes an archive into the body. One that cannot be finished breaks the body off.
+/// Writes an archive into the response body. On an error, the body breaks off.
 fn send(export: Export, pieces: mpsc::Sender<io::Result<Bytes>>) {
     let tenant = export.tenant_id().to_owned();
     let mut out = Pieces { waiting: BytesMut::with_capacity(PIECE_BYTES), pieces };
@@ -96,14 +96,14 @@ fn send(export: Export, pieces: mpsc::Sender<io::Result<Bytes>>) {
             io::ErrorKind::BrokenPipe => tracing::info!(tenant, "the client left its export"),
             _ => {
                 tracing::error!(tenant, %error, "an export broke off");
-                // The client may have gone too.
+                // The send fails if the client has also disconnected.
                 let _ = out.pieces.blocking_send(Err(error));
             }
         }
     }
 }
 
-/// The sending end of a body.
+/// A writer that sends pieces into the response body.
 struct Pieces {
     waiting: BytesMut,
     pieces: mpsc::Sender<io::Result<Bytes>>,

@@ -1,4 +1,4 @@
-//! Backups: beginning one, and their state.
+//! Operations that begin backups and report their state.
 
 use crate::app::{App, blocking};
 use crate::dto::backups::{BackupStatus, BackupView, BeginBackup, LastBackup, MissingTenant};
@@ -9,7 +9,7 @@ use crate::routes::{Group, Route};
 use lodestone_engine::backup::{BackupManifest, Listed, TakeOptions};
 use lodestone_types::Role;
 
-/// The operations.
+/// Returns the backup operations.
 pub fn routes() -> Vec<Route<App>> {
     let (group, admin) = (Group::Admin, Role::Admin);
     vec![
@@ -87,7 +87,7 @@ fn view(manifest: &BackupManifest) -> BackupView {
     }
 }
 
-/// A backup of which no more is known.
+/// Describes a backup of which nothing else is known.
 fn broken(id: &str, state: &str) -> BackupView {
     BackupView {
         backup_id: id.to_owned(),

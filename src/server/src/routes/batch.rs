@@ -1,4 +1,5 @@
-//! Many texts, documents or records in one call. Each item stands alone (API 5.2).
+//! Batches of texts, documents or application records. Each item succeeds or fails independently
+//! (API 5.2).
 
 use crate::app::{App, blocking};
 use crate::dto::apps::UploadAppSources;
@@ -18,7 +19,7 @@ use lodestone_engine::TenantAccess;
 use lodestone_engine::ingest::Submission;
 use lodestone_types::{Origin, Role, Scope, SourceId, SourceKind, limits};
 
-/// The operations.
+/// Returns the batch operations.
 pub fn routes() -> Vec<Route<App>> {
     let (group, write, bytes) = (Group::Upload, Role::Write, limits::BATCH_BYTES_MAX);
     vec![
@@ -39,7 +40,7 @@ pub fn routes() -> Vec<Route<App>> {
     ]
 }
 
-/// One item on its way in, or why it fails.
+/// One item of a batch: its submission, or the reason why it fails.
 pub(super) struct Item {
     pub(super) filename: String,
     pub(super) submission: Result<Submission, ApiError>,
@@ -112,7 +113,7 @@ fn upload_app_sources(
     upload_all(app, call, &scope, items.into_iter().map(item).collect())
 }
 
-/// An entry of a batch as a new source, named after itself or else its id.
+/// Converts a batch entry into a new source, labelled with its name or else its id.
 pub(super) fn item_of<T>(
     item: BatchItem<T>,
     submission: impl FnOnce(Option<SourceId>, T, MetadataChange, MetadataChange) -> Submission,
@@ -135,7 +136,7 @@ pub(super) fn upload_all(
         return refuse(items).map(Once::First);
     };
     if call.idempotency.is_some() {
-        // A request that is wrong does not use its idempotency key up.
+        // An invalid request does not consume its idempotency key.
         for item in &mut items {
             let checked = match &item.submission {
                 Ok(submission) => app.engine.check(&access, submission),
@@ -152,8 +153,8 @@ pub(super) fn upload_all(
     once(app, call, |ids| submit(app, &access, items, ids))
 }
 
-/// Opens the destination once the items that no tenant could process are refused; `None` where
-/// none is left, so that a batch of nothing but refused files makes no tenant.
+/// Opens the destination after refusing the items that no tenant could process. Returns `None` if
+/// no item is left, so that a batch of refused files creates no tenant.
 fn open_for(
     app: &App,
     call: &Call,
@@ -172,7 +173,7 @@ fn open_for(
     }
 }
 
-/// The answer to a batch of which nothing is taken.
+/// Responds to a batch in which every item was refused.
 fn refuse(items: Vec<Item>) -> Result<Json<BatchResult>, ApiError> {
     let mut failed = Vec::new();
     for (index, Item { filename, submission }) in items.into_iter().enumerate() {
@@ -219,7 +220,7 @@ fn submit(
         }
     }
     match passing {
-        // Nothing was taken, and nothing is wrong with the request: it should come again.
+        // Nothing was stored and the request itself is valid, so it should be retried.
         Some(error) if uploaded.is_empty() && !is_final => {
             let failed = serde_json::to_value(&failed).unwrap_or_default();
             Err(error.with_member("failed", failed))

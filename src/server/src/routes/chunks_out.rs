@@ -1,4 +1,4 @@
-//! From chunks as the query pipeline found them to chunks and sources of the wire.
+//! Conversion of chunks and sources found by the query pipeline to response types.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use lodestone_answer::{AnswerSource, question_terms, snippet};
 use lodestone_engine::qna::Quote;
 use lodestone_types::{PageBox, RetrievedChunk, ScoreParts, limits};
 
-/// A chunk of retrieve and of full-text search.
+/// Converts a chunk for `retrieve` and full-text search.
 pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
     let RetrievedChunk { uuid, joined, source, text, place, boxes, score, parts, .. } = found;
     Chunk {
@@ -40,7 +40,7 @@ pub(super) fn chunk(found: RetrievedChunk) -> Chunk {
     }
 }
 
-/// The parts of a score as the wire shows them.
+/// Converts the components of a score.
 pub(super) fn explanation(parts: &ScoreParts) -> Explanation {
     Explanation {
         cosine: parts.cosine,
@@ -55,7 +55,7 @@ pub(super) fn explanation(parts: &ScoreParts) -> Explanation {
     }
 }
 
-/// Chunks of qna. `sources` are the sources of these very chunks.
+/// Converts the chunks of an answer; `sources` must be the sources of exactly these chunks.
 pub(super) fn qna_chunks(
     question: &str,
     found: &[RetrievedChunk],
@@ -78,7 +78,7 @@ pub(super) fn qna_chunks(
     chunks.collect()
 }
 
-/// The rectangles of a chunk that stands on several pages.
+/// Returns the rectangles of a chunk that extends over several pages.
 fn pages_of(boxes: &[PageBox]) -> Vec<BoundingBox> {
     match boxes.len() {
         0 | 1 => Vec::new(),
@@ -86,7 +86,7 @@ fn pages_of(boxes: &[PageBox]) -> Vec<BoundingBox> {
     }
 }
 
-/// A source of qna. `found` are the chunks that it counts its own by.
+/// Converts a source of an answer; `found` are the chunks that its positions refer to.
 pub(super) fn qna_source(cited: &AnswerSource, found: &[RetrievedChunk]) -> QnaSource {
     let source = &cited.source;
     let own = || cited.chunks.iter().map(|position| &found[*position]);
@@ -117,10 +117,10 @@ pub(super) fn qna_source(cited: &AnswerSource, found: &[RetrievedChunk]) -> QnaS
     }
 }
 
-/// A passage that an answer cites.
+/// Converts a passage that an answer cites.
 pub(super) fn citation(quote: Quote) -> QnaCitation {
     let Quote { number, chunk, text, document_chars } = quote;
-    // Segments of older releases know no lines.
+    // Segments written by older releases have no line positions.
     let lines = chunk.lines.iter().filter(|line| line.touches(&document_chars));
     let mut boxes: Vec<BoundingBox> = lines.map(|line| (&line.place).into()).collect();
     let page = boxes.first().map(|line| line.page).or(page_number(&chunk.place));

@@ -1,9 +1,9 @@
-//! Headers of answers that hold uploaded content.
+//! Response headers for uploaded content.
 
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue};
 
-/// Keeps browsers from showing uploaded content, which is not trusted, as a page of this server.
+/// Keeps browsers from rendering uploaded content, which is untrusted, as a page of this server.
 pub(super) fn guard(headers: &mut HeaderMap) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let sandbox = HeaderValue::from_static("default-src 'none'; sandbox");

@@ -1,4 +1,4 @@
-//! Client vectors (API 3.1 #10, #11, 3.2 #13, 3.4).
+//! Client-supplied vectors (API 3.1 #10, #11, 3.2 #13, 3.4).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,11 +24,11 @@ use lodestone_engine::query::{QueryError, StoredVector, VectorHit, VectorScroll,
 use lodestone_engine::{EngineError, TenantAccess};
 use lodestone_types::{RequestContext, Role, TenantMode, derived_chunk_id, limits};
 
-/// The member that holds a filter.
+/// Name of the body member that holds a filter.
 const FILTER: &str = "filter";
 const MODE: Option<TenantMode> = Some(TenantMode::EMBEDDINGS);
 
-/// The operations.
+/// Returns the client vector operations.
 pub fn routes() -> Vec<Route<App>> {
     const GROUP: Group = Group::Embeddings;
     vec![
@@ -201,13 +201,14 @@ fn scroll(
     Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
-/// The end of a page, and a check that binds it to its tenant and sub-tenant.
+/// Encodes a cursor for the end of a page, with a check that binds it to its tenant and sub-tenant.
 fn write_cursor(access: &TenantAccess, batch: &str, index: u32) -> String {
     let end = (batch, index, cursor_check(access, batch, index));
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&end).expect("texts and numbers always print"))
 }
 
-/// Collections have random ids that no answer shows, so that only this server can make a check.
+/// Computes the check of a cursor. Collections have random ids that no response reveals, so only
+/// this server can compute it.
 fn cursor_check(access: &TenantAccess, batch: &str, index: u32) -> String {
     let collection = access.tenant.collection.to_string();
     let bound = (collection, access.sub_tenant.as_str(), batch, index);
@@ -252,7 +253,8 @@ fn rows(vectors: &Vectors) -> Vec<Vec<f32>> {
     vectors.rows().map(<[f32]>::to_vec).collect()
 }
 
-/// The width is the tenant's, so a wrong one is an error in an empty sub-tenant too.
+/// Checks the width of vectors. It belongs to the tenant, so a mismatch is an error even in an
+/// empty sub-tenant.
 fn check_width(access: &TenantAccess, received: usize) -> Result<(), EngineError> {
     match access.tenant.dimension.map(|width| width as usize) {
         Some(expected) if expected != received => {
@@ -262,7 +264,7 @@ fn check_width(access: &TenantAccess, received: usize) -> Result<(), EngineError
     }
 }
 
-/// Chunk ids of a request, each once, in its order.
+/// Removes duplicates from the chunk ids of a request, keeping their order.
 fn each_once(chunk_ids: Vec<String>) -> Vec<String> {
     let mut seen = HashSet::new();
     chunk_ids.into_iter().filter(|id| seen.insert(id.clone())).collect()

@@ -1,4 +1,4 @@
-//! Relations of sources and of results, as the wire shows them (API 3.8, 4.7).
+//! Graph relations of sources and search results, converted to response types (API 3.8, 4.7).
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::routes::{Group, Route};
 use lodestone_engine::query::Retrieved;
 use lodestone_types::{Relations, Role, TenantMode};
 
-/// The operation.
+/// Returns the graph operation.
 pub fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::post(
@@ -54,8 +54,8 @@ fn relations_by_id(
     Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
-/// `graph_relations` of a search; null where they were not asked for. A statement of several
-/// chunks is shown with the sentence of the best of them.
+/// Builds `graph_relations` of a search; null unless requested. A statement found in several chunks
+/// is shown with the sentence of the best-ranked one.
 pub(super) fn graph_relations(found: &Retrieved) -> Option<GraphRelations> {
     let relations = found.relations.as_ref()?;
     let mut chunk_triplets: BTreeMap<String, Triplet> = BTreeMap::new();
@@ -68,7 +68,7 @@ pub(super) fn graph_relations(found: &Retrieved) -> Option<GraphRelations> {
     })
 }
 
-/// Gives a chunk of a result what it states.
+/// Adds to a chunk of a result the relations that it states.
 pub(super) fn relate(chunk: &mut Chunk, relations: Option<&Relations>) {
     let Some(relations) = relations else { return };
     let ids = match chunk.joined.as_slice() {

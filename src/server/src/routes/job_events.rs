@@ -1,14 +1,15 @@
-//! The events of one job: its state now, then each change, until its end.
+//! The event stream of one job: its current state, then each change, until it ends.
 //!
 //! ```text
 //! look-up, scope -> `job` -> [woken by its own job, or 15 s of silence -> `job` where it differs]
 //!                                                     -> `done` | `error`: removed, stopping
 //! ```
-//! A stream holds no slot and no thread while it waits; what it costs is its connection, of which
-//! there is a bound. It looks again at most ten times a second, however fast the job moves, and at
-//! the latest when a heartbeat is due, with the key's scope, and ends when the key was revoked or
-//! has expired. When the client has gone nothing is left. Each event tells the whole state, so a
-//! client that comes back needs none that it missed: `Last-Event-ID` has no effect.
+//! While it waits, a stream holds no slot and no thread, only its connection, whose number is
+//! bounded. It looks the job up at most ten times a second, however fast the job progresses, and at
+//! the latest when a heartbeat is due. Each look-up checks the scope of the key, and the stream
+//! ends if the key was revoked or has expired. Nothing is left behind when the client disconnects.
+//! Each event carries the complete state, so a client that reconnects has missed nothing:
+//! `Last-Event-ID` has no effect.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,12 +32,12 @@ use crate::routes::{Group, Route, off_thread};
 use crate::sse::{self, Disconnected, EventSender, EventStream};
 use lodestone_types::Role;
 
-/// Longest time without a look.
+/// Longest time between look-ups.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
-/// Pause after an event.
+/// Pause after each look-up.
 const PACE: Duration = Duration::from_millis(100);
 
-/// The operation.
+/// Returns the job event operation.
 pub fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::get(
@@ -50,7 +51,7 @@ pub fn routes() -> Vec<Route<App>> {
     ]
 }
 
-/// A response that is a stream of events and nothing else.
+/// A response that is an event stream and nothing else.
 pub struct EventReply(EventStream);
 
 impl Reply for EventReply {
@@ -72,7 +73,7 @@ async fn job_events(app: App, call: Call, request: OneJob) -> Result<EventReply,
     let (id, notify) = (job_id.clone(), Arc::clone(&changed));
     let watch = off_thread(move || {
         let row = engine.job(&grant, &id)?;
-        // Before the first event is made, so that no change is missed.
+        // Registered before the first event is produced, so that no change is missed.
         Ok(engine.watch_job(row.job.sequence, Arc::new(move || notify.notify_one())))
     })
     .await?;
@@ -97,7 +98,7 @@ async fn job_events(app: App, call: Call, request: OneJob) -> Result<EventReply,
     Ok(EventReply(stream))
 }
 
-/// Sends the events of a job until its end.
+/// Sends the events of a job until the job ends.
 async fn tell(
     app: &App,
     call: &Call,
@@ -107,7 +108,8 @@ async fn tell(
 ) -> Result<(), Disconnected> {
     let mut last: Option<JobView> = None;
     loop {
-        // A slow client is waited for here, without a thread; what comes after does not wait.
+        // A slow client is awaited here, without holding a thread; the sends below then never
+        // block.
         events.drained().await?;
         let (engine, id, sender) = (Arc::clone(&app.engine), job_id.to_owned(), events.clone());
         let grant = call.grant.clone();
@@ -118,7 +120,7 @@ async fn tell(
                 let _ = sender.fail(&failure_of(error).into());
                 return Ok(None);
             }
-            // A client that has gone gets no last event; nothing else has to end for it.
+            // The last event is lost if the client has disconnected, which needs no handling.
             Ok(match engine.job(&grant, &id) {
                 Ok(row) if row.status.is_settled() => {
                     let _ = sender.send_last("done", &job(&row, &engine.waiting()));
@@ -131,18 +133,18 @@ async fn tell(
                     }
                     Some(view)
                 }
-                // Deleted, or a newer upload took its place.
+                // The job was deleted or replaced by a newer upload.
                 Err(error) => {
                     let _ = sender.fail(&error.into());
                     None
                 }
             })
         });
-        // A panic drops the senders, and the stream ends with an `error` event.
+        // A panic drops the senders, which ends the stream with an `error` event.
         let Ok(Some(view)) = look.await else { return Ok(()) };
         last = Some(view);
         sleep(PACE).await;
-        // What has changed meanwhile is kept by the notification.
+        // A change in the meantime is kept by the notification.
         let _ = timeout(LOOK_AGAIN, changed.notified()).await;
     }
 }

@@ -1,4 +1,4 @@
-//! API keys: making, listing and revoking them.
+//! Operations that create, list and revoke API keys.
 
 use crate::app::{App, blocking};
 use crate::dto::keys::{CreateKey, CreatedKey, KeyList, KeyView, RevokeKey, RevokedKey};
@@ -9,7 +9,7 @@ use crate::routes::{Group, Route};
 use lodestone_catalog::{KeyInfo, NewKey};
 use lodestone_types::Role;
 
-/// The operations.
+/// Returns the API key operations.
 pub fn routes() -> Vec<Route<App>> {
     let (group, admin) = (Group::Admin, Role::Admin);
     vec![

@@ -18,7 +18,7 @@ use lodestone_types::{RequestContext, Role, TenantMode};
 
 const MODE: Option<TenantMode> = Some(TenantMode::Standard);
 
-/// The operations.
+/// Returns the memory operations.
 pub fn routes() -> Vec<Route<App>> {
     const GROUP: Group = Group::Memory;
     let (by_reader, by_writer) = (Role::Read, Role::Write);
@@ -127,7 +127,7 @@ fn generate(
     request: GenerateMemories,
 ) -> Result<Once<GeneratedMemories>, ApiError> {
     let access = app.engine.open_or_create(call.grant()?, &request.scope)?;
-    // No ids of the request are needed: a repetition finds what it had stored by its words.
+    // Needs no request ids: a repetition recognizes the stored memories by their words.
     once(app, call, |_| {
         let (message, name) = (&request.message, request.user_name.as_deref());
         let generated = app.engine.generate_memories(&access, message, name)?;

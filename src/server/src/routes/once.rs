@@ -1,4 +1,4 @@
-//! Repeated requests (API 5.15): an `Idempotency-Key` that comes again gets the first answer.
+//! Idempotent requests (API 5.15): a repeated `Idempotency-Key` receives the first response again.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -16,15 +16,15 @@ use crate::response_notes::naming;
 use lodestone_catalog::{RequestGuard, RequestStart};
 use lodestone_types::{IdSource, SourceId, Timestamp};
 
-/// Tells a repeated answer from a first one.
+/// Header that marks a replayed response.
 const REPLAYED_HEADER: &str = "idempotency-replayed";
 
-/// The answer to a request that may have been carried out before.
+/// The response of a request that may have been carried out before.
 #[derive(Debug)]
 pub enum Once<T> {
-    /// Carried out now.
+    /// The request was carried out now.
     First(Json<T>),
-    /// Carried out before; this was the answer.
+    /// The request was carried out before, with this response.
     Replayed {
         /// Its status.
         status: u16,
@@ -60,8 +60,8 @@ impl<T: Serialize + JsonSchema + Send + 'static> Reply for Once<T> {
     }
 }
 
-/// Ids that a request generates. Every try of one request generates the same, so that one that
-/// was cut off and is sent again replaces what it had stored and doubles nothing.
+/// Ids that a request generates. Every attempt of a request generates the same ids, so a retry
+/// after an interrupted attempt replaces its data instead of duplicating it.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestIds {
     nonce: [u8; 16],
@@ -73,17 +73,17 @@ impl RequestIds {
         Self { nonce: ticket.nonce(), begun_at: ticket.begun_at() }
     }
 
-    /// The id of the document at `index`, from 0.
+    /// Returns the id of the document at `index`, from 0.
     pub fn source(&self, index: usize) -> SourceId {
         self.id("doc_", index)
     }
 
-    /// The id of a batch of client vectors.
+    /// Returns the id of a batch of client vectors.
     pub fn batch(&self) -> SourceId {
         self.id("emb_", 0)
     }
 
-    /// The id of a memory.
+    /// Returns the id of a memory.
     pub fn memory(&self) -> SourceId {
         self.id("mem_", 0)
     }
@@ -94,7 +94,7 @@ impl RequestIds {
     }
 }
 
-/// Bytes that nonce and index determine; nobody who lacks the nonce can predict them.
+/// A source of bytes determined by nonce and index, which cannot be predicted without the nonce.
 #[derive(Debug)]
 struct ItemIds {
     nonce: [u8; 16],
@@ -112,12 +112,12 @@ impl IdSource for ItemIds {
     }
 }
 
-/// Carries `work` out, unless the request has been before. An answer that is an error is not
-/// kept: the request may be tried again under the same key.
+/// Runs `work` unless the request has been carried out before. Errors are not recorded, so the
+/// request may be retried with the same key.
 ///
 /// # Errors
-/// 409 `idempotency_conflict` where the key came with another request; 503 while the same
-/// request is being carried out; what `work` says.
+/// 409 `idempotency_conflict` if the key was used for another request; 503 while the same request
+/// is in progress; and the errors of `work`.
 pub fn once<T: Serialize>(
     app: &App,
     call: &Call,
@@ -142,7 +142,7 @@ pub fn once<T: Serialize>(
     let body = serde_json::to_vec(&reply.body)
         .map_err(|error| ApiError::internal(format!("a response is not JSON: {error}")))?;
     if let Err(error) = app.engine.finish_request(ticket, reply.status.as_u16(), &body) {
-        // The work is durable; a repetition replaces it under the same ids.
+        // The work is durable, and a repetition replaces it under the same ids.
         tracing::warn!(%error, "the answer to an idempotency key could not be kept");
     }
     Ok(Once::First(reply))

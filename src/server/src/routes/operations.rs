@@ -1,4 +1,4 @@
-//! Jobs, health, and the page that shows the API.
+//! Jobs, health checks, metrics and the page that documents the API.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +24,12 @@ use lodestone_engine::{ComponentState, EngineError, Waiting};
 use lodestone_types::{JobErrorCode, JobStatus, Role, Sequence, Stage, SubTenantId, TenantId};
 
 const DOCS_PAGE: &str = include_str!("docs.html");
-/// The page runs its own script, reads the document from this server and nothing else.
+/// The page may run its own script and read the OpenAPI document from this server, nothing else.
 const DOCS_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; \
     style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
 
-/// The operations.
+/// Returns these operations.
 pub fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::get("/jobs", Group::Operations, Role::Read, "List jobs, newest first")
@@ -70,7 +70,7 @@ fn list_jobs(app: &App, call: &Call, request: ListJobs) -> Result<Json<JobList>,
     require_tenant(tenant.as_ref(), sub_tenant.as_ref())?;
     let before = cursor.as_deref().map(read_cursor).transpose()?.map(Sequence);
     let grant = call.grant()?;
-    // They are of a whole tenant, few, and on the first page.
+    // Model changes concern a whole tenant and are few, so all are listed on the first page.
     let changes = match (&sub_tenant, before) {
         (None, None) => app.engine.reembed_jobs(grant, tenant.as_ref(), status),
         _ => Vec::new(),
@@ -92,7 +92,7 @@ fn list_jobs(app: &App, call: &Call, request: ListJobs) -> Result<Json<JobList>,
     }))
 }
 
-/// A sub-tenant is one of a tenant.
+/// Requires a tenant along with a sub-tenant.
 fn require_tenant(
     tenant: Option<&TenantId>,
     sub_tenant: Option<&SubTenantId>,
@@ -104,12 +104,12 @@ fn require_tenant(
     Ok(())
 }
 
-/// The position in the catalog that a cursor is.
+/// Parses a cursor, which is a position in the catalog.
 ///
 /// # Errors
-/// 400 `invalid_value` for anything else.
+/// 400 `invalid_value` if it is not a valid position.
 pub(super) fn read_cursor(cursor: &str) -> Result<u64, ApiError> {
-    // Positions are stored as signed numbers.
+    // Positions are stored as signed integers.
     let position = cursor.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
     position.ok_or_else(|| {
         let problem = "is not the next_cursor of a page";
@@ -127,7 +127,7 @@ fn retry_job(app: &App, call: &Call, request: RetryJob) -> Result<Json<RetriedJo
 }
 
 pub(super) fn job(row: &JobRow, waiting: &Waiting) -> JobView {
-    // Stored are those that have failed.
+    // The stored count includes only failed attempts.
     let is_one_more = matches!(row.status, JobStatus::InProgress | JobStatus::Success);
     JobView {
         job_id: row.job.job_id.clone(),
@@ -147,7 +147,7 @@ pub(super) fn job(row: &JobRow, waiting: &Waiting) -> JobView {
     }
 }
 
-/// A change of the model of a tenant. Its chunks are counted as those of a source are.
+/// Converts a change of a tenant's model into a job whose progress counts chunks, as for a source.
 fn reembed_job(run: &ReembedRun) -> JobView {
     let is_running = run.status == JobStatus::InProgress;
     let share = || run.chunks_done as f64 / run.chunks.max(1) as f64;
@@ -184,7 +184,7 @@ async fn last_hour(app: App, call: Call, (): ()) -> Result<Json<LastHour>, ApiEr
     Ok(Json::new(LastHour { minutes, success: true, message }))
 }
 
-/// The numbers are of the whole server, so a key for some tenants does not see them.
+/// Requires a key for all tenants, because the metrics cover the whole server.
 fn require_all_tenants(call: &Call) -> Result<(), ApiError> {
     if !call.grant()?.is_all_tenants() {
         let need = "metrics are of the whole server: they need a key for all tenants";
@@ -211,7 +211,7 @@ fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {
         ComponentState::Degraded(problem) => format!("degraded: {problem}"),
         ComponentState::Unusable(problem) => format!("unavailable: {problem}"),
     };
-    // Data can be read and written without backups: the server stays ready.
+    // The server stays ready without working backups, because data can still be read and written.
     let backup = app.engine.backup_health().map(|state| ("backup", state));
     let certificate = app.certificates.as_ref().map(|certificates| {
         let problem = certificates.problem();
@@ -228,7 +228,7 @@ fn readiness(app: &App, _: &Call, (): ()) -> Result<Json<Readiness>, ApiError> {
     Ok(if is_ready { reply } else { reply.unavailable() })
 }
 
-/// The page that shows the API.
+/// The page that documents the API.
 struct Page;
 
 impl Reply for Page {

@@ -1,7 +1,7 @@
-//! Pages of sources as pictures, or a URL that gives one for an hour.
+//! Rendered pages of sources, or a URL that serves one for an hour.
 //!
-//! Drawing takes a child process and some of a core, so it has a fair queue of its own: pages that
-//! take long keep other pages waiting, and no answers.
+//! Rendering takes a child process and part of a CPU core, so it has a fair queue of its own: slow
+//! pages delay other pages, but no answers.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ use lodestone_extract::{Drawing, PagePicture};
 use lodestone_types::{Role, SourceId, TenantMode};
 
 const PNG: &str = "image/png";
-/// Headers that tell of the page: the pages of the document, and the page's size in points.
+/// Headers with the document's page count and the page's size in points.
 const PAGE_COUNT: &str = "x-page-count";
 const PAGE_WIDTH: &str = "x-page-width";
 const PAGE_HEIGHT: &str = "x-page-height";
 
-/// The operation.
+/// Returns the rendering operation.
 pub fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::post(
@@ -75,7 +75,7 @@ async fn page_image(app: App, call: Call, request: PageImage) -> Result<PageImag
     Ok(PageImageReply::Address(Box::new(Json::new(answer).with_degraded(degraded(&access)))))
 }
 
-/// The original of a source with pages.
+/// Opens the original of a source that has pages.
 pub(super) fn with_pages(
     app: &App,
     access: &TenantAccess,
@@ -85,7 +85,7 @@ pub(super) fn with_pages(
     original.map_err(|error| lookup_error(access, error))
 }
 
-/// The picture of a page: at once if it was drawn lately, else with a permit to draw.
+/// Renders a page with a permit of the queue, unless it was rendered recently.
 pub(super) async fn drawn(
     app: App,
     call: &Call,
@@ -105,12 +105,12 @@ pub(super) async fn drawn(
     .await
 }
 
-/// The answer to `page_image`.
+/// The response of `page_image`.
 #[derive(Debug)]
 pub enum PageImageReply {
-    /// The picture.
+    /// The rendered page.
     Picture(Arc<PagePicture>),
-    /// Its signed URL.
+    /// A signed URL of the page.
     Address(Box<Json<PageImageAddress>>),
 }
 
@@ -147,7 +147,7 @@ impl Reply for PageImageReply {
     }
 }
 
-/// The bytes of a picture that others may be reading too.
+/// The PNG bytes of a page that may be shared with other responses.
 struct Png(Arc<PagePicture>);
 
 impl AsRef<[u8]> for Png {

@@ -1,4 +1,4 @@
-//! Answers from retrieved sources, at once or as events (API 3.5 #23, 5.4, 5.10, 5.11).
+//! Answers from retrieved sources, complete or as an event stream (API 3.5 #23, 5.4, 5.10, 5.11).
 //!
 //! ```text
 //! parse -> access -> permit (see `fair_queue`), where an answer is wanted
@@ -6,10 +6,10 @@
 //!                       +- streamed: start, sources, tokens -> all taken by the client?
 //!                                    -> remember the turn -> done
 //! ```
-//! Errors before `start` are plain HTTP statuses, later ones an `error` event. The turn of a client
-//! that goes away is not remembered.
+//! Errors before `start` become plain HTTP statuses, later ones an `error` event. The turn is not
+//! remembered if the client disconnects.
 //!
-//! - `stream`: the events of an answer
+//! - `stream`: the event stream of an answer
 
 mod stream;
 
@@ -44,13 +44,13 @@ use lodestone_engine::qna::{
 };
 use lodestone_types::{CancellationGuard, CollectionId, RequestContext, Role, TenantMode};
 
-/// Entry of `metadata.degraded` for an answer that the generator should have written.
+/// Entry of `metadata.degraded` when the generator failed to write the answer.
 const GENERATOR_UNAVAILABLE: &str = "generator_unavailable";
 
-// An answer without a generator fits into the channel, so that a slow reader holds no thread.
+// An answer without a generator fits into the channel, so a slow reader holds up no thread.
 const _: () = assert!(DELTAS_MAX + 2 < sse::WAITING_MAX);
 
-/// The operation.
+/// Returns the question answering operation.
 pub fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::post(
@@ -72,15 +72,15 @@ async fn qna(app: App, call: Call, input: Qna) -> Result<QnaReply, ApiError> {
     })
 }
 
-/// An answer, for the response.
+/// The response of a question.
 pub(super) enum Answered {
-    /// At once, with the parts that it lacks.
+    /// A complete response, with the parts that it lacks.
     Whole(Box<QnaResponse>, Vec<String>),
-    /// As events.
+    /// An event stream.
     Stream(EventStream),
 }
 
-/// Answers a question; a stream has its events in the form of `voice`.
+/// Answers a question; the events of a stream have the form of `voice`.
 pub(super) async fn answered(
     app: App,
     call: Call,
@@ -88,7 +88,7 @@ pub(super) async fn answered(
     voice: Voice,
 ) -> Result<Answered, ApiError> {
     let context = app.search_context();
-    // Dropped when the client goes: with this handler, or with the body of a stream.
+    // Dropped when the client disconnects, together with this handler or the body of the stream.
     let listening = context.cancel().on_drop();
     let asked = Arc::new(Asked { app, call, input, context });
     let opening = Arc::clone(&asked);
@@ -108,7 +108,7 @@ pub(super) async fn answered(
         Ok((access, asking.response(answer, sources)))
     })
     .await?;
-    // A step of its own: it is not reached when the client has closed the connection.
+    // A separate step, which is not reached if the client has closed the connection.
     let answered = off_thread(move || {
         asked.remember(&access, &mut response);
         Ok(Answered::Whole(Box::new(response), degraded(&access)))
@@ -118,7 +118,7 @@ pub(super) async fn answered(
     Ok(answered)
 }
 
-/// The response of a stream, once the search is done.
+/// Returns the response of a stream once the search is done.
 async fn begin_stream(
     asked: Arc<Asked>,
     access: TenantAccess,
@@ -142,8 +142,8 @@ async fn begin_stream(
     }
 }
 
-/// Sends the events of an answer; ends early when the client has gone. The error is one from
-/// before `start`.
+/// Sends the events of an answer, and stops early if the client disconnects. Returns only errors
+/// that occur before `start`.
 async fn stream_answer(
     asked: Arc<Asked>,
     access: TenantAccess,
@@ -152,14 +152,14 @@ async fn stream_answer(
     starting: oneshot::Sender<Vec<String>>,
 ) -> Result<(), ApiError> {
     let telling = Arc::clone(&asked);
-    // A panic drops the sender, and the stream ends with an `error` event.
+    // A panic drops the sender, which ends the stream with an `error` event.
     let told = off_thread(move || {
         let told = telling.tell(access, events, starting);
         drop(permit);
         told
     });
     let Some((access, stream, mut response)) = told.await? else { return Ok(()) };
-    // What is left waits for the client.
+    // From here on, the work only waits for the client.
     asked.call.give_back();
     if stream.drained().await.is_err() {
         return Ok(());
@@ -174,7 +174,7 @@ async fn stream_answer(
     Ok(())
 }
 
-/// A question with everything that belongs to its request.
+/// A question together with the context of its request.
 struct Asked {
     app: App,
     call: Call,
@@ -186,7 +186,7 @@ impl Asked {
     fn open(&self) -> Result<TenantAccess, ApiError> {
         let Self { app, call, input, context } = self;
         if let Conversation::Session(_) = input.conversation {
-            // The turns before this one are read, and this one is added.
+            // A session requires reading its earlier turns and adding this one.
             call.require_writer()?;
         }
         let mode = Some(TenantMode::Standard);
@@ -207,8 +207,8 @@ impl Asked {
         }
     }
 
-    /// Sends everything but the end of the stream; `None` where an `error` event has ended it.
-    /// Waits for the client only to send it an error.
+    /// Sends all events except the last one; returns `None` if an `error` event has ended the
+    /// stream. Blocks on a slow client only to send an error.
     fn tell(
         &self,
         access: TenantAccess,
@@ -262,7 +262,7 @@ impl Asked {
             search.warnings = warnings(app, call, &access, &input.request.filter, search.returned);
         }
         search.timings_ms.answer = input.ai_generation.then_some(answer_ms);
-        // With the time of a generator to understand the question.
+        // Includes the time that a generator took to understand the question.
         search.timings_ms.total = total_ms;
         if let Some(error) = &generation.error {
             tracing::warn!(%error, request_id = %call.request_id, "no generated answer");
@@ -292,7 +292,7 @@ impl Asked {
         }
     }
 
-    /// The sources of an answer and its chunks as the wire has them.
+    /// Converts the sources and chunks of an answer to response types.
     fn sources(&self, grounds: &Grounds, sources: &[AnswerSource]) -> SourcesEvent {
         let Grounds { retrieved, question, .. } = grounds;
         let found = &retrieved.chunks;
@@ -311,8 +311,8 @@ impl Asked {
         }
     }
 
-    /// Adds the turn to its session. An answer is worth giving without that, so an error, for
-    /// example of a full disk, is told and not fatal.
+    /// Adds the turn to its session. The answer is useful even if that fails, for example on a full
+    /// disk, so an error is reported but not fatal.
     fn remember(&self, access: &TenantAccess, response: &mut QnaResponse) {
         let Self { app, call, input, .. } = self;
         let Conversation::Session(session) = &input.conversation else { return };
@@ -325,11 +325,11 @@ impl Asked {
     }
 }
 
-/// Encodes an answer as events while it is made.
+/// Encodes an answer as events while it is being produced.
 struct EventSink<'a> {
     asked: &'a Asked,
     access: &'a TenantAccess,
-    /// Starts the response with the parts that it lacks; `None` once it has started.
+    /// Starts the response, given the parts that it lacks; `None` once it has started.
     starting: Option<oneshot::Sender<Vec<String>>>,
     stream: AnswerStream,
     sources: Option<SourcesEvent>,

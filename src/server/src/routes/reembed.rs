@@ -1,4 +1,4 @@
-//! Changing the embedding model of tenants.
+//! Operations that change the embedding model of tenants.
 
 use crate::app::{App, blocking};
 use crate::dto::reembed::{EstimateView, Reembed, ReembedQuery, ReembedStatus, TenantVectors};
@@ -10,7 +10,7 @@ use lodestone_engine::ingest::ReembedEstimate;
 use lodestone_engine::{ReembedAction, TenantReembed};
 use lodestone_types::{JobStatus, Role};
 
-/// The operations.
+/// Returns the re-embedding operations.
 pub fn routes() -> Vec<Route<App>> {
     let (group, admin) = (Group::Admin, Role::Admin);
     let begin = "Change the embedding model of tenants, or measure what that would be";

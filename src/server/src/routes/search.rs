@@ -1,4 +1,4 @@
-//! Search by meaning and words, and by whole words (API 3.5 #24, #25).
+//! Hybrid search and full-text search (API 3.5 #24, #25).
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use lodestone_engine::query::{Alpha, Facet, FoundWords, Mode, RetrieveRequest, R
 use lodestone_text::{WordQuery, word_matches};
 use lodestone_types::{RequestContext, RetrievedChunk, Role, Scope, TenantMode};
 
-/// The operations.
+/// Returns the search operations.
 pub fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::post(
@@ -50,7 +50,7 @@ async fn retrieve(
     searched(app, call, scope, mode, |app, call, access| found(app, call, access, input)).await
 }
 
-/// Searches a scope: with a permit of the fair queue, where a reranker reads the results.
+/// Searches a scope; with a permit of the fair queue if a reranker reads the results.
 pub(super) async fn searched<T: Send + 'static>(
     app: App,
     call: Call,
@@ -59,7 +59,7 @@ pub(super) async fn searched<T: Send + 'static>(
     work: impl FnOnce(&App, &Call, &TenantAccess) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let context = app.search_context();
-    // Dropped with this future, when the client has gone.
+    // Dropped together with this future when the client disconnects.
     let _listening = context.cancel().on_drop();
     let is_reranked = mode == Mode::Accurate && app.engine.reranker().is_some();
     if !is_reranked {
@@ -157,7 +157,7 @@ fn full_text_search(
     Ok(reply(FoundChunks::Page(page)))
 }
 
-/// A warning for each facet that counts nothing although chunks match.
+/// Returns a warning for each facet without values although chunks match.
 fn uncounted(facets: &[Facet], total: Option<u64>) -> Vec<SearchWarning> {
     let counts_nothing = |facet: &&Facet| facet.values.is_empty() && facet.left_out == 0;
     let empty = facets.iter().filter(counts_nothing).filter(|_| total.is_some_and(|all| all > 0));
@@ -172,7 +172,7 @@ fn uncounted(facets: &[Facet], total: Option<u64>) -> Vec<SearchWarning> {
     empty.map(warning).collect()
 }
 
-/// Places of the words of the query in a text, in characters.
+/// Returns the ranges, in characters, in which a text matches words of the query.
 fn marked(query: &WordQuery, text: &str) -> Vec<[usize; 2]> {
     let (mut at, mut characters) = (0, 0);
     let mut characters_to = |to: usize| {
@@ -184,12 +184,12 @@ fn marked(query: &WordQuery, text: &str) -> Vec<[usize; 2]> {
     ranges.into_iter().map(|range| [range.start, range.end].map(&mut characters_to)).collect()
 }
 
-/// The query that was searched, where it is not the one that was asked.
+/// Returns the query that was searched if it differs from the one that was asked.
 pub(super) fn completed(asked: &str, searched: &str) -> Option<String> {
     (asked != searched).then(|| searched.to_owned())
 }
 
-/// `metadata` of a search.
+/// Builds the `metadata` of a search.
 pub(super) fn metadata_of(
     call: &Call,
     request: &RetrieveRequest,
@@ -252,14 +252,14 @@ fn graph_counts(found: &Retrieved) -> GraphCounts {
     GraphCounts { entity_paths: relations.paths.len(), chunk_triplets: ids.len(), reason }
 }
 
-/// Parts that the answer lacks, for people who read `metadata` and not headers.
+/// Lists what the answer lacks, for readers of `metadata` who do not look at headers.
 fn degradations(found: &Retrieved, mode: Mode) -> Vec<String> {
     let lacks = [
         (found.segments_missing > 0, "segments_quarantined"),
         (found.has_foreign_model, "model_mismatch"),
         (found.embedder_fails, "embedder_unavailable"),
         (found.lacks_sparse, "sparse_vectors_missing"),
-        // Only `accurate` asks for one: none is installed, or it failed.
+        // Only mode `accurate` asks for a reranker; here none is installed, or it failed.
         (mode == Mode::Accurate && found.reranker.is_none(), "reranker_unavailable"),
         (found.is_reranked_in_part, "reranking_partial"),
     ];

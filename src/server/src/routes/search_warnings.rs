@@ -1,5 +1,5 @@
-//! Warnings of searches: names that narrow in other products and are ignored here; and where
-//! nothing was found, keys and types of values in their filters.
+//! Search warnings: ignored parameters that filter in other products, and, if nothing was found,
+//! unknown keys and mismatched value types in filters.
 
 use crate::app::App;
 use crate::dto::search_warning::SearchWarning;
@@ -10,11 +10,11 @@ use lodestone_engine::query::TypeMismatch;
 use lodestone_storage::filter::{RequestFilter, ValueType};
 use lodestone_types::{FilterMap, limits};
 
-/// Warnings of one answer.
+/// Maximum number of warnings in a response.
 const WARNINGS_MAX: usize = 8;
 
-/// Warnings of a search of documents: about ignored names; and where so many results were found as
-/// none, about conditions of its filter.
+/// Returns the warnings of a document search: about ignored parameters and, if `found` is 0, about
+/// the conditions of its filter.
 pub(super) fn warnings(
     app: &App,
     call: &Call,
@@ -38,7 +38,7 @@ pub(super) fn warnings(
     told_of.chain(told(app, access, filter, found, map)).take(WARNINGS_MAX).collect()
 }
 
-/// Conditions of a filter that is one member of its request.
+/// Returns warnings about a filter that is a single member of its request.
 pub(super) fn warnings_of(
     app: &App,
     access: &TenantAccess,
@@ -58,7 +58,7 @@ fn told(
     if found > 0 {
         return Vec::new();
     }
-    // An empty answer is right without them.
+    // The empty answer is correct even without these warnings.
     let mismatches = app.engine.mismatches(access, filter).unwrap_or_default();
     let told = |TypeMismatch { map, path, given, stored }: TypeMismatch| {
         let field = format!("{}.{}", name(map), shown(&path));
@@ -79,7 +79,7 @@ fn told(
     mismatches.into_iter().take(WARNINGS_MAX).map(told).collect()
 }
 
-/// A path, which may be as long as the filter that names it, up to the length of one key.
+/// Shortens a path, which may be as long as the filter that contains it, to the length of one key.
 fn shown(path: &str) -> String {
     match path.char_indices().nth(limits::METADATA_KEY_CHARS_MAX) {
         None => path.to_owned(),

@@ -1,4 +1,4 @@
-//! Listing, looking up and deleting sources.
+//! Operations that list, look up and delete sources.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -16,7 +16,7 @@ use crate::routes::{Group, Route};
 use lodestone_engine::query::SourceView;
 use lodestone_types::{JobStatus, Role, SourceId, TenantMode, Timestamp};
 
-/// The operations.
+/// Returns the source operations.
 pub fn routes() -> Vec<Route<App>> {
     let delete = |path| {
         Route::<App>::delete(path, Group::Deletion, Role::Write, "Delete sources")
@@ -113,7 +113,7 @@ fn sources_by_id(
     Ok(Json::new(body).with_degraded(degraded(&access)))
 }
 
-/// A source as the wire shows it.
+/// Converts a source into its response type.
 fn source(view: &SourceView) -> Source {
     let record = &*view.record;
     let status = view.status.into();
@@ -147,7 +147,7 @@ fn source(view: &SourceView) -> Source {
     }
 }
 
-/// Names the last source of a page: its upload time and its id.
+/// Encodes a cursor from the last source of a page: its upload time and id.
 fn write_cursor(view: &SourceView) -> String {
     let last = (view.record.uploaded_at.0, view.record.id.as_str());
     URL_SAFE_NO_PAD.encode(serde_json::to_vec(&last).expect("a number and a text always print"))

@@ -1,4 +1,4 @@
-//! Tenants and sub-tenants.
+//! Operations on tenants and sub-tenants.
 
 use crate::app::{App, blocking, degraded};
 use crate::dto::tenant_limits::{SetTenantLimits, TenantUsage};
@@ -14,7 +14,7 @@ use lodestone_catalog::Tenant;
 use lodestone_engine::{TenantModel, TenantPlan, TenantUsage as Usage};
 use lodestone_types::{Role, SubTenantId, TenantId, TenantMode, TenantSchema};
 
-/// The operations.
+/// Returns the tenant operations.
 pub fn routes() -> Vec<Route<App>> {
     let (tenant, admin) = (Group::Tenant, Group::Admin);
     let (by_reader, by_admin) = (Role::Read, Role::Admin);
@@ -76,7 +76,7 @@ fn sub_tenant_ids(
         let error = ApiError::from(error);
         match (error.condition(), error.cause()) {
             (Condition::Internal, Some(cause)) => {
-                // The interface promises this wording.
+                // The API promises this wording.
                 let message = "the sub-tenant ids could not be fetched";
                 ApiError::new(Condition::Internal, "internal", message).caused_by(cause)
             }
@@ -118,7 +118,7 @@ fn stats(app: &App, call: &Call, request: TenantStats) -> Result<Json<TenantStat
 }
 
 fn usage(app: &App, call: &Call, request: NamedTenant) -> Result<Json<TenantUsage>, ApiError> {
-    // A tenant that may make no request now may still ask why.
+    // A tenant whose request limit is exhausted may still ask for its usage.
     let usage = app.engine.usage(&call.grant()?.uncounted(), &request.tenant)?;
     let message = "Successfully fetched the tenant's usage";
     Ok(Json::new(usage_of(&request.tenant, usage, message)))

@@ -1,4 +1,4 @@
-//! One text or document: accepting, replacing, its metadata and its state.
+//! Uploads of single texts and documents: accepting, replacing, metadata and processing state.
 
 use std::time::Duration;
 
@@ -22,15 +22,15 @@ use lodestone_types::{
     JobStatus, Metadata, Origin, Role, Scope, SourceId, SourceKind, TenantMode, limits,
 };
 
-/// Interval at which a waiting request reads the count of changes: one atomic load.
+/// Interval at which a waiting request checks for changes; each check is one atomic load.
 const TICK: Duration = Duration::from_millis(20);
-/// Interval at which it asks again in any case: the deletion of a whole sub-tenant does not count
-/// as a change.
+/// Interval at which the state is looked up in any case, because the deletion of a whole sub-tenant
+/// is not counted as a change.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Media type of the original of a text.
+/// Media type of the original of an uploaded text.
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 
-/// The operations.
+/// Returns the upload operations.
 pub fn routes() -> Vec<Route<App>> {
     let (text, file) = (limits::BODY_BYTES_MAX_TEXT, limits::FILE_BYTES_MAX);
     let (group, write) = (Group::Upload, Role::Write);
@@ -71,17 +71,17 @@ pub fn routes() -> Vec<Route<App>> {
     ]
 }
 
-/// A map that an upload replaces: an absent one is an empty one.
+/// Metadata of an upload, which replaces the stored map; if absent, the map becomes empty.
 pub(super) fn replaced(map: Option<Metadata>) -> MetadataChange {
     MetadataChange::Replace(map.unwrap_or_default())
 }
 
-/// A map that an update replaces or, where it is absent, keeps.
+/// Metadata of an update, which replaces the stored map; if absent, the map is kept.
 pub(super) fn kept(map: Option<Metadata>) -> MetadataChange {
     map.map_or(MetadataChange::Keep, MetadataChange::Replace)
 }
 
-/// A text on its way in.
+/// Builds the submission of a text.
 pub(super) fn text_submission(
     source: Option<SourceId>,
     (origin, content): (Origin, String),
@@ -100,7 +100,7 @@ pub(super) fn text_submission(
     }
 }
 
-/// A document on its way in.
+/// Builds the submission of a document.
 pub(super) fn file_submission(
     source: Option<SourceId>,
     (origin, file): (Origin, UploadedFile),
@@ -162,7 +162,7 @@ pub(super) fn update(
     scope: &Scope,
     submission: Submission,
 ) -> Result<Json<Accepted>, ApiError> {
-    // Before the tenant: what is refused makes none.
+    // Checked before the tenant is opened, so that a refused upload creates no tenant.
     app.engine.check_content(&submission)?;
     let access = app.engine.open_or_create(call.grant()?, scope)?;
     submit(app, &access, submission)
@@ -177,7 +177,8 @@ pub(super) fn upload(
     app.engine.check_content(&submission)?;
     let access = app.engine.open_or_create(call.grant()?, scope)?;
     if call.idempotency.is_some() {
-        // A request that is wrong does not use its idempotency key up.
+        // Checked before the key is recorded: an invalid request does not consume its idempotency
+        // key.
         app.engine.check(&access, &submission)?;
     }
     once(app, call, |ids| {
@@ -241,8 +242,8 @@ fn update_metadata(
     Ok(Json::new(accepted).with_degraded(degraded(&access)))
 }
 
-/// Answers at once, or waits for the end of processing. What waits takes no slot from others, and
-/// looks again when a job of its own source changes.
+/// Reports the processing state, at once or when processing ends. A waiting request holds no slot,
+/// and looks again when a job of its source changes.
 fn verify_processing(
     app: App,
     call: Call,
@@ -267,8 +268,7 @@ fn verify_processing(
     })
 }
 
-/// Resolves when a job of the source may have changed its state, at the latest after
-/// [`LOOK_AGAIN`].
+/// Resolves when a job of the source may have changed state, at the latest after [`LOOK_AGAIN`].
 async fn next_change(app: &App, source: &SourceId, seen: u64, deadline: Instant) {
     let until = deadline.min(Instant::now() + LOOK_AGAIN);
     while app.engine.job_changes(source) == seen && Instant::now() < until {
@@ -322,7 +322,7 @@ fn processing(
     Ok(Json::new(processing).with_degraded(degraded(&access)))
 }
 
-/// Whether an upload failed for a reason that trying again later may cure.
+/// Whether an upload failed for a temporary reason, so that retrying may succeed.
 pub(super) fn is_passing(error: &ApiError) -> bool {
     matches!(error.condition(), Condition::Unavailable | Condition::Internal)
 }

@@ -1,4 +1,4 @@
-//! Pages of the web: accepted here, fetched in the background (API 3.1 #2, 3.8).
+//! Ingestion of web pages, which are accepted here and fetched in the background (API 3.1 #2, 3.8).
 
 use bytes::Bytes;
 
@@ -18,7 +18,7 @@ use lodestone_engine::EngineError;
 use lodestone_engine::ingest::Submission;
 use lodestone_types::{Origin, Role, SourceId, SourceKind, TenantMode, WebUrl};
 
-/// The operations.
+/// Returns the web page operations.
 pub fn routes() -> Vec<Route<App>> {
     let (group, write) = (Group::Upload, Role::Write);
     vec![
@@ -35,7 +35,7 @@ pub fn routes() -> Vec<Route<App>> {
     ]
 }
 
-/// A page on its way in: its bytes come later.
+/// Builds the submission of a page whose content will be fetched later.
 fn submission(
     source: Option<SourceId>,
     url: &WebUrl,

@@ -1,4 +1,4 @@
-//! Webhooks: making, listing, testing, pausing and removing them, and their delivery logs.
+//! Operations that create, list, test, pause and remove webhooks, and show their delivery logs.
 
 use crate::app::{App, blocking};
 use crate::dto::keys::KeyView;
@@ -14,7 +14,7 @@ use crate::routes::{Group, Route};
 use lodestone_catalog::{DeliveryRow, NewWebhook, Webhook};
 use lodestone_types::{EventKind, Role, WebhookState};
 
-/// The operations.
+/// Returns the webhook operations.
 pub fn routes() -> Vec<Route<App>> {
     let (group, admin) = (Group::Admin, Role::Admin);
     vec![
@@ -99,7 +99,7 @@ fn remove(app: &App, call: &Call, request: OneWebhook) -> Result<Json<DeletedWeb
     Ok(Json::new(DeletedWebhook { webhook_id: request.id, success: true, message }))
 }
 
-/// Waits for a receiver, so it keeps no slot from others.
+/// Sends a test message. It waits for the receiver, so it releases its slot first.
 fn test(app: &App, call: &Call, request: OneWebhook) -> Result<Json<WebhookTest>, ApiError> {
     call.give_back();
     let tested = app.engine.test_webhook(call.grant()?, &request.id)?;

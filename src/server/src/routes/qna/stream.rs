@@ -1,5 +1,5 @@
-//! The events of a streamed answer: in the order of API 5.4, which is start, sources, tokens, done,
-//! or as chunks of a chat completion.
+//! The events of a streamed answer, either in the form of API 5.4 (start, sources, tokens, done) or
+//! as chunks of a chat completion.
 
 use serde::Serialize;
 
@@ -13,17 +13,17 @@ struct TokenEvent<'a> {
     delta: &'a str,
 }
 
-/// Form of the events of an answer.
+/// The form of an answer's events.
 #[derive(Debug)]
 pub enum Voice {
-    /// Events of this program (API 5.4).
+    /// Events of this API (5.4).
     Own,
-    /// Chunks of a chat completion.
+    /// Chunks of an OpenAI chat completion.
     Chat(ChatVoice),
 }
 
 impl Voice {
-    /// The form of errors on the way.
+    /// Returns the form of errors in the stream.
     pub fn error_form(&self) -> ErrorForm {
         match self {
             Self::Own => ErrorForm::Own,
@@ -32,19 +32,19 @@ impl Voice {
     }
 }
 
-/// Writes the events of one answer. For blocking code.
+/// Writes the events of one answer from blocking code.
 #[derive(Debug)]
 pub struct AnswerStream {
     events: EventSender,
     voice: Voice,
-    /// The deltas that were sent, joined.
+    /// The text sent so far.
     sent: String,
-    /// Text that waits until a slow client has taken an event.
+    /// Text held back until a slow client has taken an event.
     waiting: String,
 }
 
 impl AnswerStream {
-    /// A stream without events yet.
+    /// Creates a stream that has sent nothing yet.
     pub fn new(events: EventSender, voice: Voice) -> Self {
         Self { events, voice, sent: String::new(), waiting: String::new() }
     }
@@ -52,7 +52,7 @@ impl AnswerStream {
     /// Sends `start`.
     ///
     /// # Errors
-    /// [`Disconnected`] when the client has gone.
+    /// [`Disconnected`] if the client has gone.
     pub fn start(&self, start: &StartEvent) -> Result<(), Disconnected> {
         match &self.voice {
             Voice::Own => self.events.send("start", start),
@@ -63,20 +63,20 @@ impl AnswerStream {
     /// Sends `sources`.
     ///
     /// # Errors
-    /// [`Disconnected`] when the client has gone.
+    /// [`Disconnected`] if the client has gone.
     pub fn sources(&self, sources: &SourcesEvent) -> Result<(), Disconnected> {
         match &self.voice {
             Voice::Own => self.events.send("sources", sources),
-            // Told with the citations, at the end.
+            // Sent with the citations at the end.
             Voice::Chat(_) => Ok(()),
         }
     }
 
-    /// Sends a `token`, or keeps it to be joined with the next one while the client is slow.
-    /// Never waits; text that is kept at the end goes out with `done`.
+    /// Sends a `token`, or holds it back while the client is slow and joins it with the next. Never
+    /// blocks; [`Self::done`] sends text that is still held back.
     ///
     /// # Errors
-    /// [`Disconnected`] when the client has gone.
+    /// [`Disconnected`] if the client has gone.
     pub fn token(&mut self, delta: &str) -> Result<(), Disconnected> {
         self.waiting.push_str(delta);
         if self.waiting.is_empty() {
@@ -93,19 +93,19 @@ impl AnswerStream {
         Ok(())
     }
 
-    /// Waits until the response has taken every event so far. Holds no thread.
+    /// Waits until the response has taken all events so far, without holding a thread.
     ///
     /// # Errors
-    /// [`Disconnected`] when the client has gone.
+    /// [`Disconnected`] if the client has gone.
     pub async fn drained(&self) -> Result<(), Disconnected> {
         self.events.drained().await
     }
 
-    /// Sends `done`; the rest of the answer goes out before it as a last token, so that joined
+    /// Sends `done`, preceded by a last token with the rest of the answer, so that the joined
     /// deltas equal the answer.
     ///
     /// # Errors
-    /// [`Disconnected`] when the client has gone.
+    /// [`Disconnected`] if the client has gone.
     pub fn done(self, response: &QnaResponse) -> Result<(), Disconnected> {
         let Some(rest) = response.answer.strip_prefix(self.sent.as_str()) else {
             let error = ApiError::internal("the streamed tokens are not a prefix of the answer");
@@ -128,10 +128,10 @@ impl AnswerStream {
         }
     }
 
-    /// Ends with an error.
+    /// Ends the stream with an error.
     ///
     /// # Errors
-    /// [`Disconnected`] when the client has gone.
+    /// [`Disconnected`] if the client has gone.
     pub fn fail(self, error: &ApiError) -> Result<(), Disconnected> {
         self.events.fail(error)
     }

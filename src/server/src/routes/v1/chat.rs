@@ -1,4 +1,4 @@
-//! A tenant as a model that knows its documents: an answer of qna as a chat completion.
+//! Chat completions: a tenant acts as a model that knows its documents and answers as `qna` does.
 
 use axum::response::Response;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -26,7 +26,7 @@ use lodestone_engine::qna::Conversation;
 use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use lodestone_types::{Filter, Scope};
 
-/// Chunks that an answer rests on, as for qna.
+/// Number of chunks that an answer is based on, as in `qna`.
 const CHUNKS: usize = 10;
 
 pub(super) async fn complete(app: App, call: Call, chat: Chat) -> Result<ChatReply, ApiError> {
@@ -56,7 +56,7 @@ pub(super) async fn complete(app: App, call: Call, chat: Chat) -> Result<ChatRep
     }
 }
 
-/// The question as qna gets it.
+/// Converts a chat request into a `qna` question.
 fn question(chat: Chat) -> Qna {
     let Chat { scope, question, past, instructions, stream, sampling, tools, .. } = chat;
     let request = RetrieveRequest {
@@ -93,12 +93,12 @@ fn question(chat: Chat) -> Qna {
     }
 }
 
-/// A chat completion in either form.
+/// A chat completion in one of its two forms.
 #[derive(Debug)]
 pub enum ChatReply {
-    /// At once.
+    /// A complete response.
     Whole(Box<Bare<ChatCompletion>>),
-    /// As events.
+    /// An event stream.
     Stream(EventStream),
 }
 
@@ -117,7 +117,7 @@ impl Reply for ChatReply {
     }
 }
 
-/// The members that all parts of one completion share.
+/// The members shared by all chunks of one completion.
 #[derive(Debug, Clone)]
 pub struct ChatVoice {
     app: App,
@@ -125,7 +125,7 @@ pub struct ChatVoice {
     created: u64,
     scope: Scope,
     include_usage: bool,
-    /// The question and the conversation, for their count.
+    /// The question and the conversation, for the token count.
     asked: String,
 }
 
@@ -146,20 +146,20 @@ impl ChatVoice {
         }
     }
 
-    /// The first chunk.
+    /// Returns the first chunk.
     pub fn begin(&self) -> ChatChunk {
         let role = Some("assistant");
         let content = Some(String::new());
         self.chunk(ChatDelta { role, content, ..ChatDelta::default() }, None)
     }
 
-    /// A chunk with the next characters.
+    /// Returns a chunk with the next piece of text.
     pub fn piece(&self, delta: &str) -> ChatChunk {
         let content = Some(delta.to_owned());
         self.chunk(ChatDelta { content, ..ChatDelta::default() }, None)
     }
 
-    /// The chunks behind the last characters.
+    /// Returns the chunks that follow the text.
     pub fn end(&self, response: &QnaResponse) -> Vec<ChatChunk> {
         let calls = tool_calls(response);
         let numbered = calls
@@ -237,7 +237,7 @@ impl ChatVoice {
         }
     }
 
-    /// The marks of an answer with their sources.
+    /// Returns the citation marks of an answer with their sources.
     fn annotations(&self, response: &QnaResponse) -> Vec<Annotation> {
         let mark = |(number, start_index, end_index): (usize, usize, usize)| {
             let source = response.sources.get(number.checked_sub(1)?)?;
@@ -252,7 +252,7 @@ impl ChatVoice {
         marks(&response.answer).into_iter().filter_map(mark).collect()
     }
 
-    /// The address of a source that has none on the web.
+    /// Returns the URI of a source that has no web address.
     fn address(&self, source: &str) -> String {
         let Scope { tenant, sub_tenant } = &self.scope;
         let parts = [tenant.as_str(), sub_tenant.as_str(), source];
@@ -287,7 +287,7 @@ fn finish_reason(response: &QnaResponse) -> String {
     response.metadata.generation.finish_reason.clone().unwrap_or_else(|| "stop".to_owned())
 }
 
-/// The marks `[n]` of a text: number, first character, position after the last character.
+/// Finds the marks `[n]` in a text: number, index of the first character, index after the last.
 fn marks(text: &str) -> Vec<(usize, usize, usize)> {
     let mut found = Vec::new();
     let mut open: Option<(usize, usize)> = None;

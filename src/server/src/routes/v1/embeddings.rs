@@ -1,11 +1,12 @@
-//! Vectors of texts.
+//! Embeddings of texts.
 //!
 //! ```text
 //! one passage   -> lane of queries, as a search makes its vector
 //! more          -> groups that the cores take together for about a tenth of a second, each with a
 //!                  permit of the fair queue and in the lane of answers
 //! ```
-//! So a search waits for no group, and another owner for one at most, however many texts come.
+//! A search therefore never waits for a group, and another owner waits for one group at most,
+//! however many texts are sent.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,17 +28,17 @@ use lodestone_engine::EngineError;
 use lodestone_engine::ingest::MemoryShare;
 use lodestone_types::{CollectionId, RequestContext, limits};
 
-/// Bytes of memory for each number of an answer: as such, and as text.
+/// Memory per number of a response, in bytes: the number itself and its text.
 const BYTES_PER_NUMBER: usize = 16;
-/// Answers of fewer bytes take no share of the memory budget.
+/// Responses smaller than this reserve no memory.
 const SHARE_BYTES_MIN: usize = 128 << 10;
 
-/// Texts that the model will read.
+/// Texts to embed.
 pub(super) struct Passages {
     texts: Vec<String>,
-    /// Tokens of each.
+    /// Token count of each text.
     tokens: Vec<usize>,
-    /// Positions of those that are cut.
+    /// Positions of the texts that are truncated.
     truncated: Vec<usize>,
 }
 
@@ -51,7 +52,8 @@ impl Passages {
         Self { texts, tokens: counts.into_iter().map(|(count, _)| count).collect(), truncated }
     }
 
-    /// Groups of neighbours of about `tokens_max` tokens, one text at least.
+    /// Splits the texts into consecutive groups of up to `tokens_max` tokens, but at least one
+    /// text.
     fn groups(&self, tokens_max: usize) -> Vec<Range<usize>> {
         let (mut groups, mut start, mut sum) = (Vec::new(), 0, 0);
         for (at, tokens) in self.tokens.iter().enumerate() {
@@ -72,7 +74,7 @@ pub(super) async fn embed(
     input: Embed,
 ) -> Result<Bare<EmbeddingList>, ApiError> {
     let context = app.search_context();
-    // Dropped with this future, when the client has gone.
+    // Dropped together with this future when the client disconnects.
     let _listening = context.cancel().on_drop();
     let (preparing, asked) = (app.clone(), call.clone());
     let prepared = off_thread(move || prepare(&preparing, &asked, input)).await?;
@@ -98,7 +100,7 @@ pub(super) async fn embed(
     .await
 }
 
-/// A request that is known to be right.
+/// A request that has been validated.
 struct Prepared {
     embedder: Arc<dyn Embedder>,
     passages: Passages,
@@ -143,8 +145,8 @@ fn prepare(app: &App, call: &Call, input: Embed) -> Result<Prepared, ApiError> {
     }
 }
 
-/// The model that is meant: that of new tenants by its name, and otherwise that of the tenant in
-/// which the request works.
+/// Selects the embedding model: the model of new tenants if it is named, otherwise that of the
+/// tenant that the request works in.
 fn chosen(
     app: &App,
     tenant: Option<&Tenant>,
@@ -180,14 +182,15 @@ fn texts(embedder: &dyn Embedder, input: Inputs) -> Result<Vec<String>, ApiError
     }
 }
 
-/// 400 about a member; the message is `<member> <problem>`, without a space before an index.
+/// Creates a 400 about a member; the message is `<member> <problem>`, without a space before an
+/// index.
 fn wrong(member: &str, problem: &str) -> ApiError {
     let separator = if problem.starts_with('[') { "" } else { " " };
     let message = format!("{member}{separator}{problem}");
     ApiError::invalid("invalid_value", message).at(Location::Body, member)
 }
 
-/// The vectors of texts of one role, in their order.
+/// Computes the vectors of texts of one role, in order.
 pub(super) async fn vectors(
     app: &App,
     call: &Call,
@@ -224,7 +227,7 @@ pub(super) async fn vectors(
     Ok(vectors)
 }
 
-/// The first numbers of a vector as one of length 1, in the form that is wanted.
+/// Truncates a vector to `dimension`, normalizes it again and encodes it in the requested form.
 fn shown(mut vector: Vec<f32>, dimension: usize, is_base64: bool) -> VectorView {
     if dimension < vector.len() {
         vector.truncate(dimension);

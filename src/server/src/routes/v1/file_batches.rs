@@ -1,9 +1,9 @@
-//! Batches: files that a vector store takes in together, each by itself.
+//! File batches: several files added to a vector store in one request, each independently.
 //!
-//! One that cannot be taken in is a failed file of the batch, and the others go on. A batch is a
-//! list of ids with the reasons of those: the state of the others is that of their sources, so a
-//! file that was deleted since counts as cancelled. Canceling deletes the files that are not
-//! processed yet.
+//! A file that cannot be added counts as failed, without affecting the others. A batch is stored as
+//! a list of ids with the reasons of such failures. The state of all other files is that of their
+//! sources, so a file deleted since then counts as cancelled. Cancelling a batch deletes the files
+//! that have not been processed yet.
 
 use crate::app::{App, blocking, degraded};
 use crate::dto::v1::pages::{Cursor, Page};
@@ -22,7 +22,7 @@ use lodestone_catalog::{BatchFile, FileBatch, FileProblem};
 use lodestone_engine::TenantAccess;
 use lodestone_types::{Metadata, Role, SourceId, TenantMode};
 
-/// The operations.
+/// Returns the file batch operations.
 pub(super) fn routes() -> Vec<Route<App>> {
     const ALL: &str = "/v1/vector_stores/{vector_store_id}/file_batches";
     const ONE: &str = "/v1/vector_stores/{vector_store_id}/file_batches/{batch_id}";
@@ -63,7 +63,7 @@ fn create(app: &App, call: &Call, request: CreateBatch) -> Result<Bare<FileBatch
         taken.push(BatchFile { id, problem });
     }
     if let Some(error) = passing.filter(|_| taken.iter().all(|file| file.problem.is_some())) {
-        // Nothing was taken in, and trying again may help.
+        // Nothing was added, and a retry may succeed.
         return Err(error);
     }
     let created_at = app.engine.clock().now();
@@ -73,7 +73,7 @@ fn create(app: &App, call: &Call, request: CreateBatch) -> Result<Bare<FileBatch
     shown(app, &access, &batch)
 }
 
-/// A refusal in OpenAI's words.
+/// Maps a refusal to OpenAI's error codes.
 fn code_of(error: &ApiError) -> &'static str {
     match error.condition() {
         _ if error.reason() == "unsupported_file_format" => "unsupported_file",
@@ -82,7 +82,7 @@ fn code_of(error: &ApiError) -> &'static str {
     }
 }
 
-/// The batch that a request names.
+/// Looks up the batch that a request names.
 fn named(app: &App, call: &Call, batch: &OneBatch) -> Result<(TenantAccess, FileBatch), ApiError> {
     let access = opened(app, call, &batch.store)?;
     let found = app.engine.file_batch(&access, &batch.id)?.ok_or_else(|| {
@@ -144,7 +144,7 @@ fn list(
     Ok(Bare { degraded: degraded(&access), ..Bare::new(body) })
 }
 
-/// The files of a batch in the order of its request.
+/// Returns the files of a batch in the order of its request.
 fn views(
     app: &App,
     access: &TenantAccess,

@@ -1,8 +1,8 @@
-//! Uploaded files: what a vector store may take in, kept until it is deleted.
+//! Uploaded files, kept for vector stores until they are deleted.
 //!
-//! A file is no source: no search of any interface finds it before a vector store has taken it in.
-//! It belongs to a sub-tenant, `default` unless another is named, and counts against the limits of
-//! its tenant from its upload on. Deleting it deletes it from the vector stores too.
+//! A file is not a source: no search in any interface finds it until it has been added to a vector
+//! store. It belongs to a sub-tenant, by default `default`, and counts against the limits of its
+//! tenant from its upload on. Deleting it also deletes it from the vector stores.
 
 use crate::app::{App, blocking};
 use crate::dto::v1::SUB_TENANT_HEADER;
@@ -19,7 +19,7 @@ use lodestone_engine::ingest::NewFile;
 use lodestone_types::random::wire_id_time;
 use lodestone_types::{Grant, KeyScope, Role, Scope, SourceId, SubTenantId, TenantId, limits};
 
-/// The operations.
+/// Returns the file operations.
 pub(super) fn routes() -> Vec<Route<App>> {
     const ONE: &str = "/v1/files/{file_id}";
     let (group, read, write) = (Group::OpenAi, Role::Read, Role::Write);
@@ -42,13 +42,13 @@ pub(super) fn routes() -> Vec<Route<App>> {
     ]
 }
 
-/// 404 for a file that is not there, and for one that the key does not reach: the same body.
+/// Creates the 404 for a file that does not exist or that the key cannot reach; both look the same.
 pub(super) fn file_not_found(location: Location) -> ApiError {
     let message = "the file does not exist or this key has no access to it";
     ApiError::new(Condition::SourceNotFound, "file_not_found", message).at(location, "file_id")
 }
 
-/// The file that a request names, in the tenant that it works in.
+/// Looks up the file that a request names, in the tenant that it works in.
 fn named(app: &App, call: &Call, request: &OneFile) -> Result<(TenantId, StoredFile), ApiError> {
     let grant = call.grant()?;
     let tenant = tenant_of(grant, request.tenant.as_ref())?;
@@ -59,7 +59,7 @@ fn named(app: &App, call: &Call, request: &OneFile) -> Result<(TenantId, StoredF
     Ok((tenant, file.ok_or_else(|| file_not_found(Location::Path))?))
 }
 
-/// The sub-tenant that a new file belongs to: the one that is named, else the only one of the key.
+/// Returns the sub-tenant of a new file: the one that is named, else the key's only one.
 fn owner(
     grant: &Grant,
     tenant: &TenantId,
@@ -104,7 +104,7 @@ fn list(app: &App, call: &Call, request: ListFiles) -> Result<Bare<Page<FileView
     let tenant = tenant_of(grant, tenant.as_ref())?;
     let after = after.map(|id| SourceId::parse_field("after", &id)).transpose();
     let after = after.map_err(|error| ApiError::from(error).at(Location::Query, "after"))?;
-    // One that was deleted since the page before still has its place: ids sort by time.
+    // A file deleted since the previous page still has a position, because ids sort by time.
     let is_id = |id: &SourceId| id.as_str().strip_prefix("file-").and_then(wire_id_time).is_some();
     if let Some(other) = after.as_ref().filter(|id| !is_id(id)) {
         return Err(Cursor::After(other.to_string()).unknown());

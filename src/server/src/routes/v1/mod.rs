@@ -1,10 +1,10 @@
-//! OpenAI's interface: models, vectors, relevance, answers. Errors below `/v1` have its form
-//! ([`crate::error::ErrorForm`]); members that it does not know are ignored and named in a header.
+//! The OpenAI-compatible interface: models, embeddings, reranking, answers. Errors below `/v1` have
+//! OpenAI's form ([`crate::error::ErrorForm`]); unknown members are ignored and listed in a header.
 //!
 //! - `models`: the installed models and the tenants of the key
-//! - `embeddings`, `rerank`: the models by themselves
+//! - `embeddings`, `rerank`: direct use of the models
 //! - `chat`: a tenant as a model that knows its documents
-//! - `files`: uploads before a vector store takes them in
+//! - `files`: uploads that are not yet in a vector store
 //! - `vector_stores`, `store_files`, `file_batches`, `store_search`: sub-tenants as vector stores;
 //!   `store_scope`: the sub-tenant that a request names
 
@@ -31,7 +31,7 @@ use lodestone_catalog::Tenant;
 use lodestone_engine::EngineError;
 use lodestone_types::{CollectionId, Grant, Role, TenantId, limits};
 
-/// The operations.
+/// Returns the operations of the interface.
 pub fn routes() -> Vec<Route<App>> {
     let get = |path, summary| Route::<App>::get(path, Group::OpenAi, Role::Read, summary);
     let post = |path, summary| {
@@ -57,7 +57,7 @@ pub fn routes() -> Vec<Route<App>> {
     own.into_iter().chain(stores.into_iter().flatten()).collect()
 }
 
-/// The tenant that a request works in: the one that it names, else the only one of its key.
+/// Returns the tenant that a request works in: the one that it names, else the only one of its key.
 fn tenant_of(grant: &Grant, named: Option<&TenantId>) -> Result<TenantId, ApiError> {
     let tenant = named.or_else(|| grant.scope.only_tenant()).cloned();
     tenant.ok_or_else(|| {
@@ -67,14 +67,14 @@ fn tenant_of(grant: &Grant, named: Option<&TenantId>) -> Result<TenantId, ApiErr
     })
 }
 
-/// The owner, in the fair queue, of a request that reads no tenant's data: the tenant that it names
-/// or the only one of the key, else the key.
+/// Returns the owner, in the fair queue, of a request that reads no tenant's data: the tenant that
+/// it names or the key's only tenant, else the key.
 fn owner(app: &App, grant: &Grant, named: Option<&TenantId>) -> Result<CollectionId, ApiError> {
     let tenant = tenant_behind(app, grant, named)?;
     Ok(tenant.map_or_else(|| of_key(&grant.key_id), |tenant| tenant.collection))
 }
 
-/// The tenant that a request names, or the only one of its key.
+/// Looks up the tenant that a request names, or the only one of its key.
 fn tenant_behind(
     app: &App,
     grant: &Grant,
@@ -90,7 +90,7 @@ fn tenant_behind(
     }
 }
 
-/// A name for a key among those of collections.
+/// Derives from a key an owner id that can be used among collection ids.
 fn of_key(key_id: &str) -> CollectionId {
     let digest = Sha256::digest(key_id.as_bytes());
     let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

@@ -49,8 +49,8 @@ fn installed(app: &App) -> Vec<ModelView> {
     installed
 }
 
-/// A tenant as the models that a key may name: the whole of it, or the sub-tenants that the key
-/// names itself.
+/// Returns the models that a tenant offers to a key: the tenant's default sub-tenant, or the
+/// sub-tenants that the key is limited to.
 fn knowledge(grant: &Grant, tenant: &Tenant) -> Vec<ModelView> {
     let named = match &*grant.scope {
         KeyScope::Tenants(grants) if !grant.scope.allows_whole_tenant(&tenant.id) => {

@@ -1,4 +1,4 @@
-//! Relevance of documents to a query, by the reranker or by the cosines of the embedding model.
+//! Relevance of documents to a query, scored by the reranker or by cosine of embeddings.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use lodestone_embed::Role;
 use lodestone_engine::settle;
 use lodestone_types::{CollectionId, RequestContext};
 
-/// The model that gives the scores.
+/// The model that computes the scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scorer {
     Reranker,
@@ -27,7 +27,7 @@ pub(super) async fn rerank(
     input: Rerank,
 ) -> Result<Bare<RankedList>, ApiError> {
     let context = app.search_context();
-    // Dropped with this future, when the client has gone.
+    // Dropped together with this future when the client disconnects.
     let _listening = context.cancel().on_drop();
     let Rerank { model, query, documents, top_n, return_documents, tenant } = input;
     let (scorer, model) = chosen(&app, model)?;
@@ -55,7 +55,7 @@ pub(super) async fn rerank(
     }))
 }
 
-/// The model that is meant, with its name.
+/// Selects the model and returns it with its name.
 fn chosen(app: &App, model: Option<String>) -> Result<(Scorer, String), ApiError> {
     let reranker = app.engine.reranker().map(|one| (Scorer::Reranker, one.name()));
     let embedder = (Scorer::Embedder, app.engine.embedder().name());
@@ -70,10 +70,10 @@ fn chosen(app: &App, model: Option<String>) -> Result<(Scorer, String), ApiError
     Ok((scorer, name.to_owned()))
 }
 
-/// The application, the call, its bounds and its owner in the fair queue.
+/// The application, the call, its context and its owner in the fair queue.
 type Asked<'a> = (&'a App, &'a Call, &'a RequestContext, CollectionId);
 
-/// Scores of the reranker: with each permit, as many documents as it reads at once.
+/// Scores the documents with the reranker, one of its batches per permit.
 async fn verdicts(
     (app, call, context, owner): Asked<'_>,
     query: String,
@@ -100,7 +100,7 @@ async fn verdicts(
     Ok(scores)
 }
 
-/// Cosines of the query's vector with those of the documents.
+/// Computes the cosine of the query's vector with that of each document.
 async fn cosines(
     (app, call, context, owner): Asked<'_>,
     query: String,

@@ -1,9 +1,9 @@
-//! Files of vector stores: sources of the sub-tenant, whichever interface brought them.
+//! Files of vector stores: the sources of the sub-tenant, whichever interface they were added by.
 //!
-//! Taking a file in is the upload of its bytes as a source with its id, by the path of every other
-//! upload: durable before the answer, processed in the background, replaced where it is taken in
-//! again. Deleting it here deletes that source; the file stays. Attributes are the metadata of the
-//! document. Sizes of chunks are the server's own: searches and answers count on them.
+//! Adding a file uploads its bytes as a source with the file's id, along the path of every other
+//! upload: durable before the response, processed in the background, and replaced if it is added
+//! again. Deleting it here deletes that source but keeps the file. Attributes are the metadata of
+//! the document. Chunk sizes are fixed by the server, because searches and answers rely on them.
 
 use crate::app::{App, blocking, degraded, lookup_error};
 use crate::dto::v1::attributes;
@@ -27,10 +27,10 @@ use lodestone_types::{
     JobErrorCode, JobStatus, Metadata, Role, SourceId, TenantId, TenantMode, Timestamp, limits,
 };
 
-/// Chunks that are read at once.
+/// Number of chunks read at a time.
 const CHUNKS_AT_ONCE: usize = 1000;
 
-/// The operations.
+/// Returns the vector store file operations.
 pub(super) fn routes() -> Vec<Route<App>> {
     const ALL: &str = "/v1/vector_stores/{vector_store_id}/files";
     const ONE: &str = "/v1/vector_stores/{vector_store_id}/files/{file_id}";
@@ -60,7 +60,7 @@ pub(super) fn routes() -> Vec<Route<App>> {
     ]
 }
 
-/// Files of a request that the key reaches; one that it does not reach is 404.
+/// Looks up the files of a request; 404 for one that the key cannot reach.
 pub(super) fn existing(
     app: &App,
     call: &Call,
@@ -75,7 +75,7 @@ pub(super) fn existing(
     files.into_iter().map(find).collect()
 }
 
-/// Takes a file in. Its bytes are in memory once, for which there has to be a share.
+/// Adds a file to a vector store. Its bytes are held in memory once, which is reserved first.
 pub(super) fn take_in(
     app: &App,
     call: &Call,
@@ -114,7 +114,7 @@ fn list(
         "in_progress" => &[JobStatus::Queued, JobStatus::InProgress][..],
         "completed" => &[JobStatus::Success][..],
         "failed" => &[JobStatus::Errored][..],
-        // Whose processing is canceled is no longer there.
+        // Cancelled files are deleted, so this state never matches.
         _ => &[][..],
     });
     let span = if page.is_backwards() { Span::After(place) } else { Span::Before(place) };
@@ -129,7 +129,7 @@ fn list(
     Ok(Bare { degraded: degraded(&access), ..Bare::new(body) })
 }
 
-/// The place of the entry at which a page begins or ends.
+/// Returns the position of the entry at which a page begins or ends.
 fn place_of(
     app: &App,
     access: &TenantAccess,
@@ -143,7 +143,7 @@ fn place_of(
     Ok(Some((found.record.uploaded_at, id)))
 }
 
-/// The vector store and the file that a request names; whether the file is there is not known.
+/// Opens the vector store and parses the file id of a request; the file may not exist.
 fn named(
     app: &App,
     call: &Call,
@@ -154,7 +154,7 @@ fn named(
     Ok((access, id))
 }
 
-/// The error of a file that is not found; absence cannot be told from damage.
+/// Converts the error of a file that was not found, which may be due to damage instead of absence.
 fn lacking(access: &TenantAccess, error: EngineError) -> ApiError {
     let error = lookup_error(access, error);
     match error.condition() {
@@ -163,7 +163,7 @@ fn lacking(access: &TenantAccess, error: EngineError) -> ApiError {
     }
 }
 
-/// A file as it is now.
+/// Returns the current state of a file.
 fn seen(app: &App, access: &TenantAccess, id: &SourceId) -> Result<Bare<StoreFileView>, ApiError> {
     let found = app
         .engine
@@ -201,7 +201,7 @@ fn detach(app: &App, call: &Call, request: OneStoreFile) -> Result<Bare<DeletedO
     Ok(Bare::new(DeletedObject::new(request.file_id, "vector_store.file.deleted")))
 }
 
-/// As many chunks as fit into one answer, for which there has to be memory.
+/// Returns as many chunks as fit into one response, whose memory is reserved first.
 fn content(
     app: &App,
     call: &Call,
@@ -231,7 +231,7 @@ fn content(
     Ok(Bare { degraded: degraded(&access), held: Some(held), ..Bare::new(body) })
 }
 
-/// A source as a file of its vector store.
+/// Converts a source into a file of its vector store.
 pub(super) fn view(access: &TenantAccess, source: &SourceView) -> StoreFileView {
     let record = &source.record;
     let (status, last_error) = match source.status {
@@ -259,7 +259,7 @@ pub(super) fn view(access: &TenantAccess, source: &SourceView) -> StoreFileView 
     }
 }
 
-/// The fault of a file in OpenAI's words.
+/// Maps a processing error to OpenAI's error codes.
 fn code_of(error_code: JobErrorCode) -> &'static str {
     match error_code {
         JobErrorCode::EncryptedFile

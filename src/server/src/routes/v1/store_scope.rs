@@ -1,4 +1,4 @@
-//! The scope of a vector store, and access to it.
+//! The scope of a vector store and access to it.
 
 use crate::app::App;
 use crate::dto::v1::vector_stores::OneStore;
@@ -9,14 +9,14 @@ use lodestone_catalog::VectorStore;
 use lodestone_engine::TenantAccess;
 use lodestone_types::{Scope, SubTenantId, TenantMode};
 
-/// 404 for a vector store that is not there, and for one that the key does not reach.
+/// Creates the 404 for a vector store that does not exist or that the key cannot reach.
 pub(super) fn store_not_found() -> ApiError {
     let message = "the vector store does not exist or this key has no access to it";
     let error = ApiError::new(Condition::SubTenantNotFound, "vector_store_not_found", message);
     error.at(Location::Path, "vector_store_id")
 }
 
-/// The vector store that a request names.
+/// Looks up the vector store that a request names.
 pub(super) fn named(
     app: &App,
     call: &Call,
@@ -32,17 +32,17 @@ pub(super) fn named(
     Ok((Scope { tenant, sub_tenant: found.name.clone() }, found))
 }
 
-/// The scope of the vector store that a request names.
+/// Returns the scope of the vector store that a request names.
 pub(super) fn scope_of(app: &App, call: &Call, store: &OneStore) -> Result<Scope, ApiError> {
     Ok(named(app, call, store)?.0)
 }
 
-/// Access to the vector store that a request names.
+/// Opens the vector store that a request names.
 pub(super) fn opened(app: &App, call: &Call, store: &OneStore) -> Result<TenantAccess, ApiError> {
     open(app, call, &scope_of(app, call, store)?)
 }
 
-/// Access to a scope that is a vector store.
+/// Opens a scope that is a vector store.
 pub(super) fn open(app: &App, call: &Call, scope: &Scope) -> Result<TenantAccess, ApiError> {
     Ok(app.engine.open(call.grant()?, scope, Some(TenantMode::Standard))?)
 }

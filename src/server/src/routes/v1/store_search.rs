@@ -1,7 +1,7 @@
-//! Searches of a vector store: the hybrid search of the sub-tenant, a chunk a result.
+//! Search in a vector store: hybrid search of the sub-tenant with one chunk per result.
 //!
-//! The score is the confidence of the search and not the score of its ranking, which is 1 for the
-//! best result of any query: clients compare scores of different queries with one threshold.
+//! The score of a result is its confidence rather than its ranking score, which is 1 for the best
+//! result of any query: clients compare scores of different queries with a fixed threshold.
 
 use crate::app::{App, degraded};
 use crate::dto::v1::attributes;
@@ -17,7 +17,7 @@ use crate::routes::{Group, Route, off_thread};
 use lodestone_engine::query::{Alpha, GraphContext, Join, Mode, Recall, RetrieveRequest};
 use lodestone_types::{RetrievedChunk, Role};
 
-/// The operations.
+/// Returns the search operation.
 pub(super) fn routes() -> Vec<Route<App>> {
     vec![
         Route::<App>::post(

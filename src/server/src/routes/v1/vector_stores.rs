@@ -1,9 +1,9 @@
-//! Vector stores: a vector store is a sub-tenant, its id the name of that.
+//! Vector stores: a vector store is a sub-tenant, and its id is the sub-tenant's name.
 //!
-//! So what any interface adds to a sub-tenant is in the vector store, and `TENANT/ID` is its model
-//! for chat completions. A new one is made here before anything is in it; those that uploads made
-//! are listed beside it, under their names. A key that is limited to sub-tenants has these as its
-//! vector stores and makes no others.
+//! It therefore contains whatever any interface adds to the sub-tenant, and `TENANT/ID` is its
+//! model for chat completions. Creating one here creates an empty sub-tenant; sub-tenants created
+//! by uploads are listed too, under their names. For a key that is limited to sub-tenants, these
+//! are its vector stores, and it cannot create others.
 
 use crate::app::{App, blocking, degraded};
 use crate::dto::v1::pages::{Cursor, DeletedObject, Page};
@@ -22,7 +22,7 @@ use lodestone_catalog::{StorePage, VectorStore};
 use lodestone_engine::{EngineError, TenantAccess};
 use lodestone_types::{Metadata, Role, Scope, SubTenantId};
 
-/// The operations.
+/// Returns the vector store operations.
 pub(super) fn routes() -> Vec<Route<App>> {
     const ALL: &str = "/v1/vector_stores";
     const ONE: &str = "/v1/vector_stores/{vector_store_id}";
@@ -54,7 +54,7 @@ fn create(app: &App, call: &Call, request: CreateStore) -> Result<Bare<VectorSto
     let tenant = tenant_of(grant, tenant.as_ref())?;
     let file = |file_id| TakenFile { file_id, attributes: Metadata::new() };
     let files: Vec<TakenFile> = file_ids.into_iter().map(file).collect();
-    // Before the store: what is refused makes none.
+    // Looked up before the store is created, so that a refused request creates none.
     let files = match files.is_empty() {
         true => Vec::new(),
         false => existing(app, call, &tenant, files)?,
