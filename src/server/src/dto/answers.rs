@@ -249,12 +249,12 @@ pub struct SourcesEvent {
     pub graph_relations: Option<GraphRelations>,
 }
 
-/// A qna answer in either form.
+/// An answer in one of its two forms.
 #[derive(Debug)]
 pub enum QnaReply {
-    /// At once.
+    /// A complete response.
     Whole(Box<Json<QnaResponse>>),
-    /// As events.
+    /// An event stream.
     Stream(EventStream),
 }
 

@@ -1,6 +1,6 @@
-//! Records of applications (API 3.1 #9).
+//! Records uploaded from other applications (API 3.1 #9).
 //!
-//! Metadata maps that are wrong fail the request; anything else fails its item.
+//! An invalid metadata map fails the whole request; anything else fails only its record.
 
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ static MISC: Field =
     Field::body("misc", Kind::Any { schema: any_schema }, "Stored, not interpreted.");
 static ATTACHMENT_CONTENT: Field = Field::body("content", PART, "Text, added to the record's.");
 
-/// Text that is read with the record: its bytes are those of the whole record.
+/// Text that is indexed with the record; its length is limited only by the size of the record.
 const PART: Kind = Kind::Text { chars_max: limits::FILE_BYTES_MAX, is_filled: false };
 /// Text that is stored with the record, whatever its type.
 const STORED: Kind = Kind::Any { schema: text_schema };
@@ -104,7 +104,7 @@ fn any_schema() -> Value {
     json!({})
 }
 
-/// `POST /upload/upload_app_sources`.
+/// Input of `POST /upload/upload_app_sources`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UploadAppSources {
     /// Destination scope.
@@ -123,7 +123,7 @@ impl Request for UploadAppSources {
     }
 }
 
-/// One record: its own description, and the whole of it as JSON.
+/// Reads one record: the attributes that describe it, and the whole record as JSON.
 fn record(mut item: Item) -> Result<BatchItem<(Origin, Vec<u8>)>, ApiError> {
     let text = std::mem::take(&mut item.text);
     BatchItem::read(item, &ID, |fields| {

@@ -1,4 +1,4 @@
-//! Tenants out and in (API 6.1).
+//! Export and import of tenants (API 6.1).
 
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -16,12 +16,12 @@ static INTO: Field = Field::query(
     "The new tenant, or one into which nothing was uploaded; absent: the name in the archive.",
 );
 
-/// `GET /tenant/export`.
+/// Input of `GET /tenant/export`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportTenant {
-    /// The tenant.
+    /// The tenant to export.
     pub tenant: TenantId,
-    /// This sub-tenant alone.
+    /// Restricts the export to this sub-tenant.
     pub sub_tenant: Option<SubTenantId>,
 }
 
@@ -34,12 +34,12 @@ impl Request for ExportTenant {
     }
 }
 
-/// `POST /tenant/import`.
+/// Input of `POST /tenant/import`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportTenant {
-    /// The name.
+    /// Name for the imported tenant; `None` takes the name in the archive.
     pub tenant: Option<TenantId>,
-    /// The archive.
+    /// The archive as JSON Lines.
     pub archive: Bytes,
 }
 

@@ -1,4 +1,4 @@
-//! Backups (operators only).
+//! Backups, which are reserved to operators.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,18 +33,18 @@ static OF: Field = Field::body(
      another one refuses.",
 );
 
-/// `POST /admin/backups`.
+/// Input of `POST /admin/backups`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BeginBackup {
-    /// The location.
+    /// Destination of the backup.
     pub to: Option<Location>,
-    /// Device and inode of the data directory that is meant.
+    /// Device and inode of the data directory that the caller expects the server to use.
     pub of: Option<String>,
-    /// This tenant alone.
+    /// Restricts the backup to this tenant.
     pub tenant: Option<TenantId>,
-    /// Keys too.
+    /// Whether API keys are included.
     pub with_keys: bool,
-    /// Everything anew.
+    /// Whether to copy everything again instead of only what is new.
     pub full: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Many documents or texts in one call (API 3.1 #4, #8, 3.8, 5.2).
+//! Batches of documents and texts (API 3.1 #4, #8, 3.8, 5.2).
 //!
-//! Errors of the request as a whole (counts, metadata, an id twice) fail it here; errors of one
-//! item (empty file, blank text, wrong type, bad id) travel with the item.
+//! An error of the request as a whole (counts, metadata, a repeated id) fails it here. An error of
+//! one item (empty file, blank text, wrong type, bad id) is kept with that item.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -60,19 +60,19 @@ static ITEMS: Field = Field::body(
 /// One file of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileItem {
-    /// The file; an empty one fails this item alone.
+    /// The file; if it is empty, only this item fails.
     pub file: UploadedFile,
-    /// Its id, generated when `None`, which never is in an update; or the error of this item.
+    /// Its id, generated when `None` (never in an update), or the error of this item.
     pub id: Result<Option<SourceId>, ApiError>,
-    /// Map of the tenant's schema; `None` in an update keeps what is stored.
+    /// Values of the tenant's schema; in an update, `None` keeps the stored map.
     pub tenant_metadata: Option<Metadata>,
-    /// Map of the document; `None` in an update keeps what is stored.
+    /// Metadata of the document; in an update, `None` keeps the stored map.
     pub document_metadata: Option<Metadata>,
-    /// Title, address, date and language; what is absent in an update stays.
+    /// Title, address, date and language; in an update, absent ones keep their stored values.
     pub origin: Origin,
 }
 
-/// `POST /upload/batch_upload`.
+/// Input of `POST /upload/batch_upload`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchUpload {
     /// Destination scope.
@@ -95,7 +95,7 @@ impl Request for BatchUpload {
     }
 }
 
-/// `PATCH /upload/batch_update`.
+/// Input of `PATCH /upload/batch_update`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchUpdate {
     /// Scope addressed.
@@ -123,10 +123,11 @@ impl Request for BatchUpdate {
     }
 }
 
-/// Ids of files, each with its own error.
+/// Ids of the files, each with its own error.
 type ItemIds = Vec<Result<Option<SourceId>, ApiError>>;
 
-/// The ids as parts: one JSON array, or one part an id. `None` where there is no such part.
+/// Reads the ids from form parts: one JSON array, or one part per id. `None` if there are no such
+/// parts.
 fn item_ids(fields: &mut Fields, field: &'static Field) -> Result<Option<ItemIds>, ApiError> {
     let parts = fields.form_texts(field)?;
     let values: Vec<Value> = match parts.as_slice() {
@@ -192,7 +193,7 @@ fn file_items(
     Ok(items)
 }
 
-/// `POST /upload/batch_upload_text`.
+/// Input of `POST /upload/batch_upload_text`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchUploadText {
     /// Destination scope.
@@ -248,7 +249,7 @@ pub struct FailedItem {
 }
 
 impl FailedItem {
-    /// The item at `index` failed with `error`.
+    /// Records that the item at `index` failed with `error`.
     pub fn new(index: usize, filename: impl Into<String>, error: &ApiError) -> Self {
         let (_, title, error_code) = error.condition().row();
         Self {
@@ -280,10 +281,10 @@ pub struct BatchResult {
 }
 
 impl BatchResult {
-    /// The answer of API 5.2.
+    /// Builds the response described in API 5.2.
     ///
     /// # Errors
-    /// 400 with `failed` when no item was accepted.
+    /// 400 with the member `failed` if no item was accepted.
     pub fn reply(
         uploaded: Vec<UploadedItem>,
         failed: Vec<FailedItem>,

@@ -1,4 +1,4 @@
-//! Chunks and cited sources as searches return them (API 4.3 to 4.6).
+//! Chunks and cited sources in search results (API 4.3 to 4.6).
 
 use std::collections::BTreeMap;
 
@@ -96,9 +96,9 @@ pub struct Explanation {
     pub rerank: Option<f32>,
 }
 
-/// Position of a chunk as the JSON text of `layout`, with coordinates where there are any.
-/// Indexes count Unicode characters from 0; slides and sheets have an empty page and name
-/// themselves instead.
+/// Formats the position of a chunk as the JSON text of `layout`, with its rectangles if there are
+/// any. Indexes count Unicode characters from 0. Slides and sheets have an empty `page` and a
+/// member of their own instead.
 pub fn layout(place: &ChunkPlace, boxes: &[PageBox]) -> String {
     let mut layout = json!({
         "offsets": {
@@ -123,7 +123,7 @@ pub fn layout(place: &ChunkPlace, boxes: &[PageBox]) -> String {
     layout.to_string()
 }
 
-/// The page of a chunk as a number, where its format has pages.
+/// Returns the page, slide or sheet number of a chunk, if its format has any.
 pub fn page_number(place: &ChunkPlace) -> Option<u32> {
     match place.page {
         PageRef::Page(page) | PageRef::Slide(page) | PageRef::Sheet(page) => Some(page),

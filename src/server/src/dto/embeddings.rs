@@ -1,4 +1,4 @@
-//! Client vectors (API 3.1 #10, #11, 3.2 #13, 3.4).
+//! Client-supplied vectors (API 3.1 #10, #11, 3.2 #13, 3.4).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -80,18 +80,18 @@ static MAX_CHUNKS: Field = Field::body(
     "Number of results wanted.",
 );
 
-/// `POST /upload/upload_embeddings`.
+/// Input of `POST /upload/upload_embeddings`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UploadEmbeddings {
     /// Destination scope.
     pub scope: Scope,
     /// Id of the batch; generated when `None`.
     pub file_id: Option<SourceId>,
-    /// The rows.
+    /// The vectors to store.
     pub vectors: Vectors,
-    /// A chunk id for each row; derived when `None`.
+    /// One chunk id per row; derived when `None`.
     pub ids: Option<Vec<SourceId>>,
-    /// Metadata for each row.
+    /// Metadata of each row.
     pub metadata: Option<Vec<Option<Metadata>>>,
 }
 
@@ -122,12 +122,12 @@ impl Request for UploadEmbeddings {
     }
 }
 
-/// `PATCH /upload/update_embeddings`.
+/// Input of `PATCH /upload/update_embeddings`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateEmbeddings {
     /// Scope addressed.
     pub scope: Scope,
-    /// The new vectors with their chunk ids, in request order, no id twice.
+    /// The new vectors with their chunk ids, in request order and without repetitions.
     pub vectors: Vectors,
 }
 
@@ -141,12 +141,13 @@ impl Request for UpdateEmbeddings {
     }
 }
 
-/// Chunk ids in a scope: `DELETE /embeddings/delete`, `POST /embeddings/retrieve_by_ids`.
+/// Input of operations on chunk ids: `DELETE /embeddings/delete`, `POST
+/// /embeddings/retrieve_by_ids`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedChunks {
     /// Scope addressed.
     pub scope: Scope,
-    /// The ids as sent; one that cannot be a chunk id is simply unknown.
+    /// The ids as sent; one that is not a valid chunk id is treated as unknown.
     pub chunk_ids: Vec<String>,
 }
 
@@ -160,18 +161,18 @@ impl Request for NamedChunks {
     }
 }
 
-/// `POST /embeddings/search`.
+/// Input of `POST /embeddings/search`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchEmbeddings {
     /// Scope to search.
     pub scope: Scope,
     /// The query vectors.
     pub queries: Vectors,
-    /// Results wanted.
+    /// Maximum number of results.
     pub max_chunks: usize,
     /// Condition on the metadata of vectors.
     pub filter: Filter,
-    /// Parts wanted of each result.
+    /// Optional parts to include with each result.
     pub parts: VectorParts,
 }
 
@@ -210,18 +211,18 @@ fn vector_parts(fields: &mut Fields) -> Result<VectorParts, ApiError> {
     Ok(VectorParts { metadata, vector: fields.boolean(&WITH_VECTORS)? })
 }
 
-/// `POST /embeddings/scroll`.
+/// Input of `POST /embeddings/scroll`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScrollEmbeddings {
     /// Scope to list.
     pub scope: Scope,
     /// Condition on the metadata of vectors.
     pub filter: Filter,
-    /// Vectors wanted.
+    /// Maximum number of vectors per page.
     pub limit: usize,
-    /// The end of the page before.
+    /// The cursor returned with the previous page.
     pub cursor: Option<String>,
-    /// Parts wanted of each vector.
+    /// Optional parts to include with each vector.
     pub parts: VectorParts,
 }
 
@@ -352,7 +353,8 @@ pub struct EmbeddingHits {
 }
 
 impl EmbeddingHits {
-    /// Merges the lists: best score of each chunk, up to `max_chunks`, ties by id.
+    /// Merges the result lists: keeps the best score of each chunk, up to `max_chunks`, and breaks
+    /// ties by id.
     pub fn merge(results: Vec<Vec<ScoredChunk>>, max_chunks: usize) -> Self {
         let mut best: BTreeMap<&str, f32> = BTreeMap::new();
         for hit in results.iter().flatten() {
@@ -360,7 +362,7 @@ impl EmbeddingHits {
             *score = score.max(hit.score);
         }
         let merged: Vec<(String, f32)> = match results.as_slice() {
-            // One query keeps its own order, whatever rule broke its ties.
+            // The results of a single query keep their order, however ties were broken.
             [only] => only.iter().map(|hit| (hit.chunk_id.clone(), hit.score)).collect(),
             _ => {
                 let mut merged: Vec<(String, f32)> =

@@ -1,4 +1,4 @@
-//! Filters of a search (API 5.3, 5.6).
+//! Filters of searches (API 5.3, 5.6).
 
 use crate::error::ApiError;
 use crate::request::{Field, Fields, Kind};
@@ -22,8 +22,8 @@ pub(super) static CONTEXT_LIST: Field = Field::body(
 )
 .or(&["source_ids", "file_ids", "ids"]);
 
-/// The filter maps of a search and its `context_list`, parsed. A wrong one is 400 whether or not
-/// the tenant exists; the tenant's schema is checked when the search runs.
+/// Parses the filter maps of a search and its `context_list`. An invalid filter is a 400 whether or
+/// not the tenant exists; the tenant's schema is checked when the search runs.
 pub(super) fn read_filter(fields: &mut Fields) -> Result<RequestFilter, ApiError> {
     let sources = fields.source_ids(&CONTEXT_LIST)?.filter(|list| !list.is_empty());
     let tenant = fields.filter(&TENANT_FILTER)?;

@@ -1,4 +1,5 @@
-//! Facts that an uploader gives of a document or text: title, address, date and language (API 9.6).
+//! Attributes that an uploader states for a document or text: title, address, date and language
+//! (API 9.6).
 
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ const SOURCE_TIME: &str = "Date of the document, used for recency and as \
     `source_last_updated_time`: epoch seconds or RFC 3339, from 1970 to 9999.";
 const LANGUAGE: &str = "Language of the document: a BCP 47 tag such as `en` or `pt-BR`.";
 
-/// The fields of one document or text.
+/// The fields that state the attributes of one document or text.
 pub(super) struct GivenFields {
     title: &'static Field,
     url: &'static Field,
@@ -71,10 +72,10 @@ pub(super) static LANGUAGES: Field = Field::form(
     "One language for all files, or one a file, as a JSON array or repeated parts.",
 );
 
-/// Reads what is given of one document.
+/// Reads the attributes of one document.
 ///
 /// # Errors
-/// 400 for a field of another type or beyond its limit.
+/// 400 for a wrong type or a value beyond its limit.
 pub(super) fn origin(fields: &mut Fields, of: &GivenFields) -> Result<Origin, ApiError> {
     let mut line = |field: &'static Field| {
         let text = fields.text(field)?.unwrap_or_default();
@@ -97,7 +98,7 @@ pub(super) fn origin(fields: &mut Fields, of: &GivenFields) -> Result<Origin, Ap
     Ok(Origin { url, detail, ..Origin::default() })
 }
 
-/// As [`origin`] for an update, which keeps what is not given.
+/// As [`origin`], for an update, in which absent attributes keep their stored values.
 ///
 /// # Errors
 /// As [`origin`].
@@ -107,10 +108,10 @@ pub(super) fn origin_of_update(fields: &mut Fields, of: &GivenFields) -> Result<
     Ok(origin)
 }
 
-/// The facts given of each of `count` files; a wrong value is the error of its file alone.
+/// Reads the attributes of `count` files. An invalid value is an error of its file only.
 ///
 /// # Errors
-/// 400 for a list of another length or for text that begins like a list and is none.
+/// 400 for a list of the wrong length, or for text that starts like a JSON list but is not one.
 pub(super) fn origins_of_files(
     fields: &Fields,
     count: usize,
@@ -128,7 +129,7 @@ pub(super) fn origins_of_files(
     Ok((0..count).map(of_file).collect())
 }
 
-/// The value of each file; empty where there is none.
+/// Returns the value for each file; empty if there is none.
 fn of_each(fields: &Fields, field: &'static Field, count: usize) -> Result<Vec<String>, ApiError> {
     let parts = fields.form_texts(field)?;
     let texts: Vec<String> = match parts.as_slice() {
@@ -156,8 +157,8 @@ fn text_of(value: Value) -> String {
     }
 }
 
-/// Whether a text has the form of an absolute URI (RFC 3986 3): a scheme, a colon and more, without
-/// white space.
+/// Whether a text looks like an absolute URI (RFC 3986 3): a scheme, a colon and a non-empty rest,
+/// without white space.
 fn is_absolute(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once(':') else { return false };
     let is_of_scheme = |b: u8| b.is_ascii_alphanumeric() || b"+-.".contains(&b);

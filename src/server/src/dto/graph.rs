@@ -85,14 +85,14 @@ pub struct ExtraContext {
     pub chunk_relations: Vec<Triplet>,
 }
 
-/// `POST /list/graph_relations_by_id`.
+/// Input of `POST /list/graph_relations_by_id`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelationsById {
     /// Scope addressed.
     pub scope: Scope,
-    /// The sources in request order, duplicates once.
+    /// The sources in request order, without duplicates.
     pub source_ids: Vec<SourceId>,
-    /// Greatest number of triplets in all.
+    /// Maximum number of triplets in total.
     pub limit: usize,
 }
 

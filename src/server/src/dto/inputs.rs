@@ -1,4 +1,4 @@
-//! Fields that many operations share.
+//! Input fields shared by many operations.
 
 use std::collections::HashSet;
 
@@ -15,15 +15,15 @@ const TENANT_DOC: &str = "The tenant.";
 const SUB_TENANT_DOC: &str = "Sub-tenant; absent and empty mean `default`.";
 const METADATA_DOC: &str = "Free-form map: 64 KiB, depth 8, keys up to 128 characters.";
 
-/// Other names of `file_id`, where one source is meant: any of the three stands for the others.
+/// Aliases of `file_id` where one source is addressed: all three names are accepted.
 pub(super) const OTHER_THAN_FILE_ID: &[&str] = &["source_id", "id"];
-/// Other names of `source_id`, where one source is meant.
+/// Aliases of `source_id` where one source is addressed.
 pub(super) const OTHER_THAN_SOURCE_ID: &[&str] = &["file_id", "id"];
-/// Other names of `id`, where one source is meant.
+/// Aliases of `id` where one source is addressed.
 pub(super) const OTHER_THAN_ID: &[&str] = &["file_id", "source_id"];
-/// Other names of `source_ids`.
+/// Aliases of `source_ids`.
 pub(super) const OTHER_THAN_SOURCE_IDS: &[&str] = &["file_ids", "ids"];
-/// Other names of `file_ids`.
+/// Aliases of `file_ids`.
 pub(super) const OTHER_THAN_FILE_IDS: &[&str] = &["source_ids", "ids"];
 
 pub(super) static TENANT_QUERY: Field =
@@ -51,7 +51,7 @@ pub(super) static SOURCE_ID_QUERY: Field =
         .required();
 pub(super) static TENANT_METADATA: Field =
     Field::body("tenant_metadata", Kind::Metadata, METADATA_DOC);
-/// The older name of a document's map (API 2.3).
+/// The former name of the document metadata map (API 2.3).
 pub(super) const OTHER_THAN_DOCUMENT_METADATA: &[&str] = &["metadata"];
 pub(super) static DOCUMENT_METADATA: Field =
     Field::body("document_metadata", Kind::Metadata, METADATA_DOC).or(OTHER_THAN_DOCUMENT_METADATA);
@@ -70,23 +70,24 @@ pub(super) static CONTENT: Field = Field::body(
 /// One entry of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchItem<T> {
-    /// Its content, or the error that fails it alone.
+    /// The content of the entry, or the error that fails only this entry.
     pub content: Result<T, ApiError>,
-    /// Its name in the answer; empty where only its id can name it.
+    /// Name of the entry in the response; empty if it is identified by its id alone.
     pub name: String,
-    /// Its id; generated when `None`.
+    /// Id of the source; generated when `None`.
     pub id: Option<SourceId>,
-    /// Map of the tenant's schema; `None` in an update keeps what is stored.
+    /// Values of the tenant's schema; in an update, `None` keeps the stored map.
     pub tenant_metadata: Option<Metadata>,
-    /// Map of the document; `None` in an update keeps what is stored.
+    /// Metadata of the document; in an update, `None` keeps the stored map.
     pub document_metadata: Option<Metadata>,
 }
 
 impl<T> BatchItem<T> {
-    /// An entry whose id stands in `id`; `read` takes name and content from its other members.
+    /// Reads an entry with its id from the field `id`; `read` extracts name and content from the
+    /// other members.
     ///
     /// # Errors
-    /// That of a metadata map, which fails the whole request.
+    /// An invalid metadata map, which fails the whole request.
     pub(super) fn read(
         item: Item,
         id: &Field,
@@ -114,10 +115,10 @@ impl<T> BatchItem<T> {
     }
 }
 
-/// Reads the entries of a batch; their ids must differ.
+/// Reads the entries of a batch, whose ids must be distinct.
 ///
 /// # Errors
-/// 400 for a count, an id that occurs twice or a wrong metadata map.
+/// 400 for a wrong number of entries, a repeated id or an invalid metadata map.
 pub(super) fn batch_items<T>(
     fields: &mut Fields,
     field: &Field,
@@ -129,33 +130,33 @@ pub(super) fn batch_items<T>(
     Ok(items)
 }
 
-/// The scope of an operation with its ids in the query string.
+/// Reads the scope of an operation that takes its ids in the query string.
 pub(super) fn query_scope(fields: &mut Fields) -> Result<Scope, ApiError> {
     fields.scope(&TENANT_QUERY, &SUB_TENANT_QUERY)
 }
 
-/// The scope of an operation with its ids in the JSON body.
+/// Reads the scope of an operation that takes its ids in the JSON body.
 pub(super) fn body_scope(fields: &mut Fields) -> Result<Scope, ApiError> {
     fields.scope(&TENANT_BODY, &SUB_TENANT_BODY)
 }
 
-/// A tenant alone.
+/// Reads a tenant without a sub-tenant.
 pub(super) fn tenant(fields: &mut Fields, field: &Field) -> Result<Option<TenantId>, ApiError> {
     fields.tenant(field)
 }
 
-/// A source id.
+/// Reads a source id.
 pub(super) fn source_id(fields: &mut Fields, field: &Field) -> Result<Option<SourceId>, ApiError> {
     fields.id(field, SourceId::parse_field)
 }
 
-/// A source id that must be there.
+/// Reads a required source id.
 pub(super) fn required_source_id(fields: &mut Fields, field: &Field) -> Result<SourceId, ApiError> {
     source_id(fields, field)?.ok_or_else(|| ApiError::internal("a required id was not enforced"))
 }
 
-/// The id of an upload: its own, else a non-empty string `document_metadata.file_id`, else none.
-/// The map stood at `location`.
+/// Returns the id of an upload: its own, else a non-empty string `document_metadata.file_id`, else
+/// none. `location` is where the metadata map was sent.
 pub(super) fn chosen_id(
     file_id: Option<SourceId>,
     document_metadata: Option<&Metadata>,
@@ -171,10 +172,10 @@ pub(super) fn chosen_id(
     }
 }
 
-/// Refuses a batch in which an id occurs twice. The entries of `field` have these ids, or none.
+/// Refuses a batch that repeats an id. The entries of `field` have these ids, or none.
 ///
 /// # Errors
-/// `duplicate_id` names the id and the second entry.
+/// `duplicate_id`, naming the id and its second entry.
 pub(super) fn check_distinct<'a>(
     field: &Field,
     ids: impl Iterator<Item = Option<&'a SourceId>>,

@@ -12,7 +12,7 @@ use lodestone_types::access::{KeyScope, TenantGrant};
 use lodestone_types::id::InvalidIdentifier;
 use lodestone_types::{Role, SubTenantId, Timestamp, limits};
 
-/// Tenants that one key may list.
+/// Maximum number of tenants that one key may list.
 const TENANTS_MAX: usize = limits::SOURCE_IDS_MAX;
 
 static NAME: Field = Field::body(
@@ -46,16 +46,16 @@ static SUB_TENANTS: Field = Field::body(
     "Sub-tenants that it reaches; absent: all.",
 );
 
-/// `POST /admin/api_keys`.
+/// Input of `POST /admin/api_keys`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateKey {
-    /// Text for people.
+    /// Description for people.
     pub name: String,
     /// Role of the key.
     pub role: Role,
-    /// Tenants and sub-tenants that it reaches.
+    /// Tenants and sub-tenants that the key can reach.
     pub scope: KeyScope,
-    /// Time of expiry; `None`: never.
+    /// Time of expiry; `None` if the key never expires.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -72,7 +72,7 @@ impl Request for CreateKey {
     }
 }
 
-/// The tenants that a request lists; all of them where it does not.
+/// Reads the tenants that a request lists; all tenants if it lists none.
 pub(super) fn scope(fields: &mut Fields) -> Result<KeyScope, ApiError> {
     let Some(items) = fields.items(&TENANTS)? else { return Ok(KeyScope::AllTenants) };
     Ok(KeyScope::Tenants(each(&TENANTS, items, tenant_grant)?))
@@ -95,7 +95,7 @@ fn tenant_grant(item: Item) -> Result<TenantGrant, ApiError> {
     Ok(TenantGrant { tenant, sub_tenants: Some(sub_tenants) })
 }
 
-/// `DELETE /admin/api_keys/{key_id}`.
+/// Input of `DELETE /admin/api_keys/{key_id}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevokeKey {
     /// The public id of the key.
@@ -137,7 +137,7 @@ pub struct KeyView {
 }
 
 impl KeyView {
-    /// The tenants of a scope in the form of the wire.
+    /// Converts the tenants of a scope to their response type; `None` for all tenants.
     pub fn tenants_of(scope: &KeyScope) -> Option<Vec<KeyTenant>> {
         let KeyScope::Tenants(grants) = scope else { return None };
         let view = |grant: &TenantGrant| KeyTenant {

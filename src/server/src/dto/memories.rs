@@ -71,12 +71,13 @@ static MESSAGE: Field = Field::body(
 )
 .required();
 
-/// All texts of a conversation together have a limit in bytes; one alone needs no other.
+/// Text of a conversation. The whole conversation is limited in bytes, so a single text needs no
+/// limit of its own.
 const SAID: Kind = Kind::Text { chars_max: limits::BODY_BYTES_MAX, is_filled: false };
 static USER: Field = Field::body("user", SAID, "Text of the user.").required();
 static ASSISTANT: Field = Field::body("assistant", SAID, "Text of the assistant.").required();
 
-/// One exchange of user and assistant.
+/// One exchange between user and assistant.
 struct Exchange {
     user: String,
     assistant: String,
@@ -90,29 +91,29 @@ impl Exchange {
     }
 }
 
-/// `POST /user_memory/add_user_memory`.
+/// Input of `POST /user_memory/add_user_memory`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AddMemory {
     /// Destination scope.
     pub scope: Scope,
-    /// Its id; generated when `None`.
+    /// Id of the memory; generated when `None`.
     pub id: Option<SourceId>,
-    /// Its text.
+    /// Text of the memory.
     pub content: String,
-    /// Seconds until its end.
+    /// Lifetime in seconds; `None` if it never expires.
     pub life_seconds: Option<u64>,
-    /// Instructions for condensing it, where that is wanted.
+    /// Instructions for condensing the memory, if that was requested.
     pub inferring: Option<Inferring>,
-    /// All that was sent about it.
+    /// All metadata sent with it.
     pub sent: Metadata,
 }
 
 /// Instructions for condensing a memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inferring {
-    /// Name of the user it is about; possibly empty.
+    /// Name of the user whom the memory is about; possibly empty.
     pub user_name: String,
-    /// Instructions for condensing; possibly empty.
+    /// Free-text instructions; possibly empty.
     pub instructions: String,
 }
 
@@ -158,7 +159,7 @@ impl Request for AddMemory {
     }
 }
 
-/// Exchanges as one text, one speaker a line.
+/// Formats exchanges as one text with one line per speaker.
 fn conversation(pairs: &[Exchange], user_name: Option<&str>) -> Result<String, ApiError> {
     let user = user_name.map(str::trim).filter(|name| !name.is_empty()).unwrap_or("User");
     let mut lines = Vec::with_capacity(2 * pairs.len());
@@ -182,7 +183,7 @@ fn conversation(pairs: &[Exchange], user_name: Option<&str>) -> Result<String, A
     Ok(text)
 }
 
-/// `GET /user_memory/list_user_memories`.
+/// Input of `GET /user_memory/list_user_memories`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListMemories {
     /// Scope addressed.
@@ -197,12 +198,12 @@ impl Request for ListMemories {
     }
 }
 
-/// `DELETE /user_memory/delete_user_memory`.
+/// Input of `DELETE /user_memory/delete_user_memory`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteMemory {
     /// Scope addressed.
     pub scope: Scope,
-    /// The memory.
+    /// Id of the memory.
     pub id: SourceId,
 }
 
@@ -216,16 +217,16 @@ impl Request for DeleteMemory {
     }
 }
 
-/// `POST /user_memory/retrieve_user_memory`.
+/// Input of `POST /user_memory/retrieve_user_memory`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetrieveMemories {
     /// Scope addressed.
     pub scope: Scope,
-    /// Memories at most; `None`: the server decides.
+    /// Maximum number of memories; `None` leaves it to the server.
     pub max_count: Option<usize>,
     /// The query.
     pub query: String,
-    /// The caller.
+    /// Name of the user.
     pub user_name: Option<String>,
 }
 
@@ -243,12 +244,12 @@ impl Request for RetrieveMemories {
     }
 }
 
-/// `POST /user_memory/generate_user_memory`.
+/// Input of `POST /user_memory/generate_user_memory`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenerateMemories {
     /// Destination scope.
     pub scope: Scope,
-    /// Message of the user.
+    /// The user's message.
     pub message: String,
     /// Name of the user.
     pub user_name: Option<String>,
@@ -266,7 +267,7 @@ impl Request for GenerateMemories {
     }
 }
 
-/// A name that is not blank.
+/// Reads the user's name, unless it is blank.
 fn named(fields: &mut Fields) -> Result<Option<String>, ApiError> {
     Ok(fields.text(&USER_NAME)?.filter(|name| !name.trim().is_empty()))
 }

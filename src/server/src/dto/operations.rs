@@ -18,18 +18,18 @@ pub(super) static LIMIT: Field = Field::query(
     "Entries per page.",
 );
 
-/// `GET /jobs`.
+/// Input of `GET /jobs`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListJobs {
-    /// Of this tenant; `None` is every tenant in the key's scope.
+    /// Restricts the list to this tenant; `None` covers every tenant in the key's scope.
     pub tenant: Option<TenantId>,
-    /// Of this sub-tenant; `None` is every one in the key's scope.
+    /// Restricts the list to this sub-tenant; `None` covers every sub-tenant in the key's scope.
     pub sub_tenant: Option<SubTenantId>,
-    /// In this state.
+    /// Restricts the list to this state.
     pub status: Option<JobStatus>,
-    /// Entries of one page.
+    /// Maximum number of entries per page.
     pub limit: usize,
-    /// Cursor at which the page begins.
+    /// The cursor returned with the previous page.
     pub cursor: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl Request for ListJobs {
 
 static JOB_ID: Field = Field::path("job_id", Kind::Identifier, "The job.");
 
-/// `GET /jobs/{job_id}/events`.
+/// Input of `GET /jobs/{job_id}/events`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneJob {
     /// Id of the job.
@@ -76,14 +76,14 @@ static OF_SUB_TENANT: Field = Field::query(
     "The sub-tenant that the job has to be of; absent: any.",
 );
 
-/// `POST /jobs/{job_id}/retry`.
+/// Input of `POST /jobs/{job_id}/retry`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryJob {
     /// Id of the job.
     pub job_id: String,
-    /// The tenant that it has to be of; `None` is every tenant in the key's scope.
+    /// The tenant that the job must belong to; `None` allows every tenant in the key's scope.
     pub tenant: Option<TenantId>,
-    /// The sub-tenant that it has to be of; `None` is every one.
+    /// The sub-tenant that the job must belong to; `None` allows every one.
     pub sub_tenant: Option<SubTenantId>,
 }
 

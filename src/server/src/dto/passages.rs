@@ -12,7 +12,7 @@ use crate::request::{Field, Fields, Kind, Request};
 use lodestone_engine::query::Passage;
 use lodestone_types::{Scope, SourceId};
 
-/// Chunks of one answer.
+/// Maximum number of chunks per response.
 const LIMIT_MAX: u64 = 200;
 const LIMIT_DEFAULT: u64 = 50;
 
@@ -34,18 +34,18 @@ static LIMIT: Field = Field::body(
     "Number of chunks. Fewer come back where their text has more than 1 MiB.",
 );
 
-/// `POST /list/chunks`.
+/// Input of `POST /list/chunks`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListChunks {
     /// Scope addressed.
     pub scope: Scope,
     /// The source.
     pub file_id: SourceId,
-    /// Page, slide or sheet.
+    /// Restricts the list to this page, slide or sheet.
     pub page: Option<u32>,
-    /// Chunks passed over.
+    /// Number of chunks to skip.
     pub offset: usize,
-    /// Chunks at most.
+    /// Maximum number of chunks.
     pub limit: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Pictures of pages (API 9.10).
+//! Rendered pages (API 9.10).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use lodestone_extract::Drawing;
 use lodestone_types::{PageArea, Scope, SourceId, limits};
 
 const WIDTH_DEFAULT: u64 = 1024;
-/// Points of a coordinate, on either side of the page's corner.
+/// Largest coordinate in points, in either direction from the page's corner.
 const COORDINATE_MAX: f64 = 1.0e6;
 
 static FILE_ID: Field =
@@ -60,16 +60,16 @@ static RETURN_CONTENT: Field = Field::body(
     "Whether the picture itself is wanted; false gives a signed URL.",
 );
 
-/// `POST /fetch/page_image`.
+/// Input of `POST /fetch/page_image`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PageImage {
     /// Scope addressed.
     pub scope: Scope,
     /// The source.
     pub file_id: SourceId,
-    /// The page, its width, and the marks on it.
+    /// The page, its width in pixels, and the marks to draw on it.
     pub drawing: Drawing,
-    /// Whether the picture itself is wanted, not a URL.
+    /// Whether to return the image itself rather than a URL.
     pub return_content: bool,
 }
 
@@ -104,7 +104,7 @@ impl Request for PageImage {
     }
 }
 
-/// The page of a rectangle, if it names one, and its area.
+/// Reads one marked rectangle: its page, if it names one, and its area.
 fn mark(item: Item) -> Result<(Option<u64>, PageArea), ApiError> {
     let mut fields = item.fields()?;
     let mut points = |field: &Field| {

@@ -1,4 +1,4 @@
-//! Changing the embedding model (operators only).
+//! Changes of the embedding model, which are reserved to operators.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,7 +24,7 @@ static TO: Field = Field::body(
     "Name of the model that start moves the tenant to; absent: the one chosen for it, or else that \
      of new tenants.",
 );
-/// Characters of a model's name: it is that of a directory.
+/// Longest model name in characters; it is also the name of a directory.
 pub(super) const NAME_CHARS_MAX: usize = 255;
 static DRY_RUN: Field = Field::body(
     "dry_run",
@@ -32,14 +32,14 @@ static DRY_RUN: Field = Field::body(
     "Measure what start would be, and change nothing.",
 );
 
-/// `POST /admin/reembed`.
+/// Input of `POST /admin/reembed`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reembed {
-    /// This tenant alone.
+    /// Restricts the operation to this tenant.
     pub tenant: Option<TenantId>,
-    /// The order.
+    /// The action requested.
     pub action: ReembedAction,
-    /// Name of the model to move to.
+    /// Name of the new model.
     pub to: Option<String>,
 }
 
@@ -72,10 +72,10 @@ impl Request for Reembed {
     }
 }
 
-/// `GET /admin/reembed`.
+/// Input of `GET /admin/reembed`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReembedQuery {
-    /// This tenant alone.
+    /// Restricts the status to this tenant.
     pub tenant: Option<TenantId>,
 }
 

@@ -17,9 +17,9 @@ use lodestone_types::{Scope, limits};
 
 const QUERY_TEXT: Kind = Kind::Text { chars_max: limits::QUERY_CHARS_MAX, is_filled: true };
 const RESULTS_MAX: u64 = limits::RESULTS_MAX as u64;
-/// Greatest `offset`: ten pages of the greatest size. Further results are found by a filter.
+/// Largest `offset`: ten pages of the maximum size. A filter is needed to reach further results.
 const OFFSET_MAX: u64 = 10_000;
-/// Keys of one search that are counted.
+/// Maximum number of metadata keys counted per search.
 const FACETS_MAX: usize = 20;
 const IGNORED_DOC: &str = "Accepted without effect; named in metadata.ignored_parameters.";
 
@@ -171,7 +171,7 @@ static AUTO_AGENT_ROUTING: Field =
 static SEARCH_MODES: Field =
     Field::body("search_modes", Kind::Texts { min: 0, max: 100 }, IGNORED_DOC).without_effect();
 
-/// The fields that retrieve and qna share, and whether scores are to be explained.
+/// Reads the fields shared by retrieve and qna, and whether scores are to be explained.
 fn read_search(
     fields: &mut Fields,
     query: String,
@@ -211,7 +211,7 @@ fn read_search(
     Ok((request, explain))
 }
 
-/// The conversation so far: a session or the turns themselves.
+/// Reads the conversation so far: a session or the turns themselves.
 fn read_conversation(fields: &mut Fields) -> Result<Conversation, ApiError> {
     let session = fields.id(&SESSION_ID, SessionId::parse_field)?;
     let turn = |item: Item| {
@@ -231,16 +231,16 @@ fn read_conversation(fields: &mut Fields) -> Result<Conversation, ApiError> {
     }
 }
 
-/// `POST /search/retrieve`.
+/// Input of `POST /search/retrieve`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retrieve {
     /// Scope to search.
     pub scope: Scope,
     /// The search.
     pub request: RetrieveRequest,
-    /// The conversation before it.
+    /// The conversation that precedes it.
     pub conversation: Conversation,
-    /// Whether scores are explained.
+    /// Whether to explain scores.
     pub explain: bool,
 }
 
@@ -266,16 +266,16 @@ impl Request for Retrieve {
     }
 }
 
-/// `POST /search/full-text-search`.
+/// Input of `POST /search/full-text-search`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FullTextSearch {
     /// Scope to search.
     pub scope: Scope,
     /// The search.
     pub request: FullTextRequest,
-    /// Whether counts are wanted, and with them the object instead of the list.
+    /// Whether to count facet values, which also turns the response from a list into an object.
     pub has_facets: bool,
-    /// Whether chunks say where the words stand.
+    /// Whether to return the positions of matched words.
     pub has_highlights: bool,
 }
 
@@ -313,32 +313,32 @@ impl Request for FullTextSearch {
     }
 }
 
-/// `POST /search/qna`.
+/// Input of `POST /search/qna`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Qna {
     /// Scope to search.
     pub scope: Scope,
-    /// The conversation before it.
+    /// The conversation that precedes the question.
     pub conversation: Conversation,
     /// The search; its query is the question.
     pub request: RetrieveRequest,
-    /// Whether scores are explained.
+    /// Whether to explain scores.
     pub explain: bool,
-    /// Whether an answer is wanted, not only its context.
+    /// Whether to write an answer, rather than only return its context.
     pub ai_generation: bool,
-    /// Whether chunks are wanted; always true without generation.
+    /// Whether to return chunks; always true without generation.
     pub highlight_chunks: bool,
-    /// Whether the answer is an event stream.
+    /// Whether to stream the answer as events.
     pub stream: bool,
-    /// Passed to the generator; possibly empty.
+    /// User name for the generator; possibly empty.
     pub user_name: String,
-    /// Passed to the generator; possibly empty.
+    /// Instructions for the generator; possibly empty.
     pub user_instructions: String,
-    /// Whether the question may be split.
+    /// Whether the question may be split into several searches.
     pub multi_step_reasoning: bool,
-    /// Passed to the generator.
+    /// Sampling parameters for the generator.
     pub sampling: Sampling,
-    /// Passed to the generator.
+    /// Tools that the generator may call.
     pub tools: Option<Tools>,
 }
 

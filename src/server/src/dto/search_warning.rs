@@ -1,4 +1,4 @@
-//! Warnings in the answers of searches.
+//! Warnings in search responses.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -54,7 +54,7 @@ static FILE_TYPE: Field = Field::body(
     "Accepted without effect.",
 )
 .without_effect();
-/// More than any request line holds, so that no token is refused in another way than a false one.
+/// Longer than any request line, so that every invalid token is refused in the same way.
 const TOKEN_CHARS_MAX: usize = 64 << 10;
 static TOKEN: Field = Field::path(
     "token",
@@ -67,12 +67,12 @@ static RETURN_CONTENT: Field = Field::body(
     "Whether the content itself is wanted; false gives a signed URL.",
 );
 
-/// `DELETE /upload/delete_source` and `/delete_source`.
+/// Input of `DELETE /upload/delete_source` and `/delete_source`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteSources {
     /// Scope addressed.
     pub scope: Scope,
-    /// The sources; unknown ones are no error.
+    /// The sources to delete; unknown ones are not an error.
     pub source_ids: Vec<SourceId>,
 }
 
@@ -86,16 +86,16 @@ impl Request for DeleteSources {
     }
 }
 
-/// `GET /list/sources`.
+/// Input of `GET /list/sources`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListSources {
     /// Scope addressed.
     pub scope: Scope,
-    /// Entries of one page; `None` lists everything.
+    /// Maximum number of entries per page; `None` lists everything.
     pub limit: Option<usize>,
-    /// Cursor at which the page begins.
+    /// The cursor returned with the previous page.
     pub cursor: Option<String>,
-    /// Only sources in this state.
+    /// Restricts the list to sources in this state.
     pub status: Option<JobStatus>,
 }
 
@@ -112,12 +112,12 @@ impl Request for ListSources {
     }
 }
 
-/// `POST /list/sources_by_id`.
+/// Input of `POST /list/sources_by_id`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourcesById {
     /// Scope addressed.
     pub scope: Scope,
-    /// The sources in request order, duplicates once.
+    /// The sources in request order, without duplicates.
     pub source_ids: Vec<SourceId>,
 }
 
@@ -133,14 +133,14 @@ impl Request for SourcesById {
     }
 }
 
-/// `POST /fetch/fetch_content`.
+/// Input of `POST /fetch/fetch_content`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FetchContent {
     /// Scope addressed.
     pub scope: Scope,
     /// The source.
     pub file_id: SourceId,
-    /// Whether the content itself is wanted, not a URL.
+    /// Whether to return the content itself rather than a URL.
     pub return_content: bool,
 }
 
@@ -156,10 +156,10 @@ impl Request for FetchContent {
     }
 }
 
-/// `GET /fetch/download/{token}`.
+/// Input of `GET /fetch/download/{token}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Download {
-    /// Name of the original and the URL that opens it.
+    /// The signed token that identifies the original and grants access to it.
     pub token: String,
 }
 

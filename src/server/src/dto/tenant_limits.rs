@@ -1,4 +1,4 @@
-//! Limits of tenants, and their use (API 3.3).
+//! Tenant limits and usage (API 3.3).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,19 +38,19 @@ pub(super) static MAX_BYTES: Field = Field::body(
     Kind::Integer { min: 0, max: LIMIT_MAX, default: None },
     "Bytes of originals that the tenant may store; absent or null: as the settings say.",
 );
-/// Largest whole number that every JSON reader keeps exactly.
+/// Largest integer that every JSON parser represents exactly.
 const LIMIT_MAX: u64 = (1 << 53) - 1;
 
-/// `POST /admin/tenant_limits`.
+/// Input of `POST /admin/tenant_limits`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetTenantLimits {
-    /// Tenant that is limited.
+    /// The tenant to limit.
     pub tenant: TenantId,
-    /// Its limits; `None` follows the settings.
+    /// Its limits; `None` falls back to the server's settings.
     pub limits: TenantLimits,
 }
 
-/// The limits that a request sets.
+/// Reads the limits that a request sets.
 pub(super) fn tenant_limits(fields: &mut Fields) -> Result<TenantLimits, ApiError> {
     Ok(TenantLimits {
         sources: fields.integer(&MAX_SOURCES)?,

@@ -65,7 +65,7 @@ static SEARCHABLE: Field = Field::body(
 static FILTERABLE: Field =
     Field::body("filterable", Kind::Boolean { default: true }, "Whether filters may name it.");
 
-/// A request that names a tenant: `GET /tenant/sub_tenant_ids`, `GET /tenant/usage`.
+/// Input of operations that name a tenant: `GET /tenant/sub_tenant_ids`, `GET /tenant/usage`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedTenant {
     /// The tenant.
@@ -81,14 +81,14 @@ impl Request for NamedTenant {
     }
 }
 
-/// `POST /embeddings/create_tenant`.
+/// Input of `POST /embeddings/create_tenant`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateVectorTenant {
-    /// Its name.
+    /// Name of the tenant.
     pub tenant: TenantId,
-    /// Comparison of its vectors.
+    /// Similarity metric of its vectors.
     pub metric: Metric,
-    /// Its limits.
+    /// Limits of the tenant.
     pub limits: TenantLimits,
 }
 
@@ -104,10 +104,10 @@ impl Request for CreateVectorTenant {
     }
 }
 
-/// `GET /tenant/stats`.
+/// Input of `GET /tenant/stats`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TenantStats {
-    /// Tenant that is counted.
+    /// The scope to count.
     pub scope: Scope,
 }
 
@@ -119,10 +119,10 @@ impl Request for TenantStats {
     }
 }
 
-/// `DELETE /tenant/delete_sub_tenant`; never `default`.
+/// Input of `DELETE /tenant/delete_sub_tenant`; the sub-tenant is never `default`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteSubTenant {
-    /// Scope to delete.
+    /// The scope to delete.
     pub scope: Scope,
 }
 
@@ -140,14 +140,14 @@ impl Request for DeleteSubTenant {
     }
 }
 
-/// `POST /user/create_tenant`.
+/// Input of `POST /user/create_tenant`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateTenant {
-    /// Its name; generated when `None`.
+    /// Name of the tenant; generated when `None`.
     pub tenant: Option<TenantId>,
-    /// Its declared keys; `None` when there are none.
+    /// The metadata keys that it declares; `None` if there are none.
     pub schema: Option<TenantSchema>,
-    /// Its limits and its model.
+    /// Its limits and embedding model.
     pub plan: TenantPlan,
 }
 
@@ -174,7 +174,7 @@ impl Request for CreateTenant {
                 SchemaError::TooManyFields { .. } => ("too_many_items", ""),
                 SchemaError::WrongType { .. } => ("invalid_value", ""),
             };
-            // Of two with one key the second is the wrong one.
+            // If two fields declare the same key, the error points to the second.
             let at = schema.fields.iter().rposition(|field| field.key == key);
             let name = at.map_or(SCHEMA.name.to_owned(), |at| place(&SCHEMA, at));
             ApiError::invalid(reason, error.to_string()).at(Location::Body, &name)
@@ -198,10 +198,10 @@ fn schema_field(item: Item) -> Result<SchemaField, ApiError> {
     Ok(SchemaField { key, field_type, searchable, filterable })
 }
 
-/// `DELETE /tenant/delete`; confirmed.
+/// Input of `DELETE /tenant/delete`, with its confirmation checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeleteTenant {
-    /// Scope to delete.
+    /// The tenant to delete.
     pub tenant: TenantId,
 }
 
@@ -239,7 +239,7 @@ pub struct SchemaView {
 }
 
 impl SchemaView {
-    /// The view of a schema; `None` where nothing is declared.
+    /// Converts a schema; `None` if it declares no keys.
     pub fn of(schema: &TenantSchema) -> Option<Self> {
         let property = |field: &SchemaField| SchemaProperty {
             field_name: field.key.clone(),

@@ -1,4 +1,4 @@
-//! One text or document: upload, update, status (API 3.1).
+//! Uploads of single texts and documents: upload, update, status (API 3.1).
 
 use std::time::Duration;
 
@@ -34,18 +34,18 @@ static FILE_ID_QUERY: Field =
 static SOURCE_ID_BODY: Field =
     Field::body("source_id", Kind::Identifier, "The source.").or(OTHER_THAN_SOURCE_ID).required();
 
-/// `POST /upload/upload_text`.
+/// Input of `POST /upload/upload_text`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UploadText {
     /// Destination scope.
     pub scope: Scope,
     /// The text.
     pub content: String,
-    /// Its id; generated when `None`.
+    /// Id of the source; generated when `None`.
     pub file_id: Option<SourceId>,
-    /// Map of the tenant's schema.
+    /// Values of the tenant's schema.
     pub tenant_metadata: Option<Metadata>,
-    /// Map of the document.
+    /// Metadata of the document.
     pub document_metadata: Option<Metadata>,
     /// Title, address, date and language.
     pub origin: Origin,
@@ -69,20 +69,20 @@ impl Request for UploadText {
     }
 }
 
-/// `PATCH /upload/update_text`. Metadata of `None` keeps what is stored.
+/// Input of `PATCH /upload/update_text`. Metadata of `None` keeps the stored map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateText {
     /// Scope addressed.
     pub scope: Scope,
-    /// Source to replace; created when unknown.
+    /// The source to replace; created if unknown.
     pub source_id: SourceId,
     /// The new text.
     pub content: String,
-    /// The new map of the tenant's schema.
+    /// New values of the tenant's schema.
     pub tenant_metadata: Option<Metadata>,
-    /// The new map of the document.
+    /// New metadata of the document.
     pub document_metadata: Option<Metadata>,
-    /// Title, address, date and language; what is absent stays.
+    /// Title, address, date and language; absent ones keep their stored values.
     pub origin: Origin,
 }
 
@@ -103,18 +103,18 @@ impl Request for UpdateText {
     }
 }
 
-/// `POST /upload/upload_document`.
+/// Input of `POST /upload/upload_document`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UploadDocument {
     /// Destination scope.
     pub scope: Scope,
-    /// The document; not empty.
+    /// The document; never empty.
     pub file: UploadedFile,
-    /// Its id; generated when `None`.
+    /// Id of the source; generated when `None`.
     pub file_id: Option<SourceId>,
-    /// Map of the tenant's schema.
+    /// Values of the tenant's schema.
     pub tenant_metadata: Option<Metadata>,
-    /// Map of the document.
+    /// Metadata of the document.
     pub document_metadata: Option<Metadata>,
     /// Title, address, date and language.
     pub origin: Origin,
@@ -146,20 +146,20 @@ fn one_file(fields: &mut Fields) -> Result<UploadedFile, ApiError> {
     Ok(file)
 }
 
-/// `PATCH /upload/update_document`. Metadata of `None` keeps what is stored.
+/// Input of `PATCH /upload/update_document`. Metadata of `None` keeps the stored map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateDocument {
     /// Scope addressed.
     pub scope: Scope,
-    /// Source to replace; created when unknown.
+    /// The source to replace; created if unknown.
     pub source_id: SourceId,
-    /// The new document; not empty.
+    /// The new document; never empty.
     pub file: UploadedFile,
-    /// The new map of the tenant's schema.
+    /// New values of the tenant's schema.
     pub tenant_metadata: Option<Metadata>,
-    /// The new map of the document.
+    /// New metadata of the document.
     pub document_metadata: Option<Metadata>,
-    /// Title, address, date and language; what is absent stays.
+    /// Title, address, date and language; absent ones keep their stored values.
     pub origin: Origin,
 }
 
@@ -180,16 +180,16 @@ impl Request for UpdateDocument {
     }
 }
 
-/// `PATCH /upload/update_metadata`. A map of `None` stays as it is.
+/// Input of `PATCH /upload/update_metadata`. A map of `None` keeps the stored one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateMetadata {
     /// Scope addressed.
     pub scope: Scope,
     /// The source.
     pub source_id: SourceId,
-    /// The new map of the tenant's schema.
+    /// New values of the tenant's schema.
     pub tenant_metadata: Option<Metadata>,
-    /// The new map of the document.
+    /// New metadata of the document.
     pub document_metadata: Option<Metadata>,
 }
 
@@ -206,16 +206,16 @@ impl Request for UpdateMetadata {
     }
 }
 
-/// `POST` and `GET /upload/verify_processing`.
+/// Input of `POST` and `GET /upload/verify_processing`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerifyProcessing {
-    /// The tenant; `None` looks wherever the key may read.
+    /// The tenant; `None` searches all tenants that the key may read.
     pub tenant: Option<TenantId>,
-    /// The sub-tenant; `None` looks in `default` first, then in the others.
+    /// The sub-tenant; `None` searches `default` first, then the others.
     pub sub_tenant: Option<SubTenantId>,
     /// The source.
     pub file_id: SourceId,
-    /// Longest time to wait for the end of processing.
+    /// Maximum time to wait for the end of processing.
     pub wait: Duration,
 }
 
@@ -247,7 +247,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Whether processing has ended.
+    /// Whether processing has ended, successfully or not.
     pub fn is_settled(self) -> bool {
         matches!(self, Self::Success | Self::Errored)
     }
@@ -333,7 +333,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// The warnings of a version of a source.
+    /// Returns the warnings recorded for a version of a source.
     pub fn of(record: &SourceRecord) -> Vec<Self> {
         let shown = |warning: lodestone_types::Warning| {
             let lodestone_types::Warning { code, message, pages } = warning;
@@ -343,7 +343,7 @@ impl Warning {
     }
 }
 
-/// The wire's name of a version.
+/// Formats a version number as it appears in responses.
 pub fn version_name(version: u32) -> String {
     format!("v{version}")
 }

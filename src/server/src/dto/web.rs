@@ -1,4 +1,4 @@
-//! Pages of the web (API 3.1 #2, 3.8).
+//! Ingestion of web pages (API 3.1 #2, 3.8).
 
 use crate::dto::inputs::{
     BatchItem, DOCUMENT_METADATA, DOCUMENT_METADATA_FORM, FILE_ID_BODY, OTHER_THAN_FILE_ID,
@@ -35,18 +35,18 @@ static ITEMS: Field = Field::body(
 )
 .required();
 
-/// `POST /upload/scrape_webpage`.
+/// Input of `POST /upload/scrape_webpage`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScrapeWebpage {
     /// Destination scope.
     pub scope: Scope,
     /// Address of the page.
     pub url: WebUrl,
-    /// Its id; generated when `None`.
+    /// Id of the source; generated when `None`.
     pub id: Option<SourceId>,
-    /// Map of the tenant's schema.
+    /// Values of the tenant's schema.
     pub tenant_metadata: Option<Metadata>,
-    /// Map of the document.
+    /// Metadata of the document.
     pub document_metadata: Option<Metadata>,
 }
 
@@ -65,18 +65,18 @@ impl Request for ScrapeWebpage {
     }
 }
 
-/// `PATCH /upload/update_webpage`.
+/// Input of `PATCH /upload/update_webpage`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateWebpage {
     /// Scope addressed.
     pub scope: Scope,
     /// The source.
     pub source_id: SourceId,
-    /// New address of the page; `None` keeps the old one.
+    /// New address of the page; `None` keeps the stored one.
     pub url: Option<WebUrl>,
-    /// The new map of the tenant's schema; `None` keeps it.
+    /// New values of the tenant's schema; `None` keeps the stored map.
     pub tenant_metadata: Option<Metadata>,
-    /// The new map of the document; `None` keeps it.
+    /// New metadata of the document; `None` keeps the stored map.
     pub document_metadata: Option<Metadata>,
 }
 
@@ -97,12 +97,12 @@ impl Request for UpdateWebpage {
     }
 }
 
-/// `POST /upload/batch_scrape_webpage`.
+/// Input of `POST /upload/batch_scrape_webpage`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchScrapeWebpage {
     /// Destination scope.
     pub scope: Scope,
-    /// The pages in request order; each is named after its address as it was given.
+    /// The pages in request order, each labelled with its address as sent.
     pub items: Vec<BatchItem<WebUrl>>,
 }
 

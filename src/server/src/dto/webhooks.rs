@@ -1,4 +1,4 @@
-//! Webhooks.
+//! Webhooks, which notify receivers of events.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,16 +37,16 @@ static STATE: Field = Field::body(
 )
 .required();
 
-/// `POST /admin/webhooks`.
+/// Input of `POST /admin/webhooks`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateWebhook {
-    /// The receiver.
+    /// Address of the receiver.
     pub url: WebUrl,
-    /// Kinds of events.
+    /// Kinds of events to deliver.
     pub kinds: Vec<EventKind>,
-    /// Tenants and sub-tenants.
+    /// Tenants and sub-tenants whose events are delivered.
     pub scope: KeyScope,
-    /// Text for people.
+    /// Description for people.
     pub description: String,
 }
 
@@ -77,10 +77,10 @@ impl Request for CreateWebhook {
     }
 }
 
-/// An operation on one webhook.
+/// Input of operations on one webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneWebhook {
-    /// Its id.
+    /// Id of the webhook.
     pub id: String,
 }
 
@@ -92,12 +92,12 @@ impl Request for OneWebhook {
     }
 }
 
-/// `PATCH /admin/webhooks/{webhook_id}`.
+/// Input of `PATCH /admin/webhooks/{webhook_id}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeWebhook {
-    /// Its id.
+    /// Id of the webhook.
     pub id: String,
-    /// Its new state.
+    /// The new state.
     pub state: WebhookState,
 }
 
@@ -111,14 +111,14 @@ impl Request for ChangeWebhook {
     }
 }
 
-/// `GET /admin/webhooks/{webhook_id}/deliveries`.
+/// Input of `GET /admin/webhooks/{webhook_id}/deliveries`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListDeliveries {
     /// Id of the webhook.
     pub id: String,
-    /// Entries of one page.
+    /// Maximum number of entries per page.
     pub limit: usize,
-    /// Cursor at which the page begins.
+    /// The cursor returned with the previous page.
     pub cursor: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Attributes of files and notes of vector stores: flat maps of few small values.
+//! Attributes of files and metadata of vector stores: flat maps of few, small values.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,13 @@ use crate::error::{ApiError, Location};
 use crate::request::{Field, Fields, Kind};
 use lodestone_types::{Metadata, limits};
 
-/// Bytes that the greatest map can have: each character escaped, and all of its numbers long.
+/// Upper bound on the size of the largest valid map, with every character escaped and every number
+/// long.
 const BYTES_MAX: usize = 1 << 20;
-/// Values of a map that is read, so that the reader below can say what is wrong with it.
+/// Maximum number of values to parse: more than are valid, so that [`read`] can explain the fault.
 const VALUES_MAX: usize = 1000;
 
-/// A flat map.
+/// The kind of a flat map.
 pub(super) const FLAT: Kind = Kind::Json {
     values_max: VALUES_MAX,
     bytes_max: BYTES_MAX,
@@ -27,7 +28,8 @@ pub(super) const FLAT: Kind = Kind::Json {
     },
 };
 
-/// The map of a field of the kind [`FLAT`]: of texts, numbers and truth values, or of texts alone.
+/// Reads the map of a field of kind [`FLAT`]: either of texts, numbers and booleans, or of texts
+/// only.
 pub(super) fn read(
     fields: &mut Fields,
     field: &Field,
@@ -62,7 +64,7 @@ pub(super) fn read(
     Ok(Some(map))
 }
 
-/// The attributes among the metadata of a document: its flat values.
+/// Returns the attributes among a document's metadata: its flat values.
 pub fn of_document(metadata: &Metadata) -> Metadata {
     let flat = metadata
         .iter()

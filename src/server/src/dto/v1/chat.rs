@@ -1,6 +1,6 @@
-//! `POST /v1/chat/completions`.
+//! Chat completions: `POST /v1/chat/completions`.
 //!
-//! The last message of the user is the question, those before it the conversation.
+//! The last user message is the question, and the messages before it are the conversation.
 
 use serde_json::json;
 
@@ -13,10 +13,10 @@ use crate::request::{Field, Fields, Kind, Request};
 use lodestone_answer::generate::{Sampling, Tools};
 use lodestone_types::{Scope, SubTenantId};
 
-/// Greatest `max_tokens`; the server's own limit is lower.
+/// Largest `max_tokens` accepted; the server's own limit is lower.
 const TOKENS_MAX: u64 = 1 << 30;
 
-/// A value of which only one member counts.
+/// A value of which only a single member matters.
 const SMALL: Kind = Kind::Json { values_max: 10_000, bytes_max: 1 << 20, schema: || json!({}) };
 
 static MODEL: Field = Field::body(
@@ -57,26 +57,26 @@ static N: Field = Field::body(
 static RESPONSE_FORMAT: Field =
     Field::body("response_format", SMALL, "Absent or of the type `text`; others are refused.");
 
-/// `POST /v1/chat/completions`.
+/// Input of `POST /v1/chat/completions`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chat {
     /// The tenant and sub-tenant to answer from.
     pub scope: Scope,
-    /// Whether the scope is named by `model` alone.
+    /// Whether the scope was named only by `model`.
     pub is_named_by_model: bool,
     /// The question.
     pub question: String,
-    /// The turns before it, oldest first.
+    /// The turns before the question, oldest first.
     pub past: Vec<(String, String)>,
-    /// The texts of the system, for the generator.
+    /// The system messages, passed to the generator.
     pub instructions: String,
-    /// Whether the answer is an event stream.
+    /// Whether to stream the answer as events.
     pub stream: bool,
-    /// Whether the stream ends with its usage.
+    /// Whether the stream ends with token usage.
     pub include_usage: bool,
-    /// Wishes for the generator.
+    /// Sampling parameters for the generator.
     pub sampling: Sampling,
-    /// Functions that the generator may call, with what became of earlier calls.
+    /// Functions that the generator may call, and the results of earlier calls.
     pub tools: Option<Tools>,
 }
 
@@ -105,7 +105,8 @@ impl Request for Chat {
         let is_named_by_model = tenant.is_none();
         let named = scope_of_model(&model);
         let mut scope = match tenant {
-            // Clients send the header with everything: models still tell sub-tenants apart.
+            // Clients send the header with every request, so `model` may still select a sub-tenant
+            // of it.
             Some(tenant) => match named.filter(|named| named.tenant == tenant) {
                 Some(named) => named,
                 None => Scope { tenant, sub_tenant: SubTenantId::default_name() },
@@ -129,7 +130,8 @@ impl Request for Chat {
     }
 }
 
-/// 400 for a form of answer that there is not: to leave it out would mislead the client.
+/// Refuses features that change the form of an answer and are not supported: ignoring them would
+/// mislead the client.
 fn refuse_unsupported(fields: &mut Fields) -> Result<(), ApiError> {
     fields.integer(&N)?;
     match fields.json(&RESPONSE_FORMAT)? {

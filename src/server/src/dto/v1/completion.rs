@@ -1,4 +1,4 @@
-//! Answers to `POST /v1/chat/completions`: at once, and in chunks.
+//! Responses of `POST /v1/chat/completions`, complete and in chunks.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -125,52 +125,52 @@ pub struct ChatCompletion {
     pub model_used: Option<String>,
 }
 
-/// A piece of an answer: only the members that are new.
+/// Part of an answer; holds only the members that are new.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ChatDelta {
-    /// With the first piece.
+    /// The author, sent with the first chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<&'static str>,
-    /// The next characters.
+    /// The next piece of text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// Calls, each whole, with the last piece.
+    /// Complete tool calls, sent with the last chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<Vec<ChatToolCall>>,
-    /// With the last piece.
+    /// Citation marks, sent with the last chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Vec<Annotation>>,
-    /// With the last piece.
+    /// Citations, sent with the last chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub citations: Option<Vec<ChatCitation>>,
 }
 
-/// The one choice of a chunk.
+/// The only choice of a chunk.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChunkChoice {
     /// Always 0.
     pub index: usize,
-    /// The new part.
+    /// The new part of the answer.
     pub delta: ChatDelta,
     /// Always null.
     pub logprobs: Option<String>,
-    /// With the last piece.
+    /// The reason why the answer ended, sent with the last chunk.
     pub finish_reason: Option<String>,
 }
 
-/// Data of an event of a streamed answer.
+/// The data of one event of a streamed answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChatChunk {
-    /// Id of the answer, equal in all chunks.
+    /// Id of the answer, the same in all chunks.
     pub id: String,
     /// Always `chat.completion.chunk`.
     pub object: &'static str,
-    /// Epoch seconds.
+    /// Creation time in epoch seconds.
     pub created: u64,
-    /// The scope that answers.
+    /// Name of the scope that answers.
     pub model: String,
-    /// One piece; none beside the usage.
+    /// One choice; none in the chunk that carries the usage.
     pub choices: Vec<ChunkChoice>,
-    /// Tokens, in the last chunk if it was asked for.
+    /// Token usage, in the last chunk if it was requested.
     pub usage: Option<ChatUsage>,
 }

@@ -1,4 +1,4 @@
-//! `POST /v1/embeddings`.
+//! Embeddings: `POST /v1/embeddings`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -51,22 +51,22 @@ static INPUT_TYPE: Field = Field::body(
      `search_document` are other names of `document`, `search_query` is one of `query`.",
 );
 
-/// `POST /v1/embeddings`.
+/// Input of `POST /v1/embeddings`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Embed {
-    /// The texts.
+    /// The texts to embed.
     pub input: Inputs,
     /// Name of the model.
     pub model: Option<String>,
-    /// Whether vectors are text in base64.
+    /// Whether to encode vectors in base64.
     pub is_base64: bool,
-    /// Width of the vectors, if one is wanted.
+    /// Width to shorten the vectors to; `None` keeps the model's width.
     pub dimensions: Option<usize>,
-    /// Whether long texts are cut.
+    /// Whether to truncate texts that are too long, instead of refusing them.
     pub truncate: bool,
-    /// Whether the texts are queries, not documents.
+    /// Whether the texts are queries rather than documents.
     pub is_query: bool,
-    /// The tenant that it is for.
+    /// The tenant that the request is made for.
     pub tenant: Option<TenantId>,
 }
 

@@ -40,16 +40,16 @@ static LIMIT: Field = Field::query(
     "Files of one page.",
 );
 
-/// `POST /v1/files`.
+/// Input of `POST /v1/files`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateFile {
-    /// The tenant, if it is named.
+    /// The tenant, if named.
     pub tenant: Option<TenantId>,
-    /// The sub-tenant that it is to belong to, if it is named.
+    /// The sub-tenant that the file will belong to, if named.
     pub sub_tenant: Option<SubTenantId>,
     /// The file.
     pub file: UploadedFile,
-    /// Its purpose.
+    /// The purpose of the file.
     pub purpose: String,
 }
 
@@ -60,7 +60,7 @@ impl Request for CreateFile {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let file = fields.files(&FILE)?.pop().ok_or_else(|| missing(&FILE))?;
         let purpose = fields.choice(&PURPOSE)?.ok_or_else(|| missing(&PURPOSE))?.to_owned();
-        // Its members come as parts of their own: `expires_after[anchor]`.
+        // Its members are sent as separate parts, such as `expires_after[anchor]`.
         let base = |name: &str| name.split('[').next() == Some(EXPIRES_AFTER.name);
         if fields.form.texts.iter().any(|(name, _)| base(name)) {
             let (code, place) = ("unsupported_parameter", Location::Form);
@@ -76,18 +76,18 @@ impl Request for CreateFile {
     }
 }
 
-/// `GET /v1/files`.
+/// Input of `GET /v1/files`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListFiles {
-    /// The tenant, if it is named.
+    /// The tenant, if named.
     pub tenant: Option<TenantId>,
-    /// Only files of this purpose.
+    /// Restricts the list to files with this purpose.
     pub purpose: Option<String>,
-    /// Only files behind the one of this id.
+    /// Id of the file after which the page begins.
     pub after: Option<String>,
-    /// Whether the oldest come first.
+    /// Whether to list the oldest files first.
     pub is_ascending: bool,
-    /// Files at most.
+    /// Maximum number of files.
     pub limit: usize,
 }
 
@@ -106,12 +106,12 @@ impl Request for ListFiles {
     }
 }
 
-/// `GET` and `DELETE /v1/files/{file_id}`, `GET /v1/files/{file_id}/content`.
+/// Input of `GET` and `DELETE /v1/files/{file_id}`, `GET /v1/files/{file_id}/content`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneFile {
-    /// The tenant, if it is named.
+    /// The tenant, if named.
     pub tenant: Option<TenantId>,
-    /// Its id, as it was given.
+    /// Id of the file as sent, not validated.
     pub id: String,
 }
 

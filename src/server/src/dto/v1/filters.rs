@@ -1,5 +1,5 @@
-//! `filters` of a search: comparisons of attributes, joined by `and` and `or`, as a filter of the
-//! engine over the document's map.
+//! `filters` of a search: comparisons of attributes combined with `and` and `or`, converted to an
+//! engine filter on document metadata.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::error::{ApiError, Location};
 use crate::request::{Field, Fields, Kind};
 use lodestone_types::{Comparison, Condition, Filter, FilterMap, FilterValue, limits};
 
-/// Bytes of a filter with values of the greatest length.
+/// Upper bound on the size of a filter whose values have the maximum length.
 const BYTES_MAX: usize = 1 << 20;
 
 pub(super) static FILTERS: Field = Field::body(
@@ -21,7 +21,7 @@ pub(super) static FILTERS: Field = Field::body(
      `key` and `value`, or `and` or `or` with `filters`.",
 );
 
-/// The filter of a request; absent: everything passes.
+/// Reads the filter of a request; without one, everything matches.
 pub(super) fn read(fields: &mut Fields) -> Result<Filter, ApiError> {
     match fields.json(&FILTERS)? {
         None => Ok(Filter::All),

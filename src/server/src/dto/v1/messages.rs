@@ -1,4 +1,4 @@
-//! The messages of a chat as a question with what was before it.
+//! Converts the messages of a chat to a question and the conversation before it.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::request::members::Item;
 use crate::request::{Field, Fields, Kind};
 use lodestone_types::limits;
 
-/// Values in the parts of one message.
+/// Maximum number of values in the parts of one message.
 const PART_VALUES_MAX: usize = 4096;
 
 pub(super) static MESSAGES: Field = Field::body(
@@ -49,15 +49,15 @@ static CONTENT: Field = Field::body(
     },
     "Its text, or parts of the type `text`.",
 );
-/// The messages as a question with what was before it.
+/// The messages of a chat, split into the question and its context.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     pub(super) question: String,
-    /// Questions and answers before it, oldest first.
+    /// Earlier questions and answers, oldest first.
     pub(super) past: Vec<(String, String)>,
-    /// Texts of the system.
+    /// The system messages.
     pub(super) instructions: String,
-    /// Calls behind the question and their results, for the generator.
+    /// Calls made after the question and their results, for the generator.
     pub(super) exchange: Vec<Value>,
 }
 
@@ -66,11 +66,11 @@ struct Message {
     role: &'static str,
     text: String,
     calls: Option<Value>,
-    /// The call whose result it is.
+    /// The id of the call that the message is the result of.
     result_of: Option<String>,
 }
 
-/// The messages of a request.
+/// Reads the messages of a request.
 pub(super) fn read_messages(fields: &mut Fields) -> Result<Messages, ApiError> {
     let items = fields.items(&MESSAGES)?.ok_or_else(|| missing(&MESSAGES))?;
     let mut read = Messages::default();
@@ -115,7 +115,7 @@ pub(super) fn read_messages(fields: &mut Fields) -> Result<Messages, ApiError> {
         let problem = format!("hold more than {max} characters of the system");
         return Err(ApiError::field("invalid_value", Location::Body, MESSAGES.name, &problem));
     }
-    // A chat may be as long as it likes: what is too far back no longer counts.
+    // A chat may be of any length; only the most recent turns count.
     let from = turns.len().saturating_sub(limits::SESSION_TURNS);
     let kept = turns.drain(from..).map(|(_, question, answer)| (cut(question), cut(answer)));
     read.past = kept.collect();
@@ -130,7 +130,7 @@ fn add_line(text: &mut String, line: &str) {
     text.push_str(line);
 }
 
-/// Author, text and calls of a message.
+/// Reads author, text and calls of a message.
 fn message(item: Item) -> Result<Message, ApiError> {
     let mut fields = item.fields()?;
     let role = fields.choice(&ROLE)?.ok_or_else(|| missing(&ROLE))?;
@@ -154,7 +154,7 @@ fn message(item: Item) -> Result<Message, ApiError> {
     Ok(Message { role, text, calls, result_of })
 }
 
-/// The beginning of a text, as long as a question may be.
+/// Truncates a text to the maximum length of a question.
 fn cut(mut text: String) -> String {
     if let Some((at, _)) = text.char_indices().nth(limits::QUERY_CHARS_MAX) {
         text.truncate(at);

@@ -1,10 +1,10 @@
-//! Requests and responses of OpenAI's interface.
+//! Request and response types of the OpenAI-compatible interface.
 //!
-//! - `models`: what can be named as a model; `embeddings`: vectors of texts
-//! - `rerank`: relevance of documents, in the form of Cohere and Jina
-//! - `chat`, `completion`: questions and answers as chats; `messages`, `tools`: parts of these
+//! - `models`: names accepted as models; `embeddings`: vectors of texts
+//! - `rerank`: relevance of documents, in the form used by Cohere and Jina
+//! - `chat`, `completion`: questions and answers as chats; `messages`, `tools`: their parts
 //! - `files`: uploaded files; `vector_stores`, `store_files`, `store_search`: vector stores, their
-//!   files and batches, and searches; `attributes`, `filters`, `pages`: parts of these
+//!   files and batches, and searches; `attributes`, `filters`, `pages`: their parts
 
 pub mod attributes;
 pub mod chat;
@@ -24,24 +24,24 @@ pub mod vector_stores;
 use crate::request::{Field, Kind};
 use lodestone_types::{Scope, SubTenantId, TenantId, limits};
 
-/// Characters of the name of a model.
+/// Longest model name in characters.
 const MODEL_CHARS_MAX: usize = 1024;
 const MODEL_NAME: Kind = Kind::Text { chars_max: MODEL_CHARS_MAX, is_filled: false };
 
-/// The tenant of a request.
+/// Header that names the tenant of a request.
 pub static TENANT_HEADER: Field = Field::header(
     "x-lodestone-tenant",
     Kind::Identifier,
     "The tenant, for a key that reaches several.",
 );
-/// The sub-tenant of a file.
+/// Header that names the sub-tenant of a file.
 pub static SUB_TENANT_HEADER: Field = Field::header(
     "x-lodestone-sub-tenant",
     Kind::Identifier,
     "The sub-tenant that it belongs to, for a key that reaches several; absent: `default`.",
 );
 
-/// Ids in paths are looked up whatever they hold: one that nothing can have is not found.
+/// An id in a path, which is not validated: one that cannot exist is reported as not found.
 const PATH_ID: Kind = Kind::Text { chars_max: 4 * limits::ID_BYTES_MAX, is_filled: false };
 const FILE_IDS_DOC: &str = "Files that it takes in; up to 500.";
 
@@ -55,8 +55,8 @@ static CHUNKING: Field = Field::body(
 )
 .without_effect();
 
-/// The scope that the name of a model means: `tenant` or `tenant/sub_tenant`. `None` for a name
-/// that no scope can have.
+/// Parses the scope from a model name, `tenant` or `tenant/sub_tenant`. `None` if it cannot be the
+/// name of a scope.
 pub fn scope_of_model(model: &str) -> Option<Scope> {
     let (tenant, sub_tenant) = match model.split_once('/') {
         Some((tenant, sub_tenant)) => (tenant, SubTenantId::parse(sub_tenant).ok()?),
@@ -65,7 +65,7 @@ pub fn scope_of_model(model: &str) -> Option<Scope> {
     Some(Scope { tenant: TenantId::parse(tenant).ok()?, sub_tenant })
 }
 
-/// The name of a scope as a model.
+/// Returns the model name of a scope.
 pub fn model_name(tenant: &TenantId, sub_tenant: &SubTenantId) -> String {
     match sub_tenant.is_default() {
         true => tenant.to_string(),

@@ -1,4 +1,4 @@
-//! `GET /v1/models`.
+//! Models: `GET /v1/models`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,10 +9,10 @@ use crate::request::{Field, Fields, Request};
 
 static MODEL: Field = Field::path("model", MODEL_NAME, "Its name; `/` in it is written as `%2F`.");
 
-/// `GET /v1/models/{model}`.
+/// Input of `GET /v1/models/{model}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GetModel {
-    /// The name.
+    /// Name of the model.
     pub model: String,
 }
 

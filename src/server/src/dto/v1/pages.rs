@@ -1,4 +1,4 @@
-//! Pages of listings: their fields, and a list with the ids of its ends.
+//! Pagination: the fields of a list request, and a list with the ids of its first and last entries.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,17 +23,17 @@ pub(super) static AFTER: Field =
 pub(super) static BEFORE: Field =
     Field::query("before", CURSOR, "Id of the first entry of the page behind.");
 
-/// The entry at which a page ends or begins.
+/// The entry next to a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cursor {
-    /// The page begins behind it.
+    /// The page begins after this entry.
     After(String),
-    /// The page ends before it.
+    /// The page ends before this entry.
     Before(String),
 }
 
 impl Cursor {
-    /// 400 for an entry that is not in the list.
+    /// Creates the 400 for an entry that is not in the list.
     pub fn unknown(&self) -> ApiError {
         let name = match self {
             Self::After(_) => AFTER.name,
@@ -43,14 +43,14 @@ impl Cursor {
     }
 }
 
-/// A page that is asked for.
+/// The page that a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageQuery {
-    /// Entries at most.
+    /// Maximum number of entries.
     pub limit: usize,
-    /// Whether the oldest come first.
+    /// Whether to list the oldest entries first.
     pub is_ascending: bool,
-    /// The entry at which it begins or ends; `None`: at the beginning.
+    /// The entry next to the page; `None` for the first page.
     pub cursor: Option<Cursor>,
 }
 
@@ -75,7 +75,7 @@ impl PageQuery {
         })
     }
 
-    /// Whether entries are to be looked for from the newest to the oldest.
+    /// Whether entries must be searched from the newest to the oldest.
     pub fn is_backwards(&self) -> bool {
         self.is_ascending == matches!(self.cursor, Some(Cursor::Before(_)))
     }
@@ -97,7 +97,7 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// A page of entries in their order.
+    /// Creates a page from entries in their final order.
     pub fn of(data: Vec<T>, has_more: bool, id: fn(&T) -> &String) -> Self {
         let (first_id, last_id) = (data.first().map(id).cloned(), data.last().map(id).cloned());
         Self { object: "list", data, first_id, last_id, has_more }
@@ -116,7 +116,7 @@ pub struct DeletedObject {
 }
 
 impl DeletedObject {
-    /// The deletion of the thing with this id.
+    /// Reports the deletion of the object with this id.
     pub fn new(id: impl Into<String>, object: &'static str) -> Self {
         Self { id: id.into(), object, deleted: true }
     }

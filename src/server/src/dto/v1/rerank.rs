@@ -1,4 +1,4 @@
-//! `POST /v1/rerank`.
+//! Reranking: `POST /v1/rerank`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,7 +38,7 @@ static RETURN_DOCUMENTS: Field = Field::body(
     "Whether results carry the texts of their documents.",
 );
 
-/// `POST /v1/rerank`.
+/// Input of `POST /v1/rerank`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rerank {
     /// Name of the model.
@@ -47,11 +47,11 @@ pub struct Rerank {
     pub query: String,
     /// The documents.
     pub documents: Vec<String>,
-    /// Number of results.
+    /// Maximum number of results; `None` returns all documents.
     pub top_n: Option<usize>,
-    /// Whether results carry their texts.
+    /// Whether results include the texts of the documents.
     pub return_documents: bool,
-    /// The tenant that it is for.
+    /// The tenant that the request is made for.
     pub tenant: Option<TenantId>,
 }
 

@@ -1,4 +1,4 @@
-//! Files of vector stores, alone and in batches.
+//! Files of vector stores, individually and in batches.
 
 use std::collections::HashSet;
 
@@ -48,10 +48,10 @@ static PART: Field = Field::query(
     "`next_page` of the answer before.",
 );
 
-/// A file with its attributes.
+/// A file to add, with its attributes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TakenFile {
-    /// The file.
+    /// Id of the file.
     pub file_id: SourceId,
     /// Its attributes.
     pub attributes: Metadata,
@@ -64,12 +64,12 @@ fn taken_file(fields: &mut Fields) -> Result<TakenFile, ApiError> {
     Ok(TakenFile { file_id, attributes })
 }
 
-/// `POST /v1/vector_stores/{vector_store_id}/files`.
+/// Input of `POST /v1/vector_stores/{vector_store_id}/files`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttachFile {
     /// The vector store.
     pub store: OneStore,
-    /// The file.
+    /// The file to add.
     pub file: TakenFile,
 }
 
@@ -83,14 +83,14 @@ impl Request for AttachFile {
     }
 }
 
-/// `GET /v1/vector_stores/{vector_store_id}/files`.
+/// Input of `GET /v1/vector_stores/{vector_store_id}/files`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListStoreFiles {
     /// The vector store.
     pub store: OneStore,
-    /// Only files in this state.
+    /// Restricts the list to files in this state.
     pub filter: Option<&'static str>,
-    /// The page.
+    /// The page requested.
     pub page: PageQuery,
 }
 
@@ -104,12 +104,12 @@ impl Request for ListStoreFiles {
     }
 }
 
-/// A file of a vector store as a request names it.
+/// A file of a vector store, addressed by a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneStoreFile {
     /// The vector store.
     pub store: OneStore,
-    /// Its id, as it was given.
+    /// Id of the file as sent, not validated.
     pub file_id: String,
 }
 
@@ -122,12 +122,12 @@ impl Request for OneStoreFile {
     }
 }
 
-/// `GET /v1/vector_stores/{vector_store_id}/files/{file_id}/content`.
+/// Input of `GET /v1/vector_stores/{vector_store_id}/files/{file_id}/content`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreFileContent {
     /// The file.
     pub file: OneStoreFile,
-    /// Pieces passed over.
+    /// Number of text pieces to skip.
     pub page: usize,
 }
 
@@ -140,12 +140,12 @@ impl Request for StoreFileContent {
     }
 }
 
-/// `POST /v1/vector_stores/{vector_store_id}/files/{file_id}`.
+/// Input of `POST /v1/vector_stores/{vector_store_id}/files/{file_id}`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateStoreFile {
     /// The file.
     pub file: OneStoreFile,
-    /// Its new attributes; `None` keeps them.
+    /// New attributes of the file; `None` keeps them.
     pub attributes: Option<Metadata>,
 }
 
@@ -159,12 +159,12 @@ impl Request for UpdateStoreFile {
     }
 }
 
-/// `POST /v1/vector_stores/{vector_store_id}/file_batches`.
+/// Input of `POST /v1/vector_stores/{vector_store_id}/file_batches`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateBatch {
     /// The vector store.
     pub store: OneStore,
-    /// The files.
+    /// The files to add.
     pub files: Vec<TakenFile>,
 }
 
@@ -188,19 +188,19 @@ impl Request for CreateBatch {
                 .collect(),
             (None, Some(items)) => each(&FILES, items, |item| taken_file(&mut item.fields()?))?,
         };
-        // A file stands in a batch once.
+        // A file can be in a batch only once.
         let mut seen = HashSet::new();
         files.retain(|file| seen.insert(file.file_id.clone()));
         Ok(Self { store: OneStore::of(fields)?, files })
     }
 }
 
-/// A batch as a request names it.
+/// A batch addressed by a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneBatch {
     /// The vector store.
     pub store: OneStore,
-    /// Its id, as it was given.
+    /// Id of the batch as sent, not validated.
     pub id: String,
 }
 
@@ -213,14 +213,14 @@ impl Request for OneBatch {
     }
 }
 
-/// `GET /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files`.
+/// Input of `GET /v1/vector_stores/{vector_store_id}/file_batches/{batch_id}/files`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListBatchFiles {
     /// The batch.
     pub batch: OneBatch,
-    /// Only files in this state.
+    /// Restricts the list to files in this state.
     pub filter: Option<&'static str>,
-    /// The page.
+    /// The page requested.
     pub page: PageQuery,
 }
 
@@ -264,7 +264,7 @@ pub struct ChunkSizesView {
 }
 
 impl ChunkingView {
-    /// The sizes of this server.
+    /// Returns the chunk sizes that the server uses.
     pub fn own() -> Self {
         let sizes = ChunkSizesView {
             max_chunk_size_tokens: limits::CHUNK_TOKENS,
@@ -326,7 +326,7 @@ pub struct TextPiece {
 }
 
 impl TextPiece {
-    /// A piece.
+    /// Creates a piece of text.
     pub fn new(text: String) -> Self {
         Self { kind: "text", text }
     }
@@ -345,7 +345,7 @@ pub struct StoreFileText {
     pub next_page: Option<String>,
 }
 
-/// The JSON schema of a wish for sizes of chunks.
+/// The JSON schema of a requested chunking strategy, which has no effect.
 pub(super) fn chunking_schema() -> serde_json::Value {
     json!({"type": "object", "additionalProperties": true})
 }

@@ -1,4 +1,4 @@
-//! Searches of a vector store.
+//! Search in vector stores.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,9 +12,9 @@ use crate::request::fields::{is_blank, missing, wrong};
 use crate::request::{Field, Fields, Kind, Request};
 use lodestone_types::{Filter, Metadata, limits};
 
-/// Texts of one query, which are searched together.
+/// Maximum number of texts in one query, which are searched together.
 const QUERY_PARTS_MAX: usize = 32;
-/// Rankers that read the results once more where a reranker is installed.
+/// Names of rankers that enable the reranker, if one is installed.
 const RANKERS: &[&str] = &["auto", "default-2024-11-15"];
 
 static QUERY: Field = Field::body(
@@ -58,7 +58,7 @@ static REWRITE_QUERY: Field = Field::body(
 )
 .without_effect();
 
-/// `POST /v1/vector_stores/{vector_store_id}/search`.
+/// Input of `POST /v1/vector_stores/{vector_store_id}/search`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchStore {
     /// The vector store.
@@ -67,11 +67,11 @@ pub struct SearchStore {
     pub query: Vec<String>,
     /// The condition on attributes.
     pub filter: Filter,
-    /// Results at most.
+    /// Maximum number of results.
     pub results_max: usize,
-    /// The lowest score of a result.
+    /// Lowest score that a result may have.
     pub score_min: f32,
-    /// Whether a reranker reads the results.
+    /// Whether to apply the reranker.
     pub is_reranked: bool,
 }
 
@@ -119,7 +119,7 @@ fn read_query(fields: &mut Fields) -> Result<Vec<String>, ApiError> {
     }
 }
 
-/// The lowest score of a result, and whether a reranker is wanted.
+/// Reads the lowest score of a result, and whether the reranker is requested.
 fn read_ranking(fields: &mut Fields) -> Result<(f32, bool), ApiError> {
     let Some(options) = fields.json(&RANKING_OPTIONS)? else { return Ok((0.0, false)) };
     let wrong = |member: &str, problem: &str| {

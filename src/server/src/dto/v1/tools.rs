@@ -1,6 +1,6 @@
 //! Functions that a client offers to the generator, and the calls in its messages.
 //!
-//! They are passed on in the form of `/chat/completions`, rebuilt from the members that count.
+//! They are passed on in the form of `/chat/completions`, rebuilt from the supported members only.
 
 use std::collections::BTreeSet;
 
@@ -11,13 +11,13 @@ use crate::request::fields::wrong;
 use crate::request::{Field, Fields, Kind};
 use lodestone_answer::generate::{CALLS_MAX, Tools};
 
-/// Functions on offer at most.
+/// Maximum number of functions.
 const TOOLS_MAX: usize = 128;
-/// Characters of the name of a function at most.
+/// Longest function name in characters.
 const NAME_CHARS_MAX: usize = 64;
-/// Characters of the id of a call at most.
+/// Longest call id in characters.
 const ID_CHARS_MAX: usize = 256;
-/// Bytes and values of the functions, or of the calls of a message.
+/// Limits on the functions of a request, or the calls of a message, in bytes and values.
 const BYTES_MAX: usize = 1 << 20;
 const VALUES_MAX: usize = 10_000;
 
@@ -69,7 +69,7 @@ pub(super) static TOOL_CALL_ID: Field = Field::body(
     "Of a tool: the call whose result the text is.",
 );
 
-/// The functions on offer with the messages behind the question; `None` where there are neither.
+/// Reads the functions together with the messages after the question; `None` if there are neither.
 pub(super) fn read_tools(
     fields: &mut Fields,
     exchange: Vec<Value>,
@@ -130,7 +130,7 @@ fn check_choice(choice: &Value, offered: &[Value]) -> Result<(), ApiError> {
     Err(wrong(&TOOL_CHOICE, Location::Body, problem))
 }
 
-/// The definition of a function, or the member that is wrong and how.
+/// Returns the definition of a function, or the member that is wrong and the reason.
 fn definition(tool: &Value) -> Result<Value, (&'static str, &'static str)> {
     if tool["type"] != "function" {
         return Err((".type", "must be function"));
@@ -165,21 +165,21 @@ fn is_name(name: &str) -> bool {
     (1..=NAME_CHARS_MAX).contains(&name.len()) && name.chars().all(is_right)
 }
 
-/// Calls behind the question of a chat, with their results.
+/// The calls that follow the question of a chat, with their results.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     messages: Vec<Value>,
-    /// Ids of the calls without a result.
+    /// Ids of the calls that still lack a result.
     open: Vec<String>,
 }
 
 impl Exchange {
-    /// Forgets what belongs to a question before.
+    /// Discards the calls that belong to an earlier question.
     pub(super) fn restart(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes a message of the assistant with calls.
+    /// Adds an assistant message with calls.
     pub(super) fn call(&mut self, text: &str, calls: &Value) -> Result<(), ApiError> {
         let problem = || wrong(&TOOL_CALLS, Location::Body, "must be an array of up to 128 calls");
         let calls =
@@ -213,7 +213,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Takes the result of a call.
+    /// Adds the result of a call.
     pub(super) fn result(&mut self, id: &str, text: &str) -> Result<(), ApiError> {
         let Some(at) = self.open.iter().position(|open| open == id) else {
             let problem = "is the id of no call of the message before that waits for its result";
@@ -224,7 +224,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// The messages, each call with its result.
+    /// Returns the messages, after checking that every call has a result.
     pub(super) fn finish(self, messages: &Field) -> Result<Vec<Value>, ApiError> {
         match self.open.first() {
             None => Ok(self.messages),

@@ -23,7 +23,7 @@ static EXPIRES_AFTER: Field = Field::body(
     "Refused unless null: vector stores stay until they are deleted.",
 );
 
-/// 400 for a wish that a vector store ends by itself.
+/// Refuses requests for a vector store that expires by itself.
 fn refuse_expiry(fields: &mut Fields) -> Result<(), ApiError> {
     if fields.json(&EXPIRES_AFTER)?.is_none() {
         return Ok(());
@@ -33,16 +33,16 @@ fn refuse_expiry(fields: &mut Fields) -> Result<(), ApiError> {
     Err(ApiError::field(code, Location::Body, EXPIRES_AFTER.name, problem))
 }
 
-/// `POST /v1/vector_stores`.
+/// Input of `POST /v1/vector_stores`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateStore {
-    /// The tenant, if it is named.
+    /// The tenant, if named.
     pub tenant: Option<TenantId>,
-    /// Its name; possibly empty.
+    /// Name of the store; possibly empty.
     pub name: String,
-    /// Notes.
+    /// Metadata of the store.
     pub metadata: Metadata,
-    /// Files that it takes in.
+    /// Files to add.
     pub file_ids: Vec<SourceId>,
 }
 
@@ -61,12 +61,12 @@ impl Request for CreateStore {
     }
 }
 
-/// `GET /v1/vector_stores`.
+/// Input of `GET /v1/vector_stores`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListStores {
-    /// The tenant, if it is named.
+    /// The tenant, if named.
     pub tenant: Option<TenantId>,
-    /// The page.
+    /// The page requested.
     pub page: PageQuery,
 }
 
@@ -79,12 +79,12 @@ impl Request for ListStores {
     }
 }
 
-/// A vector store as a request names it.
+/// A vector store addressed by a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneStore {
-    /// The tenant, if it is named.
+    /// The tenant, if named.
     pub tenant: Option<TenantId>,
-    /// Its id, as it was given.
+    /// Id of the store as sent, not validated.
     pub id: String,
 }
 
@@ -103,14 +103,14 @@ impl Request for OneStore {
     }
 }
 
-/// `POST /v1/vector_stores/{vector_store_id}`.
+/// Input of `POST /v1/vector_stores/{vector_store_id}`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UpdateStore {
     /// The vector store.
     pub store: OneStore,
-    /// Its new name.
+    /// New name.
     pub name: Option<String>,
-    /// Its new notes.
+    /// New metadata.
     pub metadata: Option<Metadata>,
 }
 
