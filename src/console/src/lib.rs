@@ -1,18 +1,20 @@
-//! The console: a page for people, embedded in the program as files that a browser runs as they
-//! are. No build step, nothing from elsewhere.
+//! The browser console, embedded in the program as static files that browsers run unmodified. It
+//! needs no build step and loads nothing from elsewhere.
 //!
 //! ```text
 //! assets/index.html -> app.js -> one module a page -> api.js -> the operations of the server
 //! ```
-//! `files` is the table: a name is the path below `console/`, but for `index.html`, which is the
-//! page itself. Every address in them is relative, so that they work below any path prefix.
+//! `files` is the table of files. A name is the path below `console/`, except for `index.html`,
+//! which is the page itself. All addresses within the files are relative, so the console works
+//! below any path prefix.
 #![forbid(unsafe_code)]
 
 use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-/// Policy for every file: own scripts and styles only, none inline; requests to this server only.
+/// Content security policy of every file: only scripts and styles of the console itself, nothing
+/// inline, and requests only to this server.
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' blob: data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
@@ -23,19 +25,19 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 const PDF: &str = "application/pdf";
 
-/// Bytes of the tag of a version: 128 bits of SHA-256.
+/// Bytes of the SHA-256 digest used as entity tag: 128 bits.
 const TAG_BYTES: usize = 16;
 
 /// A file of the console.
 #[derive(Debug)]
 pub struct File {
-    /// Its name.
+    /// Name of the file.
     pub name: &'static str,
-    /// Its media type.
+    /// Media type.
     pub media_type: &'static str,
-    /// Its content.
+    /// Content.
     pub bytes: &'static [u8],
-    /// Tag of its content for `ETag`, with the quotes.
+    /// Entity tag of the content for `ETag`, including the quotes.
     pub tag: String,
 }
 
@@ -88,12 +90,12 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
     files.into_iter().map(file).collect()
 });
 
-/// Every file.
+/// Returns all files of the console.
 pub fn files() -> &'static [File] {
     &FILES
 }
 
-/// The file of a name.
+/// Looks up a file by name.
 pub fn file(name: &str) -> Option<&'static File> {
     files().iter().find(|file| file.name == name)
 }
