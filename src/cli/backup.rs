@@ -1,7 +1,7 @@
-//! `lodestone backup` and `lodestone restore`.
+//! The verbs `lodestone backup` and `lodestone restore`.
 //!
-//! While a server runs on the data directory it makes the backup, where its settings allow it, and
-//! this command waits for it (`there`). Otherwise the command opens the directory itself.
+//! If a server is running on the data directory, it makes the backup, as far as its settings allow,
+//! while this command waits for it (`there`). Otherwise the command opens the directory itself.
 
 mod there;
 
@@ -25,7 +25,7 @@ use lodestone_types::{Clock, RandomIds, SystemClock, TenantId};
 use crate::cli::{authorities, counted};
 use there::make_there;
 
-/// The data directory of the defaults of `lodestone serve`.
+/// The default data directory of `lodestone serve`.
 const DATA_DIR: &str = "data";
 
 /// A backup to make, or an operation on backups.
@@ -70,8 +70,8 @@ pub struct BackupOptions {
 }
 
 impl BackupOptions {
-    /// Takes note of the flags that were given: a server that is named by its flag is asked,
-    /// whatever directory a variable names.
+    /// Records which flags were given: a server named by its flag takes precedence over a data
+    /// directory named by a variable.
     pub fn note_flags(&mut self, is_flag: impl Fn(&str) -> bool) {
         self.is_server_meant = is_flag("server");
         if self.is_server_meant && !is_flag("data_dir") {
@@ -170,7 +170,7 @@ pub struct RestoreArguments {
     store: StoreOptions,
 }
 
-/// Makes a backup, or works on those that there are.
+/// Makes a backup, or runs an operation on existing ones.
 pub fn run(options: &BackupOptions) -> Result<(), Box<dyn Error>> {
     match (&options.verb, &options.to) {
         (Some(BackupVerb::Ls { to }), _) => list_all(&*options.store.open(to)?),
@@ -195,7 +195,7 @@ fn make(options: &BackupOptions, to: &Location) -> Result<(), Box<dyn Error>> {
     let data_dir = match (&options.data_dir, &options.server) {
         (Some(data_dir), _) => data_dir.as_path(),
         (None, None) => Path::new(DATA_DIR),
-        // It may run on another machine, or in a container.
+        // The server may run on another machine or in a container.
         (None, Some(_)) => return make_there(options, to, None, &choices),
     };
     if !data_dir.join(CATALOG_NAME).exists() {
@@ -249,7 +249,7 @@ fn refuse_left_out<'a>(
     }
 }
 
-/// Backs up a data directory that no server uses.
+/// Backs up a data directory that no server is using.
 fn make_here(
     data: DataDir,
     backups: &dyn BackupStore,

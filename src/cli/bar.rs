@@ -1,4 +1,4 @@
-//! A line of a terminal that is drawn over itself, to show how far work is.
+//! A terminal line that is redrawn in place to show progress.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use parking_lot::Mutex;
 
 use super::client::screen::{columns, cut, one_line};
 
-/// Least time between two drawings.
+/// Minimum time between redraws.
 const DRAWN_EVERY: Duration = Duration::from_millis(250);
 /// Columns between the brackets.
 const WIDTH: u64 = 24;
-/// To the first column, and what stands from there on removed.
+/// Escape sequence that moves to the first column and clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
-/// The line, on standard error.
+/// The progress line on standard error.
 #[derive(Debug, Default)]
 pub struct Bar(Mutex<Drawn>);
 
@@ -25,43 +25,43 @@ struct Drawn {
 }
 
 impl Bar {
-    /// The line of this process; none where standard error is no terminal.
+    /// Returns the progress line of this process; `None` if standard error is not a terminal.
     pub fn new() -> Option<Self> {
         std::io::stderr().is_terminal().then(Self::default)
     }
 
-    /// Draws what `line` makes, unless something was drawn just before.
+    /// Draws the text returned by `line`, unless the line was drawn very recently.
     pub fn show(&self, line: impl FnOnce() -> String) {
         let mut drawn = self.0.lock();
         if drawn.at.is_none_or(|at| at.elapsed() >= DRAWN_EVERY) {
             let stderr = std::io::stderr();
-            // In the last column some terminals begin a new line.
+            // Some terminals wrap when the last column is used.
             drawn.line = cut(&one_line(&line()), columns(&stderr).saturating_sub(1));
             drawn.at = Some(Instant::now());
             write(&format!("{CLEAR}{}", drawn.line));
         }
     }
 
-    /// Prints a line above.
+    /// Prints a line above the progress line.
     pub fn print(&self, text: &str) {
         let drawn = self.0.lock();
         write(&format!("{CLEAR}{text}\n{}", drawn.line));
     }
 
-    /// Removes the line.
+    /// Removes the progress line.
     pub fn clear(&self) {
         *self.0.lock() = Drawn::default();
         write(CLEAR);
     }
 }
 
-/// A terminal that is gone needs no news.
+/// Writes to the terminal; errors are ignored because a closed terminal needs no output.
 fn write(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// The part that is done, as a picture.
+/// Formats the completed part as a bar.
 pub fn picture(done: u64, total: u64) -> String {
     let columns = (WIDTH * done.min(total)).checked_div(total).unwrap_or(0) as usize;
     let head = if done < total { ">" } else { "" };
@@ -69,7 +69,7 @@ pub fn picture(done: u64, total: u64) -> String {
     format!("[{filled:<width$}]", width = WIDTH as usize)
 }
 
-/// Remaining time at the rate so far; `None` before there is one.
+/// Estimates the remaining time from the average rate; `None` before any progress.
 pub fn time_left(done: u64, total: u64, elapsed: Duration) -> Option<Duration> {
     if done == 0 {
         return None;

@@ -1,4 +1,5 @@
-//! `lodestone doctor`: the parts that a server with these settings would run on, and problems.
+//! `lodestone doctor`: reports the parts that a server with these settings would run on, and
+//! problems.
 
 mod nodes;
 
@@ -37,10 +38,10 @@ use crate::cli::serve::certificates;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// Looks at every part that a start needs and prints a line for each.
+/// Checks every part needed at start and prints a line for each.
 ///
 /// # Errors
-/// The number of parts with which a server would not start.
+/// The number of parts that would prevent a server from starting.
 pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
     settings.validate()?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk);
@@ -49,7 +50,7 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
         Ok((found, fingerprint)) => (Ok(found), Some(fingerprint)),
         Err(problem) => (Err(problem), None),
     };
-    // An ingest node holds no data, and answers no questions.
+    // An ingest node holds no data and answers no questions.
     let is_server = !settings.store.nodes.is_ingest_node();
     let data = is_server.then(|| data(&*disk, &settings.data_dir, fingerprint.as_deref()));
     let is_running = data.as_ref().is_some_and(|(_, is_running)| *is_running);
@@ -100,7 +101,8 @@ pub fn run(settings: &Settings) -> Result<(), Box<dyn Error>> {
 
 type Finding = Result<String, String>;
 
-/// The device that would be taken, and why not the other; and the GPU for the model, if it is one.
+/// Reports the device that would be used, and why not the other one; also returns the GPU if the
+/// model would run on it.
 fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> (Finding, Option<EmbedDevice>) {
     if settings.device == DeviceChoice::Cpu {
         let found = "CPU, as LODESTONE_DEVICE says; GPUs were not looked for".to_owned();
@@ -127,8 +129,8 @@ fn device(settings: &Settings, disk: &Arc<dyn Disk>) -> (Finding, Option<EmbedDe
     }
 }
 
-/// The model of an embedding server and its fingerprint. A server whose width is known starts
-/// without it.
+/// Reports the model of an embedding server, and returns its fingerprint. If the vector width is
+/// known, a server starts even when the embedding server does not respond.
 fn remote_model(settings: &Settings, server: EmbeddingServer) -> Result<(String, String), String> {
     let place = server.url.clone();
     let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
@@ -143,7 +145,7 @@ fn remote_model(settings: &Settings, server: EmbeddingServer) -> Result<(String,
     Ok((found, model.fingerprint().to_owned()))
 }
 
-/// The model with what embeds with it, and its fingerprint.
+/// Reports the model and the arithmetic that it embeds with, and returns its fingerprint.
 fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Result<(String, String), String> {
     if let Some(server) = settings.embedding.server().map_err(|error| error.to_string())? {
         return remote_model(settings, server);
@@ -169,7 +171,7 @@ fn model(settings: &Settings, embedding: Option<EmbedDevice>) -> Result<(String,
     Ok((found, model.fingerprint().to_owned()))
 }
 
-/// The reranker that accurate searches would have. A server starts without one.
+/// Reports the reranker used by accurate searches. A server starts without one.
 fn found_reranker(settings: &Settings) -> Finding {
     let Some(model) = reranker::load(settings)? else {
         let place = settings.reranker_path();
@@ -180,7 +182,7 @@ fn found_reranker(settings: &Settings) -> Finding {
     Ok(format!("{}, f32 on the CPU, in {}", model.name(), place.display()))
 }
 
-/// The sparse model that searches would have, if there is one.
+/// Reports the sparse model used by searches, if there is one.
 fn found_sparse(settings: &Settings) -> Result<Option<String>, String> {
     let Some(model) = reranker::load_sparse(settings)? else { return Ok(None) };
     let place = settings.sparse_path();
@@ -189,7 +191,7 @@ fn found_sparse(settings: &Settings) -> Result<Option<String>, String> {
     Ok(Some(format!("{name}, {arithmetic} on the CPU, in {}", place.display())))
 }
 
-/// Whether a child of this program can give up what a parser must not have, and still read.
+/// Whether a child process can drop the privileges that a parser must not have and still work.
 fn parsers() -> Finding {
     let read = Sandbox::of_this_program(PARSE).parse(Format::Html, b"<p>well</p>");
     match read {
@@ -207,7 +209,7 @@ fn parsers() -> Finding {
     }
 }
 
-/// The bucket of the data: what it must do is tried.
+/// Reports the bucket of the data, after trying the operations that it must support.
 fn store(settings: &Settings) -> Finding {
     let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
     let since = Instant::now();
@@ -221,8 +223,7 @@ fn store(settings: &Settings) -> Finding {
     }
 }
 
-/// The process that writes to the bucket and those that wait for its place, as a query node reaches
-/// them. It starts without them all the same.
+/// Reports the writer and its standbys, as reached by a query node, which starts even without them.
 fn writer(settings: &Settings) -> Result<Option<String>, String> {
     if !settings.store.nodes.only_reads() {
         return Ok(None);
@@ -240,7 +241,8 @@ fn writer(settings: &Settings) -> Result<Option<String>, String> {
     Ok(Some(told.join("; ")))
 }
 
-/// The place of backups. A server starts without a store that answers, but not without credentials.
+/// Reports the destination of backups. A server starts if the store does not respond, but not
+/// without credentials.
 fn backups(settings: &Settings) -> Finding {
     let Some(to) = &settings.backups.backup_to else {
         return Ok("none by the server: --backup-to names a place".to_owned());
@@ -255,12 +257,12 @@ fn backups(settings: &Settings) -> Finding {
     }
 }
 
-/// Whether the generator answers. A server starts without it all the same.
+/// Reports whether the generator responds. A server starts even if it does not.
 fn generator(settings: &Settings) -> Finding {
     let Some(llm) = settings.generator().map_err(|error| error.to_string())? else {
         return Ok("none: answers are extracted from the documents".to_owned());
     };
-    // Inside a container this machine is the container.
+    // In a container, the loopback address is the container itself.
     let is_local = ["//localhost", "//127.", "//[::1]"].iter().any(|at| llm.base_url.contains(at));
     let authorities = settings.tls.authorities().map_err(|error| error.to_string())?;
     let generator = OpenAiGenerator::new(llm).trusting(&authorities);
@@ -279,8 +281,8 @@ fn generator(settings: &Settings) -> Finding {
     }
 }
 
-/// The data directory, and whether a server runs on it. Its tenants whose vectors are of another
-/// model than that of `fingerprint` are counted.
+/// Reports the data directory, and whether a server is using it. Counts the tenants whose vectors
+/// were computed by a model with another fingerprint.
 fn data(disk: &dyn Disk, dir: &Path, fingerprint: Option<&str>) -> (Finding, bool) {
     match DataDir::check_free(dir) {
         Ok(()) => (free_data(disk, dir, fingerprint), false),
@@ -289,7 +291,7 @@ fn data(disk: &dyn Disk, dir: &Path, fingerprint: Option<&str>) -> (Finding, boo
     }
 }
 
-/// A directory that no server uses, or the one in which it would be made.
+/// Reports a directory that no server is using, or the one in which it would be created.
 fn free_data(disk: &dyn Disk, dir: &Path, fingerprint: Option<&str>) -> Finding {
     let standing = dir.ancestors().find(|path| path.exists());
     let standing = standing.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -319,13 +321,13 @@ fn try_write(dir: &Path) -> std::io::Result<()> {
     written.and(std::fs::remove_file(&path))
 }
 
-/// Whether this process is in a container, whose own address nobody outside can reach.
+/// Whether this process runs in a container, whose loopback address cannot be reached from outside.
 fn is_in_container() -> bool {
     ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| Path::new(mark).exists())
         || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
-/// The certificate of the listener, and the authorities of others.
+/// Reports the certificate of the listener, after checking the trusted authorities.
 fn tls(settings: &Settings) -> Finding {
     settings.tls.authorities().map_err(|error| error.to_string())?;
     let found = certificates(settings).map_err(|error| error.to_string())?;
@@ -358,7 +360,7 @@ fn processor() -> String {
     format!("{}, {cores} threads at once", std::env::consts::ARCH)
 }
 
-/// Memory as the kernel reports it (Linux); elsewhere unknown.
+/// Returns the memory reported by the Linux kernel; unknown elsewhere.
 fn memory() -> String {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = |name: &str| -> Option<u64> {

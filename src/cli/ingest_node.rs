@@ -1,4 +1,4 @@
-//! `lodestone serve --role ingest`: models and parsers for another server, and no data.
+//! `lodestone serve --role ingest`: runs models and parsers for a server, and holds no data.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use crate::cli::arguments::PARSE;
 use crate::cli::model::reranker;
 use crate::cli::serve::{certificates, embedder, listen, other_embedders};
 
-/// Runs until a signal stops it.
+/// Runs the node until a signal stops it.
 pub fn run(settings: &Settings, key: &Secret) -> Result<(), Box<dyn Error>> {
     let certificates = certificates(settings)?;
     let listener = listen(settings.listen)?;

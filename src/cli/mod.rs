@@ -1,19 +1,21 @@
-//! Verbs of the command line: arguments to settings, settings to an engine, an engine to a server.
+//! The command line: turns arguments into settings, settings into an engine, and an engine into a
+//! server.
 //!
-//! - `arguments`: flags, environment and file, and which of them wins; `origins`: secrets of files,
-//!   the settings that hold and their origins
+//! - `arguments`: flags, environment and settings file, and their precedence; `origins`: secrets
+//!   read from files, and the report of effective settings
 //! - `serve`: the server, from banner to drain; `watch`: its log and its traces
-//! - `verify`: a walk over everything on disk or in a bucket; `backup`: backups and restoring them
-//! - `store`: data to a bucket and back
-//! - `doctor`: a check of the parts that a server would run on
-//! - `ingest`: a client of a running server, files and pages in, a summary out
-//! - `client`: verbs for people, questions to a running server; `transport`: the HTTP client of all
-//! - `bar`: the line of a terminal that shows how far work is; `progress`: the same of bytes
-//! - `model`: models on this machine, and the reranker of a server
+//! - `verify`: checks everything on disk or in a bucket; `backup`: backups and restoring them
+//! - `store`: copies data to a bucket and back
+//! - `doctor`: checks the parts that a server would run on
+//! - `ingest`: client of a running server that uploads files and pages
+//! - `client`: interactive verbs that query a running server; `transport`: the HTTP client they
+//!   share
+//! - `bar`: progress line of a terminal; `progress`: progress in bytes
+//! - `model`: models on this machine; the reranker and sparse model of a server
 //! - `bench`: measures parts of the product on your own data
 
-/// As the standard one, but a reader that is gone (`lodestone model ls | head -1`) ends the program
-/// quietly. It stands before the modules, and so holds in all of them.
+/// Like the standard macro, but a closed pipe (`lodestone model ls | head -1`) ends the program
+/// quietly. Defined before the modules, so that it applies in all of them.
 macro_rules! println {
     ($($argument:tt)*) => {
         $crate::cli::print_line(format_args!($($argument)*))
@@ -50,13 +52,12 @@ use lodestone_fetch::Authorities;
 use arguments::{Arguments, Verb};
 use clap::CommandFactory as _;
 
-/// Prints a line; ends the program where nobody reads any more.
+/// Prints a line; exits quietly if standard output is a closed pipe.
 fn print_line(text: Text<'_>) {
     print_text(&format!("{text}\n"));
 }
 
-/// Prints text at once, a part of a line too. What cannot be written whole, on a full disk for
-/// example, ends the program with a failure.
+/// Prints text and flushes it. A failed write, for example on a full disk, exits with a failure.
 fn print_text(text: &str) {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -69,7 +70,7 @@ fn print_text(text: &str) {
     }
 }
 
-/// Runs the verb that the command line names; those that ask a server have exit codes of their own.
+/// Runs the verb given on the command line; verbs that query a server have exit codes of their own.
 ///
 /// # Errors
 /// One sentence for the operator.
@@ -117,13 +118,13 @@ pub fn run() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The authorities that vouch for a server: those in a file, else those of the program.
+/// Returns the certificate authorities to trust: those in `file`, else the built-in ones.
 fn authorities(file: Option<&Path>) -> Result<Authorities, String> {
     let Some(file) = file else { return Ok(Authorities::default()) };
     Authorities::read(file).map_err(|problem| format!("--ca-file: {problem}"))
 }
 
-/// A number of things: `1 row`, `2 rows`.
+/// Formats a count with its noun: `1 row`, `2 rows`.
 fn counted(count: u64, thing: &str) -> String {
     match count {
         1 => format!("1 {thing}"),

@@ -1,4 +1,4 @@
-//! Settings as they hold, each with its origin, and secrets out of files.
+//! Effective settings with their origins, and secrets read from files.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -8,28 +8,28 @@ use std::path::Path;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
-/// A secret in a file is one line; a longer file is not one.
+/// Largest file read as a secret, which is a single line.
 const SECRET_BYTES_MAX: usize = 65_536;
 
-/// A flag that was put together from elsewhere than the command line.
+/// A flag added to the command line from another origin.
 #[derive(Debug)]
 pub struct Added {
     /// Id of the flag.
     pub id: String,
-    /// Its origin.
+    /// Description of its origin.
     pub origin: String,
 }
 
-/// The variable that names a file with the secret of a setting; none for other settings.
+/// Returns the variable that names a file with the secret of a setting; `None` for other settings.
 pub fn variable_of_file(flag: &Arg) -> Option<String> {
     let variable = flag.get_env().filter(|_| flag.is_hide_env_values_set())?;
     Some(format!("{}_FILE", variable.to_string_lossy()))
 }
 
-/// Adds to a command line the secrets whose files the environment names.
+/// Adds to a command line the secrets in files that the environment names.
 ///
 /// # Errors
-/// A file that cannot be read, is empty or too long; a secret that is given twice.
+/// If a file cannot be read, is empty or too long, or a secret is given twice.
 pub fn add_secrets(
     line: &mut Vec<OsString>,
     verb: &Command,
@@ -71,7 +71,7 @@ fn secret(path: &Path) -> Result<String, Box<dyn Error>> {
     }
 }
 
-/// The settings that hold as a settings file, each with its origin; secrets are masked.
+/// Formats the effective settings as a settings file with the origin of each; secrets are masked.
 pub fn report(verb: &Command, given: &ArgMatches, held: &ArgMatches, added: &[Added]) -> String {
     let mut text = String::new();
     for flag in verb.get_arguments() {
@@ -79,7 +79,7 @@ pub fn report(verb: &Command, given: &ArgMatches, held: &ArgMatches, added: &[Ad
         let id = flag.get_id().as_str();
         let values = held.get_raw(id).into_iter().flatten();
         let values: Vec<String> = values.map(|value| value.to_string_lossy().into()).collect();
-        // A string of JSON is one of TOML too.
+        // A JSON string is also a valid TOML string.
         let value = serde_json::Value::String(values.join(","));
         let origin: &dyn Display = match given.value_source(id) {
             Some(ValueSource::CommandLine) => &"flag",
@@ -101,7 +101,7 @@ pub fn report(verb: &Command, given: &ArgMatches, held: &ArgMatches, added: &[Ad
     text
 }
 
-/// A flag whose variable is set to an empty text has none.
+/// Ignores the variable of a flag if it is set to an empty text.
 pub fn without_empty_variable(flag: Arg) -> Arg {
     match flag.get_env().and_then(std::env::var_os) {
         Some(text) if text.is_empty() => flag.env(None::<&str>),

@@ -1,19 +1,19 @@
-//! Progress in bytes: a bar on a terminal, a line now and then elsewhere.
+//! Progress in bytes: a bar on a terminal, an occasional line elsewhere.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use crate::cli::bar::{Bar, picture, time_left};
 
-/// Time between two lines of a download, and of what may take hours.
+/// Minimum time between lines, for downloads and for work that may take hours.
 const LINE_AFTER: Duration = Duration::from_secs(5);
 const RARE_LINE_AFTER: Duration = Duration::from_secs(60);
 
-/// Shows how many bytes of something are done.
+/// Shows how many bytes of some work are done.
 #[derive(Debug)]
 pub struct Progress {
     bar: Option<Bar>,
-    /// Time between two lines where there is no bar, and whether there is one for each end.
+    /// Minimum time between lines without a bar, and whether the end is always printed.
     line_after: Duration,
     tells_ends: bool,
     what: RefCell<String>,
@@ -22,12 +22,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// On standard error.
+    /// Creates a display on standard error.
     pub fn new() -> Self {
         Self::made(LINE_AFTER, true)
     }
 
-    /// On standard error; where there is no bar, with a line a minute and no others.
+    /// Creates a display on standard error that, without a bar, prints at most a line per minute.
     pub fn rare() -> Self {
         Self::made(RARE_LINE_AFTER, false)
     }
@@ -37,7 +37,7 @@ impl Progress {
         Self { bar, line_after, tells_ends, what, begun: now.clone(), told: now }
     }
 
-    /// Shows that `bytes` of `of` are done, followed by the text of `more`.
+    /// Shows that `bytes` of `of` are done, followed by the text returned by `more`.
     pub fn show(&self, what: &str, bytes: u64, of: u64, more: impl Fn() -> String) {
         if *self.what.borrow() != what {
             what.clone_into(&mut self.what.borrow_mut());
@@ -54,7 +54,7 @@ impl Progress {
         }
     }
 
-    /// Removes the bar, for what is printed elsewhere.
+    /// Removes the bar before other output.
     pub fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.clear();

@@ -26,9 +26,9 @@ use crate::cli::standby;
 use crate::cli::watch;
 use crate::memory::give_back_freed;
 
-/// Runs until a signal stops it.
+/// Runs the server until a signal stops it.
 pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
-    // Dropped last: it sends the traces that wait.
+    // Dropped last, because that sends the traces still queued.
     let _exporter = watch::start(&settings.watch, &settings.tls.authorities()?);
     give_back_freed()?;
     read_variable_of_clients(&mut settings);
@@ -39,7 +39,8 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
         return ingest_node::run(&settings, &key);
     }
     let certificates = certificates(&settings)?;
-    // Before anything is made: a first key that nobody could see would be lost.
+    // Bound before the catalog is created, because a failure afterwards would lose the first key
+    // unseen.
     let listener = listen(settings.listen)?;
     let for_metrics = settings.watch.metrics_listen.map(listen).transpose()?;
     raise_file_limit();
@@ -66,16 +67,16 @@ pub fn run(mut settings: Settings) -> Result<(), Box<dyn Error>> {
 
 /// The sockets of a server.
 pub(super) struct Listeners {
-    /// For clients.
+    /// Socket for clients.
     pub(super) listener: TcpListener,
-    /// The certificate of that listener, if it has one.
+    /// TLS certificates of that socket, if it uses TLS.
     pub(super) certificates: Option<Arc<Certificates>>,
-    /// For metrics alone.
+    /// Socket for metrics only.
     pub(super) for_metrics: Option<TcpListener>,
 }
 
-/// Starts the engine, after its turn has come where it is to wait for that; nothing if a signal has
-/// ended it before.
+/// Starts the engine, waiting for its turn first if this is a standby process. Returns `None` if a
+/// signal stopped it while waiting.
 fn start(
     runtime: &Runtime,
     settings: &Settings,
@@ -101,7 +102,7 @@ fn start(
     }
 }
 
-/// The models beside that of new tenants.
+/// Loads the embedding models other than that of new tenants.
 pub(super) fn other_embedders(
     settings: &Settings,
     device: &TakenDevice,
@@ -117,7 +118,7 @@ pub(super) fn other_embedders(
     previous.chain(further).map(model).collect()
 }
 
-/// The model of new tenants: that of an embedding server, or one on this machine.
+/// Returns the embedding model of new tenants, on an embedding server or on this machine.
 pub(super) fn embedder(
     settings: &Settings,
     device: Option<EmbedDevice>,
@@ -130,7 +131,7 @@ pub(super) fn embedder(
     Ok(Arc::new(model.map_err(|error| format!("{place}: {error}"))?))
 }
 
-/// Refuses different models with one name: `reembed --to` could not tell them apart.
+/// Refuses different models of the same name, which `reembed --to` could not tell apart.
 fn require_names(components: &Components) -> Result<(), String> {
     let mut known = vec![&components.embedder];
     for model in &components.other_embedders {
@@ -146,8 +147,8 @@ fn require_names(components: &Components) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells of directories with the same model, of which the first is taken: `reembed --to` does not
-/// know the name of another.
+/// Warns about directories that contain the same model. The first is used, and `reembed --to` does
+/// not accept the names of the others.
 fn warn_of_copies(settings: &Settings, components: &Components) {
     let Settings { model_dir, reembed, .. } = settings;
     let others = reembed.previous_model_dir.iter().chain(&reembed.further_model_dirs);
@@ -162,7 +163,7 @@ fn warn_of_copies(settings: &Settings, components: &Components) {
     }
 }
 
-/// Loads an embedding model; `flag` names its directory.
+/// Loads an embedding model; `flag` is the setting that names its directory.
 fn load(
     settings: &Settings,
     dir: &Path,
@@ -175,7 +176,7 @@ fn load(
     Ok(model.map_err(|error| format!("{}: {error}", dir.display()))?)
 }
 
-/// Checks an embedding model, whose weights come with its first use.
+/// Checks an embedding model, whose weights are loaded on first use.
 fn on_demand(
     settings: &Settings,
     dir: &Path,
@@ -202,7 +203,7 @@ pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, Box<dyn Error>>
     Ok(listener)
 }
 
-/// The certificate of the listener, if it has one.
+/// Loads the TLS certificates of the listener, if it uses TLS.
 pub fn certificates(settings: &Settings) -> Result<Option<Arc<Certificates>>, TlsError> {
     let files = settings.tls.certificate();
     files.map(|(certificate, key)| Certificates::read(certificate, key)).transpose()
@@ -234,7 +235,7 @@ async fn serve(engine: Arc<Engine>, listeners: Listeners) -> Result<(), Box<dyn 
     }
 }
 
-/// Ends when another process has taken over the bucket of the data, with its address in `taken`.
+/// Completes when another process has taken over the bucket, after storing its address in `taken`.
 async fn takeover(engine: Arc<Engine>, taken: Arc<OnceLock<String>>) {
     let waited = tokio::task::spawn_blocking(move || engine.wait_for_takeover()).await;
     match waited {
@@ -243,13 +244,14 @@ async fn takeover(engine: Arc<Engine>, taken: Arc<OnceLock<String>>) {
     }
 }
 
-/// Reads the operator's key where it stood in earlier versions, if nothing else names one.
+/// Accepts the admin key from the variable used by earlier versions, unless another setting
+/// provides it.
 fn read_variable_of_clients(settings: &mut Settings) {
     let variable = std::env::var("LODESTONE_API_KEY").unwrap_or_default();
     if settings.admin_key.is_some() || variable.is_empty() {
         return;
     }
-    // Any other text is a client's, and nothing to tell of.
+    // Any other value is a client's key and deserves no warning.
     if settings.adopt_client_key(&variable) {
         tracing::warn!(
             "LODESTONE_API_KEY is taken for the server's own key: name it LODESTONE_ADMIN_KEY"
@@ -257,7 +259,7 @@ fn read_variable_of_clients(settings: &mut Settings) {
     }
 }
 
-/// The line about the generator. It is not asked anything: `doctor` does that.
+/// Formats the banner line about the generator, without contacting it; `doctor` does that.
 fn generator(engine: &Engine) -> String {
     let Some(writer) = engine.writer() else {
         return "none: answers are extracted from the documents".to_owned();
@@ -272,7 +274,7 @@ fn generator(engine: &Engine) -> String {
     format!("{model} at {place}, {window} tokens; {otherwise}{graph}")
 }
 
-/// Puts the first key where only the owner of the process reads it.
+/// Writes the first key to a file that only the owner of the process can read.
 fn write_first_key(path: &Path, key: &str) -> std::io::Result<()> {
     let fresh = path.with_extension("new");
     match std::fs::remove_file(&fresh) {
@@ -285,7 +287,7 @@ fn write_first_key(path: &Path, key: &str) -> std::io::Result<()> {
     std::fs::rename(&fresh, path)
 }
 
-/// The part of this process among several, unless it is alone.
+/// Describes the role of this process among several; `None` if it is the only one.
 fn role(nodes: &NodeSettings) -> Option<String> {
     let writers = nodes.writers().collect::<Vec<_>>();
     let mut role = match nodes.only_reads() {
@@ -363,7 +365,7 @@ fn banner(
             line("key", key.expose());
             line("", "shown this once: keep it, it is stored as a hash only");
         }
-        // What is no terminal may be a log that is kept.
+        // Output that is not a terminal may be a log file.
         Some(key) => {
             let path = data_dir.join("admin_key");
             write_first_key(&path, key.expose()).map_err(|error| {
@@ -375,7 +377,8 @@ fn banner(
         None if engine.settings().admin_key.is_some() => line("access", "by the key you gave"),
         None => line("access", "by the keys made before; if all are lost, --admin-key gives one"),
     }
-    // A link is a key: not for logs that are kept, nor for other machines to follow.
+    // The link contains a key, so it must not go to log files, and only a loopback address is
+    // printed.
     if is_seen && engine.settings().listen.ip().is_loopback() {
         line("console", &format!("{url}/#sign-in={}", engine.sign_in_key()?.expose()));
         line("", "signs in once, within ten minutes");

@@ -1,4 +1,4 @@
-//! `lodestone serve --standby true`: waiting for the place of the process that writes.
+//! `lodestone serve --standby true`: waits to take over from the process that writes.
 
 use std::error::Error;
 use std::future::pending;
@@ -16,11 +16,11 @@ use tokio::time::timeout;
 
 use crate::cli::serve::Listeners;
 
-/// Time within which the place of one that is gone already is had.
+/// Time allowed for taking over from a writer that is already gone.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
-/// Answers that this process waits until it is to write; returns signals that come later, or
-/// nothing if one has stopped it.
+/// Answers requests as a standby until this process is to become the writer. Returns the receiver
+/// of later signals, or `None` if a signal stopped the process.
 pub async fn wait(
     standby: Standby,
     settings: &Settings,

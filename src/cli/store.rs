@@ -1,4 +1,4 @@
-//! `lodestone store`: the data of a server from a data directory to a bucket, and back.
+//! `lodestone store`: moves a server's data from a data directory to a bucket, or back.
 
 use std::error::Error;
 
@@ -26,7 +26,7 @@ pub enum StoreVerb {
     },
 }
 
-/// Carries the operation out.
+/// Runs the operation.
 pub fn run(verb: &StoreVerb) -> Result<(), Box<dyn Error>> {
     let StoreVerb::Copy { from, to, store } = verb;
     let progress = Progress::rare();

@@ -1,4 +1,4 @@
-//! One request to a server and its answer: the client of every verb that asks a running server.
+//! The HTTP client used by every verb that queries a running server.
 
 use std::io::Read;
 use std::sync::atomic::AtomicU64;
@@ -11,65 +11,66 @@ use ureq::{Agent, Body, BodyReader, Proxy, SendBody};
 
 use crate::cli::ingest::form::Form;
 
-/// A healthy server connects at once; a dead host does not answer at all.
+/// Timeout for connecting: a healthy server accepts at once, a dead host never answers.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Longer than the longest poll (30 s) and than the writing of a batch to a busy disk.
+/// Timeout for a response: longer than the longest poll (30 s) and than writing a batch to a busy
+/// disk.
 const ANSWER: Duration = Duration::from_secs(120);
-/// A body that does not move for so long is lost.
+/// A request body that makes no progress for this long is considered lost.
 const STALL: Duration = Duration::from_secs(60);
-/// Time that an upload waits for "100 Continue" before it sends its body unasked.
+/// Time that an upload waits for "100 Continue" before it sends its body anyway.
 const GO_AHEAD: Duration = Duration::from_secs(2);
-/// A listing of 1,000 sources with all of their metadata; a longer answer is not the server's.
+/// Largest response accepted. A listing of 1,000 sources with full metadata fits.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
-/// A request.
+/// A request to the server.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Path and query below the server's address.
+    /// Path and query, relative to the server's address.
     pub path: String,
-    /// Body of the request; `None` asks with GET.
+    /// Body of the request; `None` sends a GET.
     pub body: Option<Payload<'a>>,
 }
 
-/// Bodies of requests.
+/// Body of a request; it also determines the method.
 #[derive(Debug)]
 pub enum Payload<'a> {
-    /// Nothing.
+    /// POST without a body.
     Empty,
-    /// Nothing, with the method DELETE.
+    /// DELETE without a body.
     Delete,
-    /// JSON, with the method DELETE.
+    /// DELETE with JSON.
     DeleteJson(&'a Value),
-    /// JSON.
+    /// POST with JSON.
     Json(&'a Value),
-    /// JSON, with the method PATCH.
+    /// PATCH with JSON.
     PatchJson(&'a Value),
-    /// Files, with the method PATCH.
+    /// PATCH with a multipart form.
     Form(&'a Form),
 }
 
-/// An answer of any status.
+/// A response with any status.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The status.
+    /// Status code.
     pub status: u16,
-    /// Seconds of `Retry-After`.
+    /// Seconds given by `Retry-After`.
     pub retry_after_s: Option<u64>,
-    /// The body; null where it is no JSON.
+    /// The body; null if it is not JSON.
     pub json: Value,
 }
 
-/// An answer whose body is read as it comes.
+/// A response whose body is read as it arrives.
 pub struct Opened {
-    /// The status.
+    /// Status code.
     pub status: u16,
-    /// Seconds of `Retry-After`.
+    /// Seconds given by `Retry-After`.
     pub retry_after_s: Option<u64>,
     /// The body.
     pub body: BodyReader<'static>,
 }
 
-/// No whole answer came: the request may have had its effect or not.
+/// No complete response arrived; the request may or may not have taken effect.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{problem}")]
 pub struct Lost {
@@ -77,26 +78,27 @@ pub struct Lost {
     pub problem: String,
 }
 
-/// Carries requests to one server.
+/// Sends requests to one server.
 pub trait Transport: Sync {
-    /// Sends a request once. Bytes of forms are added to `sent_bytes` as they leave.
+    /// Sends a request once. Bytes of forms are added to `sent_bytes` as they are sent.
     ///
     /// # Errors
-    /// [`Lost`] without a whole answer.
+    /// [`Lost`] if no complete response arrives.
     fn exchange(&self, request: &Request<'_>, sent_bytes: &AtomicU64) -> Result<Reply, Lost>;
 }
 
-/// Over HTTP, through the proxy that the environment names unless the server is this machine.
+/// HTTP transport, through the proxy named by the environment unless the server is on this machine.
 #[derive(Debug)]
 pub struct Http {
     agent: Agent,
     server: String,
-    /// Name and value of the header with the key.
+    /// Name and value of the header that carries the key.
     key: Option<(&'static str, String)>,
 }
 
 impl Http {
-    /// To `server`, an address without a slash at its end, which these authorities vouch for.
+    /// Creates a client of `server`, an address without a trailing slash, that trusts these
+    /// authorities.
     pub fn new(server: &str, api_key: Option<&str>, authorities: &Authorities) -> Self {
         let proxy = if is_loopback(server) { None } else { Proxy::try_from_env() };
         let agent = authorities
@@ -112,25 +114,25 @@ impl Http {
         Self { agent, server: server.to_owned(), key }
     }
 
-    /// With a key in a header of another name.
+    /// Sends a key in a header of another name.
     #[must_use]
     pub fn with_key(self, header: &'static str, key: Option<String>) -> Self {
         Self { key: key.map(|key| (header, key)), ..self }
     }
 
-    /// Sends a request once and returns as soon as the answer begins.
+    /// Sends a request once and returns as soon as the response begins.
     ///
     /// # Errors
-    /// [`Lost`] without an answer.
+    /// [`Lost`] if no response arrives.
     pub fn open(&self, request: &Request<'_>, sent_bytes: &AtomicU64) -> Result<Opened, Lost> {
         self.send(request, sent_bytes).map(opened).map_err(lost)
     }
 
-    /// Posts JSON with headers of its own and returns as soon as the answer begins: JSON, or a
-    /// stream of events.
+    /// Posts JSON with additional headers and returns as soon as the response begins, which is JSON
+    /// or an event stream.
     ///
     /// # Errors
-    /// [`Lost`] without an answer.
+    /// [`Lost`] if no response arrives.
     pub fn post_with(
         &self,
         path: &str,
@@ -181,7 +183,7 @@ impl Http {
             }
             Some(Payload::Form(form)) => {
                 let mut reader = form.reader(sent_bytes)?;
-                // A server that refuses says so before the body is on its way.
+                // Lets the server refuse the request before the body is sent.
                 call.header("expect", "100-continue")
                     .header("content-type", form.content_type())
                     .header("content-length", form.content_length().to_string())
@@ -192,10 +194,10 @@ impl Http {
 }
 
 impl Opened {
-    /// The rest of the body.
+    /// Reads the rest of the body.
     ///
     /// # Errors
-    /// [`Lost`] where it breaks off.
+    /// [`Lost`] if it breaks off.
     pub fn whole(self) -> Result<Vec<u8>, Lost> {
         let mut body = Vec::new();
         let mut reader = self.body.take(ANSWER_BYTES_MAX);
@@ -218,7 +220,7 @@ fn opened_within(response: ureq::http::Response<Body>, bytes_max: u64) -> Opened
 
 fn lost(error: ureq::Error) -> Lost {
     let problem = error.to_string();
-    // The second where another authority has the same name.
+    // The second word occurs if another authority has the same name.
     let is_unknown = ["UnknownIssuer", "BadSignature"].iter().any(|word| problem.contains(word));
     let remedy = if is_unknown {
         " (--ca-file names the certificate of its authority)"
@@ -230,12 +232,12 @@ fn lost(error: ureq::Error) -> Lost {
     Lost { problem: problem + remedy }
 }
 
-/// Archives, of any length.
+/// Transfers of archives, which may have any length.
 impl Http {
-    /// Asks with GET for an answer of any length.
+    /// Sends a GET whose response may have any length.
     ///
     /// # Errors
-    /// [`Lost`] without an answer.
+    /// [`Lost`] if no response arrives.
     pub fn open_whole(&self, path: &str) -> Result<Opened, Lost> {
         let mut call = self.agent.get(format!("{}{path}", self.server));
         if let Some((name, key)) = &self.key {
@@ -244,10 +246,10 @@ impl Http {
         call.call().map(|response| opened_within(response, u64::MAX)).map_err(lost)
     }
 
-    /// Sends JSON Lines, and waits for the answer as long as the server works.
+    /// Sends JSON Lines and waits for the response without a timeout.
     ///
     /// # Errors
-    /// [`Lost`] without an answer; errors of `lines`.
+    /// [`Lost`] if no response arrives; errors of reading `lines`.
     pub fn send_lines(&self, path: &str, lines: &mut dyn Read) -> Result<Opened, Lost> {
         let call = self.agent.post(format!("{}{path}", self.server));
         let mut call = call.config().timeout_recv_response(None).timeout_per_read(None).build();
@@ -273,7 +275,7 @@ impl Transport for Http {
     }
 }
 
-/// Whether an address names this machine, which no proxy reaches for us.
+/// Whether an address is on this machine, which a proxy cannot reach for us.
 pub fn is_loopback(server: &str) -> bool {
     let rest = server.split_once("://").map_or(server, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -287,15 +289,15 @@ pub fn is_loopback(server: &str) -> bool {
     is_loopback_address || host.eq_ignore_ascii_case("localhost")
 }
 
-/// Every byte but letters, digits and `-._~`.
+/// Every byte except letters, digits and `-._~`.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A value as a part of a path.
+/// Percent-encodes a value for use in a path.
 pub fn escaped(value: &str) -> String {
     utf8_percent_encode(value, RESERVED).to_string()
 }
 
-/// A query string of names and values.
+/// Formats names and values as a query string.
 pub fn query(pairs: &[(&str, &str)]) -> String {
     let mut query = String::new();
     for (name, value) in pairs {

@@ -1,7 +1,7 @@
-//! `lodestone verify`: reads everything in a data directory or a bucket and checks it.
+//! `lodestone verify`: reads and checks everything in a data directory or a bucket.
 //!
-//! A server may go on writing to a bucket. What is missing or damaged is therefore looked for again
-//! in the newest version of its collection, or of the catalog, before it is reported.
+//! A server may keep writing to the bucket meanwhile. Before anything is reported as missing or
+//! damaged, it is looked up again in the newest version of its collection or of the catalog.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -27,17 +27,17 @@ use crate::cli::arguments::VerifyOptions;
 use crate::cli::counted;
 use crate::cli::progress::Progress;
 
-/// Looks for the catalog's row of a tenant whose descriptor was just written, and the time between
-/// two.
+/// Number of attempts to find the catalog row of a tenant whose descriptor was just written, and
+/// the time between them.
 const LOOKS: usize = 5;
 const LOOK: Duration = Duration::from_secs(1);
-/// States of a job that a start would go on with.
+/// States of jobs that a server would resume when it starts.
 const WAITING: [JobStatus; 2] = [JobStatus::Queued, JobStatus::InProgress];
-/// Rows of the catalog that are read at a time.
+/// Number of catalog rows read at a time.
 const PAGE: usize = 1000;
 
-/// Checks the catalog and every tenant. In a directory nothing is changed but what a start of its
-/// catalog would, in a bucket nothing.
+/// Checks the catalog and every tenant. A data directory is changed only as opening its catalog
+/// would; a bucket is not changed at all.
 pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
     match &options.store {
         None => in_directory(options),
@@ -48,7 +48,7 @@ pub fn run(options: &VerifyOptions) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// A directory that goes with this value.
+/// A temporary directory that is removed when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -112,7 +112,7 @@ struct Verification {
     report: Report,
 }
 
-/// Lines for the operator.
+/// Prints the report for the operator.
 struct Report {
     catalog: Catalog,
     progress: Progress,
@@ -130,7 +130,8 @@ impl Report {
         self.line(about, problem);
     }
 
-    /// A problem of a tenant, unless it is being deleted: its files go in any order.
+    /// Reports a problem of a tenant, unless the tenant is being deleted: its files disappear in
+    /// any order.
     fn problem_of(&mut self, tenant: &Tenant, problem: &dyn Display) {
         let now = self.catalog.catch_up().and_then(|_| self.catalog.tenant_of(tenant.collection));
         if !matches!(now, Ok(None)) {
@@ -138,7 +139,7 @@ impl Report {
         }
     }
 
-    /// A damaged file by its key, which some problems name themselves.
+    /// Reports a damaged file by its key, unless the problem names it already.
     fn damage(&mut self, tenant: &Tenant, key: &str, problem: &dyn Display) {
         match problem.to_string() {
             named if named.contains(key) => self.problem_of(tenant, &named),
@@ -169,7 +170,7 @@ impl Verification {
                     self.report.line(tenant.id.as_str(), &found);
                 }
                 Ok(_) => {}
-                // Each further request would wait for the store again.
+                // Every further request would time out on the store as well.
                 Err(error) if self.is_away(&error) => return Err(error.into()),
                 Err(error) => self.report.problem_of(&tenant, &error),
             }
@@ -182,13 +183,12 @@ impl Verification {
         }
     }
 
-    /// Whether an error is that of a bucket which does not answer.
+    /// Whether the error means that the bucket does not respond.
     fn is_away(&self, error: &EngineError) -> bool {
         self.store.is_shared() && error.kind() == ErrorKind::Unavailable
     }
 
-    /// Checks one tenant, the originals of its unfinished jobs, and its files. Returns what was
-    /// found.
+    /// Checks one tenant, the originals of its unfinished jobs, and its files. Returns a summary.
     fn verify_tenant(&mut self, tenant: &Tenant) -> Result<String, EngineError> {
         let id = tenant.collection;
         let expected = self.catalog.head(id)?;
@@ -227,7 +227,7 @@ impl Verification {
         Ok(format!("{}{waiting}{files}{model}", found(&verified.census)))
     }
 
-    /// Checks the originals of jobs that a start would go on with; returns how many are sound.
+    /// Checks the originals of jobs that a server would resume; returns the number of sound ones.
     fn verify_waiting(&mut self, tenant: &Tenant) -> Result<u64, EngineError> {
         let mut sound = 0;
         for status in WAITING {
@@ -261,7 +261,7 @@ impl Verification {
         Ok(sound)
     }
 
-    /// Checks the files that are no sources; returns how many are sound.
+    /// Checks the uploaded files that are not sources; returns the number of sound ones.
     fn verify_files(&mut self, tenant: &Tenant) -> Result<u64, EngineError> {
         let (id, mut sound, mut after) = (tenant.collection, 0, None);
         loop {
@@ -285,8 +285,8 @@ impl Verification {
         }
     }
 
-    /// Looks for tenants that are described and not in the catalog. A server writes the description
-    /// first.
+    /// Looks for tenants that have a descriptor but are not in the catalog. A server writes the
+    /// descriptor first.
     fn verify_descriptors(&mut self) -> Result<(), EngineError> {
         let mut unknown = descriptors::collections(&*self.store)?;
         for look in 1.. {
@@ -315,18 +315,18 @@ impl Verification {
     }
 }
 
-/// The counts of a sound collection.
+/// Summarizes the counts of a sound collection.
 fn found(census: &CollectionCensus) -> String {
     let CollectionCensus { segments, without_list, rows, sources, originals, .. } = *census;
     let note = match without_list {
         0 => String::new(),
-        // Older releases wrote none; the server writes them when it first uses the tenant.
+        // Older releases wrote none; the server adds them when it first uses the tenant.
         missing => format!(" ({} without a source list yet)", counted(missing, "segment")),
     };
     let counts =
         [(segments, "segment"), (rows, "row"), (sources, "source"), (originals, "original")];
     let counts = counts.map(|(count, thing)| counted(count, thing)).join(", ");
-    // Vectors that clients sent are all in the segments.
+    // Client-supplied vectors have no originals; they are stored only in segments.
     let without = match sources.saturating_sub(originals) {
         0 => String::new(),
         without => format!(" ({without} without: vectors of clients)"),
@@ -334,7 +334,7 @@ fn found(census: &CollectionCensus) -> String {
     format!("{counts}{without}: all sound{note}")
 }
 
-/// The fingerprint of the model in a directory.
+/// Computes the fingerprint of the model in a directory.
 fn fingerprint(dir: &Path) -> Result<String, Box<dyn Error>> {
     let model = ModelFiles::read(dir, &|path| std::fs::read(path))
         .and_then(|files| Model::load(&files, 1))

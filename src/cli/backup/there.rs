@@ -1,4 +1,4 @@
-//! A backup that the running server makes.
+//! Backups made by a running server.
 
 use std::error::Error;
 use std::sync::atomic::AtomicU64;
@@ -13,13 +13,13 @@ use crate::cli::client::failure::Failure;
 use crate::cli::client::options::ServerOptions;
 use crate::cli::transport::{Payload, Request, Transport};
 
-/// The server of the defaults of `lodestone serve`.
+/// The default address of `lodestone serve`.
 const SERVER: &str = "http://127.0.0.1:8080";
-/// Time between two questions for the state of a backup.
+/// Interval at which the state of the backup is polled.
 const POLL: Duration = Duration::from_millis(300);
 
-/// Has the running server make the backup, and waits for it. `of` is the data directory that is
-/// meant, where one is named that some server uses.
+/// Asks the running server to make the backup and waits for it. `of` identifies the data directory
+/// that the server must be using, if one was named.
 pub(super) fn make_there(
     options: &BackupOptions,
     to: &Location,

@@ -1,11 +1,11 @@
-//! Nodes of other roles that a server would use. It starts without them all the same.
+//! Nodes of other roles that a server would use. It starts even if they do not respond.
 
 use lodestone_engine::ingest::nodes::describe;
 use lodestone_engine::nodes::{QueryNode, RELEASE, headers, writer_at};
 use lodestone_engine::settings::{NodeSettings, Settings};
 use lodestone_fetch::{Authorities, Forwarder};
 
-/// A line for each node that the settings name.
+/// Returns a line for each node that the settings name.
 pub fn found(settings: &Settings, fingerprint: Option<&str>) -> Vec<String> {
     let nodes = &settings.store.nodes;
     let authorities = match settings.tls.authorities() {
@@ -44,7 +44,7 @@ fn ingest_node(
     })
 }
 
-/// Asks a query node; `writer` is the process at the address of the one that writes.
+/// Queries a query node; `writer` is the name of the process at the writer's address.
 fn query_node(
     nodes: &NodeSettings,
     authorities: &Authorities,

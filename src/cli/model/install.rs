@@ -1,5 +1,5 @@
-//! `lodestone model install`: checks a model, fetched where it is one of a hub, and copies it,
-//! under its final name only when it is complete.
+//! `lodestone model install`: checks a model, fetching it first if it is on a hub, and copies it
+//! under its final name only once it is complete.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -18,19 +18,19 @@ use crate::cli::model::hub::{Fetched, HubModel, Known, of_weights};
 use crate::cli::model::reranker::{NAME_FILE, read};
 use crate::cli::model::{InstallOptions, embeds, expands};
 
-/// A file beside an installed model that says which commit of which repository it is.
+/// Name of a file beside an installed model that records its repository and commit.
 pub const ORIGIN_FILE: &str = "ORIGIN";
 
-/// The files of a model that is to be installed.
+/// The files of a model to install.
 struct Source {
     dir: PathBuf,
     fetched: Option<Fetched>,
     known: Option<&'static Known>,
-    /// The name that was given, else that on a hub.
+    /// The name given by the user, else that on the hub.
     name: Option<String>,
 }
 
-/// Installs a cross-encoder.
+/// Installs a reranker (cross-encoder).
 pub fn reranker(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     let InstallOptions { query_prefix, passage_prefix, dimension, .. } = options;
     if query_prefix.is_some() || passage_prefix.is_some() || dimension.is_some() {
@@ -65,14 +65,14 @@ pub fn sparse(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Installs an embedding model under its own name beside the one that is in use.
+/// Installs an embedding model under its own name beside the one in use.
 pub fn embedding(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
     let place = |name: &str| options.places.model_dir.with_file_name(name);
     let source = Source::find(options, place)?;
     let told = |error: EmbedError| source.told(&error);
     let mut files = ModelFiles::read(&source.dir, &|path| std::fs::read(path)).map_err(told)?;
     let hash = check_hash(options, &files)?;
-    // A download of a known model is that model, whatever its directory is called.
+    // A known model keeps its name even if its directory is called something else.
     let known = || of_weights(&hash).map(|known| known.name().to_owned());
     files.name = source.name.clone().or_else(known).unwrap_or(files.name);
     let InstallOptions { dimension, .. } = options;
@@ -105,8 +105,8 @@ pub fn embedding(options: &InstallOptions) -> Result<(), Box<dyn Error>> {
 }
 
 impl Source {
-    /// A directory, resolved, so that `.` has a name too; where there is none, a model of a hub,
-    /// fetched unless `place` says that its place is taken.
+    /// Finds the files: a local directory, canonicalized so that `.` has a name too; otherwise a
+    /// model of a hub, which is fetched unless `place` shows that its destination is taken.
     fn find(
         options: &InstallOptions,
         place: impl Fn(&str) -> PathBuf,
@@ -131,7 +131,7 @@ impl Source {
         Ok(Self { dir, fetched: Some(fetched), known, name: Some(own) })
     }
 
-    /// An error about its files.
+    /// Formats an error about the model's files.
     fn told(&self, error: &EmbedError) -> String {
         let place: &dyn Display = match &self.fetched {
             Some(fetched) => &fetched.origin,
@@ -141,13 +141,13 @@ impl Source {
     }
 }
 
-/// Whether a text names a place on this machine rather than a model of a hub.
+/// Whether a text is a local path rather than the name of a model on a hub.
 fn is_directory(named: &Path) -> bool {
     let begins = |with: &str| named.as_os_str().as_encoded_bytes().starts_with(with.as_bytes());
     named.exists() || ["/", "./", "../", "~"].into_iter().any(begins)
 }
 
-/// The SHA-256 of the weights, which is the one that was given, if any.
+/// Returns the SHA-256 of the weights, after comparing it with the one given, if any.
 fn check_hash(options: &InstallOptions, files: &ModelFiles) -> Result<String, String> {
     let hash = sha256(&files.weights);
     match &options.sha256 {
@@ -158,7 +158,7 @@ fn check_hash(options: &InstallOptions, files: &ModelFiles) -> Result<String, St
     }
 }
 
-/// Writes the files of a model that was checked, and `more` beside them, and tells their hashes.
+/// Writes the files of a checked model, with `more` beside them, and prints their hashes.
 fn install(
     options: &InstallOptions,
     files: &ModelFiles,
@@ -194,14 +194,14 @@ fn check_free(options: &InstallOptions, place: &Path) -> Result<(), String> {
     }
 }
 
-/// Whether a directory is one of a model, be that whole or not: it may be deleted for another.
+/// Whether a directory holds a model, complete or not, so that it may be replaced.
 pub fn holds_model(place: &Path) -> bool {
     let has = |name: &str| place.join(name).is_file();
     let is_encoder = has("config.json") && has("model.safetensors");
     is_encoder || ["modules.json", NAME_FILE, ORIGIN_FILE].into_iter().any(has)
 }
 
-/// The directory above a model's place.
+/// Returns the parent directory of a model's destination.
 fn parent(place: &Path) -> &Path {
     match place.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -209,8 +209,9 @@ fn parent(place: &Path) -> &Path {
     }
 }
 
-/// Writes the files beside `place` and renames. With a crash in between there is no model, or the
-/// old one, and remains beside it; never half of one.
+/// Writes the files beside `place` and renames the directory. After a crash in between, `place`
+/// holds the old model or nothing, and there may be leftovers beside it, but never an incomplete
+/// model.
 fn write(files: &ModelFiles, place: &Path, more: &[(&str, &[u8])]) -> Result<(), Box<dyn Error>> {
     let disk = RealDisk;
     let parent = parent(place);
@@ -235,7 +236,7 @@ fn write(files: &ModelFiles, place: &Path, more: &[(&str, &[u8])]) -> Result<(),
         std::fs::set_permissions(&path, Permissions::from_mode(0o644))?;
     }
     for folder in folders {
-        // No secret: the server may run as another user than who installs.
+        // Models are not secret, and the server may run as another user than the installer.
         std::fs::set_permissions(&folder, Permissions::from_mode(0o755))?;
         disk.sync_dir(&folder)?;
     }
@@ -251,7 +252,7 @@ fn write(files: &ModelFiles, place: &Path, more: &[(&str, &[u8])]) -> Result<(),
     Ok(())
 }
 
-/// A name of this process beside `place`.
+/// Returns a name beside `place` that is unique to this process.
 fn beside(place: &Path, what: &str) -> PathBuf {
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     place.with_file_name(format!(".{name}-{what}-{}", std::process::id()))

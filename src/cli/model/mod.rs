@@ -1,7 +1,7 @@
-//! `lodestone model`: lists models and installs them where the server looks.
+//! `lodestone model`: lists models, and installs them in the directories that the server reads.
 //!
-//! - `install`: a checked copy of a directory; `hub`: directories from a model hub
-//! - `reranker`: the paths of the reranker and of the sparse model, and loading
+//! - `install`: installs a checked copy of a directory; `hub`: fetches directories from a model hub
+//! - `reranker`: paths and loading of the reranker and the sparse model
 
 mod hub;
 mod install;
@@ -20,7 +20,7 @@ use lodestone_rank::Reranker;
 
 use install::holds_model;
 
-/// Models beside one that is not there whose names are told.
+/// Maximum number of model names listed in the error about a missing model.
 const MODELS_TOLD_MAX: usize = 8;
 
 /// Operations on models.
@@ -78,7 +78,7 @@ pub struct InstallOptions {
     places: ModelPlaces,
 }
 
-/// A name that one folder can have.
+/// Checks that a name is a single path component.
 fn folder_name(text: &str) -> Result<String, String> {
     let mut parts = Path::new(text).components();
     match (parts.next(), parts.next()) {
@@ -113,14 +113,14 @@ pub struct ModelPlaces {
 }
 
 impl ModelPlaces {
-    /// The directory of the reranker, by the server's own rule.
+    /// Returns the directory of the reranker, by the rule of the server.
     fn reranker(&self) -> PathBuf {
         let mut settings = Settings::new(PathBuf::new(), self.model_dir.clone());
         settings.beside.reranker_dir.clone_from(&self.reranker_dir);
         settings.reranker_path()
     }
 
-    /// The directory of the sparse model, by the same rule.
+    /// Returns the directory of the sparse model, by the rule of the server.
     fn sparse(&self) -> PathBuf {
         let mut settings = Settings::new(PathBuf::new(), self.model_dir.clone());
         settings.beside.sparse_dir.clone_from(&self.sparse_dir);
@@ -128,8 +128,8 @@ impl ModelPlaces {
     }
 }
 
-/// An error about an embedding model that is not there, with what to do; `flag` names its
-/// directory.
+/// Formats the error about a missing embedding model, with a remedy; `flag` is the setting that
+/// names its directory.
 pub fn not_there(error: &EmbedError, dir: &Path, flag: &str) -> String {
     let standing = models_beside(dir);
     let standing = match standing.first() {
@@ -146,11 +146,11 @@ pub fn not_there(error: &EmbedError, dir: &Path, flag: &str) -> String {
     )
 }
 
-/// Names of the models that stand beside one that is not there, in their order, a few of them.
+/// Returns the sorted names of models beside a missing one, up to a limit.
 fn models_beside(dir: &Path) -> Vec<String> {
     let beside = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
     let found = std::fs::read_dir(beside.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
-    // Those with a file for their name are rerankers and sparse models.
+    // Models with a name file are rerankers and sparse models.
     let embeds = |at: &Path| holds_model(at) && !at.join(reranker::NAME_FILE).is_file();
     let is_model = |entry: &DirEntry| embeds(&entry.path()) && entry.path() != dir;
     let names = found.filter(is_model).filter_map(|entry| entry.file_name().into_string().ok());
@@ -160,7 +160,7 @@ fn models_beside(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Runs the operation that the command line names.
+/// Runs the operation given on the command line.
 pub fn run(verb: &ModelVerb) -> Result<(), Box<dyn Error>> {
     match verb {
         ModelVerb::Install(options) => match options.kind {
@@ -172,7 +172,7 @@ pub fn run(verb: &ModelVerb) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Loads what is there and prints a line for each.
+/// Loads the installed models and prints a line for each.
 fn list(places: &ModelPlaces) -> Result<(), Box<dyn Error>> {
     let (at, place) = (&places.model_dir, places.reranker());
     let embedding = listed(at, ModelFiles::read(at, &|path| std::fs::read(path)), embeds);
@@ -201,10 +201,10 @@ fn list(places: &ModelPlaces) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Loads a model to say what it is.
+/// A function that loads a model and describes it.
 type Describe = fn(&ModelFiles) -> Result<String, EmbedError>;
 
-/// Name, place, size, what it is, fingerprint.
+/// Formats name, directory, size, description and fingerprint of a model.
 fn listed(
     dir: &Path,
     files: Result<ModelFiles, EmbedError>,
@@ -229,7 +229,7 @@ fn embeds(files: &ModelFiles) -> Result<String, EmbedError> {
     Ok(format!("{dimension} dimensions{}, fingerprint {fingerprint}", prompts(&model)))
 }
 
-/// The prompts of a model that has some, to be told behind its dimensions.
+/// Describes the prompts of a model, to follow its dimensions; empty if it has none.
 pub fn prompts(model: &Model) -> String {
     let Prompts { query, document } = model.prompts();
     let told = |texts: &str, prompt: &str| match prompt {

@@ -1,18 +1,18 @@
-//! The reranker, the reader and the sparse model of a server.
+//! Loads the reranker, the reader and the sparse model of a server.
 
 use std::path::Path;
 
 use lodestone_embed::{CrossEncoder, EmbedError, Embedder, ModelFiles, SparseModel};
 use lodestone_engine::settings::Settings;
 
-/// A file beside an installed model that keeps its name, since its directory is named for its use.
+/// A file that keeps the name of an installed model whose directory is named for its purpose.
 pub const NAME_FILE: &str = "NAME";
 
-/// The reranker that the settings name, or the one in the usual place; `None` where none was named
-/// and none is there.
+/// Loads the reranker that the settings name, or the one in the default directory; `None` if none
+/// was named and there is none.
 ///
 /// # Errors
-/// One that was named and is not there, and one that is no reranker.
+/// If a named reranker does not exist, or the model is not a reranker.
 pub fn load(settings: &Settings) -> Result<Option<CrossEncoder>, String> {
     let place = settings.reranker_path();
     if settings.beside.reranker_dir.is_none() && !place.exists() {
@@ -23,12 +23,12 @@ pub fn load(settings: &Settings) -> Result<Option<CrossEncoder>, String> {
     loaded.map(Some).map_err(|error| format!("reranker in {}: {error}", place.display()))
 }
 
-/// The reader that comes with the program, where the embedding model is the one that it is made
-/// for. Its weights are read with the first question, and refused where the directory holds another
-/// model by then.
+/// Loads the reader built into the program, if the embedding model is the one it was made for. Its
+/// weights are read with the first question, and refused if the directory holds another model by
+/// then.
 ///
 /// # Errors
-/// A directory of the model whose files cannot be read.
+/// If the files of the model cannot be read.
 pub fn load_reader(
     settings: &Settings,
     model: &dyn Embedder,
@@ -36,7 +36,7 @@ pub fn load_reader(
     if !settings.beside.reader {
         return Ok(None);
     }
-    // Searches keep the other half where there are two or more, however many questions there are.
+    // Half of the cores stay free for searches, however many questions arrive.
     let threads = (settings.embed_threads / 2).max(1);
     let precision = settings.embedding_precision;
     let place = settings.model_dir.clone();
@@ -45,11 +45,11 @@ pub fn load_reader(
     reader.map_err(|error| format!("reader beside {}: {error}", settings.model_dir.display()))
 }
 
-/// The sparse model that the settings name, or the one in the usual place; `None` where none was
-/// named and none is there.
+/// Loads the sparse model that the settings name, or the one in the default directory; `None` if
+/// none was named and there is none.
 ///
 /// # Errors
-/// One that was named and is not there, and one that is no sparse model.
+/// If a named model does not exist, or the model is not a sparse model.
 pub fn load_sparse(settings: &Settings) -> Result<Option<SparseModel>, String> {
     let place = settings.sparse_path();
     if settings.beside.sparse_dir.is_none() && !place.exists() {
@@ -60,7 +60,7 @@ pub fn load_sparse(settings: &Settings) -> Result<Option<SparseModel>, String> {
     loaded.map(Some).map_err(|error| format!("sparse model in {}: {error}", place.display()))
 }
 
-/// The files of a reranker or a sparse model, under its own name if that was kept.
+/// Reads the files of a reranker or sparse model, with its original name if that was kept.
 ///
 /// # Errors
 /// As [`ModelFiles::read`].

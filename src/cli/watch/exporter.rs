@@ -1,6 +1,8 @@
 //! The thread that sends finished spans to a collector.
 //!
-//! Spans wait in a queue with a bound; what does not fit is left out and counted. A batch that the
+//! Spans wait in a bounded queue; when it is full, further spans are dropped and counted. A batch
+//! that the collector rejects temporarily is sent twice more and then dropped. Traced code never
+//! blocks.
 //! collector does not take is sent again twice, then left out. Nothing that is traced ever waits.
 
 use std::sync::Arc;
@@ -15,22 +17,22 @@ use ureq::{Agent, Proxy};
 
 use crate::cli::watch::otlp::{FinishedSpan, body};
 
-/// Spans that wait.
+/// Capacity of the queue in spans.
 const WAITING_MAX: usize = 8192;
-/// Spans of one request to the collector.
+/// Maximum number of spans per request to the collector.
 const BATCH_MAX: usize = 512;
-/// Time for which the first span of a batch waits for others.
+/// Time that the first span of a batch waits for more.
 const GATHER: Duration = Duration::from_secs(1);
-/// Time for one request to the collector.
+/// Timeout of a request to the collector.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pauses before a batch is sent again.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(4)];
-/// Time for what waits when the server ends.
+/// Time allowed for sending queued spans when the server stops.
 const FLUSH: Duration = Duration::from_secs(3);
 
 enum Message {
     Span(Box<FinishedSpan>),
-    /// The server ends: send what waits, then say so.
+    /// The server is stopping: send the queued spans, then signal completion.
     End,
 }
 
@@ -39,17 +41,18 @@ enum Message {
 pub struct SpanQueue {
     messages: SyncSender<Message>,
     left_out: Arc<AtomicU64>,
-    /// A moment by both clocks: spans take the time of day from one, and its course from the other.
+    /// One moment on both clocks: timestamps are the wall-clock time of that moment plus monotonic
+    /// time.
     epoch: (Instant, u64),
 }
 
 impl SpanQueue {
-    /// Nanoseconds since 1970.
+    /// Returns the current time in nanoseconds since 1970.
     pub fn now(&self) -> u64 {
         self.epoch.1 + self.epoch.0.elapsed().as_nanos() as u64
     }
 
-    /// Hands a span over, or leaves it out where too many wait.
+    /// Queues a span, or drops it if the queue is full.
     pub fn push(&self, span: FinishedSpan) {
         if self.messages.try_send(Message::Span(Box::new(span))).is_err() {
             self.left_out.fetch_add(1, Ordering::Relaxed);
@@ -57,7 +60,7 @@ impl SpanQueue {
     }
 }
 
-/// The exporter. Dropping it sends what waits, for a moment.
+/// Handle of the exporter. Dropping it sends the queued spans, within a time limit.
 #[derive(Debug)]
 pub struct Exporter {
     queue: SpanQueue,
@@ -65,7 +68,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Starts the thread for a collector at `url`.
+    /// Starts the exporter thread for a collector at `url`.
     pub fn start(url: &str, settings: &WatchSettings, authorities: &Authorities) -> Self {
         let (messages, waiting) = sync_channel(WAITING_MAX);
         let (ending, ended) = channel();
@@ -81,7 +84,7 @@ impl Exporter {
         };
         let run = move || {
             sender.run(&waiting);
-            // Nobody waits for it where the flush took too long.
+            // The receiver is gone if the flush took too long.
             let _ = ending.send(());
         };
         let builder = std::thread::Builder::new().name("traces".to_owned());
@@ -89,7 +92,7 @@ impl Exporter {
         Self { queue: SpanQueue { messages, left_out, epoch }, ended }
     }
 
-    /// The queue in front of it.
+    /// Returns the queue in front of the exporter.
     pub fn queue(&self) -> SpanQueue {
         self.queue.clone()
     }
@@ -107,7 +110,7 @@ impl Drop for Exporter {
     }
 }
 
-/// A client of the collector, whose refusals are errors.
+/// Creates the HTTP client for the collector, which treats error statuses as errors.
 fn agent(authorities: &Authorities) -> Agent {
     let config = authorities.client(Proxy::try_from_env()).http_status_as_error(true);
     config.timeout_global(Some(POST_TIMEOUT)).build().new_agent()
@@ -118,7 +121,7 @@ struct Sender {
     service: String,
     agent: Agent,
     left_out: Arc<AtomicU64>,
-    /// Spans left out that the log has told of.
+    /// Number of dropped spans already reported in the log.
     told: u64,
     is_failing: bool,
 }
@@ -143,7 +146,8 @@ impl Sender {
         }
     }
 
-    /// Sends a batch and empties it. At the end of the server it is sent once.
+    /// Sends a batch and clears it. While the server is stopping, it is not sent again after a
+    /// failure.
     fn send(&mut self, batch: &mut Vec<FinishedSpan>, is_ending: bool) {
         if batch.is_empty() {
             return;
@@ -185,7 +189,7 @@ impl Sender {
     }
 }
 
-/// Whether a failure may pass: no answer, or one that asks to come back.
+/// Whether a failure may be temporary: no response, or a status that asks to retry.
 fn may_pass(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::StatusCode(status) => [429, 502, 503, 504].contains(status),

@@ -5,9 +5,9 @@
 //!         -> spans of requests and stages -> queue -> exporter thread -> OTLP/HTTP
 //!                                                       (only with a collector)
 //! ```
-//! Stages are spans of the target `lodestone_stage`. The log never shows them, and without a
-//! collector nobody wants them: `tracing` then asks once for each place in the code, and a stage
-//! costs a comparison.
+//! Stages are spans with the target `lodestone_stage`. The log never shows them. Without a
+//! collector nothing is interested in them, which `tracing` determines once per call site, so that
+//! a stage costs a single comparison.
 //!
 //! - `spans`: from `tracing` to finished spans; `otlp`: finished spans as JSON; `exporter`: the
 //!   thread that sends them
@@ -28,18 +28,18 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub use exporter::Exporter;
 use spans::SpanLayer;
 
-/// Target of the spans of stages.
+/// Target of stage spans.
 const STAGES: &str = "lodestone_stage";
 /// Target of the span around a request.
 const REQUESTS: &str = "lodestone_request";
-/// Levels of targets that `RUST_LOG` does not name, whatever the level of the others.
+/// Levels of targets that `RUST_LOG` does not mention, whatever its default level is.
 const ALWAYS: [(&str, LevelFilter); 3] = [
     ("lodestone_audit", LevelFilter::INFO),
     (REQUESTS, LevelFilter::ERROR),
     (STAGES, LevelFilter::OFF),
 ];
 
-/// Starts the log and, where a collector is named, the exporter of traces.
+/// Starts the log and, if a collector is configured, the trace exporter.
 pub fn start(settings: &WatchSettings, authorities: &Authorities) -> Option<Exporter> {
     let is_text = match settings.log_format {
         LogFormat::Auto => std::io::stderr().is_terminal(),
@@ -60,7 +60,7 @@ pub fn start(settings: &WatchSettings, authorities: &Authorities) -> Option<Expo
     exporter
 }
 
-/// The filter of `RUST_LOG`, else the level info.
+/// Returns the filter of `RUST_LOG`, or level info by default.
 fn filter() -> Targets {
     let text = std::env::var("RUST_LOG").unwrap_or_default();
     let given = text.parse().ok().filter(|_| !text.is_empty());

@@ -1,40 +1,40 @@
-//! Finished spans as the JSON of OTLP 1, which collectors take at `/v1/traces`.
+//! Formats finished spans as OTLP 1 JSON, which collectors accept at `/v1/traces`.
 //!
-//! Ids are lower-case hex, 64-bit numbers are texts, kinds and codes are numbers.
+//! Ids are lower-case hex, 64-bit numbers are strings, kinds and codes are numbers.
 
 use serde_json::{Value, json};
 
-/// Kind of a span that answers a request.
+/// Span kind of a request.
 const SERVER: u8 = 2;
-/// Kind of a span inside.
+/// Span kind of internal work.
 const INTERNAL: u8 = 1;
-/// Code of a status that is an error.
+/// Status code of an error.
 const ERROR: u8 = 2;
 
 /// A span that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinishedSpan {
-    /// The trace.
+    /// Trace id.
     pub trace: u128,
-    /// The span.
+    /// Span id.
     pub id: u64,
-    /// The span that it is a part of; 0 for none.
+    /// Id of the enclosing span; 0 if there is none.
     pub parent: u64,
-    /// Its name: that of the stage.
+    /// Name of the stage.
     pub name: &'static str,
-    /// Whether it answers a request.
+    /// Whether the span covers a request.
     pub is_request: bool,
-    /// Nanoseconds since 1970.
+    /// Start in nanoseconds since 1970.
     pub start: u64,
-    /// Nanoseconds since 1970.
+    /// End in nanoseconds since 1970.
     pub end: u64,
-    /// Its attributes: text, number or truth.
+    /// Attributes: texts, numbers or booleans.
     pub attributes: Vec<(&'static str, Value)>,
-    /// Whether it failed.
+    /// Whether the work failed.
     pub is_error: bool,
 }
 
-/// The body of an export.
+/// Builds the body of an export request.
 pub fn body(service: &str, spans: &[FinishedSpan]) -> Value {
     let version = env!("CARGO_PKG_VERSION");
     let resource =

@@ -1,8 +1,8 @@
-//! A layer of `tracing` that turns the spans of requests and stages into finished spans.
+//! A `tracing` layer that converts spans of requests and stages into finished spans.
 //!
-//! The span of a request brings its ids along as fields; a span inside another one has the trace of
-//! that; any other begins a trace. Spans inside one that is not recorded are not recorded either.
-//! An event of the target of stages adds its fields to the span around it.
+//! The span of a request carries its ids in fields. A nested span belongs to the trace of its
+//! parent, and any other span starts a trace. Spans within one that is not recorded are not
+//! recorded either. An event with the target of stages adds its fields to the enclosing span.
 
 use std::fmt;
 use std::time::Instant;
@@ -20,11 +20,11 @@ use crate::cli::watch::REQUESTS;
 use crate::cli::watch::exporter::SpanQueue;
 use crate::cli::watch::otlp::FinishedSpan;
 
-/// Statuses from here on are faults of the server.
+/// Lowest status that counts as a fault of the server.
 const FAULTS: u64 = 500;
 const STATUS: &str = "http.response.status_code";
 
-/// The name of an attribute in the conventions of OpenTelemetry.
+/// Returns the name of an attribute in the OpenTelemetry conventions.
 fn conventional(name: &'static str) -> &'static str {
     match name {
         "method" => "http.request.method",
@@ -34,20 +34,20 @@ fn conventional(name: &'static str) -> &'static str {
     }
 }
 
-/// The layer.
+/// The layer that records spans.
 #[derive(Debug)]
 pub struct SpanLayer {
     queue: SpanQueue,
 }
 
-/// A span that goes on; an extension of it.
+/// A span in progress, kept as an extension of the `tracing` span.
 struct Open {
     span: FinishedSpan,
     begun: Instant,
 }
 
 impl SpanLayer {
-    /// Hands finished spans to a queue.
+    /// Creates a layer that sends finished spans to `queue`.
     pub fn new(queue: SpanQueue) -> Self {
         Self { queue }
     }
@@ -63,7 +63,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         });
         let (trace, parent) = match around {
             Some(Some(around)) => around,
-            // What is around it is not recorded.
+            // The enclosing span is not recorded.
             Some(None) => return,
             None => (fields.trace.unwrap_or_else(random::<16>), 0),
         };
@@ -116,7 +116,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
     }
 }
 
-/// A number that nobody has, never 0.
+/// Returns a random number that is never 0.
 fn random<const BYTES: usize>() -> u128 {
     let mut bytes = [0; BYTES];
     RandomIds.fill(&mut bytes);

@@ -1,4 +1,4 @@
-//! The cache that a hub's own clients keep on this machine.
+//! The cache that the hub's own client libraries keep on this machine.
 //!
 //! ```text
 //! <cache>/models--OWNER--NAME/refs/<revision>          the commit of a branch or tag
@@ -11,8 +11,8 @@ use lodestone_embed::REQUIRED_FILES;
 
 use super::place::is_commit;
 
-/// The files of a model in the cache, and their commit; `None` where the revision is not there, or
-/// not whole.
+/// Finds the files of a model in the cache, and their commit; `None` if the revision is missing or
+/// incomplete.
 pub fn find(cache: &Path, repository: &str, revision: &str) -> Option<(PathBuf, String)> {
     let folder = cache.join(format!("models--{}", repository.replace('/', "--")));
     let commit = match is_commit(revision) {

@@ -1,7 +1,7 @@
 //! The HTTP client of a model hub.
 //!
-//! Redirects are followed here, not by the library: large files lie on other hosts, which never see
-//! the token, and whose addresses carry signatures that no message repeats.
+//! Redirects are followed here rather than by the library: large files are on other hosts, which
+//! must never see the token and whose URLs carry signatures that must not appear in messages.
 
 use std::time::Duration;
 
@@ -14,52 +14,52 @@ use super::place::Token;
 use crate::cli::transport::is_loopback;
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// A connection that is silent for so long is lost.
+/// A connection that is silent for this long is considered lost.
 const SILENCE: Duration = Duration::from_secs(60);
 const REDIRECTS_MAX: usize = 5;
-/// A list of files with their hashes; the largest repositories have a few thousand files.
+/// Largest file list with hashes; the largest repositories have a few thousand files.
 const LIST_BYTES_MAX: u64 = 16 << 20;
 
-/// Asks one hub.
+/// A client of one hub.
 pub struct HubClient {
-    /// Through the proxy that the environment names, if it names one.
+    /// Client that uses the proxy named by the environment, if there is one.
     agent: Agent,
-    /// For this machine, which no proxy reaches for us.
+    /// Client for this machine, which a proxy cannot reach for us.
     direct: Agent,
     endpoint: Uri,
     token: Option<Token>,
 }
 
-/// An answer of 200 or 206.
+/// A response with status 200 or 206.
 pub struct FileResponse {
-    /// The byte of the file with which the body begins.
+    /// Offset in the file at which the body begins.
     pub from: u64,
-    /// Bytes of the body, where they are told.
+    /// Length of the body in bytes, if known.
     pub body_bytes: Option<u64>,
-    /// SHA-256 of the whole file, where the hub tells it.
+    /// SHA-256 of the whole file, if the hub states it.
     pub sha256: Option<String>,
-    /// The rest of the answer.
+    /// The body of the response.
     pub body: Body,
 }
 
-/// Why there is no such answer.
+/// The reason why there is no usable response.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Asking again will not help.
+    /// Retrying will not help.
     Final(String),
-    /// The range does not fit the file.
+    /// The requested range does not fit the file.
     BadRange,
-    /// It may help to ask again, after the time that the hub names.
+    /// Retrying may help, after the pause requested by the hub.
     Later {
-        /// Description of the error.
+        /// Description of the problem.
         problem: String,
-        /// Time that the hub names.
+        /// Pause requested by the hub.
         pause: Option<Duration>,
     },
 }
 
 impl HubClient {
-    /// A client of the hub at `endpoint`, an address that was checked.
+    /// Creates a client of the hub at `endpoint`, an address that was already validated.
     pub fn new(endpoint: &str, token: Option<Token>, authorities: &Authorities) -> Self {
         let agent = |proxy| {
             authorities
@@ -74,10 +74,10 @@ impl HubClient {
         Self { agent: agent(Proxy::try_from_env()), direct: agent(None), endpoint, token }
     }
 
-    /// The answer to a path below the endpoint, from a byte of the file on.
+    /// Requests a path below the endpoint, starting at byte `from` of the file.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// [`Refusal`] if there is no usable response.
     pub fn get(&self, path: &str, from: u64) -> Result<FileResponse, Refusal> {
         let address = format!("{}{path}", self.endpoint.to_string().trim_end_matches('/'));
         let mut address = parsed(&address)?;
@@ -96,10 +96,10 @@ impl HubClient {
         Err(Refusal::Final(format!("more than {REDIRECTS_MAX} redirects")))
     }
 
-    /// A document of JSON.
+    /// Requests a JSON document.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// [`Refusal`] if there is no usable response.
     pub fn json(&self, path: &str) -> Result<Value, Refusal> {
         let mut found = self.get(path, 0)?;
         let body = found.body.with_config().limit(LIST_BYTES_MAX).read_to_vec();
@@ -110,7 +110,7 @@ impl HubClient {
 
     fn ask(&self, address: &Uri, from: u64) -> Result<Response<Body>, Refusal> {
         let agent = if is_loopback(&address.to_string()) { &self.direct } else { &self.agent };
-        // Ranges are of the bytes as they are stored.
+        // Ranges refer to the stored bytes, so the body must not be compressed.
         let mut call = agent.get(address).header(header::ACCEPT_ENCODING, "identity");
         if from > 0 {
             call = call.header(header::RANGE, format!("bytes={from}-"));
@@ -119,13 +119,13 @@ impl HubClient {
             call = call.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
         call.call().map_err(|error| match error {
-            // These name the address.
+            // These errors include the address, which may be signed.
             ureq::Error::BadUri(_) => Refusal::Final("not an address".to_owned()),
             error => later(format!("{}: {error}", host(address))),
         })
     }
 
-    /// Whether an address is on the hub itself: scheme, host and port.
+    /// Whether an address has the scheme, host and port of the hub.
     fn is_own(&self, address: &Uri) -> bool {
         let port = |uri: &Uri| {
             let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
@@ -153,7 +153,7 @@ fn parsed(address: &str) -> Result<Uri, Refusal> {
     uri.ok_or_else(|| Refusal::Final("an address that is not http or https".to_owned()))
 }
 
-/// The address that a redirect names: a whole one, or a path on the same host.
+/// Returns the target of a redirect: an absolute URL, or a path on the same host.
 fn next(address: &Uri, headers: &HeaderMap) -> Result<Uri, Refusal> {
     let wrong = || Refusal::Final(format!("{}: a redirect to nowhere", host(address)));
     let location = headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
@@ -176,13 +176,14 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The hash that the hub tells of a file that it keeps elsewhere; other tags are no hashes.
+/// Returns the hash that the hub states for a file stored elsewhere; other entity tags are not
+/// hashes.
 fn linked_hash(headers: &HeaderMap) -> Option<String> {
     let tag = text(headers, "x-linked-etag")?.trim_start_matches("W/").trim_matches('"');
     is_sha256(tag).then(|| tag.to_ascii_lowercase())
 }
 
-/// Whether a text is a SHA-256 in hexadecimal digits.
+/// Whether a text is a SHA-256 in hexadecimal.
 pub fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.chars().all(|c| c.is_ascii_hexdigit())
 }
@@ -195,7 +196,7 @@ fn found(
     let headers = response.headers();
     let body_bytes = text(headers, "content-length").and_then(|text| text.trim().parse().ok());
     let from = match response.status().as_u16() {
-        // The whole file: the server knows no ranges.
+        // The server ignored the range and sends the whole file.
         200 => 0,
         _ => {
             let range = text(headers, "content-range").and_then(|text| text.strip_prefix("bytes "));

@@ -1,4 +1,4 @@
-//! One file from a hub to a directory: begun where an interrupted one ended, and checked.
+//! Downloads one file from a hub, resuming an interrupted download, and verifies it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -12,20 +12,20 @@ use super::listing::RemoteFile;
 use crate::cli::ingest::stop::{Pause, Stop};
 use crate::cli::progress::Progress;
 
-/// Attempts in a row that bring no further byte.
+/// Maximum number of consecutive attempts without progress.
 const ATTEMPTS_MAX: u32 = 7;
 const PAUSE_MIN: Duration = Duration::from_millis(250);
-/// Longest pause that a busy hub may ask for.
+/// Longest pause that a busy hub may request.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Why a file is not there.
+/// The reason why a file could not be downloaded.
 enum Problem {
     Final(String),
     Later(String, Option<Duration>),
 }
 
-/// Asks until there is an answer, with growing pauses.
+/// Retries with growing pauses until there is a response.
 ///
 /// # Errors
 /// The problem of the last attempt.
@@ -42,12 +42,12 @@ pub fn insist<T>(
     }
 }
 
-/// Brings the file at `address`, a path on the hub, to `place`. What is there already is its
+/// Downloads the file at `address`, a path on the hub, to `place`. An existing file is taken as its
 /// beginning.
 ///
 /// # Errors
-/// A refusal of the hub, no connection after several attempts, a full disk, which all leave what
-/// has come; and bytes with another hash than the hub tells, which are removed.
+/// A refusal of the hub, repeated connection failures or a full disk, all of which keep what has
+/// been downloaded; or a hash mismatch, after which the file is removed.
 pub fn fetch(
     client: &HubClient,
     address: &str,
@@ -76,7 +76,7 @@ pub fn fetch(
     }
 }
 
-/// One request, and its body to the file. Afterwards the size of the file is known.
+/// Sends one request and appends its body to the file. On success, the size of the file is known.
 fn attempt(
     client: &HubClient,
     address: &str,
@@ -106,7 +106,7 @@ fn attempt(
     let unwritable = |error: std::io::Error| Problem::Final(told_of(place, &error));
     let output = OpenOptions::new().append(true).create(true).open(place);
     let mut output = output.map_err(unwritable)?;
-    // A whole file comes where a part was asked for.
+    // Truncates the file if the server sent all of it instead of the requested range.
     output.set_len(from).map_err(unwritable)?;
     let mut input = body.into_with_config().limit(size - from + 1).reader();
     let mut piece = vec![0; PIECE_BYTES];
@@ -125,7 +125,7 @@ fn attempt(
     output.sync_data().map_err(unwritable)
 }
 
-/// Compares a whole file with the hash that the hub has told.
+/// Compares the complete file with the hash stated by the hub.
 fn check(place: &Path, known: &RemoteFile) -> Result<(), String> {
     let Some(wanted) = &known.sha256 else { return Ok(()) };
     let read = || -> std::io::Result<String> {
@@ -149,7 +149,7 @@ fn check(place: &Path, known: &RemoteFile) -> Result<(), String> {
     ))
 }
 
-/// Pauses before another attempt, as long as the hub asks for or twice as long as before.
+/// Pauses before another attempt, as long as the hub requests or twice as long as before.
 fn wait(progress: &Progress, failures: &mut u32, problem: Problem) -> Result<(), String> {
     let (problem, asked) = match problem {
         Problem::Final(problem) => return Err(problem),
@@ -176,7 +176,7 @@ fn problem(refusal: Refusal) -> Problem {
     }
 }
 
-/// Bytes of a file; 0 where there is none.
+/// Returns the length of a file; 0 if it does not exist.
 fn length(place: &Path) -> Result<u64, String> {
     match std::fs::metadata(place) {
         Ok(found) => Ok(found.len()),

@@ -1,17 +1,17 @@
-//! Models that are installed by their short name, and what their own files do not say.
+//! Models that can be installed by a short name, and prefixes that their files do not state.
 
-/// A configuration that `lodestone model install` knows.
+/// A model known to `lodestone model install`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Known {
     /// Name of the repository; its last part is the short name.
     pub repository: &'static str,
-    /// Commit to install where no revision is named.
+    /// Commit to install if no revision is given.
     pub commit: Option<&'static str>,
     /// SHA-256 of the weights of that commit.
     pub weights: Option<&'static str>,
-    /// Text before queries, where the files of the model name none.
+    /// Text to put before queries, if the files of the model state none.
     pub query_prefix: &'static str,
-    /// Text before documents, where the files of the model name none.
+    /// Text to put before documents, if the files of the model state none.
     pub passage_prefix: &'static str,
 }
 
@@ -28,8 +28,8 @@ const fn bge(repository: &'static str) -> Known {
     Known { query_prefix, ..plain(repository) }
 }
 
-/// The models of docs/models.md. Only the commit that `scripts/setup` takes too, whose hashes are
-/// known, is pinned.
+/// The models listed in docs/models.md. Only the commit that `scripts/setup` also uses is pinned,
+/// because its hashes are known.
 const KNOWN: &[Known] = &[
     Known {
         commit: Some("c9745ed1d9f207416be6d2e6f8de32d1f16199bf"),
@@ -51,18 +51,18 @@ const KNOWN: &[Known] = &[
 ];
 
 impl Known {
-    /// Its short name.
+    /// Returns the short name.
     pub fn name(&self) -> &'static str {
         self.repository.rsplit('/').next().unwrap_or(self.repository)
     }
 }
 
-/// The entry with these weights, by their SHA-256.
+/// Finds the model whose weights have this SHA-256.
 pub fn of_weights(hash: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.weights == Some(hash))
 }
 
-/// The entry of a repository, by its whole name or its short one.
+/// Finds a model by the full or short name of its repository.
 pub fn find(name: &str) -> Option<&'static Known> {
     let is_it = |known: &&Known| {
         known.repository.eq_ignore_ascii_case(name) || known.name().eq_ignore_ascii_case(name)

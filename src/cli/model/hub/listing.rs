@@ -1,4 +1,4 @@
-//! A model's repository on a hub: the commit of a revision, and the files that are needed of it.
+//! A model's repository on a hub: the commit of a revision, and the files needed from it.
 
 use lodestone_embed::{ModelFiles, REQUIRED_FILES};
 use serde::Deserialize;
@@ -7,15 +7,15 @@ use serde_json::Value;
 use super::client::is_sha256;
 use super::place::is_commit;
 
-/// Tokenizers of 250,000 tokens take 17 MB.
+/// Largest file other than weights; a tokenizer with 250,000 tokens takes 17 MB.
 const SMALL_BYTES_MAX: u64 = 256 << 20;
-/// Weights are read into memory as a whole.
+/// Largest file of weights, which is read into memory as a whole.
 const WEIGHTS_BYTES_MAX: u64 = 32 << 30;
 
 /// The files of a commit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Repository {
-    /// The commit, 40 hexadecimal digits.
+    /// The commit id, 40 hexadecimal digits.
     pub commit: String,
     files: Vec<RemoteFile>,
 }
@@ -25,9 +25,9 @@ pub struct Repository {
 pub struct RemoteFile {
     /// Path in the repository.
     pub path: String,
-    /// Its length, where the hub tells it.
+    /// Its length, if the hub states it.
     pub size: Option<u64>,
-    /// Its SHA-256, where the hub tells it: of large files.
+    /// Its SHA-256, which the hub states only for large files.
     pub sha256: Option<String>,
 }
 
@@ -52,10 +52,10 @@ struct RawLarge {
 }
 
 impl Repository {
-    /// Reads the hub's answer.
+    /// Parses the hub's response.
     ///
     /// # Errors
-    /// An answer of another form.
+    /// If the response has another form.
     pub fn read(answer: Value) -> Result<Self, String> {
         let raw: RawRepository = serde_json::from_value(answer)
             .map_err(|error| format!("the hub's answer is no list of files: {error}"))?;
@@ -70,18 +70,18 @@ impl Repository {
         Ok(Self { commit: raw.sha, files: raw.siblings.into_iter().map(file).collect() })
     }
 
-    /// The file of a path, if it is there.
+    /// Returns the file at a path, if it exists.
     pub fn file(&self, path: &str) -> Option<&RemoteFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// The files that a model needs, small ones first. `modules` is the text of its
-    /// `modules.json`, `router` that of [`ModelFiles::router_file`]. Names come from this
-    /// program alone and from the folders that it permits, so that a name in the list leads
-    /// nowhere.
+    /// Selects the files that a model needs, small ones first. `modules` is the text of its
+    /// `modules.json`, `router` that of [`ModelFiles::router_file`]. Paths are built only from
+    /// names known to this program and from permitted folders, so a malicious list cannot point
+    /// elsewhere.
     ///
     /// # Errors
-    /// The files that are missing, and what is there instead; a file that is too large.
+    /// The missing files, and what was found instead; a file that is too large.
     pub fn needed(
         &self,
         modules: Option<&[u8]>,
@@ -132,12 +132,12 @@ impl Repository {
 }
 
 impl RemoteFile {
-    /// Whether it is a file of weights.
+    /// Whether this is a file of weights.
     pub fn is_weights(&self) -> bool {
         self.path.ends_with(".safetensors")
     }
 
-    /// Bytes that it may have.
+    /// Returns the maximum size of the file in bytes.
     pub fn bytes_max(&self) -> u64 {
         if self.is_weights() { WEIGHTS_BYTES_MAX } else { SMALL_BYTES_MAX }
     }

@@ -1,16 +1,17 @@
-//! Models from a hub with the interface of the Hugging Face hub.
+//! Downloads models from a hub with the interface of the Hugging Face Hub.
 //!
 //! ```text
 //! NAME, revision -> the hub's cache on this machine   its files as they are
 //!                -> <endpoint>/api/models/NAME/revision/REVISION    commit, files, hashes
 //!                   <endpoint>/NAME/resolve/COMMIT/FILE             bytes, from where they ended
 //! ```
-//! Files come into a directory beside the models, named for the commit. It outlives a killed
-//! process, the next one goes on in it, and it is removed once the model is installed.
+//! Files are downloaded into a directory beside the models, named for the commit. The directory
+//! outlives a killed process, so that the next one can resume, and is removed once the model is
+//! installed.
 //!
-//! - `known`: short names and prefixes; `place`: names, and variables of the environment
+//! - `known`: short names and prefixes; `place`: names, and the variables of the environment
 //! - `cache`: the hub's cache; `client`: requests; `listing`: the files that are needed
-//! - `download`: one file, whole and checked
+//! - `download`: fetches and verifies one file
 
 mod cache;
 mod client;
@@ -34,13 +35,13 @@ pub use known::{Known, of_weights};
 use listing::{RemoteFile, Repository};
 use place::HubPlace;
 
-/// The branch of a repository where no revision is named.
+/// The branch used if no revision is given.
 const REVISION: &str = "main";
-/// A file that one process holds while it fetches.
+/// Name of the file that a process locks while it downloads.
 const LOCK: &str = "lock";
-/// The list of a model's steps, which names further files.
+/// Name of the file that lists a model's modules, which refer to further files.
 const MODULES: &str = "modules.json";
-/// Bytes left free beside a download.
+/// Free disk space to leave beside a download, in bytes.
 const SPARE_BYTES: u64 = 64 << 20;
 
 /// A model on a hub.
@@ -48,21 +49,21 @@ const SPARE_BYTES: u64 = 64 << 20;
 pub struct HubModel {
     repository: String,
     revision: String,
-    /// Its entry among the known ones.
+    /// Its entry among the known models.
     pub known: Option<&'static Known>,
 }
 
 /// The files of a model on this machine.
 #[derive(Debug)]
 pub struct Fetched {
-    /// Their directory.
+    /// Directory of the files.
     pub dir: PathBuf,
     /// Repository and commit: `OWNER/NAME@COMMIT`.
     pub origin: String,
     staging: Option<Staging>,
 }
 
-/// A directory into which files come, held by this process.
+/// A download directory, locked by this process.
 #[derive(Debug)]
 struct Staging {
     dir: PathBuf,
@@ -70,10 +71,10 @@ struct Staging {
 }
 
 impl HubModel {
-    /// The model of a name: that of a known one, or OWNER/NAME.
+    /// Parses a model name: a known short name, or OWNER/NAME.
     ///
     /// # Errors
-    /// A text that is neither, or no revision.
+    /// If the name is neither, or the revision is not valid.
     pub fn parse(name: &str, revision: Option<&str>) -> Result<Self, String> {
         let known = known::find(name);
         let repository = known.map_or(name, |known| known.repository);
@@ -90,12 +91,13 @@ impl HubModel {
         Ok(Self { repository: repository.to_owned(), revision: revision.to_owned(), known })
     }
 
-    /// The name of its directory.
+    /// Returns the name of the model's directory.
     pub fn name(&self) -> &str {
         self.repository.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Brings its files to this machine, those that are missing into a directory in `beside`.
+    /// Makes the files available on this machine, downloading missing ones into a directory in
+    /// `beside`.
     ///
     /// # Errors
     /// One sentence that says what is missing, wrong or refused.
@@ -155,10 +157,10 @@ impl HubModel {
 }
 
 impl Fetched {
-    /// Removes what was fetched, once it is installed.
+    /// Removes the downloaded files, once the model is installed.
     ///
     /// # Errors
-    /// The system's.
+    /// The operating system's error.
     pub fn discard(self) -> Result<(), String> {
         let Some(Staging { dir, .. }) = self.staging else { return Ok(()) };
         std::fs::remove_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))
@@ -179,7 +181,8 @@ impl Staging {
     }
 }
 
-/// Refuses what would fill the disk: what is left to come, and the copy that is installed of all.
+/// Refuses a download that would fill the disk: both the remaining files and the installed copy
+/// must fit.
 fn check_space(dir: &Path, needed: &[&RemoteFile]) -> Result<(), String> {
     let all: u64 = needed.iter().filter_map(|file| file.size).sum();
     let here =

@@ -1,31 +1,31 @@
-//! Names of models and revisions, and where the environment says that a hub and its cache are.
+//! Validates names of models and revisions, and locates a hub and its cache from the environment.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ureq::http::Uri;
 
-/// The hub where the environment names no other.
+/// The hub used if the environment names no other.
 const ENDPOINT: &str = "https://huggingface.co";
-/// Characters of each part of a name; the hub allows as many.
+/// Longest part of a repository name in characters, the hub's own limit.
 const NAME_PART_CHARS_MAX: usize = 96;
 const REVISION_CHARS_MAX: usize = 255;
 const TOKEN_BYTES_MAX: usize = 4096;
 
-/// A hub and its cache on this machine, as the variables of its own clients name them.
+/// A hub and its local cache, as configured by the variables of the hub's own client libraries.
 #[derive(Debug)]
 pub struct HubPlace {
-    /// Address, without a slash at its end.
+    /// Address without a trailing slash.
     pub endpoint: String,
-    /// Token that is sent to that address alone.
+    /// Token, sent only to that address.
     pub token: Option<Token>,
-    /// Whether the network is not to be used.
+    /// Whether network access is disabled.
     pub is_offline: bool,
-    /// Directory of the cache; `None` without a home directory.
+    /// Directory of the cache; `None` if there is no home directory.
     pub cache: Option<PathBuf>,
 }
 
-/// A token that does not show itself.
+/// A token that is hidden in debug output.
 #[derive(Clone)]
 pub struct Token(pub(super) String);
 
@@ -36,10 +36,10 @@ impl std::fmt::Debug for Token {
 }
 
 impl HubPlace {
-    /// The place that variables name; empty ones count as absent.
+    /// Reads the location from environment variables; empty ones count as unset.
     ///
     /// # Errors
-    /// The variable that makes no sense.
+    /// Names the variable whose value is invalid.
     pub fn of(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, String> {
         let path = |name: &str| {
             let value = variable(name).filter(|value| !value.is_empty());
@@ -100,7 +100,7 @@ fn checked(name: &str, token: &str) -> Result<Token, String> {
     }
 }
 
-/// Whether a text may name a repository: OWNER/NAME.
+/// Whether a text can be the name of a repository, OWNER/NAME.
 pub fn is_repository(name: &str) -> bool {
     let is_part = |part: &str| {
         (1..=NAME_PART_CHARS_MAX).contains(&part.len())
@@ -112,7 +112,7 @@ pub fn is_repository(name: &str) -> bool {
     name.split_once('/').is_some_and(|(owner, name)| is_part(owner) && is_part(name))
 }
 
-/// Whether a text may name a branch, a tag or a commit.
+/// Whether a text can be the name of a branch, tag or commit.
 pub fn is_revision(revision: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains("..");
     revision.len() <= REVISION_CHARS_MAX
@@ -120,7 +120,7 @@ pub fn is_revision(revision: &str) -> bool {
         && revision.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/'))
 }
 
-/// Whether a text is the whole name of a commit.
+/// Whether a text is a full commit id.
 pub fn is_commit(text: &str) -> bool {
     text.len() == 40 && text.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'))
 }
